@@ -36,7 +36,7 @@ function unitTestsOn(version: string): boolean {
     return process.env["CI"] !== "true";
   }
   const path = [dirname(node), process.env["PATH"]].join(delimiter);
-  return run(node, [VITEST, "run", "--project", "unit"], { ...process.env, PATH: path });
+  return run(node, [VITEST, "run", "--project", "unit", "--project", "isolated"], { ...process.env, PATH: path });
 }
 
 const results = [

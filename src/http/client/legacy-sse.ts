@@ -1,4 +1,4 @@
-// A legacy HTTP+SSE server (first revision), as a transport: one GET_HEADERS stream carries everything from the server, and its
+// A legacy HTTP+SSE server (first revision), as a transport: one GET stream carries everything from the server, and its
 // first event is the address that we post to. The stream is the session: when it breaks, requests in flight fail, and
 // the next handshake opens another one.
 

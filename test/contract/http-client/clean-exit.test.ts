@@ -17,7 +17,7 @@ const [stateless, session] = [STYLES["stateless"] ?? {}, STYLES["sessions"] ?? {
 const slowRetry: FaultyServerOptions = { style: "session", session: { retryMs: 60_000 } };
 
 async function runAndExit(...tasks: readonly (readonly [string, FaultyServer])[]): Promise<void> {
-  const args = tasks.map(([name, end]) => `${name}@${end.url}`);
+  const args = tasks.map(([name, server]) => `${name}@${server.url}`);
   const child = spawn(process.execPath, ["--import", "tsx", PROGRAM, ...args], { stdio: ["ignore", "pipe", "pipe"] });
   let [out, err] = ["", ""];
   child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
@@ -26,7 +26,7 @@ async function runAndExit(...tasks: readonly (readonly [string, FaultyServer])[]
   expect(err).toBe("");
   expect(out.trim().split("\n")).toEqual(tasks.map(([name]) => name));
   expect(code).toBe(0);
-  for (const [, end] of tasks) await end.until(() => end.server.connections === 0);
+  for (const [, server] of tasks) await server.until(() => server.server.connections === 0);
 }
 
 async function failing(

@@ -29,10 +29,10 @@ const ANSWER = '{"action":"accept","content":{"name":"Ada"}}';
 
 describe.each(KINDS)("a request of the server (%s)", (_, options) => {
   it("reaches the user once, and is answered with its id", async () => {
-    const who = user();
-    const { server, client } = await startAndConnect(options, { elicit: who.elicit });
+    const person = user();
+    const { server, client } = await startAndConnect(options, { elicit: person.elicit });
     for (const key of ["a", "b"]) expect(textOf(await client.callTool("ask", { key }))).toBe(ANSWER);
-    expect(who.asked).toBe(2);
+    expect(person.asked).toBe(2);
     expect(server.backend.responses.map(({ id }) => id)).toEqual([1, 2]);
   });
 
@@ -41,21 +41,21 @@ describe.each(KINDS)("a request of the server (%s)", (_, options) => {
     ["resets the connection of", reset],
     ["cuts off its response to", cut(10)],
   ])("is answered again if the server %s the first answer", async (_name, fault) => {
-    const who = user();
-    const { server, client } = await startAndConnect(options, { elicit: who.elicit });
+    const person = user();
+    const { server, client } = await startAndConnect(options, { elicit: person.elicit });
     server.inject("response", fault);
     expect(textOf(await client.callTool("ask", { key: "a" }))).toBe(ANSWER);
-    expect(who.asked).toBe(1);
+    expect(person.asked).toBe(1);
     expect(server.backend.runCount("a")).toBe(1);
   });
 
   it("does not fail its call before the timeout if the answer is refused, and the client works", async () => {
-    const who = user();
-    const { server, client } = await startAndConnect(options, { elicit: who.elicit });
+    const person = user();
+    const { server, client } = await startAndConnect(options, { elicit: person.elicit });
     server.inject("response", status(500), 10);
     const { error } = await outcome(client.callTool("ask", { key: "a" }, { timeoutMs: 500 }));
     expectHelpful(error);
-    expect(who.asked).toBe(1);
+    expect(person.asked).toBe(1);
     // A repeated answer is the same.
     expect(
       new Set(server.requests.flatMap(({ operation, text }) => (operation === "response" ? [text] : []))).size,
@@ -91,26 +91,26 @@ describe("a request on a stream that breaks", () => {
     const cuts = Array.from({ length: 20 }, (_, n) => Math.floor((length * (n + 1)) / 20));
     await Promise.all(
       cuts.map(async (bytes) => {
-        const who = user();
-        const { server, client } = await startAndConnect(SESSION, { elicit: who.elicit });
+        const person = user();
+        const { server, client } = await startAndConnect(SESSION, { elicit: person.elicit });
         server.inject("tools/call", cut(bytes));
         const { value, error } = await outcome(client.callTool("ask", { key: "a" }));
         expect(server.backend.runCount("a")).toBe(1);
         if (error === undefined) {
           expect(textOf(value ?? {})).toBe(ANSWER);
-          expect(who.asked).toBe(1);
+          expect(person.asked).toBe(1);
           expect(server.backend.responses).toHaveLength(1);
         } else {
           expect(error).toMatchObject({ kind: "closed", mayHaveRun: true });
-          expect(who.asked).toBeLessThanOrEqual(1);
+          expect(person.asked).toBeLessThanOrEqual(1);
         }
       }),
     );
   });
 
   it("is lost if the server restarts: the call fails, and the next one asks again", async () => {
-    const who = user();
-    const { server, client } = await startAndConnect(SESSION, { elicit: who.elicit });
+    const person = user();
+    const { server, client } = await startAndConnect(SESSION, { elicit: person.elicit });
     server.inject("response", async (request) => {
       request.hangUp();
       await server.restart();

@@ -228,10 +228,10 @@ describe("the option `revision`", () => {
       const { server, client } = await startAndConnect(SESSION, { revision });
       expect(client.revision).toBe(revision);
       expect(server.operations[0]).toBe("initialize");
-      const old = await startAndConnect(LEGACY_SSE, { revision });
-      expect(old.client.revision).toBe(revision);
-      expect(old.server.operations).not.toContain("server/discover");
-      expect(textOf(await old.client.callTool("run", { key: "a" }))).toBe("ran a");
+      const legacy = await startAndConnect(LEGACY_SSE, { revision });
+      expect(legacy.client.revision).toBe(revision);
+      expect(legacy.server.operations).not.toContain("server/discover");
+      expect(textOf(await legacy.client.callTool("run", { key: "a" }))).toBe("ran a");
     },
   );
 

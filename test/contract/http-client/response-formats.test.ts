@@ -116,7 +116,7 @@ describe.each([
         request.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n{}"),
     ],
     [
-      "a chunk that is none",
+      "an invalid chunk",
       (request: RawRequest) => request.write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"),
     ],
   ])("with %s is rejected at once", async (_form, form) => {

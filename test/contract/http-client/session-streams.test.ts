@@ -150,23 +150,23 @@ describe("the GET stream", () => {
 
   it("is resumed after its last event when it breaks, and nothing is missed", async () => {
     const subscriber = await subscribe();
-    subscriber.end.addTool("one");
+    subscriber.server.addTool("one");
     await subscriber.until(1);
-    const [stream] = subscriber.end.requests.filter(({ operation }) => operation === "GET");
+    const [stream] = subscriber.server.requests.filter(({ operation }) => operation === "GET");
     stream?.hangUp();
-    subscriber.end.addTool("two");
+    subscriber.server.addTool("two");
     await subscriber.until(2);
-    const last = subscriber.end.requests.filter(({ operation }) => operation === "GET").at(-1);
+    const last = subscriber.server.requests.filter(({ operation }) => operation === "GET").at(-1);
     expect(last?.headers["last-event-id"]).toBe("get/1");
     expect(subscriber.count).toBe(2);
   });
 
   it("is opened again without event ids too", async () => {
     const subscriber = await subscribe({ style: "session", session: { eventIds: false, retryMs: 10 } });
-    subscriber.end.requests.find(({ operation }) => operation === "GET")?.hangUp();
-    await subscriber.end.until(() => subscriber.end.count("GET") === 2);
-    await subscriber.end.untilSubscribed();
-    subscriber.end.addTool("one");
+    subscriber.server.requests.find(({ operation }) => operation === "GET")?.hangUp();
+    await subscriber.server.until(() => subscriber.server.count("GET") === 2);
+    await subscriber.server.untilSubscribed();
+    subscriber.server.addTool("one");
     await subscriber.until(1);
   });
 
@@ -176,11 +176,11 @@ describe("the GET stream", () => {
     await Promise.all(
       Object.values(faults).map(async (fault) => {
         const subscriber = await subscribe();
-        subscriber.end.inject("GET", fault);
-        subscriber.end.requests.find(({ operation }) => operation === "GET")?.hangUp();
-        await subscriber.end.until(() => subscriber.end.count("GET") >= 3);
-        await subscriber.end.untilSubscribed();
-        subscriber.end.addTool("one");
+        subscriber.server.inject("GET", fault);
+        subscriber.server.requests.find(({ operation }) => operation === "GET")?.hangUp();
+        await subscriber.server.until(() => subscriber.server.count("GET") >= 3);
+        await subscriber.server.untilSubscribed();
+        subscriber.server.addTool("one");
         await subscriber.until(1);
       }),
     );
@@ -200,20 +200,20 @@ describe("the GET stream", () => {
 
   it("ends with the client, even while it waits for the retry delay", async () => {
     const subscriber = await subscribe({ style: "session", session: { retryMs: 60_000 } });
-    subscriber.end.requests.find(({ operation }) => operation === "GET")?.hangUp();
+    subscriber.server.requests.find(({ operation }) => operation === "GET")?.hangUp();
     await subscriber.client.close();
-    expect(subscriber.end.count("GET")).toBe(1);
+    expect(subscriber.server.count("GET")).toBe(1);
   });
 });
 
 class Subscriber {
   count = 0;
-  readonly end: Awaited<ReturnType<typeof startAndConnect>>["server"];
+  readonly server: Awaited<ReturnType<typeof startAndConnect>>["server"];
   readonly client: Awaited<ReturnType<typeof startAndConnect>>["client"];
   #wake: () => void = () => undefined;
 
-  constructor(server: Subscriber["end"], client: Subscriber["client"]) {
-    this.end = server;
+  constructor(server: Subscriber["server"], client: Subscriber["client"]) {
+    this.server = server;
     this.client = client;
   }
 

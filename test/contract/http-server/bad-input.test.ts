@@ -1,5 +1,5 @@
-// The table of bad inputs, each posted to a session: the answer is the one that stdio gives, byte for byte where the
-// table says so, under a status that fits, and a ping after each shows that the session lives on.
+// Posts the table of bad inputs to a session. Each gets the same answer as over stdio, with a suitable status, and a ping
+// after each shows that the session still works.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { serve, type Handler, type Serving } from "catenary";
@@ -13,14 +13,14 @@ const GROUPS: readonly { name: string; revision: string; rows: readonly Row[] }[
   { name: "a session with batches", revision: "2025-03-26", rows: WITH_BATCHES },
 ];
 
-/** What is refused before it is read: over HTTP there is a status for that, and words of its own. */
-const UNREAD = [
+/** Inputs that are refused before they are parsed, with a status. */
+const UNPARSED = [
   { details: "limits.messageBytes", status: 413, code: -32600 },
   { details: "Invalid UTF-8", status: 400, code: -32700 },
 ];
 
-const unread = ({ expected }: Row): (typeof UNREAD)[number] | undefined =>
-  UNREAD.find(({ details }) => expected.kind === "error" && JSON.stringify(expected.data ?? "").includes(details));
+const unparsed = ({ expected }: Row): (typeof UNPARSED)[number] | undefined =>
+  UNPARSED.find(({ details }) => expected.kind === "error" && JSON.stringify(expected.data ?? "").includes(details));
 
 describe.each(GROUPS)("posted to $name", ({ revision, rows }) => {
   let front: Serving;
@@ -43,12 +43,12 @@ describe.each(GROUPS)("posted to $name", ({ revision, rows }) => {
       "mcp-session-id": client.session,
       "content-type": "application/json",
     });
-    const refusal = unread(row);
-    if (refusal !== undefined) {
+    const refused = unparsed(row);
+    if (refused !== undefined) {
       const { id, error } = reply.json;
-      expect([reply.status, id, error?.code]).toEqual([refusal.status, null, refusal.code]);
+      expect([reply.status, id, error?.code]).toEqual([refused.status, null, refused.code]);
     } else if (expected.kind === "none") {
-      // What wants no answer is accepted without one; what is no message at all has no place to go but back.
+      // A message without an answer gets 202; an input that is not a message gets 400.
       expect([202, 400]).toContain(reply.status);
       if (reply.status === 202) expect(reply.text).toBe("");
       else expect(reply.json).toMatchObject({ id: null, error: { code: expect.any(Number) as number } });

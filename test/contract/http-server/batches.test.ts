@@ -1,5 +1,5 @@
-// Several messages in one POST: 2025-03-26 has them and nobody else (2025-03-26, basic/transports, "Sending Messages
-// to the Server"). The answers are one array where nothing but answers is to be sent.
+// Batches: several messages in one POST, which only 2025-03-26 has (basic/transports, "Sending Messages to the Server"). The
+// answers are one JSON array unless other messages must be sent too.
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, REVISIONS } from "../../../src/protocol/revisions/index.ts";
@@ -25,22 +25,25 @@ describe(`batches in ${BATCHES}`, () => {
     expect(textOf(answers[1] ?? {})).toBe("two");
   });
 
-  it("takes notifications and answers alone with 202 and no body", async () => {
+  it("accepts notifications and responses with 202 and no body", async () => {
     const { fixture, peer } = await startServer();
     const client = await SessionClient.open(peer, BATCHES, { capabilities: { sampling: {} } });
-    const told = await client.post([{ method: "notifications/roots/list_changed" }, { method: "notifications/none" }]);
-    expect([told.status, told.text]).toEqual([202, ""]);
+    const notified = await client.post([
+      { method: "notifications/roots/list_changed" },
+      { method: "notifications/none" },
+    ]);
+    expect([notified.status, notified.text]).toEqual([202, ""]);
     const call = await client.call(5, "sample");
-    const question = await call.untilMessage(({ method }) => method === "sampling/createMessage");
+    const request = await call.untilMessage(({ method }) => method === "sampling/createMessage");
     const content = { type: "text", text: "something" };
-    const answer = { id: question["id"], result: { role: "assistant", model: "parrot", content } };
-    const answered = await client.post([answer, { id: "nobody asked", result: {} }]);
+    const answer = { id: request["id"], result: { role: "assistant", model: "parrot", content } };
+    const answered = await client.post([answer, { id: "unknown", result: {} }]);
     expect([answered.status, answered.text]).toEqual([202, ""]);
     expect(JSON.parse(textOf(await call.answerTo(5)))).toEqual(content);
     expect(fixture.subscriptions).toHaveLength(1);
   });
 
-  it("takes notifications among requests, and answers the requests", async () => {
+  it("processes notifications among requests, and answers the requests", async () => {
     const { fixture, peer } = await startServer();
     const client = await SessionClient.open(peer, BATCHES);
     const held = client.call(1, "hold", { key: "k" });
@@ -54,7 +57,7 @@ describe(`batches in ${BATCHES}`, () => {
     ).ended;
   });
 
-  it("sends progress as a stream, and one answer to each request before its end", async () => {
+  it("sends progress as an event stream, with one answer to each request", async () => {
     const { peer } = await startServer();
     const client = await SessionClient.open(peer, BATCHES);
     const reply = await client.post([toolCall(1, "count", { to: 3 }), ping(2)]);
@@ -69,7 +72,7 @@ describe(`batches in ${BATCHES}`, () => {
     expect(messages.findIndex(({ id }) => id === 1)).toBeGreaterThan(messages.indexOf(steps[2] ?? {}));
   });
 
-  it("answers each fault inside for itself", async () => {
+  it("answers each invalid message separately", async () => {
     const { peer } = await startServer();
     const client = await SessionClient.open(peer, BATCHES);
     const broken = [7, null, "x", {}, { jsonrpc: "1.0", id: 4, method: "ping" }, [ping(1)]] as unknown as Json[];
@@ -81,11 +84,11 @@ describe(`batches in ${BATCHES}`, () => {
     expect(answers.at(-1)).toMatchObject({ id: 9, result: {} });
   });
 
-  it("refuses initialize, and whatever stands by itself, inside a batch", async () => {
+  it("refuses initialize and stateless requests inside a batch", async () => {
     const { peer } = await startServer();
     const client = await SessionClient.open(peer, BATCHES);
-    const alone = { id: 2, method: "tools/list", params: { _meta: statelessMeta(NEWEST.name) } };
-    const reply = await client.post([initialize(BATCHES), alone, ping(3)]);
+    const stateless = { id: 2, method: "tools/list", params: { _meta: statelessMeta(NEWEST.name) } };
+    const reply = await client.post([initialize(BATCHES), stateless, ping(3)]);
     expect(JSON.parse(reply.text)).toMatchObject([
       { id: "init", error: { code: -32600 } },
       { id: 2, error: { code: -32600 } },
@@ -97,7 +100,7 @@ describe(`batches in ${BATCHES}`, () => {
     expect(first.json).toMatchObject({ error: { code: expect.any(Number) as number } });
   });
 
-  it("takes a hundred and refuses more, and an empty one", async () => {
+  it("accepts a hundred messages, and refuses more, and an empty batch", async () => {
     const { peer } = await startServer();
     const client = await SessionClient.open(peer, BATCHES);
     const many = (count: number): Json[] => Array.from({ length: count }, (_, n) => ping(n));
@@ -109,7 +112,7 @@ describe(`batches in ${BATCHES}`, () => {
     }
   });
 
-  it("refuses the second of two requests with one id, and answers the first", async () => {
+  it("refuses the second of two requests with the same id, and answers the first", async () => {
     const { peer } = await startServer();
     const client = await SessionClient.open(peer, BATCHES);
     const reply = await client.post([toolCall(1, "echo", { text: "a" }), toolCall(1, "echo", { text: "b" })]);
@@ -119,8 +122,8 @@ describe(`batches in ${BATCHES}`, () => {
   });
 });
 
-describe("batches elsewhere", () => {
-  it.each(OTHERS)("are refused in %s, and nothing in them is done", async (revision) => {
+describe("batches in other revisions", () => {
+  it.each(OTHERS)("are refused in %s, and nothing in them runs", async (revision) => {
     const { fixture, peer } = await startServer();
     const client = await SessionClient.open(peer, revision);
     const reply = await client.post([toolCall(1, "hold", { key: "k" })]);
@@ -129,17 +132,17 @@ describe("batches elsewhere", () => {
     expect(fixture.runs.size).toBe(0);
   });
 
-  it("are refused of callers without a session", async () => {
+  it("are refused for stateless clients", async () => {
     const { fixture, peer } = await startServer();
     const params = { name: "hold", arguments: { key: "k" }, _meta: statelessMeta(NEWEST.name) };
-    const alone = { jsonrpc: "2.0", id: 1, method: "tools/call", params };
-    const named = await peer.post([alone], {
+    const stateless = { jsonrpc: "2.0", id: 1, method: "tools/call", params };
+    const named = await peer.post([stateless], {
       "mcp-protocol-version": NEWEST.name,
       "mcp-method": "tools/call",
       "mcp-name": "hold",
     });
     expect(named.status).toBe(400);
-    expect((await peer.post([alone])).status).toBe(400);
+    expect((await peer.post([stateless])).status).toBe(400);
     expect(fixture.runs.size).toBe(0);
   });
 });

@@ -1,5 +1,5 @@
-// What a visit must be before its message counts: a body of JSON, an answer that the caller can take, a path and a
-// method that there are. Each thing that is not so has a status of its own.
+// What is checked before the message of a request: content type, Accept, body, path and HTTP method. Each violation has its
+// own status.
 
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
@@ -8,11 +8,11 @@ import { StatelessClient, initialize } from "../../support/http/mcp-clients.ts";
 import type { HttpPeer } from "../../support/http/http-peer.ts";
 import { startServer } from "./fixture.ts";
 
-const HELLO = initialize(NEWEST_SESSION.name);
+const INITIALIZE = initialize(NEWEST_SESSION.name);
 
-/** The status of a handshake with just these headers, and those without which there is no request. */
+/** The status of a handshake with these headers and the required ones. */
 async function statusWith(peer: HttpPeer, ...headers: readonly string[]): Promise<number> {
-  const body = JSON.stringify(HELLO);
+  const body = JSON.stringify(INITIALIZE);
   const lines = ["POST /mcp HTTP/1.1", `Host: ${peer.url.host}`, "Connection: close", ...headers];
   const answer = await peer.raw(`${lines.join("\r\n")}\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
   return Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1]);
@@ -32,7 +32,7 @@ describe("bodies", () => {
     ["text/json", 415],
     ["", 415],
     [undefined, 415],
-  ])("of type %j: %i", async (type, status) => {
+  ])("of type %j get %i", async (type, status) => {
     const { peer } = await startServer();
     expect(await statusWith(peer, ...(type === undefined ? [] : [`Content-Type: ${type}`]))).toBe(status);
   });
@@ -45,21 +45,21 @@ describe("bodies", () => {
     ["APPLICATION/JSON, Text/Event-Stream", 200],
     ["text/html", 406],
     ["image/png, text/html;q=0.9", 406],
-  ])("answered to Accept %j: %i", async (accept, status) => {
+  ])("with Accept %j get %i", async (accept, status) => {
     const { peer } = await startServer();
     const accepts = accept === undefined ? [] : [`Accept: ${accept}`];
     expect(await statusWith(peer, "Content-Type: application/json", ...accepts)).toBe(status);
   });
 
-  it("that are no message are refused with what is wrong, and id null", async () => {
+  it("that are not messages get an error with id null", async () => {
     const { peer } = await startServer();
     const deep = `${"[".repeat(200)}${"]".repeat(200)}`;
     const rows: [string, string | Buffer, number][] = [
-      ["nothing", "", -32700],
-      ["no JSON", "{no json", -32700],
-      ["half of it", JSON.stringify(HELLO).slice(0, -5), -32700],
+      ["empty", "", -32700],
+      ["not JSON", "{no json", -32700],
+      ["truncated", JSON.stringify(INITIALIZE).slice(0, -5), -32700],
       ["not UTF-8", Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x7d]), -32700],
-      ["a text", '"x"', -32600],
+      ["a string", '"x"', -32600],
       ["a number", "7", -32600],
       ["no method", '{"jsonrpc":"2.0","id":1}', -32600],
       ["nested too deep", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":${deep}}}`, -32600],
@@ -73,16 +73,16 @@ describe("bodies", () => {
     }
   });
 
-  it("that are compressed are refused: nobody can say how long they are", async () => {
+  it("that are compressed are refused, since their size is unknown", async () => {
     const { peer } = await startServer();
-    const packed = await peer.post(gzipSync(JSON.stringify(HELLO)), { "content-encoding": "gzip" });
-    expect(packed.status).toBe(415);
-    expect((await peer.post(HELLO, { "content-encoding": "identity" })).status).toBe(200);
+    const compressed = await peer.post(gzipSync(JSON.stringify(INITIALIZE)), { "content-encoding": "gzip" });
+    expect(compressed.status).toBe(415);
+    expect((await peer.post(INITIALIZE, { "content-encoding": "identity" })).status).toBe(200);
   });
 
-  it("have one mark of their order skipped", async () => {
+  it("may begin with a BOM", async () => {
     const { peer } = await startServer();
-    expect((await peer.post(`\ufeff${JSON.stringify(HELLO)}`)).status).toBe(200);
+    expect((await peer.post(`\ufeff${JSON.stringify(INITIALIZE)}`)).status).toBe(200);
   });
 });
 
@@ -100,30 +100,30 @@ describe("paths and methods", () => {
     "/mcp/../mcp",
     "/x/sse",
     "/.well-known/x",
-  ])("there is nothing at %s", async (path) => {
+  ])("%s is not found", async (path) => {
     const { peer } = await startServer();
-    expect((await peer.post(HELLO, {}, path)).status).toBe(404);
+    expect((await peer.post(INITIALIZE, {}, path)).status).toBe(404);
     expect((await peer.get({}, path)).status).toBe(404);
   });
 
-  it("are told from their query", async () => {
+  it("may have a query", async () => {
     const { peer } = await startServer();
-    expect((await peer.post(HELLO, {}, "/mcp?x=1")).status).toBe(200);
+    expect((await peer.post(INITIALIZE, {}, "/mcp?x=1")).status).toBe(200);
   });
 
-  it.each(["PUT", "PATCH", "HEAD", "PROPFIND"])("there is no %s", async (method) => {
+  it.each(["PUT", "PATCH", "HEAD", "PROPFIND"])("%s is not allowed", async (method) => {
     const { peer } = await startServer();
     const reply = await peer.send({ method });
     expect(reply.status).toBe(405);
     for (const known of ["POST", "GET", "DELETE"]) expect(reply.headers["allow"]).toContain(known);
   });
 
-  it("may be elsewhere", async () => {
+  it("may be configured", async () => {
     const { peer, front } = await startServer({ http: { path: "/api/tools" } });
     expect(new URL(front.url ?? "").pathname).toBe("/api/tools");
     const listed = await new StatelessClient(peer).request(1, "tools/list");
     expect(listed).toMatchObject({ result: { resultType: "complete" } });
-    expect((await peer.post(HELLO, {}, "/mcp")).status).toBe(404);
+    expect((await peer.post(INITIALIZE, {}, "/mcp")).status).toBe(404);
     expect(
       (await peer.send({ method: "GET", path: "/mcp", headers: { "mcp-protocol-version": NEWEST.name } })).status,
     ).toBe(404);

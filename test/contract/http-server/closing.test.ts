@@ -22,12 +22,12 @@ describe("close()", () => {
     const { fixture, peer, front } = await startServer({ graceMs: 10_000 });
     const session = await SessionClient.open(peer, LATEST);
     const held = session.call(1, "hold", { key: "s" });
-    const exchange = new StatelessClient(peer).begin(1, "tools/call", { name: "hold", arguments: { key: "e" } });
+    const stateless = new StatelessClient(peer).begin(1, "tools/call", { name: "hold", arguments: { key: "e" } });
     await Promise.all([fixture.holding("s"), fixture.holding("e")]);
     const closed = front.close();
     fixture.release("s");
     fixture.release("e");
-    expect(textOf((await exchange.reply).json)).toBe("released e");
+    expect(textOf((await stateless.reply).json)).toBe("released e");
     expect(textOf(await (await held).answerTo(1))).toBe("released s");
     await closed;
     await expect(peer.post(initialize(LATEST))).rejects.toThrow(/ECONNREFUSED/);
@@ -52,16 +52,16 @@ describe("close()", () => {
   it("does not wait for handlers that ignore their signal", async () => {
     const { fixture, peer, front } = await startServer({ graceMs: 50 });
     const session = await SessionClient.open(peer, LATEST);
-    const deaf = session.call(1, "deaf", { key: "s" });
-    const exchange = new StatelessClient(peer).begin(1, "tools/call", { name: "deaf", arguments: { key: "e" } });
-    const old = await LegacySseClient.open(peer);
-    await old.handshake(LATEST);
-    await old.post(toolCall(1, "deaf", { key: "o" }));
+    const ignoring = session.call(1, "ignore", { key: "s" });
+    const stateless = new StatelessClient(peer).begin(1, "tools/call", { name: "ignore", arguments: { key: "e" } });
+    const legacy = await LegacySseClient.open(peer);
+    await legacy.handshake(LATEST);
+    await legacy.post(toolCall(1, "ignore", { key: "o" }));
     const contexts = await Promise.all(["s", "e", "o"].map((key) => fixture.holding(key)));
     await front.close();
     expect(contexts.map(({ signal }) => signal.aborted)).toEqual([true, true, true]);
     // The outcomes may differ, but each of them settles.
-    await Promise.allSettled([deaf.then(({ ended }) => ended), exchange.reply, old.stream.ended]);
+    await Promise.allSettled([ignoring.then(({ ended }) => ended), stateless.reply, legacy.stream.ended]);
   });
 });
 
@@ -69,7 +69,7 @@ describe("a handler that ignores its signal", () => {
   it("does not delay the answer when its session is deleted", async () => {
     const { fixture, peer } = await startServer();
     const client = await SessionClient.open(peer, LATEST);
-    const call = client.call("c", "deaf", { key: "k" });
+    const call = client.call("c", "ignore", { key: "k" });
     await fixture.holding("k");
     await client.end();
     expect(await (await call).answerTo("c")).toMatchObject({ id: "c", error: { data: { kind: "unreachable" } } });
@@ -78,7 +78,7 @@ describe("a handler that ignores its signal", () => {
   it("does not delay the answer when the server closes", async () => {
     const fixture = new Fixture();
     const handler = fetchHandler(fixture.server, { graceMs: 1 });
-    const params = { name: "deaf", arguments: { key: "k" } };
+    const params = { name: "ignore", arguments: { key: "k" } };
     const { body, headers } = new StatelessClient(new HttpPeer("http://localhost/mcp")).build(
       "c",
       "tools/call",

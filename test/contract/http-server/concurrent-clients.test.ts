@@ -1,5 +1,5 @@
-// Callers of every revision and of both styles on one port at once: each gets its own answers and nothing of
-// anybody else's, though all of them use the same ids.
+// Clients of all revisions and styles on one port at the same time: each gets only its own messages, although all use the
+// same ids.
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
@@ -10,15 +10,15 @@ import { startServer, textOf } from "./fixture.ts";
 const SESSIONS = REVISIONS.filter(({ style }) => style === "session").map(({ name }) => name);
 const LATEST = NEWEST_SESSION.name;
 
-/** One caller, as far as this test needs one: it calls a tool, and shows all that ever came to it. */
-interface Caller {
+/** Calls tools; `received` is everything that the client received. */
+interface TestClient {
   call(id: number, name: string, args: Json): Promise<string>;
-  heard(): string;
+  received(): string;
 }
 
-async function open(peer: HttpPeer, kind: number): Promise<Caller> {
+async function open(peer: HttpPeer, kind: number): Promise<TestClient> {
   const replies: Reply[] = [];
-  const heard = (): string => replies.map(({ text }) => text).join("\n");
+  const received = (): string => replies.map(({ text }) => text).join("\n");
   if (kind === 0) {
     const client = new StatelessClient(peer);
     const call = async (id: number, name: string, args: Json): Promise<string> => {
@@ -26,7 +26,7 @@ async function open(peer: HttpPeer, kind: number): Promise<Caller> {
       replies.push(reply);
       return textOf(await reply.answerTo(id));
     };
-    return { call, heard };
+    return { call, received };
   }
   if (kind === 1) {
     const client = await LegacySseClient.open(peer);
@@ -36,7 +36,7 @@ async function open(peer: HttpPeer, kind: number): Promise<Caller> {
       await client.post(toolCall(id, name, args));
       return textOf(await client.stream.answerTo(id));
     };
-    return { call, heard };
+    return { call, received };
   }
   const client = await SessionClient.open(peer, SESSIONS[(kind - 2) % SESSIONS.length] ?? "");
   replies.push(await client.listen());
@@ -45,90 +45,93 @@ async function open(peer: HttpPeer, kind: number): Promise<Caller> {
     replies.push(reply);
     return textOf(await reply.answerTo(id));
   };
-  return { call, heard };
+  return { call, received };
 }
 
 describe("all styles on one port", () => {
-  it("keeps 500 callers apart who all use the same ids", { timeout: 60_000 }, async () => {
+  it("separates 500 clients that use the same ids", { timeout: 60_000 }, async () => {
     const { peer } = await startServer();
     const clients = await Promise.all(Array.from({ length: 500 }, (_, n) => open(peer, n % 6)));
     const answers = await Promise.all(
       clients.map(async (client, n) => {
         const secret = `secret-${n}-of-its-own`;
-        const said = [await client.call(1, "echo", { text: secret })];
-        said.push(
+        const texts = [await client.call(1, "echo", { text: secret })];
+        texts.push(
           ...(await Promise.all([client.call(2, "echo", { text: secret }), client.call(3, "count", { to: 2 })])),
         );
-        return said;
+        return texts;
       }),
     );
-    answers.forEach((said, n) => {
+    answers.forEach((texts, n) => {
       const secret = `secret-${n}-of-its-own`;
-      expect(said).toEqual([secret, secret, "counted to 2"]);
+      expect(texts).toEqual([secret, secret, "counted to 2"]);
     });
     clients.forEach((client, n) => {
-      const foreign = (client.heard().match(/secret-\d+-of-its-own/g) ?? []).filter(
+      const foreign = (client.received().match(/secret-\d+-of-its-own/g) ?? []).filter(
         (one) => one !== `secret-${n}-of-its-own`,
       );
       expect(foreign).toEqual([]);
     });
   });
 
-  it("speaks every revision to its caller, at the same time", async () => {
+  it("answer each client in its revision", async () => {
     const { peer } = await startServer();
     const sessions = await Promise.all(SESSIONS.map((revision) => SessionClient.open(peer, revision)));
-    const alone = new StatelessClient(peer);
-    const [exchanged, ...rest] = await Promise.all([
-      alone.request(1, "tools/call", { name: "who" }),
+    const stateless = new StatelessClient(peer);
+    const [first, ...rest] = await Promise.all([
+      stateless.request(1, "tools/call", { name: "who" }),
       ...sessions.map((session) => session.request("tools/call", { name: "who", arguments: {} })),
     ]);
-    expect(JSON.parse(textOf(exchanged)).revision).toBe(NEWEST.name);
+    expect(JSON.parse(textOf(first)).revision).toBe(NEWEST.name);
     expect(rest.map((answer) => JSON.parse(textOf(answer)).revision as string)).toEqual(SESSIONS);
-    // What a revision has no words for is not said in it.
-    const [oldest, newest] = await Promise.all([sessions[0]?.request("tools/list"), alone.request(2, "tools/list")]);
+    // Fields of newer revisions are left out.
+    const [oldest, newest] = await Promise.all([
+      sessions[0]?.request("tools/list"),
+      stateless.request(2, "tools/list"),
+    ]);
     expect(oldest?.["result"].resultType).toBeUndefined();
     expect(newest["result"].resultType).toBe("complete");
   });
 
-  it("tells a change to all who listen, each in its way", async () => {
+  it("notify all subscribers of a change, each in its style", async () => {
     const { fixture, peer } = await startServer();
     const session = await SessionClient.open(peer, LATEST);
     const get = await session.listen();
-    const old = await LegacySseClient.open(peer);
-    await old.handshake(SESSIONS[0] ?? "");
+    const legacy = await LegacySseClient.open(peer);
+    await legacy.handshake(SESSIONS[0] ?? "");
     const listen = { notifications: { toolsListChanged: true } };
-    const exchange = await new StatelessClient(peer).post(1, "subscriptions/listen", listen);
-    await exchange.until(({ message }) => message !== undefined);
+    const subscription = await new StatelessClient(peer).post(1, "subscriptions/listen", listen);
+    await subscription.until(({ message }) => message !== undefined);
     await fixture.subscribed(2);
     fixture.server.tool("later", {}, () => "late");
-    for (const stream of [get, old.stream, exchange]) {
+    for (const stream of [get, legacy.stream, subscription]) {
       await stream.untilMessage(({ method }) => method === "notifications/tools/list_changed");
     }
     expect(get.messages).toEqual([{ jsonrpc: "2.0", method: "notifications/tools/list_changed" }]);
   });
 
-  it("takes the answer to a question only from whom it was asked", async () => {
+  it("accept a response only from the client that got the request", async () => {
     const { peer } = await startServer();
     const open = (): Promise<SessionClient> => SessionClient.open(peer, LATEST, { capabilities: { sampling: {} } });
     const [ada, bob] = await Promise.all([open(), open()]);
-    const [asked, alike] = await Promise.all([ada.call(1, "sample"), bob.call(1, "sample")]);
-    const questions = await Promise.all(
-      [asked, alike].map((reply) => reply.untilMessage(({ method }) => method === "sampling/createMessage")),
+    const [adaReply, bobReply] = await Promise.all([ada.call(1, "sample"), bob.call(1, "sample")]);
+    const requests = await Promise.all(
+      [adaReply, bobReply].map((reply) => reply.untilMessage(({ method }) => method === "sampling/createMessage")),
     );
-    const said = (text: string): Json => ({ role: "assistant", model: "parrot", content: { type: "text", text } });
-    // Bob answers whatever Ada may have been asked; only what he was asked himself is answered by that.
-    for (const id of [questions[0]?.["id"], questions[1]?.["id"]] as unknown[])
-      await bob.post({ id, result: said("bob") });
-    await ada.post({ id: questions[0]?.["id"], result: said("ada") });
-    expect(JSON.parse(textOf(await asked.answerTo(1))).text).toBe("ada");
-    expect(JSON.parse(textOf(await alike.answerTo(1))).text).toBe("bob");
+    const sampled = (text: string): Json => ({ role: "assistant", model: "parrot", content: { type: "text", text } });
+    // Bob also answers with the id of Ada's request; that answer must be ignored.
+    for (const id of [requests[0]?.["id"], requests[1]?.["id"]] as unknown[])
+      await bob.post({ id, result: sampled("bob") });
+    await ada.post({ id: requests[0]?.["id"], result: sampled("ada") });
+    expect(JSON.parse(textOf(await adaReply.answerTo(1))).text).toBe("ada");
+    expect(JSON.parse(textOf(await bobReply.answerTo(1))).text).toBe("bob");
   });
 
-  it("takes a request that stands by itself for what it is, also with a session's id", async () => {
+  it("treat a stateless request as such, even with a session id", async () => {
     const { peer } = await startServer();
     const session = await SessionClient.open(peer, LATEST);
-    const made = new StatelessClient(peer).build(1, "tools/call", { name: "who" });
-    const reply = await peer.post(made.body, { ...made.headers, "mcp-session-id": session.session });
+    const request = new StatelessClient(peer).build(1, "tools/call", { name: "who" });
+    const reply = await peer.post(request.body, { ...request.headers, "mcp-session-id": session.session });
     expect(JSON.parse(textOf(reply.json)).revision).toBe(NEWEST.name);
   });
 });

@@ -1,6 +1,5 @@
-// The same behaviours through every door: what `serve` does over HTTP, `nodeHandler` and `fetchHandler` do in a
-// server that was there already. And what only a function of the web can show: a Request in, a Response out, with
-// no server at all.
+// The same behaviour with each entry point: serve(), nodeHandler() and fetchHandler(). Also what only fetchHandler() can
+// do: answer a Request without any server.
 
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -23,11 +22,11 @@ const LATEST = NEWEST_SESSION.name;
 const echo = createServer({ name: "s", version: "1" }).tool(
   "echo",
   { inputSchema: { type: "object", properties: { constructor: { type: "string" } } } },
-  () => "heard",
+  () => "done",
 );
 
 describe.each(Object.entries(ENTRY_POINTS))("%s", (title, open) => {
-  it("keeps a session from its handshake to its end", async () => {
+  it("serves a session from its handshake to its end", async () => {
     const { fixture, peer } = await open();
     const client = await SessionClient.open(peer, LATEST);
     const stream = await client.listen();
@@ -45,7 +44,7 @@ describe.each(Object.entries(ENTRY_POINTS))("%s", (title, open) => {
     expect((await client.post({ id: 3, method: "ping" })).status).toBe(404);
   });
 
-  it("gives the rest of a broken stream to who comes back", async () => {
+  it("resumes a broken stream", async () => {
     const { fixture, peer } = await open();
     const client = await SessionClient.open(peer, LATEST);
     const call = client.call(1, "hold", { key: "k" });
@@ -62,35 +61,35 @@ describe.each(Object.entries(ENTRY_POINTS))("%s", (title, open) => {
     expect(rest.messages.map(({ params }) => params?.progress)).toEqual([2, undefined]);
   });
 
-  it("asks in mid-call", async () => {
+  it("sends requests to the client during a call", async () => {
     const { peer } = await open();
     const client = await SessionClient.open(peer, LATEST, { capabilities: { elicitation: {} } });
     const call = await client.call(1, "elicit");
-    const question = await call.untilMessage(({ method }) => method === "elicitation/create");
-    await client.post({ id: question["id"], result: { action: "accept", content: { name: "Ada" } } });
+    const request = await call.untilMessage(({ method }) => method === "elicitation/create");
+    await client.post({ id: request["id"], result: { action: "accept", content: { name: "Ada" } } });
     expect(textOf(await call.answerTo(1))).toBe("accept Ada");
   });
 
-  it("answers exchanges with their statuses", async () => {
+  it("answers stateless requests with their statuses", async () => {
     const { peer } = await open();
     const client = new StatelessClient(peer);
     expect(textOf(await client.request(1, "tools/call", { name: "echo", arguments: { text: "x" } }))).toBe("x");
     expect((await client.post(2, "no/such")).status).toBe(404);
-    const lying = await client.post(3, "tools/call", { name: "echo" }, { "mcp-name": "hold" });
-    expect([lying.status, lying.json["error"].code]).toEqual([400, -32020]);
+    const mismatch = await client.post(3, "tools/call", { name: "echo" }, { "mcp-name": "hold" });
+    expect([mismatch.status, mismatch.json["error"].code]).toEqual([400, -32020]);
     const named = { "mcp-protocol-version": NEWEST.name };
     expect((await peer.send({ method: "GET", headers: named })).status).toBe(405);
   });
 
-  it("cancels what is hung up on, before its head and in mid-stream", async () => {
+  it("cancels a call when the client disconnects, before the head and during the stream", async () => {
     const { fixture, peer } = await open();
     const client = new StatelessClient(peer);
-    for (const key of ["before", "amid"]) {
+    for (const key of ["before", "during"]) {
       const params = { name: "hold", arguments: { key }, _meta: { progressToken: key } };
       const begun = client.begin(1, "tools/call", params);
       const context = await fixture.holding(key);
       const aborted = new Promise((resolve) => context.signal.addEventListener("abort", resolve));
-      if (key === "amid") {
+      if (key === "during") {
         context.progress(1);
         await (await begun.reply).until(({ message }) => message !== undefined);
       }
@@ -100,7 +99,7 @@ describe.each(Object.entries(ENTRY_POINTS))("%s", (title, open) => {
     }
   });
 
-  it("holds a listen open, with comments", async () => {
+  it("keeps a subscription open, with comments", async () => {
     const { fixture, peer } = await open({ limits: { keepAliveMs: 20 } });
     const listen = { notifications: { toolsListChanged: true } };
     const stream = await new StatelessClient(peer).post("l", "subscriptions/listen", listen);
@@ -114,20 +113,20 @@ describe.each(Object.entries(ENTRY_POINTS))("%s", (title, open) => {
     expect(stream.messages).toHaveLength(2);
   });
 
-  it("refuses strangers, other types, and what is too long", async () => {
+  it("refuses other origins, other content types, and long bodies", async () => {
     const { peer } = await open({ limits: { messageBytes: 1_000 } });
-    const hello = initialize(LATEST);
-    expect((await peer.post(hello, { origin: "http://evil.example.com" })).status).toBe(403);
-    expect((await peer.post(hello, { host: "evil.example.com" })).status).toBe(403);
-    expect((await peer.post(hello, { "content-type": "text/plain" })).status).toBe(415);
-    expect((await peer.post(hello, { accept: "text/html" })).status).toBe(406);
-    expect((await peer.post({ ...hello, fill: "x".repeat(2_000) })).status).toBe(413);
-    expect((await peer.post(hello)).status).toBe(200);
+    const message = initialize(LATEST);
+    expect((await peer.post(message, { origin: "http://evil.example.com" })).status).toBe(403);
+    expect((await peer.post(message, { host: "evil.example.com" })).status).toBe(403);
+    expect((await peer.post(message, { "content-type": "text/plain" })).status).toBe(415);
+    expect((await peer.post(message, { accept: "text/html" })).status).toBe(406);
+    expect((await peer.post({ ...message, fill: "x".repeat(2_000) })).status).toBe(413);
+    expect((await peer.post(message)).status).toBe(200);
   });
 
-  it("has the old transport beside it", async () => {
+  it("serves legacy HTTP+SSE too", async () => {
     const { peer } = await open();
-    // A framework lets only what is below the endpoint's path come through.
+    // A framework forwards only paths below the mount path.
     const client = await LegacySseClient.open(peer, title === "nodeHandler in a framework" ? "/mcp/sse" : "/sse");
     await client.handshake(LATEST);
     await client.post(toolCall(1, "count", { to: 2 }));
@@ -136,29 +135,29 @@ describe.each(Object.entries(ENTRY_POINTS))("%s", (title, open) => {
 });
 
 describe("fetchHandler alone", () => {
-  const ask = (body: unknown, headers: Record<string, string> = {}): Request =>
+  const post = (body: unknown, headers: Record<string, string> = {}): Request =>
     new Request("http://localhost/mcp", {
       method: "POST",
       headers: { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers },
       body: JSON.stringify(body),
     });
 
-  it("takes a Request and gives a Response", async () => {
+  it("answers a Request with a Response", async () => {
     const fetch = closeAfterTest(fetchHandler(new Fixture().handler));
-    const response = await fetch(ask(initialize(LATEST)));
+    const response = await fetch(post(initialize(LATEST)));
     expect(response.status).toBe(200);
     expect(await response.json()).toMatchObject({ result: { protocolVersion: LATEST } });
     const session = response.headers.get("mcp-session-id") ?? "";
-    const again = await fetch(ask({ jsonrpc: "2.0", id: 1, method: "ping" }, { "mcp-session-id": session }));
+    const again = await fetch(post({ jsonrpc: "2.0", id: 1, method: "ping" }, { "mcp-session-id": session }));
     expect(await again.json()).toEqual({ jsonrpc: "2.0", id: 1, result: {} });
   });
 
-  it("takes a reader that goes for a caller that hangs up", async () => {
+  it("treats a cancelled reader as a disconnected client", async () => {
     const fixture = new Fixture();
     const fetch = closeAfterTest(fetchHandler(fixture.handler));
     const client = new StatelessClient(new HttpPeer("http://localhost/mcp"));
-    const made = client.build(1, "subscriptions/listen", { notifications: { toolsListChanged: true } });
-    const response = await fetch(ask(made.body, made.headers as Record<string, string>));
+    const request = client.build(1, "subscriptions/listen", { notifications: { toolsListChanged: true } });
+    const response = await fetch(post(request.body, request.headers as Record<string, string>));
     const reader = response.body?.getReader();
     const { value } = (await reader?.read()) ?? {};
     expect(new TextDecoder().decode(value)).toContain("notifications/subscriptions/acknowledged");
@@ -167,29 +166,29 @@ describe("fetchHandler alone", () => {
     expect(signal.aborted).toBe(true);
   });
 
-  it("cuts a reader that does not read", async () => {
+  it("cuts off a client that does not read", async () => {
     const fixture = new Fixture();
     const fetch = closeAfterTest(fetchHandler(fixture.handler, { limits: { unreadBytes: 64 * 1024 } }));
     const uri = `heavy://${"x".repeat(1_000)}`;
     const client = new StatelessClient(new HttpPeer("http://localhost/mcp"));
-    const made = client.build(1, "subscriptions/listen", { notifications: { resourceSubscriptions: [uri] } });
-    const response = await fetch(ask(made.body, made.headers as Record<string, string>));
+    const request = client.build(1, "subscriptions/listen", { notifications: { resourceSubscriptions: [uri] } });
+    const response = await fetch(post(request.body, request.headers as Record<string, string>));
     const { signal } = await fixture.subscribed(0);
     for (let n = 0; n < 200 && !signal.aborted; n += 1) fixture.server.resourceUpdated(uri);
     expect(signal.aborted).toBe(true);
     await expect(response.text()).rejects.toThrow();
   });
 
-  it("ends what it holds when it is closed, and takes nothing more", async () => {
+  it("ends its streams when it is closed, and refuses new requests", async () => {
     const fixture = new Fixture();
     const fetch = fetchHandler(fixture.handler);
     const client = new StatelessClient(new HttpPeer("http://localhost/mcp"));
-    const made = client.build(9, "subscriptions/listen", { notifications: { toolsListChanged: true } });
-    const response = await fetch(ask(made.body, made.headers as Record<string, string>));
+    const request = client.build(9, "subscriptions/listen", { notifications: { toolsListChanged: true } });
+    const response = await fetch(post(request.body, request.headers as Record<string, string>));
     await fixture.subscribed(0);
     const [text] = await Promise.all([response.text(), fetch.close()]);
     expect(text).toContain('"resultType":"complete"');
-    expect((await fetch(ask(initialize(LATEST)))).status).toBe(503);
+    expect((await fetch(post(initialize(LATEST)))).status).toBe(503);
   });
 
   const aborted = (signal: AbortSignal): Request => {
@@ -225,5 +224,5 @@ it("nodeHandler reads a body even if setEncoding() was called", async () => {
   const peer = closeAfterTest(new HttpPeer(`http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`));
   const client = new StatelessClient(peer);
   const answer = await client.request(1, "tools/call", { name: "echo", arguments: {} });
-  expect(JSON.stringify(answer)).toContain("heard");
+  expect(JSON.stringify(answer)).toContain("done");
 });

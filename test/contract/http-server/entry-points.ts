@@ -1,6 +1,5 @@
-// One front behind four doors: listening by itself, as a function of node:http, the same behind a framework that
-// reads bodies and cuts paths first, and as a function of the web behind a bridge from node:http. What is shown at
-// one must be shown at all.
+// The four ways to serve over HTTP: serve(), nodeHandler(), nodeHandler() behind a framework that reads bodies and strips
+// paths, and fetchHandler() behind an adapter from node:http. All must behave the same.
 
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -23,24 +22,24 @@ export const ENTRY_POINTS: Readonly<Record<string, (options?: MountOptions) => P
   },
   nodeHandler: async (options = {}) => {
     const fixture = new Fixture();
-    return { fixture: fixture, peer: await mounted(closeAfterTest(nodeHandler(fixture.handler, options))) };
+    return { fixture: fixture, peer: await mount(closeAfterTest(nodeHandler(fixture.handler, options))) };
   },
   "nodeHandler in a framework": async (options = {}) => {
     const fixture = new Fixture();
     const handle = closeAfterTest(nodeHandler(fixture.handler, options));
     return {
       fixture: fixture,
-      peer: await mounted((request, response) => void afterFramework(request, response, handle)),
+      peer: await mount((request, response) => void afterFramework(request, response, handle)),
     };
   },
   fetchHandler: async (options = {}) => {
     const fixture = new Fixture();
     const handle = closeAfterTest(fetchHandler(fixture.handler, options));
-    return { fixture: fixture, peer: await mounted((request, response) => void bridge(request, response, handle)) };
+    return { fixture: fixture, peer: await mount((request, response) => void adapt(request, response, handle)) };
   },
 };
 
-async function mounted(listener: RequestListener): Promise<HttpPeer> {
+async function mount(listener: RequestListener): Promise<HttpPeer> {
   const server = createServer(listener);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   closeAfterTest({
@@ -54,7 +53,7 @@ async function mounted(listener: RequestListener): Promise<HttpPeer> {
   return closeAfterTest(new HttpPeer(`http://127.0.0.1:${port}/mcp`));
 }
 
-/** What a framework has done by the time a handler is called: the body is read, the path cut where it was mounted. */
+/** Does what a framework does before it calls a handler: reads the body and strips the mount path. */
 async function afterFramework(
   request: IncomingMessage,
   response: ServerResponse,
@@ -68,7 +67,7 @@ async function afterFramework(
     try {
       body = JSON.parse(text);
     } catch {
-      // A framework would answer by itself.
+      // A framework would answer this itself.
       response.writeHead(400).end("{}");
       return;
     }
@@ -77,10 +76,10 @@ async function afterFramework(
   handle(request, response);
 }
 
-/** From node:http to the web and back, as servers for web handlers do it. */
-async function bridge(request: IncomingMessage, response: ServerResponse, handle: FetchHandler): Promise<void> {
-  const left = new AbortController();
-  response.once("close", () => left.abort());
+/** Converts between node:http and the Fetch API. */
+async function adapt(request: IncomingMessage, response: ServerResponse, handle: FetchHandler): Promise<void> {
+  const disconnected = new AbortController();
+  response.once("close", () => disconnected.abort());
   const headers = new Headers();
   for (let n = 0; n < request.rawHeaders.length; n += 2) {
     headers.append(request.rawHeaders[n] ?? "", request.rawHeaders[n + 1] ?? "");
@@ -90,7 +89,7 @@ async function bridge(request: IncomingMessage, response: ServerResponse, handle
     new Request(`http://${request.headers.host}${request.url}`, {
       method: request.method ?? "GET",
       headers,
-      signal: left.signal,
+      signal: disconnected.signal,
       ...(hasBody && { body: Readable.toWeb(request) as unknown as NonNullable<RequestInit["body"]>, duplex: "half" }),
     }),
   );

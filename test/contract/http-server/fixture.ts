@@ -1,6 +1,5 @@
-// The server that the tests over HTTP speak to, and its life: every test gets its own on a free port, and whatever
-// was opened is closed after it. A call of `hold` waits where the test can get at it, so that a test says what
-// happens in mid-call, and when.
+// The server of the tests over HTTP. Each test starts its own on a free port, and it is closed after the test. A call of
+// `hold` runs until the test releases it, so that the test controls what happens during the call.
 
 import { afterEach } from "vitest";
 import { z } from "zod";
@@ -17,14 +16,14 @@ export interface StartOptions extends Omit<ServeOptions, "http"> {
 
 export class Fixture {
   readonly server: Server;
-  /** The server, and beside it a note of the listens that are open with it. */
+  /** The server, with a record of its subscriptions. */
   readonly handler: Closeable;
-  /** The contexts of all listens that were opened: a session has one for its lists. */
+  /** The contexts of all subscriptions so far; each session has one for its lists. */
   readonly subscriptions: Context[] = [];
-  /** How often each key was held. */
+  /** How often `hold` and `ignore` ran, by key. */
   readonly runs = new Map<string, number>();
   readonly #held = new Map<string, ToolContext>();
-  readonly #doors = new Map<string, (text: string) => void>();
+  readonly #finish = new Map<string, (text: string) => void>();
   #waiting: (() => void)[] = [];
 
   constructor() {
@@ -40,16 +39,16 @@ export class Fixture {
     this.handler = handler;
   }
 
-  /** The context of the call that holds this key, when it runs. */
+  /** Resolves with the context of the call with this key when it runs. */
   async holding(key: string): Promise<ToolContext> {
     return this.#until(() => this.#held.get(key));
   }
 
   release(key: string, text = `released ${key}`): void {
-    this.#doors.get(key)?.(text);
+    this.#finish.get(key)?.(text);
   }
 
-  /** The context of the listen with this number, when it is open. */
+  /** Resolves with the context of the subscription with this index. */
   async subscribed(index: number): Promise<Context> {
     return this.#until(() => this.subscriptions[index]);
   }
@@ -70,7 +69,7 @@ export class Fixture {
     this.runs.set(key, (this.runs.get(key) ?? 0) + 1);
     this.#held.set(key, context);
     const text = new Promise<string>((resolve, reject) => {
-      this.#doors.set(key, resolve);
+      this.#finish.set(key, resolve);
       context.signal.addEventListener("abort", () => reject(new Error("aborted")), { once: true });
     });
     this.#wake();
@@ -78,11 +77,15 @@ export class Fixture {
   }
 
   #make(): Server {
-    const server = createServer({ name: "http-stage", version: "1.0.0", cache: { ttlMs: 5_000, cacheScope: "public" } })
-      .tool("echo", { description: "Says it again", input: z.object({ text: z.string() }) }, ({ text }) => text)
+    const server = createServer({
+      name: "http-fixture",
+      version: "1.0.0",
+      cache: { ttlMs: 5_000, cacheScope: "public" },
+    })
+      .tool("echo", { description: "Returns the text", input: z.object({ text: z.string() }) }, ({ text }) => text)
       .tool("hold", { input: z.object({ key: z.string() }) }, ({ key }, context) => this.#hold(key, context))
-      .tool("deaf", { input: z.object({ key: z.string() }) }, async ({ key }, context) => {
-        // It hears of its end, and does not heed it.
+      .tool("ignore", { input: z.object({ key: z.string() }) }, async ({ key }, context) => {
+        // Never returns, even if its signal is aborted.
         void this.#hold(key, context).catch(() => undefined);
         return new Promise<never>(() => undefined);
       })
@@ -102,18 +105,18 @@ export class Fixture {
         const messages = [{ role: "user" as const, content: { type: "text" as const, text: "Say something" } }];
         return JSON.stringify((await ask.sample({ messages, maxTokens: 20 })).content);
       })
-      .tool("grow", { input: z.object({ name: z.string() }) }, ({ name }) => {
-        server.tool(name, {}, () => "I am new");
-        return "grown";
+      .tool("add", { input: z.object({ name: z.string() }) }, ({ name }) => {
+        server.tool(name, {}, () => "new");
+        return "added";
       })
-      .tool("touch", { input: z.object({ uri: z.string() }) }, ({ uri }) => {
+      .tool("update", { input: z.object({ uri: z.string() }) }, ({ uri }) => {
         server.resourceUpdated(uri);
-        return "touched";
+        return "updated";
       })
       .resource("note://one", { name: "one", mimeType: "text/plain" }, () => "The first note")
       .resource("note://ä b", { name: "two" }, () => "The second note")
       .template("note://day/{date}", { name: "day" }, ({ date }) => date)
-      .template("heavy://{name}", { name: "heavy" }, () => "An address of any length")
+      .template("heavy://{name}", { name: "heavy" }, () => "A URI of any length")
       .prompt("greet", { arguments: { author: { required: true } } }, ({ author }) => `Greet ${author}.`);
     return server;
   }
@@ -121,7 +124,7 @@ export class Fixture {
 
 const open: { close(): unknown }[] = [];
 
-/** Closed after the test, the last one first. */
+/** Closes something after the test, the last one first. */
 export function closeAfterTest<Thing extends { close(): unknown }>(thing: Thing): Thing {
   open.push(thing);
   return thing;
@@ -137,7 +140,7 @@ export interface StartedServer {
   readonly front: Serving;
 }
 
-/** A stage of its own, or whatever is given, served on a free port, and a peer that knows where. */
+/** Serves a new fixture, or the given handler, on a free port, with a peer for it. */
 export async function startServer(
   { http, ...options }: StartOptions = {},
   handler?: Closeable,

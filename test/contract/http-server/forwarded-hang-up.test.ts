@@ -1,5 +1,5 @@
-// A tool behind a bridge hangs up: the end ends the stream of its call and says when to come again, and so does the
-// bridge toward a caller whose own wire can do that.
+// context.hangUp() in a server behind another server: the inner server ends the stream of the call with a retry delay, and
+// the outer server does the same for its client.
 
 import { afterEach, expect, it } from "vitest";
 import { connect } from "../../../src/client/index.ts";
@@ -14,28 +14,28 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-it("is passed on from an end over HTTP to a caller over HTTP, who comes back for the rest", async () => {
+it("is forwarded to a client over HTTP, which resumes the stream", async () => {
   let release = (): void => undefined;
-  const server = createServer({ name: "end", version: "1" }).tool("leave", {}, async (_args, context) => {
+  const server = createServer({ name: "inner", version: "1" }).tool("hang-up", {}, async (_args, context) => {
     context.hangUp(60);
     await new Promise<void>((resolve) => (release = resolve));
-    return "here I am";
+    return "done";
   });
-  const end = await serve(server, { http: { port: 0 } });
-  closing.push(() => end.close());
-  const inner = await connect(end.url, { revision: NEWEST_SESSION.name });
+  const inner = await serve(server, { http: { port: 0 } });
   closing.push(() => inner.close());
-  const bridge = await serve(inner.handler, { http: { port: 0 } });
-  closing.push(() => bridge.close());
-  const peer = new HttpPeer(bridge.url);
+  const connection = await connect(inner.url, { revision: NEWEST_SESSION.name });
+  closing.push(() => connection.close());
+  const outer = await serve(connection.handler, { http: { port: 0 } });
+  closing.push(() => outer.close());
+  const peer = new HttpPeer(outer.url);
   const client = await SessionClient.open(peer, NEWEST_SESSION.name);
-  const reply = await client.call(1, "leave");
+  const reply = await client.call(1, "hang-up");
   expect(await reply.ended).toBe("complete");
   expect(reply.messages).toEqual([]);
   expect(reply.events.map(({ retry }) => retry)).toContain("60");
   const rest = await client.resume(reply.lastEventId);
   release();
   expect(await rest.untilMessage(({ result }) => result !== undefined)).toMatchObject({
-    result: { content: [{ type: "text", text: "here I am" }] },
+    result: { content: [{ type: "text", text: "done" }] },
   });
 });

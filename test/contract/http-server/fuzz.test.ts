@@ -1,5 +1,5 @@
-// Requests with bytes flipped, taken out, doubled or put in at random, as no client would send them: whatever comes,
-// it is refused or answered like any other, nothing fails inside, and the next caller is served.
+// Requests with random bytes changed, removed or inserted. Each is refused or answered, nothing fails inside the server, and
+// the next client is served.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -8,7 +8,7 @@ import { StatelessClient, initialize } from "../../support/http/mcp-clients.ts";
 import type { HttpPeer } from "../../support/http/http-peer.ts";
 import { startServer, textOf } from "./fixture.ts";
 
-/** What a byte may become: those that mean something to a reader of heads, of JSON, or of text. */
+/** Bytes with a meaning in HTTP heads, in JSON or in UTF-8. */
 const BYTES = [
   "\r",
   "\n",
@@ -32,13 +32,13 @@ const BYTES = [
 ];
 
 const edit = fc.record({
-  /** Where, as a part of the whole. */
+  /** The position, as a fraction of the length. */
   at: fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
   take: fc.constantFrom(0, 0, 1, 1, 2, 10),
   put: fc.oneof(fc.constantFrom(...BYTES), fc.constant(""), fc.string({ maxLength: 5 })),
 });
 
-function spoiled(text: string, edits: readonly { at: number; take: number; put: string }[]): string {
+function mutate(text: string, edits: readonly { at: number; take: number; put: string }[]): string {
   let result = text;
   for (const { at, take, put } of edits) {
     const place = Math.floor(at * result.length);
@@ -47,8 +47,8 @@ function spoiled(text: string, edits: readonly { at: number; take: number; put: 
   return result;
 }
 
-function exchange(peer: HttpPeer): string {
-  const params = { name: "echo", arguments: { text: "unspoiled" } };
+function statelessCall(peer: HttpPeer): string {
+  const params = { name: "echo", arguments: { text: "unchanged" } };
   const body = JSON.stringify(new StatelessClient(peer).build(1, "tools/call", params).body);
   const head = [
     "POST /mcp HTTP/1.1",
@@ -78,18 +78,18 @@ function handshake(peer: HttpPeer): string {
 
 const GOOD = /^HTTP\/1\.1 (200|202|204|4\d\d) /;
 
-describe("spoiled requests", () => {
+describe("mutated requests", () => {
   it.each([
-    ["of an exchange", exchange],
+    ["of a stateless call", statelessCall],
     ["of a handshake in chunks", handshake],
-  ])("%s are refused, or answered like any other", async (_title, made) => {
+  ])("%s are refused or answered", async (_title, build) => {
     const { peer } = await startServer();
-    const whole = made(peer);
-    expect(await peer.rawThenEnd(whole)).toMatch(/^HTTP\/1\.1 200 /);
+    const valid = build(peer);
+    expect(await peer.rawThenEnd(valid)).toMatch(/^HTTP\/1\.1 200 /);
     await fc.assert(
       fc.asyncProperty(fc.array(edit, { minLength: 1, maxLength: 4 }), async (edits) => {
-        const answer = await peer.rawThenEnd(spoiled(whole, edits));
-        // Nothing at all where what came was no request, or only the beginning of one.
+        const answer = await peer.rawThenEnd(mutate(valid, edits));
+        // There is no answer to an incomplete or invalid request.
         if (answer !== "") expect(answer).toMatch(GOOD);
         expect(answer).not.toMatch(/internal error|\bat .+:\d+:\d+/i);
       }),

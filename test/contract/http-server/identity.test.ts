@@ -1,6 +1,5 @@
-// Callers who must prove who they are: one who has proved to be somebody else gets nothing by knowing a session's
-// id, an address or a state; what a caller may do is what it proved with this very request; and nothing shows what
-// it proved itself with.
+// Authenticated clients: knowing the session id, the endpoint or the state of another principal gives no access. Each request
+// is authorized by its own token, and handlers never see the token.
 
 import { describe, expect, it } from "vitest";
 import { AuthError, type Authenticator } from "../../../src/core/authentication.ts";
@@ -12,15 +11,15 @@ import { startServer, textOf } from "./fixture.ts";
 
 const LATEST = NEWEST_SESSION.name;
 
-/** Whoever says a name is it; good enough for a test, and for nothing else. */
+/** The token is the name of the principal, with optional scopes. */
 const auth: Authenticator = {
   authenticate: async ({ headers }) => {
     const [, principal, scopes] = /^Bearer (\w+)(?::([\w,]+))?$/.exec(headers["authorization"] ?? "") ?? [];
-    if (principal === undefined) throw new AuthError(401, "Say who you are", 'Bearer realm="test"');
+    if (principal === undefined) throw new AuthError(401, "Token missing", 'Bearer realm="test"');
     return { principal, ...(scopes !== undefined && { scopes: scopes.split(",") }) };
   },
   insufficientScope: (scopes) =>
-    new AuthError(403, "Not enough", `Bearer error="insufficient_scope", scope="${scopes.join(" ")}"`),
+    new AuthError(403, "Scope missing", `Bearer error="insufficient_scope", scope="${scopes.join(" ")}"`),
   document: (path) => (path === "/.well-known/test" ? { hello: "you" } : undefined),
 };
 
@@ -28,16 +27,16 @@ const ADA: SentHeaders = { authorization: "Bearer ada" };
 const BOB: SentHeaders = { authorization: "Bearer bob" };
 const PING = { jsonrpc: "2.0", id: 1, method: "ping" };
 
-describe("callers who proved who they are", () => {
-  it("are known to the handler, in both styles; nobody is let in as nobody", async () => {
+describe("authenticated clients", () => {
+  it("are known to the handler, in both styles; others are refused", async () => {
     const { peer } = await startServer({ http: { auth } });
     const session = await SessionClient.open(peer, LATEST, { headers: ADA });
     expect(JSON.parse(textOf(await session.request("tools/call", { name: "who" }))).principal).toBe("ada");
-    const exchange = new StatelessClient(peer, { headers: BOB });
-    expect(JSON.parse(textOf(await exchange.request(1, "tools/call", { name: "who" }))).principal).toBe("bob");
-    const old = await LegacySseClient.open(peer, "/sse", ADA);
-    await old.handshake(LATEST);
-    expect(JSON.parse(textOf(await old.request("tools/call", { name: "who" }))).principal).toBe("ada");
+    const stateless = new StatelessClient(peer, { headers: BOB });
+    expect(JSON.parse(textOf(await stateless.request(1, "tools/call", { name: "who" }))).principal).toBe("bob");
+    const legacy = await LegacySseClient.open(peer, "/sse", ADA);
+    await legacy.handshake(LATEST);
+    expect(JSON.parse(textOf(await legacy.request("tools/call", { name: "who" }))).principal).toBe("ada");
     for (const wrong of [{}, { authorization: "Bearer " }, { authorization: "Basic ada" }]) {
       for (const sent of [
         { method: "POST", body: PING },
@@ -53,7 +52,7 @@ describe("callers who proved who they are", () => {
     expect((await peer.get({}, "/.well-known/test")).json).toEqual({ hello: "you" });
   });
 
-  it("get nothing by another's session id: 404, as if there were none", async () => {
+  it("get 404 for the session id of another principal", async () => {
     const { fixture, peer } = await startServer({ http: { auth } });
     const ada = await SessionClient.open(peer, LATEST, { headers: ADA });
     const call = ada.call(1, "hold", { key: "k" });
@@ -63,8 +62,8 @@ describe("callers who proved who they are", () => {
     await stream.until(({ message }) => message !== undefined);
     const stolen = { ...BOB, "mcp-session-id": ada.session };
     const unknown = await peer.post(PING, { ...BOB, "mcp-session-id": "x".repeat(ada.session.length) });
-    const theft = await peer.post(PING, stolen);
-    expect([theft.status, theft.text]).toEqual([404, unknown.text]);
+    const refused = await peer.post(PING, stolen);
+    expect([refused.status, refused.text]).toEqual([404, unknown.text]);
     const cancel = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 1 } };
     expect((await peer.post(cancel, stolen)).status).toBe(404);
     expect((await peer.get(stolen)).status).toBe(404);
@@ -75,7 +74,7 @@ describe("callers who proved who they are", () => {
     expect(textOf(await stream.answerTo(1))).toBe("released k");
   });
 
-  it("get nothing by another's address of the old transport", async () => {
+  it("get 404 for the legacy SSE endpoint of another principal", async () => {
     const { peer } = await startServer({ http: { auth } });
     const ada = await LegacySseClient.open(peer, "/sse", ADA);
     await ada.handshake(LATEST);
@@ -84,7 +83,7 @@ describe("callers who proved who they are", () => {
     expect(ada.stream.messages.filter(({ id }) => id === 1)).toEqual([]);
   });
 
-  it("get nothing by another's state of a round", async () => {
+  it("cannot use the requestState of another principal", async () => {
     const { peer } = await startServer({ http: { auth } });
     const capabilities = { elicitation: {} };
     const ada = new StatelessClient(peer, { capabilities, headers: ADA });
@@ -97,7 +96,7 @@ describe("callers who proved who they are", () => {
     expect(textOf(await ada.request(3, "tools/call", retry))).toBe("accept Ada");
   });
 
-  it("may do what they proved with this very request, no less and no more", async () => {
+  it("are authorized by the scopes of each request", async () => {
     const { fixture, peer } = await startServer({ http: { auth } });
     fixture.server.tool("write", { scopes: ["write"] }, (_args, { caller }) => `written with ${String(caller.scopes)}`);
     const call = { id: 1, method: "tools/call", params: { name: "write", arguments: {} } };
@@ -105,21 +104,21 @@ describe("callers who proved who they are", () => {
     const as = (who: string): SentHeaders => ({ authorization: `Bearer ${who}` });
     const session = await SessionClient.open(peer, LATEST, { headers: as("ada:read,write") });
     for (const style of ["session", "stateless"]) {
-      const ask = (who: string): ReturnType<typeof session.post> =>
+      const send = (who: string): ReturnType<typeof session.post> =>
         style === "session"
           ? session.post(call, as(who))
           : new StatelessClient(peer, { headers: as(who) }).post(1, call.method, call.params);
-      expect([style, textOf((await ask("ada:write")).json)]).toEqual([style, "written with write"]);
-      // Fewer than the session began with, and none at all.
+      expect([style, textOf((await send("ada:write")).json)]).toEqual([style, "written with write"]);
+      // Fewer scopes than at the start of the session, and none.
       for (const who of ["ada:read", "ada"]) {
-        const refused = await ask(who);
+        const refused = await send(who);
         expect([style, who, refused.status, refused.headers["www-authenticate"]]).toEqual([style, who, 403, challenge]);
       }
-      expect([style, textOf((await ask("ada:write,more")).json)]).toEqual([style, "written with write,more"]);
+      expect([style, textOf((await send("ada:write,more")).json)]).toEqual([style, "written with write,more"]);
     }
   });
 
-  it("are judged by this very request also where something lasts: subscriptions, listens, tasks", async () => {
+  it("are authorized by the scopes of each request for subscriptions and tasks too", async () => {
     const { fixture, peer } = await startServer({ http: { auth } });
     const ended: AbortSignal[] = [];
     fixture.server
@@ -130,15 +129,15 @@ describe("callers who proved who they are", () => {
       });
     const as = (who: string): SentHeaders => ({ authorization: `Bearer ${who}` });
     const denied = [403, 'Bearer error="insufficient_scope", scope="write"'];
-    const met = ({ status, headers }: Reply): unknown[] => [status, headers["www-authenticate"]];
+    const outcome = ({ status, headers }: Reply): unknown[] => [status, headers["www-authenticate"]];
 
     const session = await SessionClient.open(peer, LATEST, { headers: as("ada:read,write") });
     const later = await SessionClient.open(peer, LATEST, { headers: as("ada:read") });
     const subscribe = { id: 1, method: "resources/subscribe", params: { uri: "note://closed" } };
-    expect(met(await session.post(subscribe, as("ada:read")))).toEqual(denied);
+    expect(outcome(await session.post(subscribe, as("ada:read")))).toEqual(denied);
     expect((await session.post(subscribe)).json).toMatchObject({ result: {} });
-    expect(met(await session.post(subscribe, as("ada:read")))).toEqual(denied);
-    expect(met(await later.post(subscribe))).toEqual(denied);
+    expect(outcome(await session.post(subscribe, as("ada:read")))).toEqual(denied);
+    expect(outcome(await later.post(subscribe))).toEqual(denied);
     expect((await later.post(subscribe, as("ada:write"))).json).toMatchObject({ result: {} });
 
     const capabilities = { extensions: { [TASKS_EXTENSION]: {} } };
@@ -147,35 +146,35 @@ describe("callers who proved who they are", () => {
     const { result } = await wide.request(1, "tools/call", { name: "job" });
     const { taskId } = result;
     const task = { id: 2, method: "tasks/get", params: { taskId } };
-    expect(met(await session.post(task, as("ada:read")))).toEqual(denied);
+    expect(outcome(await session.post(task, as("ada:read")))).toEqual(denied);
     expect((await session.post(task)).json).toMatchObject({ result: { status: "working" } });
     const list = { id: 3, method: "tasks/list" };
     expect((await later.post(list, as("ada:write"))).json).toMatchObject({ result: { tasks: [{ taskId }] } });
     expect((await later.post(list)).json).toMatchObject({ result: { tasks: [] } });
-    const asks: [string, Json][] = [
+    const requests: [string, Json][] = [
       ["tasks/get", { taskId }],
       ["tasks/update", { taskId, inputResponses: {} }],
       ["tasks/cancel", { taskId }],
       ["subscriptions/listen", { notifications: { taskIds: [taskId] } }],
       ["subscriptions/listen", { notifications: { resourceSubscriptions: ["note://closed"] } }],
     ];
-    for (const [method, params] of asks) {
-      expect([method, ...met(await narrow.post(1, method, params))]).toEqual([method, ...denied]);
+    for (const [method, params] of requests) {
+      expect([method, ...outcome(await narrow.post(1, method, params))]).toEqual([method, ...denied]);
     }
     expect(ended.map(({ aborted }) => aborted)).toEqual([false]);
     expect((await wide.post(1, "tasks/cancel", { taskId })).status).toBe(200);
     expect(ended.map(({ aborted }) => aborted)).toEqual([true]);
-    expect(met(await session.post(task, as("ada:read")))).toEqual(denied);
+    expect(outcome(await session.post(task, as("ada:read")))).toEqual(denied);
   });
 
-  it("show the handler no secret of theirs", async () => {
+  it("do not expose their secrets to the handler", async () => {
     const { fixture, peer } = await startServer({ http: { auth } });
     const secrets = { ...ADA, cookie: "id=secret-1", "proxy-authorization": "Basic secret-2", "x-plain": "seen" };
     const session = await SessionClient.open(peer, LATEST, { headers: secrets });
-    const exchange = new StatelessClient(peer, { headers: secrets });
+    const stateless = new StatelessClient(peer, { headers: secrets });
     const calls = [
       session.call(1, "hold", { key: "s" }),
-      exchange.post(1, "tools/call", { name: "hold", arguments: { key: "e" } }),
+      stateless.post(1, "tools/call", { name: "hold", arguments: { key: "e" } }),
     ];
     for (const key of ["s", "e"]) {
       const { caller } = await fixture.holding(key);
@@ -186,19 +185,19 @@ describe("callers who proved who they are", () => {
     await Promise.all(calls);
   });
 
-  it("are refused where whoever knows them is out of order, and told to come again", async () => {
-    const broken: Authenticator = {
+  it("are refused if the authenticator fails or returns no principal", async () => {
+    const failing: Authenticator = {
       ...auth,
       authenticate: async ({ headers }) => {
         if (headers["x-mode"] === "throws") throw new Error("the database says: password 1234");
-        return (headers["x-mode"] === "nobody" ? { principal: "" } : undefined) as unknown as { principal: string };
+        return (headers["x-mode"] === "empty" ? { principal: "" } : undefined) as unknown as { principal: string };
       },
     };
-    const { peer } = await startServer({ http: { auth: broken } });
+    const { peer } = await startServer({ http: { auth: failing } });
     const down = await peer.post(PING, { "x-mode": "throws" });
     expect(down.status).toBeGreaterThanOrEqual(500);
     expect(down.text).not.toContain("1234");
-    for (const mode of ["nobody", "nothing"]) {
+    for (const mode of ["empty", "nothing"]) {
       expect([mode, (await peer.post(PING, { "x-mode": mode })).status]).toEqual([mode, 401]);
     }
   });

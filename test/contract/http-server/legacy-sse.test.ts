@@ -1,5 +1,5 @@
-// The transport of the first revision, on the same port as the newer one: one stream on which everything comes, and
-// one path to post to (2024-11-05, basic/transports). The session lives as long as its stream.
+// Legacy HTTP+SSE, on the same port as Streamable HTTP: one stream for all messages of the server, and one path for POST
+// (2024-11-05, basic/transports). The session ends with its stream.
 
 import { describe, expect, it } from "vitest";
 import { REVISIONS } from "../../../src/protocol/revisions/index.ts";
@@ -9,7 +9,7 @@ import { startServer, textOf } from "./fixture.ts";
 const SESSIONS = REVISIONS.filter(({ style }) => style === "session").map(({ name }) => name);
 const OLDEST = SESSIONS[0] ?? "";
 
-describe("the old HTTP+SSE", () => {
+describe("legacy HTTP+SSE", () => {
   it.each(["/sse", "/mcp/sse"])("opens at %s with the event `endpoint`, and nothing before it", async (path) => {
     const { peer } = await startServer();
     const client = await LegacySseClient.open(peer, path);
@@ -22,7 +22,7 @@ describe("the old HTTP+SSE", () => {
     expect(await client.handshake(OLDEST)).toMatchObject({ result: { protocolVersion: OLDEST } });
   });
 
-  it("hands out an endpoint that nobody can guess", async () => {
+  it("has endpoints that cannot be guessed", async () => {
     const { peer } = await startServer();
     const endpoints = await Promise.all(
       Array.from({ length: 5 }, async () => (await LegacySseClient.open(peer)).endpoint),
@@ -32,7 +32,7 @@ describe("the old HTTP+SSE", () => {
     for (const endpoint of endpoints) expect(endpoint).toMatch(/=[\x21-\x7e]{22,}$/);
   });
 
-  it.each(SESSIONS)("speaks %s over it", async (revision) => {
+  it.each(SESSIONS)("serves %s", async (revision) => {
     const { peer } = await startServer();
     const client = await LegacySseClient.open(peer);
     expect(await client.handshake(revision)).toMatchObject({ result: { protocolVersion: revision } });
@@ -41,14 +41,14 @@ describe("the old HTTP+SSE", () => {
     expect(result.tools[0]).toMatchObject({ name: "echo" });
     const echoed = await client.request("tools/call", { name: "echo", arguments: { text: revision } });
     expect(textOf(echoed)).toBe(revision);
-    // Message events, each with one message.
+    // Each message is an event of its own.
     for (const { event, data } of client.stream.events.slice(1)) {
       expect(event ?? "message").toBe("message");
       expect(JSON.parse(data ?? "")).toMatchObject({ jsonrpc: "2.0" });
     }
   });
 
-  it("answers every POST with 202, and everything else on the stream", async () => {
+  it("answers each POST with 202, and sends the answer on the stream", async () => {
     const { peer } = await startServer();
     const client = await LegacySseClient.open(peer);
     await client.handshake(OLDEST);
@@ -61,7 +61,7 @@ describe("the old HTTP+SSE", () => {
     expect(await client.stream.answerTo("b")).toMatchObject({ error: { code: -32601 } });
   });
 
-  it("carries progress, in its order, before the answer", async () => {
+  it("sends progress in order before the answer", async () => {
     const { peer } = await startServer();
     const client = await LegacySseClient.open(peer);
     await client.handshake(OLDEST);
@@ -72,7 +72,7 @@ describe("the old HTTP+SSE", () => {
     expect(about.slice(0, 4).map(({ params }) => params.progressToken)).toEqual(Array(4).fill("t-7"));
   });
 
-  it("cancels by notification, and answers the cancelled call no more", async () => {
+  it("does not answer a call that is cancelled by a notification", async () => {
     const { fixture, peer } = await startServer();
     const client = await LegacySseClient.open(peer);
     await client.handshake(OLDEST);
@@ -84,19 +84,19 @@ describe("the old HTTP+SSE", () => {
     expect(client.stream.messages.filter(({ id }) => id === 8)).toEqual([]);
   });
 
-  it("asks in mid-call and takes the answer by POST", async () => {
+  it("sends requests during a call and accepts the responses by POST", async () => {
     const { peer } = await startServer();
     const client = await LegacySseClient.open(peer);
     await client.handshake(OLDEST, { sampling: {} });
     await client.post(toolCall(9, "sample"));
-    const question = await client.stream.untilMessage(({ method }) => method === "sampling/createMessage");
+    const request = await client.stream.untilMessage(({ method }) => method === "sampling/createMessage");
     const content = { type: "text", text: "something" };
-    const answer = { id: question["id"], result: { role: "assistant", model: "parrot", content } };
+    const answer = { id: request["id"], result: { role: "assistant", model: "parrot", content } };
     expect((await client.post(answer)).status).toBe(202);
     expect(JSON.parse(textOf(await client.stream.answerTo(9)))).toEqual(content);
   });
 
-  it("tells of changes on the stream", async () => {
+  it("sends change notifications on the stream", async () => {
     const { fixture, peer } = await startServer();
     const client = await LegacySseClient.open(peer);
     await client.handshake(OLDEST);
@@ -109,7 +109,7 @@ describe("the old HTTP+SSE", () => {
     expect(params).toEqual({ uri: "note://one" });
   });
 
-  it("ends the session with its stream: what runs is aborted, and its endpoint is gone", async () => {
+  it("ends the session with its stream: calls are aborted, and the endpoint is not found", async () => {
     const { fixture, peer } = await startServer();
     const client = await LegacySseClient.open(peer);
     await client.handshake(OLDEST);
@@ -122,7 +122,7 @@ describe("the old HTTP+SSE", () => {
     expect(late.status).toBe(404);
   });
 
-  it("knows no endpoint but those it gave", async () => {
+  it("accepts only endpoints that it returned", async () => {
     const { peer } = await startServer();
     const client = await LegacySseClient.open(peer);
     await client.handshake(OLDEST);
@@ -136,13 +136,13 @@ describe("the old HTTP+SSE", () => {
       expect([foreign, [400, 404].includes(status)]).toEqual([foreign, true]);
     }
     expect([400, 404]).toContain((await peer.post(ping, {}, path)).status);
-    // Nor is its own session one of the newer transport.
+    // Its session does not exist over Streamable HTTP.
     const own = decodeURIComponent(query.split("=")[1] ?? "");
     expect((await peer.post(ping, { "mcp-session-id": own })).status).toBe(404);
     expect(client.stream.messages.filter(({ id }) => id === 1)).toEqual([]);
   });
 
-  it("keeps many apart", async () => {
+  it("separates many clients", async () => {
     const { peer } = await startServer();
     const clients = await Promise.all(Array.from({ length: 20 }, () => LegacySseClient.open(peer)));
     await Promise.all(clients.map((client) => client.handshake(OLDEST)));
@@ -155,7 +155,7 @@ describe("the old HTTP+SSE", () => {
     });
   });
 
-  it("refuses what is no message with a status, and goes on", async () => {
+  it("refuses invalid messages with a status, and the session works", async () => {
     const { peer } = await startServer();
     const client = await LegacySseClient.open(peer);
     await client.handshake(OLDEST);
@@ -166,14 +166,14 @@ describe("the old HTTP+SSE", () => {
     expect(await client.request("ping")).toMatchObject({ result: {} });
   });
 
-  it("is not there where it is not wanted", async () => {
+  it("can be disabled", async () => {
     const { peer } = await startServer({ http: { legacySse: false } });
     expect((await peer.get({}, "/sse")).status).toBe(404);
     expect((await peer.get({}, "/mcp/sse")).status).toBe(404);
     expect((await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" }, {}, "/messages")).status).toBe(404);
   });
 
-  it("has its own methods at its own paths", async () => {
+  it("allows only GET and POST at its paths", async () => {
     const { peer } = await startServer();
     const posted = await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" }, {}, "/sse");
     expect(posted.status).toBe(405);
@@ -183,7 +183,7 @@ describe("the old HTTP+SSE", () => {
     expect(got.headers["allow"]).toMatch(/^POST\b/);
   });
 
-  it("ends its streams when the front is closed", async () => {
+  it("ends its streams when the server closes", async () => {
     const { peer, front } = await startServer();
     const client = await LegacySseClient.open(peer);
     await client.handshake(OLDEST);

@@ -1,5 +1,4 @@
-// The limits of a front, each made small and then passed: who is over one gets a status that says so, and nobody
-// else notices.
+// The limits of the HTTP server: a client over a limit gets a suitable status, and other clients are not affected.
 
 import { connect as connectSocket } from "node:net";
 import { describe, expect, it } from "vitest";
@@ -16,7 +15,7 @@ import { startServer, textOf } from "./fixture.ts";
 
 const LATEST = NEWEST_SESSION.name;
 const BATCHES = REVISIONS.find(({ batches }) => batches)?.name ?? "";
-const HELLO = initialize(LATEST);
+const INITIALIZE = initialize(LATEST);
 
 function head(peer: HttpPeer, ...more: readonly string[]): string {
   const lines = ["POST /mcp HTTP/1.1", `Host: ${peer.url.host}`, "Content-Type: application/json", ...more];
@@ -26,52 +25,52 @@ function head(peer: HttpPeer, ...more: readonly string[]): string {
 const busy = (reply: Reply): unknown[] => [reply.status, Number(reply.headers["retry-after"]) > 0];
 
 describe("a body", () => {
-  it("that says it is too long is refused before it has come", async () => {
+  it("with a Content-Length over the limit is refused before it arrives", async () => {
     const { peer } = await startServer({ limits: { messageBytes: 1_000 } });
     // None of the body is ever sent.
     const answer = await peer.raw(head(peer, "Content-Length: 1073741824", "Connection: close"));
     expect(answer).toMatch(/^HTTP\/1\.1 413/);
   });
 
-  it("that grows too long in chunks is refused while it comes", async () => {
+  it("in chunks is refused when it exceeds the limit", async () => {
     const { peer } = await startServer({ limits: { messageBytes: 1_000 } });
     const chunk = `200\r\n${"x".repeat(512)}\r\n`;
     const answer = await peer.raw(head(peer, "Transfer-Encoding: chunked", "Connection: close"), chunk, chunk, chunk);
     expect(answer).toMatch(/^HTTP\/1\.1 413/);
   });
 
-  it("of just the limit is taken, and one byte more is not", async () => {
+  it("of exactly the limit is accepted, and one byte more is not", async () => {
     const { peer } = await startServer({ limits: { messageBytes: 1_000 } });
     const filled = (length: number): string => {
-      const bare = JSON.stringify({ ...HELLO, fill: "" });
-      return JSON.stringify({ ...HELLO, fill: "x".repeat(length - bare.length) });
+      const bare = JSON.stringify({ ...INITIALIZE, fill: "" });
+      return JSON.stringify({ ...INITIALIZE, fill: "x".repeat(length - bare.length) });
     };
     expect((await peer.post(filled(1_000))).status).toBe(200);
     expect((await peer.post(filled(1_001))).status).toBe(413);
   });
 
-  it("that does not come is not waited for", async () => {
+  it("that does not arrive times out", async () => {
     const { peer } = await startServer({ http: { limits: { bodyMs: 300 } } });
     const answer = await peer.raw(head(peer, "Content-Length: 100"), '{"jsonrpc":');
     expect(answer).toMatch(/^HTTP\/1\.1 408/);
-    expect((await peer.post(HELLO)).status).toBe(200);
+    expect((await peer.post(INITIALIZE)).status).toBe(200);
   });
 
-  it("that is hung up on half way is nobody's, and no session is left of it", async () => {
+  it("of an aborted request leaves no session behind", async () => {
     const { peer } = await startServer({ http: { limits: { sessions: 1 } } });
     const socket = connectSocket(Number(peer.url.port), peer.url.hostname);
     await new Promise((resolve) => socket.write(`${head(peer, "Content-Length: 100")}{"jsonrpc"`, resolve));
     socket.destroy();
-    expect((await peer.post(HELLO)).status).toBe(200);
+    expect((await peer.post(INITIALIZE)).status).toBe(200);
   });
 });
 
 describe("a head", () => {
-  it("that does not come is not waited for", async () => {
+  it("that does not arrive times out", async () => {
     const { peer } = await startServer({ http: { limits: { headerMs: 300 } } });
     const answer = await peer.raw("POST /mcp HTTP/1.1\r\nHost: ");
     expect(answer === "" || answer.startsWith("HTTP/1.1 408")).toBe(true);
-    expect((await peer.post(HELLO)).status).toBe(200);
+    expect((await peer.post(INITIALIZE)).status).toBe(200);
   });
 
   it("that is too long is refused", async () => {
@@ -86,35 +85,35 @@ describe("too many", () => {
     const { peer } = await startServer({ http: { limits: { sessions: 2 } } });
     const first = await SessionClient.open(peer, LATEST);
     const second = await SessionClient.open(peer, LATEST);
-    expect(busy(await peer.post(HELLO))).toEqual([503, true]);
+    expect(busy(await peer.post(INITIALIZE))).toEqual([503, true]);
     expect(await first.request("ping")).toMatchObject({ result: {} });
     expect(await new StatelessClient(peer).request(1, "tools/list")).toMatchObject({ result: {} });
     await second.end();
-    expect((await peer.post(HELLO)).status).toBe(200);
+    expect((await peer.post(INITIALIZE)).status).toBe(200);
   });
 
-  it("sessions of the old transport: 503 until one has ended", async () => {
+  it("legacy SSE sessions: 503 until one has ended", async () => {
     const { fixture, peer } = await startServer({ http: { limits: { sessions: 1 } } });
     const first = await LegacySseClient.open(peer);
     await first.handshake(LATEST);
     expect(busy(await peer.get({}, "/sse"))).toEqual([503, true]);
     const { signal } = await fixture.subscribed(0);
-    const over = new Promise((resolve) => signal.addEventListener("abort", resolve));
+    const ended = new Promise((resolve) => signal.addEventListener("abort", resolve));
     first.stream.hangUp();
-    await over;
+    await ended;
     await LegacySseClient.open(peer);
   });
 
   it("requests in flight: 503 until one is answered, in both styles", async () => {
     const { fixture, peer } = await startServer({ http: { limits: { requests: 2 } } });
     const session = await SessionClient.open(peer, LATEST);
-    const exchange = new StatelessClient(peer);
+    const stateless = new StatelessClient(peer);
     const one = session.call(1, "hold", { key: "one" });
-    const two = exchange.begin(2, "tools/call", { name: "hold", arguments: { key: "two" } });
+    const two = stateless.begin(2, "tools/call", { name: "hold", arguments: { key: "two" } });
     await Promise.all([fixture.holding("one"), fixture.holding("two")]);
     expect(busy(await session.call(3, "echo", { text: "x" }))).toEqual([503, true]);
-    expect(busy(await exchange.post(4, "tools/list"))).toEqual([503, true]);
-    // What brings the end of a call nearer is always let in.
+    expect(busy(await stateless.post(4, "tools/list"))).toEqual([503, true]);
+    // Notifications are always accepted.
     const cancel = { method: "notifications/cancelled", params: { requestId: 1 } };
     expect((await session.post(cancel)).status).toBe(202);
     await (
@@ -137,7 +136,7 @@ describe("too many", () => {
     ).ended;
   });
 
-  it("requests in flight by the old transport: 503, and the answer to the rest", async () => {
+  it("requests in flight over legacy HTTP+SSE: 503, and the others are answered", async () => {
     const { fixture, peer } = await startServer({ http: { limits: { requests: 2 } } });
     const client = await LegacySseClient.open(peer);
     await client.handshake(LATEST);
@@ -151,7 +150,7 @@ describe("too many", () => {
     expect((await client.post({ id: 5, method: "ping" })).status).toBe(202);
   });
 
-  it("listens: 503 until one has ended, and calls go on", async () => {
+  it("subscriptions: 503 until one has ended, and calls work", async () => {
     const { fixture, peer } = await startServer({ http: { limits: { listens: 1 } } });
     const client = new StatelessClient(peer);
     const listen = { notifications: { toolsListChanged: true } };
@@ -159,9 +158,9 @@ describe("too many", () => {
     const { signal } = await fixture.subscribed(0);
     expect(busy(await client.post(2, "subscriptions/listen", listen))).toEqual([503, true]);
     expect(await client.request(3, "tools/list")).toMatchObject({ result: {} });
-    const over = new Promise((resolve) => signal.addEventListener("abort", resolve));
+    const ended = new Promise((resolve) => signal.addEventListener("abort", resolve));
     stream.hangUp();
-    await over;
+    await ended;
     const again = async (): Promise<number> => (await client.post(4, "subscriptions/listen", listen)).status;
     await expect.poll(again, { timeout: 10_000 }).toBe(200);
   });

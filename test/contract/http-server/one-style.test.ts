@@ -1,5 +1,5 @@
-// A front that speaks one style only, or one revision only: whoever comes in the other is told so in words from
-// which it can go on (2026-07-28, basic/versioning and basic/transports/streamable-http, "Backward Compatibility").
+// Servers with one style or one revision only. Clients of the other style get an error that tells them how to continue
+// (2026-07-28, basic/versioning and basic/transports/streamable-http, "Backward Compatibility").
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
@@ -8,11 +8,11 @@ import { startServer, textOf } from "./fixture.ts";
 
 const [OLDEST = NEWEST] = REVISIONS;
 const LATEST = NEWEST_SESSION.name;
-/** Errors by which a caller knows that the other side speaks in exchanges. */
-const MODERN = new Set([-32020, -32021, -32022]);
+/** Errors that show a client that the server is stateless. */
+const STATELESS_ERRORS = new Set([-32020, -32021, -32022]);
 
-describe("exchanges only", () => {
-  it("answers a handshake with the revisions that there are", async () => {
+describe("stateless only", () => {
+  it("answers a handshake with the supported revisions", async () => {
     const { peer } = await startServer({ revisions: [NEWEST.name] });
     const reply = await peer.post(initialize(LATEST));
     expect(reply.status).toBe(400);
@@ -20,7 +20,7 @@ describe("exchanges only", () => {
     expect(reply.headers["mcp-session-id"]).toBeUndefined();
   });
 
-  it("has no GET, no DELETE, and no old transport", async () => {
+  it("has no GET, no DELETE and no legacy HTTP+SSE", async () => {
     const { peer } = await startServer({ revisions: [NEWEST.name] });
     for (const method of ["GET", "DELETE"]) {
       const reply = await peer.send({ method, headers: { "mcp-session-id": "whatever" } });
@@ -29,7 +29,7 @@ describe("exchanges only", () => {
     expect((await peer.get({}, "/sse")).status).toBe(404);
   });
 
-  it("takes every request for one that stands by itself", async () => {
+  it("treats each request as stateless", async () => {
     const { peer } = await startServer({ revisions: [NEWEST.name] });
     expect(await new StatelessClient(peer).request(1, "tools/list")).toMatchObject({ result: {} });
     const bare = await peer.post({ jsonrpc: "2.0", id: 1, method: "tools/list" }, { "mcp-session-id": "x" });
@@ -39,22 +39,22 @@ describe("exchanges only", () => {
 });
 
 describe("sessions only", () => {
-  it("answers an exchange so that its caller falls back to the handshake", async () => {
+  it("answers a stateless request so that its client falls back to the handshake", async () => {
     const { peer } = await startServer({ revisions: [LATEST] });
     const client = new StatelessClient(peer);
     for (const method of ["server/discover", "tools/list"]) {
       const reply = await client.post(1, method);
       expect([method, reply.status]).toEqual([method, 400]);
-      expect([method, MODERN.has(reply.json["error"]?.code as number)]).toEqual([method, false]);
+      expect([method, STATELESS_ERRORS.has(reply.json["error"]?.code as number)]).toEqual([method, false]);
     }
     const session = await SessionClient.open(peer, LATEST);
     expect(textOf(await session.request("tools/call", { name: "echo", arguments: { text: "x" } }))).toBe("x");
   });
 
-  it("offers the one revision that it speaks", async () => {
+  it("offers its only revision", async () => {
     const { peer } = await startServer({ revisions: [OLDEST.name] });
-    for (const asked of [LATEST, NEWEST.name, OLDEST.name]) {
-      const session = await SessionClient.open(peer, asked);
+    for (const requested of [LATEST, NEWEST.name, OLDEST.name]) {
+      const session = await SessionClient.open(peer, requested);
       expect(session.revision).toBe(OLDEST.name);
     }
     const { session } = await SessionClient.open(peer, OLDEST.name);

@@ -1,5 +1,5 @@
-// Where the way back to a broken stream ends: at its answer, at its cancellation, and at the bounds of what is kept.
-// A caller must see which of them it is, because its client comes back until it does.
+// When a broken stream can no longer be resumed: after its answer, after its cancellation, and beyond the limits of the
+// replay log. The status tells the client which, so that it stops trying.
 
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
@@ -11,7 +11,7 @@ import { startCall, received, STEPS, allAfter } from "./stepped-call.ts";
 const LATEST = NEWEST_SESSION.name;
 
 describe("a broken stream", () => {
-  it("is over when its answer was seen: 204, which tells a caller to come no more", async () => {
+  it("is finished after its answer: 204, so that the client stops", async () => {
     const started = await startServer();
     const client = await SessionClient.open(started.peer, LATEST);
     const { reply, go } = await startCall(started, client, "k", 1);
@@ -22,14 +22,14 @@ describe("a broken stream", () => {
     expect((await client.resume(reply.events[0]?.id)).status).toBe(200);
   });
 
-  it("is over when its call was cancelled: a caller who comes back is told to come no more", async () => {
+  it("is finished after its call was cancelled: 204, so that the client stops", async () => {
     const started = await startServer();
     const client = await SessionClient.open(started.peer, LATEST);
     const { reply } = await startCall(started, client, "k", 2);
     await client.post({ method: "notifications/cancelled", params: { requestId: "k" } });
     await reply.ended;
     expect((await client.resume(reply.lastEventId)).status).toBe(204);
-    // One that was cancelled before anything was sent gave no id to come back with.
+    // A call that is cancelled before the first event has no event id.
     const silent = client.call("early", "hold", { key: "early" });
     await started.fixture.holding("early");
     await client.post({ method: "notifications/cancelled", params: { requestId: "early" } });
@@ -38,7 +38,7 @@ describe("a broken stream", () => {
     expect(early.lastEventId).toBeUndefined();
   });
 
-  it("is kept within bounds: who comes too late for some of it is told so, or still gets the answer", async () => {
+  it("is kept up to replayEvents: a client that misses events gets 400, or the answer", async () => {
     const started = await startServer({ http: { limits: { replayEvents: 5 } } });
     const client = await SessionClient.open(started.peer, LATEST);
     const { reply, go } = await startCall(started, client, "k", 1);
@@ -47,38 +47,38 @@ describe("a broken stream", () => {
     go(STEPS);
     const rest = await client.resume(reply.lastEventId);
     await rest.ended;
-    // Never a part of it that looks like the whole; and not 404, which would say that the session is over.
+    // Never a part that looks complete; and not 404, which would mean that the session has ended.
     if (rest.status === 200) expect(received(rest).at(-1)).toBe("answer");
     else expect(rest.status).toBe(400);
     expect(rest.messages.length).toBeLessThanOrEqual(5);
     expect(await client.request("ping")).toMatchObject({ result: {} });
   });
 
-  it("is kept within bytes over all sessions, and a session that took no part keeps its own", async () => {
+  it("is kept up to replayBytes over all sessions, and other sessions keep their events", async () => {
     const started = await startServer({ http: { limits: { replayBytes: 64 * 1024 } } });
-    const loud = await SessionClient.open(started.peer, LATEST);
-    const call = loud.call("loud", "hold", { key: "loud" });
-    const context = await started.fixture.holding("loud");
+    const large = await SessionClient.open(started.peer, LATEST);
+    const call = large.call("large", "hold", { key: "large" });
+    const context = await started.fixture.holding("large");
     context.progress(1);
     const reply = await call;
     await reply.until(({ message }) => message !== undefined);
     reply.hangUp();
     await reply.ended;
     for (let step = 2; step < 50; step += 1) context.progress(step, 50, "x".repeat(8 * 1024));
-    started.fixture.release("loud");
-    const rest = await loud.resume(reply.lastEventId);
+    started.fixture.release("large");
+    const rest = await large.resume(reply.lastEventId);
     await rest.ended;
     expect(rest.text.length).toBeLessThan(2 * 64 * 1024);
-    const quiet = await SessionClient.open(started.peer, LATEST);
-    const { reply: small, go } = await startCall(started, quiet, "quiet", 1);
+    const other = await SessionClient.open(started.peer, LATEST);
+    const { reply: small, go } = await startCall(started, other, "other", 1);
     small.hangUp();
     go(STEPS);
-    const kept = await quiet.resume(small.lastEventId);
+    const kept = await other.resume(small.lastEventId);
     await kept.ended;
     expect(received(kept)).toEqual(allAfter(1));
   });
 
-  it("of GET goes on too, with what came in between", async () => {
+  it("of GET is resumed too, with the messages in between", async () => {
     const started = await startServer();
     const client = await SessionClient.open(started.peer, LATEST);
     await started.fixture.subscribed(0);

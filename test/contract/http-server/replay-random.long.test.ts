@@ -1,5 +1,5 @@
-// Broken streams in any order: calls that make progress, break, come back and end by chance, several in one session
-// at once. Whatever happened, each caller has heard every step of its call once, in order, and then the answer.
+// Broken streams at random: several calls of one session make progress, break and resume in random order. Each client
+// receives each step of its call once and in order, and then the answer.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -10,36 +10,36 @@ import { startServer, type StartedServer } from "./fixture.ts";
 
 const CALLS = 3;
 
-/** One call of the session, and what its caller has heard by however many connections. */
-class Broken {
-  readonly #house: StartedServer;
-  readonly #caller: SessionClient;
+/** One call of the session, and everything received for it over several connections. */
+class BreakableCall {
+  readonly #started: StartedServer;
+  readonly #client: SessionClient;
   readonly #key: string;
-  readonly #pieces: Reply[] = [];
+  readonly #replies: Reply[] = [];
   #open: Reply | undefined;
   #step = 0;
   #last: string | undefined;
 
   constructor(started: StartedServer, client: SessionClient, key: string) {
-    this.#house = started;
-    this.#caller = client;
+    this.#started = started;
+    this.#client = client;
     this.#key = key;
   }
 
   async begin(): Promise<void> {
-    const reply = this.#caller.call(this.#key, "hold", { key: this.#key });
-    await this.#house.fixture.holding(this.#key);
+    const reply = this.#client.call(this.#key, "hold", { key: this.#key });
+    await this.#started.fixture.holding(this.#key);
     await this.step();
-    this.#take(await reply);
+    this.#add(await reply);
     await this.#open?.until(({ id }) => id !== undefined);
   }
 
   async step(): Promise<void> {
-    const { progress } = await this.#house.fixture.holding(this.#key);
+    const { progress } = await this.#started.fixture.holding(this.#key);
     progress((this.#step += 1));
   }
 
-  /** Hangs up, wherever the stream is just then. */
+  /** Disconnects at the current position of the stream. */
   async break(): Promise<void> {
     if (this.#open === undefined) return;
     this.#last = this.#open.lastEventId ?? this.#last;
@@ -51,27 +51,29 @@ class Broken {
 
   async resume(): Promise<void> {
     if (this.#open !== undefined) return;
-    const reply = await this.#caller.resume(this.#last);
+    const reply = await this.#client.resume(this.#last);
     expect(reply.status).toBe(200);
-    this.#take(reply);
+    this.#add(reply);
   }
 
-  async finish(): Promise<{ heard: unknown[]; expected: unknown[] }> {
-    this.#house.fixture.release(this.#key);
+  async finish(): Promise<{ received: unknown[]; expected: unknown[] }> {
+    this.#started.fixture.release(this.#key);
     await this.resume();
     await this.#open?.ended;
-    const heard = this.#pieces.flatMap(({ messages }) => messages.map(({ params }) => params?.progress ?? "answer"));
-    return { heard, expected: [...Array.from({ length: this.#step }, (_, n) => n + 1), "answer"] };
+    const received = this.#replies.flatMap(({ messages }) =>
+      messages.map(({ params }) => params?.progress ?? "answer"),
+    );
+    return { received, expected: [...Array.from({ length: this.#step }, (_, n) => n + 1), "answer"] };
   }
 
-  #take(reply: Reply): void {
+  #add(reply: Reply): void {
     this.#open = reply;
-    this.#pieces.push(reply);
+    this.#replies.push(reply);
   }
 }
 
-describe("broken streams by chance", () => {
-  it("lose nothing and bring nothing twice", async () => {
+describe("random broken streams", () => {
+  it("lose nothing and repeat nothing", async () => {
     const started = await startServer();
     const client = await SessionClient.open(started.peer, NEWEST_SESSION.name);
     let run = 0;
@@ -82,13 +84,13 @@ describe("broken streams by chance", () => {
     await fc.assert(
       fc.asyncProperty(fc.array(act, { minLength: 5, maxLength: 40 }), async (acts) => {
         run += 1;
-        const calls = Array.from({ length: CALLS }, (_, n) => new Broken(started, client, `${run}-${n}`));
+        const calls = Array.from({ length: CALLS }, (_, n) => new BreakableCall(started, client, `${run}-${n}`));
         await Promise.all(calls.map((call) => call.begin()));
         for (const { call, act: name } of acts) await calls[call]?.[name]();
         const outcomes = await Promise.all(calls.map((call) => call.finish()));
-        for (const { heard, expected } of outcomes) expect(heard).toEqual(expected);
+        for (const { received, expected } of outcomes) expect(received).toEqual(expected);
       }),
-      // What fails depends on the moment, so a smaller example would show nothing.
+      // Failures depend on timing, so shrinking would not help.
       { numRuns: 40, endOnFailure: true },
     );
   });

@@ -1,6 +1,5 @@
-// Broken streams and the way back to them: whoever comes again with the id of the last event it saw gets the rest
-// of that stream, each message once, and nothing of any other stream (2025-11-25, basic/transports, "Resumability
-// and Redelivery").
+// Replay of broken streams: a client that resumes with the id of its last event gets the rest of that stream, each message
+// once, and nothing of other streams (2025-11-25, basic/transports, "Resumability and Redelivery").
 
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
@@ -14,14 +13,14 @@ const NEWER = REVISIONS.filter(({ style }) => style === "session")
   .slice(1);
 
 describe("a broken stream", () => {
-  it.each(NEWER)("goes on in %s where it was broken, at every point", async (revision) => {
+  it.each(NEWER)("is resumed in %s at each point", async (revision) => {
     const started = await startServer();
     const client = await SessionClient.open(started.peer, revision);
     for (let point = 1; point <= STEPS - 1; point += 1) {
       const { reply, go } = await startCall(started, client, `${revision} ${point}`, point);
       reply.hangUp();
       await reply.ended;
-      // Half of them go on while nobody is there, half only when the caller is back.
+      // Half of the calls continue while the client is disconnected.
       if (point % 2 === 0) go(STEPS);
       const rest = await client.resume(reply.lastEventId);
       expect(rest.status).toBe(200);
@@ -32,7 +31,7 @@ describe("a broken stream", () => {
     }
   });
 
-  it("goes on from any event that the caller says it saw, not only the last", async () => {
+  it("can be resumed from any event", async () => {
     const started = await startServer();
     const client = await SessionClient.open(started.peer, LATEST);
     const { reply, go } = await startCall(started, client, "k", STEPS - 1);
@@ -45,28 +44,28 @@ describe("a broken stream", () => {
     }
   });
 
-  it("may break at every event", async () => {
+  it("may break at each event", async () => {
     const started = await startServer();
     const client = await SessionClient.open(started.peer, LATEST);
     const { reply, go } = await startCall(started, client, "k", 1);
-    const pieces = [reply];
+    const replies = [reply];
     let last = reply.lastEventId;
     reply.hangUp();
     for (let step = 2; step <= STEPS; step += 1) {
-      const piece = await client.resume(last);
+      const next = await client.resume(last);
       go(step);
-      await piece.untilMessage(({ params }) => params?.progress === step);
-      if (step === STEPS) await piece.ended;
-      else piece.hangUp();
-      await piece.ended;
-      pieces.push(piece);
-      last = piece.lastEventId;
+      await next.untilMessage(({ params }) => params?.progress === step);
+      if (step === STEPS) await next.ended;
+      else next.hangUp();
+      await next.ended;
+      replies.push(next);
+      last = next.lastEventId;
     }
-    // Events that came together with the awaited one are there too; none may be there twice.
-    expect(received(...pieces)).toEqual(allAfter(0));
+    // A reply may contain more events than the awaited one; none may be repeated.
+    expect(received(...replies)).toEqual(allAfter(0));
   });
 
-  it("is the one stream of its call: whoever comes back takes it over", async () => {
+  it("moves to the last connection that resumes it", async () => {
     const started = await startServer();
     const client = await SessionClient.open(started.peer, LATEST);
     const { reply, go } = await startCall(started, client, "k", 3);
@@ -79,7 +78,7 @@ describe("a broken stream", () => {
     expect(received(reply)).toEqual([1, 2, 3]);
   });
 
-  it("may be one of many that broke at once", async () => {
+  it("may be one of many", async () => {
     const started = await startServer();
     const client = await SessionClient.open(started.peer, LATEST);
     const listen = await client.listen();
@@ -93,7 +92,7 @@ describe("a broken stream", () => {
     for (const rest of rests) expect(received(rest)).toEqual(allAfter(2));
   });
 
-  it("carries nothing of another stream", async () => {
+  it("contains no messages of other streams", async () => {
     const started = await startServer();
     const client = await SessionClient.open(started.peer, LATEST);
     const listen = await client.listen();
@@ -118,16 +117,16 @@ describe("a broken stream", () => {
     expect(received(other)).toEqual(allAfter(2));
   });
 
-  it("gives nothing to another session, nor to an id that it never gave", async () => {
+  it("is not available to other sessions or with other event ids", async () => {
     const started = await startServer();
     const client = await SessionClient.open(started.peer, LATEST);
-    const stranger = await SessionClient.open(started.peer, LATEST);
+    const other = await SessionClient.open(started.peer, LATEST);
     const { reply, go } = await startCall(started, client, "secret", 2);
     reply.hangUp();
     const id = reply.lastEventId ?? "";
     const guesses = [id, `${id}0`, id.slice(0, -1), "0", "-1", "x".repeat(500), '{"a":1}', `${id}, ${id}`];
     for (const guess of guesses) {
-      const got = await stranger.resume(guess);
+      const got = await other.resume(guess);
       expect([guess, got.status >= 400 && got.status < 500, got.messages]).toEqual([guess, true, []]);
       expect(got.text).not.toContain("secret");
     }
@@ -135,7 +134,7 @@ describe("a broken stream", () => {
     const rest = await client.resume(id);
     await rest.ended;
     expect(received(rest)).toEqual(allAfter(2));
-    // What the stranger has of its own is untouched.
-    expect(await stranger.request("ping")).toMatchObject({ result: {} });
+    // The other session still works.
+    expect(await other.request("ping")).toMatchObject({ result: {} });
   });
 });

@@ -1,6 +1,6 @@
-// What comes on which stream of a session: an answer as JSON or as events, what belongs to a call on the call's
-// own stream, what belongs to none on the one that GET opened, and every message on one of them only (2025-11-25,
-// basic/transports, "Sending Messages to the Server" to "Multiple Connections").
+// Which messages are sent on which stream of a session: messages of a call on the stream of the call, others on the GET
+// stream, and each message on one stream only (2025-11-25, basic/transports, "Sending Messages to the Server" to "Multiple
+// Connections").
 
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
@@ -17,7 +17,7 @@ const isListChanged = ({ data = "" }: { data?: string }): boolean => data.includ
 const methods = (reply: Reply): unknown[] => reply.messages.map(({ method }) => method);
 
 describe("an answer in a session", () => {
-  it.each(NEWER)("is JSON in %s where it is the result and nothing else", async (revision) => {
+  it.each(NEWER)("is JSON in %s if there is only the result", async (revision) => {
     const { peer } = await startServer();
     const client = await SessionClient.open(peer, revision);
     const reply = await client.call(1, "echo", { text: "hi" });
@@ -25,7 +25,7 @@ describe("an answer in a session", () => {
     expect(textOf(reply.json)).toBe("hi");
   });
 
-  it.each(NEWER)("is a stream in %s where something comes before it, and ends the stream", async (revision) => {
+  it.each(NEWER)("is the last event of a stream in %s if other messages come before it", async (revision) => {
     const { peer } = await startServer();
     const client = await SessionClient.open(peer, revision);
     const reply = await client.call(1, "count", { to: 3 });
@@ -36,7 +36,7 @@ describe("an answer in a session", () => {
     expect(reply.messages.map(({ params }) => params?.progress)).toEqual([1, 2, 3, undefined]);
     expect(textOf(reply.messages.at(-1) ?? {})).toBe("counted to 3");
     const [first] = reply.events;
-    // Older clients take the empty data for a message that is no JSON.
+    // Older clients would parse the empty data as JSON.
     if (revision === LATEST) {
       expect(first).toEqual({ id: expect.stringMatching(/./), data: "", retry: expect.stringMatching(/^\d+$/) });
     } else expect(first?.message).toBeDefined();
@@ -47,7 +47,7 @@ describe("an answer in a session", () => {
     for (const { event } of reply.events) expect(event ?? "message").toBe("message");
   });
 
-  it("is a stream after a silence, so that the caller sees that we live", async () => {
+  it("is a stream after silenceMs", async () => {
     const { fixture, peer } = await startServer({ http: { limits: { silenceMs: 20 } } });
     const client = await SessionClient.open(peer, LATEST);
     const reply = await client.call(1, "hold", { key: "k" });
@@ -70,7 +70,7 @@ describe("an answer in a session", () => {
   it("to a notification or a response is 202 without a body", async () => {
     const { peer } = await startServer();
     const client = await SessionClient.open(peer, LATEST);
-    for (const message of [{ method: "notifications/none" }, { id: "nobody asked", result: {} }] as Json[]) {
+    for (const message of [{ method: "notifications/none" }, { id: "unknown", result: {} }] as Json[]) {
       const reply = await client.post(message);
       expect([reply.status, reply.text]).toEqual([202, ""]);
     }
@@ -78,7 +78,7 @@ describe("an answer in a session", () => {
 });
 
 describe("a call's stream", () => {
-  it("is not the call: hanging up cancels nothing", async () => {
+  it("can be disconnected without cancelling the call", async () => {
     const { fixture, peer } = await startServer();
     const client = await SessionClient.open(peer, LATEST);
     const call = client.call(1, "hold", { key: "k" });
@@ -95,32 +95,32 @@ describe("a call's stream", () => {
     expect(fixture.runs.get("k")).toBe(1);
   });
 
-  it("may be hung up before its head, and the call goes on all the same", async () => {
+  it("can be disconnected before its head without cancelling the call", async () => {
     const { fixture, peer } = await startServer();
     const client = await SessionClient.open(peer, LATEST);
-    const begun = peer.begin(
+    const started = peer.begin(
       { jsonrpc: "2.0", ...toolCall(1, "hold", { key: "k" }) },
       { "mcp-session-id": client.session },
     );
     const { signal } = await fixture.holding("k");
-    begun.hangUp();
+    started.hangUp();
     await client.request("ping");
     expect(signal.aborted).toBe(false);
     fixture.release("k");
-    // The id is free again once the call is over, whoever heard of it.
+    // The id can be used again after the call.
     const again = async (): Promise<string> =>
       textOf(await (await client.call(1, "echo", { text: "free" })).answerTo(1));
     await expect.poll(again, { timeout: 10_000 }).toBe("free");
   });
 
-  it.each(["before its head", "in mid-stream"])(
+  it.each(["before its head", "during the stream"])(
     "ends without an answer when the call is cancelled %s",
     async (when) => {
       const { fixture, peer } = await startServer();
       const client = await SessionClient.open(peer, LATEST);
       const call = client.call("c", "hold", { key: "k" });
       const context = await fixture.holding("k");
-      if (when === "in mid-stream") {
+      if (when === "during the stream") {
         context.progress(1);
         await call;
       }
@@ -133,10 +133,10 @@ describe("a call's stream", () => {
     },
   );
 
-  it("ends when the call is cancelled, also where the handler heeds nothing, and the id is free again", async () => {
+  it("ends when the call is cancelled, even if the handler ignores its signal, and the id can be used again", async () => {
     const { fixture, peer } = await startServer();
     const client = await SessionClient.open(peer, LATEST);
-    const call = client.call("c", "deaf", { key: "k" });
+    const call = client.call("c", "ignore", { key: "k" });
     await fixture.holding("k");
     await client.post({ method: "notifications/cancelled", params: { requestId: "c" } });
     await (
@@ -145,20 +145,20 @@ describe("a call's stream", () => {
     expect(textOf(await (await client.call("c", "echo", { text: "again" })).answerTo("c"))).toBe("again");
   });
 
-  it("carries the questions of its call, and takes the answers by POST", async () => {
+  it("carries requests to the client, whose responses come by POST", async () => {
     const { peer } = await startServer();
     const client = await SessionClient.open(peer, LATEST, { capabilities: { elicitation: {} } });
-    const elsewhere = await client.listen();
+    const getStream = await client.listen();
     const call = await client.call(1, "elicit");
-    const question = await call.untilMessage(({ method }) => method === "elicitation/create");
-    expect(question["params"].message).toBe("Who are you?");
-    const answer = { id: question["id"], result: { action: "accept", content: { name: "Ada" } } };
+    const request = await call.untilMessage(({ method }) => method === "elicitation/create");
+    expect(request["params"].message).toBe("Who are you?");
+    const answer = { id: request["id"], result: { action: "accept", content: { name: "Ada" } } };
     expect((await client.post(answer)).status).toBe(202);
     expect(textOf(await call.answerTo(1))).toBe("accept Ada");
-    expect(elsewhere.messages).toEqual([]);
+    expect(getStream.messages).toEqual([]);
   });
 
-  it("is left for now when the handler hangs up, and the rest comes to whoever comes back", async () => {
+  it("ends when the handler calls hangUp(), and can be resumed", async () => {
     const { fixture, peer } = await startServer();
     const client = await SessionClient.open(peer, LATEST);
     const call = client.call(1, "hold", { key: "k" });
@@ -179,34 +179,34 @@ describe("a call's stream", () => {
 });
 
 describe("the stream that GET opens", () => {
-  it("tells of changed lists and updated resources, and never answers", async () => {
+  it("carries change notifications, and no answers", async () => {
     const { fixture, peer } = await startServer();
     const client = await SessionClient.open(peer, LATEST);
     const stream = await client.listen();
     expect(stream.status).toBe(200);
     await fixture.subscribed(0);
     await client.request("resources/subscribe", { uri: "note://one" });
-    await client.request("tools/call", { name: "grow", arguments: { name: "new" } });
+    await client.request("tools/call", { name: "add", arguments: { name: "new" } });
     await stream.untilMessage(({ method }) => method === "notifications/tools/list_changed");
-    await client.request("tools/call", { name: "touch", arguments: { uri: "note://one" } });
+    await client.request("tools/call", { name: "update", arguments: { uri: "note://one" } });
     const { params } = await stream.untilMessage(({ method }) => method === "notifications/resources/updated");
     expect(params).toEqual({ uri: "note://one" });
     expect(stream.messages.every((message) => !("id" in message))).toBe(true);
   });
 
-  it("carries what a handler asks outside any call", async () => {
+  it("carries requests to the client outside of any call", async () => {
     const { fixture, peer } = await startServer();
     const client = await SessionClient.open(peer, LATEST, { capabilities: { roots: {} } });
     const stream = await client.listen();
     const context = await fixture.subscribed(0);
     const asked = context.ask({ method: "roots/list", params: {} });
-    const question = await stream.untilMessage(({ method }) => method === "roots/list");
+    const request = await stream.untilMessage(({ method }) => method === "roots/list");
     const roots = [{ uri: "file:///here" }];
-    expect((await client.post({ id: question["id"], result: { roots } })).status).toBe(202);
+    expect((await client.post({ id: request["id"], result: { roots } })).status).toBe(202);
     expect(await asked).toMatchObject({ roots });
   });
 
-  it("gets each message once, however many streams there are", async () => {
+  it("carries each message once, even if there are several", async () => {
     const { fixture, peer } = await startServer();
     const client = await SessionClient.open(peer, LATEST);
     const streams = [await client.listen(), await client.listen()];
@@ -219,7 +219,7 @@ describe("the stream that GET opens", () => {
     expect(all()).toHaveLength(5);
   });
 
-  it("keeps what comes before it is opened, or between two of them", async () => {
+  it("keeps messages while it is disconnected", async () => {
     const { fixture, peer } = await startServer();
     const client = await SessionClient.open(peer, LATEST);
     await fixture.subscribed(0);
@@ -242,7 +242,7 @@ describe("the stream that GET opens", () => {
     expect(stream.messages).toEqual([]);
   });
 
-  it("needs a caller that can read events", async () => {
+  it("requires a client that accepts event streams", async () => {
     const { peer } = await startServer();
     const client = await SessionClient.open(peer, LATEST);
     expect((await client.listen({ accept: "application/json" })).status).toBe(406);
@@ -280,9 +280,9 @@ describe("a client that hangs up before the head", () => {
     const { fixture, peer } = await startServer({ http: { limits: { silenceMs: 20 } } });
     const client = await SessionClient.open(peer, LATEST);
     const headers = { "mcp-session-id": client.session };
-    const begun = peer.begin({ jsonrpc: "2.0", ...toolCall(1, "hold", { key: "k" }) }, headers);
+    const started = peer.begin({ jsonrpc: "2.0", ...toolCall(1, "hold", { key: "k" }) }, headers);
     const context = await fixture.holding("k");
-    begun.hangUp();
+    started.hangUp();
     // The stream of another silent call begins later than that of the first would have.
     const other = await client.call(2, "hold", { key: "other" });
     expect(other.headers["content-type"]).toBe("text/event-stream");

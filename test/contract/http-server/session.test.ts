@@ -1,5 +1,5 @@
-// The life of a session over HTTP: its id, who may use it, the revision in the header, and its end by DELETE, by
-// silence and by the front's own end (2025-11-25, basic/transports, "Session Management").
+// Sessions over HTTP: the id, the revision header, and the end by DELETE or by inactivity (2025-11-25, basic/transports,
+// "Session Management").
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
@@ -7,7 +7,7 @@ import { initialize, SessionClient } from "../../support/http/mcp-clients.ts";
 import type { Json } from "../../support/http/http-peer.ts";
 import { startServer, textOf } from "./fixture.ts";
 
-/** The revisions that came with this transport; the first one had another. */
+/** The first of them predates Streamable HTTP. */
 const SESSIONS = REVISIONS.filter(({ style }) => style === "session").map(({ name }) => name);
 const NEWER = SESSIONS.slice(1);
 const LATEST = NEWEST_SESSION.name;
@@ -23,15 +23,15 @@ describe("a session over HTTP", () => {
     expect(reply.headers["mcp-session-id"]).toMatch(/^[\x21-\x7e]+$/);
   });
 
-  it("is offered the newest session revision where it asks for one that there is not", async () => {
+  it("gets the newest session-style revision if it requests an unknown one", async () => {
     const { peer } = await startServer();
-    for (const asked of ["1999-01-01", "latest", NEWEST.name]) {
-      const reply = await peer.post(initialize(asked));
+    for (const requested of ["1999-01-01", "latest", NEWEST.name]) {
+      const reply = await peer.post(initialize(requested));
       expect(reply.json).toMatchObject({ result: { protocolVersion: LATEST } });
     }
   });
 
-  it("has an id that nobody can guess", async () => {
+  it("has an id that cannot be guessed", async () => {
     const { peer } = await startServer();
     const ids = await Promise.all(
       Array.from({ length: 50 }, async () => (await peer.post(initialize(LATEST))).headers["mcp-session-id"] ?? ""),
@@ -39,11 +39,11 @@ describe("a session over HTTP", () => {
     expect(new Set(ids).size).toBe(50);
     // 128 bits are 22 characters of six bits, or 32 of four.
     for (const id of ids) expect(id.replaceAll("-", "").length).toBeGreaterThanOrEqual(22);
-    // No two have a beginning in common that a counter or a clock would give them.
+    // No two have a common prefix, as a counter or a clock would cause.
     expect(new Set(ids.map((id) => id.slice(0, 8))).size).toBe(50);
   });
 
-  it("is opened whatever the version header of initialize says of a revision that we speak", async () => {
+  it("is opened if initialize has a version header too", async () => {
     const { peer } = await startServer();
     for (const revision of NEWER) {
       const reply = await peer.post(initialize(revision), { "mcp-protocol-version": revision });
@@ -51,14 +51,14 @@ describe("a session over HTTP", () => {
     }
   });
 
-  it("gives no session where initialize fails", async () => {
+  it("is not opened if initialize fails", async () => {
     const { peer } = await startServer();
     const reply = await peer.post({ ...initialize(LATEST), params: { protocolVersion: 7 } });
     expect(reply.json).toMatchObject({ id: "init", error: { code: -32602 } });
     expect(reply.headers["mcp-session-id"]).toBeUndefined();
   });
 
-  it("takes nothing without its id: 400", async () => {
+  it("refuses requests without its id: 400", async () => {
     const { peer } = await startServer();
     const { session } = await SessionClient.open(peer, LATEST);
     for (const method of ["ping", "tools/list", "tools/call", "no/such"]) {
@@ -73,11 +73,11 @@ describe("a session over HTTP", () => {
     expect((await peer.send({ method: "DELETE" })).status).toBeGreaterThanOrEqual(400);
   });
 
-  it("is not found under an id that is not its own: 404", async () => {
+  it("is not found with another id: 404", async () => {
     const { peer } = await startServer();
     const { session } = await SessionClient.open(peer, LATEST);
     const ids = [
-      "nobody",
+      "unknown",
       session.slice(1),
       `${session}x`,
       session.toUpperCase().toLowerCase() + "0",
@@ -92,7 +92,7 @@ describe("a session over HTTP", () => {
     expect((await peer.post(PING, { "mcp-session-id": session })).status).toBe(200);
   });
 
-  it("ends by DELETE: streams end, work is aborted, and its id is not found any more", async () => {
+  it("ends by DELETE: streams end, calls are aborted, and its id is not found", async () => {
     const { fixture, peer } = await startServer();
     const client = await SessionClient.open(peer, LATEST);
     const other = await SessionClient.open(peer, LATEST);
@@ -112,7 +112,7 @@ describe("a session over HTTP", () => {
     expect(await other.request("ping")).toMatchObject({ result: {} });
   });
 
-  it("ends when nothing has come for long enough, but not while a stream or a call is open", async () => {
+  it("ends after sessionIdleMs, but not while a stream or a call is open", async () => {
     const { fixture, peer } = await startServer({ http: { limits: { sessionIdleMs: 400 } } });
     const listening = await SessionClient.open(peer, LATEST);
     const stream = await listening.listen();
@@ -120,7 +120,7 @@ describe("a session over HTTP", () => {
     const call = working.call(1, "hold", { key: "k" });
     await fixture.holding("k");
     const idle = await SessionClient.open(peer, LATEST);
-    // The last listen is that of the idle session: its end is the session's.
+    // The last subscription is that of the idle session and ends with it.
     const { signal } = await fixture.subscribed(2);
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
     expect((await idle.post({ id: 2, method: "ping" })).status).toBe(404);
@@ -130,12 +130,12 @@ describe("a session over HTTP", () => {
     expect(textOf(await (await call).answerTo(1))).toBe("released k");
   });
 
-  it("never has an id that a caller made up", async () => {
+  it("never has an id that the client chose", async () => {
     const { peer } = await startServer();
-    const mine = "0123456789abcdef0123456789abcdef";
-    const reply = await peer.post(initialize(LATEST), { "mcp-session-id": mine });
-    expect(reply.headers["mcp-session-id"]).not.toBe(mine);
-    expect((await peer.post(PING, { "mcp-session-id": mine })).status).toBe(404);
+    const chosen = "0123456789abcdef0123456789abcdef";
+    const reply = await peer.post(initialize(LATEST), { "mcp-session-id": chosen });
+    expect(reply.headers["mcp-session-id"]).not.toBe(chosen);
+    expect((await peer.post(PING, { "mcp-session-id": chosen })).status).toBe(404);
   });
 
   it("is initialized once", async () => {
@@ -147,7 +147,7 @@ describe("a session over HTTP", () => {
     expect(await client.request("tools/list")).toMatchObject({ result: { tools: expect.any(Array) as Json[] } });
   });
 
-  it.each(NEWER)("takes the version header of %s, and none", async (revision) => {
+  it.each(NEWER)("accepts the version header of %s, or none", async (revision) => {
     const { peer } = await startServer();
     const { session } = await SessionClient.open(peer, revision);
     const own = { "mcp-session-id": session };
@@ -160,12 +160,12 @@ describe("a session over HTTP", () => {
     }
   });
 
-  it("answers requests and errors of the protocol with 200", async () => {
+  it("answers JSON-RPC errors with 200", async () => {
     const { peer } = await startServer();
     const client = await SessionClient.open(peer, LATEST);
     const cases: [string, Json, number][] = [
       ["no/such", {}, -32601],
-      ["tools/call", { name: "nobody" }, -32602],
+      ["tools/call", { name: "unknown" }, -32602],
       ["resources/read", { uri: "nowhere://x" }, -32002],
       ["prompts/get", { name: "greet", arguments: {} }, -32602],
     ];
@@ -175,7 +175,7 @@ describe("a session over HTTP", () => {
     }
   });
 
-  it("refuses what is no message with 400, and goes on", async () => {
+  it("refuses invalid messages with 400, and still works", async () => {
     const { peer } = await startServer();
     const client = await SessionClient.open(peer, LATEST);
     const own = { "mcp-session-id": client.session };
@@ -191,14 +191,14 @@ describe("a session over HTTP", () => {
     expect(await client.request("ping")).toMatchObject({ result: {} });
   });
 
-  it('keeps ids byte for byte, and 1 apart from "1"', async () => {
+  it('echoes ids byte for byte, and distinguishes 1 from "1"', async () => {
     const { peer } = await startServer();
     const { session } = await SessionClient.open(peer, LATEST);
     for (const id of ["1", '"1"', "0", "-7", "9007199254740993", '""', '"\\u00e4"']) {
       const reply = await peer.post(`{"jsonrpc":"2.0","id":${id},"method":"ping"}`, { "mcp-session-id": session });
-      const [, came] = /"id":\s*("(?:[^"\\]|\\.)*"|[^,}]+)/.exec(reply.text) ?? [];
-      expect([id, JSON.parse(came ?? "null")]).toEqual([id, JSON.parse(id)]);
-      if (!id.startsWith('"')) expect(came).toBe(id);
+      const [, echoed] = /"id":\s*("(?:[^"\\]|\\.)*"|[^,}]+)/.exec(reply.text) ?? [];
+      expect([id, JSON.parse(echoed ?? "null")]).toEqual([id, JSON.parse(id)]);
+      if (!id.startsWith('"')) expect(echoed).toBe(id);
     }
   });
 });

@@ -1,5 +1,5 @@
-// Callers who do not read: what is kept for one of them is bounded, it is cut off at the limit, and meanwhile
-// everybody else is answered as if it were not there.
+// Clients that do not read: the data kept for one is limited, it is cut off at the limit, and other clients are not
+// affected.
 
 import { describe, expect, it } from "vitest";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
@@ -8,15 +8,15 @@ import type { HttpPeer, Json } from "../../support/http/http-peer.ts";
 import { startServer, textOf, type StartedServer } from "./fixture.ts";
 
 const LATEST = NEWEST_SESSION.name;
-/** Long names make few notifications weigh much: what the kernel takes by itself is soon full. */
+/** A long URI makes notifications large, so that a few of them fill the buffers of the kernel. */
 const HEAVY = `heavy://${"x".repeat(32 * 1024)}`;
-/** More than any kernel keeps for one connection: 25 MiB. */
-const MOST = 800;
-/** As many as are sent in one breath: well below the limit, so that who reads is never over it. */
-const BREATH = 10;
+/** More than a kernel buffers for one connection: 25 MiB. */
+const MAX_MESSAGES = 800;
+/** Sent at a time: far below the limit, so that a client that reads never exceeds it. */
+const BATCH = 10;
 const SMALL = { http: { limits: { unreadBytes: 1024 * 1024, replayBytes: 1024 * 1024 } } } as const;
 
-/** Another caller's call, answered. */
+/** A call of another client, which must be answered. */
 async function echo(peer: HttpPeer, n: number): Promise<void> {
   const answer = await new StatelessClient(peer).request(n, "tools/call", {
     name: "echo",
@@ -25,24 +25,24 @@ async function echo(peer: HttpPeer, n: number): Promise<void> {
   expect(textOf(answer)).toBe(String(n));
 }
 
-/** Sends until it is over, with a call of somebody else after each breath; returns how many were sent. */
+/** Sends until `isOver`, with a call of another client after each batch; returns the number of messages. */
 async function flood(
   { peer }: StartedServer,
   send: (n: number) => void,
   isOver: () => boolean,
-  breathed?: (sent: number) => Promise<unknown>,
+  afterBatch?: (sent: number) => Promise<unknown>,
 ): Promise<number> {
   let sent = 0;
-  while (sent < MOST && !isOver()) {
-    for (let n = 0; n < BREATH; n += 1) send((sent += 1));
+  while (sent < MAX_MESSAGES && !isOver()) {
+    for (let n = 0; n < BATCH; n += 1) send((sent += 1));
     await echo(peer, sent);
-    await breathed?.(sent);
+    await afterBatch?.(sent);
   }
   return sent;
 }
 
-describe("a caller who does not read", () => {
-  it("its listen is cut, and another listener gets everything", async () => {
+describe("a client that does not read", () => {
+  it("loses its subscription, and another subscriber gets everything", async () => {
     const started = await startServer(SMALL);
     const params = { notifications: { resourceSubscriptions: [HEAVY] } };
     const made = new StatelessClient(started.peer).build("stalled", "subscriptions/listen", params);
@@ -51,22 +51,22 @@ describe("a caller who does not read", () => {
     const good = await new StatelessClient(started.peer).post("good", "subscriptions/listen", params);
     const reading = await started.fixture.subscribed(1);
     await good.until(({ message }) => message !== undefined);
-    // The acknowledgement, and every change.
-    const heard = (sent: number): Promise<unknown> => good.until(() => good.messages.length === sent + 1);
+    // The acknowledgement and all changes.
+    const receivedAll = (sent: number): Promise<unknown> => good.until(() => good.messages.length === sent + 1);
     const sent = await flood(
       started,
       () => started.fixture.server.resourceUpdated(HEAVY),
       () => signal.aborted,
-      heard,
+      receivedAll,
     );
-    expect(sent).toBeLessThan(MOST);
+    expect(sent).toBeLessThan(MAX_MESSAGES);
     expect(reading.signal.aborted).toBe(false);
     stalled.resume();
     expect(await stalled.ended).toBe("cut");
     expect(stalled.messages.length).toBeLessThan(sent);
   });
 
-  it("its GET stream is cut, its session lives on and comes back for what is kept", async () => {
+  it("loses its GET stream, and its session can open another", async () => {
     const started = await startServer(SMALL);
     const client = await SessionClient.open(started.peer, LATEST);
     await started.fixture.subscribed(0);
@@ -78,12 +78,12 @@ describe("a caller who does not read", () => {
       () => started.fixture.server.resourceUpdated(HEAVY),
       () => false,
     );
-    expect(sent).toBe(MOST);
+    expect(sent).toBe(MAX_MESSAGES);
     expect(await client.request("ping")).toMatchObject({ result: {} });
     stalled.resume();
     expect(await stalled.ended).toBe("cut");
-    expect(stalled.messages.length).toBeLessThan(MOST);
-    // What it missed is more than is kept; it is told so, and begins anew.
+    expect(stalled.messages.length).toBeLessThan(MAX_MESSAGES);
+    // It missed more than the replay log keeps, so it opens a new stream.
     const refused = await client.resume(stalled.lastEventId);
     const rest = refused.status === 200 ? refused : await client.listen();
     started.fixture.server.tool("later", {}, () => "late");
@@ -91,7 +91,7 @@ describe("a caller who does not read", () => {
     expect(rest.text.length).toBeLessThan(4 * 1024 * 1024);
   });
 
-  it("its call is cancelled in exchange style", async () => {
+  it("loses its call if it is stateless", async () => {
     const started = await startServer(SMALL);
     const params = { name: "hold", arguments: { key: "k" }, _meta: { progressToken: "t" } };
     const sending = started.peer.send({
@@ -102,16 +102,16 @@ describe("a caller who does not read", () => {
     const { signal } = context;
     const sent = await flood(
       started,
-      (n) => context.progress(n, MOST, HEAVY),
+      (n) => context.progress(n, MAX_MESSAGES, HEAVY),
       () => signal.aborted,
     );
-    expect(sent).toBeLessThan(MOST);
+    expect(sent).toBeLessThan(MAX_MESSAGES);
     const stalled = await sending;
     stalled.resume();
     expect(await stalled.ended).toBe("cut");
   });
 
-  it("its call goes on in a session, and within bounds", async () => {
+  it("keeps its call in a session, within the limits", async () => {
     const started = await startServer(SMALL);
     const client = await SessionClient.open(started.peer, LATEST);
     const body: Json = { jsonrpc: "2.0", ...toolCall(1, "hold", { key: "k" }) };
@@ -119,23 +119,23 @@ describe("a caller who does not read", () => {
     const context = await started.fixture.holding("k");
     await flood(
       started,
-      (n) => context.progress(n, MOST, HEAVY),
+      (n) => context.progress(n, MAX_MESSAGES, HEAVY),
       () => false,
     );
     expect(context.signal.aborted).toBe(false);
     const stalled = await sending;
     stalled.resume();
     expect(await stalled.ended).toBe("cut");
-    expect(stalled.messages.length).toBeLessThan(MOST);
+    expect(stalled.messages.length).toBeLessThan(MAX_MESSAGES);
     started.fixture.release("k");
-    // Its last event may be one that is not kept any more; its answer is, among the newest.
+    // Its last event may be gone from the replay log; the answer is there.
     const rest = await client.resume(stalled.lastEventId);
     await rest.ended;
     expect(rest.text.length).toBeLessThan(4 * 1024 * 1024);
     expect(await client.request("ping")).toMatchObject({ result: {} });
   });
 
-  it("its session of the old transport is over", async () => {
+  it("loses its legacy SSE session", async () => {
     const started = await startServer(SMALL);
     const client = await LegacySseClient.open(started.peer);
     await client.handshake(LATEST);
@@ -147,13 +147,13 @@ describe("a caller who does not read", () => {
       () => started.fixture.server.resourceUpdated(HEAVY),
       () => signal.aborted,
     );
-    expect(sent).toBeLessThan(MOST);
+    expect(sent).toBeLessThan(MAX_MESSAGES);
     expect((await client.post({ id: 1, method: "ping" })).status).toBe(404);
     client.stream.resume();
     expect(await client.stream.ended).toBe("cut");
   });
 
-  it("is cut after a while already for less, and who reads is not", async () => {
+  it("is cut off earlier after lingeringMs, and a client that reads is not", async () => {
     const limits = { unreadBytes: 64 * 1024 * 1024, lingeringBytes: 1024 * 1024, lingeringMs: 100, keepAliveMs: 50 };
     const started = await startServer({ http: { limits } });
     const heavy = { notifications: { resourceSubscriptions: [HEAVY] } };
@@ -164,23 +164,23 @@ describe("a caller who does not read", () => {
     const good = await new StatelessClient(started.peer).post("good", "subscriptions/listen", light);
     const reading = await started.fixture.subscribed(1);
     await good.until(({ message }) => message !== undefined);
-    const over = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
-    for (let n = 0; n < MOST; n += 1) {
+    const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+    for (let n = 0; n < MAX_MESSAGES; n += 1) {
       started.fixture.server.resourceUpdated(HEAVY);
       started.fixture.server.resourceUpdated("note://one");
     }
-    await over;
-    await good.until(() => good.messages.length === MOST + 1);
+    await aborted;
+    await good.until(() => good.messages.length === MAX_MESSAGES + 1);
     expect(reading.signal.aborted).toBe(false);
     slow.hangUp();
   });
 });
 
-describe("a caller who reads", () => {
+describe("a client that reads", () => {
   const BIG = "y".repeat(3 * 1024 * 1024);
 
-  it.each(["a session", "an exchange"])(
-    "gets an answer that is longer than what may lie unread, in %s",
+  it.each(["a session", "the stateless style"])(
+    "gets an answer that is longer than unreadBytes, in %s",
     async (style) => {
       const started = await startServer(SMALL);
       const client = await SessionClient.open(started.peer, LATEST);
@@ -198,7 +198,7 @@ describe("a caller who reads", () => {
     },
   );
 
-  it("gets the rest of a broken stream, also where that is more than may lie unread", async () => {
+  it("gets the rest of a broken stream, even if it is longer than unreadBytes", async () => {
     const limits = { unreadBytes: 1024 * 1024, replayBytes: 16 * 1024 * 1024 };
     const started = await startServer({ http: { limits } });
     const client = await SessionClient.open(started.peer, LATEST);
@@ -211,10 +211,10 @@ describe("a caller who reads", () => {
     await reply.ended;
     for (let n = 2; n <= 100; n += 1) context.progress(n, 100, HEAVY);
     started.fixture.release("k");
-    // In as many visits as it takes, each of which brings it further.
+    // Each request may get a part of it.
     const steps: unknown[] = [];
     let last = reply.lastEventId;
-    for (let visit = 0; visit < 20 && !steps.includes(undefined); visit += 1) {
+    for (let attempt = 0; attempt < 20 && !steps.includes(undefined); attempt += 1) {
       const rest = await client.resume(last);
       await rest.ended;
       steps.push(...rest.messages.map(({ params }) => params?.progress));

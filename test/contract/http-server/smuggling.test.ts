@@ -1,5 +1,5 @@
-// Requests that two readers would understand differently: what is ambiguous is refused, and nothing of it is
-// taken for a second request. Written as bytes, because no client library would send them.
+// Ambiguous requests, which two HTTP parsers may read differently: they are refused, and no part of them is taken for a
+// second request. They are written as bytes, because no client library would send them.
 
 import { describe, expect, it } from "vitest";
 import { NEWEST } from "../../../src/protocol/revisions/index.ts";
@@ -8,9 +8,9 @@ import { startServer } from "./fixture.ts";
 
 interface Row {
   readonly title: string;
-  /** HOST and LENGTH and BODY stand for what is right. */
+  /** HOST, LENGTH and BODY are replaced by the correct values. */
   readonly text: readonly string[];
-  /** Other than a refusal. */
+  /** Whether the request is valid; by default it must be refused. */
   readonly allowed?: boolean;
 }
 
@@ -20,7 +20,7 @@ const PLAIN = ["POST /mcp HTTP/1.1", "Host: HOST", TYPE, ...MIRROR];
 const NAME = "Mcp-Name: hold";
 
 const ROWS: readonly Row[] = [
-  { title: "as it should be", text: [...PLAIN, NAME, "Content-Length: LENGTH", "", "BODY"], allowed: true },
+  { title: "a valid request", text: [...PLAIN, NAME, "Content-Length: LENGTH", "", "BODY"], allowed: true },
   { title: "two hosts", text: [...PLAIN, "Host: evil.example.com", NAME, "Content-Length: LENGTH", "", "BODY"] },
   { title: "the same host twice", text: [...PLAIN, "Host: HOST", NAME, "Content-Length: LENGTH", "", "BODY"] },
   { title: "no host", text: ["POST /mcp HTTP/1.1", TYPE, ...MIRROR, NAME, "Content-Length: LENGTH", "", "BODY"] },
@@ -37,7 +37,7 @@ const ROWS: readonly Row[] = [
     ],
   },
   {
-    title: "two types of content",
+    title: "two content types",
     text: [...PLAIN, "Content-Type: text/plain", NAME, "Content-Length: LENGTH", "", "BODY"],
   },
   {
@@ -52,7 +52,7 @@ const ROWS: readonly Row[] = [
   { title: "lengths in one line", text: [...PLAIN, NAME, "Content-Length: LENGTH, 0", "", "BODY"] },
   { title: "a length with a sign", text: [...PLAIN, NAME, "Content-Length: +LENGTH", "", "BODY"] },
   { title: "a negative length", text: [...PLAIN, NAME, "Content-Length: -1", "", "BODY"] },
-  { title: "an unknown encoding", text: [...PLAIN, NAME, "Transfer-Encoding: xchunked", "", "BODY"] },
+  { title: "an unknown transfer encoding", text: [...PLAIN, NAME, "Transfer-Encoding: xchunked", "", "BODY"] },
   { title: "chunks of chunks", text: [...PLAIN, NAME, "Transfer-Encoding: chunked, chunked", "", "0", "", ""] },
   {
     title: "a chunk without a size",
@@ -65,9 +65,9 @@ const ROWS: readonly Row[] = [
     text: [...PLAIN, "Mcp-Name: hold\rX: y", "Content-Length: LENGTH", "", "BODY"],
   },
   { title: "a zero byte in a value", text: [...PLAIN, "Mcp-Name: hold\0", "Content-Length: LENGTH", "", "BODY"] },
-  { title: "a name that is no token", text: [...PLAIN, NAME, "X(y): z", "Content-Length: LENGTH", "", "BODY"] },
+  { title: "an invalid header name", text: [...PLAIN, NAME, "X(y): z", "Content-Length: LENGTH", "", "BODY"] },
   {
-    title: "another server's address in the first line",
+    title: "another server in the request line",
     text: [
       "POST http://evil.example.com/mcp HTTP/1.1",
       "Host: HOST",
@@ -80,15 +80,15 @@ const ROWS: readonly Row[] = [
     ],
   },
   {
-    title: "no slash in the first line",
+    title: "a path without a slash",
     text: ["POST mcp HTTP/1.1", "Host: HOST", TYPE, ...MIRROR, NAME, "Content-Length: LENGTH", "", "BODY"],
   },
   {
-    title: "a first line without a version",
+    title: "a request line without a version",
     text: ["POST /mcp", "Host: HOST", TYPE, ...MIRROR, NAME, "Content-Length: LENGTH", "", "BODY"],
   },
   {
-    title: "a version that there is not",
+    title: "an unknown version",
     text: ["POST /mcp HTTP/3.7", "Host: HOST", TYPE, ...MIRROR, NAME, "Content-Length: LENGTH", "", "BODY"],
   },
   { title: "CONNECT", text: ["CONNECT evil.example.com:443 HTTP/1.1", "Host: HOST", "", ""] },
@@ -111,16 +111,16 @@ describe("an ambiguous request", () => {
   it.each(ROWS)("$title", async ({ text, allowed = false }) => {
     const { fixture, peer } = await startServer();
     const { body } = new StatelessClient(peer).build(1, "tools/call", { name: "hold", arguments: { key: "k" } });
-    const whole = JSON.stringify(body);
-    // The connection is closed after the first request that says so: whatever is smuggled behind it would say nothing.
+    const complete = JSON.stringify(body);
+    // The first request closes the connection; a smuggled one would not.
     const lines = text.flatMap((line) =>
       line.startsWith("Content-Length: LENGTH") ? [line, "Connection: close"] : [line],
     );
     const bytes = lines
       .join("\r\n")
       .replaceAll("HOST", peer.url.host)
-      .replaceAll("LENGTH", String(whole.length))
-      .replaceAll("BODY", whole);
+      .replaceAll("LENGTH", String(complete.length))
+      .replaceAll("BODY", complete);
     if (allowed) {
       const answer = peer.raw(bytes);
       await fixture.holding("k");
@@ -128,14 +128,14 @@ describe("an ambiguous request", () => {
       expect(await answer).toMatch(/^HTTP\/1\.1 200/);
       return;
     }
-    // What waits for more bytes is ended by a second, broken request line.
+    // A broken request line ends a parser that waits for more bytes.
     const answer = await peer.raw(bytes, "\r\n\r\n\0\r\n\r\n");
     expect(answer === "" || /^HTTP\/1\.1 4\d\d/.test(answer)).toBe(true);
     expect(fixture.runs.size).toBe(0);
     expect(answer).not.toContain("released");
   });
 
-  it("does not take the body of one request for the next", async () => {
+  it("in a body is not taken for the next request", async () => {
     const { fixture, peer } = await startServer();
     const client = new StatelessClient(peer);
     const hidden = JSON.stringify(client.build(1, "tools/call", { name: "hold", arguments: { key: "hidden" } }).body);
@@ -163,7 +163,7 @@ describe("an ambiguous request", () => {
     expect(fixture.runs.size).toBe(0);
   });
 
-  it("answers two requests that came in one breath, each with its own answer, in their order", async () => {
+  it("does not include two pipelined requests, which are answered in order", async () => {
     const { peer } = await startServer();
     const client = new StatelessClient(peer);
     const bytes = ["one", "two"].map((text, n) => {
@@ -178,7 +178,7 @@ describe("an ambiguous request", () => {
     expect(answer.indexOf('"two"')).toBeGreaterThan(answer.indexOf('"one"'));
   });
 
-  it("puts nothing of a caller into the head of an answer", async () => {
+  it("cannot inject headers into the response", async () => {
     const { peer } = await startServer();
     for (const name of ["mcp-session-id", "last-event-id", "mcp-protocol-version", "mcp-method"]) {
       const reply = await peer.post({ jsonrpc: "2.0", id: 1, method: "ping" }, { [name]: "canary%0d%0aX-Evil: 1" });

@@ -1,6 +1,5 @@
-// What the headers of a request that stands by itself must say, and what comes first where several things are
-// wrong (2026-07-28, basic/transports/streamable-http, "Server Validation"). Whoever stands between us and the
-// caller reads the headers alone, so one that says something else than the body is never let through.
+// The headers of stateless requests, and which error is reported first (2026-07-28, basic/transports/streamable-http,
+// "Server Validation"). Proxies read only the headers, so a header that contradicts the body is refused.
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
@@ -17,7 +16,7 @@ interface Row {
   readonly title: string;
   readonly method?: string;
   readonly params?: Json;
-  /** Instead of the headers that mirror the body; undefined takes one away. */
+  /** Replace the headers that repeat the body; undefined removes one. */
   readonly headers: SentHeaders;
   readonly status: number;
   readonly code?: number;
@@ -27,7 +26,7 @@ const REFUSED = { status: 400, code: MISMATCH } as const;
 const NOTE = { method: "resources/read", params: { uri: "note://one" } } as const;
 
 const ROWS: readonly Row[] = [
-  { title: "all as they must be", headers: {}, status: 200 },
+  { title: "correct headers", headers: {}, status: 200 },
   { title: "no version", headers: { "mcp-protocol-version": undefined }, ...REFUSED },
   { title: "an empty version", headers: { "mcp-protocol-version": "" }, ...REFUSED },
   { title: "another version than the body", headers: { "mcp-protocol-version": NEWEST_SESSION.name }, ...REFUSED },
@@ -37,80 +36,80 @@ const ROWS: readonly Row[] = [
   { title: "no method", headers: { "mcp-method": undefined }, ...REFUSED },
   { title: "an empty method", headers: { "mcp-method": "" }, ...REFUSED },
   { title: "another method", headers: { "mcp-method": "tools/list" }, ...REFUSED },
-  { title: "the method in other letters", headers: { "mcp-method": "Tools/Call" }, ...REFUSED },
+  { title: "the method in other case", headers: { "mcp-method": "Tools/Call" }, ...REFUSED },
   { title: "the method twice", headers: { "mcp-method": ["tools/call", "tools/call"] }, ...REFUSED },
-  { title: "two methods in one", headers: { "mcp-method": "tools/call, tools/list" }, ...REFUSED },
+  { title: "two methods in one header", headers: { "mcp-method": "tools/call, tools/list" }, ...REFUSED },
   { title: "spaces around the method", headers: { "mcp-method": "  tools/call \t" }, status: 200 },
-  { title: "a method in base64, which it may not be", headers: { "mcp-method": base64("tools/call") }, ...REFUSED },
+  { title: "a method in base64", headers: { "mcp-method": base64("tools/call") }, ...REFUSED },
   { title: "no name", headers: { "mcp-name": undefined }, ...REFUSED },
   { title: "an empty name", headers: { "mcp-name": "" }, ...REFUSED },
   { title: "another name", headers: { "mcp-name": "hold" }, ...REFUSED },
-  { title: "the name in other letters", headers: { "mcp-name": "Echo" }, ...REFUSED },
-  { title: "a name that begins alike", headers: { "mcp-name": "echo2" }, ...REFUSED },
+  { title: "the name in other case", headers: { "mcp-name": "Echo" }, ...REFUSED },
+  { title: "a name with the same prefix", headers: { "mcp-name": "echo2" }, ...REFUSED },
   { title: "the name twice", headers: { "mcp-name": ["echo", "echo"] }, ...REFUSED },
   { title: "two names", headers: { "mcp-name": ["echo", "hold"] }, ...REFUSED },
   { title: "spaces around the name", headers: { "mcp-name": " echo  " }, status: 200 },
   { title: "the name in base64", headers: { "mcp-name": base64("echo") }, status: 200 },
   { title: "another name in base64", headers: { "mcp-name": base64("hold") }, ...REFUSED },
   { title: "a name in base64 with a space in it", headers: { "mcp-name": base64(" echo") }, ...REFUSED },
-  { title: "base64 that is none", headers: { "mcp-name": "=?base64?ec*o?=" }, ...REFUSED },
+  { title: "invalid base64", headers: { "mcp-name": "=?base64?ec*o?=" }, ...REFUSED },
   { title: "base64 without its padding", headers: { "mcp-name": "=?base64?ZWNobw?=" }, ...REFUSED },
-  { title: "base64 of what is no UTF-8", headers: { "mcp-name": "=?base64?/w==?=" }, ...REFUSED },
-  { title: "base64 of nothing", headers: { "mcp-name": "=?base64??=" }, ...REFUSED },
-  { title: "the mark in capitals, which is no mark", headers: { "mcp-name": "=?BASE64?ZWNobw==?=" }, ...REFUSED },
-  { title: "the mark without its end", headers: { "mcp-name": "=?base64?ZWNobw==" }, ...REFUSED },
-  { title: "header names in other letters", headers: { "mcp-name": undefined, "MCP-NAME": "echo" }, status: 200 },
-  { title: "a resource by its address", ...NOTE, headers: {}, status: 200 },
-  { title: "a resource by another's address", ...NOTE, headers: { "mcp-name": "note://two" }, ...REFUSED },
+  { title: "base64 of invalid UTF-8", headers: { "mcp-name": "=?base64?/w==?=" }, ...REFUSED },
+  { title: "base64 of an empty string", headers: { "mcp-name": "=?base64??=" }, ...REFUSED },
+  { title: "the base64 prefix in capitals", headers: { "mcp-name": "=?BASE64?ZWNobw==?=" }, ...REFUSED },
+  { title: "base64 without its suffix", headers: { "mcp-name": "=?base64?ZWNobw==" }, ...REFUSED },
+  { title: "header names in other case", headers: { "mcp-name": undefined, "MCP-NAME": "echo" }, status: 200 },
+  { title: "a resource by its URI", ...NOTE, headers: {}, status: 200 },
+  { title: "a resource by another URI", ...NOTE, headers: { "mcp-name": "note://two" }, ...REFUSED },
   { title: "a resource without a name", ...NOTE, headers: { "mcp-name": undefined }, ...REFUSED },
   {
-    title: "an address in other than ASCII",
+    title: "a non-ASCII URI in base64",
     method: "resources/read",
     params: { uri: "note://day/ä" },
     headers: { "mcp-name": base64("note://day/ä") },
     status: 200,
   },
   {
-    title: "an address in other than ASCII, not encoded",
+    title: "a non-ASCII URI, not encoded",
     method: "resources/read",
     params: { uri: "note://day/ä" },
     headers: { "mcp-name": "note://day/ä" },
     ...REFUSED,
   },
   {
-    title: "a name that looks like the mark, encoded",
+    title: "a name that looks like base64, encoded",
     params: { name: "=?base64?literal?=" },
     headers: { "mcp-name": base64("=?base64?literal?=") },
     status: 200,
     code: -32602,
   },
   {
-    title: "a prompt by another's name",
+    title: "a prompt by another name",
     method: "prompts/get",
     params: { name: "greet", arguments: { author: "A" } },
     headers: { "mcp-name": "other" },
     ...REFUSED,
   },
-  { title: "a list needs no name", method: "tools/list", params: {}, headers: {}, status: 200 },
+  { title: "a list without a name", method: "tools/list", params: {}, headers: {}, status: 200 },
   {
-    title: "a list with the name of something",
+    title: "a list with a name",
     method: "tools/list",
     params: {},
     headers: { "mcp-name": "echo" },
     status: 200,
   },
-  { title: "a parameter nobody asked for", headers: { "mcp-param-text": "something else" }, status: 200 },
+  { title: "a parameter that the tool does not declare", headers: { "mcp-param-text": "something else" }, status: 200 },
 ];
 
-describe("headers of an exchange", () => {
+describe("headers of a stateless request", () => {
   it.each(ROWS)("$title: $status", async ({ method = "tools/call", params = ECHO, headers, status, code }) => {
     const { peer } = await startServer();
     const client = new StatelessClient(peer);
-    const made = client.build(7, method, params);
+    const request = client.build(7, method, params);
     const sent = Object.fromEntries(
-      Object.entries({ ...made.headers, ...headers }).filter(([, value]) => value !== undefined),
+      Object.entries({ ...request.headers, ...headers }).filter(([, value]) => value !== undefined),
     );
-    const reply = await peer.post(made.body, sent);
+    const reply = await peer.post(request.body, sent);
     expect([reply.status, reply.json["error"]?.code]).toEqual([status, code]);
     expect(reply.json["id"]).toBe(7);
     if (code === MISMATCH) {
@@ -119,7 +118,7 @@ describe("headers of an exchange", () => {
     }
   });
 
-  it("never runs a call whose headers lie", async () => {
+  it("prevent the call if they contradict the body", async () => {
     const { fixture, peer } = await startServer();
     const client = new StatelessClient(peer);
     await client.post(1, "tools/call", { name: "hold", arguments: { key: "k" } }, { "mcp-name": "echo" });
@@ -128,7 +127,7 @@ describe("headers of an exchange", () => {
   });
 });
 
-/** What is wrong with each, worst first, and what must be said. */
+/** Requests with two errors, and the one that is reported. */
 const ORDER: readonly { title: string; body: Json; headers: SentHeaders; status: number; code: number }[] = [
   {
     title: "missing `_meta` before a wrong method header",
@@ -174,14 +173,14 @@ const ORDER: readonly { title: string; body: Json; headers: SentHeaders; status:
   },
 ];
 
-describe("several things wrong at once", () => {
-  it.each(ORDER)("says $title", async ({ body, headers, status, code }) => {
+describe("several errors at once", () => {
+  it.each(ORDER)("reports $title", async ({ body, headers, status, code }) => {
     const { peer } = await startServer();
     const reply = await peer.post({ jsonrpc: "2.0", id: "x", ...body }, headers);
     expect([reply.status, reply.json["error"]?.code, reply.json["id"]]).toEqual([status, code, "x"]);
   });
 
-  it("names the revisions that it speaks to whoever asks for another", async () => {
+  it("lists the supported revisions if the requested one is unknown", async () => {
     const { peer } = await startServer();
     const body = { jsonrpc: "2.0", id: 1, method: "tools/list", params: { _meta: statelessMeta("v999") } };
     const { json } = await peer.post(body, { "mcp-protocol-version": "v999", "mcp-method": "tools/list" });
@@ -193,7 +192,7 @@ describe("several things wrong at once", () => {
   });
 
   it.each(["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "tasks/list"])(
-    "has no %s: 404",
+    "reports the unknown method %s with 404",
     async (method) => {
       const { peer } = await startServer();
       const reply = await new StatelessClient(peer).post(

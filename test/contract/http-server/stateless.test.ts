@@ -1,6 +1,5 @@
-// Requests that stand by themselves: what they are answered with and under which status, that hanging up cancels,
-// rounds of questions over several connections, and the listen that stays open (2026-07-28,
-// basic/transports/streamable-http and basic/patterns).
+// Stateless requests over HTTP: answers and statuses, cancellation by disconnecting, input required over several
+// connections, and subscriptions (2026-07-28, basic/transports/streamable-http and basic/patterns).
 
 import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
@@ -14,8 +13,8 @@ const aborted = async (signal: AbortSignal): Promise<void> => {
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
 };
 
-describe("an exchange", () => {
-  it("is one POST and one JSON answer, and leaves no session", async () => {
+describe("a stateless request", () => {
+  it("gets one JSON answer, and no session", async () => {
     const { peer } = await startServer();
     const reply = await new StatelessClient(peer).post(1, "tools/call", { name: "echo", arguments: { text: "hi" } });
     expect(reply.status).toBe(200);
@@ -24,7 +23,7 @@ describe("an exchange", () => {
     expect(reply.json).toMatchObject({ jsonrpc: "2.0", id: 1, result: { resultType: "complete" } });
   });
 
-  it("is a stream where something comes before the answer, without ids to come back to", async () => {
+  it("gets a stream without event ids if other messages come before the answer", async () => {
     const { peer } = await startServer();
     const client = new StatelessClient(peer);
     const params = { name: "count", arguments: { to: 3 }, _meta: { progressToken: 0 } };
@@ -32,13 +31,13 @@ describe("an exchange", () => {
     expect(reply.isStream).toBe(true);
     expect(reply.headers["x-accel-buffering"]).toBe("no");
     expect(await reply.ended).toBe("complete");
-    expect(reply.messages.map(({ params: said }) => said?.progress)).toEqual([1, 2, 3, undefined]);
+    expect(reply.messages.map(({ params: sent }) => sent?.progress)).toEqual([1, 2, 3, undefined]);
     expect(reply.events.every(({ id, retry, message }) => id === undefined && retry === undefined && message)).toBe(
       true,
     );
   });
 
-  it("is a stream after a silence, with comments while nothing happens", async () => {
+  it("gets a stream after silenceMs, with comments", async () => {
     const { fixture, peer } = await startServer({ http: { limits: { silenceMs: 10, keepAliveMs: 20 } } });
     const reply = await new StatelessClient(peer).post(1, "tools/call", { name: "hold", arguments: { key: "k" } });
     await reply.untilComments(2);
@@ -47,36 +46,36 @@ describe("an exchange", () => {
   });
 
   it.each([
-    ["an unknown tool", "tools/call", { name: "nobody" }, 200, -32602],
+    ["an unknown tool", "tools/call", { name: "unknown" }, 200, -32602],
     ["an unknown resource", "resources/read", { uri: "nowhere://x" }, 200, -32602],
-    ["an unknown prompt", "prompts/get", { name: "nobody" }, 200, -32602],
+    ["an unknown prompt", "prompts/get", { name: "unknown" }, 200, -32602],
     ["an unknown method", "no/such", {}, 404, -32601],
-    ["a caller that cannot answer", "tools/call", { name: "elicit" }, 400, -32021],
-  ] as const)("answers %s with its status", async (_title, method, params, status, code) => {
+    ["a client without the capability", "tools/call", { name: "elicit" }, 400, -32021],
+  ] as const)("gets a suitable status for %s", async (_title, method, params, status, code) => {
     const { peer } = await startServer();
     const reply = await new StatelessClient(peer).post("x", method, params);
     expect([reply.status, reply.json["error"]?.code, reply.json["id"]]).toEqual([status, code, "x"]);
   });
 
-  it("refuses a posted response, and accepts a notification with 202", async () => {
+  it("may not be a response, and is accepted with 202 if it is a notification", async () => {
     const { peer } = await startServer();
     const response = await peer.post({ jsonrpc: "2.0", id: 1, result: {} }, NAMED);
     expect(response.status).toBe(400);
-    const told = await peer.post({ jsonrpc: "2.0", method: "notifications/none" }, NAMED);
-    expect([told.status, told.text]).toEqual([202, ""]);
+    const notified = await peer.post({ jsonrpc: "2.0", method: "notifications/none" }, NAMED);
+    expect([notified.status, notified.text]).toEqual([202, ""]);
   });
 
-  it.each(["GET", "DELETE", "PUT", "PATCH", "HEAD"])("has no %s: 405", async (method) => {
+  it.each(["GET", "DELETE", "PUT", "PATCH", "HEAD"])("cannot be %s: 405", async (method) => {
     const { peer } = await startServer();
     const reply = await peer.send({ method, headers: NAMED });
     expect(reply.status).toBe(405);
     expect(reply.headers["allow"]).toContain("POST");
   });
 
-  it("ignores a session id and the id of an event", async () => {
+  it("may have a session id and an event id, which are ignored", async () => {
     const { peer } = await startServer();
     const { session } = await SessionClient.open(peer, NEWEST_SESSION.name);
-    for (const id of ["nobody", session]) {
+    for (const id of ["unknown", session]) {
       const more = { "mcp-session-id": id, "last-event-id": "7" };
       const reply = await new StatelessClient(peer).post(1, "tools/list", {}, more);
       expect(reply.status).toBe(200);
@@ -84,10 +83,10 @@ describe("an exchange", () => {
     }
   });
 
-  it("says how long lists and what is read may be kept, and lists the same twice", async () => {
+  it("gets cache hints for lists and resources, and the same list twice", async () => {
     const { peer } = await startServer();
     const client = new StatelessClient(peer);
-    const asked: [string, Json][] = [
+    const requests: [string, Json][] = [
       ["server/discover", {}],
       ["tools/list", {}],
       ["prompts/list", {}],
@@ -95,7 +94,7 @@ describe("an exchange", () => {
       ["resources/templates/list", {}],
       ["resources/read", { uri: "note://one" }],
     ];
-    for (const [method, params] of asked) {
+    for (const [method, params] of requests) {
       const first = await client.request(1, method, params);
       expect([method, first["result"]]).toEqual([
         method,
@@ -106,40 +105,40 @@ describe("an exchange", () => {
     }
   });
 
-  it("is told of nothing that it did not ask for", async () => {
+  it("gets no progress and no logs that it did not request", async () => {
     const { fixture, peer } = await startServer();
     const client = new StatelessClient(peer);
-    const begun = client.begin(1, "tools/call", { name: "hold", arguments: { key: "k" } });
+    const started = client.begin(1, "tools/call", { name: "hold", arguments: { key: "k" } });
     const context = await fixture.holding("k");
     context.progress(1);
-    context.log("error", "nobody wants to know");
+    context.log("error", "unwanted");
     fixture.release("k");
-    const reply = await begun.reply;
+    const reply = await started.reply;
     expect(reply.isStream).toBe(false);
     expect(textOf(reply.json)).toBe("released k");
   });
 });
 
-describe("hanging up", () => {
-  it.each(["before the head", "in mid-stream"])("cancels the call %s", async (when) => {
+describe("disconnecting", () => {
+  it.each(["before the head", "during the stream"])("cancels the call %s", async (when) => {
     const { fixture, peer } = await startServer();
     const client = new StatelessClient(peer);
     const params = { name: "hold", arguments: { key: "k" }, _meta: { progressToken: "t" } };
-    const begun = client.begin(1, "tools/call", params);
+    const started = client.begin(1, "tools/call", params);
     const context = await fixture.holding("k");
-    if (when === "in mid-stream") {
+    if (when === "during the stream") {
       context.progress(1);
-      await (await begun.reply).until(({ message }) => message !== undefined);
+      await (await started.reply).until(({ message }) => message !== undefined);
     }
-    begun.hangUp();
+    started.hangUp();
     await aborted(context.signal);
-    // Too late for anybody; it must neither throw nor reach the next caller.
+    // Too late: it must not throw and not reach the next client.
     context.progress(2);
     fixture.release("k");
     expect(textOf(await client.request(1, "tools/call", { name: "echo", arguments: { text: "next" } }))).toBe("next");
   });
 
-  it("cancels the listen, and what happens later is sent to nobody", async () => {
+  it("ends a subscription", async () => {
     const { fixture, peer } = await startServer();
     const client = new StatelessClient(peer);
     const stream = await client.post("l", "subscriptions/listen", { notifications: { toolsListChanged: true } });
@@ -150,7 +149,7 @@ describe("hanging up", () => {
     expect(await client.request(1, "tools/list")).toMatchObject({ result: { resultType: "complete" } });
   });
 
-  it("leaves the calls of others alone, also those with the same id", async () => {
+  it("does not affect other calls, even with the same id", async () => {
     const { fixture, peer } = await startServer();
     const client = new StatelessClient(peer);
     const one = client.begin(1, "tools/call", { name: "hold", arguments: { key: "one" } });
@@ -165,28 +164,28 @@ describe("hanging up", () => {
   });
 });
 
-describe("rounds of questions", () => {
-  const who = { action: "accept", content: { name: "Ada" } };
+describe("input required", () => {
+  const answer = { action: "accept", content: { name: "Ada" } };
 
-  it("go on over another connection", async () => {
+  it("is continued over another connection", async () => {
     const { peer } = await startServer();
     const client = new StatelessClient(peer, { capabilities: { elicitation: {} } });
     const first = await client.request(1, "tools/call", { name: "elicit" });
     expect(first["result"].resultType).toBe("input_required");
     const { inputRequests, requestState } = first["result"];
-    const [[key, question]] = Object.entries(inputRequests) as [[string, Json]];
-    expect(question).toMatchObject({ method: "elicitation/create", params: { message: "Who are you?" } });
-    const retry = { name: "elicit", inputResponses: { [key]: who }, requestState };
+    const [[key, inputRequest]] = Object.entries(inputRequests) as [[string, Json]];
+    expect(inputRequest).toMatchObject({ method: "elicitation/create", params: { message: "Who are you?" } });
+    const retry = { name: "elicit", inputResponses: { [key]: answer }, requestState };
     const last = await client.request("another id", "tools/call", retry);
     expect(textOf(last)).toBe("accept Ada");
-    // Once more: the same answer, and no second run.
+    // A repeated retry gets the same answer, and the tool does not run again.
     expect(textOf(await client.request(3, "tools/call", retry))).toBe("accept Ada");
     const forged = { ...retry, requestState: `${String(requestState)}x` };
     const refused = await client.post(4, "tools/call", forged);
     expect(refused.json).toMatchObject({ error: { code: -32602 } });
   });
 
-  it("carry no request of ours", async () => {
+  it("sends no requests of the server", async () => {
     const { peer } = await startServer();
     const client = new StatelessClient(peer, { capabilities: { elicitation: {} } });
     const reply = await client.post(1, "tools/call", { name: "elicit", _meta: { progressToken: 1 } });
@@ -195,15 +194,15 @@ describe("rounds of questions", () => {
   });
 });
 
-describe("a listen", () => {
-  it("is acknowledged first, tags all that it sends, and sends only what was asked for", async () => {
+describe("a subscription", () => {
+  it("is acknowledged first, tags its messages, and sends only what was requested", async () => {
     const { fixture, peer } = await startServer();
     const client = new StatelessClient(peer);
     const notifications = { toolsListChanged: true, resourceSubscriptions: ["note://one"] };
     const stream = await client.post("l-1", "subscriptions/listen", { notifications });
     expect(stream.isStream).toBe(true);
     await stream.until(({ message }) => message !== undefined);
-    fixture.server.prompt("unasked", {}, () => "p");
+    fixture.server.prompt("unwanted", {}, () => "p");
     fixture.server.resourceUpdated("note://other");
     fixture.server.tool("later", {}, () => "late");
     fixture.server.resourceUpdated("note://one");
@@ -235,11 +234,11 @@ describe("a listen", () => {
     await closed;
   });
 
-  it("gives every listener its own copy, also under one id", async () => {
+  it("sends each subscriber its own copy, even with the same id", async () => {
     const { fixture, peer } = await startServer();
     const clients = Array.from({ length: 10 }, () => new StatelessClient(peer));
-    const listen = { notifications: { toolsListChanged: true } };
-    const streams = await Promise.all(clients.map((client) => client.post(1, "subscriptions/listen", listen)));
+    const params = { notifications: { toolsListChanged: true } };
+    const streams = await Promise.all(clients.map((client) => client.post(1, "subscriptions/listen", params)));
     await Promise.all(streams.map((stream) => stream.until(({ message }) => message !== undefined)));
     fixture.server.tool("later", {}, () => "late");
     for (const stream of streams) {

@@ -1,5 +1,5 @@
-// A call in steps, for tests of broken streams: the test says how far it goes, and reads off a reply how much of it
-// was heard.
+// A call that reports progress step by step, for tests of broken streams: the test controls its steps and checks which of
+// them a reply contains.
 
 import type { SessionClient } from "../../support/http/mcp-clients.ts";
 import type { Reply } from "../../support/http/http-peer.ts";
@@ -7,16 +7,17 @@ import type { StartedServer } from "./fixture.ts";
 
 export const STEPS = 12;
 
-/** What a stream said of the call: the progress, and "answer". */
+/** The progress values in the replies, and "answer" for the result. */
 export const received = (...replies: readonly Reply[]): unknown[] =>
   replies.flatMap(({ messages }) => messages).map(({ params, result }) => params?.progress ?? (result && "answer"));
 
+/** Everything that a client must receive after this step. */
 export const allAfter = (from: number): unknown[] => [
   ...Array.from({ length: STEPS - from }, (_, n) => from + n + 1),
   "answer",
 ];
 
-/** A call that has made so many steps, all of which the caller has seen. */
+/** Starts a call and waits until the client has received this many steps; `go` continues to a step. */
 export async function startCall(
   { fixture }: StartedServer,
   client: SessionClient,

@@ -1,6 +1,6 @@
-// Gateways as real processes, in front of ends that will not go: deaf to signals and to the end of their input, behind
-// shells and package managers, with children in sessions of their own. However the gateway comes to its end, by kill -9
-// too, nobody is left five seconds later.
+// Gateways as real processes in front of upstreams that do not stop: they ignore signals and the end of their input, run
+// behind shells and npx, and have children in process sessions of their own. However the gateway ends, even by kill -9, no
+// process is left five seconds later.
 
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -12,38 +12,48 @@ import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { connect } from "../../../src/client/index.ts";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { withEnvironment, canListProcesses, commandLine, processes, type ProcessInfo } from "../../support/processes.ts";
+import {
+  withEnvironment,
+  canListProcesses,
+  commandLine,
+  processes,
+  type ProcessInfo,
+} from "../../support/processes.ts";
 
 const CLI = fileURLToPath(new URL("../../../dist/cli/main.js", import.meta.url));
-const END = fileURLToPath(new URL("unstoppable-server.js", import.meta.url));
+const UPSTREAM = fileURLToPath(new URL("unstoppable-server.js", import.meta.url));
 const MARK = "CATENARY_GATEWAY_TEST";
-/** How long anybody may outlive the gateway. */
-const BOUND_MS = 5_000;
+/** How long processes may outlive the gateway. */
+const MAX_SURVIVAL_MS = 5_000;
 
-interface Way {
+interface UpstreamKind {
   readonly name: string;
   readonly title: string;
   readonly command: readonly [string, ...string[]];
-  /** Processes that run for it when it is up, its own shells and children counted. */
-  readonly family: number;
+  /** The number of its processes, with shells and children. */
+  readonly processes: number;
 }
 
 let folder = "";
-/** Each with what runs for it. */
-const ways = (): readonly Way[] => [
-  { name: "plain", title: "an end that is deaf", command: [process.execPath, END], family: 1 },
+const upstreamKinds = (): readonly UpstreamKind[] => [
+  { name: "plain", title: "an upstream", command: [process.execPath, UPSTREAM], processes: 1 },
   {
     name: "shell",
-    title: "an end behind a shell",
-    command: ["sh", "-c", `"${process.execPath}" "${END}"; true`],
-    family: 2,
+    title: "an upstream behind a shell",
+    command: ["sh", "-c", `"${process.execPath}" "${UPSTREAM}"; true`],
+    processes: 2,
   },
-  { name: "npx", title: "an end behind npx", command: ["npx", "--no-install", "deaf-end"], family: 3 },
   {
-    name: "brood",
-    title: "an end with children in sessions of their own",
-    command: [process.execPath, END, "--brood"],
-    family: 3,
+    name: "npx",
+    title: "an upstream behind npx",
+    command: ["npx", "--no-install", "unstoppable-server"],
+    processes: 3,
+  },
+  {
+    name: "children",
+    title: "an upstream with children",
+    command: [process.execPath, UPSTREAM, "--children"],
+    processes: 3,
   },
 ];
 
@@ -51,13 +61,13 @@ class Gateway {
   readonly process: ChildProcessWithoutNullStreams;
   readonly exited: Promise<{ code: number | null; signal: string | null }>;
   readonly #mark = randomUUID();
-  /** What it has started, as far as it was seen: the guardian bears no mark. */
+  /** Its children that were seen; the guardian does not have the mark. */
   readonly #children = new Map<number, ProcessInfo>();
   #out = "";
 
   constructor(...args: readonly string[]) {
     const env = { ...process.env, [MARK]: this.#mark, CATENARY_CACHE: join(folder, "cache") };
-    // In the folder of the package whose program npx finds.
+    // npx finds the program in this folder.
     this.process = spawn(process.execPath, [CLI, ...args], { env, cwd: folder });
     this.process.stdout.setEncoding("utf8").on("data", (text: string) => (this.#out += text));
     this.process.stderr.resume();
@@ -69,7 +79,7 @@ class Gateway {
     for (const message of messages) this.process.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
   }
 
-  /** What a line on its stdout says that has this in it. */
+  /** The parsed line of its stdout that contains this. */
   async line(part: string): Promise<Record<string, unknown>> {
     const find = (): string | undefined =>
       this.#out.split("\n").find((line) => line.endsWith("}") && line.includes(part));
@@ -77,12 +87,12 @@ class Gateway {
     return JSON.parse(find() ?? "") as Record<string, unknown>;
   }
 
-  /** A session on its stdio, and a call that its end has answered. */
-  async speak(): Promise<void> {
+  /** Opens a session on its stdio and calls the upstream. */
+  async callUpstream(): Promise<void> {
     const params = {
       protocolVersion: NEWEST_SESSION.name,
       capabilities: {},
-      clientInfo: { name: "life", version: "1" },
+      clientInfo: { name: "test", version: "1" },
     };
     this.send({ id: 0, method: "initialize", params }, { method: "notifications/initialized" });
     await this.line('"id":0');
@@ -92,17 +102,19 @@ class Gateway {
     });
   }
 
-  /** All that lives because of it, itself too. */
+  /** The pids of the gateway and of all its processes. */
   family(): number[] {
     const seen = processes().filter(({ state }) => state !== "Z");
     for (const one of seen) if (one.parent === this.process.pid) this.#children.set(one.pid, one);
-    const children = seen.filter(({ pid, startTime }) => this.#children.get(pid)?.startTime === startTime).map(({ pid }) => pid);
+    const children = seen
+      .filter(({ pid, startTime }) => this.#children.get(pid)?.startTime === startTime)
+      .map(({ pid }) => pid);
     return [...new Set([...withEnvironment(MARK, this.#mark), ...children])];
   }
 
-  /** Who is left when the bound is over; looked at sooner, since all may be gone sooner. */
+  /** The processes that are left after MAX_SURVIVAL_MS; returns earlier if there are none. */
   async survivors(): Promise<string[]> {
-    const until = performance.now() + BOUND_MS;
+    const until = performance.now() + MAX_SURVIVAL_MS;
     while (this.family().length > 0 && performance.now() < until) await after(20);
     return this.family().map((pid) => `${pid} ${commandLine(pid)}`);
   }
@@ -124,9 +136,9 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "catenary-gateway-"));
   const bin = join(folder, "node_modules", ".bin");
   mkdirSync(bin, { recursive: true });
-  writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "life", private: true }));
-  writeFileSync(join(bin, "deaf-end"), `#!/bin/sh\n"${process.execPath}" "${END}" "$@"\n`);
-  chmodSync(join(bin, "deaf-end"), 0o755);
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "test", private: true }));
+  writeFileSync(join(bin, "unstoppable-server"), `#!/bin/sh\n"${process.execPath}" "${UPSTREAM}" "$@"\n`);
+  chmodSync(join(bin, "unstoppable-server"), 0o755);
 });
 afterEach(async () => {
   await Promise.all(started.splice(0).map((gateway) => gateway.end()));
@@ -136,15 +148,15 @@ afterAll(() => {
 });
 
 describe.runIf(canListProcesses)("catenary run", { timeout: 40_000 }, () => {
-  for (const { title, command, family } of ways()) {
-    it(`in front of ${title}: nobody outlives it`, async () => {
+  for (const { title, command, processes: count } of upstreamKinds()) {
+    it(`leaves no process behind in front of ${title}`, async () => {
       const endings = ["SIGKILL", "SIGTERM", "the end of input"] as const;
       const gateways = await Promise.all(
         endings.map(async (ending) => {
           const gateway = start("run", "--", ...command);
-          await gateway.speak();
-          // The gateway and its guardian as well.
-          expect(gateway.family().length).toBeGreaterThanOrEqual(family + 2);
+          await gateway.callUpstream();
+          // Plus the gateway and its guardian.
+          expect(gateway.family().length).toBeGreaterThanOrEqual(count + 2);
           return { ending, gateway };
         }),
       );
@@ -160,37 +172,37 @@ describe.runIf(canListProcesses)("catenary run", { timeout: 40_000 }, () => {
     });
   }
 
-  it("leaves nobody when it is killed while its end starts", async () => {
-    const command = ["npx", "--no-install", "deaf-end", "--brood"];
+  it("leaves no process behind if it is killed while its upstream starts", async () => {
+    const command = ["npx", "--no-install", "unstoppable-server", "--children"];
     const params = {
       protocolVersion: NEWEST_SESSION.name,
       capabilities: {},
-      clientInfo: { name: "life", version: "1" },
+      clientInfo: { name: "test", version: "1" },
     };
-    const moments = [1, 2, 3].map(async (children) => {
+    const runs = [1, 2, 3].map(async (children) => {
       const gateway = start("run", "--", ...command);
       gateway.send({ id: 0, method: "initialize", params });
-      // Itself, its guardian, and as many of the rest.
+      // The gateway, its guardian, and this many others.
       await expect.poll(() => gateway.family().length, { timeout: 20_000, interval: 5 }).toBeGreaterThan(children + 1);
       gateway.process.kill("SIGKILL");
       expect(await gateway.survivors()).toEqual([]);
     });
-    await Promise.all(moments);
+    await Promise.all(runs);
   });
 });
 
-describe.runIf(canListProcesses)("catenary serve in front of all of them", { timeout: 40_000 }, () => {
-  it.each(["SIGKILL", "SIGTERM"] as const)("leaves nobody after %s", async (signal) => {
-    const servers = ways().map(({ name, command: [command, ...args] }) => [name, { command, args }] as const);
+describe.runIf(canListProcesses)("catenary serve in front of all upstreams", { timeout: 40_000 }, () => {
+  it.each(["SIGKILL", "SIGTERM"] as const)("leaves no process behind after %s", async (signal) => {
+    const servers = upstreamKinds().map(({ name, command: [command, ...args] }) => [name, { command, args }] as const);
     const config = join(folder, `${signal}.json`);
     writeFileSync(config, JSON.stringify({ mcpServers: Object.fromEntries(servers) }));
     const gateway = start("serve", config, "--http", "0", "--json");
     const { url } = await gateway.line("url");
     const client = await connect(String(url), { revision: NEWEST_SESSION.name });
-    const calls = ways().map(({ name }) => client.callTool(`${name}.pid`));
-    expect((await Promise.all(calls)).map(({ isError }) => isError ?? false)).toEqual(ways().map(() => false));
-    const families = ways().reduce((sum, { family }) => sum + family, 0);
-    expect(gateway.family().length).toBeGreaterThanOrEqual(families + 2);
+    const calls = upstreamKinds().map(({ name }) => client.callTool(`${name}.pid`));
+    expect((await Promise.all(calls)).map(({ isError }) => isError ?? false)).toEqual(upstreamKinds().map(() => false));
+    const total = upstreamKinds().reduce((sum, { processes: count }) => sum + count, 0);
+    expect(gateway.family().length).toBeGreaterThanOrEqual(total + 2);
     gateway.process.kill(signal);
     expect(await gateway.survivors()).toEqual([]);
     await client.close();

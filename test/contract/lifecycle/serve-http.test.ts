@@ -1,5 +1,4 @@
-// `catenary serve MODULE --http`, as a real process: what it says and where, that it serves, how it is refused an
-// address, and how it comes to its end.
+// `catenary serve MODULE --http` as a real process: its output, both styles, usage errors, a port in use, and how it ends.
 
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -14,13 +13,13 @@ const CLI = fileURLToPath(new URL("../../../dist/cli/main.js", import.meta.url))
 const BOARD = fileURLToPath(new URL("../../../examples/board/server.js", import.meta.url));
 const HEADERS = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
-/** A handler by hand, which needs no package: it answers a call when the milliseconds are over, unless it is stopped. */
+/** A handler that answers a call after some milliseconds, unless it is aborted. */
 const SLOW = `
 import { setTimeout as wait } from "node:timers/promises";
 export const chain = async ({ method, params }, { signal }) => {
   if (method === "server/discover") return { capabilities: { tools: {} } };
   if (method !== "tools/call") return {};
-  process.stderr.write("a call has begun\\n");
+  process.stderr.write("call started\\n");
   await wait(params.arguments.ms, undefined, { signal });
   return { content: [{ type: "text", text: "done" }] };
 };`;
@@ -67,7 +66,7 @@ afterEach(async () => {
 let folder = "";
 let slow = "";
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "catenary-life-"));
+  folder = mkdtempSync(join(tmpdir(), "catenary-serve-"));
   slow = join(folder, "slow.mjs");
   writeFileSync(slow, SLOW);
 });
@@ -75,7 +74,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-function exchange(url: string, name: string, args: object): Promise<Response> {
+function callStateless(url: string, name: string, args: object): Promise<Response> {
   const _meta = { [META.revision]: NEWEST.name, [META.clientCapabilities]: {} };
   const headers = { ...HEADERS, "mcp-protocol-version": NEWEST.name, "mcp-method": "tools/call", "mcp-name": name };
   const params = { name, arguments: args, _meta };
@@ -83,7 +82,7 @@ function exchange(url: string, name: string, args: object): Promise<Response> {
   return fetch(url, { method: "POST", headers, body });
 }
 
-async function session(url: string): Promise<(message: object) => Promise<Response>> {
+async function openSession(url: string): Promise<(message: object) => Promise<Response>> {
   const post = (message: object, more: Record<string, string> = {}): Promise<Response> =>
     fetch(url, {
       method: "POST",
@@ -93,7 +92,7 @@ async function session(url: string): Promise<(message: object) => Promise<Respon
   const params = {
     protocolVersion: NEWEST_SESSION.name,
     capabilities: {},
-    clientInfo: { name: "life", version: "1" },
+    clientInfo: { name: "test", version: "1" },
   };
   const opened = await post({ id: 0, method: "initialize", params });
   const id = opened.headers.get("mcp-session-id") ?? "";
@@ -102,31 +101,31 @@ async function session(url: string): Promise<(message: object) => Promise<Respon
 }
 
 describe("over HTTP", () => {
-  it("says on stderr where it is and what a client wants, and leaves stdout alone", async () => {
+  it("prints its URL and a client config on stderr, and nothing on stdout", async () => {
     const command = serve(BOARD, "--http", "127.0.0.1:0");
     const url = await command.says(/at (http:\/\/127\.0\.0\.1:\d+\/mcp)$/m);
     const entry = await command.says(/(\{"mcpServers".*\})$/m);
     expect(JSON.parse(entry)).toEqual({ mcpServers: { board: { type: "http", url } } });
     expect(command.err).not.toContain("\u001b");
     expect(command.err).not.toContain("Warning");
-    const answer = await exchange(url, "pin", { text: "hello" });
+    const answer = await callStateless(url, "pin", { text: "hello" });
     expect(await answer.json()).toMatchObject({ result: { content: [{ text: "Pinned; it is the only note." }] } });
     expect(command.out).toBe("");
   });
 
-  it("says it to machines in one line on stdout, and serves both styles at the path that it was given", async () => {
+  it("prints JSON on stdout with --json, and serves both styles at the given path", async () => {
     const command = serve(BOARD, "--http", ":0", "--path", "/tools", "--json");
     const url = await command.url();
     expect(command.out).toBe(`{"url":"${url}"}\n`);
     expect(command.err).toBe("");
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/tools$/);
-    expect((await exchange(url, "pin", { text: "a" })).status).toBe(200);
-    const call = await session(url);
+    expect((await callStateless(url, "pin", { text: "a" })).status).toBe(200);
+    const call = await openSession(url);
     const answer = await call({ id: 1, method: "tools/call", params: { name: "pin", arguments: { text: "b" } } });
     expect(await answer.json()).toMatchObject({ result: { content: [{ text: "Pinned; there are 2 notes." }] } });
   });
 
-  it("answers to the names and the origins that it was given, and to no others", async () => {
+  it("accepts only the allowed origins", async () => {
     const command = serve(
       ...[BOARD, "--http", "0", "--json", "--allow-origin", "https://app.example"],
       ...["--allow-origin", "https://two.example"],
@@ -139,7 +138,7 @@ describe("over HTTP", () => {
     );
   });
 
-  it("is refused a port that is in use: one sentence, and exit code 4", async () => {
+  it("reports a port in use in one line with exit code 4", async () => {
     const { port } = new URL(await serve(slow, "--http", "0", "--json").url());
     const second = serve(slow, "--http", port);
     expect(await second.exited).toEqual({ code: 4, signal: null });
@@ -147,7 +146,7 @@ describe("over HTTP", () => {
     expect(second.out).toBe("");
   });
 
-  it("answers mistakes with what is right", async () => {
+  it("reports usage errors with a correction", async () => {
     const mistakes: [string[], string][] = [
       [[slow, "--http"], "--http needs an address"],
       [[slow, "--http", "--json"], "--http needs an address"],
@@ -170,7 +169,7 @@ describe("over HTTP", () => {
       expect(await command.exited, args.join(" ")).toEqual({ code: 1, signal: null });
       expect(command.err).toContain(words);
       expect(command.err.startsWith("catenary: ")).toBe(true);
-      // For programs it is a document, as with every command.
+      // With --json, the error is a JSON document.
       if (!args.includes("--json")) expect(command.out).toBe("");
       else expect(JSON.parse(command.out)).toMatchObject({ error: { kind: "usage" } });
     }
@@ -178,22 +177,22 @@ describe("over HTTP", () => {
 });
 
 describe("a module that serves itself", () => {
-  const own = (name: string, last: string): string => {
+  const writeModule = (name: string, last: string): string => {
     const file = join(folder, name);
-    const door = new URL("../../../dist/index.js", import.meta.url).href;
-    const made = "const server = createServer({ name: 'own', version: '1' });";
-    writeFileSync(file, `import { createServer, serve } from "${door}"; ${made} ${last}`);
+    const entry = new URL("../../../dist/index.js", import.meta.url).href;
+    const create = "const server = createServer({ name: 'own', version: '1' });";
+    writeFileSync(file, `import { createServer, serve } from "${entry}"; ${create} ${last}`);
     return file;
   };
 
   it.each([
-    ["and exports nothing", "await serve(server);"],
-    ["and exports a server too", "await serve(server); export default server;"],
-    ["and does not wait for it", "serve(server); export { server };"],
-  ])("%s is refused, and nothing keeps the command alive", async (name, last) => {
-    const file = own(`${name.replaceAll(" ", "-")}.mjs`, last);
+    ["without exports", "await serve(server);"],
+    ["with an exported server", "await serve(server); export default server;"],
+    ["without await", "serve(server); export { server };"],
+  ])("%s is refused, and the command exits", async (name, last) => {
+    const file = writeModule(`${name.replaceAll(" ", "-")}.mjs`, last);
     for (const args of [[file], [file, "--http", "0"]]) {
-      // Its stdin stays open all the while.
+      // Its stdin stays open.
       const command = serve(...args);
       expect(await command.exited, args.join(" ")).toEqual({ code: 1, signal: null });
       expect(command.err).toBe(
@@ -203,50 +202,52 @@ describe("a module that serves itself", () => {
     }
   });
 
-  it("may do so elsewhere than on stdio", async () => {
+  it("is accepted if it serves over HTTP itself", async () => {
     const last = "await serve(server, { http: { port: 0 } }); export { server };";
-    expect(await serve(own("elsewhere.mjs", last), "--http", "0", "--json").url()).toContain("http://127.0.0.1:");
+    expect(await serve(writeModule("elsewhere.mjs", last), "--http", "0", "--json").url()).toContain(
+      "http://127.0.0.1:",
+    );
   });
 
-  it("is not mistaken for one that fails later", async () => {
+  it("is not reported if it fails for another reason", async () => {
     const last = "Promise.reject(new Error('no key')); export { server };";
-    const command = serve(own("failing.mjs", last), "--http", "0");
+    const command = serve(writeModule("failing.mjs", last), "--http", "0");
     expect(await command.exited).toEqual({ code: 1, signal: null });
     expect(command.err).toContain("Error: no key");
   });
 
-  it("and holds the process open is ended where it exports nothing", async () => {
-    const command = serve(own("open.mjs", "setInterval(() => server, 1_000);"), "--http", "0");
+  it("is not waited for if it exports nothing and keeps the process open", async () => {
+    const command = serve(writeModule("open.mjs", "setInterval(() => server, 1_000);"), "--http", "0");
     expect(await command.exited).toEqual({ code: 1, signal: null });
     expect(command.err).toContain("exports no server");
   });
 });
 
-describe("the end over HTTP", () => {
+describe("exit over HTTP", () => {
   it.each([
     ["SIGTERM", 0, "stateless"],
     ["SIGTERM", 0, "session"],
     ["SIGINT", 130, "stateless"],
     ["SIGINT", 130, "session"],
-  ] as const)("%s: the code is %i, and a call in %s style that is under way is answered first", async (...row) => {
+  ] as const)("%s: exits with %i after it has answered a running call (%s style)", async (...row) => {
     const [signal, code, style] = row;
     const command = serve(slow, "--http", "0", "--json");
     const url = await command.url();
     const params = { name: "x", arguments: { ms: 500 } };
     const call =
       style === "stateless"
-        ? exchange(url, params.name, params.arguments)
-        : (await session(url))({ id: 1, method: "tools/call", params });
-    await command.says(/(a call has begun)/);
+        ? callStateless(url, params.name, params.arguments)
+        : (await openSession(url))({ id: 1, method: "tools/call", params });
+    await command.says(/(call started)/);
     command.process.kill(signal);
     expect(await (await call).text()).toContain('"text":"done"');
     expect(await command.exited).toEqual({ code, signal: null });
   });
 
-  it("a second signal ends it at once", async () => {
+  it("a second signal exits at once", async () => {
     const command = serve(slow, "--http", "0", "--json");
-    const call = exchange(await command.url(), "x", { ms: 600_000 }).catch(() => "cut");
-    await command.says(/(a call has begun)/);
+    const call = callStateless(await command.url(), "x", { ms: 600_000 }).catch(() => "cut");
+    await command.says(/(call started)/);
     command.process.kill("SIGTERM");
     await command.says(/(shutting down)/);
     command.process.kill("SIGTERM");

@@ -1,5 +1,5 @@
-// Real streams, hostile handlers and callers who leave early: everybody who asked is answered, once, and the
-// process that serves never dies of what a handler threw.
+// Serving on streams: each request is answered once, whatever a handler throws or returns, and even at the end of input. No
+// exception of a handler ends the process.
 
 import { PassThrough } from "node:stream";
 import { afterEach, describe, expect, it } from "vitest";
@@ -13,7 +13,7 @@ import { stdioTransport } from "../../../src/transport/stdio.ts";
 
 const BATCHING = REVISIONS.find(({ batches }) => batches)!.name;
 
-class Line {
+class StdioClient {
   readonly input = new PassThrough();
   readonly output = new PassThrough();
   serving: Serving | undefined;
@@ -46,14 +46,14 @@ class Line {
   }
 }
 
-const open: Line[] = [];
+const open: StdioClient[] = [];
 afterEach(async () => {
-  for (const line of open.splice(0)) await line.serving?.close();
+  for (const client of open.splice(0)) await client.serving?.close();
 });
-async function serving(handler: Handler, options?: ServeOptions): Promise<Line> {
-  const line = await new Line().start(handler, options);
-  open.push(line);
-  return line;
+async function serving(handler: Handler, options?: ServeOptions): Promise<StdioClient> {
+  const client = await new StdioClient().start(handler, options);
+  open.push(client);
+  return client;
 }
 
 const discover = { capabilities: { tools: {} }, _meta: {} };
@@ -64,35 +64,35 @@ const throwing =
     throw thrown;
   };
 
-describe("what a handler throws", () => {
+describe("a thrown value", () => {
   const cycle: Record<string, unknown> = {};
   cycle["self"] = cycle;
-  const bites = {
+  const throwsOnRead = {
     toString: () => {
-      throw new Error("bitten");
+      throw new Error("thrown again");
     },
   };
   const odd: [string, unknown][] = [
-    ["nothing", undefined],
+    ["undefined", undefined],
     ["null", null],
     ["a symbol", Symbol("s")],
     ["an object without a prototype", Object.create(null)],
-    ["an object that bites", bites],
+    ["an object whose toString() throws", throwsOnRead],
     ["an error with a BigInt in its data", new McpError(-32000, "x", { row: 1n })],
     ["an error with a cycle in its data", new McpError(-32000, "x", cycle)],
     [
-      "an error whose data bites",
+      "an error whose data has a getter that throws",
       new McpError(-32000, "x", {
         get kind() {
-          throw new Error("bitten");
+          throw new Error("thrown again");
         },
       }),
     ],
     [
-      "an error whose JSON bites",
+      "an error whose toJSON() throws",
       new McpError(-32000, "x", {
         toJSON: () => {
-          throw new Error("bitten");
+          throw new Error("thrown again");
         },
       }),
     ],
@@ -101,42 +101,42 @@ describe("what a handler throws", () => {
   revoke();
   const error = new Proxy(new Error("x"), {
     getPrototypeOf: () => {
-      throw new Error("bitten");
+      throw new Error("thrown again");
     },
   });
-  odd.push(["a revoked proxy", proxy], ["an error that denies its kind", error]);
-  it.each(odd)("%s: is answered with an error, and the next call is served", async (_name, thrown) => {
-    const line = await serving(throwing(thrown));
-    line.initialize();
-    line.write({ id: 1, method: "tools/call", params: { name: "x" } });
-    expect(await line.answer(1)).toMatchObject({ error: { code: expect.any(Number) as number } });
-    line.write({ id: 2, method: "ping" });
-    expect(await line.answer(2)).toMatchObject({ result: {} });
+  odd.push(["a revoked proxy", proxy], ["an error that throws in instanceof", error]);
+  it.each(odd)("%s: the call gets an error, and the next one works", async (_name, thrown) => {
+    const client = await serving(throwing(thrown));
+    client.initialize();
+    client.write({ id: 1, method: "tools/call", params: { name: "x" } });
+    expect(await client.answer(1)).toMatchObject({ error: { code: expect.any(Number) as number } });
+    client.write({ id: 2, method: "ping" });
+    expect(await client.answer(2)).toMatchObject({ result: {} });
   });
 
-  it("may be a result that is none", async () => {
-    const line = await serving((async ({ method }) => (method === "server/discover" ? discover : 5)) as Handler);
-    line.initialize();
-    line.write({ id: 1, method: "tools/list" });
-    expect(await line.answer(1)).toMatchObject({ error: { code: -32603 } });
+  it("may be a result that is not an object", async () => {
+    const client = await serving((async ({ method }) => (method === "server/discover" ? discover : 5)) as Handler);
+    client.initialize();
+    client.write({ id: 1, method: "tools/list" });
+    expect(await client.answer(1)).toMatchObject({ error: { code: -32603 } });
   });
 });
 
-describe("an answer that is too long", () => {
+describe("a message that is too long", () => {
   const server = createServer({ name: "long", version: "1" }).tool("big", { description: "Big" }, () =>
     "x".repeat(100_000),
   );
 
-  it("is not sent: the caller is told the limit", async () => {
-    const line = await serving(server, { limits: { messageBytes: 10_000 } });
-    line.initialize();
-    line.write({ id: 1, method: "tools/call", params: { name: "big" } });
-    expect(await line.answer(1)).toMatchObject({
+  it("is replaced by an error that names the limit", async () => {
+    const client = await serving(server, { limits: { messageBytes: 10_000 } });
+    client.initialize();
+    client.write({ id: 1, method: "tools/call", params: { name: "big" } });
+    expect(await client.answer(1)).toMatchObject({
       error: { code: -32603, message: expect.stringContaining("limits.messageBytes") as string },
     });
   });
 
-  it("is not waited for, where an end sends it all the same", async () => {
+  it("from a server fails the call at once", async () => {
     const script = `
       const { createInterface } = require("node:readline");
       createInterface({ input: process.stdin }).on("line", (text) => {
@@ -156,25 +156,25 @@ describe("an answer that is too long", () => {
   });
 });
 
-describe("answers of a batch that are too long together", () => {
-  it("go out one by one", async () => {
+describe("a batch of answers that is too long", () => {
+  it("is sent one by one", async () => {
     const handler: Handler = async ({ method, params }) =>
       method === "server/discover"
         ? discover
         : { content: [{ type: "text", text: "x".repeat(Number(params["name"])) }] };
-    const line = await serving(handler, { limits: { messageBytes: 10_000 } });
-    line.initialize(BATCHING);
-    await line.answer(0);
+    const client = await serving(handler, { limits: { messageBytes: 10_000 } });
+    client.initialize(BATCHING);
+    await client.answer(0);
     const call = (id: number, size: number): object => ({
       jsonrpc: "2.0",
       id,
       method: "tools/call",
       params: { name: String(size) },
     });
-    line.input.write(`${JSON.stringify([call(1, 6_000), call(2, 6_000), call(3, 60_000)])}\n`);
-    expect(await line.answer(1)).toMatchObject({ result: {} });
-    expect(await line.answer(2)).toMatchObject({ result: {} });
-    expect(await line.answer(3)).toMatchObject({ error: { code: -32603 } });
+    client.input.write(`${JSON.stringify([call(1, 6_000), call(2, 6_000), call(3, 60_000)])}\n`);
+    expect(await client.answer(1)).toMatchObject({ result: {} });
+    expect(await client.answer(2)).toMatchObject({ result: {} });
+    expect(await client.answer(3)).toMatchObject({ error: { code: -32603 } });
   });
 });
 
@@ -187,43 +187,43 @@ describe("the end of input", () => {
   const CALL = { method: "tools/call", params: { name: "x" } };
 
   it("waits for a batch", async () => {
-    const line = await serving(slow);
-    line.initialize(BATCHING);
-    await line.answer(0);
-    line.input.end(`${JSON.stringify([{ jsonrpc: "2.0", id: 1, ...CALL }])}\n`);
-    await line.serving!.closed;
-    expect(await line.answer(1)).toMatchObject({ result: { content: [] } });
+    const client = await serving(slow);
+    client.initialize(BATCHING);
+    await client.answer(0);
+    client.input.end(`${JSON.stringify([{ jsonrpc: "2.0", id: 1, ...CALL }])}\n`);
+    await client.serving!.closed;
+    expect(await client.answer(1)).toMatchObject({ result: { content: [] } });
   });
 
   it("waits for a shutdown that waits for a call", async () => {
-    const line = await serving(slow);
-    line.initialize();
-    line.write({ id: 1, ...CALL }, { id: 2, method: "shutdown" });
-    line.input.end();
-    await line.serving!.closed;
-    expect(line.lines.map(({ id }) => id)).toEqual([0, 1, 2]);
+    const client = await serving(slow);
+    client.initialize();
+    client.write({ id: 1, ...CALL }, { id: 2, method: "shutdown" });
+    client.input.end();
+    await client.serving!.closed;
+    expect(client.lines.map(({ id }) => id)).toEqual([0, 1, 2]);
   });
 
-  it("waits, in order, for what is no message", async () => {
-    const line = await serving(slow, { ordering: "sequential" });
-    line.initialize();
-    line.write({ id: 1, ...CALL });
-    line.input.end("{broken\n");
-    await line.serving!.closed;
-    expect(line.lines.map(({ id }) => id)).toEqual([0, 1, null]);
+  it("answers an invalid message in order", async () => {
+    const client = await serving(slow, { ordering: "sequential" });
+    client.initialize();
+    client.write({ id: 1, ...CALL });
+    client.input.end("{broken\n");
+    await client.serving!.closed;
+    expect(client.lines.map(({ id }) => id)).toEqual([0, 1, null]);
   });
 
-  it("also when it is said in one breath with all the rest", async () => {
-    const line = await serving(slow);
-    line.initialize();
-    line.write({ id: 1, method: "shutdown" }, { method: "exit" });
-    await line.serving!.closed;
-    expect(line.lines.map(({ id }) => id)).toEqual([0, 1]);
+  it("may be a shutdown and exit right after initialize", async () => {
+    const client = await serving(slow);
+    client.initialize();
+    client.write({ id: 1, method: "shutdown" }, { method: "exit" });
+    await client.serving!.closed;
+    expect(client.lines.map(({ id }) => id)).toEqual([0, 1]);
   });
 });
 
-describe("a caller that does not read", () => {
-  it("is not asked for more, and what is only worth hearing now is not kept for it", async () => {
+describe("a client that does not read", () => {
+  it("is not read from, and its progress notifications are dropped", async () => {
     const input = new PassThrough();
     const output = new PassThrough({ highWaterMark: 1024 });
     const transport = stdioTransport({ input, output });

@@ -1,5 +1,5 @@
-// The life of a served process: it ends when its caller is gone, soon, with nothing left running, and not
-// before it has answered what it could.
+// A server process on stdio: it exits soon after its client is gone, leaves no process behind, and first answers what it
+// can. Also the usage errors of the command.
 
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
@@ -8,11 +8,11 @@ import { afterEach, describe, expect, it } from "vitest";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 
 const INITIALIZE = { id: 0, method: "initialize", params: { protocolVersion: NEWEST_SESSION.name } };
-const MARK = "CATENARY_LIFE_TEST";
+const MARK = "CATENARY_STDIO_TEST";
 
 class Served {
   readonly process: ChildProcessWithoutNullStreams;
-  readonly mark = `life-${process.pid}-${Math.random().toString(36).slice(2)}`;
+  readonly mark = `stdio-${process.pid}-${Math.random().toString(36).slice(2)}`;
   readonly exited: Promise<{ code: number | null; signal: string | null }>;
   out = "";
   err = "";
@@ -42,7 +42,7 @@ class Served {
     return this.answers.find((answer) => answer.id === id);
   }
 
-  /** Processes that still bear our mark. */
+  /** The processes that have our mark in their environment. */
   left(): string[] {
     return readdirSync("/proc").filter((pid) => {
       try {
@@ -73,7 +73,7 @@ afterEach(async () => {
 });
 
 describe("a server on its own stdio", () => {
-  it("ends at the end of its input, whatever else would keep it alive", async () => {
+  it("exits at the end of its input, even with a running timer", async () => {
     const served = stubborn();
     served.send(INITIALIZE);
     await served.answerTo(0);
@@ -81,7 +81,7 @@ describe("a server on its own stdio", () => {
     expect(await served.exited).toEqual({ code: 0, signal: null });
   });
 
-  it("answers first what it can within its grace", async () => {
+  it("first answers what it can within the grace period", async () => {
     const served = stubborn();
     served.send(INITIALIZE, { id: 1, method: "tools/call", params: { name: "wait", arguments: { ms: 200 } } });
     served.send({ id: 2, method: "tools/call", params: { name: "wait", arguments: { ms: 60_000 } } });
@@ -90,7 +90,7 @@ describe("a server on its own stdio", () => {
     expect(served.answers.find(({ id }) => id === 1)).toMatchObject({ result: { content: [{ text: "waited" }] } });
   });
 
-  it("ends at SIGTERM with 0 and at SIGINT with 130", async () => {
+  it("exits after SIGTERM with 0 and after SIGINT with 130", async () => {
     for (const [signal, code] of [
       ["SIGTERM", 0],
       ["SIGINT", 130],
@@ -103,7 +103,7 @@ describe("a server on its own stdio", () => {
     }
   });
 
-  it("ends when its answers have nowhere to go", async () => {
+  it("exits when its stdout is closed", async () => {
     const served = stubborn();
     served.send(INITIALIZE);
     await served.answerTo(0);
@@ -112,7 +112,7 @@ describe("a server on its own stdio", () => {
     expect((await served.exited).signal).toBe(null);
   });
 
-  it("takes its children with it, also those that do not want to go", async () => {
+  it("ends its children, even those that ignore SIGTERM", async () => {
     const served = stubborn("child");
     served.send(INITIALIZE);
     await served.answerTo(0);
@@ -122,17 +122,17 @@ describe("a server on its own stdio", () => {
     await expect.poll(() => served.left(), { timeout: 10_000 }).toEqual([]);
   });
 
-  it("keeps its stdout free of what a tool prints", async () => {
+  it("redirects the output of tools to stderr", async () => {
     const served = stubborn();
     served.send(INITIALIZE, { id: 1, method: "tools/call", params: { name: "print" } });
     await served.answerTo(1);
     expect(served.answers).toHaveLength(2);
-    expect(served.err).toContain("this line is for people");
+    expect(served.err).toContain("printed line");
   });
 });
 
 describe("the command", () => {
-  it("says how it is used", async () => {
+  it("prints its usage", async () => {
     const help = cli("--help");
     expect(await help.exited).toEqual({ code: 0, signal: null });
     expect(help.out).toContain("serve");
@@ -145,16 +145,18 @@ describe("the command", () => {
     expect(serve.out).toContain("MODULE");
   });
 
-  it("tells its version", async () => {
+  it("prints its version", async () => {
     const version = cli("--version");
     await version.exited;
-    const { version: expected } = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8")) as {
+    const { version: expected } = JSON.parse(
+      readFileSync(new URL("../../../package.json", import.meta.url), "utf8"),
+    ) as {
       version: string;
     };
     expect(version.out).toBe(`${expected}\n`);
   });
 
-  it("answers mistakes with one line and the right exit code", async () => {
+  it("reports mistakes in one line with the right exit code", async () => {
     const mistakes: [string[], number, string][] = [
       [["nonsense"], 1, "no command nonsense"],
       [["serve", "a.js", "b.js"], 1, "one CONFIG or MODULE"],
@@ -171,7 +173,7 @@ describe("the command", () => {
     }
   });
 
-  it("serves a module's server", async () => {
+  it("serves the server of a module", async () => {
     const served = cli("serve", fileURLToPath(new URL("../../../examples/weather/server.js", import.meta.url)));
     served.send(INITIALIZE, { id: 1, method: "tools/list" });
     expect(await served.answerTo(1)).toMatchObject({

@@ -1,4 +1,4 @@
-// A server that would never end by itself: a timer runs, and with `child` a process hangs on it too.
+// A server that never exits by itself: it has a timer and, with `child`, a client with a child process.
 
 import { createServer } from "../../../src/server/index.ts";
 import { connect } from "../../../src/client/index.ts";
@@ -14,13 +14,13 @@ const server = createServer({ name: "stubborn", version: "1" })
       return "waited";
     },
   )
-  .tool("print", { description: "Prints where it should not" }, () => {
-    console.log("this line is for people");
+  .tool("print", { description: "Prints to stdout" }, () => {
+    console.log("printed line");
     return "printed";
   });
 
 if (process.argv.includes("child")) {
-  // Ignores the end of its input and SIGTERM, as bad servers do.
+  // The child ignores SIGTERM and the end of its input.
   const script = 'process.on("SIGTERM", () => 0); setInterval(() => 0, 1000); process.stdin.resume();';
   const stubborn = connect({ command: process.execPath, args: ["-e", script] }, { timeoutMs: 60_000 });
   stubborn.catch(() => undefined);

@@ -1,5 +1,5 @@
-// An end that will not go: it ignores SIGTERM, SIGINT, SIGHUP and the end of its input. With `--brood` it has children
-// in sessions of their own, which ignore the same.
+// A server that does not stop: it ignores SIGTERM, SIGINT, SIGHUP and the end of its input. With `--children` it starts
+// children in process sessions of their own that ignore the signals too.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -8,7 +8,7 @@ import { createServer, serve } from "catenary";
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, () => undefined);
 setInterval(() => undefined, 1_000);
 
-if (process.argv.includes("--brood")) {
+if (process.argv.includes("--children")) {
   const script = "trap '' TERM INT HUP; echo ready; while :; do sleep 1000; done";
   for (let count = 0; count < 2; count += 1) {
     const child = spawn("sh", ["-c", script], { detached: true, stdio: ["ignore", "pipe", "ignore"] });
@@ -17,8 +17,10 @@ if (process.argv.includes("--brood")) {
   }
 }
 
-const server = createServer({ name: "deaf", version: "1" }).tool("pid", { inputSchema: { type: "object" } }, () =>
-  String(process.pid),
+const server = createServer({ name: "unstoppable", version: "1" }).tool(
+  "pid",
+  { inputSchema: { type: "object" } },
+  () => String(process.pid),
 );
-// On streams that are given, the end of input is the end of the connection alone.
+// With given streams, the end of input ends only the connection, not the process.
 await serve(server, { stdio: { input: process.stdin, output: process.stdout } });

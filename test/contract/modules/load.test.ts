@@ -1,5 +1,5 @@
-// Users' modules loaded by a process of its own, as `catenary serve FILE.ts` does it: by what is built, where Node is
-// helped with TypeScript, and by the sources, where whoever runs them reads it.
+// Loading modules of users in a child process, as `catenary serve FILE.ts` does: with the built package, which compiles
+// TypeScript itself, and with the sources under tsx.
 
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -46,7 +46,7 @@ const again = await loadModule(at("server.ts"));
 let place = "";
 try { server.fail("x"); } catch (error) { place = error.stack.split("\\n")[1]; }
 console.log(JSON.stringify({
-  said: server.default("you"), late: await server.late(), isSame: server === again, place,
+  greeting: server.default("you"), late: await server.late(), isSame: server === again, place,
   slip: await fault("slip.ts"), twice: await fault("twice.ts"), thrown: await fault("thrown.ts"), plain: await fault("slip.mjs"),
 }));
 `;
@@ -68,9 +68,9 @@ async function loaded(file: string, options: readonly string[]): Promise<Record<
 }
 
 describe("a user's modules", () => {
-  it("are loaded by what is built", async () => {
+  it("are loaded by the built package", async () => {
     const { place, slip, twice, thrown, plain, ...rest } = await loaded("dist/modules/load-module.js", []);
-    expect(rest).toEqual({ said: "hi you 2 plain", late: true, isSame: true });
+    expect(rest).toEqual({ greeting: "hi you 2 plain", late: true, isSame: true });
     expect(place).toContain("server.ts:10:");
     expect(slip).toEqual(["SyntaxError", `${join(folder, "slip.ts")}:2:17: Unexpected token`, null]);
     expect(twice).toEqual([
@@ -84,7 +84,7 @@ describe("a user's modules", () => {
 
   it("are loaded by the sources", async () => {
     const { place, thrown, plain, ...rest } = await loaded("src/modules/load-module.ts", ["--import", "tsx"]);
-    expect(rest).toMatchObject({ said: "hi you 2 plain", late: true, isSame: true });
+    expect(rest).toMatchObject({ greeting: "hi you 2 plain", late: true, isSame: true });
     expect(place).toContain("server.ts:10:");
     expect(thrown).toEqual(["Error", "no key", expect.stringContaining("thrown.ts:2:")]);
     expect(plain).toEqual(["SyntaxError", expect.stringContaining("slip.mjs:2:18"), null]);
