@@ -143,7 +143,7 @@ export interface Listen {
   readonly token?: string;
 }
 
-export const listen: Reader<Listen> = objectOf(LISTEN, 'an object, such as {"port": 3000}');
+const listen: Reader<Listen> = objectOf(LISTEN, 'an object, such as {"port": 3000}');
 
 const limit = numberThat((given) => given > 0 && given <= Number.MAX_SAFE_INTEGER, "a number above 0");
 
@@ -152,7 +152,7 @@ export const LIMIT_FIELDS: Readonly<Record<keyof HttpLimits, Reader<number>>> = 
   Object.keys(httpLimits()).map((name) => [name, limit]),
 ) as Record<keyof HttpLimits, Reader<number>>;
 
-export const limits: Reader<Partial<HttpLimits>> = objectOf(
+const limits: Reader<Partial<HttpLimits>> = objectOf(
   LIMIT_FIELDS,
   'an object of numbers, such as {"messageBytes": 4194304}',
 );

@@ -392,7 +392,7 @@ export class StateLoss {
 }
 
 /** Why a process ended. Runtimes that run out of memory say so on stderr before they exit. */
-export function exitReason(how: string, stderr: string, memoryMb: number, verb = "ended"): string {
+function exitReason(how: string, stderr: string, memoryMb: number, verb = "ended"): string {
   if (!/heap out of memory|Heap exhausted/.test(stderr)) return `its process ${verb} (${how})`;
   return `its process ran out of memory (limit ${memoryMb} MB; configure-limits raises it from the next reset on)`;
 }

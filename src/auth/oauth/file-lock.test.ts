@@ -7,12 +7,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { IS_LONG } from "../../../test/support/thoroughness.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { FileLock, newOwnerName, OwnerWatch } from "./file-lock.ts";
 import { fileTokens } from "./token-stores.ts";
 
 const STORE = new URL("token-stores.ts", import.meta.url).href;
-const PROCESSES = 8;
+const PROCESSES = IS_LONG ? 8 : 3;
 const TIMES = 50;
 
 let home = "";

@@ -39,7 +39,7 @@ export async function send({ name, handler }: RoutedUpstream, request: Request, 
 }
 
 /** Throws if the name leads to no upstream, or to several. */
-export async function routeFor(kind: NamedKind, name: string, context: Context, view: View): Promise<Route> {
+async function routeFor(kind: NamedKind, name: string, context: Context, view: View): Promise<Route> {
   const found = await view.find(kind, name, context);
   if (found !== undefined) return found;
   const owners = view.indexes[kind].names.owners(name);

@@ -434,7 +434,7 @@ function typeOfValue(value: unknown): JsonType {
 }
 
 /** A short description: `integer`, `fast|slow`, `string ...`. */
-export function describeShape({ types, values, items }: ValueShape): string {
+function describeShape({ types, values, items }: ValueShape): string {
   if (values !== undefined) return values.map((value) => (typeof value === "string" ? value : json(value))).join("|");
   const known = [...types].filter((type) => type !== "null");
   if (known.length === 0) return types.has("null") ? "null" : "any";

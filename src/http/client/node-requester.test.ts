@@ -170,7 +170,9 @@ describe("a request that fails", () => {
     const error = await failure(requesterFor()(post(url)));
     expect(error).toMatchObject({ kind: "http", mayHaveRun: true });
     expect(error.message).toContain("is not valid HTTP");
-    const other = await manualServer(({ socket }) => socket.write(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(40_000)}\r\n\r\n`));
+    const other = await manualServer(({ socket }) =>
+      socket.write(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(40_000)}\r\n\r\n`),
+    );
     const long = await failure(requesterFor()(post(other.url)));
     expect(long).toMatchObject({ kind: "http", mayHaveRun: true });
     expect(long.message).toContain("head");

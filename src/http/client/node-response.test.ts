@@ -5,7 +5,14 @@ import { createServer } from "node:http";
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { readText, closeAll, untilClosed, failure, closeLater, listen } from "../../../test/support/http/local-servers.ts";
+import {
+  readText,
+  closeAll,
+  untilClosed,
+  failure,
+  closeLater,
+  listen,
+} from "../../../test/support/http/local-servers.ts";
 import { nodeRequester } from "./node-requester.ts";
 import type { HttpResponse, ClientHttpRequest } from "./requester.ts";
 

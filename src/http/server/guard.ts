@@ -212,7 +212,7 @@ const WILDCARDS: ReadonlySet<string> = new Set(["", "0.0.0.0", "[::]"]);
 const HOST = /^(\[[0-9a-f:.]{2,45}\]|[a-z0-9_](?:[a-z0-9._-]{0,253}))(?::([0-9]{1,5}))?$/i;
 
 /** Undefined if it is not well-formed. */
-export function parseHost(text: string): HostParts | undefined {
+function parseHost(text: string): HostParts | undefined {
   const match = HOST.exec(text);
   if (match === null) return undefined;
   const [, name = "", port] = match;
@@ -232,7 +232,7 @@ export function urlHost(host: string): string {
   return url === undefined ? bare.toLowerCase() : url.hostname;
 }
 
-export function parseUrl(text: string): URL | undefined {
+function parseUrl(text: string): URL | undefined {
   return URL.canParse(text) ? new URL(text) : undefined;
 }
 

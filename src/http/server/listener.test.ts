@@ -20,7 +20,10 @@ async function listening(
 ): Promise<Listener & { open(): Promise<RawHttp> }> {
   const listener = await listen({ host, port: 0, limits: { ...LIMITS, ...limits }, onRequest });
   onTestFinished(() => listener.close(0));
-  return { ...listener, open: () => openRawHttp(listener.port, new URL(listener.url).hostname.replace(/^\[|\]$/g, "")) };
+  return {
+    ...listener,
+    open: () => openRawHttp(listener.port, new URL(listener.url).hostname.replace(/^\[|\]$/g, "")),
+  };
 }
 
 const hello = (httpRequest: NodeHttpRequest): void => httpRequest.respond(200, {}, "hello");

@@ -73,11 +73,6 @@ export class FaultyServer {
     this.#faults = [];
   }
 
-  /** The number of faults that have not happened yet. */
-  get pendingFaults(): number {
-    return this.#faults.reduce((sum, { times }) => sum + times, 0);
-  }
-
   /** Drops all connections and sessions; the counts stay. */
   async restart(style: Style = this.#style): Promise<void> {
     await this.server.stop();

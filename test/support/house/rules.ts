@@ -9,7 +9,7 @@ import type { SourceFile } from "./source.ts";
  * The folders of src/ from the bottom up. A folder may import the folders listed before it, and itself; the files right
  * under src/ are above all folders but cli.
  */
-export const LAYERS: readonly string[] = [
+const LAYERS: readonly string[] = [
   "jsonrpc",
   "core",
   "process",

@@ -15,8 +15,6 @@ export class RawRequest {
   /** By lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
-  /** The number of earlier requests on the same connection. */
-  readonly requestsBefore: number;
   /** Aborted when the connection is closed. */
   readonly closed: AbortSignal;
   /** Whether the response is sent one byte at a time. */
@@ -29,14 +27,13 @@ export class RawRequest {
   #maxBytes = Number.POSITIVE_INFINITY;
   #unsent: Buffer = Buffer.alloc(0);
 
-  constructor(socket: Socket, closed: AbortSignal, head: string, body: Buffer, requestsBefore: number) {
+  constructor(socket: Socket, closed: AbortSignal, head: string, body: Buffer) {
     const [first = "", ...lines] = head.split("\r\n");
     const [method = "", path = ""] = first.split(" ");
     this.method = method;
     this.path = path;
     this.headers = headersIn(lines);
     this.text = body.toString();
-    this.requestsBefore = requestsBefore;
     this.closed = closed;
     this.#socket = socket;
   }
@@ -198,7 +195,7 @@ export class RawServer {
         if (bytes.length < end + 4 + length) return;
         const body = bytes.subarray(end + 4, end + 4 + length);
         bytes = bytes.subarray(end + 4 + length);
-        const request = new RawRequest(socket, closed.signal, head, body, served);
+        const request = new RawRequest(socket, closed.signal, head, body);
         served += 1;
         this.onRequest(request);
         this.wake();
