@@ -18,7 +18,7 @@ import { buildTaskServer } from "./fixtures/sdk-1-task-server.ts";
 import { commandLinesWith } from "./test-client.ts";
 
 const require = createRequire(import.meta.url);
-const SDK = fileURLToPath(new URL("fixtures/sdk-1-tasks.ts", import.meta.url));
+const SDK = fileURLToPath(new URL("fixtures/sdk-1-tasks-program.ts", import.meta.url));
 const EVERYTHING = require.resolve("@modelcontextprotocol/server-everything/dist/index.js");
 
 const NEWEST_SESSION = SESSIONS.at(-1) ?? "";

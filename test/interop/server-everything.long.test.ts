@@ -12,7 +12,7 @@ import { commandLinesWith } from "./test-client.ts";
 
 const require = createRequire(import.meta.url);
 const SCRIPT = require.resolve("@modelcontextprotocol/server-everything/dist/index.js");
-const LOOPBACK_ONLY = fileURLToPath(new URL("fixtures/loopback.ts", import.meta.url));
+const LOOPBACK_ONLY = fileURLToPath(new URL("fixtures/loopback-only.ts", import.meta.url));
 
 const mark = `mark-${randomUUID()}`;
 testServerEverything({
