@@ -46,8 +46,11 @@ export function evaluateCalls(calls: readonly RecordedCall[], kills: readonly Ki
     } else {
       // The kill of the process in which it ran; else the last that can have hit it, perhaps while a process started.
       const kill = pid === undefined ? near.at(-1) : killByPid.get(pid);
-      if (kill === undefined) faults.push(`${call.text} failed, but nothing was killed: ${call.answer}`);
-      else {
+      if (kill === undefined) {
+        faults.push(
+          `${call.text} failed, but nothing was killed: ${call.answer}; ${describeKills(call, kills, ownerOf)}`,
+        );
+      } else {
         (isWaitingForCaller(call, kill) ? resumedDelays : errorDelays).push(call.answeredAt - kill.at);
         hit.add(kill);
       }
@@ -65,6 +68,15 @@ export function evaluateCalls(calls: readonly RecordedCall[], kills: readonly Ki
     resumedDelays: resumedDelays.toSorted((a, b) => a - b),
     faults,
   };
+}
+
+/** The last kills before a call was answered, for the reader of a failure. */
+function describeKills(call: RecordedCall, kills: readonly Kill[], ownerOf: ReadonlyMap<number, string>): string {
+  const last = kills.filter(({ at }) => at < call.answeredAt).slice(-3);
+  const lines = last.map(
+    ({ pid, at }) => `${ownerOf.get(pid) ?? "unknown"} ${(call.sentAt - at).toFixed(0)} ms before`,
+  );
+  return `it took ${(call.answeredAt - call.sentAt).toFixed(0)} ms; last kills: ${lines.join(", ")}`;
 }
 
 /** A stateless call that elicits waits for its caller's answer, and then goes to the next process. */

@@ -1,6 +1,9 @@
-// URLs that are never requested: with plain http, in private networks, or on this machine for a remote MCP server.
+// URLs that are never requested: with plain http, in private networks, or on this machine for a remote MCP server. And
+// the timeout of those that are.
 
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import {
   type AuthorizationServer,
   consentingUser,
@@ -8,6 +11,7 @@ import {
 } from "../../../test/support/auth/authorization-server.ts";
 import { openProtectedServer, type ProtectedServer, send } from "../../../test/support/auth/protected-server.ts";
 import { oauth } from "./authorizers.ts";
+import { OAuthFetch } from "./oauth-fetch.ts";
 
 let server: AuthorizationServer;
 let mcpServer: ProtectedServer;
@@ -67,5 +71,34 @@ describe("URLs in private networks", () => {
     server.metadata["token_endpoint"] = "https://169.254.169.254/token";
     mcpServer.metadata = { ...mcpServer.metadata, authorization_servers: [server.url] };
     await expect(connect()).rejects.toThrow("link-local");
+  });
+});
+
+describe("a server that does not respond", () => {
+  it("has 30 s", async () => {
+    let onRequest: () => void = () => undefined;
+    const requested = new Promise<void>((resolve) => {
+      onRequest = resolve;
+    });
+    const silent = createServer(() => onRequest());
+    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const url = new URL(`http://127.0.0.1:${(silent.address() as AddressInfo).port}/metadata`);
+      let isOver = false;
+      const document = new OAuthFetch(url).document(url).finally(() => {
+        isOver = true;
+      });
+      document.catch(() => undefined);
+      await requested;
+      await vi.advanceTimersByTimeAsync(29_999);
+      expect(isOver).toBe(false);
+      await vi.advanceTimersByTimeAsync(1);
+      await expect(document).rejects.toMatchObject({ kind: "timeout", message: expect.stringContaining("30000 ms") });
+    } finally {
+      vi.useRealTimers();
+      silent.closeAllConnections();
+      silent.close();
+    }
   });
 });

@@ -13,6 +13,7 @@ type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 /** A metadata document has a few thousand bytes, a token response rarely more. */
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 const MAX_REDIRECTS = 3;
+/** For a request and its whole response. */
 const REQUEST_TIMEOUT_MS = 30_000;
 
 export class OAuthFetch {
@@ -21,14 +22,17 @@ export class OAuthFetch {
 
   /** @param mcpServer The MCP server that the tokens are for. */
   constructor(mcpServer: URL, options: Pick<OAuthOptions, "fetch" | "allowPrivateNetwork"> = {}) {
-    this.#fetch = options.fetch ?? lazyGuardedFetch(mcpServer, options.allowPrivateNetwork ?? false);
+    this.#fetch =
+      options.fetch === undefined
+        ? lazyGuardedFetch(mcpServer, options.allowPrivateNetwork ?? false)
+        : withTimeout(options.fetch);
     this.#allowsHttp = mcpServer.protocol === "http:" && isLoopback(mcpServer.hostname);
   }
 
-  /** The options for every function of oauth4webapi that makes a request. Without a signal only the timeout applies. */
+  /** The options for every function of oauth4webapi that makes a request. */
   options(signal: AbortSignal | undefined, key?: oauth.DPoPHandle): oauth.TokenEndpointRequestOptions {
     return {
-      signal: () => withTimeout(signal),
+      ...(signal === undefined ? undefined : { signal }),
       [oauth.customFetch]: (url, init) => this.#request(new URL(url), init),
       // Marked as deprecated only to make it stand out; `allows` decides when http is used.
       // oxlint-disable-next-line typescript/no-deprecated
@@ -43,7 +47,7 @@ export class OAuthFetch {
       method: "GET",
       headers: { accept: "application/json" },
       redirect: "manual",
-      signal: withTimeout(signal),
+      ...(signal === undefined ? undefined : { signal }),
     };
     let current = url;
     for (let count = 0; ; count += 1) {
@@ -75,15 +79,18 @@ function lazyGuardedFetch(target: URL, allowPrivate: boolean): Fetch {
   let guarded: Promise<Fetch> | undefined;
   return async (url, init) => {
     guarded ??= import("../../http/client/network-guard.ts").then(({ guardedFetch }) =>
-      guardedFetch({ target, allowPrivate }),
+      guardedFetch({ target, allowPrivate, totalMs: REQUEST_TIMEOUT_MS }),
     );
     return (await guarded)(url, init);
   };
 }
 
-function withTimeout(signal: AbortSignal | undefined): AbortSignal {
-  const timeout = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
-  return signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
+/** Adds the timeout to a `fetch` of the user; the guarded one has its own. */
+function withTimeout(fetch: Fetch): Fetch {
+  return (url, init) => {
+    const timeout = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+    return fetch(url, { ...init, signal: init.signal ? AbortSignal.any([init.signal, timeout]) : timeout });
+  };
 }
 
 function redirectTarget({ status, headers }: Response, from: URL): URL | undefined {

@@ -23,43 +23,43 @@ const WITHOUT = REVISIONS.filter(({ style, requests }) => style === "session" &&
 
 /** A server whose only tool always runs as a task. */
 function insisting(options: TaskServerOptions = {}): TaskServer {
-  const end = taskServer({
+  const server = taskServer({
     ...options,
     call: (_request, context) => {
       if (!hasTasks(context.caller.capabilities)) throw tasksNotDeclared("job");
       return undefined as never;
     },
   });
-  return end;
+  return server;
 }
 
-async function calling(end: TaskServer, revision: string, capabilities: Loose): Promise<RawPeer> {
-  const peer = await servePeer(end.handler);
+async function calling(server: TaskServer, revision: string, capabilities: Loose): Promise<RawPeer> {
+  const peer = await servePeer(server.handler);
   await peer.handshake(revision, capabilities);
   peer.send({ id: "call", method: "tools/call", params: { name: "job", arguments: { n: 1 } } });
-  await vi.waitFor(() => expect(end.count("tools/call")).toBe(2));
+  await vi.waitFor(() => expect(server.count("tools/call")).toBe(2));
   return peer;
 }
 
 describe.each(WITHOUT.map(({ name }) => name))("a client of %s", (revision) => {
   it("gets the result of a tool that always runs as a task", async () => {
-    const end = insisting({ update: (taskId) => end.move(taskId, DONE) });
-    const peer = await calling(end, revision, { roots: {} });
-    end.move("task-1", { status: "input_required", inputRequests: { r: ROOTS } });
+    const server = insisting({ update: (taskId) => server.move(taskId, DONE) });
+    const peer = await calling(server, revision, { roots: {} });
+    server.move("task-1", { status: "input_required", inputRequests: { r: ROOTS } });
     const question = await peer.until((one) => one["method"] === "roots/list");
     expect(question).not.toHaveProperty("params");
     peer.send({ id: question["id"], result: { roots: [] } });
     expect((await peer.answerTo("call"))["result"]).toEqual(DONE.result);
     expect(
-      end.requests.filter(({ request }) => request.method === "tools/call").map(({ declared }) => declared),
+      server.requests.filter(({ request }) => request.method === "tools/call").map(({ declared }) => declared),
     ).toEqual([false, true]);
   });
 
   it("cancels the task with its call", async () => {
-    const end = insisting();
-    const peer = await calling(end, revision, {});
+    const server = insisting();
+    const peer = await calling(server, revision, {});
     peer.send({ method: "notifications/cancelled", params: { requestId: "call" } });
-    await vi.waitFor(() => expect(end.count("tasks/cancel")).toBe(1));
+    await vi.waitFor(() => expect(server.count("tasks/cancel")).toBe(1));
     expect(peer.received.some(({ id, method }) => id === "call" && method === undefined)).toBe(false);
   });
 
@@ -75,8 +75,8 @@ describe.each(WITHOUT.map(({ name }) => name))("a client of %s", (revision) => {
   });
 
   it("sees nothing else of tasks", async () => {
-    const end = insisting();
-    const peer = await servePeer(end.handler);
+    const server = insisting();
+    const peer = await servePeer(server.handler);
     const { result } = await peer.handshake(revision);
     expect(result).not.toHaveProperty("capabilities.tasks");
     expect(result).not.toHaveProperty("capabilities.extensions");
@@ -95,9 +95,9 @@ describe.each(WITHOUT.map(({ name }) => name))("a client of %s", (revision) => {
 
 describe("a tool that always runs as a task", () => {
   it("must be called as one if the client's revision has tasks and lists the tool so", async () => {
-    const end = insisting();
+    const server = insisting();
     const handler: Handler = async (request, context) => {
-      const result = await end.handler(request, context);
+      const result = await server.handler(request, context);
       if (request.method !== "tools/list") return result;
       return { ...result, tools: [{ name: "job", inputSchema: { type: "object" }, [TASK_SUPPORT]: "required" }] };
     };
@@ -106,19 +106,19 @@ describe("a tool that always runs as a task", () => {
     expect(await peer.request({ id: 1, method: "tools/call", params: { name: "job" } })).toMatchObject({
       error: { code: -32601, message: "Tool job must be called as a task" },
     });
-    expect(end.count("tools/call")).toBe(1);
+    expect(server.count("tools/call")).toBe(1);
   });
 
   it("is waited for if it was listed as optional", async () => {
-    const end = insisting();
-    const peer = await servePeer(end.handler);
+    const server = insisting();
+    const peer = await servePeer(server.handler);
     await peer.handshake(NEWEST_SESSION.name);
     expect(await peer.request({ id: "list", method: "tools/list" })).toMatchObject({
       result: { tools: [{ name: "job", execution: { taskSupport: "optional" } }] },
     });
     peer.send({ id: "call", method: "tools/call", params: { name: "job" } });
-    await vi.waitFor(() => expect(end.count("tools/call")).toBe(2));
-    end.move("task-1", DONE);
+    await vi.waitFor(() => expect(server.count("tools/call")).toBe(2));
+    server.move("task-1", DONE);
     expect((await peer.answerTo("call"))["result"]).toEqual(DONE.result);
   });
 
@@ -146,7 +146,7 @@ describe("a tool that always runs as a task", () => {
 
 describe("an input request whose connection is lost", () => {
   it("is sent again on the next one, and the first is cancelled", async () => {
-    const end = taskServer({ update: (taskId) => end.move(taskId, DONE) });
+    const server = taskServer({ update: (taskId) => server.move(taskId, DONE) });
     const context: Context = {
       revision: NEWEST.name,
       caller: { capabilities: { extensions: { [TASKS_EXTENSION]: {} } } },
@@ -154,8 +154,8 @@ describe("an input request whose connection is lost", () => {
       notify: () => undefined,
       ask: () => Promise.reject(new Error("Not by this way")),
     };
-    const made = await end.handler({ method: "tools/call", params: { name: "job" } }, context);
-    const watch = new TaskWatch(end.handler, context, made);
+    const made = await server.handler({ method: "tools/call", params: { name: "job" } }, context);
+    const watch = new TaskWatch(server.handler, context, made);
     watch.subscribe();
     const questions = new TaskInputRequests();
     const signals: AbortSignal[] = [];
@@ -169,9 +169,9 @@ describe("an input request whose connection is lost", () => {
       });
     const first = new AbortController();
     const wait = (gone: AbortSignal): Promise<Loose> =>
-      waitForTask(watch, questions, { handler: end.handler, context, tool: "job", gone, ask });
+      waitForTask(watch, questions, { handler: server.handler, context, tool: "job", gone, ask });
     const one = wait(first.signal);
-    end.move("task-1", { status: "input_required", inputRequests: { a: ELICIT } });
+    server.move("task-1", { status: "input_required", inputRequests: { a: ELICIT } });
     await vi.waitFor(() => expect(signals).toHaveLength(1));
     const two = wait(new AbortController().signal);
     first.abort();
@@ -181,7 +181,7 @@ describe("an input request whose connection is lost", () => {
     answers[1]?.({ action: "accept" });
     expect(await one).toMatchObject({ status: "completed" });
     expect(await two).toMatchObject({ status: "completed" });
-    expect(end.count("tasks/update")).toBe(1);
-    expect(end.count("tasks/cancel")).toBe(0);
+    expect(server.count("tasks/update")).toBe(1);
+    expect(server.count("tasks/cancel")).toBe(0);
   });
 });

@@ -29,22 +29,22 @@ afterEach(() => {
 
 /** A task of a fake server; `broken` decides what its next polls throw. */
 async function watching(options: TaskServerOptions = {}, more: Json = {}): Promise<Watched> {
-  const end = taskServer({ grantsSubscriptions: false, pollIntervalMs: 1_000, ...options });
-  const made = await end.handler({ method: "tools/call", params: { name: "job" } }, context);
+  const server = taskServer({ grantsSubscriptions: false, pollIntervalMs: 1_000, ...options });
+  const made = await server.handler({ method: "tools/call", params: { name: "job" } }, context);
   const broken: Error[] = [];
   const handler: Handler = async (request, given) => {
-    const answer = end.handler(request, given);
+    const answer = server.handler(request, given);
     const error = request.method === "tasks/get" ? broken.shift() : undefined;
     if (error === undefined) return answer;
     await answer.catch(() => undefined);
     throw error;
   };
-  end.move("task-1", more);
-  return { end, broken, watch: new TaskWatch(handler, context, { ...initialTaskState(made), ...more }) };
+  server.move("task-1", more);
+  return { server, broken, watch: new TaskWatch(handler, context, { ...initialTaskState(made), ...more }) };
 }
 
 interface Watched {
-  readonly end: TaskServer;
+  readonly server: TaskServer;
   readonly broken: Error[];
   readonly watch: TaskWatch;
 }
@@ -70,106 +70,106 @@ describe("a task that is only polled", () => {
     [120_000, 120_000],
     [1e12, 3_600_000],
   ])("with a poll interval of %j is polled every %d ms", async (pollIntervalMs, ms) => {
-    const { end, watch } = await watching({}, { pollIntervalMs, ttlMs: null });
+    const { server, watch } = await watching({}, { pollIntervalMs, ttlMs: null });
     const { stop } = following(watch);
     await vi.advanceTimersByTimeAsync(ms * 3 - 1);
-    expect(end.count("tasks/get")).toBe(2);
+    expect(server.count("tasks/get")).toBe(2);
     await vi.advanceTimersByTimeAsync(1);
-    expect(end.count("tasks/get")).toBe(3);
+    expect(server.count("tasks/get")).toBe(3);
     stop();
   });
 
   it("is polled equally often for one waiter and for ten", async () => {
-    const { end, watch } = await watching();
+    const { server, watch } = await watching();
     const all = Array.from({ length: 10 }, () => following(watch));
     const waiting = watch.changed(never);
     await vi.advanceTimersByTimeAsync(3_000);
     await waiting;
-    expect(end.count("tasks/get")).toBe(3);
-    end.move("task-1", { statusMessage: "half" });
+    expect(server.count("tasks/get")).toBe(3);
+    server.move("task-1", { statusMessage: "half" });
     await vi.advanceTimersByTimeAsync(1_000);
-    end.move("task-1", { status: "completed", result: {}, statusMessage: "done" });
+    server.move("task-1", { status: "completed", result: {}, statusMessage: "done" });
     await vi.advanceTimersByTimeAsync(1_000);
     for (const { states } of all) expect(states).toEqual(["half", "done"]);
   });
 
   it("is not polled without waiters", async () => {
-    const { end, watch } = await watching();
+    const { server, watch } = await watching();
     const stop = new AbortController();
     const waiting = watch.changed(stop.signal);
     stop.abort(new Error("enough"));
     await expect(waiting).rejects.toThrow("enough");
     await expect(watch.changed(stop.signal)).rejects.toThrow("enough");
     expect(vi.getTimerCount()).toBe(0);
-    expect(end.count("tasks/get")).toBe(0);
+    expect(server.count("tasks/get")).toBe(0);
   });
 
   it("follows changes of the poll interval", async () => {
-    const { end, watch } = await watching();
+    const { server, watch } = await watching();
     const { stop } = following(watch);
-    end.move("task-1", { pollIntervalMs: 5_000 });
+    server.move("task-1", { pollIntervalMs: 5_000 });
     await vi.advanceTimersByTimeAsync(6_000);
-    expect(end.count("tasks/get")).toBe(2);
+    expect(server.count("tasks/get")).toBe(2);
     stop();
   });
 });
 
 describe("a task with a subscription", () => {
   it("is polled once at the end of the interval if a request waits, and then rarely", async () => {
-    const { end, watch } = await watching({ grantsSubscriptions: true });
+    const { server, watch } = await watching({ grantsSubscriptions: true });
     const { states, stop } = following(watch);
-    end.move("task-1", { statusMessage: "missed" });
+    server.move("task-1", { statusMessage: "missed" });
     watch.subscribe();
     await vi.advanceTimersByTimeAsync(999);
-    expect(end.count("tasks/get")).toBe(0);
+    expect(server.count("tasks/get")).toBe(0);
     await vi.advanceTimersByTimeAsync(59_000);
     expect(states).toEqual(["missed"]);
-    expect(end.count("tasks/get")).toBe(1);
+    expect(server.count("tasks/get")).toBe(1);
     stop();
   });
 
   it("is polled immediately if no request waits", async () => {
-    const { end, watch } = await watching({ grantsSubscriptions: true });
+    const { server, watch } = await watching({ grantsSubscriptions: true });
     watch.subscribe();
     await vi.advanceTimersByTimeAsync(0);
-    expect(end.count("tasks/get")).toBe(1);
+    expect(server.count("tasks/get")).toBe(1);
   });
 
   it("is not polled if the server sends the state at once", async () => {
-    const { end, watch } = await watching({ grantsSubscriptions: true });
+    const { server, watch } = await watching({ grantsSubscriptions: true });
     const { stop } = following(watch);
     watch.subscribe();
-    end.move("task-1", {});
+    server.move("task-1", {});
     await vi.advanceTimersByTimeAsync(59_000);
-    expect(end.count("tasks/get")).toBe(0);
+    expect(server.count("tasks/get")).toBe(0);
     stop();
   });
 
   it("is polled once when the subscription is granted, and then rarely", async () => {
-    const { end, watch } = await watching({ grantsSubscriptions: true });
+    const { server, watch } = await watching({ grantsSubscriptions: true });
     watch.subscribe();
     watch.subscribe();
     const { states } = following(watch);
     await vi.advanceTimersByTimeAsync(59_000);
-    expect(end.count("subscriptions/listen")).toBe(1);
-    expect(end.count("tasks/get")).toBe(1);
-    end.move("task-1", { statusMessage: "half" });
-    end.move("task-1", { statusMessage: "most" });
+    expect(server.count("subscriptions/listen")).toBe(1);
+    expect(server.count("tasks/get")).toBe(1);
+    server.move("task-1", { statusMessage: "half" });
+    server.move("task-1", { statusMessage: "most" });
     await vi.advanceTimersByTimeAsync(0);
-    end.move("task-1", { status: "cancelled", statusMessage: "over" });
+    server.move("task-1", { status: "cancelled", statusMessage: "over" });
     await vi.advanceTimersByTimeAsync(0);
     expect(states).toEqual(["most", "over"]);
-    expect(end.count("tasks/get")).toBe(1);
+    expect(server.count("tasks/get")).toBe(1);
   });
 
   it("is polled as usual after the subscription has ended", async () => {
-    const { end, watch } = await watching({ grantsSubscriptions: true });
+    const { server, watch } = await watching({ grantsSubscriptions: true });
     watch.subscribe();
     await vi.advanceTimersByTimeAsync(0);
     expect(watch.isSubscribed).toBe(true);
     const { states, stop } = following(watch);
     watch.unsubscribe();
-    end.move("task-1", { statusMessage: "half" });
+    server.move("task-1", { statusMessage: "half" });
     await vi.advanceTimersByTimeAsync(0);
     expect(states).toEqual([]);
     watch.wake();
@@ -185,14 +185,14 @@ describe("a poll that fails", () => {
   it.each(["timeout", "http", "closed"] as const)(
     "with %s is retried with growing pauses, up to a limit",
     async (kind) => {
-      const { end, broken, watch } = await watching({}, { ttlMs: null });
+      const { server, broken, watch } = await watching({}, { ttlMs: null });
       broken.push(passing(kind), passing(kind), passing(kind));
       const borne = following(watch);
       await vi.advanceTimersByTimeAsync(1_000 + 2_000 + 4_000);
-      expect(end.count("tasks/get")).toBe(3);
+      expect(server.count("tasks/get")).toBe(3);
       // A success resets the count.
       await vi.advanceTimersByTimeAsync(8_000 + 1_000);
-      expect(end.count("tasks/get")).toBe(5);
+      expect(server.count("tasks/get")).toBe(5);
       expect(borne.lost).toEqual([]);
       broken.push(passing(kind), passing(kind), passing(kind), passing(kind));
       await vi.advanceTimersByTimeAsync(1_000 + 2_000 + 4_000 + 8_000);
@@ -209,18 +209,18 @@ describe("a poll that fails", () => {
   it.each([passing("unauthorized"), passing("protocol"), new McpError(-31_000, "No")])(
     "with a permanent error is not retried: %s",
     async (error) => {
-      const { end, broken, watch } = await watching();
+      const { server, broken, watch } = await watching();
       broken.push(error);
       const { lost } = following(watch);
       await vi.advanceTimersByTimeAsync(5_000);
       expect(lost).toEqual([error]);
-      expect(end.count("tasks/get")).toBe(1);
+      expect(server.count("tasks/get")).toBe(1);
     },
   );
 
   it("because the server no longer knows the task says so", async () => {
-    const { end, watch } = await watching();
-    end.forget("task-1");
+    const { server, watch } = await watching();
+    server.forget("task-1");
     const { lost } = following(watch);
     await vi.advanceTimersByTimeAsync(1_000);
     expect(lost).toMatchObject([{ code: -32602, kind: "invalid_params", data: { taskId: "task-1" } }]);
@@ -230,37 +230,37 @@ describe("a poll that fails", () => {
 
 describe("the lifetime of a task", () => {
   it("ends waiting when it is over, after one more poll", async () => {
-    const { end, watch } = await watching({}, { ttlMs: 2_500 });
+    const { server, watch } = await watching({}, { ttlMs: 2_500 });
     const { lost, states } = following(watch);
     await vi.advanceTimersByTimeAsync(2_499);
-    expect(end.count("tasks/get")).toBe(2);
+    expect(server.count("tasks/get")).toBe(2);
     expect(lost).toEqual([]);
     await vi.advanceTimersByTimeAsync(1);
-    expect(end.count("tasks/get")).toBe(3);
+    expect(server.count("tasks/get")).toBe(3);
     expect(lost).toMatchObject([{ name: "ConnectionError", kind: "timeout" }]);
     expect(String(lost[0])).toContain("2500 ms");
     expect(states).toEqual([]);
   });
 
   it.each([0, -1])("is ignored if it is %i ms", async (ttlMs) => {
-    const { end, watch } = await watching({}, { ttlMs });
+    const { server, watch } = await watching({}, { ttlMs });
     const { lost, states } = following(watch);
     await vi.advanceTimersByTimeAsync(5_000);
     expect(lost).toEqual([]);
-    end.move("task-1", { status: "completed", result: {} });
+    server.move("task-1", { status: "completed", result: {} });
     await vi.advanceTimersByTimeAsync(5_000);
     expect(states).toEqual(["completed"]);
   });
 
   it("does not matter if the task finished in time, or the lifetime was extended", async () => {
-    const { end, watch } = await watching({}, { ttlMs: 2_500 });
+    const { server, watch } = await watching({}, { ttlMs: 2_500 });
     const { lost, states, stop } = following(watch);
     await vi.advanceTimersByTimeAsync(2_000);
-    end.move("task-1", { ttlMs: 10_000, statusMessage: "longer" });
+    server.move("task-1", { ttlMs: 10_000, statusMessage: "longer" });
     await vi.advanceTimersByTimeAsync(5_000);
     expect(lost).toEqual([]);
     expect(states).toEqual(["longer"]);
-    end.move("task-1", { status: "completed", result: {}, statusMessage: "done" });
+    server.move("task-1", { status: "completed", result: {}, statusMessage: "done" });
     await vi.advanceTimersByTimeAsync(60_000);
     expect(states).toEqual(["longer", "done"]);
     expect(lost).toEqual([]);
@@ -289,10 +289,10 @@ describe("the state of a task", () => {
 });
 
 it("a finished task is not polled again", async () => {
-  const { end, watch } = await watching({}, { status: "completed", result: { content: [] } });
+  const { server, watch } = await watching({}, { status: "completed", result: { content: [] } });
   expect(await watch.refresh()).toMatchObject({ status: "completed" });
   await watch.changed(never);
-  expect(end.count("tasks/get")).toBe(0);
+  expect(server.count("tasks/get")).toBe(0);
 });
 
 it("the outcome of a task that was created finished is fetched", () => {

@@ -148,14 +148,14 @@ describe("the list of tasks of a principal", () => {
     expect(await listed(anonymous[1])).toEqual([]);
     expect(await anonymous[1].ask("tasks/get", { taskId })).toMatchObject({ result: { taskId } });
     expect(await listed(anonymous[1])).toEqual([taskId]);
-    const end = taskServer();
-    const known = [await session(end.handler, WIDE), await session(end.handler, WIDE)] as const;
+    const forgetful = taskServer();
+    const known = [await session(forgetful.handler, WIDE), await session(forgetful.handler, WIDE)] as const;
     await known[0].start("job");
     expect(await listed(known[0])).toEqual(["task-1"]);
     expect(await listed(known[1])).toEqual([]);
-    await vi.waitFor(() => expect(end.count("subscriptions/listen")).toBeGreaterThan(0));
+    await vi.waitFor(() => expect(forgetful.count("subscriptions/listen")).toBeGreaterThan(0));
     expect(await listed(known[0])).toEqual(["task-1"]);
-    end.forget("task-1");
+    forgetful.forget("task-1");
     expect(await listed(known[0])).toEqual([]);
   });
 });

@@ -22,12 +22,12 @@ let ids = 100;
 async function session(
   options: TaskServerOptions = {},
   capabilities: Loose = { elicitation: {}, sampling: {} },
-): Promise<{ end: TaskServer; peer: RawPeer; ask(method: string, params?: Loose): Promise<Loose> }> {
-  const end = taskServer(options);
-  const peer = await servePeer(end.handler);
+): Promise<{ server: TaskServer; peer: RawPeer; ask(method: string, params?: Loose): Promise<Loose> }> {
+  const server = taskServer(options);
+  const peer = await servePeer(server.handler);
   await peer.handshake(NEWEST_SESSION.name, capabilities);
   const ask = (method: string, params: Loose = {}): Promise<Loose> => peer.request({ id: (ids += 1), method, params });
-  return { end, peer, ask };
+  return { server, peer, ask };
 }
 
 const augmented = (more: Loose = {}): Loose => ({ name: "job", task: {}, ...more });
@@ -42,7 +42,7 @@ function asked(peer: RawPeer, method: string, after = 0): Promise<Loose> {
 
 describe("a call with a task", () => {
   it("declares the extension and is answered with the task in the older form", async () => {
-    const { end, ask } = await session();
+    const { server, ask } = await session();
     const { result } = await ask("tools/call", augmented({ task: { ttl: 5 }, arguments: { a: 1 } }));
     expect(result).toEqual({
       task: {
@@ -54,18 +54,18 @@ describe("a call with a task", () => {
         pollInterval: 100,
       },
     });
-    const { request, declared } = end.requests.find((one) => one.request.method === "tools/call")!;
+    const { request, declared } = server.requests.find((one) => one.request.method === "tools/call")!;
     expect(declared).toBe(true);
     expect(JSON.parse(JSON.stringify(request.params))).toEqual({ name: "job", arguments: { a: 1 } });
   });
 
   it("does not declare it without a task, whatever the client's capabilities are", async () => {
-    const { end, ask } = await session(
+    const { server, ask } = await session(
       { call: () => ({ resultType: "complete", content: [] }) },
       { extensions: { "io.modelcontextprotocol/tasks": {} } },
     );
     expect(await ask("tools/call", { name: "job" })).toMatchObject({ result: { content: [] } });
-    expect(end.requests.find((one) => one.request.method === "tools/call")?.declared).toBe(false);
+    expect(server.requests.find((one) => one.request.method === "tools/call")?.declared).toBe(false);
   });
 
   it("never returns a task to a client that did not request one", async () => {
@@ -76,9 +76,9 @@ describe("a call with a task", () => {
   it.each([5, "x", null, [], { ttl: "1" }, { ttl: 1.5 }, { ttl: null }])(
     "is refused with a task like %j",
     async (task) => {
-      const { end, ask } = await session();
+      const { server, ask } = await session();
       expect(await ask("tools/call", augmented({ task }))).toMatchObject({ error: { code: -32602 } });
-      expect(end.count("tools/call")).toBe(0);
+      expect(server.count("tools/call")).toBe(0);
     },
   );
 
@@ -142,7 +142,7 @@ describe("a call with a task", () => {
 
   it.each(["completed", "failed", "cancelled"])("sends no more notifications once it is %s", async (status) => {
     let say: (progress: number) => void = () => undefined;
-    const { end, peer, ask } = await session({
+    const { server, peer, ask } = await session({
       call: (_request, context) => {
         say = (progress) => {
           context.notify({ method: "notifications/progress", params: { progress } });
@@ -155,7 +155,7 @@ describe("a call with a task", () => {
     await ask("tasks/get", { taskId: "task-1" });
     say(1);
     if (status === "cancelled") await ask("tasks/cancel", { taskId: "task-1" });
-    else end.move("task-1", { ...DONE, status });
+    else server.move("task-1", { ...DONE, status });
     expect(await ask("tasks/get", { taskId: "task-1" })).toMatchObject({ result: { status } });
     say(2);
     await ask("tasks/get", { taskId: "task-1" });
@@ -168,28 +168,28 @@ describe.each([{ grantsSubscriptions: true }, { grantsSubscriptions: false }])(
   "the result of a task, with subscriptions: $grantsSubscriptions",
   ({ grantsSubscriptions }) => {
     it("is waited for, and is the tool's own", async () => {
-      const { end, peer, ask } = await session({ grantsSubscriptions });
+      const { server, peer, ask } = await session({ grantsSubscriptions });
       await ask("tools/call", augmented());
       const answer = ask("tasks/result", { taskId: "task-1" });
       expect(await ask("tasks/get", { taskId: "task-1" })).toMatchObject({ result: { status: "working" } });
-      end.move("task-1", DONE);
+      server.move("task-1", DONE);
       expect((await answer)["result"]).toEqual({ ...DONE.result, _meta: { [RELATED]: { taskId: "task-1" } } });
       // It is fetched once.
-      const asks = end.requests.length;
+      const asks = server.requests.length;
       expect((await ask("tasks/result", { taskId: "task-1" }))["result"]).toMatchObject(DONE.result);
       const state = (await ask("tasks/get", { taskId: "task-1" }))["result"] as Loose;
       expect(state).toMatchObject({ status: "completed" });
       expect(state).not.toHaveProperty("result");
-      expect(end.requests.length).toBe(asks);
+      expect(server.requests.length).toBe(asks);
       const notified = peer.received.filter((one) => one["method"] === "notifications/tasks/status");
       expect(notified.map(({ params }) => (params as Loose)["status"])).toEqual(["completed"]);
     });
 
     it("is its error if it failed", async () => {
-      const { end, ask } = await session({ grantsSubscriptions });
+      const { server, ask } = await session({ grantsSubscriptions });
       await ask("tools/call", augmented());
       const answer = ask("tasks/result", { taskId: "task-1" });
-      end.move("task-1", { status: "failed", error: { code: -31_999, message: "Broken", data: { why: 1 } } });
+      server.move("task-1", { status: "failed", error: { code: -31_999, message: "Broken", data: { why: 1 } } });
       expect(await answer).toMatchObject({ error: { code: -31_999, message: "Broken", data: { why: 1 } } });
       expect(await ask("tasks/get", { taskId: "task-1" })).toMatchObject({
         result: { status: "failed", statusMessage: "Broken" },
@@ -198,16 +198,16 @@ describe.each([{ grantsSubscriptions: true }, { grantsSubscriptions: false }])(
 
     it("comes after the input requests, which name their task", async () => {
       const answers: Loose[] = [];
-      const { end, peer, ask } = await session({
+      const { server, peer, ask } = await session({
         grantsSubscriptions,
         update: (taskId, responses) => {
           answers.push(responses);
-          if (answers.length === 2) end.move(taskId, DONE);
+          if (answers.length === 2) server.move(taskId, DONE);
         },
       });
       await ask("tools/call", augmented());
       const results = [ask("tasks/result", { taskId: "task-1" }), ask("tasks/result", { taskId: "task-1" })];
-      end.move("task-1", { status: "input_required", inputRequests: { a: ELICIT, b: ELICIT } });
+      server.move("task-1", { status: "input_required", inputRequests: { a: ELICIT, b: ELICIT } });
       const first = await asked(peer, "elicitation/create", 0);
       const second = await asked(peer, "elicitation/create", 1);
       for (const { params } of [first, second]) {
@@ -223,25 +223,25 @@ describe.each([{ grantsSubscriptions: true }, { grantsSubscriptions: false }])(
     });
 
     it("says so if the client cannot answer, and the server's task is cancelled", async () => {
-      const { end, peer, ask } = await session({ grantsSubscriptions });
+      const { server, peer, ask } = await session({ grantsSubscriptions });
       await ask("tools/call", augmented());
       const answer = ask("tasks/result", { taskId: "task-1" });
       const sample = { method: "sampling/createMessage", params: { messages: [], maxTokens: 1 } };
-      end.move("task-1", { status: "input_required", inputRequests: { s: sample } });
+      server.move("task-1", { status: "input_required", inputRequests: { s: sample } });
       const question = await asked(peer, "sampling/createMessage");
       peer.send({ id: question["id"], error: { code: -1, message: "User rejected sampling" } });
       expect(await answer).toMatchObject({
         result: { isError: true, content: [{ text: expect.stringContaining("User rejected sampling") }] },
       });
-      expect(end.count("tasks/cancel")).toBe(1);
+      expect(server.count("tasks/cancel")).toBe(1);
       expect(await ask("tasks/get", { taskId: "task-1" })).toMatchObject({ result: { status: "failed" } });
     });
 
     it("is an error if the task is cancelled meanwhile, and input requests are cancelled", async () => {
-      const { end, peer, ask } = await session({ grantsSubscriptions });
+      const { server, peer, ask } = await session({ grantsSubscriptions });
       await ask("tools/call", augmented());
       const answer = ask("tasks/result", { taskId: "task-1" });
-      end.move("task-1", { status: "input_required", inputRequests: { a: ELICIT } });
+      server.move("task-1", { status: "input_required", inputRequests: { a: ELICIT } });
       const question = await asked(peer, "elicitation/create");
       expect((await ask("tasks/cancel", { taskId: "task-1" }))["result"]).toMatchObject({
         taskId: "task-1",
@@ -255,24 +255,27 @@ describe.each([{ grantsSubscriptions: true }, { grantsSubscriptions: false }])(
       );
       expect(await ask("tasks/cancel", { taskId: "task-1" })).toMatchObject({ error: { code: -32602 } });
       expect(await ask("tasks/result", { taskId: "task-1" })).toMatchObject({ error: { code: -32603 } });
-      expect(end.count("tasks/cancel")).toBe(1);
+      expect(server.count("tasks/cancel")).toBe(1);
     });
 
     it("is an error if the server has lost the task", async () => {
-      const { end, ask } = await session({ grantsSubscriptions });
+      const { server, ask } = await session({ grantsSubscriptions });
       await ask("tools/call", augmented());
-      end.forget("task-1");
+      server.forget("task-1");
       expect(await ask("tasks/result", { taskId: "task-1" })).toMatchObject({ error: { code: -32602 } });
       expect(await ask("tasks/get", { taskId: "task-1" })).toMatchObject({ error: { code: -32602 } });
       expect(await ask("tasks/list")).toMatchObject({ result: { tasks: [] } });
     });
 
     it("is no longer awaited when the request is cancelled, but the task goes on", async () => {
-      const { end, peer, ask } = await session({ grantsSubscriptions, update: (taskId) => end.move(taskId, DONE) });
+      const { server, peer, ask } = await session({
+        grantsSubscriptions,
+        update: (taskId) => server.move(taskId, DONE),
+      });
       await ask("tools/call", augmented());
       peer.send({ id: "wait", method: "tasks/result", params: { taskId: "task-1" } });
       const other = ask("tasks/result", { taskId: "task-1" });
-      end.move("task-1", { status: "input_required", inputRequests: { a: ELICIT } });
+      server.move("task-1", { status: "input_required", inputRequests: { a: ELICIT } });
       await asked(peer, "elicitation/create", 0);
       peer.send({ method: "notifications/cancelled", params: { requestId: "wait" } });
       // The other waiting request sends the input request now.
@@ -280,7 +283,7 @@ describe.each([{ grantsSubscriptions: true }, { grantsSubscriptions: false }])(
       peer.send({ id: again["id"], result: { action: "accept" } });
       expect(await other).toMatchObject({ result: DONE.result });
       expect(peer.received.some(({ id, method }) => id === "wait" && method === undefined)).toBe(false);
-      expect(end.count("tasks/cancel")).toBe(0);
+      expect(server.count("tasks/cancel")).toBe(0);
     });
   },
 );
@@ -288,14 +291,14 @@ describe.each([{ grantsSubscriptions: true }, { grantsSubscriptions: false }])(
 describe("an answer that the server rejects", () => {
   it("is reported to the waiting request, and can be given again", async () => {
     let refuse = true;
-    const { end, peer, ask } = await session({
+    const { server, peer, ask } = await session({
       update: (taskId) => {
         if (refuse) throw McpError.of("invalid_params", "Not a valid name");
-        end.move(taskId, DONE);
+        server.move(taskId, DONE);
       },
     });
     await ask("tools/call", augmented());
-    end.move("task-1", { status: "input_required", inputRequests: { a: ELICIT } });
+    server.move("task-1", { status: "input_required", inputRequests: { a: ELICIT } });
     for (const n of [0, 1]) {
       const answer = ask("tasks/result", { taskId: "task-1" });
       peer.send({ id: (await asked(peer, "elicitation/create", n))["id"], result: { action: "accept" } });
@@ -307,26 +310,26 @@ describe("an answer that the server rejects", () => {
 
 describe("the list of tasks", () => {
   it("has the session's own tasks, in order and in pages", async () => {
-    const { end, peer, ask } = await session({ grantsSubscriptions: false });
+    const { server, peer, ask } = await session({ grantsSubscriptions: false });
     const wanted = Array.from({ length: 150 }, (_, index) => `task-${index + 1}`);
     for (const _ of wanted) await ask("tools/call", augmented());
-    end.move("task-2", DONE);
+    server.move("task-2", DONE);
     const first = (await ask("tasks/list"))["result"] as { tasks: Loose[]; nextCursor: string };
     const second = (await ask("tasks/list", { cursor: first.nextCursor }))["result"] as { tasks: Loose[] };
     expect([...first.tasks, ...second.tasks].map(({ taskId }) => taskId)).toEqual(wanted);
     expect(first.tasks[1]).toMatchObject({ status: "completed", ttl: 60_000 });
     expect(second).not.toHaveProperty("nextCursor");
     expect(await ask("tasks/list", { cursor: "made up" })).toMatchObject({ error: { code: -32602 } });
-    const another = await servePeer(end.handler);
+    const another = await servePeer(server.handler);
     await another.handshake(NEWEST_SESSION.name);
     expect(await another.request({ id: 1, method: "tasks/list" })).toMatchObject({ result: { tasks: [] } });
     await peer.close();
   });
 
   it("includes an unknown task once the client has asked for it", async () => {
-    const { end, ask } = await session();
+    const { server, ask } = await session();
     await ask("tools/call", augmented());
-    const peer = await servePeer(end.handler);
+    const peer = await servePeer(server.handler);
     await peer.handshake(NEWEST_SESSION.name);
     expect(await peer.request({ id: 1, method: "tasks/get", params: { taskId: "none" } })).toMatchObject({
       error: { code: -32602 },
@@ -358,14 +361,14 @@ describe("time", () => {
   });
 
   it("drops a task after its lifetime, and respects the poll interval", async () => {
-    const { end, ask } = await session({ grantsSubscriptions: false, pollIntervalMs: 5_000 });
+    const { server, ask } = await session({ grantsSubscriptions: false, pollIntervalMs: 5_000 });
     await ask("tools/call", augmented());
     void ask("tasks/result", { taskId: "task-1" });
     await vi.advanceTimersByTimeAsync(0);
-    const before = end.count("tasks/get");
+    const before = server.count("tasks/get");
     await vi.advanceTimersByTimeAsync(20_000);
-    expect(end.count("tasks/get") - before).toBe(4);
-    end.move("task-1", DONE);
+    expect(server.count("tasks/get") - before).toBe(4);
+    server.move("task-1", DONE);
     await vi.advanceTimersByTimeAsync(40_000);
     expect(await ask("tasks/list")).toMatchObject({ result: { tasks: [] } });
     expect(vi.getTimerCount()).toBe(0);

@@ -14,19 +14,19 @@ const NARROW = { principal: "ada", scopes: [] };
 const URI = "r:1";
 const DENIED = { error: { code: -32603, data: { kind: "access_denied", requiredScopes: ["read"] } } };
 
-interface House {
+interface SubscribableServer {
   /** The open resource subscriptions. */
-  readonly listens: Set<Context>;
+  readonly subscriptions: Set<Context>;
   /** Subscriptions are granted only when this resolves. */
   held: Promise<void>;
   readonly handler: Handler;
 }
 
 /** One resource, for clients with the scope. */
-function house(): House {
-  const listens = new Set<Context>();
-  const self: House = {
-    listens,
+function subscribableServer(): SubscribableServer {
+  const subscriptions = new Set<Context>();
+  const self: SubscribableServer = {
+    subscriptions,
     held: Promise.resolve(),
     handler: async ({ method, params }, context) => {
       if (method === "server/discover") return { capabilities: { resources: { subscribe: true } } };
@@ -37,11 +37,11 @@ function house(): House {
           throw McpError.of("access_denied", "It needs the scope read", { requiredScopes: ["read"] });
         }
         await self.held;
-        listens.add(context);
+        subscriptions.add(context);
       }
       context.notify({ method: "notifications/subscriptions/acknowledged", params: { notifications } });
       await new Promise((resolve) => context.signal.addEventListener("abort", resolve, { once: true }));
-      listens.delete(context);
+      subscriptions.delete(context);
       return { resultType: "complete" };
     },
   };
@@ -51,79 +51,79 @@ function house(): House {
 let ids = 0;
 
 async function session(
-  at: House,
+  server: SubscribableServer,
   first: typeof WIDE,
 ): Promise<AuthenticatedPeer & { ask(method: string): Promise<Loose> }> {
-  const wire = await serveAuthenticatedPeer(at.handler, first);
-  await wire.peer.handshake(NEWEST_SESSION.name);
+  const connection = await serveAuthenticatedPeer(server.handler, first);
+  await connection.peer.handshake(NEWEST_SESSION.name);
   const ask = (method: string): Promise<Loose> =>
-    wire.peer.request({ id: (ids += 1), method: `resources/${method}`, params: { uri: URI } });
-  return { ...wire, ask };
+    connection.peer.request({ id: (ids += 1), method: `resources/${method}`, params: { uri: URI } });
+  return { ...connection, ask };
 }
 
 const heard = ({ peer }: AuthenticatedPeer): number =>
   peer.received.filter(({ method }) => method === "notifications/resources/updated").length;
 
-function update({ listens }: House): void {
-  for (const { notify } of listens) notify({ method: "notifications/resources/updated", params: { uri: URI } });
+function update({ subscriptions }: SubscribableServer): void {
+  for (const { notify } of subscriptions) notify({ method: "notifications/resources/updated", params: { uri: URI } });
 }
 
 describe("a subscription of a session", () => {
   it("is granted with the scope, even if the session began without it", async () => {
-    const at = house();
-    const { ask, setCaller } = await session(at, NARROW);
+    const server = subscribableServer();
+    const { ask, setCaller } = await session(server, NARROW);
     expect(await ask("subscribe")).toMatchObject(DENIED);
     setCaller(WIDE);
     expect(await ask("subscribe")).toMatchObject({ result: {} });
-    expect([...at.listens].map(({ caller }) => caller.scopes)).toEqual([["read"]]);
+    expect([...server.subscriptions].map(({ caller }) => caller.scopes)).toEqual([["read"]]);
   });
 
   it("is refused without the scope, even if the session began with it", async () => {
-    const at = house();
-    const { ask, setCaller } = await session(at, WIDE);
+    const server = subscribableServer();
+    const { ask, setCaller } = await session(server, WIDE);
     setCaller(NARROW);
     expect(await ask("subscribe")).toMatchObject(DENIED);
-    expect(at.listens.size).toBe(0);
+    expect(server.subscriptions.size).toBe(0);
   });
 
   it("is refused even if there is a granted one, which stays", async () => {
-    const at = house();
-    const wire = await session(at, WIDE);
-    expect(await wire.ask("subscribe")).toMatchObject({ result: {} });
-    wire.setCaller(NARROW);
-    expect(await wire.ask("subscribe")).toMatchObject(DENIED);
-    update(at);
-    await vi.waitFor(() => expect(heard(wire)).toBe(1));
-    expect(await wire.ask("unsubscribe")).toMatchObject({ result: {} });
-    expect(at.listens.size).toBe(0);
+    const server = subscribableServer();
+    const connection = await session(server, WIDE);
+    expect(await connection.ask("subscribe")).toMatchObject({ result: {} });
+    connection.setCaller(NARROW);
+    expect(await connection.ask("subscribe")).toMatchObject(DENIED);
+    update(server);
+    await vi.waitFor(() => expect(heard(connection)).toBe(1));
+    expect(await connection.ask("unsubscribe")).toMatchObject({ result: {} });
+    expect(server.subscriptions.size).toBe(0);
   });
 
   it("replaces the previous one, so that there is never more than one", async () => {
-    const at = house();
-    const wire = await session(at, WIDE);
-    for (const _ of [1, 2, 3]) expect(await wire.ask("subscribe")).toMatchObject({ result: {} });
-    await vi.waitFor(() => expect(at.listens.size).toBe(1));
-    const together = await Promise.all([wire.ask("subscribe"), wire.ask("subscribe")]);
+    const server = subscribableServer();
+    const connection = await session(server, WIDE);
+    for (const _ of [1, 2, 3]) expect(await connection.ask("subscribe")).toMatchObject({ result: {} });
+    await vi.waitFor(() => expect(server.subscriptions.size).toBe(1));
+    const together = await Promise.all([connection.ask("subscribe"), connection.ask("subscribe")]);
     expect(together).toMatchObject([{ result: {} }, { result: {} }]);
-    await vi.waitFor(() => expect(at.listens.size).toBe(1));
-    update(at);
-    await vi.waitFor(() => expect(heard(wire)).toBe(1));
+    await vi.waitFor(() => expect(server.subscriptions.size).toBe(1));
+    update(server);
+    await vi.waitFor(() => expect(heard(connection)).toBe(1));
   });
 
   it("ends with unsubscribe, even if it is not granted yet", async () => {
-    const at = house();
-    const wire = await session(at, WIDE);
-    await wire.ask("subscribe");
+    const server = subscribableServer();
+    const connection = await session(server, WIDE);
+    await connection.ask("subscribe");
     let grant: () => void = () => undefined;
-    at.held = new Promise((resolve) => {
+    server.held = new Promise((resolve) => {
       grant = resolve;
     });
-    const late = wire.ask("subscribe");
-    expect(await wire.ask("unsubscribe")).toMatchObject({ result: {} });
+    const late = connection.ask("subscribe");
+    expect(await connection.ask("unsubscribe")).toMatchObject({ result: {} });
     expect(await late).toMatchObject({ error: { message: expect.stringContaining("The subscription is over") } });
     grant();
-    update(at);
-    expect(await wire.ask("unsubscribe")).toMatchObject({ result: {} });
-    expect(heard(wire)).toBe(0);
+    update(server);
+    expect(await connection.ask("unsubscribe")).toMatchObject({ result: {} });
+    expect(heard(connection)).toBe(0);
   });
 });

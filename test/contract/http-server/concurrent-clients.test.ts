@@ -48,7 +48,7 @@ async function open(peer: HttpPeer, kind: number): Promise<TestClient> {
   return { call, received };
 }
 
-describe("all styles on one port", () => {
+describe("a server with clients of all styles", () => {
   it("separates 500 clients that use the same ids", { timeout: 60_000 }, async () => {
     const { peer } = await startServer();
     const clients = await Promise.all(Array.from({ length: 500 }, (_, n) => open(peer, n % 6)));
@@ -74,7 +74,7 @@ describe("all styles on one port", () => {
     });
   });
 
-  it("answer each client in its revision", async () => {
+  it("answers each client in its revision", async () => {
     const { peer } = await startServer();
     const sessions = await Promise.all(SESSIONS.map((revision) => SessionClient.open(peer, revision)));
     const stateless = new StatelessClient(peer);
@@ -93,7 +93,7 @@ describe("all styles on one port", () => {
     expect(newest["result"].resultType).toBe("complete");
   });
 
-  it("notify all subscribers of a change, each in its style", async () => {
+  it("notifies all subscribers of a change, each in its style", async () => {
     const { fixture, peer } = await startServer();
     const session = await SessionClient.open(peer, LATEST);
     const get = await session.listen();
@@ -110,7 +110,7 @@ describe("all styles on one port", () => {
     expect(get.messages).toEqual([{ jsonrpc: "2.0", method: "notifications/tools/list_changed" }]);
   });
 
-  it("accept a response only from the client that got the request", async () => {
+  it("accepts a response only from the client that got the request", async () => {
     const { peer } = await startServer();
     const open = (): Promise<SessionClient> => SessionClient.open(peer, LATEST, { capabilities: { sampling: {} } });
     const [ada, bob] = await Promise.all([open(), open()]);
@@ -127,7 +127,7 @@ describe("all styles on one port", () => {
     expect(JSON.parse(textOf(await bobReply.answerTo(1))).text).toBe("bob");
   });
 
-  it("treat a stateless request as such, even with a session id", async () => {
+  it("treats a stateless request as such, even with a session id", async () => {
     const { peer } = await startServer();
     const session = await SessionClient.open(peer, LATEST);
     const request = new StatelessClient(peer).build(1, "tools/call", { name: "who" });

@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-it("is forwarded to a client over HTTP, which resumes the stream", async () => {
+it("context.hangUp() is forwarded to a client over HTTP, which resumes the stream", async () => {
   let release = (): void => undefined;
   const server = createServer({ name: "inner", version: "1" }).tool("hang-up", {}, async (_args, context) => {
     context.hangUp(60);

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { fetchHandler } from "../../../src/http.ts";
 import { createServer } from "../../../src/server/index.ts";
 
-describe("invalid options", () => {
+describe("options", () => {
   const server = createServer({ name: "s", version: "1" });
   it.each([
     [{ limits: { request: 1 } }, /no option `limits\.request`; did you mean `requests`/],

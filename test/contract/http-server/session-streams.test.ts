@@ -77,7 +77,7 @@ describe("an answer in a session", () => {
   });
 });
 
-describe("a call's stream", () => {
+describe("the stream of a call", () => {
   it("can be disconnected without cancelling the call", async () => {
     const { fixture, peer } = await startServer();
     const client = await SessionClient.open(peer, LATEST);
@@ -178,7 +178,7 @@ describe("a call's stream", () => {
   });
 });
 
-describe("the stream that GET opens", () => {
+describe("the GET stream", () => {
   it("carries change notifications, and no answers", async () => {
     const { fixture, peer } = await startServer();
     const client = await SessionClient.open(peer, LATEST);
@@ -206,7 +206,7 @@ describe("the stream that GET opens", () => {
     expect(await asked).toMatchObject({ roots });
   });
 
-  it("carries each message once, even if there are several", async () => {
+  it("carries each message once, even if there are several streams", async () => {
     const { fixture, peer } = await startServer();
     const client = await SessionClient.open(peer, LATEST);
     const streams = [await client.listen(), await client.listen()];

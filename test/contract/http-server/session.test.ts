@@ -23,7 +23,7 @@ describe("a session over HTTP", () => {
     expect(reply.headers["mcp-session-id"]).toMatch(/^[\x21-\x7e]+$/);
   });
 
-  it("gets the newest session-style revision if it requests an unknown one", async () => {
+  it("is opened in the newest session-style revision if the requested one is unknown", async () => {
     const { peer } = await startServer();
     for (const requested of ["1999-01-01", "latest", NEWEST.name]) {
       const reply = await peer.post(initialize(requested));
