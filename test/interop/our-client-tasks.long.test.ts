@@ -69,7 +69,7 @@ describe.each([
   ["stdio", overStdio],
   ["HTTP", overHttp],
 ] as const)("tasks of SDK 1.x over %s", { timeout: 20_000 }, (transport, open) => {
-  const asked: string[] = [];
+  const elicited: string[] = [];
   let server: TaskServer;
   let client: Client;
 
@@ -79,7 +79,7 @@ describe.each([
       revision: NEWEST_SESSION,
       startTimeoutMs: 20_000,
       elicit: ({ message }) => {
-        asked.push(message);
+        elicited.push(message);
         return { action: "accept", content: { name: message === "Your name?" ? "Ada" : "Lovelace" } };
       },
     });
@@ -117,9 +117,9 @@ describe.each([
 
   it("send two requests, each once", async () => {
     for (const call of [() => client.callTool("ask"), async () => (await client.callToolAsTask("ask")).result()]) {
-      asked.length = 0;
+      elicited.length = 0;
       expect(textOf(await call())).toBe("accept Ada Lovelace");
-      expect(asked).toEqual(["Your name?", "Your other name?"]);
+      expect(elicited).toEqual(["Your name?", "Your other name?"]);
     }
   });
 
@@ -168,7 +168,7 @@ describe.each([
 
 describe("the research task of server-everything", { timeout: 30_000 }, () => {
   const mark = `mark-${randomUUID()}`;
-  const asked: unknown[] = [];
+  const elicited: unknown[] = [];
   let client: Client;
 
   beforeAll(async () => {
@@ -176,7 +176,7 @@ describe("the research task of server-everything", { timeout: 30_000 }, () => {
       { command: process.execPath, args: [EVERYTHING, "stdio", mark] },
       {
         elicit: ({ requestedSchema }) => {
-          asked.push(Object.keys(requestedSchema.properties));
+          elicited.push(Object.keys(requestedSchema.properties));
           return { action: "accept", content: { interpretation: "snake" } };
         },
       },
@@ -197,7 +197,7 @@ describe("the research task of server-everything", { timeout: 30_000 }, () => {
     handle.onStatus(({ statusMessage }) => statuses.push(statusMessage));
     const report = textOf(await handle.result());
     expect(report).toContain("# Research Report: python (snake)");
-    expect(asked).toEqual([["interpretation"]]);
+    expect(elicited).toEqual([["interpretation"]]);
     expect(statuses).toContain("Analyzing content...");
     expect(statuses).toContain('Continuing with interpretation: "snake"...');
   });

@@ -24,10 +24,10 @@ const server = createServer({ name: "jobs", version: "1" })
     throw McpError.of("internal_error", "Out of order");
   });
 
-const asked: unknown[] = [];
+const elicited: unknown[] = [];
 const client = new Client({ name: "interop", version: "1" }, { capabilities: { elicitation: {} } });
 client.setRequestHandler(ElicitRequestSchema, ({ params }) => {
-  asked.push(params._meta?.[RELATED]);
+  elicited.push(params._meta?.[RELATED]);
   return { action: "accept" as const, content: {} };
 });
 
@@ -62,7 +62,7 @@ it("a task is created, polled, and returns its result", async () => {
 it("a task that elicits is answered while its result is awaited", async () => {
   const all = await messagesOf("ask");
   const { taskId } = (all[0] as { task: { taskId: string } }).task;
-  expect(asked).toEqual([{ taskId }]);
+  expect(elicited).toEqual([{ taskId }]);
   expect(all.at(-1)).toMatchObject({ type: "result", result: { content: [{ text: "accept" }] } });
 });
 

@@ -40,7 +40,7 @@ export function answering(name: string, { logs, requests }: Received): ConnectOp
     elicit: {
       form: ({ message }) => {
         requests.push(message);
-        return { action: "accept", content: { answer: `${name} heard ${message}` } };
+        return { action: "accept", content: { answer: `${name} answers ${message}` } };
       },
       url: ({ url }) => {
         requests.push(url);
@@ -50,7 +50,7 @@ export function answering(name: string, { logs, requests }: Received): ConnectOp
     sample: ({ messages: [question] }) => {
       const { text } = Object(question?.content) as { text: string };
       requests.push(text);
-      return { role: "assistant", model: name, content: { type: "text", text: `${name} heard ${text}` } };
+      return { role: "assistant", model: name, content: { type: "text", text: `${name} answers ${text}` } };
     },
     roots: [{ uri: `file:///${name}` }],
   };
@@ -128,15 +128,15 @@ export const FEATURES: Readonly<Record<Feature, (tester: TestCaller) => Promise<
   "list-changed": async (tester) => {
     const { client, name } = tester;
     const events: ChangeEvent[] = [];
-    const listening = await client.listen({ toolsListChanged: true }, (event) => events.push(event));
-    expect(listening.honoured).toEqual({ toolsListChanged: true });
+    const subscription = await client.listen({ toolsListChanged: true }, (event) => events.push(event));
+    expect(subscription.honoured).toEqual({ toolsListChanged: true });
     const planted = `planted-${name}`;
     expect((await client.listTools()).tools.map((tool) => tool.name)).not.toContain(planted);
     await call(tester, "plant", { name });
     await eventually(() => expect(events.map(({ method }) => method)).toContain("notifications/tools/list_changed"));
     expect((await client.listTools()).tools.map((tool) => tool.name)).toContain(planted);
     expect(await call(tester, planted)).toBe(name);
-    await listening.close();
+    await subscription.close();
   },
 
   subscribe: async (tester) => {
@@ -171,7 +171,7 @@ export const FEATURES: Readonly<Record<Feature, (tester: TestCaller) => Promise<
     }
     if (!bothHave(tester, FOURTH)) await expectRefusal(tester, "open-url-for", /elicitation|address to visit/);
     else expect(await call(tester, "open-url-for", { name })).toBe(`${name}: accept`);
-    expect(await call(tester, "elicit-for", { name })).toBe(`${name}: accept ${name} heard ${formFor(name)}`);
+    expect(await call(tester, "elicit-for", { name })).toBe(`${name}: accept ${name} answers ${formFor(name)}`);
     const urls = bothHave(tester, FOURTH) ? [urlFor(name)] : [];
     const mine = [formFor(name), urlFor(name)];
     const requests = tester.received.requests.filter((request) => mine.includes(request));
@@ -181,7 +181,7 @@ export const FEATURES: Readonly<Record<Feature, (tester: TestCaller) => Promise<
 
   sampling: async (tester) => {
     const { name } = tester;
-    const answer = JSON.stringify({ type: "text", text: `${name} heard What of ${name}?` });
+    const answer = JSON.stringify({ type: "text", text: `${name} answers Describe ${name}` });
     expect(await call(tester, "sample-for", { name })).toBe(`${name}: ${answer} by ${name}`);
   },
 
@@ -224,7 +224,7 @@ async function checkTasks(tester: TestCaller): Promise<void> {
 
   const asker = `${name}-task`;
   const asking = await client.callToolAsTask("task-ask", { name: asker });
-  expect(textOf(await asking.result())).toBe(`${asker}: accept ${name} heard ${formFor(asker)}`);
+  expect(textOf(await asking.result())).toBe(`${asker}: accept ${name} answers ${formFor(asker)}`);
   expect(tester.received.requests.filter((request) => request === formFor(asker))).toHaveLength(1);
 
   const held = `${name}-held`;

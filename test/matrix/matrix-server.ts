@@ -196,7 +196,7 @@ function addClientRequests(server: Server): void {
       return `${name}: ${answer.action}`;
     })
     .tool("sample-for", { description: "Asks the caller's model", input: NAME }, async ({ name }, { ask }) => {
-      const content = { type: "text", text: `What of ${name}?` } as const;
+      const content = { type: "text", text: `Describe ${name}` } as const;
       const answer = await ask.sample({ messages: [{ role: "user", content }], maxTokens: 10 });
       return `${name}: ${JSON.stringify(answer.content)} by ${answer.model}`;
     })

@@ -194,12 +194,12 @@ describe("tasks of the newest revision", () => {
   it("are reported on a subscription, tagged with its id, until the last is over", async () => {
     const caller = await openStateless(makeServer().server);
     const { taskId } = await startTask(caller, "hold");
-    const listen = caller.ask("subscriptions/listen", { notifications: { taskIds: [taskId, "none"] } });
+    const subscription = caller.ask("subscriptions/listen", { notifications: { taskIds: [taskId, "none"] } });
     const events = (): Loose[] =>
       caller.peer.received.filter(({ method }) => method !== undefined && method !== "notifications/cancelled");
     await vi.waitFor(() => expect(events()).toHaveLength(2));
     await caller.ask("tasks/cancel", { taskId });
-    await listen;
+    await subscription;
     expect(events().map(({ method, params }) => [method, (params as Loose)["status"]])).toEqual([
       ["notifications/subscriptions/acknowledged", undefined],
       ["notifications/tasks", "working"],

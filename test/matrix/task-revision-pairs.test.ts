@@ -68,13 +68,13 @@ describe.each(REVISIONS)("a caller of $name", ({ name: caller, requests: callerM
   describe.each(REVISIONS)("and a server of $name", ({ name: revision, requests: serverMethods }) => {
     const both = callerMethods.has("tasks/get") && serverMethods.has("tasks/get");
     const { server, releases, signals } = makeJobs();
-    const asked: string[] = [];
+    const elicited: string[] = [];
     let bridged: Awaited<ReturnType<typeof bridgeInMemory>>;
 
     beforeAll(async () => {
       bridged = await bridgeInMemory(server, caller, revision, {
         elicit: ({ message }) => {
-          asked.push(message);
+          elicited.push(message);
           return { action: "accept", content: { name: "Ada" } };
         },
         sample: () => ({ role: "assistant", model: "calculator", content: { type: "text", text: "4" } }),
@@ -129,12 +129,12 @@ describe.each(REVISIONS)("a caller of $name", ({ name: caller, requests: callerM
 
     if (both) {
       it("answers each request of a task once, while its status is followed", async () => {
-        asked.length = 0;
+        elicited.length = 0;
         const handle = await bridged.client.callToolAsTask("form");
         const states: DetailedTask[] = [];
         handle.onStatus((state) => states.push(state));
         expect(textOf(await handle.result())).toBe("Ada");
-        expect(asked).toEqual(["Name?"]);
+        expect(elicited).toEqual(["Name?"]);
         expect(states.at(-1)).toMatchObject({ status: "completed", result: { content: [{ text: "Ada" }] } });
       });
 

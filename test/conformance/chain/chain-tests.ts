@@ -26,7 +26,7 @@ const CLOSE_TIMEOUT_MS = 30_000;
 /** How long the gateway may take to exit before it is killed; no call is in flight. */
 const EXIT_TIMEOUT_MS = 15_000;
 /** What the gateway prints when it receives SIGTERM. */
-const CLOSING = "catenary: closing; ";
+const SHUTTING_DOWN = "catenary: shutting down; ";
 
 /** The everything server behind the gateway. */
 export interface EverythingUpstream {
@@ -134,7 +134,7 @@ class GatewayProcess {
     await this.#server?.stop();
     if (this.#folder !== undefined) rmSync(this.#folder, { recursive: true, force: true });
     const lines = [...(gateway?.err.split("\n") ?? []), ...(this.#server?.stderrLines ?? [])];
-    return { code, stderr: lines.filter((line) => line !== "" && !line.startsWith(CLOSING)) };
+    return { code, stderr: lines.filter((line) => line !== "" && !line.startsWith(SHUTTING_DOWN)) };
   }
 }
 
