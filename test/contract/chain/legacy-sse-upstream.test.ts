@@ -77,7 +77,7 @@ describe("an upstream over legacy HTTP+SSE", () => {
     };
     const { client } = await caller(one, STATELESS, { elicit });
     const asked = client.callTool("ask", { name: "slow" });
-    await vi.waitFor(() => expect(origins.has("slow")).toBe(true));
+    await vi.waitFor(() => expect(origins.has("slow")).toBe(true), { timeout: 10_000 });
     const handle = await client.callToolAsTask("hold", { name: "task" });
     expect(origins.get("task")).not.toBe(origins.get("slow"));
     expect((await client.task(handle.id)).status).toBe("working");

@@ -93,7 +93,7 @@ describe("sharing", () => {
     expect(pids[0]).not.toBe(pids[1]);
     const many = await Promise.all(Array.from({ length: 6 }, () => call(client, "pid")));
     expect(new Set([...pids, ...many]).size).toBe(8);
-    await vi.waitFor(() => expect(pids.filter((pid) => isAlive(Number(pid)))).toEqual([]));
+    await vi.waitFor(() => expect(pids.filter((pid) => isAlive(Number(pid)))).toEqual([]), { timeout: 10_000 });
   });
 
   it("is limited, and the least recently used session makes room", async () => {
@@ -280,7 +280,7 @@ describe("a process", () => {
       expect(await client.listTools()).toEqual(tools);
       expect(again.status().state).toBe("idle");
       await close();
-    });
+    }, 10_000);
     const later = start();
     const { client } = await caller(later, SESSION);
     expect(await client.listTools()).toEqual(tools);
@@ -294,7 +294,7 @@ describe("a process", () => {
     const pid = await call(client, "pid");
     const tools = await client.listTools();
     await until(one, ({ state }) => state === "idle");
-    await vi.waitFor(() => expect(isAlive(Number(pid))).toBe(false));
+    await vi.waitFor(() => expect(isAlive(Number(pid))).toBe(false), { timeout: 10_000 });
     expect(await client.listTools()).toEqual(tools);
     expect(one.status().state).toBe("idle");
     expect(await call(client, "pid")).not.toBe(pid);
@@ -337,10 +337,14 @@ describe("a crash", () => {
     await client.listen({ toolsListChanged: true, resourceSubscriptions: ["board://one"] }, record);
     await client.callTool("exit").catch(() => undefined);
     await until(one, ({ state, restarts }) => state === "running" && restarts === 1);
-    await vi.waitFor(() => expect(events).toContain("notifications/resources/updated board://one"));
+    await vi.waitFor(() => expect(events).toContain("notifications/resources/updated board://one"), {
+      timeout: 10_000,
+    });
     events.length = 0;
     await call(client, "write", { text: "again" });
-    await vi.waitFor(() => expect(events).toEqual(["notifications/resources/updated board://one"]));
+    await vi.waitFor(() => expect(events).toEqual(["notifications/resources/updated board://one"]), {
+      timeout: 10_000,
+    });
   });
 
   it("ends the restarts after five times in three minutes, and the errors say so", async () => {
