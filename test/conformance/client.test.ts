@@ -6,6 +6,7 @@
 import { relative } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { COUNTS } from "./client/check-counts.ts";
+import { IS_LONG } from "../support/thoroughness.ts";
 import { EVERYTHING_CLIENT } from "./everything-programs.ts";
 import { installSuite } from "./install-suite.ts";
 import {
@@ -91,7 +92,8 @@ if (typeof installed === "string") {
   const suite = new Suite(installed, "client");
   const known = await suite.scenarios();
 
-  describe.each([...WITHOUT_REQUIREMENTS, ...WITH_REQUIREMENTS])("the official suite for clients at %s", (revision) => {
+  const tested = IS_LONG ? [...WITHOUT_REQUIREMENTS, ...WITH_REQUIREMENTS] : WITH_REQUIREMENTS;
+  describe.each(tested)("the official suite for clients at %s", (revision) => {
     const hasRequirements = WITH_REQUIREMENTS.includes(revision);
     // The requirements of every revision include the extensions.
     const all = known.filter(

@@ -3,6 +3,7 @@
 // missed; server-scenarios.ts says what each of them has to meet.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { IS_LONG } from "../support/thoroughness.ts";
 import { startEverything, type EverythingProcess } from "./everything-programs.ts";
 import { installSuite } from "./install-suite.ts";
 import {
@@ -29,7 +30,8 @@ if (typeof installed === "string") {
   const suite = new Suite(installed, "server");
   const known = await suite.scenarios();
 
-  describe.each([...WITHOUT_REQUIREMENTS, ...WITH_REQUIREMENTS])("the official suite at %s", (revision) => {
+  const tested = IS_LONG ? [...WITHOUT_REQUIREMENTS, ...WITH_REQUIREMENTS] : WITH_REQUIREMENTS;
+  describe.each(tested)("the official suite at %s", (revision) => {
     const scenarios = scenariosAt(known, revision);
     const hasRequirements = WITH_REQUIREMENTS.includes(revision);
     const results: Results = new Map();
