@@ -4,7 +4,7 @@
 import { execFile, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readFile, symlink, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -27,10 +27,12 @@ export async function compileEverything(): Promise<void> {
     unknown
   >;
   await writeFile(join(COMPILED, "package.json"), JSON.stringify({ name, type, exports }));
-  // It may exist already, from an earlier run or from one that runs at the same time.
-  await symlink(join(ROOT, "dist"), join(COMPILED, "dist")).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "EEXIST") throw error;
-  });
+  // Relative, so that it survives a move of the checkout. It may exist already, from an earlier or a simultaneous run.
+  await symlink(relative(COMPILED, join(ROOT, "dist")), join(COMPILED, "dist")).catch(
+    (error: NodeJS.ErrnoException) => {
+      if (error.code !== "EEXIST") throw error;
+    },
+  );
 }
 
 /** How long the server may take to exit before it is killed. */

@@ -1,6 +1,5 @@
 // Plays the documentation: every command of a page is typed into a shell, in a folder with the files of the page, and
-// must print what the page shows. A short run plays the getting-started pages and the references of the command line and
-// of live sessions, a long run all pages.
+// must print what the page shows. A short run plays the getting-started pages, a long run all pages.
 
 import { readdirSync } from "node:fs";
 import { delimiter, join } from "node:path";
