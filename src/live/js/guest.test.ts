@@ -7,12 +7,16 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { JavaScriptGuest } from "../../../test/support/live/javascript-guest.ts";
 
+/** Newer versions of Node remove types themselves: columns stay exact, and enums are not supported. */
+const NODE_STRIPS_TYPES = ((process.features as { typescript?: unknown }).typescript ?? false) !== false;
+const KIND = NODE_STRIPS_TYPES ? "const Kind = { One: 1 }" : "enum Kind { One = 1 }";
+
 let folder = "";
 let guest: JavaScriptGuest;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "catenary-js-"));
   writeFileSync(join(folder, "plain.mjs"), "export const here = import.meta.url; export default 'plain';\n");
-  writeFileSync(join(folder, "typed.ts"), "export enum Kind { One = 1 }\nexport const two: number = 2;\n");
+  writeFileSync(join(folder, "typed.ts"), `export ${KIND}\nexport const two: number = 2;\n`);
   writeFileSync(join(folder, "old.cjs"), "exports.old = __dirname;\n");
   writeFileSync(join(folder, "bad.mjs"), "let right = 1;\nlet wrong = ;\n");
   writeFileSync(join(folder, "outer.mjs"), "import './bad.mjs';\n");
@@ -180,7 +184,7 @@ describe("an error", () => {
 
   it.each([
     ["const t: Array<string> = []; (t as any).foo.bar", "<eval>:1:45"],
-    ["const t: string = null!.a; const u: number = 1;", "<eval>:1"],
+    ["const t: string = null!.a; const u: number = 1;", NODE_STRIPS_TYPES ? "<eval>:1:25" : "<eval>:1"],
     ['import { nope } from "node:fs"', "<eval>:1:1"],
     ["await 1; function f() { null.x } f()", "f (<eval>:1:30)"],
   ])("in %j has the right column or none", async (code, position) => {
