@@ -1,5 +1,5 @@
 // Limits how many calls pass in a period, with token buckets. A call that finds its bucket empty is refused at once, with
-// the time after which to try again. Callers are told apart by their authenticated identity only, never by what they say
+// the time after which to try again. Callers are distinguished by their authenticated identity only, never by what they say
 // of themselves; all callers without one share a bucket.
 
 import type { Middleware } from "../../core/handler.ts";

@@ -140,7 +140,7 @@ describe("up", () => {
     const one = run(["up", file, "--http", ":0"], { env: { FAR: "a-key-in-a-path" } });
     await one.waitForStderr("For a client's config:");
     const [, url = ""] = /^Serving .*two\.json at (http:\S+)$/m.exec(one.err) ?? [];
-    expect(one.err).toMatch(/^ {2}demo +\S*node .+ idle \(starts/m);
+    expect(one.err).toMatch(/^ {2}demo +\S*node(?: \S+)? +idle \(starts/m);
     expect(one.err).toContain(`{"mcpServers":{"two":{"type":"http","url":"${url}"}}}`);
     expect(one.out).toBe("");
     const client = await connect(url);
