@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { compiledImport } from "../../test/support/programs.ts";
 import { listProcesses } from "./process-tree.ts";
 import { startChild, TailBuffer, type Child, type ChildOptions } from "./child.ts";
 import { guardianPid } from "./guardian.ts";
@@ -100,13 +101,13 @@ describe("closing a child", () => {
   });
 
   it.runIf(onLinux)("ends the children of a nested process of ours too", async () => {
-    const here = new URL("./child.ts", import.meta.url).href;
-    const script = `import { startChild } from ${JSON.stringify(here)};
+    const here = compiledImport("child.ts", import.meta.url);
+    const script = `import { startChild } from ${here};
       await startChild({ command: "sh", args: ["-c", "trap '' TERM; sleep 1000; sleep 1000"] });
       process.on("SIGTERM", () => {}); console.log("ready");`;
     const child = await ready({
       command: process.execPath,
-      args: ["--import", "tsx", "--input-type=module", "-e", script],
+      args: ["--input-type=module", "-e", script],
     });
     const inner = (await listProcesses())?.filter((one) => one.marks.includes(`${child.mark}.`)) ?? [];
     expect(inner.length).toBeGreaterThan(0);

@@ -5,6 +5,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { describe, expect, it, vi } from "vitest";
+import { compiledImport } from "../../test/support/programs.ts";
 import { listProcesses } from "./process-tree.ts";
 
 /** The line that the process under test prints. */
@@ -16,8 +17,8 @@ interface Report {
 
 const WAIT = { timeout: 5_000, interval: 20 };
 const onLinux = process.platform === "linux";
-const child = JSON.stringify(new URL("./child.ts", import.meta.url).href);
-const guardian = JSON.stringify(new URL("./guardian.ts", import.meta.url).href);
+const child = compiledImport("child.ts", import.meta.url);
+const guardian = compiledImport("guardian.ts", import.meta.url);
 
 /** Starts a child that ignores all but SIGKILL, and some with a grandchild: in the group, outside it, without the mark. */
 const HOLDER = `
@@ -42,7 +43,7 @@ const HOLDER = `
 `;
 
 function start(script: string): ReturnType<typeof spawn> {
-  const args = ["--import", "tsx", "--input-type=module", "-e", script];
+  const args = ["--input-type=module", "-e", script];
   return spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore"] });
 }
 

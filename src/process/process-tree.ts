@@ -1,6 +1,6 @@
-// Finds and signals all processes that descend from a child: the members of its process group and, on Linux, every
-// process whose environment carries its mark, even after leaving the group. Without /proc (macOS) only the group is
-// known. A process that leaves the group with a fresh environment cannot be found anywhere.
+// Finds and signals all descendants of a child process: the members of its process group and, on Linux, every process
+// whose environment has the child's mark, even if it has left the group. Without /proc (macOS) only the group is known.
+// A process that leaves the group and clears its environment is not found.
 
 import { closeSync, existsSync, openSync, readdirSync, readSync } from "node:fs";
 
@@ -13,7 +13,7 @@ export interface Process {
   readonly session: number;
   /** Start time, in clock ticks since boot. */
   readonly startTicks: number;
-  /** The value of the mark variable: the marks of all trees that it belongs to, outermost first, joined by dots. */
+  /** The value of MARK_VARIABLE: the marks of all trees that contain the process, outermost first, joined by dots. */
   readonly marks: string;
 }
 
@@ -22,15 +22,15 @@ export interface LiveProcesses {
   readonly count: number;
   /** Whether the group may be signalled as a whole. */
   readonly group: boolean;
-  /** Those outside the group. */
+  /** The pids of marked processes outside the group. */
   readonly strays: readonly number[];
-  /** All pids, as far as they are known. */
+  /** All known pids; without /proc, only that of the group. */
   readonly pids: readonly number[];
 }
 
 const NONE: LiveProcesses = { count: 0, group: false, strays: [], pids: [] };
 
-/** Where a tree gets its facts from; replaced in tests. */
+/** Reads processes and times from the system; replaced in tests. */
 interface ProcessSource {
   listProcesses(): Promise<readonly Process[] | undefined>;
   ticksNow(): number;
@@ -42,7 +42,7 @@ export class ProcessTree {
   readonly #source: ProcessSource;
   #leaderEndTicks: number | undefined;
 
-  /** `group` is also the pid of its leader, the process that we started. */
+  /** `group` is also the pid of the group's leader, the process that we started. */
   constructor(group: number, mark: string, source: ProcessSource = { listProcesses, ticksNow }) {
     this.#group = group;
     this.#mark = mark;
@@ -53,7 +53,7 @@ export class ProcessTree {
     return this.#leaderEndTicks !== undefined;
   }
 
-  /** Must be called in the leader's exit event: from then on its pid may be reused. */
+  /** Must be called in the leader's exit event, because its pid may be reused from then on. */
   leaderExited(): void {
     this.#leaderEndTicks ??= this.#source.ticksNow();
   }
@@ -74,8 +74,8 @@ export class ProcessTree {
   }
 
   /**
-   * Until the leader has been reaped, its group id cannot be reused. Later it can, once the group is empty: then all
-   * members started after the leader's exit and lack the mark.
+   * Whether the group id still belongs to our child. The system can reuse it once the leader is reaped and the group is
+   * empty. The members of a reused group all started after the leader's exit and lack the mark.
    */
   #isOurGroup(members: readonly Process[]): boolean {
     if (members.length === 0) return false;
@@ -93,7 +93,7 @@ export class ProcessTree {
   }
 }
 
-/** False if there is no such process, or none that we may signal. */
+/** False if there is no such process or group, or we may not signal it. */
 function kill(target: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(target, signal);
@@ -116,8 +116,8 @@ function hasProc(): boolean {
 }
 
 /**
- * All live processes (zombies excluded), read after the call; undefined if /proc cannot be read. Callers at the same
- * time share one pass, so that closing two hundred children does not read /proc two hundred times.
+ * All live processes, without zombies; undefined if /proc cannot be read. The list is never older than the call.
+ * Simultaneous callers share one pass, so that closing two hundred children does not read /proc two hundred times.
  */
 export function listProcesses(): Promise<readonly Process[] | undefined> {
   if (!hasProc()) return Promise.resolve(undefined);
@@ -127,7 +127,7 @@ export function listProcesses(): Promise<readonly Process[] | undefined> {
       try {
         resolve(readProc());
       } catch {
-        // Out of file descriptors: fall back to the group alone, since an empty list would mean that all are gone.
+        // Out of file descriptors. An empty list would mean that all processes have ended, so use the group alone.
         resolve(undefined);
       }
     });
@@ -144,7 +144,7 @@ function ticksNow(): number {
   }
 }
 
-/** Ticks in the content of /proc/uptime, such as "9123.29 17000.01". Rounded: 9123.29 * 100 is just below 912329. */
+/** Parses /proc/uptime, such as "9123.29 17000.01", as ticks. Rounds, because 9123.29 * 100 is just below 912329. */
 export function parseUptime(uptime: string): number {
   return Math.round(Number.parseFloat(uptime) * TICKS_PER_SECOND);
 }
@@ -159,14 +159,14 @@ function readProc(): Process[] {
     const state = fields[0] ?? "";
     if (state === "" || state === "Z" || state === "X") continue;
     const startTicks = Number(fields[19]);
-    // Processes older than ours are not our descendants, and reading an environment is the slowest part.
+    // A process older than ours is not a descendant. Skip its environment, which is the slowest part to read.
     const marks = startTicks < ownStartTicks ? "" : findMarks(readFile(`/proc/${name}/environ`));
     found.push({ pid, group: Number(fields[2]), session: Number(fields[3]), startTicks, marks });
   }
   return found;
 }
 
-/** The fields from the state on. The name before them, in parentheses, may hold any character. */
+/** The fields of /proc/PID/stat from the state on. The name before it, in parentheses, may contain any character. */
 function readStat(name: string): string[] {
   const stat = readFile(`/proc/${name}/stat`);
   return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
@@ -181,7 +181,7 @@ function findMarks(environment: string): string {
   return environment.slice(at, end < 0 ? undefined : end);
 }
 
-/** Reads a small file; empty if it is gone or not readable. (readFileSync makes twice the system calls.) */
+/** Reads a small file; empty if it cannot be read. (readFileSync makes twice as many system calls.) */
 function readFile(path: string): string {
   let file: number;
   try {

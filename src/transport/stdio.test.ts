@@ -6,6 +6,7 @@ import { once } from "node:events";
 import { PassThrough } from "node:stream";
 import type { Readable, Writable } from "node:stream";
 import { afterEach, describe, expect, it } from "vitest";
+import { compiledImport } from "../../test/support/programs.ts";
 import type { Message } from "../jsonrpc/message.ts";
 import { stdioTransport, type StdioOptions } from "./stdio.ts";
 import type { Inbound, Transport } from "./transport.ts";
@@ -154,11 +155,11 @@ describe("stdioTransport", () => {
 
 describe("stdio on the process's own streams", () => {
   const running: ChildProcessByStdio<Writable, Readable, Readable>[] = [];
-  const here = JSON.stringify(new URL("./stdio.ts", import.meta.url).href);
+  const here = compiledImport("stdio.ts", import.meta.url);
 
   function run(script: string): ChildProcessByStdio<Writable, Readable, Readable> {
     const source = `import { stdioTransport } from ${here}; const transport = stdioTransport(); ${script}`;
-    const args = ["--import", "tsx", "--input-type=module", "-e", source];
+    const args = ["--input-type=module", "-e", source];
     const started = spawn(process.execPath, args, { stdio: "pipe" });
     running.push(started);
     return started;

@@ -1,39 +1,13 @@
-// Compiles the everything server and client to JavaScript, once before the tests: the suite and the gateways under test
-// start dozens of them, and compiling at every start would take too long. Also starts the server over HTTP.
+// The everything server and client as programs: the suite and the gateways under test start dozens of them. Also starts
+// the server over HTTP.
 
-import { execFile, spawn, type ChildProcess } from "node:child_process";
+import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { readFile, symlink, writeFile } from "node:fs/promises";
-import { join, relative } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
+import { compiled } from "../support/programs.ts";
 
-const execute = promisify(execFile);
-
-const HERE = fileURLToPath(new URL(".", import.meta.url));
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-/** The outDir of tsconfig.json. */
-const COMPILED = join(ROOT, "node_modules/.cache/catenary-everything");
-
-export const EVERYTHING_SERVER: string = join(COMPILED, "test/conformance/everything-server.js");
-export const EVERYTHING_CLIENT: string = join(COMPILED, "test/conformance/everything-client.js");
-
-export async function compileEverything(): Promise<void> {
-  await execute(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), "-p", HERE]);
-  // Imports of "catenary" resolve to the build, as they do in the package itself.
-  const { name, type, exports } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8")) as Record<
-    string,
-    unknown
-  >;
-  await writeFile(join(COMPILED, "package.json"), JSON.stringify({ name, type, exports }));
-  // Relative, so that it survives a move of the checkout. It may exist already, from an earlier or a simultaneous run.
-  await symlink(relative(COMPILED, join(ROOT, "dist")), join(COMPILED, "dist")).catch(
-    (error: NodeJS.ErrnoException) => {
-      if (error.code !== "EEXIST") throw error;
-    },
-  );
-}
+export const EVERYTHING_SERVER: string = compiled("everything-server.ts", import.meta.url);
+export const EVERYTHING_CLIENT: string = compiled("everything-client.ts", import.meta.url);
 
 /** How long the server may take to exit before it is killed. */
 const EXIT_TIMEOUT_MS = 5_000;

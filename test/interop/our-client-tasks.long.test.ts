@@ -6,8 +6,8 @@ import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { compiled } from "../support/programs.ts";
 import { connect, type CallToolResult, type Client, type DetailedTask, type Target } from "../../src/client/index.ts";
 import type { Message } from "../../src/jsonrpc/message.ts";
 import { TASKS_EXTENSION } from "../../src/protocol/tasks.ts";
@@ -18,7 +18,7 @@ import { buildTaskServer } from "./fixtures/sdk-1-task-server.ts";
 import { commandLinesWith } from "./test-client.ts";
 
 const require = createRequire(import.meta.url);
-const SDK = fileURLToPath(new URL("fixtures/sdk-1-tasks-program.ts", import.meta.url));
+const SDK = compiled("fixtures/sdk-1-tasks-program.ts", import.meta.url);
 const EVERYTHING = require.resolve("@modelcontextprotocol/server-everything/dist/index.js");
 
 const NEWEST_SESSION = SESSIONS.at(-1) ?? "";
@@ -34,9 +34,7 @@ interface TaskServer {
 
 function overStdio(): TaskServer {
   const mark = `mark-${randomUUID()}`;
-  const transport = recordTransport(
-    childTransport({ command: process.execPath, args: ["--import", "tsx", SDK, mark] }),
-  );
+  const transport = recordTransport(childTransport({ command: process.execPath, args: [SDK, mark] }));
   return {
     target: transport,
     received: transport.received,

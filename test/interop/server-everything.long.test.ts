@@ -5,14 +5,14 @@
 import { randomUUID } from "node:crypto";
 import { spawn, type ChildProcess } from "node:child_process";
 import { createRequire } from "node:module";
-import { fileURLToPath } from "node:url";
+import { compiled } from "../support/programs.ts";
 import { connect } from "../../src/client/index.ts";
 import { testServerEverything } from "./server-everything-tests.ts";
 import { commandLinesWith } from "./test-client.ts";
 
 const require = createRequire(import.meta.url);
 const SCRIPT = require.resolve("@modelcontextprotocol/server-everything/dist/index.js");
-const LOOPBACK_ONLY = fileURLToPath(new URL("fixtures/loopback-only.ts", import.meta.url));
+const LOOPBACK_ONLY = compiled("fixtures/loopback-only.ts", import.meta.url);
 
 const mark = `mark-${randomUUID()}`;
 testServerEverything({
@@ -31,7 +31,7 @@ for (const [title, mode, path] of [
   testServerEverything({
     title,
     open: async (options) => {
-      child = spawn(process.execPath, ["--import", "tsx", "--import", LOOPBACK_ONLY, SCRIPT, mode], {
+      child = spawn(process.execPath, ["--import", LOOPBACK_ONLY, SCRIPT, mode], {
         env: { ...process.env, PORT: "0" },
         stdio: ["ignore", "ignore", "ignore", "ipc"],
       });

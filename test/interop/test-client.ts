@@ -5,7 +5,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { compiled } from "../support/programs.ts";
 
 /** Parsed JSON without a type. */
 export type Json = Record<string, ReturnType<typeof JSON.parse>>;
@@ -86,8 +86,8 @@ export class FixtureServer {
   #child: ChildProcess | undefined;
 
   constructor(name: "catenary" | "sdk-1" | "sdk-2", ...more: string[]) {
-    const script = fileURLToPath(new URL(`fixtures/${name}-program.ts`, import.meta.url));
-    this.args = ["--import", "tsx", script, this.#exitFile, ...more];
+    const script = compiled(`fixtures/${name}-program.ts`, import.meta.url);
+    this.args = [script, this.#exitFile, ...more];
   }
 
   /** Starts it over HTTP and returns its URL, the first line that it prints. */

@@ -1,7 +1,7 @@
 // Connects a client, a bridge and a server. The bridge serves the handler of a client connected to the server. In
 // memory all three are in this process and both connections are recorded; over stdio each is a process.
 
-import { fileURLToPath } from "node:url";
+import { compiled } from "../support/programs.ts";
 import { connect, type Client, type ConnectOptions, type Handler } from "../../src/client/index.ts";
 import { serveTransport } from "../../src/dialogue/connection.ts";
 import { recordTransport, type RecordedMessage } from "../../src/testing.ts";
@@ -64,14 +64,8 @@ export async function bridgeInMemory(
   };
 }
 
-/** The command that runs a program of this folder. */
-export function command(name: string, ...args: readonly string[]): { command: string; args: string[] } {
-  const path = fileURLToPath(new URL(name, import.meta.url));
-  return { command: process.execPath, args: ["--import", "tsx", path, ...args] };
-}
-
 const connectOverStdio: ConnectBridged = async (callerRevision, serverRevision, options) => {
-  const program = command("bridge-program.ts", serverRevision);
+  const program = { command: process.execPath, args: [compiled("bridge-program.ts", import.meta.url), serverRevision] };
   const client = await connect(program, { ...options, revision: callerRevision });
   return { client, close: () => client.close() };
 };

@@ -4,18 +4,18 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
-import { transform } from "sucrase";
 import { chain } from "../../src/chain/chain.ts";
 import type { UpstreamTarget } from "../../src/chain/upstream/options.ts";
 import { upstream } from "../../src/chain/upstream/upstream.ts";
 import { connect, type Client, type ConnectOptions } from "../../src/client/index.ts";
 import { serve } from "../../src/serve.ts";
 import { stdioTransport } from "../../src/transport/stdio.ts";
+import { compiled } from "../support/programs.ts";
 import { makeChainServer } from "./matrix-server.ts";
 
 export type TransportKind = "stdio" | "http" | "legacy sse";
@@ -35,15 +35,12 @@ export interface ChainLayout extends ChainTransports {
 /** Starts chains, upstreams and clients; `close` ends them, the newest first. */
 export class ChainSetup {
   readonly #closing: (() => unknown)[] = [];
-  #programs: CompiledPrograms | undefined;
 
   /** A client of the given revision in front of a chain of its own. */
   async client(revision: string, { front, back, server }: ChainLayout, options: ConnectOptions): Promise<Client> {
     const target = await this.#upstream(back, server);
     const gateway =
-      front === "stdio"
-        ? this.#compiled.command("gateway-program", JSON.stringify(target))
-        : await this.#gateway(target, front);
+      front === "stdio" ? this.#program("gateway-program", JSON.stringify(target)) : await this.#gateway(target, front);
     return this.connect(gateway, { ...options, revision });
   }
 
@@ -54,7 +51,7 @@ export class ChainSetup {
       const address = await this.#gateway(target, front);
       return [address, address];
     }
-    const { command, args, env } = this.#compiled.command("gateway-program", JSON.stringify(target), "--second");
+    const { command, args, env } = this.#program("gateway-program", JSON.stringify(target), "--second");
     const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit", "pipe"], env: { ...process.env, ...env } });
     const exited = once(child, "exit");
     this.#onClose(() => exited);
@@ -70,11 +67,10 @@ export class ChainSetup {
 
   async close(): Promise<void> {
     for (const close of this.#closing.splice(0)) await close();
-    this.#programs = undefined;
   }
 
   async #upstream(transport: TransportKind, revision: string): Promise<UpstreamTarget> {
-    if (transport === "stdio") return this.#compiled.command("server-program", revision);
+    if (transport === "stdio") return this.#program("server-program", revision);
     const { url, close } = await serve(makeChainServer(), { http: { port: 0, revisions: [revision] } });
     this.#onClose(close);
     return endpointUrl(url, transport);
@@ -87,12 +83,12 @@ export class ChainSetup {
     return endpointUrl(url, transport);
   }
 
-  get #compiled(): CompiledPrograms {
-    if (this.#programs === undefined) {
-      const programs = (this.#programs = new CompiledPrograms());
-      this.#onClose(() => programs.remove());
-    }
-    return this.#programs;
+  /** Runs a program of this folder with its own cache, because a gateway remembers there what its upstreams offer. */
+  #program(name: string, ...args: readonly string[]): ProgramCommand {
+    const cache = mkdtempSync(join(tmpdir(), "catenary-matrix-"));
+    this.#onClose(() => rmSync(cache, { recursive: true, force: true }));
+    const path = compiled(`${name}.ts`, import.meta.url);
+    return { command: process.execPath, args: [path, ...args], env: { CATENARY_CACHE: cache } };
   }
 
   #onClose(close: () => unknown): void {
@@ -104,48 +100,8 @@ function endpointUrl(url: string, transport: TransportKind): string {
   return transport === "legacy sse" ? new URL("/sse", url).href : url;
 }
 
-const FILES = ["matrix-server", "server-program", "gateway-program"] as const;
-
 interface ProgramCommand {
   readonly command: string;
   readonly args: string[];
   readonly env: Record<string, string>;
-}
-
-/**
- * The programs of this folder as JavaScript in a temporary folder, importing the build. The matrix starts many of
- * them, and this way each starts five times as fast as through a loader.
- */
-class CompiledPrograms {
-  readonly #folder = mkdtempSync(join(tmpdir(), "catenary-matrix-"));
-  #caches = 0;
-
-  constructor() {
-    writeFileSync(join(this.#folder, "package.json"), '{ "type": "module" }');
-    for (const name of FILES) {
-      const { code } = transform(readFileSync(new URL(`${name}.ts`, import.meta.url), "utf8"), {
-        transforms: ["typescript"],
-        disableESTransforms: true,
-      });
-      const plain = code
-        .replaceAll(/"\.\.\/\.\.\/src\/([^"]+)\.ts"/g, (_, path: string) => JSON.stringify(buildUrl(path)))
-        .replaceAll(/"\.\/([^"]+)\.ts"/g, '"./$1.js"');
-      writeFileSync(join(this.#folder, `${name}.js`), plain);
-    }
-  }
-
-  /** With its own cache folder, because a gateway remembers there what its upstreams offer. */
-  command(name: (typeof FILES)[number], ...args: readonly string[]): ProgramCommand {
-    this.#caches += 1;
-    const env = { CATENARY_CACHE: join(this.#folder, `cache-${this.#caches}`) };
-    return { command: process.execPath, args: [join(this.#folder, `${name}.js`), ...args], env };
-  }
-
-  remove(): void {
-    rmSync(this.#folder, { recursive: true, force: true });
-  }
-}
-
-function buildUrl(path: string): string {
-  return new URL(`../../dist/${path}.js`, import.meta.url).href;
 }

@@ -59,7 +59,7 @@ describe("a refused token", () => {
   it("is reported with the missing scope", async () => {
     const headers = { "www-authenticate": 'Bearer error="insufficient_scope", scope="write"' };
     const refused = bearerToken("abc").refused(challenge("Bearer abc", { status: 403, headers }));
-    await expect(refused).rejects.toThrow('it wants the scope "write"');
+    await expect(refused).rejects.toThrow('it requires the scope "write"');
   });
 
   it("leaves a 403 without insufficient_scope to the caller", async () => {

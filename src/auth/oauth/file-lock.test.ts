@@ -7,12 +7,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { compiledImport } from "../../../test/support/programs.ts";
 import { IS_LONG } from "../../../test/support/thoroughness.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { FileLock, newOwnerName, OwnerWatch } from "./file-lock.ts";
 import { fileTokens } from "./token-stores.ts";
 
-const STORE = new URL("token-stores.ts", import.meta.url).href;
+const STORE = compiledImport("token-stores.ts", import.meta.url);
 const PROCESSES = IS_LONG ? 8 : 3;
 const TIMES = 50;
 
@@ -32,12 +33,12 @@ afterEach(async () => {
 
 /** Starts a process that runs this code with a `store` on the same file. */
 function start(code: string): { child: ChildProcess; lines: AsyncIterator<string>; ended: Promise<number | null> } {
-  const script = `import { fileTokens } from ${JSON.stringify(STORE)};
+  const script = `import { fileTokens } from ${STORE};
     import { openSync, closeSync, unlinkSync } from "node:fs";
     const store = fileTokens(${JSON.stringify(file)});
     const inside = ${JSON.stringify(join(home, "inside"))};
     ${code}`;
-  const args = ["--import", "tsx", "--input-type=module", "-e", script];
+  const args = ["--input-type=module", "-e", script];
   const child = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"] });
   children.add(child);
   const ended = new Promise<number | null>((resolve) => child.once("exit", resolve));

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { compiledImport } from "../../../test/support/programs.ts";
 import type { ConnectionError } from "../../core/errors.ts";
 import { keychainTokens } from "./token-stores.ts";
 
@@ -15,8 +16,8 @@ const DAEMON = "/usr/bin/gnome-keyring-daemon";
 const BUS = "/usr/bin/dbus-run-session";
 const PACKAGES = ["gnome-keyring", "dbus"];
 const INSTALL_MS = 120_000;
-const SOURCE = JSON.stringify(new URL("token-stores.ts", import.meta.url).href);
-const evaluate = (script: string): string[] => ["--import", "tsx", "--input-type=module", "-e", script];
+const SOURCE = compiledImport("token-stores.ts", import.meta.url);
+const evaluate = (script: string): string[] => ["--input-type=module", "-e", script];
 
 /** Why there is no keychain to test with. */
 async function missing(): Promise<string | undefined> {

@@ -123,7 +123,7 @@ describe("the flow", () => {
     const error = await failure(send(oauth(), mcpServer.url));
     expect(error.kind).toBe("unauthorized");
     expect(error.mayHaveRun).toBe(false);
-    expect(error.message).toContain("give `redirect`");
+    expect(error.message).toContain("set `redirect`");
     expect(server.at("/register")).toEqual([]);
   });
 });
@@ -233,7 +233,7 @@ describe("options", () => {
     [{ metadataUrl: "http://example.com/client.json" }, "must be an https URL with a path"],
     [{ metadataUrl: "https://example.com" }, "must be an https URL with a path"],
     [{ maxStepUps: 0 }, "a whole number above 0"],
-    [{ redirect: {} as Redirect }, "must have a function `visit`"],
+    [{ redirect: {} as Redirect }, "must have a method `visit`"],
   ])("are refused if they are not valid: %j", (options, text) => {
     expect(() => oauth(options)).toThrow(text);
   });

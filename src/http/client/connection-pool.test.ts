@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { compiledImport } from "../../../test/support/programs.ts";
 import {
   closeAll,
   untilClosed,
@@ -94,11 +95,11 @@ describe("a connection", () => {
           else response.end("ok");
         }),
       );
-      const module = JSON.stringify(new URL("node-requester.ts", import.meta.url));
+      const module = compiledImport("node-requester.ts", import.meta.url);
       const child = spawn(
         process.execPath,
         [
-          ...["--import", "tsx", "--input-type=module", "-e"],
+          ...["--input-type=module", "-e"],
           `const { nodeRequester } = await import(${module});
            const ask = nodeRequester(), url = new URL("${url.href}");
            ${script}

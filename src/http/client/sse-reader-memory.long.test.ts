@@ -7,6 +7,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { compiledImport } from "../../../test/support/programs.ts";
 
 const MIB = 1024 * 1024;
 const BYTES = 10 * MIB;
@@ -39,7 +40,7 @@ async function measure(script: string): Promise<Measured> {
     const kept = after.heapUsed + after.external - before.heapUsed - before.external;
     console.log(JSON.stringify({ count, peak, kept }));
   `;
-  const child = spawn(process.execPath, ["--expose-gc", "--import", "tsx", "--input-type=module", "-e", measured], {
+  const child = spawn(process.execPath, ["--expose-gc", "--input-type=module", "-e", measured], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const output: Buffer[] = [];
@@ -58,8 +59,8 @@ async function compare(kept: string, thrownAway: string): Promise<void> {
   expect(subject.kept).toBeLessThanOrEqual(KEPT);
 }
 
-const READER = JSON.stringify(new URL("sse-reader.ts", import.meta.url));
-const REQUESTER = JSON.stringify(new URL("node-requester.ts", import.meta.url));
+const READER = compiledImport("sse-reader.ts", import.meta.url);
+const REQUESTER = compiledImport("node-requester.ts", import.meta.url);
 
 describe("events of 10 MiB, five in a row", () => {
   const body = (unit: string): string => `

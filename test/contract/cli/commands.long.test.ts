@@ -246,7 +246,7 @@ describe("stderr", () => {
   it("explains that a question needs a terminal", async () => {
     const result = await callTestServer(["call", "form"]);
     expect(result).toMatchObject({ code: 5, out: "" });
-    expect(result.err).toContain("run it in one");
+    expect(result.err).toContain("run this command in a terminal");
   });
 });
 

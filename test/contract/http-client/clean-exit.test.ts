@@ -3,14 +3,14 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { compiled } from "../../support/programs.ts";
 import { connect } from "../../../src/client/index.ts";
 import { cut, hangUp, silence, status } from "../../support/faulty-server/faults.ts";
 import type { FaultyServerOptions, FaultyServer } from "../../support/faulty-server/server.ts";
 import { LEGACY_SSE, startServer, STYLES } from "./fixture.ts";
 
-const PROGRAM = fileURLToPath(new URL("exiting-client.ts", import.meta.url));
+const PROGRAM = compiled("exiting-client.ts", import.meta.url);
 
 const [stateless, session] = [STYLES["stateless"] ?? {}, STYLES["sessions"] ?? {}];
 /** Asks clients to resume only after a minute. */
@@ -18,7 +18,7 @@ const slowRetry: FaultyServerOptions = { style: "session", session: { retryMs: 6
 
 async function runAndExit(...tasks: readonly (readonly [string, FaultyServer])[]): Promise<void> {
   const args = tasks.map(([name, server]) => `${name}@${server.url}`);
-  const child = spawn(process.execPath, ["--import", "tsx", PROGRAM, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, [PROGRAM, ...args], { stdio: ["ignore", "pipe", "pipe"] });
   let [out, err] = ["", ""];
   child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));

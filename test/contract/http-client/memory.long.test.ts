@@ -3,13 +3,13 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { compiled } from "../../support/programs.ts";
 import type { FaultyServerOptions } from "../../support/faulty-server/server.ts";
 import { LEGACY_SSE, startServer, STYLES } from "./fixture.ts";
 
 const BYTES = 10 * 1024 * 1024;
-const PROGRAM = fileURLToPath(new URL("large-results-client.ts", import.meta.url));
+const PROGRAM = compiled("large-results-client.ts", import.meta.url);
 
 interface Calls {
   readonly unit?: string;
@@ -22,7 +22,7 @@ async function peakOf(
   { unit = "x", count = 1 }: Calls = {},
 ): Promise<number> {
   const server = await startServer(options);
-  const args = ["--expose-gc", "--import", "tsx", PROGRAM, server.url, unit, String(BYTES), String(count)];
+  const args = ["--expose-gc", PROGRAM, server.url, unit, String(BYTES), String(count)];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   const output: Buffer[] = [];
   child.stdout.on("data", (chunk: Buffer) => output.push(chunk));

@@ -5,6 +5,7 @@ import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
+import { compiled } from "../../support/programs.ts";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 
 const INITIALIZE = { id: 0, method: "initialize", params: { protocolVersion: NEWEST_SESSION.name } };
@@ -61,7 +62,7 @@ function start(...args: readonly string[]): Served {
   return served;
 }
 const stubborn = (...args: readonly string[]): Served =>
-  start("--import", "tsx", fileURLToPath(new URL("stubborn-server.ts", import.meta.url)), ...args);
+  start(compiled("stubborn-server.ts", import.meta.url), ...args);
 const cli = (...args: readonly string[]): Served =>
   start(fileURLToPath(new URL("../../../dist/cli/main.js", import.meta.url)), ...args);
 

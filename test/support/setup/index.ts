@@ -1,14 +1,14 @@
 // Runs before and after all tests: installs what they need where that is allowed, and removes the cache folder.
 
 import { rmSync } from "node:fs";
-import { compileEverything } from "../../conformance/everything-programs.ts";
+import { compilePrograms } from "../programs.ts";
 import { installSbcl } from "./sbcl.ts";
 
 export async function setup(): Promise<void> {
   if (!installSbcl()) {
     console.error("Skipped: tests of Common Lisp. SBCL is missing and could not be installed (apt-get install sbcl).");
   }
-  await compileEverything();
+  await compilePrograms();
 }
 
 export function teardown(): void {
