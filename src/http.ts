@@ -1,5 +1,5 @@
-// The subpath `catenary/http`: a handler as a function for an existing HTTP server. `nodeHandler` is for Express, Fastify
-// and any node:http server, `fetchHandler` for Hono, Bun, Deno and Workers. To listen without one of them, use
+// The subpath `catenary/http`: mounts a handler in an existing HTTP server. `nodeHandler` is for Express, Fastify and
+// any node:http server, `fetchHandler` for Hono, Bun, Deno and Workers. Without an existing server, use
 // `serve(handler, { http: { port } })`.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -16,7 +16,7 @@ export type NodeHandler = ((request: IncomingMessage, response: ServerResponse) 
 export type FetchHandler = ((request: Request) => Promise<Response>) & { close(): Promise<void> };
 
 /**
- * Serves a handler as a function for node:http.
+ * Turns a handler into a request listener for node:http.
  *
  * @example
  * app.all("/mcp{/*rest}", nodeHandler(server));
@@ -31,7 +31,7 @@ export function nodeHandler(handler: Handler, options: MountOptions = {}): NodeH
 }
 
 /**
- * Serves a handler as a function from a web `Request` to a `Response`.
+ * Turns a handler into a function that answers a web-standard `Request` with a `Response`.
  *
  * @example
  * export default { fetch: fetchHandler(server, { allowedHosts: ["mcp.example.com"] }) };

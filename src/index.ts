@@ -1,5 +1,5 @@
-// The main entry: the few names that most programs need; the rest is in the subpaths. `connect` and `serve` are loaded on
-// first use, so that a server does not load the client, nor the other way round.
+// The main entry: the few names that most programs need. The rest is in the subpaths. `connect` and `serve` are loaded
+// on first use, so that a server does not load the client code, and a client does not load the server code.
 
 import type { Client } from "./client/client.ts";
 import type { ConnectOptions, Target } from "./client/connect.ts";
@@ -11,7 +11,7 @@ export async function connect(target: Target, options?: ConnectOptions): Promise
   return (await import("./client/connect.ts")).connect(target, options);
 }
 
-/** Serves a server, or any handler, on stdio or over HTTP; resolves when it accepts messages. */
+/** Serves a server, or any other handler, on stdio or over HTTP. Resolves when it accepts messages. */
 export function serve(
   handler: Closeable,
   options: ServeOptions & { readonly http: ServeHttpOptions },

@@ -1,6 +1,7 @@
-// `serve`: one handler on one transport, and the lifetime of the process around it. On the process's own stdio, the end
-// of input ends the process: calls in flight get a short grace, the handler is closed, and the process exits, since
-// clients soon kill a server that does not. On given streams only the connection ends; over HTTP only `close` ends it.
+// `serve`: runs one handler on one transport and manages the lifetime of the process. At the end of its input, or on
+// SIGTERM or SIGINT, a server on stdio closes the handler and exits, since clients soon kill a server that does not. At
+// the end of input, calls in flight first get a short grace. On streams passed as options, the handler is closed but
+// the process continues. Over HTTP, only `close` ends the server.
 
 import type { Readable, Writable } from "node:stream";
 import { within } from "./core/async.ts";
@@ -11,7 +12,7 @@ import type { ServeHttpOptions } from "./http/server/mount.ts";
 import type { Limits } from "./jsonrpc/codec.ts";
 import { stdioTransport } from "./transport/stdio.ts";
 
-/** The longest that closing the handler may take. Clients kill a server some four seconds after the end of input. */
+/** How long closing the handler may take. Clients kill a server about four seconds after the end of input. */
 const CLOSE_BUDGET_MS = 1_500;
 
 export interface ServeOptions extends ConnectionOptions {
@@ -30,7 +31,7 @@ export interface ServeOptions extends ConnectionOptions {
 
 /** A handler that is being served. */
 export interface Serving {
-  /** The address of the endpoint, over HTTP. */
+  /** The URL of the endpoint, if served over HTTP. */
   readonly url?: string;
   readonly closed: Promise<void>;
   close(): Promise<void>;
@@ -48,13 +49,13 @@ const SERVE_OPTIONS = {
   ...CONNECTION_OPTIONS,
 } as const satisfies Record<keyof ServeOptions, true>;
 
-/** Shared by all copies of this package in a process, since it has one stdin. */
+/** Shared by all copies of this package in a process, since a process has only one stdin. */
 const STDIO = Symbol.for("catenary.stdio");
 export const STDIO_TAKEN = "This process already serves on its stdio: call serve() once per process, or pass streams";
 
 /**
  * Reserves the process's stdio; returns a function that releases it. Two servers on one stdin would both answer every
- * message, so the second gets `refusal`, the message that the first gave, as an error.
+ * message, so a second call throws an error with the first call's `refusal` as its message.
  */
 export function takeStdio(refusal: string): () => void {
   const holder = process as { [STDIO]?: string };
@@ -65,7 +66,7 @@ export function takeStdio(refusal: string): () => void {
   };
 }
 
-/** Serves a server or any handler; resolves when it accepts messages. */
+/** Serves a server or any other handler; resolves when it accepts messages. */
 export function serve(
   handler: Closeable,
   options: ServeOptions & { readonly http: ServeHttpOptions },
@@ -104,7 +105,7 @@ async function serveHttp(handler: Closeable, options: ServeHttpOptions): Promise
     import("./http/server/listener.ts"),
   ]);
   const front = createFront(handler, rest, host);
-  const listener = await listen({ host, port, limits: front.limits, onRequest: (visit) => front.handle(visit) });
+  const listener = await listen({ host, port, limits: front.limits, onRequest: (request) => front.handle(request) });
   let markClosed: () => void = () => undefined;
   const closed = new Promise<void>((resolve) => {
     markClosed = resolve;
@@ -123,7 +124,7 @@ async function closeHandler(handler: Closeable): Promise<void> {
   try {
     await handler.close?.(CLOSE_BUDGET_MS);
   } catch {
-    // Nothing more can be done: the process is about to exit, which frees what the handler holds.
+    // A handler that fails to close must not prevent the rest of the shutdown.
   }
 }
 

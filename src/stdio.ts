@@ -1,4 +1,4 @@
-// The subpath `catenary/stdio`: the stdio transports, for programs with their own streams.
+// The subpath `catenary/stdio`: the stdio transports and `serveTransport`, for programs with their own streams.
 
 export { serveTransport, type ConnectionOptions, type ServedConnection } from "./dialogue/connection.ts";
 export { childTransport, type ChildTransport, type ChildTransportOptions } from "./transport/child-process.ts";

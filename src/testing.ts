@@ -1,5 +1,5 @@
-// The subpath `catenary/testing`: a client and a server connected in memory, in any revision, with every message on
-// record. Without a connection in between, `connect(server)` is enough.
+// The subpath `catenary/testing`: a client and a server connected in memory, in any revision, with a record of every
+// message. A test that needs neither a revision nor the record can use `connect(server)`.
 
 import type { Client } from "./client/client.ts";
 import { connect, type ConnectOptions } from "./client/connect.ts";
@@ -24,11 +24,11 @@ export interface RecordedMessage {
 }
 
 export interface RecordedTransport extends Transport {
-  /** Messages that this side sent, in order, each message of a batch by itself. */
+  /** Messages that this side sent, in order. The messages of a batch are recorded one by one. */
   readonly sent: readonly Message[];
   /** Messages that this side received, in order. */
   readonly received: readonly Message[];
-  /** Both, in order. This side is the client. */
+  /** Sent and received messages together, in order. This side is the client. */
   readonly messages: readonly RecordedMessage[];
 }
 
@@ -72,7 +72,7 @@ function isBatch(message: Message | readonly Message[]): message is readonly Mes
 }
 
 export interface ConnectInMemoryOptions extends ConnectOptions {
-  /** How the server is served; by default in all revisions, concurrently. */
+  /** Options of the server's side. Default: all revisions, and calls run concurrently. */
   readonly serving?: ConnectionOptions;
 }
 
@@ -83,7 +83,7 @@ export interface InMemoryConnection extends Pick<RecordedTransport, "sent" | "re
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Connects a client to a server in memory, in `revision` (the newest by default). */
+/** Connects a client to a server in memory, in the revision `options.revision` (the newest by default). */
 export async function connectInMemory(
   server: Handler,
   options: ConnectInMemoryOptions = {},

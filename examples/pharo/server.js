@@ -23,7 +23,7 @@ const classes = new Map([
 ]);
 
 export function createPharo() {
-  return createServer({ name: "pharo-mcp", version: "0.1.0" }, { listChanged: false, subscribe: false })
+  return createServer({ name: "pharo-mcp", version: "0.1.0", listChanged: false, subscribe: false })
     .resource(
       "pharo://system/version",
       { name: "System Version", description: "Current Pharo version", mimeType: "text/plain" },

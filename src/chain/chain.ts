@@ -1,6 +1,6 @@
-// `chain`: middleware, and the upstreams behind it. Tells apart what `to` may be given: one upstream or several by
-// name, each a handler, an address, a command or a transport. A handler is used as it is, anything else goes through
-// `upstream`, and several become one through the router, which is loaded only then.
+// `chain`: puts middleware in front of upstreams. `to` takes one upstream, or several by name. Each is a handler, which
+// is used as it is, or a URL, a command or a transport, which goes through `upstream`. The router makes several
+// upstreams one handler. It is loaded only if it is needed.
 
 import type { Handler, Middleware } from "../core/handler.ts";
 import { checkOptions, kindOf } from "../core/options.ts";
@@ -8,20 +8,19 @@ import type { Implementation } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
 import { checkMiddleware, entriesFor } from "./entries.ts";
 import { createGateway, type Gateway, type GatewayUpstream } from "./gateway.ts";
-
 import { upstream } from "./upstream/upstream.ts";
 import { type UpstreamTarget } from "./upstream/options.ts";
 
 export interface GatewayOptions {
-  /** When names get the prefix of their upstream: only if two upstreams have the same name, or always. */
+  /** When a name gets the prefix of its upstream: if another upstream has the same name (the default), or always. */
   readonly names?: "when-needed" | "always";
-  /** Name and version of the gateway; those of the upstream if there is only one. */
+  /** The name and version of the gateway. Default: those of its only upstream, or else Catenary's own. */
   readonly info?: Implementation;
   readonly instructions?: string;
 }
 
 export interface Chain {
-  /** A chain with more middleware, nearer to the upstreams. */
+  /** Returns a new chain with more middleware, nearer to the upstreams. */
   use(...middleware: readonly Middleware[]): Chain;
   /**
    * Puts the chain in front of one upstream, or of several by name.
@@ -33,7 +32,7 @@ export interface Chain {
   to(upstreams: UpstreamTarget | Readonly<Record<string, UpstreamTarget>>, options?: GatewayOptions): Gateway;
 }
 
-/** Middleware is named by its function; of two with the same name the second is called `log-2`. */
+/** Starts a chain. Middleware gets the name of its function; if that is taken, it gets a number, such as `log-2`. */
 export function chain(...middleware: readonly Middleware[]): Chain {
   for (const one of middleware) checkMiddleware(one, "chain()");
   return {
@@ -64,7 +63,7 @@ function handlerFor(upstreams: ReadonlyMap<string, GatewayUpstream>, options: Ga
   return options.info === undefined && options.instructions === undefined ? only : withInfo(only, options);
 }
 
-/** Loaded with the first request, since a single upstream needs no router. */
+/** Loads the router with the first request, since most programs with a single upstream never need it. */
 function lazyRouter(upstreams: ReadonlyMap<string, GatewayUpstream>, options: GatewayOptions): Handler {
   let handler: Handler | undefined;
   const load = async (): Promise<Handler> => {
@@ -75,7 +74,7 @@ function lazyRouter(upstreams: ReadonlyMap<string, GatewayUpstream>, options: Ga
     handler === undefined ? load().then((loaded) => loaded(request, context)) : handler(request, context);
 }
 
-/** One upstream with another name or other instructions. */
+/** Replaces the info or the instructions of a single upstream. */
 function withInfo(only: Handler, { info, instructions }: GatewayOptions): Handler {
   return async (request, context) => {
     const result = await only(request, context);
@@ -111,7 +110,7 @@ function isRecord(
   targets: UpstreamTarget | Readonly<Record<string, UpstreamTarget>>,
 ): targets is Readonly<Record<string, UpstreamTarget>> {
   if (typeof targets !== "object" || targets === null || Array.isArray(targets) || isTarget(targets)) return false;
-  // `command` must be a string, unless it is the name of an upstream.
+  // With the key `command` it is a command, and not several upstreams, unless an upstream has that name.
   return !("command" in targets) || typeof targets.command === "function" || isTarget(targets.command);
 }
 

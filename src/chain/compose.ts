@@ -1,10 +1,9 @@
-// Puts middleware onto a handler, the first outermost. Middleware is foreign code, so its mistakes stay within its
-// request: an unexpected exception becomes an error that names the middleware, a promise it forgets does not end the
-// process, and an exception in its `notify` does not reach the upstream. Middleware may call `next` zero, one or many
-// times, at any moment.
+// Wraps a handler in middleware, the first outermost. Middleware is code of others, so a mistake in it must affect only
+// its own request: an unexpected exception becomes an error that names the middleware, a promise that it does not await
+// cannot end the process, and an exception in its `notify` does not reach the upstream. Middleware may call `next` any
+// number of times, at any time.
 
 import { attempt, forwardAbort } from "../core/async.ts";
-
 import { ConnectionError } from "../core/errors.ts";
 import type { Context, Handler, Notification, Request, Result } from "../core/handler.ts";
 import { isObject, errorMessage } from "../core/values.ts";
@@ -19,7 +18,7 @@ export function compose(entries: readonly ChainEntry[], handler: Handler): Handl
   );
 }
 
-/** Middleware may rely on a result, so what the upstream does wrong is not reported as a fault of the middleware. */
+/** Checks the upstream's result before middleware gets it, so that an invalid result is not blamed on middleware. */
 function withResultCheck(handler: Handler): Handler {
   return async (request, context) => {
     const result: unknown = await handler(request, context);
@@ -28,7 +27,7 @@ function withResultCheck(handler: Handler): Handler {
   };
 }
 
-/** One request in one middleware. */
+/** One request that passes through one middleware. */
 class MiddlewareCall {
   readonly #entry: ChainEntry;
   readonly #next: Handler;
@@ -59,18 +58,18 @@ class MiddlewareCall {
 
   #callNext(request: Request, context: Context): Promise<Result> {
     if (!isRequest(request) || !isContext(context)) {
-      const message = `The middleware ${this.#entry.name} called next without a request and a context: next(request, context)`;
-      return handled(Promise.reject(this.#error(message)), () => undefined);
+      const what = `The middleware ${this.#entry.name} called next without a request and a context`;
+      return handled(Promise.reject(this.#error(`${what}: next(request, context)`)), () => undefined);
     }
     const outcome = attempt(() => this.#next(request, this.#guarded(request, context)));
-    // Recorded before the middleware can rethrow it.
+    // The error is recorded before the middleware can rethrow it.
     return handled(outcome, (error) => this.#passed.push(error));
   }
 
-  /** Keeps exceptions in the middleware's `notify` away from the upstream. */
+  /** Catches exceptions in the middleware's `notify`, so that they do not reach the upstream. */
   #guarded(request: Request, given: Context): Context {
     if (given.notify === this.#context.notify) return given;
-    // A call ends by itself; a subscription that nothing reads any more would stay open.
+    // If `notify` fails, a call ends by itself, but a subscription would stay open. So it is aborted.
     const stop = request.method === "subscriptions/listen" ? forwardAbort(given.signal) : undefined;
     const fail = (error: unknown, { method }: Notification): void => {
       const failure = this.#ownError(error, method);
@@ -89,7 +88,7 @@ class MiddlewareCall {
     return { ...given, notify, ...(stop === undefined ? undefined : { signal: stop.signal }) };
   }
 
-  /** An error of the middleware itself, with its name. Errors from `next` and chosen errors stay as they are. */
+  /** Adds the middleware's name to its own errors. Errors from `next`, McpErrors and cancellations stay as they are. */
   #ownError(error: unknown, notification?: string): unknown {
     const { name } = this.#entry;
     try {
@@ -111,7 +110,7 @@ class MiddlewareCall {
     const hint =
       typeof result === "function"
         ? "it returned a function: call the factory and put the middleware it returns into the chain"
-        : "return the result of next, or one of its own";
+        : "it must return the result of next, or its own";
     return this.#error(`The middleware ${name} answered ${method} without a result; ${hint}`);
   }
 

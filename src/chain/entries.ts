@@ -1,11 +1,11 @@
-// The entries of a chain: middleware with a name that is unique in the chain. Also counts the gateways that use a
-// middleware, because one function may be part of many and is closed when the last of them lets go of it.
+// The entries of a chain: middleware with a name that is unique in the chain. Also counts the gateways that use each
+// middleware: one function may be in several gateways, and is closed when the last one releases it.
 
 import { attempt } from "../core/async.ts";
 import type { Middleware } from "../core/handler.ts";
 import { kindOf } from "../core/options.ts";
 
-/** Middleware in its place in a chain. */
+/** A middleware of a chain, with its name. */
 export interface ChainEntry {
   /** Unique in its chain; `replace` and errors use it. */
   readonly name: string;
@@ -23,7 +23,7 @@ export function checkMiddleware(given: unknown, where: string): void {
   }
 }
 
-/** Names each middleware by its function; of two that are called `log`, the second becomes `log-2`. */
+/** Gives each middleware the name of its function. The second one named `log` becomes `log-2`. */
 export function entriesFor(all: readonly Middleware[]): ChainEntry[] {
   const taken = new Set<string>();
   return all.map((middleware) => {

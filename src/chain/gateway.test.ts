@@ -105,7 +105,7 @@ describe("replace", () => {
     expect(await gateway(callRequest("x"), fakeContext().context)).toMatchObject({ by: "b" });
     expect(() => gateway.replace("d", marking("d"))).toThrow('The chain has no middleware "d"; it has a, b');
     expect(() => gateway.replace("a", 1 as never)).toThrow("replace() takes middleware");
-    expect(() => chain().to(echo).replace("a", marking("a"))).toThrow("the chain has none");
+    expect(() => chain().to(echo).replace("a", marking("a"))).toThrow("the chain has no middleware");
   });
 
   it("lets a call finish with the middleware it began with, and closes that afterwards", async () => {

@@ -1,8 +1,7 @@
-// A gateway: middleware in front of upstreams, as one handler. Its methods list and replace the middleware, show the
-// status of the upstreams, and close everything. chain.ts decides what the upstreams are and how many become one.
+// A gateway: middleware in front of upstreams, as one handler. Its methods list and replace the middleware, return the
+// status of the upstreams, and close everything. chain.ts creates the upstreams and combines several into one handler.
 
 import { within } from "../core/async.ts";
-
 import { ConnectionError } from "../core/errors.ts";
 import {
   type Context,
@@ -20,16 +19,17 @@ import type { UpstreamStatus } from "./upstream/options.ts";
 export interface Gateway extends Handler {
   /** The current middleware with its names, outermost first. */
   readonly middleware: readonly ChainEntry[];
-  /** Puts other middleware in the place of this name, which stays the same. Throws if there is no such name. */
+  /** Replaces the middleware with this name; the new one keeps the name. Throws if there is no such name. */
   replace(name: string, middleware: Middleware): void;
   /** The status of each upstream, by name. */
   status(): Record<string, UpstreamStatus>;
-  /** Closes upstreams and middleware, once. Stops waiting for them after `budgetMs` (10 s). */
+  /** Closes upstreams and middleware; further calls wait for the first. Stops waiting after `budgetMs` (10 s). */
   close(budgetMs?: number): Promise<void>;
 }
 
-/** An upstream as a gateway holds it: a handler, with methods if it is more than a function. */
+/** An upstream of a gateway: a handler, which may have these methods. */
 export type GatewayUpstream = Handler & {
+  /** Tells the upstream its name in the chain. */
   called?(name: string): void;
   status?(): UpstreamStatus | Record<string, UpstreamStatus>;
   close?(budgetMs?: number): Promise<void> | void;
@@ -64,7 +64,7 @@ export function createGateway({ entries, upstreams, isNameless, handler }: Gatew
   };
   return Object.defineProperties(gateway, {
     [EVALUATES_CODE]: { value: [...upstreams.values()].some(evaluatesCode) },
-    // As an upstream of another chain, it passes its name on to its only upstream.
+    // If this gateway is itself an upstream, its only upstream gets its name.
     called: {
       value: (name: string): void => {
         if (isNameless) for (const upstream of upstreams.values()) upstream.called?.(name);
@@ -75,7 +75,8 @@ export function createGateway({ entries, upstreams, isNameless, handler }: Gatew
       value: (name: string, middleware: Middleware): void => {
         if (state.closing !== undefined) throw closed();
         checkMiddleware(middleware, "replace()");
-        if (stack === undefined) throw new TypeError(`No middleware ${JSON.stringify(name)}: the chain has none`);
+        if (stack === undefined)
+          throw new TypeError(`Cannot replace ${JSON.stringify(name)}: the chain has no middleware`);
         stack.replace(name, middleware);
       },
     },
@@ -86,14 +87,14 @@ export function createGateway({ entries, upstreams, isNameless, handler }: Gatew
 
 const loaded: { Stack?: typeof MiddlewareStack } = {};
 
-/** Makes gateways created from now on run their middleware without a dynamic import. */
+/** Gateways that are created from now on run their middleware without a dynamic import. */
 export function useLoadedStack(Stack: typeof MiddlewareStack): void {
   loaded.Stack = Stack;
 }
 
 type Stack = Pick<MiddlewareStack, "entries" | "run" | "replace" | "close">;
 
-/** Loads middleware-stack.ts with the first request; before that, replacing only swaps the entry. */
+/** Loads middleware-stack.ts with the first request. Before that, `replace` only swaps the entry. */
 function lazyStack(given: readonly ChainEntry[], handler: Handler): Stack {
   let entries = given;
   for (const entry of entries) retain(entry);
@@ -123,7 +124,7 @@ function lazyStack(given: readonly ChainEntry[], handler: Handler): Stack {
       if (old === undefined) throw noSuchEntry(name, entries);
       const added: ChainEntry = { name, middleware };
       entries = entries.with(at, added);
-      // A request that waits for the import finishes with the middleware it began with.
+      // Requests that wait for the import run with the middleware that they began with.
       if (loading !== undefined) void loading.then((created) => created.replace(name, middleware));
       else {
         retain(added);
@@ -138,7 +139,7 @@ function lazyStack(given: readonly ChainEntry[], handler: Handler): Stack {
   };
 }
 
-/** Checks headers that repeat arguments before the middleware runs. Loaded by the first caller that sends headers. */
+/** Checks headers that repeat tool arguments, before middleware can change these. Loaded with the first such call. */
 function withHeaderCheck(handler: Handler): Handler {
   let gate: Handler | undefined;
   const load = async (): Promise<Handler> => {
@@ -159,7 +160,7 @@ function statusOf(upstreams: ReadonlyMap<string, GatewayUpstream>, isClosed: boo
       const status = upstream.status?.();
       if (status === undefined) return [[name, inProcessStatus(upstream, isClosed)]];
       if (isStatus(status)) return [[name, status]];
-      // A chain of its own: its upstreams get its name as a prefix, unless it has only one.
+      // The upstream is a gateway. Its upstreams get its name as a prefix, unless it has only one.
       const inner = Object.entries(status);
       return inner.map(([own, one]) => [inner.length === 1 ? name : `${name}.${own}`, one]);
     }),

@@ -1,7 +1,8 @@
-// Checks the headers of a tool call against its arguments before middleware can change them: a tool's schema may require
-// that a header repeats an argument (specification, basic/transports/streamable-http, server behavior for custom
-// headers). A server does this for its own tools; a gateway does it for its upstreams, which may never see a header.
-// The schemas come from the lists that pass, and from a list of its own for a tool that is in none of them.
+// Compares the headers of a tool call with its arguments, before middleware can change the arguments. A tool's schema
+// may require that a header repeats an argument (specification, basic/transports/streamable-http, server behavior for
+// custom headers). A server checks this for its own tools. A gateway checks it for its upstreams, which may not get the
+// headers. The schemas come from the tool lists that callers request. For a tool that was in none of them, the gateway
+// requests the list itself.
 
 import { abortable } from "../core/async.ts";
 import type { Context, Handler, Request, Result } from "../core/handler.ts";
@@ -18,10 +19,10 @@ import { styleOf } from "./upstream/sharing.ts";
 
 const MAX_TOOLS = 10_000;
 const MAX_PAGES = 100;
-/** The list is not read again sooner for a tool that it lacked, since a caller may call any name. */
+/** For a tool that is not in the list, the list is read again after this time at the earliest: names may be invented. */
 const REREAD_MS = 10_000;
 
-/** Only stateless callers over HTTP repeat arguments in headers. */
+/** Checks calls of stateless callers over HTTP, since only they repeat arguments in headers. */
 export function headerGate(handler: Handler): Handler {
   const gate = new HeaderGate(handler);
   return (request, context) => {
@@ -53,7 +54,7 @@ class HeaderGate {
 
   call(request: Request, context: Context): Promise<Result> {
     const known = this.#tools.get(String(request.params["name"]));
-    // The usual case.
+    // The usual case: no header repeats an argument.
     return known?.length === 0 ? this.#handler(request, context) : this.#check(request, context, known);
   }
 
@@ -75,7 +76,7 @@ class HeaderGate {
     return checkHeaderParams(known, params["arguments"], headers);
   }
 
-  /** One read for all calls that wait. If it fails the calls go on, and the upstream decides. */
+  /** Reads the list, once for all calls that wait. If that fails, the calls go to the upstream without a check. */
   #read(context: Context): Promise<void> {
     this.#reading ??= this.#readAll({ ...context, signal: new AbortController().signal, notify: () => undefined })
       .then(

@@ -1,5 +1,5 @@
-// The subpath `catenary/chain`: middleware in front of upstreams, and the types to write either. The built-in middleware
-// is in `catenary/middleware`.
+// The subpath `catenary/chain`: puts middleware in front of upstreams, and has the types to write middleware and
+// handlers. The built-in middleware is in `catenary/middleware`.
 
 export { chain, type Chain, type GatewayOptions } from "./chain.ts";
 export type { ChainEntry } from "./entries.ts";

@@ -1,11 +1,11 @@
-// The names of all methods as values, so that a misspelt method name in code or in a config fails at registration instead
-// of never matching. Typed against protocol/methods, so that a new method must be added here too.
+// The names of all methods as values, so that a misspelt method name in code or in a config is an error at startup
+// instead of a name that never matches. Typed against protocol/methods, so that a new method must be added here too.
 
 import { nearest, type OptionReader } from "../core/options.ts";
 import type { ClientMethods, MethodName, Notifications } from "../protocol/methods.ts";
 
 export type ClientMethodName = keyof ClientMethods;
-/** Without the cancellation, which is the context's `signal`. */
+/** Without cancellations, which middleware gets through `context.signal`. */
 export type NotificationName = Exclude<keyof Notifications, "notifications/cancelled">;
 
 const REQUESTS = {
@@ -49,10 +49,11 @@ export const NOTIFICATION_NAMES: ReadonlySet<string> = new Set(Object.keys(NOTIF
 export function noSuchMethod(method: unknown, names: Iterable<string>): string {
   if (typeof method !== "string") return "must be the name of a method";
   const [near] = nearest(method, names);
-  return `${JSON.stringify(method)} is not a method${near === undefined ? "" : `; did you mean ${JSON.stringify(near)}?`}`;
+  const hint = near === undefined ? "" : `; did you mean ${JSON.stringify(near)}?`;
+  return `${JSON.stringify(method)} is not a method${hint}`;
 }
 
-/** Reads an option that lists request methods; each must exist. */
+/** Reads an option that is a list of request methods. Throws if one does not exist. */
 export function methodsOption(read: OptionReader, name: string = "methods"): ReadonlySet<string> | undefined {
   const methods = read.strings(name);
   const wrong = methods?.find((method) => !REQUEST_NAMES.has(method));

@@ -1,9 +1,8 @@
-// The middleware of a gateway, which can be replaced while requests run. A request finishes with the middleware it
-// began with, subscriptions move to the new one, and a replaced middleware is closed once no request uses it. Loaded
-// with the first request that needs it.
+// The middleware of a gateway, which can be replaced while requests run. A request finishes with the middleware that it
+// began with, and subscriptions move to the new middleware. A replaced middleware is closed once no request uses it.
+// Loaded with the first request of a gateway that has middleware.
 
 import { forwardAbort, onAbort, unref, type ForwardedAbort } from "../core/async.ts";
-
 import type { Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { SETTLE_MS } from "../dialogue/calls/in-flight.ts";
@@ -14,9 +13,9 @@ import { noSuchEntry, release, retain, type ChainEntry } from "./entries.ts";
 export class MiddlewareStack {
   readonly #handler: Handler;
   readonly #subscriptions = new Set<MovingSubscription>();
-  /** Replaced versions that still have requests, each with the promise that they are finished. */
+  /** Replaced versions that still have requests, each with a promise that resolves when these are finished. */
   readonly #retired = new Map<StackVersion, Promise<void>>();
-  /** Replaced, and not closed yet. */
+  /** Entries that were replaced and are not closed yet. */
   readonly #leaving = new Set<ChainEntry>();
   #entries: readonly ChainEntry[];
   #version: StackVersion;
@@ -56,7 +55,7 @@ export class MiddlewareStack {
     void Promise.all(using).then(() => this.#closeOnce(old).catch(() => undefined));
   }
 
-  /** Ends the subscriptions and closes all middleware, also those that requests still use. */
+  /** Ends the subscriptions and closes all middleware, even if requests still use it. */
   close(): Promise<void>[] {
     for (const subscription of this.#subscriptions) subscription.end();
     return [
@@ -106,7 +105,7 @@ class StackVersion {
     }
   }
 
-  /** Resolves when its last request is finished. No request may be started after this. */
+  /** Resolves when the last request is finished. No request may be started after this call. */
   retire(): Promise<void> {
     if (this.#running.size === 0) return Promise.resolve();
     for (const running of this.#running) {
@@ -126,16 +125,16 @@ class StackVersion {
   }
 }
 
-/** The subscription as it was opened through one version of the middleware. */
+/** A subscription through one version of the middleware. Each move to another version adds a leg. */
 interface Leg {
   readonly stop: ForwardedAbort;
 }
 
 /**
- * A `subscriptions/listen` that outlives the middleware it was opened through. After a replacement it is opened again
- * through the new middleware, and the old one is dropped once the new one is acknowledged, so that no notification is
- * lost. Its caller gets one acknowledgement; since the new middleware may show other names, the caller is notified that
- * the granted lists have changed.
+ * A `subscriptions/listen` that outlives the middleware that it was opened through. After a replacement it is opened
+ * again through the new middleware. The old leg ends only when the new one is acknowledged, so that no notification is
+ * lost. The caller gets one acknowledgement. Since the new middleware may show other names, the caller is notified that
+ * the lists in that acknowledgement have changed.
  */
 class MovingSubscription {
   /** Settles when the subscription is over. */

@@ -1,7 +1,7 @@
-// `on`: middleware for the messages of some methods, with their types: requests of callers, and requests and
-// notifications to the client. A request to the client may come during a call or in an `input_required` result. Such a
-// result is answered here, so that the function sees every request once; the server side turns it into `input_required`
-// again if the caller needs that. Requests in the state of a task are not seen.
+// `on`: creates typed middleware for some methods: requests of callers, requests to the client, or notifications to the
+// client. The upstream may send a request to the client during a call, or in an `input_required` result. Such a result
+// is answered here, so that the function sees every request once. The front of a stateless caller turns the request into
+// an `input_required` result again. Requests in the state of a task do not pass through here.
 
 import { ConnectionError } from "../core/errors.ts";
 import type { AskOptions, Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
@@ -24,14 +24,14 @@ export type RequestOf<M extends MethodName> = {
   [K in M]: { readonly method: K; readonly params: Methods[K]["params"] };
 }[M];
 
-/** Results besides the usual one. */
+/** Results in addition to the usual one, by method. */
 interface OtherResults {
   "tools/call": InputRequiredResult | CreateTaskResult;
   "prompts/get": InputRequiredResult;
   "resources/read": InputRequiredResult;
 }
 
-/** The result of a request: the usual one, or by `resultType` an `input_required` or a task. */
+/** The result of a request: the usual one or, depending on `resultType`, an `input_required` or a task. */
 export type ResultOf<M extends MethodName> = {
   [K in M]: Methods[K]["result"] | (K extends keyof OtherResults ? OtherResults[K] : never);
 }[M];
@@ -54,7 +54,7 @@ export type OnRequest<M extends MethodName> = (
   next: (request: RequestOf<M>, context: Context) => Promise<ResultOf<M>>,
 ) => Promise<ResultOf<M>> | ResultOf<M>;
 
-/** Gets a request on its way to the client, and its answer; may answer it itself. */
+/** Gets a request to the client. Calls `next` to get the client's answer, or returns its own. */
 export type OnClientRequest<A extends ClientMethodName> = (
   question: ClientRequestOf<A>,
   context: Context,
@@ -68,7 +68,7 @@ export type OnNotification<N extends NotificationName> = (
   next: (notification: NotificationOf<N>, context: Context) => void,
 ) => void;
 
-/** The function for these methods. */
+/** The type of the function for these methods. */
 export type On<Name extends MethodName | ClientMethodName | NotificationName> = [Name] extends [MethodName]
   ? OnRequest<Name>
   : [Name] extends [ClientMethodName]
@@ -130,13 +130,13 @@ function onClientRequests(methods: ReadonlySet<string>, run: AnswerClientRequest
   return async (request, context, next) => {
     const call = new InterceptedCall(methods, run, context);
     const result = await call.run(request, next);
-    // The upstream got an error instead of an answer, but the fault was the function's.
+    // The upstream got an error as the answer and may have handled it, but the caller must get the function's error.
     if (call.accident !== undefined) throw call.accident.error;
     return result;
   };
 }
 
-/** One call, whose requests to the client pass through the function. */
+/** One call, with a context that passes requests to the client through the function. */
 class InterceptedCall {
   /** An exception of the function that was not a deliberate answer. */
   accident: { readonly error: unknown } | undefined;
@@ -153,7 +153,7 @@ class InterceptedCall {
   async run(request: Request, next: Handler): Promise<Result> {
     const inner: Context = { ...this.#outer, ask: (question, options) => this.#ask(question, options) };
     const result = await next(request, inner);
-    return this.#isConcerned(result) ? answerInputRequired(result, next, request, inner) : result;
+    return this.#hasRequests(result) ? answerInputRequired(result, next, request, inner) : result;
   }
 
   async #ask(question: Request, options: AskOptions | undefined): Promise<Result> {
@@ -175,7 +175,8 @@ class InterceptedCall {
     }
   }
 
-  #isConcerned(result: Result): boolean {
+  /** Whether the result asks for the client's input with one of the methods. */
+  #hasRequests(result: Result): boolean {
     const questions = result.resultType === "input_required" ? result["inputRequests"] : undefined;
     if (!isObject(questions)) return false;
     return Object.values(questions).some((one) => isObject(one) && this.#methods.has(String(one["method"])));
@@ -192,7 +193,7 @@ function onNotifications(methods: ReadonlySet<string>, run: HandleNotification):
   return (request, context, next) =>
     next(request, {
       ...context,
-      // The chain handles the rejection if this is an async function.
+      // If `run` is an async function, compose.ts handles its rejection.
       notify: (notification) =>
         methods.has(notification.method)
           ? run(notification, context, (passed, target) => target.notify(passed))

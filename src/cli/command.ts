@@ -9,7 +9,7 @@ export interface Command {
 
 export const EXIT = { ok: 0, usage: 1, notFound: 2, auth: 3, unreachable: 4, toolFailed: 5, interrupted: 130 } as const;
 
-/** The command line is wrong. */
+/** The command line, or a file that it names, is not valid. */
 export class UsageError extends Error {
   readonly exit: number = EXIT.usage;
 }

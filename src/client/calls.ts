@@ -1,6 +1,7 @@
-// Runs the calls of a client. A call may be answered from the cache; requests from the server are answered on the way.
-// Whatever ends a call first (its result, an abort, a timeout, the end of the connection) releases what it held. The
-// max timeout counts the whole call; the timeout on silence is measured by the connection.
+// Runs the calls of a client. A call may be answered from the cache, and requests from the server are answered during
+// the call. A call ends with its result, an abort, a timeout or the end of the connection, whichever comes first, and
+// then releases what it holds. `maxTimeoutMs` is measured here, over the whole call. The connection measures
+// `timeoutMs`, the time without progress.
 
 import { onAbort } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
@@ -30,7 +31,7 @@ export interface CallOptions {
   readonly meta?: Meta;
 }
 
-/** Typed against the options, so that a new option must be added here too. */
+/** The type makes sure that a new option is added here too. */
 const OPTION_NAMES: Readonly<Record<keyof CallOptions, true>> = {
   signal: true,
   timeoutMs: true,
@@ -41,9 +42,9 @@ const OPTION_NAMES: Readonly<Record<keyof CallOptions, true>> = {
   meta: true,
 };
 
-/** Any token will do, since the connection replaces it. */
+/** The value does not matter: the connection replaces it. */
 const PROGRESS_TOKEN = { progressToken: "progress" };
-/** setTimeout fires at once for longer delays. */
+/** The longest delay of setTimeout, which fires at once if the delay is longer. */
 export const MAX_DELAY_MS: number = 0x7fffffff;
 
 export class Calls {
@@ -63,35 +64,35 @@ export class Calls {
     checkOptions(method, options, OPTION_NAMES);
     const request: Request = { method, params: withMeta(params, options.meta) };
     const { cache, identity } = this.#contexts;
-    const who = cache?.slot(request) === undefined ? undefined : await identity?.();
-    const slot = cache?.slot(request, who);
+    const identityKey = cache?.slot(request) === undefined ? undefined : await identity?.();
+    const slot = cache?.slot(request, identityKey);
     if (slot === undefined) return this.#send(request, options).then(({ result }) => result);
     if (options.signal?.aborted === true) throw cancelled(method, options.signal.reason, false);
     if (slot.result !== undefined) return slot.result;
-    const { result, rounds } = await this.#send(request, options).catch((error: unknown) => {
-      // A cursor that the server no longer knows came from a page that was cached too long.
+    const { result, timesSent } = await this.#send(request, options).catch((error: unknown) => {
+      // The server may no longer know the cursor because the page it came from was cached for too long.
       if (params["cursor"] !== undefined && error instanceof McpError) this.#contexts.cache?.forget(method);
       throw error;
     });
-    // A result that depends on the user's answers is not cached, nor one after which the identity has changed.
-    if (rounds === 1 && (await identity?.()) === who) slot.store(result);
+    // Do not cache a result that depends on the user's answers, or if the identity has changed during the call.
+    if (timesSent === 1 && (await identity?.()) === identityKey) slot.store(result);
     return result;
   }
 
-  /** Sends a request in any case. */
+  /** Sends a request without looking into the cache. */
   async uncached(method: string, params: Params, options: CallOptions = {}): Promise<Result> {
     checkOptions(method, options, OPTION_NAMES);
     return (await this.#send({ method, params: withMeta(params, options.meta) }, options)).result;
   }
 
-  /** Ends all calls, including those that wait for an answer of ours. */
+  /** Ends all calls, including those that wait for one of our handlers. */
   endAll(reason: ConnectionError): void {
     for (const abort of this.#active) abort.abort(reason);
   }
 
   /**
-   * Calls a tool. If the server answers with a task, waits for it, and cancels it with the call. Tasks report neither
-   * progress nor logs, so a call that wants them is made without tasks if the server allows it.
+   * Calls a tool. If the server answers with a task, waits for the task, and cancels it if the call is aborted. Tasks
+   * report neither progress nor logs, so a call that wants them does not declare tasks, unless the server requires it.
    */
   async callTool(params: Params, options: CallOptions = {}): Promise<Result> {
     const request = this.createRequest("tools/call", params, options);
@@ -100,21 +101,21 @@ export class Calls {
       const withoutTasks = this.#wantsProgress(options) || context.logLevel !== undefined;
       const first = await callWithInput(this.#handler, request, withoutTasks ? context : declared).catch(
         (error: unknown) => {
-          // With this error the server cannot have started the tool.
+          // The server refused the call with this error, so the tool has not been started.
           if (withoutTasks && isTasksNotDeclared(error)) return callWithInput(this.#handler, request, declared);
           throw error;
         },
       );
       if (first.resultType !== "task") return first;
       const { waitForResult } = await import("./task-outcome.ts");
-      // No single request takes that long any more, so the default limit is applied to the whole call here.
+      // The default limit applies to each request, and now each one is short. So apply it to the whole call here.
       const limit = (options.maxTimeoutMs ?? this.#maxTimeoutMs) === undefined ? DEFAULT_TIMEOUTS.totalMs : 0;
       const timer = limit > 0 ? setTimeout(() => abort.abort(timedOut(request.method, limit)), limit) : undefined;
       return waitForResult(this.#handler, first, request, declared).finally(() => clearTimeout(timer));
     });
   }
 
-  /** A request with the `_meta` and the progress token that its options ask for. */
+  /** Creates a request with the `_meta` and the progress token that the options require. */
   createRequest(method: string, params: Params, options: CallOptions): Request {
     return this.#withToken({ method, params: withMeta(params, options.meta) }, options);
   }
@@ -129,16 +130,16 @@ export class Calls {
     return this.#run(what, options, work);
   }
 
-  async #send({ method, params }: Request, options: CallOptions): Promise<{ result: Result; rounds: number }> {
-    let rounds = 0;
+  async #send({ method, params }: Request, options: CallOptions): Promise<{ result: Result; timesSent: number }> {
+    let timesSent = 0;
     const counted: Handler = (request, context) => {
-      rounds += 1;
+      timesSent += 1;
       return this.#handler(request, context);
     };
     return this.#run(method, options, async (context) => {
       const declared = method.startsWith("tasks/") ? withTasksExtension(context) : context;
       const result = await callWithInput(counted, this.#withToken({ method, params }, options), declared);
-      return { result, rounds };
+      return { result, timesSent };
     });
   }
 
@@ -183,7 +184,7 @@ export function withMeta(params: Params, meta: Meta | undefined): Params {
   return meta === undefined ? params : { ...params, _meta: { ...params._meta, ...meta } };
 }
 
-/** With a limit on the whole call, its single requests need none. */
+/** If the whole call has a limit, its single requests need none. */
 function timeoutsOf(idleMs: number | undefined, maxMs: number | undefined): Context["timeouts"] {
   if (idleMs === undefined && maxMs === undefined) return undefined;
   return { ...(idleMs === undefined ? undefined : { idleMs }), ...(maxMs === undefined ? undefined : { totalMs: 0 }) };
@@ -197,8 +198,5 @@ export function cancelled(method: string, reason: unknown, mayHaveRun: boolean =
 }
 
 function timedOut(method: string, maxMs: number): ConnectionError {
-  return new ConnectionError(
-    "timeout",
-    `${method} was not finished within ${maxMs} ms; increase \`maxTimeoutMs\` to allow more`,
-  );
+  return new ConnectionError("timeout", `${method} did not finish within ${maxMs} ms; raise \`maxTimeoutMs\``);
 }

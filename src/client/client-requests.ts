@@ -1,5 +1,6 @@
-// Answers requests from the server (a form, a URL to open, sampling, roots) with the handlers passed to `connect`. Only
-// what has a handler is declared as a capability. An accepted form is completed with its defaults and checked.
+// Answers requests from the server (a form, a URL to open, sampling, roots) with the handlers passed to `connect`. A
+// capability is declared only if there is a handler for it. If the user accepts a form, missing fields get their
+// defaults, and the content is checked before it is sent.
 
 import type { Request, Result } from "../core/handler.ts";
 import { errorMessage, isObject } from "../core/values.ts";
@@ -37,11 +38,11 @@ export interface ClientRequestHandlers {
   /** Asks the user: one handler for forms, or one for each mode. */
   readonly elicit?: FormHandler | { readonly form?: FormHandler; readonly url?: UrlHandler };
   readonly roots?: readonly Root[] | ((context: ClientRequestContext) => readonly Root[] | Promise<readonly Root[]>);
-  /** Declared in addition to the capabilities that follow from the handlers. Both parts are merged. */
+  /** Merged with the capabilities that follow from the handlers. */
   readonly capabilities?: ClientCapabilities;
 }
 
-/** The error for a user's refusal, which the server can tell from a failure. */
+/** The error to throw if the user refuses. The server can distinguish it from a failure. */
 export function userRejected(message = "The user rejected the request"): McpError {
   return McpError.of("user_rejected", message);
 }
@@ -71,7 +72,7 @@ export class ClientRequests {
     };
   }
 
-  /** Throws an McpError if there is no handler or if it failed. */
+  /** Throws an McpError if there is no handler, or if the handler fails. */
   async answer(request: Request, signal: AbortSignal): Promise<Result> {
     checkClientRequest(request, this.capabilities);
     checkParams(request.method, request.params);
@@ -114,7 +115,7 @@ export class ClientRequests {
 
   async #openUrl(params: ElicitUrlParams, context: ClientRequestContext): Promise<Result> {
     if (this.#url === undefined) throw missingHandler("elicitation/create", "elicit.url");
-    // The handler will probably open it, so other schemes are refused.
+    // The handler will probably open the URL, so other schemes are refused.
     if (!/^https?:\/\//i.test(params.url))
       throw invalidParams("Only http and https URLs can be opened", { url: params.url });
     // A session-style server uses this id to say that the elicitation is complete.
@@ -161,12 +162,12 @@ function actionOf(result: unknown): ElicitResult["action"] {
 
 type Content = { readonly [name: string]: unknown };
 
-/** The server chooses the names, which may be those of inherited properties. */
+/** The server chooses the names, so a name may be that of an inherited property, such as `constructor`. */
 function hasField(content: Content, name: string): boolean {
   return Object.hasOwn(content, name) && content[name] !== undefined;
 }
 
-/** The fields of the form. The server may send anything in their place. */
+/** The fields of the form. Ignores invalid ones, since the server may send anything. */
 function fieldsOf({ requestedSchema }: ElicitFormParams): readonly (readonly [string, Content])[] {
   const properties: unknown = isObject(requestedSchema) ? requestedSchema.properties : undefined;
   if (!isObject(properties)) return [];

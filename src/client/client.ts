@@ -1,5 +1,5 @@
-// A client: typed methods for everything that can be requested of a server. `handler` is the same server as a plain
-// handler for a chain: no cache, no answering of requests, the caller's own context.
+// A client: typed methods for everything that can be requested from a server. `handler` is the same server as a plain
+// handler, for use in a chain: it has no cache, and passes requests from the server to the caller's context.
 
 import { ConnectionError } from "../core/errors.ts";
 import { type Handler, LOG_LEVELS, type LogLevel, type Params, type Result } from "../core/handler.ts";
@@ -47,9 +47,9 @@ export interface ClientOptions {
 export class Client {
   /** The server as a plain handler. */
   readonly handler: Handler;
-  /** The process of the server, if it was started by `connect`: its stderr and stray output. */
+  /** The process of the server, if `connect` started it, with its stderr and stray output. */
   readonly program: Program | undefined;
-  /** Resolves when the connection has ended; with the error, unless we closed it. */
+  /** Resolves when the connection has ended: with the error, or with undefined if we closed it. */
   readonly closed: Promise<ConnectionError | undefined>;
   readonly #connection: ServerConnection;
   readonly #contexts: Contexts;
@@ -75,10 +75,10 @@ export class Client {
     return this.#connection.revision.name;
   }
 
-  /** The name and version that the server claims; not proof of anything. */
+  /** The name and version that the server claims. They prove nothing. */
   get server(): Implementation | undefined {
     const { discovered } = this.#connection;
-    // Some servers of the newest revision still put it into the body.
+    // Some servers of the newest revision still have it in the body, as in older revisions.
     return (discovered._meta?.[META.serverInfo] ?? discovered["serverInfo"]) as Implementation | undefined;
   }
 
@@ -101,7 +101,7 @@ export class Client {
     return this.#calls.cached(method, params, options);
   }
 
-  /** If the server runs the tool as a task, waits for its result and answers its input requests. Abort cancels it. */
+  /** If the server runs the tool as a task, waits for it and answers its input requests. Aborting cancels the task. */
   async callTool(
     name: string,
     args: { readonly [name: string]: unknown } = {},
@@ -111,7 +111,7 @@ export class Client {
     return (await this.#calls.callTool({ name, arguments: args }, options)) as CallToolResult;
   }
 
-  /** Calls a tool as a task if the server can do that; otherwise the returned handle is already over. */
+  /** Calls a tool as a task if the server supports that; otherwise the task of the returned handle is already over. */
   async callToolAsTask(
     name: string,
     args: { readonly [name: string]: unknown } = {},
@@ -121,7 +121,7 @@ export class Client {
     return (await this.#loadTasks()).start(name, args, options);
   }
 
-  /** A handle of an existing task. Throws if the server does not know its id. */
+  /** Returns a handle of an existing task. Throws if the server does not know the id. */
   async task(id: string, options?: CallOptions): Promise<TaskHandle> {
     if (this.#connection.discovered["capabilities"] !== undefined && !hasTasks(this.capabilities)) {
       throw new ConnectionError("refused", `The server has not declared the extension ${TASKS_EXTENSION}`);
@@ -184,12 +184,12 @@ export class Client {
     return this.#items("prompts/list", "prompts", options);
   }
 
-  /** Resolves if the server answers, by the cheapest request of its style. */
+  /** Resolves if the server answers. Sends the cheapest request that its style has. */
   async ping(options?: CallOptions): Promise<void> {
     await this.#calls.uncached(this.#isSession ? "ping" : "server/discover", {}, options);
   }
 
-  /** Sets the least urgent log messages to receive, for calls from now on that do not set it. */
+  /** Sets the least urgent log messages to receive, for later calls that have no `logLevel` of their own. */
   async setLogLevel(level: LogLevel, options?: CallOptions): Promise<void> {
     if (!LOG_LEVELS.includes(level)) {
       throw new TypeError(`Unknown log level ${level}; the levels are ${LOG_LEVELS.join(", ")}`);
@@ -199,7 +199,7 @@ export class Client {
     this.#contexts.logLevel = level;
   }
 
-  /** Subscribes to changes until it is closed. Resolves when the server has acknowledged it. */
+  /** Subscribes to changes, until the subscription is closed. Resolves when the server has acknowledged it. */
   listen(
     filter: SubscriptionFilter,
     onEvent?: (event: ChangeEvent) => void,
@@ -208,7 +208,7 @@ export class Client {
     return this.#subscriptions.listen(filter, onEvent, options);
   }
 
-  /** Ends all calls, subscriptions and the connection. Resolves when a child process is gone, within `budgetMs`. */
+  /** Ends all calls, subscriptions and the connection. Resolves when the child process is gone, or after `budgetMs`. */
   close(budgetMs?: number): Promise<void> {
     return (this.#closing ??= this.#close(new ConnectionError("closed", "The client was closed"), undefined, budgetMs));
   }
@@ -217,7 +217,7 @@ export class Client {
     return this.close();
   }
 
-  /** Sends a request whose capability the server has declared. */
+  /** Sends a request. Throws if the server has not declared the capability for it. */
   #requestDeclared<M extends MethodName>(
     method: M,
     params: Methods[M]["params"],
@@ -239,7 +239,7 @@ export class Client {
   #missingCapability(method: string): string | undefined {
     const group = method.slice(0, method.indexOf("/"));
     const name = group === "completion" ? "completions" : group;
-    // A server that declares nothing at all may still have everything.
+    // A server that sends no capabilities at all may still support everything.
     if (this.#connection.discovered["capabilities"] === undefined || this.capabilities[name] !== undefined) {
       return undefined;
     }
@@ -275,7 +275,7 @@ export class Client {
     } catch (error) {
       if (this.#closing === undefined) failure = error as ConnectionError;
     }
-    // A broken connection still holds resources, which only this releases.
+    // A broken connection still holds resources, which only closing it releases.
     if (failure !== undefined) this.#closing ??= this.#close(failure, failure);
     await this.close().catch(() => undefined);
     return failure;
@@ -287,7 +287,7 @@ export class Client {
     const items: unknown[] = [];
     let _meta: Result["_meta"];
     const mergeMeta = (page: Result): void => {
-      // The first page wins, since the server made it for the whole list.
+      // The first page wins: its metadata applies to the whole list.
       if (isObject(page._meta)) _meta = { ...page._meta, ..._meta };
     };
     for await (const page of this.#pages(method, field, callOptions, mergeMeta)) {
@@ -320,7 +320,7 @@ export class Client {
   }
 }
 
-/** Stops at a server whose pages never end. */
+/** A limit for servers whose pages never end. */
 const MAX_PAGES = 1_000;
 
 /** Yields the pages of a list as they are needed. Cursors are opaque, and an empty string is a valid one. */

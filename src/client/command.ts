@@ -1,5 +1,5 @@
-// A server that is a command: starts the process, speaks to it over stdin and stdout, and exposes its stderr and its
-// stray output. An error while connecting quotes both, since they usually say why.
+// Connects to a server that is a command: starts the process, communicates over its stdin and stdout, and exposes its
+// stderr and stray output. An error while connecting quotes both, since they usually explain it.
 
 import { ConnectionError } from "../core/errors.ts";
 import { lastLines } from "../core/values.ts";
@@ -24,7 +24,7 @@ export interface CommandOptions {
   readonly onStderr?: (text: string) => void;
   /** Gets each line on stdout that is not a message. */
   readonly onNoise?: (line: string) => void;
-  /** Max size and depth of a message from the process. */
+  /** The maximum size and depth of a message from the process. */
   readonly limits?: Partial<Limits>;
 }
 
@@ -39,7 +39,7 @@ export interface Program {
 
 /** How much of stderr an error quotes. */
 const MAX_QUOTED_LENGTH = 1_000;
-/** The start of most error messages about the server, to which the command is added. */
+/** Most error messages about the server start with this. The command is inserted after it. */
 const THE_SERVER = "The server ";
 
 export async function openCommand(
@@ -79,12 +79,12 @@ export async function openCommand(
 
 /** Adds the command and its output to an error. */
 function withOutput(error: unknown, command: string, transport: ChildTransport | undefined): unknown {
-  // The error of a process that has exited has its output already.
+  // If the process has exited, the error already quotes its output.
   if (!(error instanceof ConnectionError) || (error.kind !== "timeout" && !(error.cause instanceof McpError))) {
     return error;
   }
   const { message } = error;
-  // A gateway may have quoted the output of the server behind it.
+  // Leave out lines that the message already has: a gateway quotes the output of its upstream.
   const stderr = lastLines(transport?.stderrTail() ?? "", MAX_QUOTED_LENGTH)
     .split("\n")
     .filter((line) => line.trim() === "" || !message.includes(line.trim()))

@@ -1,5 +1,5 @@
-// `connect`: opens a client for a URL, a command, a handler or a transport. Chooses the transport and declares our
-// capabilities; the revision is negotiated in dialogue/.
+// `connect` opens a client for a URL, a command, a handler or a transport. It chooses the transport and declares our
+// capabilities. The revision is negotiated in dialogue/.
 
 import { readFileSync } from "node:fs";
 import { onAbort } from "../core/async.ts";
@@ -39,17 +39,17 @@ export interface ConnectOptions
   readonly revision?: string;
   /** Longest silence in a call, in milliseconds; 0 means no limit. */
   readonly timeoutMs?: number;
-  /** Longest duration of a call in all, in milliseconds; 0 means no limit. */
+  /** Longest total duration of a call, in milliseconds; 0 means no limit. */
   readonly maxTimeoutMs?: number;
   /** How long the server may take to start and to answer for the first time. Default: 10 s. */
   readonly startTimeoutMs?: number;
-  /** The least urgent log messages to receive, for calls that do not set it. */
+  /** The least urgent log level to receive. A call can override it. */
   readonly logLevel?: LogLevel;
   /** Gets every notification, in the shape of the newest revision. */
   readonly onNotification?: (notification: Notification) => void;
-  /** Whether results are cached as the server allows. Default: true. */
+  /** Whether results are cached for as long as the server allows. Default: true. */
   readonly cache?: boolean;
-  /** Aborts connecting; after that, closes the client. */
+  /** Aborts connecting. Once connected, closes the client. */
   readonly signal?: AbortSignal;
 }
 
@@ -127,7 +127,7 @@ export interface OpenedTarget {
   readonly program?: Program;
 }
 
-/** Opens a connection without a client: the server's requests and notifications go to the contexts of the caller. */
+/** Opens a connection without a Client: the server's requests and notifications go to the contexts that calls pass. */
 export async function openTarget(
   target: Target,
   options: TargetOptions,
@@ -140,7 +140,7 @@ export async function openTarget(
     if (connecting.revision !== undefined && connecting.revision !== NEWEST.name) {
       knownRevision(connecting.revision);
       throw new TypeError(
-        `A handler is called directly, in ${NEWEST.name}; use connectInMemory() of catenary/testing for other revisions`,
+        `A handler is called in ${NEWEST.name} only; for older revisions, use connectInMemory() of catenary/testing`,
       );
     }
     return { opened: await openHandler(target, connecting) };
@@ -157,7 +157,7 @@ export async function openTarget(
       return target;
     }
     const advice = "a transport cannot be restarted: set `revision`, or connect to a command";
-    throw new ConnectionError("refused", `The server ended when it was asked for its revision, and ${advice}`, {
+    throw new ConnectionError("refused", `The server disconnected when asked for its revision, and ${advice}`, {
       cause: failure,
     });
   };
@@ -230,7 +230,7 @@ function withAuthExtensions({ capabilities = {}, auth }: ConnectOptions): Client
   return { ...capabilities, extensions: { ...declared, ...capabilities.extensions } };
 }
 
-/** Identifies us by the credentials that we send. */
+/** Returns the credentials that we send, which identify us. The cache keeps the results of each identity apart. */
 function identityOf(target: Target, auth: Authorizer | undefined): (() => Promise<string | undefined>) | undefined {
   if (auth === undefined || (typeof target !== "string" && !(target instanceof URL))) return undefined;
   const { signal } = new AbortController();
@@ -265,7 +265,7 @@ export function ownInfo(): Implementation {
     };
     ({ version } = manifest);
   } catch {
-    // Bundled without its package.json: the name alone must do.
+    // A bundle may lack package.json. The version is then unknown.
   }
   return { name: "catenary", version };
 }

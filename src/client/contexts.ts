@@ -1,6 +1,6 @@
 // Contexts of outgoing requests: who we are, how requests from the server are answered, and where progress, logs and
 // changes go. Every call has its own context; `defaultContext` is for everything outside a call. The cache of results
-// is here too, since every context reads and fills it.
+// is here too, since notifications that arrive through any context invalidate it.
 
 import { onAbort } from "../core/async.ts";
 import {
@@ -35,7 +35,7 @@ export interface ContextsOptions extends NotificationListeners {
   readonly info: NonNullable<Caller["info"]>;
   readonly requests: ClientRequests;
   readonly cache?: Cache | undefined;
-  /** Returns a key of the identity that the server sees; undefined if it never changes. */
+  /** Returns a key for the identity that the server sees. Undefined if the identity never changes. */
   readonly identity?: (() => Promise<string | undefined>) | undefined;
   readonly logLevel?: LogLevel;
   readonly onNotification?: (notification: Notification) => void;
@@ -50,7 +50,7 @@ export class Contexts {
   readonly defaultContext: Context;
   readonly cache: Cache | undefined;
   readonly identity: ContextsOptions["identity"];
-  /** The level of calls that set none. */
+  /** The level of calls that do not set one. */
   logLevel: LogLevel | undefined;
   readonly #options: ContextsOptions;
   readonly #caller: Caller;
@@ -71,12 +71,12 @@ export class Contexts {
     };
   }
 
-  /** The connection has ended or was never opened. */
+  /** Call this when the connection has ended or could not be opened. */
   end(reason: unknown): void {
     this.#closed.abort(reason);
   }
 
-  /** Whether all calls report progress, even those without a listener of their own. */
+  /** Whether all calls ask for progress, even those without a listener of their own. */
   get wantsProgress(): boolean {
     return this.#options.onProgress !== undefined;
   }
@@ -113,8 +113,8 @@ export class Contexts {
   }
 
   /**
-   * A session has one level for all its calls, so the server may send more than this call wants. The present level
-   * counts: if it was changed during the call, a message of another call may arrive with this one.
+   * A session has one log level for all its calls, so the server may send more than this call wants. Reads the level
+   * now, not when the call started: it may have changed, and a message of another call may arrive with this one.
    */
   #isBelowLevel(level: unknown, listeners: CallListeners): boolean {
     const min = this.#levelFor(listeners);
@@ -143,7 +143,7 @@ function rank(level: unknown): number {
   return index < 0 ? LOG_LEVELS.length : index;
 }
 
-/** An error in a listener is the program's own, so it is thrown where it cannot end the connection. */
+/** Calls a listener. Its errors become uncaught exceptions of the program, so that they do not end the connection. */
 export function callListener<T>(listener: ((event: T) => void) | undefined, event: T): void {
   try {
     listener?.(event);
@@ -154,14 +154,14 @@ export function callListener<T>(listener: ((event: T) => void) | undefined, even
   }
 }
 
-// Caches results for as long as their `ttlMs` allows, by a monotonic clock: lists, reads and the server's description
-// of itself. A change notification drops the results it concerns, including those still on their way. Results are kept
-// apart by identity, since a client may change its identity at any time.
+// Caches lists, reads and the result of `server/discover`, each for its `ttlMs`, by a monotonic clock. A change
+// notification drops the results that it concerns; results that are still on their way are then not cached. The key
+// includes the identity, since a client may change its identity at any time.
 
 export interface CacheOptions {
   /** Returns the milliseconds of a monotonic clock. */
   readonly now?: () => number;
-  /** Max results. The least recently used is dropped first. */
+  /** The maximum number of results. The least recently used one is dropped first. */
   readonly maxEntries?: number;
 }
 
@@ -169,7 +169,7 @@ export interface CacheOptions {
 export interface CacheSlot {
   /** The cached result, if there is one that is still fresh. */
   readonly result: Result | undefined;
-  /** Caches the result if it allows that and nothing has changed since the slot was taken. */
+  /** Caches the result if it has a `ttlMs` and nothing has been invalidated since `slot()` was called. */
   store(result: Result): void;
 }
 
@@ -180,7 +180,7 @@ interface Entry {
   readonly expires: number;
 }
 
-/** By notification: the methods whose results it invalidates. */
+/** The methods whose results a notification invalidates. */
 const INVALIDATED: ReadonlyMap<string, readonly string[]> = new Map([
   ["notifications/tools/list_changed", ["tools/list"]],
   ["notifications/prompts/list_changed", ["prompts/list"]],
@@ -191,7 +191,7 @@ const INVALIDATED: ReadonlyMap<string, readonly string[]> = new Map([
 export class Cache {
   /** Least recently used first. */
   readonly #entries = new Map<string, Entry>();
-  /** By method: how often its results were invalidated. */
+  /** For each method, how often its results were invalidated. */
   readonly #changes = new Map<string, number>();
   readonly #now: () => number;
   readonly #maxEntries: number;
@@ -205,7 +205,7 @@ export class Cache {
     return this.#entries.size;
   }
 
-  /** Undefined if results of this request are never cached. `identity` is any string that identifies the caller. */
+  /** Returns undefined if such results are never cached. `identity` is any string that identifies the caller. */
   slot({ method, params }: Request, identity: string = ""): CacheSlot | undefined {
     if (!CACHEABLE.has(method) || params["inputResponses"] !== undefined || params["requestState"] !== undefined) {
       return undefined;
@@ -262,7 +262,7 @@ export class Cache {
   }
 }
 
-/** An update may name a part of what was read, or the whole. Dropping too much only costs one more request. */
+/** The updated resource may be a part of the cached one, or contain it. Dropping too much only costs one request. */
 function concerns(cached: unknown, updated: unknown): boolean {
   if (typeof cached !== "string" || typeof updated !== "string") return true;
   return cached.startsWith(updated) || updated.startsWith(cached);

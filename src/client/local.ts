@@ -1,6 +1,6 @@
-// A handler in this process as a server: no transport, no ids, only the newest revision. Does in one step what both
-// sides of a connection do: checks params, drops notifications that were not asked for, applies timeouts, and ends an
-// aborted call on both sides at once.
+// Connects a client to a handler in this process: no transport, and only the newest revision. Does in one step what
+// both sides of a connection do: checks params, drops notifications that were not asked for, applies timeouts, and ends
+// an aborted call on both sides at once.
 
 import { onAbort } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
@@ -101,7 +101,7 @@ class LocalConnection {
     for (const abort of this.#active) abort.abort(reason);
   }
 
-  /** Errors look as they would at the other side of a connection. */
+  /** Turns errors into those that a client would get over a connection. */
   async #call(request: Request, context: Context): Promise<Result> {
     let result: unknown;
     try {

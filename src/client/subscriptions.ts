@@ -1,6 +1,6 @@
-// `client.listen`: one long `subscriptions/listen` request. It is open once the server has acknowledged it, until either
-// side closes it. Events go to a callback, or into a bounded buffer for iteration. The cache sees every change;
-// other notifications, such as the log messages of a session, go to the client's own listeners.
+// `client.listen`: one long `subscriptions/listen` request. It is open from the server's acknowledgement until either
+// side closes it. Events go to a callback, or into a bounded buffer for iteration. The cache sees every change. Other
+// notifications, such as the log messages of a session, go to the listeners of the client.
 
 import { attempt, onAbort } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
@@ -88,7 +88,7 @@ export class Subscriptions {
       } else if (CHANGES.has(notification.method)) {
         context.notify(notification);
         subscription.push(notification as ChangeEvent);
-        // Not through the context of the subscription, whose log level may be out of date.
+        // Not through the context of the subscription: its log level may be out of date.
       } else if (this.#isFirst(subscription)) this.#contexts.notify(notification);
     };
     this.#open.add(subscription);
@@ -109,7 +109,7 @@ export class Subscriptions {
     for (const subscription of this.#open) subscription.end(failure);
   }
 
-  /** A session sends what belongs to no call to every subscription; only one of them passes it on. */
+  /** A session sends notifications that belong to no call to every subscription. Only the first one passes them on. */
   #isFirst(subscription: OpenSubscription): boolean {
     const [first] = this.#open;
     return first === subscription;
@@ -143,7 +143,7 @@ class OpenSubscription implements Subscription {
       this.#resolveEnded = resolve;
       this.#rejectEnded = reject;
     });
-    // Callers need not handle either.
+    // Callers need not await these promises, so a rejection must not end the process.
     this.acknowledged.catch(() => undefined);
     this.ended.catch(() => undefined);
     const { signal } = this.abort;
@@ -159,7 +159,7 @@ class OpenSubscription implements Subscription {
     this.#resolveAcknowledged();
   }
 
-  /** Ends with the answer to the request. */
+  /** Ends the subscription when the request is answered or fails. */
   follow(answer: Promise<unknown>): void {
     answer.then(
       () => this.#end(),
@@ -194,7 +194,7 @@ class OpenSubscription implements Subscription {
     return this.close();
   }
 
-  /** Leaving the loop closes the subscription, since no one would take further events. */
+  /** Leaving the loop closes the subscription, since nothing would read further events. */
   async *[Symbol.asyncIterator](): AsyncGenerator<ChangeEvent, void, undefined> {
     this.#isIterated = true;
     try {

@@ -1,5 +1,5 @@
-// Waits for the task that a tool call was answered with. Apart from the task handles, because plain calls need only
-// this part. Loaded with the first task.
+// Waits for the task that a server returned for a tool call. Separate from the task handles in tasks.ts, because plain
+// calls need only this part. Loaded when the first task is created.
 
 import { ConnectionError } from "../core/errors.ts";
 import type { Context, Handler, Request, Result } from "../core/handler.ts";
@@ -16,7 +16,7 @@ export async function waitForResult(
   return resultOf(await completeTask(handler, created, request, context));
 }
 
-/** The result of a finished task. Throws the error that ended it, with the task's status message. */
+/** Returns the result of a finished task. Throws the error that ended it, with the status message of the task. */
 export function resultOf(state: Json): Result {
   const { status, taskId, statusMessage } = state;
   const message = typeof statusMessage === "string" ? statusMessage : "";

@@ -1,5 +1,5 @@
 // Handles of tasks, for `callToolAsTask` and `task`. There is one handle for each task, so that no input request is
-// shown to the user twice. Loaded with the first handle.
+// shown to the user twice. Loaded when the first handle is created.
 
 import { onAbort } from "../core/async.ts";
 import type { AskOptions, Context, Handler, Params, Request, Result } from "../core/handler.ts";
@@ -23,7 +23,7 @@ export interface TaskClient {
 }
 
 const MAX_HANDLES = 1_000;
-/** Changes that an iteration has not taken yet. */
+/** How many changes an iteration may fall behind. The oldest are dropped. */
 const MAX_BUFFERED_CHANGES = 100;
 const INVALID_PARAMS = -32602;
 
@@ -73,7 +73,7 @@ export class Tasks {
   }
 }
 
-/** The state of a call that the server answered at once: there is no task to come back to. */
+/** The state of a call that the server answered at once, without a task. */
 function completedState(result: Result): Json {
   const now = new Date().toISOString();
   return { taskId: "", status: "completed", createdAt: now, lastUpdatedAt: now, ttlMs: null, result };
@@ -122,7 +122,7 @@ export class TaskHandle implements AsyncIterable<DetailedTask> {
     return this.#watch.isFinished;
   }
 
-  /** Asks the server for the present state. */
+  /** Asks the server for the current state. */
   async refresh(options: CallOptions = {}): Promise<DetailedTask> {
     await this.#client.calls.run(`refresh() of task ${this.id}`, options, (context) =>
       this.#watch.refresh(withTasksExtension(context)),
@@ -158,7 +158,7 @@ export class TaskHandle implements AsyncIterable<DetailedTask> {
       await this.#client.handler({ method: "tasks/cancel", params: { taskId: this.id } }, declared);
       await this.#watch.refresh(declared).catch(() => undefined);
     });
-    // The server may take its time or ignore it; for this handle the task is cancelled from now on.
+    // The server may take its time or ignore the request. For this handle, the task is cancelled now.
     const { inputRequests: _requests, ...state } = this.#watch.state;
     const statusMessage = "The task was cancelled by request";
     this.#watch.update({ ...state, status: "cancelled", statusMessage, lastUpdatedAt: new Date().toISOString() });
@@ -172,7 +172,7 @@ export class TaskHandle implements AsyncIterable<DetailedTask> {
     );
   }
 
-  /** Yields the present state and every change until the task is over. Throws if the task can no longer be observed. */
+  /** Yields the current state and every change until the task is over. Throws if the task can no longer be observed. */
   async *[Symbol.asyncIterator](): AsyncGenerator<DetailedTask, void, undefined> {
     const buffer: DetailedTask[] = [this.state];
     let wake = (): void => undefined;
@@ -240,7 +240,7 @@ export class TaskHandle implements AsyncIterable<DetailedTask> {
   }
 }
 
-/** The fields of a state whose change is reported. */
+/** The part of a state whose changes are reported. */
 function summary(state: DetailedTask): string {
   const inputs = state.status === "input_required" ? Object.keys(state.inputRequests) : [];
   return JSON.stringify([state.status, state.statusMessage, inputs]);

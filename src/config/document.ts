@@ -1,5 +1,5 @@
-// Parses the text of a config into values that know their offset. Comments, trailing commas and a byte order mark are
-// allowed; other syntax errors are reported in plain words. What the values mean is decided by the readers.
+// Parses the text of a config into values with their offsets. Comments, trailing commas and a byte order mark are
+// allowed; syntax errors are reported in plain words. The readers decide what the values mean.
 
 import type { Node, ParseError } from "jsonc-parser";
 
@@ -32,16 +32,16 @@ export interface ScalarValue extends Located {
 }
 export type Value = StringValue | ObjectValue | ArrayValue | ScalarValue;
 
-/** The parser is recursive, so the depth is limited; no config comes near this. */
+/** The parser is recursive, so the depth must be limited. No real config comes near this. */
 const MAX_DEPTH = 64;
-/** One slip can cause many syntax errors: only the first of each line is reported, up to this many. */
+/** One mistake can cause many syntax errors. Only the first of each line is reported, and no more than this many. */
 const MAX_SYNTAX_ERRORS = 20;
 
-/** After one of these errors the parser still understands the rest of the text. */
+/** After one of these errors, the parser can still make sense of the rest of the text. */
 const RECOVERABLE = new Set(["CommaExpected", "InvalidEscapeCharacter", "InvalidUnicode", "InvalidCharacter"]);
 
 const MESSAGES: Readonly<Record<string, readonly [message: string, hint?: string]>> = {
-  InvalidSymbol: ["Not a JSON value", "put strings in double quotes; only true, false and null go without"],
+  InvalidSymbol: ["Not a JSON value", "put strings in double quotes; only true, false and null need none"],
   InvalidNumberFormat: ["Not a JSON number", "write 10, 1.5 or 1e3"],
   PropertyNameExpected: ["Expected a key in double quotes"],
   ValueExpected: ["Expected a value"],
@@ -89,7 +89,7 @@ export async function parseDocument(text: string, problems: Problems): Promise<V
   return toValue(root, text, problems);
 }
 
-/** The offset at which the text exceeds MAX_DEPTH. Only counts brackets, whether they match or not. */
+/** The offset at which the text exceeds MAX_DEPTH. Counts brackets and braces, whether they match or not. */
 function findTooDeep(scanner: ReturnType<typeof import("jsonc-parser").createScanner>): number | undefined {
   let depth = 0;
   for (;;) {
@@ -102,7 +102,7 @@ function findTooDeep(scanner: ReturnType<typeof import("jsonc-parser").createSca
   }
 }
 
-// A `const enum` in jsonc-parser, so there is no value to import.
+// In jsonc-parser, these are members of a `const enum`, which cannot be imported.
 const [OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [1, 2, 3, 4];
 
 function toValue(node: Node, text: string, problems: Problems): Value {
@@ -147,7 +147,7 @@ function toMembers(properties: readonly Node[], text: string, problems: Problems
   return [...members.values()];
 }
 
-/** Continues from the last index, since a string is usually read from start to end. */
+/** Continues from the last index, since callers usually go through a string from start to end. */
 function offsetsIn(text: string, offset: number): StringValue["offsetOf"] {
   let [passed, at] = [0, offset + 1];
   return (index) => {
@@ -157,7 +157,7 @@ function offsetsIn(text: string, offset: number): StringValue["offsetOf"] {
   };
 }
 
-// Problems of a config: each has a position in the text, and all are reported at once, in the order of the text.
+// The problems of a config. Each has a position in the text. All are reported together, in the order of the text.
 
 export interface Problem {
   readonly message: string;
@@ -165,7 +165,7 @@ export interface Problem {
   readonly hint?: string;
   /** From 1. */
   readonly line: number;
-  /** From 1, in UTF-16 units, as editors count; a byte order mark does not count. */
+  /** From 1, in UTF-16 code units, as in editors. A byte order mark does not count. */
   readonly column: number;
   /** A config with an error cannot be used; one with warnings can. */
   readonly severity: "error" | "warning";
@@ -235,7 +235,7 @@ export class Problems {
     return { line: first + 1, column: offset - (this.#lines[first] ?? 0) + 1 };
   }
 
-  /** A value may be read twice; the same problem at the same position counts once. */
+  /** A value may be read twice, so the same problem at the same position is kept once. */
   #add(offset: number, severity: Problem["severity"], message: string, hint: string | undefined): void {
     const problem = { ...this.position(offset), severity, message, ...(hint === undefined ? undefined : { hint }) };
     this.#found.set(JSON.stringify(problem), problem);

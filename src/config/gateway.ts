@@ -1,5 +1,5 @@
-// Builds the gateway that a config describes: creates its middleware, loads its modules and connects its upstreams. If
-// anything fails, what was created is closed again, and all failures are reported together with their positions.
+// Builds the gateway that a config describes: loads its modules, and creates its middleware and its upstreams. If
+// anything fails, everything created so far is closed, and all failures are reported together, with their positions.
 
 import { chain } from "../chain/chain.ts";
 import type { Gateway } from "../chain/gateway.ts";
@@ -21,7 +21,7 @@ import { middlewareFromModule } from "./user-modules.ts";
 export interface CreateGatewayOptions {
   /** Called with what the program of an upstream writes to stderr. */
   readonly onStderr?: (upstream: string, text: string) => void;
-  /** Called with each line on its stdout that is not a message. */
+  /** Called with each line that it writes to stdout and that is not a message. */
   readonly onNoise?: (upstream: string, line: string) => void;
   /** Called when the status of an upstream changes. */
   readonly onState?: (upstream: string, status: UpstreamStatus) => void;
@@ -31,7 +31,7 @@ export interface CreateGatewayOptions {
   readonly upstream?: (target: UpstreamTarget, options: UpstreamOptions) => Upstream;
 }
 
-// Typed against the options, so that a new option must be added here too.
+// The type makes sure that a new option is added here too.
 const OPTIONS = {
   onStderr: true,
   onNoise: true,
@@ -41,7 +41,7 @@ const OPTIONS = {
 } as const satisfies Record<keyof CreateGatewayOptions, true>;
 
 /**
- * Throws a ConfigError if a middleware or an upstream cannot be created; nothing is left open then.
+ * Throws a ConfigError if a middleware or an upstream cannot be created. Everything created so far is then closed.
  *
  * @example
  * await serve(await createGateway(await loadConfig("catenary.json")));

@@ -1,5 +1,6 @@
-// `inputs`, as in VS Code: values that a config asks for when it is used instead of storing them. The caller says who
-// is asked; by default the environment answers. Only inputs that are used are asked for, each once.
+// `inputs`, as in VS Code: values that are asked for when a config is used, so that the file does not contain them. A
+// callback answers them, by default from environment variables. Only inputs that the config refers to are asked for,
+// each once.
 
 import { type Cursor, arrayOf, readFields, suggest, warnIfMisspelt, wrongType, type Fields } from "./readers.ts";
 import type { Problems } from "./document.ts";
@@ -7,7 +8,7 @@ import type { InputAnswers } from "./variables.ts";
 
 export interface Input {
   readonly id: string;
-  /** A string, or one of `options`. In an editor, `command` computes the value; here it is asked for too. */
+  /** A string, or one of `options`. An editor runs a `command` to get the value; here it is asked for like a string. */
   readonly type: "promptString" | "pickString" | "command";
   readonly description?: string;
   readonly default?: string;
@@ -17,12 +18,12 @@ export interface Input {
   readonly options?: readonly string[];
 }
 
-/** Answers an input; undefined takes the default. */
+/** Answers an input. If it returns undefined, the default of the input is used. */
 export type AskInput = (input: Input) => Promise<string | undefined>;
 
 /**
- * The environment variable that answers an input: `CATENARY_INPUT_` and the id in capitals, with _ for everything but
- * letters and digits.
+ * The environment variable that answers an input: `CATENARY_INPUT_` and the id in capitals, with _ instead of anything
+ * that is not a letter or digit.
  */
 export function inputVariable(id: string): string {
   return `CATENARY_INPUT_${id.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_")}`;
@@ -79,7 +80,7 @@ function readInput(item: Cursor): Input | undefined {
   if (type === "pickString" && item.get("options") === undefined) {
     item.warn('"options" is missing, so any string is accepted', "list the choices, or write promptString");
   }
-  // Kept even if its type is wrong, so that its uses are not reported as errors too.
+  // The input is kept even if its type is wrong, so that references to it are not reported as errors too.
   return id === undefined ? undefined : { id, type: type ?? "promptString", ...rest };
 }
 
@@ -104,7 +105,7 @@ export class Answers implements InputAnswers {
     return this.#given.get(id);
   }
 
-  /** Asks for every used input, one after the other, and reports those without an answer. */
+  /** Asks for every used input, one after the other, and reports those without a valid answer. */
   async ask(askInput: AskInput, problems: Problems): Promise<void> {
     for (const [input, offset] of this.used) {
       const { id, options } = input;

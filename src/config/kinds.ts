@@ -1,6 +1,6 @@
-// The kinds of entries under `mcpServers` that are reached by a command, a URL or a module; live sessions are in
-// live.ts. Each kind has a key of its own, further fields, and a way to become the arguments of `upstream()`. A new kind
-// costs its definition and a line in the table of upstreams.ts. Nothing is started here.
+// The kinds of entries under `mcpServers`: a command, a URL or a module; live sessions are in live.ts. Each kind has a
+// key of its own, further fields, and a function that turns them into the arguments of `upstream()`. To add a kind,
+// define it and list it in KINDS of upstreams.ts. Nothing is started here.
 
 import { readFile } from "node:fs/promises";
 import { isAbsolute, resolve } from "node:path";
@@ -33,7 +33,7 @@ export interface UpstreamArguments {
 export interface RequiredProgram {
   readonly command: Command;
   readonly position: Position;
-  /** What to do if the program is missing; by default, the advice for any program. */
+  /** What to do if the program is missing. Default: general advice. */
   readonly hint?: string;
 }
 
@@ -42,9 +42,9 @@ export interface UpstreamSource {
   readonly kind: string;
   /** The values of the entry, for display; they may contain secrets. */
   readonly settings: Readonly<Record<string, unknown>>;
-  /** The program that it starts; absent if an input must be asked for first. */
+  /** The program that it starts. Absent if there is none, or if an input must be asked for first. */
   readonly program?: RequiredProgram;
-  /** Why it will not work on this machine, as far as a check can tell. */
+  /** A reason why it will not work on this machine. */
   readonly warning?: Problem;
   /** Rejects with an error that says what is missing. */
   resolve(): Promise<UpstreamArguments>;
@@ -56,7 +56,7 @@ export interface UpstreamKind {
   /** What the key holds, for hints. */
   readonly purpose: string;
   readonly fields: Fields;
-  /** The hint if an entry also has the key of another kind, by that key. */
+  /** The hints for entries that also have the key of another kind, by that key. */
   readonly conflicts?: Readonly<Record<string, string>>;
   /** Checks the fields against each other; returns undefined if it reported a problem. */
   read(values: Readonly<Record<string, unknown>>, cursor: Cursor): UpstreamSource | undefined;
@@ -75,13 +75,14 @@ export function defineKind<F extends Fields>(
   return { ...kind, fields, read: (values, cursor) => kind.read(values as FieldValues<F>, cursor) };
 }
 
-/** Clients accept numbers here, and so do we. VS Code removes a variable by null, which we cannot do for a child. */
+/** Also accepts numbers and booleans, as clients do. In VS Code, null unsets a variable; we cannot do that here. */
 const envValue: Reader<string> = (cursor) => {
   const { value } = cursor;
   if (value.kind === "string") return anyString(cursor);
   if (value.kind === "number" || value.kind === "boolean") return String(value.scalar);
   if (value.kind !== "null") return wrongType(cursor, "a string");
-  cursor.warn("null is ignored", "a variable cannot be removed for one command; unset it for the gateway");
+  const hint = "a variable cannot be unset for one command; unset it in the environment of the gateway";
+  cursor.warn("null is ignored", hint);
   return undefined;
 };
 
@@ -105,8 +106,8 @@ const TRANSPORTS = ["stdio", "http", "streamable-http", "streamableHttp", "sse"]
 const transport = oneOf(TRANSPORTS);
 
 /**
- * `type`, which some clients call `transport`. `command` or `url` already says it, and the HTTP transport is detected,
- * so it is only checked for contradictions.
+ * Reads `type`, which some clients call `transport`. The key `command` or `url` already determines the transport, and
+ * the kind of HTTP transport is detected. So the value is only checked for contradictions.
  */
 function transportOf(style: "stdio" | "http"): Reader<(typeof TRANSPORTS)[number]> {
   return (cursor) => {

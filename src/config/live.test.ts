@@ -182,7 +182,7 @@ describe("a live entry", () => {
         },
         expect.objectContaining({
           message: expect.stringMatching(/^Cannot start ".*no-node"/) as string,
-          hint: 'write the path of a node in "program", or remove it',
+          hint: 'write the path of a Node executable in "program", or remove "program"',
         }),
       ]);
     } finally {

@@ -1,5 +1,5 @@
-// Entries with `live`: sessions that evaluate the code callers send, each in a process of its own. Also the names of
-// the languages, for the command line. src/live is loaded only when such an entry is used.
+// Entries with `live`: sessions that evaluate code from callers, each in a process of its own. Also the names of the
+// languages, which the command line uses too. src/live is loaded only when such an entry is used.
 
 import { resolve } from "node:path";
 import { nearest } from "../core/options.ts";
@@ -29,7 +29,7 @@ export type LanguageName = "js" | "javascript" | "lisp";
 
 export const LANGUAGE_NAMES: readonly LanguageName[] = ["js", "javascript", "lisp"];
 
-/** Other names that people use for these languages. */
+/** Other names for these languages. */
 const ALIASES: ReadonlyMap<string, LanguageName> = new Map([
   ["ecmascript", "js"],
   ["node", "js"],
@@ -47,7 +47,7 @@ function isLanguage(name: string): name is LanguageName {
   return LANGUAGE_NAMES.some((known) => known === name);
 }
 
-/** Finds a language by its name or an alias, in any case. */
+/** Finds a language by its name or an alias, ignoring case. */
 export function findLanguage(name: string): LanguageName | undefined {
   const lower = name.toLowerCase();
   return isLanguage(lower) ? lower : ALIASES.get(lower);
@@ -58,7 +58,7 @@ export function nearestLanguage(name: string): LanguageName | undefined {
   return findLanguage(name) ?? nearest(name, LANGUAGE_NAMES, name.length < 4 ? 1 : 2).find(isLanguage);
 }
 
-/** The options of `javascript()` and `lisp()` as a config has them: limits at the top level, `program` for `command`. */
+/** The options of `javascript()` and `lisp()` in a config: limits are at the top level, and `program` is `command`. */
 export type LiveSettings = Partial<Limits> &
   Pick<JavaScriptOptions, "maxSessions" | "idleMs" | "cwd" | "env" | "permission"> & { readonly program?: string };
 
@@ -77,7 +77,7 @@ export async function createLiveServer(name: LanguageName, settings: LiveSetting
   return name === "lisp" ? lisp(options) : javascript({ ...options, ...(permission !== undefined && { permission }) });
 }
 
-/** Equal to the bounds in src/live, which is not loaded for a check; a test compares them. */
+/** A copy of the bounds in src/live, which a check does not load. A test compares them. */
 export const LIVE_BOUNDS: Readonly<Record<keyof Limits, readonly [min: number, max: number]>> = {
   timeoutMs: [0, 86_400_000],
   memoryMb: [64, 16_384],
@@ -134,21 +134,21 @@ const FIELDS = {
   permission,
 } as const satisfies Fields;
 
-/** Options of connections to other servers; live sessions are started and ended by other rules. */
+/** Options of other upstreams. Live sessions start and end by other rules, so these do not apply to them. */
 const CONNECTION_OPTIONS = ["share", "revision", "maxTimeoutMs", "startTimeoutMs", "restart", "remember"];
 
-/** The first Node with a permission model that fits; src/live refuses an older one. */
+/** The first version of Node with a suitable permission model. src/live refuses older versions. */
 export const MIN_PERMISSION_NODE = 24;
 
 const INSTALL_HINTS = {
   lisp: 'install it (apt-get install sbcl, or brew install sbcl), or write its path in "program"',
-  js: 'write the path of a node in "program", or remove it',
+  js: 'write the path of a Node executable in "program", or remove "program"',
 } as const;
 
 export const live: UpstreamKind = defineKind(FIELDS, {
   key: "live",
   purpose: "a language to evaluate code in",
-  // Another client that reads the same file would start the command and expect an MCP server.
+  // "command" is not accepted here: another client that reads this file would start it as an MCP server.
   conflicts: { command: 'the program of a live session is set by "program"' },
   read({ live: name, ...values }, cursor) {
     if (name === undefined) return undefined;
@@ -185,7 +185,7 @@ function warnOfOldNode(cursor: Cursor): Pick<UpstreamSource, "warning"> {
   const [major = ""] = process.versions.node.split(".");
   if (field === undefined || Number(major) >= MIN_PERMISSION_NODE) return {};
   const message = `${field.path}: needs Node ${MIN_PERMISSION_NODE} or later; this is Node ${major}`;
-  const hint = 'write the path of a later Node in "program", or remove it; every evaluation would fail';
+  const hint = 'write the path of a newer Node in "program", or remove "permission"; otherwise every evaluation fails';
   const position = cursor.context.problems.position(field.keyOffset);
   return { warning: { ...position, severity: "warning", message, hint } };
 }

@@ -126,7 +126,7 @@ describe("a config", () => {
     expect([...upstreams.keys()]).toEqual(["__proto__", "Ä b"]);
     expect(warnings).toEqual([
       expect.objectContaining({
-        message: 'mcpServers["Ä b"]: its tools that need a prefix are called __b.TOOL',
+        message: 'mcpServers["Ä b"]: where a prefix is needed, its tools are called __b.TOOL',
         line: 1,
         column: 51,
       }),

@@ -1,5 +1,6 @@
-// Reads a config: to use it, or to report what is wrong with it. The text is read once to find problems and the inputs
-// that it uses, and a second time with the answers. Nothing is started, and no user module is loaded.
+// Reads a config, to use it or to report what is wrong with it. The values are read once to find problems and the
+// inputs that are used, and a second time with the answers to those inputs. Nothing is started, and no user module is
+// loaded.
 
 import { readFile, stat } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
@@ -57,7 +58,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export interface ConfigOptions {
   /** Values of variables; default: the environment of the process. */
   readonly env?: Environment;
-  /** Answers the inputs of the config; default: `CATENARY_INPUT_ID` in `env`. Its errors are passed on. */
+  /** Answers the inputs of the config; default: `CATENARY_INPUT_ID` in `env`. If it throws, so does `loadConfig`. */
   readonly inputs?: AskInput;
   /** The middleware that a config may name; default: the built-in ones. */
   readonly middleware?: MiddlewareFactories;
@@ -66,7 +67,7 @@ export interface ConfigOptions {
 const OPTIONS = { env: true, inputs: true, middleware: true } as const satisfies Record<keyof ConfigOptions, true>;
 
 /**
- * Loads a config for use. Throws a ConfigError with all problems; errors of reading the file are passed on.
+ * Loads a config for use. Throws a ConfigError with all problems, or the error of reading the file.
  *
  * @example
  * const gateway = await createGateway(await loadConfig("catenary.json"));
@@ -81,7 +82,7 @@ export async function loadConfig(path: string, options: ConfigOptions = {}): Pro
   return config;
 }
 
-/** All problems of a text, in order. No inputs are asked for; `path` is where the text is, or would be. */
+/** Returns all problems of a text, in order. Does not ask for inputs. The file `path` need not exist. */
 export async function checkConfig(text: string, path: string, options: ConfigOptions = {}): Promise<Problem[]> {
   checkOptions("checkConfig()", options, OPTIONS);
   return [...(await readConfig(text, path, options)).problems];
@@ -92,11 +93,11 @@ export interface ConfigReport {
   readonly problems: readonly Problem[];
   /** The names of the enabled servers. */
   readonly servers: readonly string[];
-  /** The names of all middleware, including that of single servers. */
+  /** The names of all middleware, including middleware of single servers. */
   readonly middleware: readonly string[];
 }
 
-/** Checks a file and reports what is in it. Also warns of programs that cannot be started on this machine. */
+/** Checks a file and reports what is in it. Also warns about programs that cannot be started on this machine. */
 export async function examineConfig(path: string, options: ConfigOptions = {}): Promise<ConfigReport> {
   checkOptions("examineConfig()", options, OPTIONS);
   const text = await readText(path);
@@ -111,7 +112,7 @@ export async function examineConfig(path: string, options: ConfigOptions = {}): 
   };
 }
 
-/** Removes a byte order mark, so that lines and columns match the problems. */
+/** Removes a byte order mark, so that the lines and columns of problems match the text. */
 async function readText(path: string): Promise<string> {
   return (await readFile(path, "utf8")).replace(/^\uFEFF/, "");
 }
@@ -147,7 +148,7 @@ const listen: Reader<Listen> = objectOf(LISTEN, 'an object, such as {"port": 300
 
 const limit = numberThat((given) => given > 0 && given <= Number.MAX_SAFE_INTEGER, "a number above 0");
 
-/** The limits of the HTTP server; the first three also apply to stdio. */
+/** The limits of the HTTP server. `messageBytes`, `depth` and `batch` also apply to stdio and to upstreams. */
 export const LIMIT_FIELDS: Readonly<Record<keyof HttpLimits, Reader<number>>> = Object.fromEntries(
   Object.keys(httpLimits()).map((name) => [name, limit]),
 ) as Record<keyof HttpLimits, Reader<number>>;
@@ -157,7 +158,7 @@ const limits: Reader<Partial<HttpLimits>> = objectOf(
   'an object of numbers, such as {"messageBytes": 4194304}',
 );
 
-/** The fields below are read separately: inputs first, since any string may refer to them. */
+/** For fields that are read separately. For example, `inputs` are read first, since any string may refer to them. */
 const readElsewhere = (): true => true;
 
 const TOP = {
@@ -181,7 +182,7 @@ interface ReadResult {
   readonly config?: Config;
 }
 
-/** Without `ask`, values that depend on inputs are not checked. */
+/** Without `ask`, no inputs are asked for, and values that depend on them are not checked. */
 async function readConfig(
   given: string,
   path: string,
@@ -212,7 +213,7 @@ async function readConfig(
   return { problems: sorted, ...(config && { config: { ...config, warnings } }) };
 }
 
-/** Folders in which editors keep the file; paths in it are relative to the folder above. */
+/** If the config is in such a folder of an editor, its paths are relative to the parent folder. */
 const EDITOR_FOLDERS = new Set([".vscode", ".cursor"]);
 
 function baseFolder(file: string): string {
@@ -222,7 +223,7 @@ function baseFolder(file: string): string {
 
 function readRoot(root: Cursor, answers: Answers, source: { path: string; text: string }): Config | undefined {
   if (root.value.kind !== "object") {
-    root.context.problems.error(root.value.offset, "A config is an object", 'write {"mcpServers": {...}}');
+    root.context.problems.error(root.value.offset, "The config must be an object", 'write {"mcpServers": {...}}');
     return undefined;
   }
   answers.declare(readInputs(root.get("inputs")));
@@ -250,7 +251,7 @@ function readRoot(root: Cursor, answers: Answers, source: { path: string; text: 
   };
 }
 
-/** Reports a path that does not exist, or is not what it should be. */
+/** Reports a path that does not exist or is of the wrong kind. */
 async function checkFile({ path, kind, severity, cursor, isSecret }: FileCheck): Promise<void> {
   const found = await stat(path).catch(() => undefined);
   if (kind === "file" ? found?.isFile() : found?.isDirectory()) return;
@@ -264,7 +265,7 @@ async function checkFile({ path, kind, severity, cursor, isSecret }: FileCheck):
   else cursor.warn(message, hint);
 }
 
-/** Only warnings: a program that is missing here and now may be there when the config is used. */
+/** Returns only warnings: a program that is missing now may exist when the config is used. */
 async function findMissingPrograms(upstreams: readonly UpstreamEntry[]): Promise<Problem[]> {
   const problems = await Promise.all(upstreams.map(checkProgram));
   return [...upstreams.map(({ warning }) => warning), ...problems].filter((problem) => problem !== undefined);

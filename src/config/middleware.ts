@@ -1,5 +1,5 @@
-// Middleware in a config: built-in ones by name, with options, and modules of the user by path. A built-in one is
-// created once to check its options. Modules are loaded later, by user-modules.ts.
+// Reads the middleware in a config: built-in middleware by name, with options, and the user's modules by path. To check
+// its options, a built-in middleware is created and closed again. Modules are loaded later, by user-modules.ts.
 
 import type { MiddlewareFactory } from "../chain/middleware/index.ts";
 import { OptionError } from "../core/options.ts";
@@ -34,7 +34,7 @@ export interface ModuleMiddleware {
   readonly options: unknown;
   /** Values in the options that must not be shown. */
   readonly secrets: readonly Secret[];
-  /** By default, the name of the file. */
+  /** Default: the name of the file. */
   readonly name?: string;
   readonly position: Position;
 }
@@ -110,15 +110,16 @@ function readNamed(
   }
   const options = given && anything(given);
   const { isPending, secrets } = scanStrings(given ?? cursor);
-  // With a value missing, the factory could only complain about what is already reported or asked for later.
-  const fault = isPending ? undefined : tryOptions(factory, options);
-  if (fault === undefined) return { kind: "named", name, options, position: cursor.position };
-  const { offset } = findOption(given ?? cursor, fault.option).value;
-  problems.error(offset, redact(fault.message, secrets));
+  // If a value is missing, it has been reported already, or will be asked for later. The factory would only report it
+  // again.
+  const problem = isPending ? undefined : checkByCreating(factory, options);
+  if (problem === undefined) return { kind: "named", name, options, position: cursor.position };
+  const { offset } = findOption(given ?? cursor, problem.option).value;
+  problems.error(offset, redact(problem.message, secrets));
   return undefined;
 }
 
-function tryOptions(
+function checkByCreating(
   factory: MiddlewareFactory,
   options: unknown,
 ): { readonly message: string; readonly option: string } | undefined {

@@ -1,5 +1,5 @@
-// Small readers for the values of a config. Each returns what it read, or reports what is wrong and returns undefined.
-// A value from a variable is read like any other and never shown.
+// Small readers for the values of a config. Each returns the value, or reports a problem and returns undefined. A value
+// from a variable is read like any other, but no message shows it.
 
 import { resolve } from "node:path";
 import { nearest } from "../core/options.ts";
@@ -35,7 +35,7 @@ function expand(cursor: Cursor, expected: string): Expanded | undefined {
 
 export const anyString: Reader<string> = (cursor) => expand(cursor, "a string")?.text;
 
-/** A string that must fit; `problem` is reported if it does not. */
+/** A string that must meet a condition; `problem` is reported if it does not. */
 export function stringThat(fits: (given: string) => boolean, problem: string, hint?: string): Reader<string> {
   return (cursor) => {
     const read = expand(cursor, "a string");
@@ -99,7 +99,7 @@ export const milliseconds: Reader<number> = numberThat(
   `milliseconds from 0 to ${MAX_MS}`,
 );
 
-/** A shorter timeout was probably meant in seconds. */
+/** A shorter timeout was probably meant to be in seconds. */
 const MIN_PLAUSIBLE_MS = 1_000;
 
 export function warnIfSeconds(cursor: Cursor, given: number | undefined): void {
@@ -130,7 +130,7 @@ export const anything: Reader<unknown> = (cursor) => {
   return Object.fromEntries(value.members.map((member) => [member.name, anything(cursor.member(member))]));
 };
 
-/** The secrets in all strings of a value, and whether one of them waits for an input. */
+/** The secrets in all strings of a value, and whether one of the strings needs an input that has no answer yet. */
 export function scanStrings(cursor: Cursor): Pick<Expanded, "secrets" | "isPending"> {
   if (cursor.value.kind === "string") {
     return cursor.context.variables.expand(cursor.value) ?? { secrets: [], isPending: true };
@@ -139,13 +139,13 @@ export function scanStrings(cursor: Cursor): Pick<Expanded, "secrets" | "isPendi
   return { secrets: parts.flatMap(({ secrets }) => secrets), isPending: parts.some(({ isPending }) => isPending) };
 }
 
-/** Whether a field is present and its value waits for an input. */
+/** Whether a field is present and needs an input that has no answer yet. */
 export function isPending(cursor: Cursor, name: string): boolean {
   const field = cursor.get(name);
   return field !== undefined && scanStrings(field).isPending;
 }
 
-/** A path, relative to the config, of a file or folder that should exist. */
+/** The path of a file or folder that should exist. It may be relative to the folder of the config. */
 export function pathTo(kind: FileCheck["kind"], severity: FileCheck["severity"]): Reader<string> {
   return (cursor) => {
     const read = expand(cursor, `the path of a ${kind}`);
@@ -184,32 +184,32 @@ export function objectOf<F extends Fields>(
   return reader;
 }
 
-/** For objects that are ours alone: an unknown key is an error. */
+/** For objects that only Catenary defines: an unknown key is an error. */
 function rejectUnknown(unknown: Cursor, name: string, known: readonly string[]): void {
   unknown.errorAtKey("unknown key", suggest(name, known) ?? `the keys are ${known.join(", ")}`);
 }
 
-/** For objects that other programs extend: only a key that looks like a misspelling of ours is reported. */
+/** For objects that other programs extend: reports a key only if it looks like a misspelling of one of ours. */
 export function warnIfMisspelt(unknown: Cursor, name: string, known: readonly string[]): void {
   const near = nearestKey(name, known);
   if (near !== undefined) unknown.warnAtKey("ignored", `did you mean ${near}?`);
 }
 
-/** "did you mean x?", for a name that is certainly wrong: the guess may be far off. */
+/** Returns "did you mean x?". Only for names that are certainly wrong, since it accepts less similar names too. */
 export function suggest(name: string, known: Iterable<string>): string | undefined {
   const [near] = nearest(name, known, name.length < 4 ? 1 : 2);
   return near && `did you mean ${near}?`;
 }
 
-/** The key that was probably meant by a name that may be right. Short names are near to everything, so they have none. */
+/** The key that was probably meant. Stricter than `suggest`, since the name may be correct; none for short names. */
 export function nearestKey(name: string, known: readonly string[]): string | undefined {
   return name.length < 3 ? undefined : nearest(name, known, Math.min(Math.floor(name.length / 3), 2))[0];
 }
 
-// The cursor: a position in a config while it is read, with the value, its path as people write it
-// (`mcpServers.notes.timeoutMs`), and where to report problems.
+// A cursor is a position in a config while it is read: the value, its path for messages (`mcpServers.notes.timeoutMs`),
+// and where to report problems.
 
-/** Middleware by name; a factory throws a TypeError that says what is wrong with its options. */
+/** The factories of middleware by name. A factory throws a TypeError if its options are wrong. */
 export type MiddlewareFactories = ReadonlyMap<string, MiddlewareFactory>;
 
 /** A path to check on disk once the whole config is read. */
@@ -218,7 +218,7 @@ export interface FileCheck {
   readonly kind: "file" | "folder";
   readonly severity: "error" | "warning";
   readonly cursor: Cursor;
-  /** The path contains the value of a variable. */
+  /** Whether the path contains the value of a variable. */
   readonly isSecret: boolean;
 }
 
@@ -226,7 +226,7 @@ export interface FileCheck {
 export interface ReadContext {
   readonly problems: Problems;
   readonly variables: Variables;
-  /** Relative paths start here. */
+  /** Relative paths are relative to this folder. */
   readonly folder: string;
   readonly middleware: MiddlewareFactories;
   /** Filled while reading. */
@@ -237,7 +237,7 @@ export class Cursor {
   readonly context: ReadContext;
   readonly value: Value;
   readonly path: string;
-  /** The offset of the key; of the value itself in an array. */
+  /** The offset of the key, or of the value for an item of an array. */
   readonly keyOffset: number;
 
   constructor(context: ReadContext, value: Value, path: string, keyOffset: number = value.offset) {
@@ -252,7 +252,7 @@ export class Cursor {
     return new Cursor(this.context, value, `${this.path}${step}`, offset);
   }
 
-  /** Empty if the value is not an object; the reader has reported that. */
+  /** Empty if the value is not an object, which its reader has reported. */
   members(): readonly Member[] {
     return this.value.kind === "object" ? this.value.members : [];
   }

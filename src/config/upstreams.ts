@@ -1,5 +1,6 @@
-// The upstreams of a config: the entries of `mcpServers` and of `servers`, which mean the same. Here are the fields that
-// every entry may have; the others belong to its kind. Keys that only other clients know are ignored.
+// Reads the upstreams of a config: the entries of `mcpServers` and `servers`, which mean the same. This file has the
+// fields that every entry may have; the others belong to the kind of the entry (kinds.ts, live.ts). Keys that only
+// other clients know are ignored.
 
 import { createLabels } from "../chain/router/names.ts";
 import { SHARES, type UpstreamOptions } from "../chain/upstream/options.ts";
@@ -49,7 +50,7 @@ export interface UpstreamEntry extends UpstreamSource {
   /** Middleware for this upstream alone. */
   readonly use: readonly MiddlewareEntry[];
   readonly position: Position;
-  /** Values in it that came from variables and inputs. */
+  /** Values in the entry that came from variables and inputs. */
   readonly secrets: readonly Secret[];
 }
 
@@ -85,7 +86,7 @@ const POLICY_KEYS = Object.keys(POLICY) as readonly (keyof UpstreamPolicy)[];
 
 const COMMON = {
   disabled: flag,
-  /** Some clients have this instead. */
+  /** Some clients have this instead of `disabled`. */
   enabled: flag,
   ...POLICY,
   use: middlewareList,
@@ -93,7 +94,7 @@ const COMMON = {
 
 export const COMMON_FIELDS: Fields = COMMON;
 
-/** Keys of other clients, with ours for the same. */
+/** Keys of other clients, and our keys with the same meaning. */
 const FOREIGN_KEYS: ReadonlyMap<string, string> = new Map([
   ["httpUrl", "url"],
   ["serverUrl", "url"],
@@ -153,11 +154,11 @@ function checkName(entry: Cursor, { name, offset }: Member, seen: ReadonlyMap<st
 }
 
 function isDisabled(entry: Cursor): boolean {
-  const is = (name: string, expected: boolean): boolean => {
+  const hasValue = (name: string, expected: boolean): boolean => {
     const value = entry.get(name)?.value;
     return value?.kind === "boolean" && value.scalar === expected;
   };
-  return is("disabled", true) || is("enabled", false);
+  return hasValue("disabled", true) || hasValue("enabled", false);
 }
 
 function readUpstream(cursor: Cursor, name: string): UpstreamEntry | undefined {
@@ -190,7 +191,7 @@ function warnOfUnknown(unknown: Cursor, key: string, known: readonly string[], k
   else unknown.warnAtKey("ignored", `it belongs to entries with "${other.key}", not "${kind.key}"`);
 }
 
-/** Finds the kind by its key. Reports an entry with none or several. */
+/** Finds the kind of an entry by its key. Reports an entry with the key of no kind, or of several. */
 function findKind(cursor: Cursor): UpstreamKind | undefined {
   const [kind, other] = KINDS.filter(({ key }) => cursor.get(key) !== undefined);
   const { problems } = cursor.context;
@@ -218,7 +219,7 @@ function findKind(cursor: Cursor): UpstreamKind | undefined {
   return undefined;
 }
 
-/** Warns of names that cannot be used as a prefix of tool names as they are. */
+/** Warns about names that must be changed to be used as a prefix of tool names. */
 function warnOfLabels(entries: ReadonlyMap<string, Cursor>): void {
   const names = [...entries.keys()];
   createLabels(names).forEach(({ name: label }, index) => {
@@ -226,7 +227,7 @@ function warnOfLabels(entries: ReadonlyMap<string, Cursor>): void {
     const cursor = entries.get(name);
     if (label === name || cursor === undefined) return;
     cursor.warnAtKey(
-      `its tools that need a prefix are called ${label}.TOOL`,
+      `where a prefix is needed, its tools are called ${label}.TOOL`,
       "a name of up to 32 letters, digits, _ and - is used unchanged",
     );
   });

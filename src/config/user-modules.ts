@@ -17,7 +17,7 @@ async function loadUserModule(file: string): Promise<Record<string, unknown>> {
   }
 }
 
-/** Where the error was thrown; the message of a syntax error already says it. */
+/** Where the error was thrown. Empty for a syntax error, whose message already says it. */
 function locationOf(error: unknown): string {
   if (!(error instanceof Error) || error instanceof SyntaxError) return "";
   const [, url, position] = /^ {4}at (?:.*\()?(file:.*?|\/.*?):(\d+:\d+)\)?$/m.exec(error.stack ?? "") ?? [];
@@ -38,7 +38,8 @@ export async function serverFromModule(file: string): Promise<Handler> {
  * - a function with no or one parameter, `(options)`: a factory. It is called once with the `options` of the config
  *   (`{}` if there are none) and returns a middleware or a promise of one.
  *
- * `length` of the function decides: parameters with a default value, those after them, and `...rest` do not count.
+ * The `length` of the function decides. It does not count `...rest`, parameters with a default value, and those after
+ * them.
  * `on(...)` of catenary/chain returns a middleware.
  */
 export type MiddlewareModule = Middleware | ((options: never) => Middleware | Promise<Middleware>);
@@ -57,7 +58,7 @@ export async function middlewareFromModule({ file, options, secrets, name }: Mod
   if (isFactory(exported)) return named(await create(exported, options ?? {}, file, secrets), name ?? fileName);
   if (options !== undefined) {
     throw new Error(
-      `${file} takes no options: it exports a middleware, a function with two or more parameters; export a function (options) that returns one`,
+      `${file} takes no options: it exports a middleware, a function with two or more parameters; to use options, export a function (options) that returns a middleware`,
     );
   }
   return named(exported, name ?? fileName);
@@ -86,11 +87,11 @@ async function create(
   }
   if (typeof created === "function") return created as Middleware;
   throw new Error(
-    `${file} did not return a middleware from its function (options); a middleware must declare its parameters, (request, context, next)`,
+    `The function that ${file} exports did not return a middleware; a middleware must declare its parameters, (request, context, next)`,
   );
 }
 
-/** A copy with another name: the module may be used in several places. */
+/** Returns a copy with another name, since the module may be used several times under different names. */
 function named(middleware: Middleware, name: string): Middleware {
   const copy: Middleware = (request, context, next) => middleware(request, context, next);
   if (middleware.close !== undefined) copy.close = async () => middleware.close?.();

@@ -1,5 +1,5 @@
-// Expands the references in the strings of a config: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${input:id}` and the
-// few names that editors know. The values may be secret, so no message ever shows them.
+// Expands the references in the strings of a config: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${input:id}`, and the
+// predefined variables of editors. The values may be secret, so no message ever shows them.
 
 import { homedir } from "node:os";
 import { basename, sep } from "node:path";
@@ -14,7 +14,7 @@ export interface Expanded {
   readonly text: string;
   /** The values that came from variables and inputs. */
   readonly secrets: readonly Secret[];
-  /** An input in it has not been asked for yet, so the text cannot be checked. */
+  /** Whether an input in the string has not been asked for yet. The text can then not be checked. */
   readonly isPending: boolean;
 }
 
@@ -39,9 +39,9 @@ export interface VariableSource {
 }
 
 export interface InputAnswers {
-  /** The inputs that the config declares. */
+  /** The ids of the inputs that the config declares. */
   readonly ids: Iterable<string>;
-  /** Records that the input is used at this offset; undefined if it has not been asked for yet. */
+  /** Records that the input is used at this offset. Returns undefined if it has not been asked for yet. */
   answer(id: string, offset: number): string | undefined;
 }
 
@@ -73,7 +73,7 @@ export class Variables {
     ]);
   }
 
-  /** Returns undefined, and reports it, if a reference has no value. */
+  /** Reports a reference without a value and returns undefined. */
   expand(value: StringValue): Expanded | undefined {
     let [isPending, isComplete] = [false, true];
     const secrets: Secret[] = [];
@@ -132,7 +132,7 @@ export class Variables {
     return { text: text ?? "", isSecret: true, isPending: text === undefined };
   }
 
-  /** Other uses of `${` may be meant for the program, so they are kept. */
+  /** Any other use of `${` may be meant for the program, so it is kept. */
   #literal(offset: number, reference: string): string {
     const shown = reference === "${" ? "${" : "${...}";
     const hint = `write $${reference} to silence this warning; the references are ${FORMS}`;
@@ -142,9 +142,9 @@ export class Variables {
 }
 
 // Hides the values of variables and inputs in everything an upstream reports about itself: status, errors and stderr
-// show the reference, such as ${KEY}, instead. Results of the upstream pass unchanged.
+// show the reference, such as ${KEY}, instead. Results of the upstream are not changed.
 
-/** A shorter value is not a secret, and would be found in many words by chance. */
+/** A shorter value is hardly a secret, and would occur in many words by chance. */
 const MIN_LENGTH = 4;
 
 type Redact = (text: string) => string;
@@ -158,7 +158,7 @@ export function createRedactor(secrets: readonly Secret[]): Redact {
   return (text) => redact(text, forms);
 }
 
-/** The forms in which a value may appear: errors show URLs encoded and without their query. */
+/** The forms in which a value may appear. For example, errors show URLs encoded and without their query. */
 function formsOf(value: string): string[] {
   const trimmed = value.trim();
   const forms = [value, trimmed, JSON.stringify(value).slice(1, -1), encoded(value)];
@@ -195,7 +195,7 @@ export function redactUpstream(upstream: Upstream, hide: Redact): Upstream {
   return handler;
 }
 
-/** Includes the causes; what callers may see of them is decided later. */
+/** Also redacts a cause that is a ConnectionError. Any other cause is dropped, since it may contain a secret. */
 function redactError(error: unknown, hide: Redact): unknown {
   if (!(error instanceof ConnectionError)) return error;
   const { kind, message, mayHaveRun, status, diagnostics = "", cause } = error;

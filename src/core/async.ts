@@ -1,5 +1,5 @@
-// Promises and signals: waiting with a limit, many waiters on one AbortSignal, promises that nothing awaits, backoff
-// before a retry, and work that is shared or runs one at a time.
+// Helpers for promises and signals: waiting with a limit, many listeners on one AbortSignal, promises that nothing
+// awaits, backoff before a retry, and work that is shared or runs one at a time.
 
 import { ConnectionError } from "./errors.ts";
 
@@ -18,7 +18,7 @@ export function ignoreRejection<T>(promise: Promise<T>): Promise<T> {
   return promise;
 }
 
-/** Waits until the promise settles, but at most `ms`. */
+/** Waits until the promise settles, but at most `ms` milliseconds. Rejects if the promise does. */
 export async function within(ms: number, promise: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>((resolve) => {
@@ -39,8 +39,9 @@ interface AbortWatch {
 const watches = new WeakMap<AbortSignal, AbortWatch>();
 
 /**
- * Calls `listener` once when the signal is aborted from now on; returns a function that removes it. Each signal gets
- * one event listener however many wait, so a signal shared by a thousand calls neither warns nor leaks.
+ * Calls `listener` when the signal is aborted, but not if it is aborted already. Returns a function that removes the
+ * listener. Each signal gets a single event listener, so that a signal shared by a thousand calls causes neither a
+ * warning nor a leak.
  */
 export function onAbort(signal: AbortSignal | undefined, listener: () => void): () => void {
   if (signal === undefined) return () => undefined;
@@ -60,7 +61,7 @@ export function onAbort(signal: AbortSignal | undefined, listener: () => void): 
   const one = (): void => listener();
   listeners.add(one);
   return () => {
-    // A dependent signal with a listener is kept alive by its sources, so the last one to leave removes the listener.
+    // The sources of an AbortSignal.any() keep it alive while it has an event listener, so remove an unused one.
     if (!listeners.delete(one) || listeners.size > 0 || watches.get(signal)?.listeners !== listeners) return;
     watches.delete(signal);
     signal.removeEventListener("abort", fire);
@@ -81,7 +82,7 @@ export async function abortable<T>(signal: AbortSignal, promise: Promise<T>): Pr
   }
 }
 
-/** Keeps a timer from keeping the process alive. Does nothing where timers are numbers, as in browsers. */
+/** Lets the process exit before the timer fires. Does nothing where timers are numbers, as in browsers. */
 export function unref<Timer>(timer: Timer): Timer {
   (timer as { unref?: () => void }).unref?.();
   return timer;
@@ -90,11 +91,11 @@ export function unref<Timer>(timer: Timer): Timer {
 export interface ForwardedAbort {
   readonly signal: AbortSignal;
   abort(reason: unknown): void;
-  /** Stops forwarding: the signal is no longer aborted by the other one. */
+  /** Stops forwarding: aborting the given signal no longer aborts this one. */
   forget(): void;
 }
 
-/** Creates a signal that is aborted with the given one, and can also be aborted alone. Call `forget` when done. */
+/** Creates a signal that is aborted with the given one, but can also be aborted by itself. Call `forget` when done. */
 export function forwardAbort(signal: AbortSignal): ForwardedAbort {
   const own = new AbortController();
   if (signal.aborted) own.abort(signal.reason);
@@ -114,7 +115,7 @@ const FACTOR = 1.6;
 const JITTER = 0.2;
 const MAX_MS = 60_000;
 
-/** The wait after `failures` failures in a row, counted from 0. */
+/** How many milliseconds to wait before a retry. `failures` is 0 before the first retry, 1 before the second. */
 export function backoffMs(
   failures: number,
   { firstMs = FIRST_MS, maxMs = MAX_MS }: { readonly firstMs?: number; readonly maxMs?: number } = {},
@@ -123,7 +124,7 @@ export function backoffMs(
   return plain * (1 - JITTER + Math.random() * 2 * JITTER);
 }
 
-/** Waits `ms`; rejects with the signal's reason as soon as the signal is aborted. */
+/** Waits `ms` milliseconds; rejects with the signal's reason as soon as the signal is aborted. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   await new Promise<void>((resolve, reject) => {
@@ -131,8 +132,8 @@ export async function pause(ms: number, signal: AbortSignal): Promise<void> {
       () => {
         forget();
         resolve();
-        // setTimeout fires at once for longer delays.
       },
+      // setTimeout fires at once if the delay is longer.
       Math.min(ms, 0x7fffffff),
     );
     const forget = onAbort(signal, () => {
@@ -142,7 +143,10 @@ export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Runs `work` for at most `ms`, or until the signal is aborted; then aborts its own signal and does not await it. */
+/**
+ * Runs `work` for at most `ms` milliseconds, or until `signal` is aborted. Then aborts the signal that `work` got, and
+ * rejects without waiting for `work` to end.
+ */
 export async function withTimeout<T>(
   ms: number,
   signal: AbortSignal,
@@ -175,18 +179,18 @@ export class SingleFlight {
     return this.#running !== undefined;
   }
 
-  /** Waits for the work that is running. If there is none, starts `work`, if given. */
+  /** Waits for the work that is running. If none is running, starts `work`; without `work`, returns at once. */
   async join(signal: AbortSignal, work?: (signal: AbortSignal) => Promise<void>): Promise<void> {
     if (signal.aborted) throw cancelled();
     const running = this.#running ?? (work && this.#start(work));
     if (running === undefined) return;
     running.waiting += 1;
     let forget: (() => void) | undefined;
-    const left = new Promise<never>((_resolve, reject) => {
+    const aborted = new Promise<never>((_resolve, reject) => {
       forget = onAbort(signal, () => reject(cancelled()));
     });
     try {
-      await Promise.race([running.outcome, left]);
+      await Promise.race([running.outcome, aborted]);
     } finally {
       forget?.();
       running.waiting -= 1;
@@ -194,7 +198,7 @@ export class SingleFlight {
     }
   }
 
-  /** Later callers start anew, so that they do not fail because earlier ones left. */
+  /** Aborts the work and forgets it, so that the next caller starts new work instead of joining this one. */
   #abandon(running: SharedWork): void {
     running.controller.abort();
     if (this.#running === running) this.#running = undefined;
@@ -205,7 +209,7 @@ export class SingleFlight {
     const outcome = work(controller.signal).finally(() => {
       if (this.#running === running) this.#running = undefined;
     });
-    // All callers may have left before it failed.
+    // If it fails after all callers have left, nothing awaits it.
     outcome.catch(() => undefined);
     const running: SharedWork = { outcome, controller, waiting: 0 };
     this.#running = running;
@@ -213,13 +217,14 @@ export class SingleFlight {
   }
 }
 
+/** SingleFlight is used for tokens only, so the message says that. */
 function cancelled(): ConnectionError {
   return new ConnectionError("cancelled", "Cancelled while waiting for a token", { mayHaveRun: false });
 }
 
-/** Runs work under the same key one at a time, in the order of the calls. A caller can leave the queue. */
+/** Runs calls with the same key one at a time, in the order in which they came. A waiting call can be aborted. */
 export class KeyedMutex {
-  /** The callers that wait behind the current one. A key without work has no queue. */
+  /** For each key with a running call, the calls that wait for it. */
   readonly #queues = new Map<string, (() => void)[]>();
 
   /** Do not nest calls with the same key: the inner one would wait for the outer one. */
@@ -241,7 +246,7 @@ export class KeyedMutex {
 function waitIn(queue: (() => void)[], signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     const forget = onAbort(signal, () => {
-      // Not in the queue any more: it is this caller's turn already, which must not be lost.
+      // If this caller is no longer in the queue, its turn has come. It must then run, or the queue would stop.
       const index = queue.indexOf(next);
       if (index < 0) return;
       queue.splice(index, 1);

@@ -1,8 +1,8 @@
-// The two interfaces of HTTP authentication. An Authenticator identifies the callers of our server; an Authorizer proves
-// to a server who we are. They are in core because http/ calls them and auth/ implements them.
+// The two interfaces of HTTP authentication. An Authenticator identifies the callers of our server. An Authorizer
+// proves our identity to a server. They are in core because http/ calls them and auth/ implements them.
 
 export interface Credentials {
-  /** By lower-case names. */
+  /** Keys are lower-case header names. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   /** The URL of the endpoint, without query: the audience that a token must have been issued for. */
   readonly endpoint: string;
@@ -19,13 +19,16 @@ export interface Identity {
 export interface Authenticator {
   /** Rejects with an AuthError if the caller is not authenticated. */
   authenticate(credentials: Credentials): Promise<Identity>;
-  /** The error for a known caller that lacks these scopes; a plain challenge by default. */
+  /** Creates the error for an authenticated caller that lacks these scopes; a plain challenge by default. */
   insufficientScope?(scopes: readonly string[], identity: Identity, credentials: Credentials): AuthError;
   /** A public JSON document at this path, such as resource metadata. `endpoint` is our own URL. */
   document?(path: string, endpoint: string): object | undefined;
 }
 
-/** Refuses a request before its message is read: 401 if a token is missing or not valid, 403 if it is not sufficient. */
+/**
+ * Refuses a request before its message is read: 400 if its credentials are malformed, 401 if a token is missing or not
+ * valid, 403 if the token is not sufficient.
+ */
 export class AuthError extends Error {
   readonly status: 400 | 401 | 403;
   /** The whole value of WWW-Authenticate. */
@@ -49,9 +52,9 @@ export interface OutgoingRequest {
 /** A 401 or 403 from a server. */
 export interface Challenge extends OutgoingRequest {
   readonly status: 401 | 403;
-  /** Headers of the response, by lower-case names. */
+  /** Headers of the response. Keys are lower-case names. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The headers that `authorize` gave for the refused request: they may have been replaced meanwhile. */
+  /** The headers that `authorize` returned for the refused request. The current ones may be newer. */
   readonly sent: Readonly<Record<string, string>>;
   /** How often this request has been refused, from 1. */
   readonly attempt: number;
@@ -59,11 +62,11 @@ export interface Challenge extends OutgoingRequest {
 
 /** Each server has its own authorizer, so that no server ever sees the credentials of another. */
 export interface Authorizer {
-  /** Protocol extensions that it implements; the client declares them. */
+  /** Protocol extensions that the authorizer implements. The client declares them. */
   readonly extensions?: readonly string[];
-  /** The headers to send. Fast if a valid token is at hand. Rejects with ConnectionError("unauthorized"). */
+  /** Resolves to the headers to send. Called for every request. Rejects with ConnectionError("unauthorized"). */
   authorize(request: OutgoingRequest): Promise<Readonly<Record<string, string>>>;
-  /** Whether to send the request again. Rejects with ConnectionError("unauthorized"), and the reason, if that is useless. */
+  /** Resolves to whether to send the request again. Rejects with ConnectionError("unauthorized") if that is useless. */
   refused(challenge: Challenge): Promise<boolean>;
   /** Called with the headers of a response that is not a challenge. */
   answered?(request: OutgoingRequest, headers: Readonly<Record<string, string>>): void;

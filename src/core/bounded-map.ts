@@ -1,4 +1,4 @@
-// A map with a maximum number of entries: the least recently used one makes room for a new one.
+// A map with a maximum number of entries. If it is full, a new entry replaces the least recently used one.
 
 export class BoundedMap<Key, Value> {
   readonly #entries = new Map<Key, Value>();
@@ -11,7 +11,7 @@ export class BoundedMap<Key, Value> {
 
   get(key: Key): Value | undefined {
     const value = this.#entries.get(key);
-    // Usually it is the entry that was used last, which is in its place already.
+    // The entry that was used last, the usual case, is already in its place.
     if (value === undefined || key === this.#last) return value;
     this.#entries.delete(key);
     this.#entries.set(key, value);

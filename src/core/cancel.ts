@@ -1,13 +1,13 @@
 // A cancellation token that creates its AbortSignal on first use. A signal is expensive and most calls are never
 // aborted, so our own code watches the token instead. A context carries its token under a symbol. A copy of the context
-// inherits the symbol but may have another signal, so the token only counts for the context that it was attached to.
+// inherits the symbol but may have another signal, so the token is used only for the context that it was attached to.
 
 import { onAbort } from "./async.ts";
 import type { Context } from "./handler.ts";
 
 export const CANCEL_TOKEN: unique symbol = Symbol("catenary.cancelToken");
 
-/** A context with a token, or an object of a class that wraps such a context (`behind`). */
+/** A context with a token, or a wrapper whose `behind` returns such a context. */
 export type CancellableContext = Context & { readonly [CANCEL_TOKEN]?: CancelToken; behind?(): Context };
 
 /** A context before `attachTo` gives it its signal. */
@@ -52,7 +52,7 @@ export class CancelToken {
     return this.#context;
   }
 
-  /** Frees the context once the call is answered, so that a token that is kept does not keep the request's data. */
+  /** Called once the call is answered, so that a token that lives on does not keep the request's data in memory. */
   detach(): void {
     this.#context = undefined;
   }
@@ -61,7 +61,7 @@ export class CancelToken {
     return this.#context === context;
   }
 
-  /** `listener` must be a new function. Returns a function that removes it. */
+  /** `listener` must be a new function, since a function is stored only once. Returns a function that removes it. */
   watch(listener: () => void): () => void {
     const listeners = (this.#listeners ??= new Set());
     listeners.add(listener);
@@ -72,9 +72,9 @@ export class CancelToken {
 type CancellableFields = Pick<CancellableContext, "signal" | typeof CANCEL_TOKEN | "behind">;
 
 function cancelTokenOf(context: CancellableFields): CancelToken | undefined {
-  const own: CancellableFields = context.behind?.() ?? context;
-  const token = own[CANCEL_TOKEN];
-  return token?.isAttachedTo(own) === true ? token : undefined;
+  const inner: CancellableFields = context.behind?.() ?? context;
+  const token = inner[CANCEL_TOKEN];
+  return token?.isAttachedTo(inner) === true ? token : undefined;
 }
 
 export function isCancelled(context: CancellableFields): boolean {

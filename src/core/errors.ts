@@ -1,5 +1,6 @@
-// Local errors: failures between us and the other side of a connection. They are never sent; McpError is. `kind` is a
-// closed list to switch over; `mayHaveRun` tells whether the failed request can be sent again without running twice.
+// Local errors: failures between us and the other side of a connection. Only McpErrors are sent to the other side.
+// `kind` is a closed list to switch over. If `mayHaveRun` is false, the failed request can be sent again without
+// running twice.
 
 export type ConnectionErrorKind =
   | "closed"
@@ -13,7 +14,7 @@ export type ConnectionErrorKind =
 
 export interface ConnectionErrorOptions {
   readonly cause?: unknown;
-  /** False if the server certainly has not begun to work on the request. */
+  /** False only if the server certainly has not begun to work on the request. */
   readonly mayHaveRun?: boolean;
   /** The status of the HTTP response, if there was one. */
   readonly status?: number | undefined;

@@ -1,4 +1,4 @@
-// Directories on disk: where the cache is, and creating one with its parents.
+// Finds the cache directory, and creates directories with their parents.
 
 import { mkdir, stat } from "node:fs/promises";
 import { homedir } from "node:os";
@@ -14,8 +14,8 @@ export function cacheFolder(env: Readonly<Record<string, string | undefined>> = 
 }
 
 /**
- * Creates a directory and its parents, one by one. Node's `recursive` never returns for a path such as /proc/x, where
- * the parent exists but accepts no directories; this rejects.
+ * Creates a directory and its parents, one by one. Node's `recursive` option never returns for a path such as /proc/x,
+ * whose parent exists but accepts no directories. This function rejects.
  */
 export async function makeDirectory(path: string, mode = 0o700): Promise<void> {
   if (await tryToMake(path, mode)) return;
@@ -31,7 +31,7 @@ async function tryToMake(path: string, mode: number): Promise<boolean> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" && dirname(path) !== path) return false;
-    // Some systems fail with another code than EEXIST for the root.
+    // For the root, some systems fail with a code other than EEXIST.
     if (await isDirectory(path)) return true;
     throw error;
   }

@@ -21,27 +21,28 @@ export type Result = { readonly resultType?: string; readonly _meta?: Meta; read
 
 export type Handler = (request: Request, context: Context) => Promise<Result>;
 
-/** A chain names it by its function's name. `close` is called when no gateway uses it any more. */
+/** The name of the function is its name in a chain. `close` is called when no gateway uses the middleware any more. */
 export interface Middleware {
   (request: Request, context: Context, next: Handler): Promise<Result>;
   close?(): Promise<void>;
 }
 
 /**
- * What travels with a request: the caller and its revision, the signal that cancels the work, and the two ways to reach
- * the caller before the result. Middleware that wants to see those passes a context with its own functions on.
+ * What travels with a request: the caller and its revision, the signal that cancels the work, and two functions to
+ * reach the caller before the result (`notify`, `ask`). Middleware that wants to intercept them passes on a context
+ * with its own functions.
  */
 export interface Context {
-  /** The caller's revision, by its date. */
+  /** The caller's revision, such as "2026-07-28". */
   readonly revision: string;
   readonly caller: Caller;
   /** Aborted when the caller no longer wants the result. */
   readonly signal: AbortSignal;
-  /** The lowest level of log messages that the caller wants with this request; none if it is absent. */
+  /** The lowest level of log messages that the caller wants with this request. If absent, it wants none. */
   readonly logLevel?: LogLevel;
-  /** How long a server may take over this request, if the caller set it. */
+  /** Timeouts for this request, if the caller set any. */
   readonly timeouts?: { readonly idleMs?: number; readonly totalMs?: number };
-  /** Sends progress, logs and changes to the caller. Notifications that it did not ask for are dropped. */
+  /** Notifies the caller of progress, logs and changes. Notifications that it did not ask for are dropped. */
   notify(notification: Notification): void;
   /** Sends a request to the caller: `elicitation/create`, `sampling/createMessage` or `roots/list`. */
   ask(request: Request, options?: AskOptions): Promise<Result>;
@@ -55,7 +56,7 @@ export interface Caller {
   readonly info?: { readonly name: string; readonly version: string; readonly [key: string]: unknown };
   /** Client capabilities in the shape of the newest revision. */
   readonly capabilities: { readonly [key: string]: unknown };
-  /** The connection of the call: one object for all calls of a connection, and for no other. */
+  /** Identifies the connection: all its calls have the same object, and no other connection has it. */
   readonly origin?: object;
   /** The authenticated identity of the caller; absent if the transport does not authenticate. */
   readonly principal?: string;
@@ -88,10 +89,10 @@ export const LOG_LEVELS: readonly LogLevel[] = [
   "emergency",
 ];
 
-// The mark of a handler that evaluates code from its callers. An HTTP server requires authentication for such a handler,
-// so wrappers must carry the mark on. It is in core because live/ sets it, chain/ carries it and http/ looks for it.
+// Marks a handler that evaluates code from its callers. An HTTP server requires authentication for such a handler, so
+// wrappers must copy the mark. It is in core because live/ sets it, chain/ copies it and http/ checks it.
 
-/** Shared by all copies of this package in a process. */
+/** A registered symbol, so that all copies of this package in a process share it. */
 export const EVALUATES_CODE: unique symbol = Symbol.for("catenary.evaluatesCode");
 
 export function evaluatesCode(handler: object): boolean {

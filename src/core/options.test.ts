@@ -58,7 +58,9 @@ describe("OptionReader", () => {
   });
 
   it("names the owner, the option and the rule", () => {
-    expect(() => read({ a: 0 }).ms("a")).toThrow("f(): `a` must be milliseconds above 0, to 2147483647, not 0");
+    expect(() => read({ a: 0 }).ms("a")).toThrow(
+      "f(): `a` must be a number of milliseconds above 0, at most 2147483647, not 0",
+    );
     expect(() => read({ a: 1.5 }).count("a")).toThrow("f(): `a` must be a whole number above 0, not 1.5");
     expect(() => read({ a: "z" }).choice("a", ["x", "y"])).toThrow('f(): `a` must be "x" or "y", not "z"');
     expect(() => read({ a: [""] }).strings("a")).toThrow("f(): `a` must be an array of non-empty strings");

@@ -1,5 +1,5 @@
-// Checks the options of every public function. An unknown option is refused with the nearest name, since a misspelt
-// option that is ignored is hard to notice.
+// Checks the options of public functions. An unknown option throws an error that suggests the nearest name, since a
+// misspelt option that is ignored is hard to notice.
 
 import { isObject } from "./values.ts";
 
@@ -9,7 +9,7 @@ const MAX_DELAY_MS = 0x7fffffff;
 
 /** The names within `maxDistance` edits, nearest first. A name that starts with `name` has the distance 0. */
 export function nearest(name: string, names: Iterable<string>, maxDistance = 2): string[] {
-  // A longer name is not a typing error, and comparing it is slow.
+  // A name this long is not a typing error, and comparing it is slow.
   if (name.length > MAX_NAME_LENGTH) return [];
   const wanted = name.toLowerCase();
   return [...names]
@@ -73,12 +73,13 @@ export class OptionReader {
   readonly #path: string;
   readonly #given: { readonly [name: string]: unknown };
 
-  constructor(owner: string, given: unknown, names: readonly string[], path: string = "", or: string = "") {
+  /** `alternative` is what may be given instead of an object, such as "a number, or ". */
+  constructor(owner: string, given: unknown, names: readonly string[], path: string = "", alternative: string = "") {
     this.#owner = owner;
     this.#path = path;
     this.#given = isObject(given) ? given : {};
     if (given !== undefined && !isObject(given)) {
-      throw this.error("", `must be ${or}an object with ${names.join(", ")}`);
+      throw this.error("", `must be ${alternative}an object with ${names.join(", ")}`);
     }
     const unknown = Object.keys(this.#given).find((name) => !names.includes(name));
     if (unknown !== undefined) throw this.error(unknown, `is not an option; ${didYouMean(unknown, names)}`);
@@ -90,7 +91,7 @@ export class OptionReader {
   }
 
   ms(name: string): number | undefined {
-    const rule = `must be milliseconds above 0, to ${MAX_DELAY_MS}`;
+    const rule = `must be a number of milliseconds above 0, at most ${MAX_DELAY_MS}`;
     return this.#number(name, (value) => value > 0 && value <= MAX_DELAY_MS, rule);
   }
 
@@ -132,7 +133,7 @@ export class OptionReader {
     throw this.error(name, `must be a function${shown(value)}`);
   }
 
-  /** The value as it was given, for the caller to check. */
+  /** The unchecked value. */
   any(name: string): unknown {
     return this.#given[name];
   }
@@ -154,7 +155,7 @@ export class OptionReader {
   }
 }
 
-/** Quotes the value only if it is short and cannot be a secret. */
+/** Quotes the value if it is short. A long string is more likely to be a secret. */
 function shown(value: unknown): string {
   if (typeof value === "number" || typeof value === "boolean" || value === null) return `, not ${String(value)}`;
   return typeof value === "string" && value.length <= 30 ? `, not ${JSON.stringify(value)}` : "";

@@ -1,6 +1,6 @@
-// Seals JSON objects into opaque tokens that a caller stores for us. AES-256-GCM: without the key a token can be neither
-// read nor changed. The maker puts into it what it is bound to (principal, method, digest of the arguments) and compares
-// that itself. node:crypto is loaded on first use, since most programs import this package and never seal.
+// Seals JSON objects into opaque tokens that a caller stores for us. The cipher is AES-256-GCM: without the key, a
+// token can be neither read nor changed. To bind a token to a call, include its principal, method and digest of the
+// arguments, and compare them after opening. node:crypto is loaded on first use, since most programs never seal.
 
 import type * as Crypto from "node:crypto";
 
@@ -13,7 +13,7 @@ export interface Seal {
 }
 
 export interface SealOptions {
-  /** Milliseconds of any clock that both sides share. */
+  /** The current time in milliseconds. All processes that use the same key must share this clock. */
   readonly now?: () => number;
 }
 
@@ -61,7 +61,7 @@ class AesSeal implements Seal {
 
   open(token: string): object | undefined {
     const bytes = Buffer.from(token, "base64url");
-    // Node ignores foreign characters and unused bits; accept only the exact encoding that we wrote.
+    // Node's decoder ignores invalid characters and unused bits. Accept only the exact encoding that we wrote.
     if (bytes.toString("base64url") !== token) return undefined;
     if (bytes.length <= 1 + IV_BYTES + TAG_BYTES || bytes[0] !== FORMAT) return undefined;
     const iv = bytes.subarray(1, 1 + IV_BYTES);

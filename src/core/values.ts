@@ -1,4 +1,4 @@
-// Small helpers for plain objects, and for the strings of error messages.
+// Small helpers for plain objects and error messages.
 
 export function isObject(value: unknown): value is { readonly [key: string]: unknown } {
   return typeof value === "object" && value !== null && !Array.isArray(value);
@@ -23,7 +23,7 @@ export function errorMessage(error: unknown): string {
   }
 }
 
-/** The end of a program's output, trimmed to about `length` characters: whole lines, unless the last is longer. */
+/** The end of a program's output, at most `length` characters: whole lines, unless the last line is longer. */
 export function lastLines(text: string, length: number): string {
   const trimmed = text.trim();
   if (trimmed.length <= length) return trimmed;

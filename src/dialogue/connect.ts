@@ -1,7 +1,7 @@
-// Connects to a server over a duplex transport, in the revision that was asked for or the one that the server turns out
-// to speak. A `server/discover` request probes for the stateless style. A server that does not know it, or stays silent,
-// gets a handshake; one that closed because of the probe is started once more without it. If a session is preferred, the
-// handshake comes first and the probe second.
+// Connects to a server over a duplex transport, in the requested revision or in one that the server supports. A
+// `server/discover` request probes for the stateless style. If the server does not know the request, or stays silent,
+// the handshake of a session follows. If the server closes the connection because of the probe, it is connected to once
+// more without the probe. If a session is preferred, the handshake comes first and the probe second.
 
 import type { Context, Handler, Result } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
@@ -20,7 +20,7 @@ export interface ServerConnectionOptions {
   readonly capabilities: Json;
   /** The context for requests and notifications outside any call. */
   readonly defaultContext: Context;
-  /** Speaks this revision and no other. */
+  /** Uses this revision and no other. */
   readonly revision?: string;
   /** The style for a server that speaks both; stateless by default. Ignored if there is a `revision`. */
   readonly style?: Revision["style"];
@@ -37,7 +37,7 @@ export interface ServerConnection {
   readonly revision: Revision;
   /** The server's self-description, as an answer to `server/discover`. */
   readonly discovered: Result;
-  /** Whether it is always clear to which call a request of the server belongs. */
+  /** Whether it is always known which call a request of the server belongs to. */
   readonly attributesRequests: boolean;
   /** Rejects when the connection closes by itself; resolves only when `signal` is aborted. */
   ended(signal: AbortSignal): Promise<void>;
@@ -47,7 +47,7 @@ export interface ServerConnection {
 const PROBE_TIMEOUT_MS = 1_000;
 export const START_TIMEOUT_MS = 10_000;
 
-/** `connect` creates the transport; if the first one fails, it is called once more with the failure. */
+/** `connect` creates the transport. If the first one is closed by the server, it is called again with that failure. */
 export async function openConnection(
   connect: (failure?: ConnectionError) => Transport,
   options: ServerConnectionOptions,
@@ -79,7 +79,7 @@ export async function openConnection(
   }
 }
 
-/** The probe uses the same connection, or a new one if the handshake made the server close it. */
+/** Probes if the handshake fails: on the same connection, or on a new one if the handshake made the server close it. */
 async function openSessionFirst(
   connect: (failure?: ConnectionError) => Transport,
   options: ServerConnectionOptions,
@@ -107,7 +107,7 @@ async function openSessionFirst(
   }
 }
 
-/** How a handshake fails with a server that has none. */
+/** The kinds of errors with which the handshake fails if the server does not support sessions. */
 const NO_HANDSHAKE: ReadonlySet<string> = new Set(["protocol", "timeout", "closed"]);
 
 export async function startPeer(transport: Transport, options: ServerConnectionOptions): Promise<Peer> {
@@ -116,7 +116,7 @@ export async function startPeer(transport: Transport, options: ServerConnectionO
   return peer;
 }
 
-/** The error for a server that had to speak one revision and answered with an error. */
+/** The error if a specific revision is required and the server answered with an error. */
 export function revisionRefused(revision: Revision, error: Error): Error {
   if (!(error instanceof McpError)) return error;
   const message = `The server does not speak ${revision.name}: ${error.message} (${error.code})`;
@@ -132,7 +132,7 @@ export async function openSession(
 ): Promise<ServerConnection> {
   const overtaken = new AbortController();
   const session = initializeSession(peer, options, wanted, overtaken.signal);
-  // It may fail before it is awaited below.
+  // The handshake may fail before it is awaited below.
   session.catch(() => undefined);
   try {
     const first = await Promise.race([session, ...(late === undefined ? [] : [onceFound(late)])]);
@@ -178,7 +178,7 @@ async function initializeSession(
   }
 }
 
-/** Both answers may have arrived together, the one to the probe first: then the probe counts. */
+/** Returns the server if the probe was answered at the same time as the handshake. The probe then takes precedence. */
 async function foundMeanwhile(
   peer: Peer,
   late: Promise<ProbeResult> | undefined,
@@ -235,21 +235,21 @@ interface StatelessServer {
   readonly discovered: Result;
 }
 
-/** The probe found none, as far as is known; `final` if there is nothing else to try. */
+/** The probe has not found a stateless server. `final` means that there is nothing else to try. */
 interface ProbeFailure {
   readonly back: undefined;
   readonly error: Error;
   readonly final: boolean;
-  /** The answer that a silent server may still give. */
+  /** The answer to the probe that a silent server may still send. */
   readonly late?: Promise<ProbeResult>;
 }
 
 type ProbeResult = StatelessServer | ProbeFailure;
 
 /**
- * Asks with `server/discover` whether the server is stateless. It is if the answer names a revision of ours, or is an
- * error that only stateless servers give. Anything else, and silence, suggests a session. Without `timeoutMs` only the
- * timeout of the request itself applies.
+ * Asks with `server/discover` whether the server is stateless. It is if the answer names a stateless revision of ours.
+ * An error that only stateless servers send is final. Any other answer, and silence, suggests a session. Without
+ * `timeoutMs`, only the timeout of the request itself applies.
  */
 export async function probe(
   peer: Peer,
@@ -296,16 +296,16 @@ async function discover(
   } catch (error) {
     problem = error as Error;
     names = supportedBy(error, revision);
-    // A server that answers over HTTP, however strangely, may speak another style; one that is gone speaks none.
+    // An unexpected answer may come from a server of the other style. Without an answer, there is nothing else to try.
     if (error instanceof ConnectionError)
       return { back: undefined, error, final: error.kind !== "http" && error.kind !== "protocol" };
   }
   if (problem instanceof McpError && STATELESS_CODES.has(problem.code))
     return { back: undefined, error: problem, final: true };
   const common = REVISIONS.findLast(({ style, name }) => style === "stateless" && names?.includes(name) === true);
-  // Even the revision that was refused is tried again: some servers refuse their first request, whatever it is.
+  // Even the revision that was refused is tried again, since some servers refuse any first request.
   if (common !== undefined && mayRetry) return discover(peer, options, common, false);
-  // Some session-style servers answer any request somehow, but one that names revisions means them.
+  // Some session-style servers answer any request. The answer is final only if it names revisions without sessions.
   const final = names !== undefined && !names.some((name) => isSession(name));
   if (!final) {
     const error = problem ?? new ConnectionError("protocol", "The server does not speak a stateless revision");
@@ -315,7 +315,7 @@ async function discover(
   return { back: undefined, error: new ConnectionError("protocol", message, { cause: problem }), final };
 }
 
-/** Codes of errors that only stateless servers give. */
+/** Codes of errors that only stateless servers send. */
 const STATELESS_CODES: ReadonlySet<number> = new Set(
   (["header_mismatch", "missing_capability"] as const).map((kind) => codeOf(kind, NEWEST)),
 );

@@ -1,6 +1,5 @@
-// Serves one connection to a client, in both styles at once: the style of each request is decided by the request itself.
-// This file owns the life of the connection (calls in flight, batches, ordering, shutdown); the fronts own the meaning
-// of the messages.
+// Serves one connection to a client, in both styles at once: each request shows its own style. This file handles the
+// life of the connection (calls in flight, batches, ordering, shutdown). The fronts interpret the messages.
 
 import type { Handler } from "../core/handler.ts";
 import { encode } from "../jsonrpc/codec.ts";
@@ -32,7 +31,7 @@ export interface ConnectionOptions {
   /** Revisions that may be spoken; all by default. */
   readonly revisions?: readonly string[];
   readonly parkedCalls?: ParkedCallsOptions;
-  /** How many requests run at once; more wait. Default: 256. */
+  /** How many requests run at once. Others wait. Default: 256. */
   readonly maxInFlight?: number;
   /** How long calls in flight may go on after the client has closed its side. */
   readonly graceMs?: number;
@@ -40,7 +39,7 @@ export interface ConnectionOptions {
   readonly mayShutDown?: boolean;
 }
 
-/** Names of the options that every transport has, for checks. Typed, so that a new option must be added here too. */
+/** Names of the options that every transport has, to check them. Typed, so that a new option must be added here too. */
 export const CONNECTION_OPTIONS: Readonly<Record<keyof Omit<ConnectionOptions, "mayShutDown">, true>> = {
   ordering: true,
   profile: true,
@@ -113,14 +112,14 @@ class Connection implements ServedConnection {
     else if (inbound.message !== undefined) void this.#take(inbound.message, inbound);
   }
 
-  /** An invalid message is answered in its turn, like any other. */
+  /** Answers an invalid message. With `ordering: "sequential"`, the answer waits for earlier requests. */
   #takeFault(inbound: Inbound): void {
     const { fault } = inbound;
-    if (fault !== undefined) void this.#inTurn(() => this.#respond(fault, inbound));
+    if (fault !== undefined) void this.#runInOrder(() => this.#respond(fault, inbound));
   }
 
-  /** Work without a request of its own still counts as in flight, so that a shutdown waits for it. */
-  async #inTurn(work: () => Promise<void>): Promise<void> {
+  /** Runs work in order with the requests. It counts as in flight, so that a shutdown waits for it. */
+  async #runInOrder(work: () => Promise<void>): Promise<void> {
     const call = this.#inFlight.beginAnonymous();
     try {
       await (this.#queue === undefined ? work() : this.#queue.enqueue(work));
@@ -152,12 +151,14 @@ class Connection implements ServedConnection {
     const call = this.#inFlight.begin(id, background, method !== "initialize");
     if (call === undefined) {
       const error = McpError.of("invalid_request", "A request with this id is still in flight", { method });
-      return this.#inTurn(() => this.#respond({ jsonrpc: "2.0", id, error: front.errorBody(error, message) }, inbound));
+      return this.#runInOrder(() =>
+        this.#respond({ jsonrpc: "2.0", id, error: front.errorBody(error, message) }, inbound),
+      );
     }
     if (inbound.drop !== undefined) call.onCancel = () => inbound.drop?.();
     if (background) return this.#answerListen(message, inbound, call);
     if (!awaited) return this.#answer(front, message, inbound, call);
-    // A cancelled call gives up its turn, even if its handler ignores the signal.
+    // A cancelled call no longer holds up its queue or batch, even if its handler ignores the signal.
     const cancelled = new Promise<void>((resolve) => {
       call.onCancel = () => {
         inbound.drop?.();
@@ -177,7 +178,7 @@ class Connection implements ServedConnection {
 
   /** Runs the request and sends the response, unless the call was cancelled. */
   async #answer(front: Front, message: RequestMessage, inbound: Inbound, call: InFlightCall): Promise<void> {
-    // A ping never waits: it asks whether the server is alive, not whether it is idle.
+    // A ping needs no slot: it asks whether the server is alive, not whether it is idle.
     const limiter = message.method === "ping" ? undefined : this.#limiter;
     if (limiter?.tryAcquire() === false) await limiter.acquire();
     if (call.cancelled) {
@@ -199,7 +200,7 @@ class Connection implements ServedConnection {
     }
   }
 
-  /** A request that was still waiting when the connection was closed is not run. */
+  /** Runs the request, unless the connection was closed while the request waited. */
   #run(
     front: Front,
     message: RequestMessage,
@@ -226,7 +227,7 @@ class Connection implements ServedConnection {
     }
   }
 
-  /** A response that cannot be sent is replaced by an error, so that the client does not wait in vain. */
+  /** Sends a response. If that fails, sends an error instead, so that the client does not wait forever. */
   async #respond(response: ResponseMessage, inbound: Inbound): Promise<void> {
     try {
       await inbound.reply(response, LAST);
@@ -239,9 +240,9 @@ class Connection implements ServedConnection {
     if (!this.#session.started || !this.#session.revision.batches) {
       const details = this.#session.started
         ? `Revision ${this.#session.revision.name} has no batches: send one message at a time`
-        : "A batch cannot come before initialize has been answered";
+        : "A batch cannot be sent before initialize has been answered";
       const refusal = McpError.of("invalid_request", "Invalid Request", { details });
-      void this.#inTurn(() => this.#respond({ jsonrpc: "2.0", id: null, error: refusal.toBody() }, inbound));
+      void this.#runInOrder(() => this.#respond({ jsonrpc: "2.0", id: null, error: refusal.toBody() }, inbound));
       return;
     }
     const call = this.#inFlight.beginAnonymous();
@@ -279,10 +280,10 @@ export async function serveTransport(
   return connection;
 }
 
-/** How long a ping waits for the requests before it: a stuck call must not make the server look dead. */
+/** How long a ping waits for earlier requests. A stuck call must not make the server look dead. */
 const PING_GRACE_MS = 100;
 
-/** For `ordering: "sequential"`: requests run one at a time. Responses and notifications never wait in it. */
+/** For `ordering: "sequential"`: runs requests one at a time. Responses and notifications are not queued. */
 class SequentialQueue {
   #tail: Promise<void> = Promise.resolve();
 
@@ -304,8 +305,8 @@ class SequentialQueue {
 }
 
 /**
- * Takes each message of a batch as if it had come alone, and sends the responses together, in the order of the requests,
- * when the last one is ready. Other messages are sent as they come.
+ * Takes each message of a batch as if it had come alone. Sends the responses together, in the order of the requests,
+ * when the last one is ready. Notifications and requests to the client are sent at once.
  */
 async function takeBatch(
   items: readonly BatchItem[],
@@ -343,12 +344,12 @@ async function takeBatch(
   try {
     await inbound.reply(ordered, LAST);
   } catch {
-    // Together they may be too long: each is sent alone, and one that is too long by itself becomes an error.
+    // The batch may be too long. Send each response alone; one that is still too long becomes an error.
     for (const response of ordered) await respond(response);
   }
 }
 
-/** Replaces a response that has no JSON form, so that it does not spoil the whole batch. */
+/** Replaces a response that cannot be encoded as JSON, so that the others of the batch can be sent. */
 function encodable(response: ResponseMessage): ResponseMessage {
   try {
     encode(response);

@@ -1,6 +1,7 @@
-// The MCP headers of HTTP requests: written by the client, checked by the server. Stateless requests repeat parts of
-// their body in headers, so that proxies can route them without reading bodies; both must agree (specification,
-// basic/transports/streamable-http). Headers that mirror tool arguments are checked where the tool's schema is known.
+// The MCP headers of HTTP requests, which the client writes and the server checks. Stateless requests repeat parts of
+// the body in headers, so that proxies can route them without reading the body. Headers and body must agree
+// (specification, basic/transports/streamable-http). Headers that repeat tool arguments are checked where the tool's
+// schema is known.
 
 import type { RequestMessage } from "../jsonrpc/message.ts";
 import { McpError } from "../protocol/errors.ts";
@@ -22,14 +23,14 @@ const NAME_FIELDS: ReadonlyMap<string, string> = new Map([
   ["tasks/cancel", "taskId"],
 ]);
 
-/** Throws a header mismatch. `revision` is the revision named in the body. */
+/** Throws an McpError if a header differs from the body. `revision` is the one in the body. */
 export function checkHeaders({ method, params }: RequestMessage, revision: string, headers: RequestHeaders): void {
   compare("MCP-Protocol-Version", headers[REVISION_HEADER], revision);
   compare("Mcp-Method", headers["mcp-method"], method);
   const field = NAME_FIELDS.get(method);
   if (field === undefined) return;
   const name = params?.[field];
-  // The params check of the method rejects anything but a string.
+  // A missing or wrong name is rejected later, when the params are checked.
   if (typeof name !== "string") return;
   const given = headers["mcp-name"];
   compare("Mcp-Name", given === undefined ? undefined : (decodeHeaderValue(given) ?? INVALID), name);

@@ -1,6 +1,6 @@
-// Strings <-> JSON-RPC messages. `decode` never throws: it returns a message, a batch, or the error response for a
-// string that is neither. `encode` writes a message on one line. The parsed object itself is the message, so nothing is
-// copied and unknown fields survive.
+// Converts between strings and JSON-RPC messages. `decode` never throws: it returns a message, a batch, or the error
+// response for a string that is neither. `encode` writes a message on one line. A decoded message is the parsed object
+// itself, so nothing is copied and unknown fields survive.
 
 import { ExactId, isId, stringify, type ErrorMessage, type Id, type Message } from "./message.ts";
 import { compilePaths, peek, scan, type Paths, type Token } from "./scan.ts";
@@ -16,7 +16,7 @@ export interface Limits {
 
 export const DEFAULT_LIMITS: Limits = { messageBytes: 4 * 1024 * 1024, depth: 128, batch: 100 };
 
-/** The error response for an invalid message. Not `answerable` if that is itself a response, which must get none. */
+/** The error response for an invalid message. It is sent only if `answerable`: a response must not be answered. */
 export interface Fault {
   readonly fault: ErrorMessage;
   readonly answerable: boolean;
@@ -27,7 +27,7 @@ export type Decoded =
   | { readonly kind: "batch"; readonly items: readonly ({ readonly message: Message } | Fault)[] }
   | ({ readonly kind: "fault" } & Fault);
 
-// Besides ids, these tokens must come back exactly as they were written.
+// Besides ids, these tokens must be sent back exactly as they were received.
 const EXACT_PATHS: Paths = compilePaths([
   ["params", "requestId"],
   ["params", "progressToken"],
@@ -44,14 +44,14 @@ export function decode(text: string, limits: Limits = DEFAULT_LIMITS, paths: Pat
   if (isTooLong(text, limits.messageBytes)) return refuse(tooLong(limits.messageBytes));
   const body = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
   const { tooDeep, batch, tokens } = scan(body, paths, limits.depth, limits.batch);
-  // Nothing that might recurse has seen the string yet.
+  // Rejected before anything that may recurse reads the string.
   if (tooDeep) return refuseDeep(body, batch, limits, paths);
 
   let value: unknown;
   try {
     value = JSON.parse(body);
   } catch (error) {
-    // V8 quotes some twenty characters of the input; the cut is for engines that quote more.
+    // V8 quotes about twenty characters of the input. Other engines may quote more, so the message is cut.
     const reason = error instanceof Error ? error.message : "Not JSON";
     return refuse(parseError(reason.slice(0, 100)));
   }
@@ -70,7 +70,7 @@ export function decode(text: string, limits: Limits = DEFAULT_LIMITS, paths: Pat
   return { kind: "batch", items: value.map((item: unknown) => check(item) ?? { message: item as Message }) };
 }
 
-/** One line without its newline. Throws a TypeError if JSON cannot express the message (a cycle, a BigInt). */
+/** Returns one line without a newline. Throws a TypeError if JSON cannot express the message (a cycle, a BigInt). */
 export function encode(message: Message | readonly Message[]): string {
   try {
     if (isBatch(message)) return `[${message.map(encodeOne).join(",")}]`;
@@ -125,7 +125,7 @@ function refuseDeep(text: string, batch: boolean, limits: Limits, paths: Paths):
   return refuse(invalidRequest(readToken(seen.id), details), seen.hasMethod || !seen.isResponse);
 }
 
-/** The id of a line and whether to answer it, from its first bytes: for a line that cannot be parsed. */
+/** Reads the id of a message that cannot be parsed, and whether to answer it, from the first bytes of its line. */
 export function readHead(head: string): { readonly id: Id | null; readonly answerable: boolean } {
   const { batch } = scan(head, EXACT_PATHS, DEFAULT_LIMITS.depth, 1);
   const seen = batch ? undefined : peek(head, EXACT_PATHS);
@@ -146,11 +146,11 @@ function readToken(raw: string | undefined): Id | null {
 
 function toId(raw: string, value: string | number): Id {
   if ((typeof value === "number" ? String(value) : JSON.stringify(value)) === raw) return value;
-  // An unescaped half of a surrogate pair has no UTF-8; JSON.stringify escapes it.
+  // UTF-8 cannot encode an unpaired surrogate; JSON.stringify escapes it.
   return /[\ud800-\udfff]/u.test(raw) ? value : new ExactId(raw, value);
 }
 
-/** The scan saw every name of the path as an own key, so this never reads a prototype. */
+/** Replaces a token by an ExactId if necessary. The scan found the path in the string, so no prototype is read. */
 function restore(root: Parsed, text: string, token: Token): void {
   const last = token.path.length - 1;
   let holder = root;
@@ -162,7 +162,7 @@ function restore(root: Parsed, text: string, token: Token): void {
   }
 }
 
-/** Undefined for a valid message. JSON has no undefined, so an undefined field is an absent one. */
+/** Returns undefined for a valid message. JSON has no undefined, so an undefined field is a missing field. */
 function check(value: unknown): Fault | undefined {
   if (Array.isArray(value)) return faultOf(null, "A batch inside a batch is not a message");
   if (!isObject(value)) return faultOf(null, "A message must be an object");
@@ -205,7 +205,7 @@ function responseProblem(response: Parsed): string | undefined {
   if (!isObject(error)) return "Invalid field: error must be an object";
   if (!Number.isInteger(error["code"])) return "Invalid field: error.code must be an integer";
   if (typeof error["message"] !== "string") return "Invalid field: error.message must be a string";
-  // An error response may leave out an id that could not be read; here it is always null then.
+  // An error response may leave out the id if the request's id could not be read. Such an id is null from here on.
   if (id === undefined) response["id"] = null;
   else if (id !== null && !isId(id)) return "Invalid field: id must be a string, a number or null";
   return undefined;
@@ -219,7 +219,7 @@ function isObject(value: unknown): value is Parsed {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof ExactId);
 }
 
-/** `data` of the two errors of JSON-RPC itself: -32700 for invalid JSON, -32600 for JSON that is not a message. */
+/** The `data` of JSON-RPC's own errors: -32700 for invalid JSON, and -32600 for JSON that is not a valid message. */
 interface FaultData {
   readonly kind: "parse_error" | "invalid_request";
   readonly details: string;
@@ -245,7 +245,7 @@ export function tooLong(maxBytes: number): ErrorMessage {
   return invalidRequest(null, `Message longer than ${maxBytes} bytes (limits.messageBytes)`);
 }
 
-/** The fault on one line, for people. */
+/** Describes a fault in one line, for a person. */
 export function faultText({ error }: ErrorMessage): string {
   const { data } = error;
   return `${error.message}: ${typeof data === "string" ? data : (data as FaultData).details}`;

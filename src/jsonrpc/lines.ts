@@ -1,5 +1,6 @@
 // Splits bytes into lines, one message each, as on stdio. Whatever the size of the chunks, each byte is searched once
-// and copied at most twice: into a block while its line is incomplete, and out of it. Memory never exceeds the limit.
+// and copied at most twice: into a block while its line is incomplete, and from the block into the line. The buffered
+// bytes never exceed the limit.
 
 import { isUtf8 } from "node:buffer";
 import { readHead, PARSE_ERROR, parseError, tooLong } from "./codec.ts";
@@ -9,7 +10,7 @@ export interface LineReaderOptions {
   /** The longest line, without its newline. */
   readonly maxBytes: number;
   onLine(text: string): void;
-  /** With the id, if the start of the line shows it; not answerable if the line is a response. */
+  /** Called for an unreadable line. The fault has its id if the line begins with it. A response is not answerable. */
   onFault(fault: ErrorMessage, answerable: boolean): void;
 }
 
@@ -22,8 +23,8 @@ const HEAD_BYTES = 4 * 1024;
 
 export class LineReader {
   readonly #options: LineReaderOptions;
-  // The unfinished line. Chunks are copied, since a list of one-byte chunks would take a hundred times their bytes and
-  // the reader of a stream may reuse them. Blocks are never copied into larger ones.
+  // The incomplete line. Chunks are copied, since a list of one-byte chunks would take a hundred times their bytes, and
+  // a stream may reuse its chunks. Blocks are never copied into larger ones.
   #blocks: Buffer[] = [];
   #free = 0;
   #buffered = 0;
@@ -34,7 +35,7 @@ export class LineReader {
     this.#options = options;
   }
 
-  /** Bytes of a line that has not ended yet. */
+  /** How many bytes of an incomplete line are buffered. */
   get buffered(): number {
     return this.#buffered;
   }
@@ -56,25 +57,25 @@ export class LineReader {
     this.#isSkipping = false;
   }
 
-  #add(bytes: Buffer, start: number, end: number, whole: boolean): void {
+  #add(bytes: Buffer, start: number, end: number, isLineEnd: boolean): void {
     if (this.#isSkipping) {
-      this.#isSkipping = !whole;
+      this.#isSkipping = !isLineEnd;
       return;
     }
     if (this.#buffered + end - start > this.#options.maxBytes) {
       const head = this.#blocks[0]?.subarray(0, this.#buffered) ?? bytes.subarray(start, end);
       this.#reset();
       this.#hasBegun = true;
-      this.#isSkipping = !whole;
+      this.#isSkipping = !isLineEnd;
       this.#fault(tooLong(this.#options.maxBytes), head);
       return;
     }
-    if (whole && this.#buffered === 0) {
+    if (isLineEnd && this.#buffered === 0) {
       this.#deliver(bytes.subarray(start, end));
       return;
     }
     this.#keep(bytes, start, end);
-    if (whole) this.#deliver(this.#join());
+    if (isLineEnd) this.#deliver(this.#join());
   }
 
   #keep(bytes: Buffer, start: number, end: number): void {
@@ -93,7 +94,7 @@ export class LineReader {
 
   #grow(wanted: number): void {
     const usual = Math.min(Math.max(MIN_BLOCK_BYTES, this.#buffered), MAX_BLOCK_BYTES);
-    // No block reaches beyond the limit, since no more bytes are kept.
+    // More bytes than the limit are never buffered, so no block needs to reach beyond it.
     const size = Math.min(Math.max(usual, wanted), this.#options.maxBytes - this.#buffered);
     this.#blocks.push(Buffer.allocUnsafeSlow(size));
     this.#free = size;
@@ -117,9 +118,9 @@ export class LineReader {
 
   #fault(fault: ErrorMessage, line: Buffer): void {
     const { id, answerable } = readHead(line.toString("utf8", 0, HEAD_BYTES));
-    // JSON-RPC wants the id null after a parse error; only a broken response must still find its request.
-    const isUnread = answerable && fault.error.code === PARSE_ERROR;
-    this.#options.onFault(isUnread ? fault : { ...fault, id }, answerable);
+    // JSON-RPC requires the id null after a parse error. But the id of a broken response is needed to fail its request.
+    const isIdNull = answerable && fault.error.code === PARSE_ERROR;
+    this.#options.onFault(isIdNull ? fault : { ...fault, id }, answerable);
   }
 
   #deliver(line: Buffer): void {
@@ -127,7 +128,7 @@ export class LineReader {
     this.#hasBegun = true;
     const bom = isFirst && line[0] === 0xef && line[1] === 0xbb && line[2] === 0xbf ? 3 : 0;
     const text = line.toString("utf8", bom, line[line.length - 1] === RETURN ? line.length - 1 : line.length);
-    // Invalid UTF-8 has become this character, so only a string that contains it needs the check.
+    // Decoding replaces invalid UTF-8 by this character, so only a line that contains it needs the check.
     if (text.includes("\ufffd") && !isUtf8(line)) this.#fault(parseError("Invalid UTF-8"), line);
     else if (text.trim() !== "") this.#options.onLine(text);
   }

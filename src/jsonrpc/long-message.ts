@@ -1,15 +1,15 @@
-// Decodes a long message from its bytes without one string of the whole, which V8 collects late: five messages of 10 MB
-// in a row took up to 8 times the memory of one, and 17 times if a character beyond Latin-1 doubles the string. A message
-// is nearly always long because of a few strings, so these are cut out and decoded separately; the short rest is decoded
-// like any message. If that does not work, the whole string is decoded after all.
+// Decodes a long message from its bytes without converting all of it to one string, which V8 would collect late: five
+// messages of 10 MB in a row took up to 8 times the memory of one, and 17 times if a character beyond Latin-1 doubles
+// the string. A message is nearly always long because of a few strings, so these are cut out and decoded separately.
+// The short rest is decoded like any other message. If this is not possible, the whole is decoded as one string.
 
 import { decode, type Decoded, type Limits, parseError } from "./codec.ts";
 import { ExactId } from "./message.ts";
 
-/** From this length on; a shorter message is decoded faster as a string. */
+/** The length from which a message is decoded here. A shorter message is decoded faster as one string. */
 export const LONG_MESSAGE_BYTES: number = 1024 * 1024;
 const LONG_STRING_BYTES = 64 * 1024;
-/** How many strings are examined: with more, the message is long because of their number. */
+/** How many strings are examined. A message with more strings is long because of their number. */
 const MAX_STRINGS = 4096;
 const SCRATCH_BYTES = 4096;
 
@@ -27,22 +27,22 @@ interface Span {
   readonly end: number;
 }
 
-/** A place in the parsed message where a string is missing. */
+/** A place in the parsed message where a string was cut out. */
 interface Gap {
   readonly holder: Record<string, unknown>;
   readonly key: string;
   readonly span: Span;
 }
 
-/** Same result as `decode` of the string. Overwrites the bytes. Strings of `longString` bytes and more are cut out. */
+/** Returns the same as `decode` of the string. Overwrites the bytes. Cuts out strings of `longString` bytes or more. */
 export function decodeLong(bytes: Buffer, limits: Limits, longString: number = LONG_STRING_BYTES): Decoded {
   const whole = (): Decoded => decode(bytes.toString("utf8"), limits);
   const spans = bytes.length > limits.messageBytes ? [] : findLongStrings(bytes, longString);
   if (spans.length === 0) return whole();
-  // Random each time, so that no input can contain it.
+  // Random, so that no message can contain it.
   const mark = crypto.randomUUID();
   const decoded = decode(withoutStrings(bytes, spans, mark), limits);
-  // An error must describe the original message; a batch is not handled here.
+  // An error must describe the original message. Batches are not handled here.
   if (decoded.kind !== "message") return whole();
   const gaps = findGaps(decoded.message as unknown as Record<string, unknown>, spans, mark);
   // A missing mark means that a duplicate key replaced it, or that it was not in a string.
@@ -70,7 +70,7 @@ function findLongStrings(bytes: Buffer, length: number): Span[] {
   return spans;
 }
 
-/** The closing quote, or -1. */
+/** Returns the index of the closing quote, or -1. */
 function findStringEnd(bytes: Buffer, open: number, scratch: Uint8Array): number {
   const quote = bytes.indexOf(QUOTE, open + 1);
   if (quote === -1 || bytes[quote - 1] !== BACKSLASH) return quote;
@@ -91,19 +91,19 @@ function isKey(bytes: Buffer, after: number): boolean {
   return bytes[at] === COLON;
 }
 
-/** The rest of the message, with a mark for each string that was cut out. */
+/** Returns the rest of the message, with a mark for each string that was cut out. */
 function withoutStrings(bytes: Buffer, spans: readonly Span[], mark: string): string {
   let text = "";
   let from = 0;
   spans.forEach(({ start, end }, at) => {
-    // This spelling of A is never canonical, so a mark in place of an id becomes an ExactId and is recognized there.
+    // `\u0041` is never the canonical spelling of A, so a mark in place of an id becomes an ExactId, which is detected.
     text += `${bytes.toString("utf8", from, start)}\\u0041${mark}:${at}`;
     from = end;
   });
   return text + bytes.toString("utf8", from);
 }
 
-/** Undefined if a long string is an id, which must come back exactly as written. */
+/** Finds the marks. Returns undefined if a long string is an id, since an id must be sent back exactly as received. */
 function findGaps(message: Record<string, unknown>, spans: readonly Span[], mark: string): Gap[] | undefined {
   const prefix = `A${mark}:`;
   const spanOf = (value: unknown): Span | undefined =>
@@ -125,19 +125,19 @@ function findGaps(message: Record<string, unknown>, spans: readonly Span[], mark
 
 const LOWER_U = 117;
 const FIRST_PLAIN = 32;
-/** V8 is faster in such a copy than in memory that can grow. A multiple of four. */
+/** Blocks are copied, because V8 processes a resizable buffer more slowly. Must be a multiple of four. */
 const BLOCK_BYTES = 64 * 1024;
 
-/** By the character after the backslash. */
+/** The byte for each escape, by the character after the backslash; 0 if there is none. */
 const ESCAPES = new Uint8Array(256);
 for (const [name, byte] of Object.entries({ b: 8, f: 12, n: 10, r: 13, t: 9, '"': 34, "/": 47, "\\": BACKSLASH })) {
   ESCAPES[name.charCodeAt(0)] = byte;
 }
 
 /**
- * Decodes the bytes between the quotes of a JSON string, and overwrites them. Escapes are resolved in place, where the
- * result is always shorter, so that nothing but the string is allocated. Invalid strings, and half surrogates, which have
- * no UTF-8, are left to JSON.parse, whose error is thrown.
+ * Decodes the bytes between the quotes of a JSON string, and overwrites them. Escapes are resolved in place, since the
+ * result is always shorter, so that only the string is allocated. JSON.parse handles invalid strings, for which it
+ * throws, and unpaired surrogates, which UTF-8 cannot encode.
  */
 export function readString(bytes: Buffer, start: number, end: number, blockBytes: number = BLOCK_BYTES): string {
   const block = new Uint8Array(blockBytes);
@@ -154,7 +154,7 @@ export function readString(bytes: Buffer, start: number, end: number, blockBytes
   return from === end ? text : text + String(JSON.parse(`"${bytes.toString("utf8", from, end)}"`));
 }
 
-/** Stops at an escape that cannot be resolved; if it was only cut off, it is whole at the start of the next block. */
+/** Stops at an escape that cannot be resolved. If the end of the block cut it off, the next block begins with it. */
 function resolveEscapes(block: Uint8Array, length: number): { read: number; written: number } {
   let read = plainBytes(block, length);
   let written = read;
@@ -184,7 +184,7 @@ function resolveEscapes(block: Uint8Array, length: number): { read: number; writ
   return { read, written };
 }
 
-/** A number of bytes at the start that need no change, examined four at a time. */
+/** Counts bytes at the start that need no change, four at a time. */
 function plainBytes(block: Uint8Array, length: number): number {
   const words = new Int32Array(block.buffer, 0, length >> 2);
   let at = 0;
@@ -197,7 +197,7 @@ function plainBytes(block: Uint8Array, length: number): number {
   return at * 4;
 }
 
-/** The code unit of a `\u` escape, or -1. */
+/** Returns the code unit of a `\u` escape, or -1. */
 function codeUnitAt(block: Uint8Array, at: number, length: number): number {
   if (at + 6 > length || block[at] !== BACKSLASH || block[at + 1] !== LOWER_U) return -1;
   let unit = 0;
@@ -227,7 +227,7 @@ function writeUtf8(block: Uint8Array, at: number, point: number): number {
     block[last] = 0x80 | (rest & 0x3f);
     rest >>= 6;
   }
-  // The first byte starts with as many ones as there are bytes.
+  // The first byte starts with one 1 bit for each byte.
   block[at] = rest | (0xff00 >> length);
   return at + length;
 }

@@ -1,6 +1,6 @@
-// The four messages of JSON-RPC 2.0 and their ids. An id must come back byte for byte, but JavaScript turns 1.0 into 1
-// and 9007199254740993 into ...992. So an id that JavaScript would write differently is an `ExactId`; every other id is a
-// plain string or number.
+// The four messages of JSON-RPC 2.0 and their ids. A response must repeat the id byte for byte, but JavaScript turns
+// 1.0 into 1 and 9007199254740993 into ...992. So an id that JavaScript would write differently is an `ExactId`; every
+// other id is a plain string or number.
 
 /** An id, or a token such as a progress token, that JavaScript would write differently. */
 export class ExactId {
@@ -26,8 +26,8 @@ class Placeholders {
   }
   fill(text: string): string {
     if (this.#mark === "") return text;
-    return text.replace(new RegExp(`"${this.#mark}:(\\d+)"`, "g"), (match, at: string) => {
-      return this.#found[Number(at)]?.raw ?? match;
+    return text.replace(new RegExp(`"${this.#mark}:(\\d+)"`, "g"), (match, index: string) => {
+      return this.#found[Number(index)]?.raw ?? match;
     });
   }
 }

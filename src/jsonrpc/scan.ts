@@ -2,17 +2,17 @@
 // come back byte for byte. It is not a parser: for invalid JSON it may record nonsense, but then JSON.parse fails. It
 // does not recurse, reads each character a bounded number of times, and allocates nothing if every token is plain.
 
-/** A name on a path to a recorded token. Slots are numbered so that those below a name follow it directly. */
+/** One name on a path to a recorded token. The slots of its descendants are `slot + 1` to `lastSlot`. */
 interface Step {
   readonly name: string;
   readonly path: readonly string[];
   readonly parent: Step | undefined;
-  readonly below: Step[];
+  readonly children: Step[];
   readonly slot: number;
   readonly exact: boolean;
   lastSlot: number;
-  /** A key of this many characters or more, escapes included, cannot be a name below. */
-  maxKeyLength: number;
+  /** A key of this many characters or more, escapes included, cannot be the name of a child. */
+  keyLengthBound: number;
 }
 
 /** The names to look for, and scratch space for one scan. Scans are synchronous, so they never overlap. */
@@ -48,20 +48,29 @@ const QUOTE = 34;
 const COMMA = 44;
 const MINUS = 45;
 const BACKSLASH = 92;
-const BRACE = 123; // with bit 32 set both opening brackets are this, and both closing ones this plus two
+const BRACE = 123; // with bit 32 set, `[` and `{` both have this code, and `]` and `}` both have this code plus 2
 
-// Recorded, though never exact, so that a request that is too deep to parse can be told from a response.
+// Their positions are recorded so that `peek` can tell a request from a response if the message is too deep to parse.
 const MARKS = [["method"], ["result"], ["error"]];
 
-/** The top-level id is always among the exact ones. */
+/** Prepares the paths of the tokens to record exactly. The top-level id is always one of them. */
 export function compilePaths(others: readonly (readonly string[])[]): Paths {
   const exact = [["id"], ...others];
-  const isPrefixOf = (path: readonly string[], one: readonly string[]): boolean =>
-    path.every((word, at) => word === one[at]);
+  const isPrefixOf = (path: readonly string[], longer: readonly string[]): boolean =>
+    path.every((name, at) => name === longer[at]);
   const steps: Step[] = [];
   const addStep = (name: string, path: readonly string[], parent: Step | undefined): Step => {
-    const ends = exact.some((one) => one.length === path.length && isPrefixOf(path, one));
-    const step: Step = { name, path, parent, below: [], slot: steps.length, exact: ends, lastSlot: 0, maxKeyLength: 0 };
+    const isExact = exact.some((one) => one.length === path.length && isPrefixOf(path, one));
+    const step: Step = {
+      name,
+      path,
+      parent,
+      children: [],
+      slot: steps.length,
+      exact: isExact,
+      lastSlot: 0,
+      keyLengthBound: 0,
+    };
     steps.push(step);
     const names = new Set<string>();
     for (const one of [...exact, ...MARKS]) {
@@ -69,9 +78,9 @@ export function compilePaths(others: readonly (readonly string[])[]): Paths {
       if (next !== undefined && isPrefixOf(path, one)) names.add(next);
     }
     for (const next of names) {
-      step.below.push(addStep(next, [...path, next], step));
-      // An escape takes at most six characters for one.
-      step.maxKeyLength = Math.max(step.maxKeyLength, 1 + 6 * next.length);
+      step.children.push(addStep(next, [...path, next], step));
+      // An escaped character takes at most six characters.
+      step.keyLengthBound = Math.max(step.keyLengthBound, 1 + 6 * next.length);
     }
     step.lastSlot = steps.length - 1;
     return step;
@@ -100,7 +109,7 @@ export function scan(text: string, paths: Paths, maxDepth: number, maxItems: num
         atKey = false;
         pending = stepFor(step, text, i, close);
         if (pending !== undefined) {
-          // Of duplicate keys the last one counts, with all that it contains.
+          // Of duplicate keys JSON.parse keeps only the last, so what an earlier one recorded is dropped.
           forget(paths, pending);
           starts[pending.slot] = i;
         }
@@ -117,7 +126,7 @@ export function scan(text: string, paths: Paths, maxDepth: number, maxItems: num
     } else if ((c | 32) === BRACE) {
       const within: Step | undefined =
         c === BRACE ? (step === undefined && (depth === 0 || item < maxItems) ? root : pending) : undefined;
-      if (within !== undefined && within.below.length > 0) {
+      if (within !== undefined && within.children.length > 0) {
         if (within === root) forget(paths, root);
         step = within;
         atKey = true;
@@ -149,7 +158,7 @@ export function scan(text: string, paths: Paths, maxDepth: number, maxItems: num
   return { tooDeep, batch, tokens };
 }
 
-/** The index of the closing bracket, or the end of the text; its complement (`~`) if it nests too deep. */
+/** Returns the index of the closing bracket, or the length of the text; complemented (`~`) if the value is too deep. */
 function skip(text: string, open: number, maxDepth: number): number {
   let depth = 0;
   let deepest = 0;
@@ -178,7 +187,7 @@ function forget(paths: Paths, step: Step): void {
 /** Valid only right after a scan of the same text, which must not be a batch. */
 export function peek(text: string, paths: Paths): Peeked {
   const seen = (name: string): Step | undefined => {
-    const step = paths.root.below.find((one) => one.name === name);
+    const step = paths.root.children.find((one) => one.name === name);
     return step !== undefined && (paths.starts[step.slot] ?? -1) >= 0 ? step : undefined;
   };
   const id = seen("id");
@@ -213,16 +222,16 @@ function numberEnd(text: string, start: number): number {
 
 function stepFor(step: Step, text: string, open: number, close: number): Step | undefined {
   const length = close - open - 1;
-  for (const one of step.below) {
+  for (const one of step.children) {
     if (one.name.length === length && text.startsWith(one.name, open + 1)) return one;
   }
-  if (length >= step.maxKeyLength) return undefined;
+  if (length >= step.keyLengthBound) return undefined;
   let at = open + 1;
   while (at < close && text.charCodeAt(at) !== BACKSLASH) at++;
   if (at === close) return undefined;
   try {
     const name: unknown = JSON.parse(text.slice(open, close + 1));
-    return step.below.find((one) => one.name === name);
+    return step.children.find((one) => one.name === name);
   } catch {
     return undefined;
   }
@@ -240,7 +249,7 @@ function collect(text: string, paths: Paths, item: number, tokens: Token[] | und
   return found;
 }
 
-/** Certainly written the same by JavaScript: a string without an escape, or an integer of at most 15 digits. */
+/** Whether JavaScript certainly writes the token unchanged: a string without escapes, or an integer up to 15 digits. */
 function isPlain(text: string, start: number, end: number): boolean {
   if (text.charCodeAt(start) === QUOTE) return !text.slice(start, end).includes("\\");
   const first = text.charCodeAt(start) === MINUS ? start + 1 : start;

@@ -1,5 +1,4 @@
-// Runs one evaluation in a session that ends with it, for the command line. The caller gets all output as it is
-// printed.
+// Runs one evaluation in a session of its own, for the command line. The caller gets all output as it is printed.
 
 import { within } from "../core/async.ts";
 import { toEvaluation, type Evaluation } from "./evaluation.ts";
@@ -56,7 +55,7 @@ function withStartHook(runtime: Runtime, onStart: (command: GuestCommand) => voi
   };
 }
 
-/** Rewords the notice: the user knows of no session, and expects nothing to outlive the evaluation. */
+/** Rewords the notice, since on the command line there is no session whose state could be lost. */
 function withoutSession(evaluation: Evaluation): Evaluation {
   const [, reason] =
     /^The state of session \S+ was lost: (.*); (?:nothing was|lost definitions)/.exec(evaluation.notice ?? "") ?? [];

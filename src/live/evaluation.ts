@@ -1,5 +1,5 @@
-// The result of an evaluation: one record for programs, and the text made from it for the model. The text has the form
-// of CL-MCP-Server: output, `[stderr]`, `[Warning]`, `=> value`, `[ERROR]` with its backtrace, `[TIMEOUT]`.
+// The result of an evaluation: a record for programs, and a text for the language model. The text has the form that
+// CL-MCP-Server uses: output, `[stderr]`, `[Warning]`, `=> value`, `[ERROR]` with its backtrace, `[TIMEOUT]`.
 
 import type { JsonSchema } from "../protocol/model/index.ts";
 import type { CapturedOutput } from "./output.ts";
@@ -98,7 +98,7 @@ export function toEvaluation(session: string, result: RunResult, realMs: number)
     timing: reply.timing ?? { realMs },
     state: result.state,
   };
-  // Set one by one instead of spread, since every evaluation comes through here.
+  // Set one by one instead of spread, for speed: every evaluation comes through here.
   if (reply.condition !== undefined) evaluation.condition = reply.condition;
   if (reply.package !== undefined) evaluation.package = reply.package;
   if (result.step !== undefined) evaluation.step = result.step;
@@ -132,7 +132,7 @@ export interface EvaluationTextOptions {
   readonly timeoutMs: number;
 }
 
-/** The text for the model. */
+/** The text for the language model. */
 export function evaluationText(evaluation: Evaluation, { withTiming, timeoutMs }: EvaluationTextOptions): string {
   const { status, values, warnings, condition, timing } = evaluation;
   const parts = notices(evaluation.notice, evaluation.background);
@@ -151,7 +151,7 @@ export function evaluationText(evaluation: Evaluation, { withTiming, timeoutMs }
   return parts.filter((part) => part !== "").join("\n");
 }
 
-/** The text of another tool, or of a refusal, after the notices. */
+/** Puts the notices before the text of a tool other than evaluate, or of a refusal. */
 export function withNotices(result: RunResult, text: string): string {
   return [...notices(noticeOf(result), result.background), text].join("\n");
 }
@@ -177,7 +177,7 @@ function outputText(output: string, total: number | false): string {
   return `${output}\n\n[Output truncated at ${kept} of ${all} characters]`;
 }
 
-/** The parts are joined by newlines. */
+/** Removes a final newline, since the parts are joined by newlines. */
 function withoutNewline(output: string): string {
   return output.endsWith("\n") ? output.slice(0, -1) : output;
 }

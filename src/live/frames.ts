@@ -1,7 +1,7 @@
 // Frames between host and guest: the number of bytes in decimal digits, a newline, and that many bytes of UTF-8. The
 // length comes first because the payload may contain any character.
 
-/** A longer length is not valid. */
+/** A length with more digits is not valid. */
 const MAX_DIGITS = 12;
 const NEWLINE = 10;
 const ZERO = 48;
@@ -16,18 +16,18 @@ export class FrameReader {
   /** The part of a frame that has arrived so far. */
   #chunks: Buffer[] = [];
   #bufferedBytes = 0;
-  /** Bytes of the current frame with its header; undefined until the length is known. */
+  /** The size of the current frame with its header in bytes; undefined until it is known. */
   #frameBytes: number | undefined;
   /** Where the payload begins, after the length and the newline. */
   #payloadStart = 0;
 
-  /** `maxBytes` is asked for each frame. */
+  /** `maxBytes` is called for each frame, since the limit can change. */
   constructor(onFrame: (text: string) => void, maxBytes: () => number) {
     this.#onFrame = onFrame;
     this.#maxBytes = maxBytes;
   }
 
-  /** Throws if the bytes are not a frame. The stream cannot be read any further then. */
+  /** Throws if the bytes are not a valid frame. The rest of the stream is then unreadable. */
   push(chunk: Buffer): void {
     let rest = chunk;
     for (;;) {
@@ -50,7 +50,7 @@ export class FrameReader {
     }
   }
 
-  /** Bytes of the whole frame with its header; undefined if the header is not complete. */
+  /** Returns the size of the whole frame with its header in bytes, or undefined if the header is not complete. */
   #readLength(bytes: Buffer): number | undefined {
     const head = this.#bufferedBytes === 0 ? bytes : Buffer.concat([...this.#chunks, bytes]);
     const end = head.indexOf(NEWLINE);

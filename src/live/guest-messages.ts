@@ -1,12 +1,12 @@
-// Validates messages from the guest process. The user's code can write to the guest's channel too, so a message must
-// not cost the host much: the number of values, unrequested messages and the shape of an evaluation are checked here.
+// Validates messages from the guest process. The user's code can write to the guest's channel too, so no message may
+// cost the host much. Checks the number of values, the rate of unrequested messages and the shape of an evaluation.
 
 import { isObject } from "../core/values.ts";
 
-/** A message of the guest, or the result in it. */
+/** A message from the guest, or the result in it. */
 export type GuestReply = { readonly [key: string]: unknown };
 
-/** Only messages longer than this are scanned. A long message of a guest is long because of one string in it. */
+/** Only messages longer than this are scanned. The scan is fast, since a normal long message is mostly one string. */
 const MIN_SCANNED_LENGTH = 64 * 1024;
 const MAX_VALUES = 50_000;
 
@@ -19,7 +19,7 @@ const BRACE = 123;
 /** Throws if the text is not a valid message. */
 export function parseGuestMessage(text: string): GuestReply {
   if (text.length > MIN_SCANNED_LENGTH && hasTooManyValues(text)) throw new Error("a message has too many values");
-  // JSON can escape half a surrogate pair, which many JSON parsers refuse.
+  // JSON can contain an escaped half of a surrogate pair, which many clients refuse.
   const message: unknown = text.includes("\\ud") ? JSON.parse(text, replaceLoneSurrogates) : JSON.parse(text);
   if (!isObject(message)) throw new Error("a message is not an object");
   return message;
@@ -39,7 +39,7 @@ function hasTooManyValues(text: string): boolean {
   return false;
 }
 
-/** The index of the quote that closes the string that begins at `open`. */
+/** The index of the closing quote of the string that begins at `open`. */
 function endOfString(text: string, open: number): number {
   for (let at = text.indexOf('"', open + 1); at !== -1; at = text.indexOf('"', at + 1)) {
     let before = at - 1;
@@ -66,7 +66,7 @@ export class UnrequestedLimit {
     this.#tokens = Math.min(MAX_TOKENS, this.#tokens + TOKENS_PER_REQUEST + (4 * chars) / CHARS_PER_TOKEN);
   }
 
-  /** Throws if there were too many. */
+  /** Throws if there have been too many messages. */
   onMessage(chars: number): void {
     this.#tokens -= 1 + chars / CHARS_PER_TOKEN;
     if (this.#tokens >= 0) return;

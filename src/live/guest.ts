@@ -1,6 +1,6 @@
-// The host's side of a guest process. Requests and replies are frames on fd 3; what the process writes to fd 1 and 2 is
-// raw output. Each request gets one reply, or is rejected when the process exits. The session decides when to send,
-// stop or close.
+// The host's side of a guest process. Requests and replies are frames on fd 3. Everything that the process writes to
+// fd 1 and 2 is raw output. Each request gets one reply, or is rejected when the process exits. The session decides
+// when to send requests, interrupt them and end the process.
 
 import { StringDecoder } from "node:string_decoder";
 import { within } from "../core/async.ts";
@@ -13,7 +13,7 @@ import type { GuestCommand, GuestRequest, Limits, Runtime } from "./runtime.ts";
 
 export type OutputStream = "stdout" | "stderr";
 export type OutputListener = (text: string, stream: OutputStream) => void;
-/** The parameters of one request. The object belongs to the request: fields are added to it on the way. */
+/** The parameters of one request. Use a new object for each: `id` and `op` are added to it. */
 export type GuestParams = { [param: string]: unknown };
 
 /** How long a guest may take until it is ready. */
@@ -22,8 +22,8 @@ const START_TIMEOUT_MS = 60_000;
 const EXIT_GRACE_MS = 300;
 
 /**
- * The longest frame accepted: a base, and some bytes for each character of output that is kept. Guests cut their own
- * replies, so a longer one was not written by the guest, and reading it would block the host.
+ * The longest frame accepted: a minimum, plus some bytes for each character of output that is kept. Guests truncate
+ * their replies, so user code must have written a longer frame, and reading it would block the host.
  */
 const MIN_FRAME_LIMIT_BYTES = 1024 * 1024;
 const FRAME_BYTES_PER_CHAR = 16;
@@ -74,14 +74,14 @@ export class Guest {
         void this.close(0);
       }
     });
-    // A process that closed its channel is useless, even if it still runs.
+    // Without its channel the process cannot be used any more, even if it still runs.
     child.channel?.on("end", () => void this.close());
     const decoder = new StringDecoder("utf8");
     child.stdout.on("data", (chunk: Buffer) => this.#rawOutput(decoder.write(chunk), "stdout"));
     void child.exited.then(({ code, signal }) => this.#exit(signal === null ? `exit code ${code}` : signal));
   }
 
-  /** Resolves when the guest is ready; rejects with a ConnectionError that says what to do. */
+  /** Resolves when the guest is ready. Rejects with a ConnectionError that has the reason and the end of stderr. */
   static async start(runtime: Runtime, limits: Limits, start: GuestStart = {}): Promise<Guest> {
     const command = await runtime.start(limits);
     try {
@@ -155,7 +155,7 @@ export class Guest {
     return this.#send(op, params, undefined, false).reply;
   }
 
-  /** Stops or resumes reading raw output. A process that fills the pipe waits. */
+  /** Stops or resumes reading raw output. While it is stopped, the process blocks once its pipe is full. */
   pauseOutput(isPaused: boolean): void {
     for (const stream of [this.child.stdout, this.child.stderr]) {
       if (isPaused) stream.pause();
@@ -163,7 +163,7 @@ export class Guest {
     }
   }
 
-  /** Ends the process, at once with a budget of 0. Resolves when no process of its group is left. */
+  /** Ends the process; a budget of 0 kills it at once. Resolves when its whole process group has ended. */
   async close(budgetMs?: number): Promise<void> {
     await this.child.close(budgetMs).catch(() => undefined);
   }
@@ -207,7 +207,7 @@ export class Guest {
 
   #requestOutput({ onOutput }: PendingRequest, { output, stream }: GuestReply): void {
     if (typeof output !== "string") return;
-    // Runtimes print some messages about themselves on the stream of the evaluation.
+    // The runtime may print messages about itself to the stderr of an evaluation.
     const text = stream === "stderr" ? this.#withoutNoise(output) : output;
     if (text !== "") onOutput?.(text, stream === "stderr" ? "stderr" : "stdout");
   }
@@ -217,7 +217,7 @@ export class Guest {
       if (typeof error === "string") pending.reject(new Error(error));
       else pending.resolve(isObject(result) ? result : {});
     };
-    // Output that was written before the reply is readable by now, and is read in this turn of the event loop.
+    // Output that was written before the reply is readable by now: this turn of the event loop reads it.
     if (pending.readsOutputFirst) setImmediate(settle);
     else settle();
   }
@@ -238,7 +238,7 @@ export class Guest {
   #exit(how: string): void {
     if (this.#exited !== undefined) return;
     this.#exited = how;
-    // As for replies: the last output comes first.
+    // Deliver the last output first, as in #settle.
     setImmediate(() => {
       for (const { reject } of this.#pending.values()) reject(new GuestExited(how));
       this.#pending.clear();

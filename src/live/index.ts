@@ -1,5 +1,5 @@
-// catenary/live: servers of live sessions. Each call of `javascript` or `lisp` creates a server with its own sessions.
-// No process starts before the first evaluation. A session runs any code that it is given: it is not a sandbox.
+// catenary/live: servers that run code in live sessions. Each call of `javascript` or `lisp` creates a server with its
+// own sessions. No process starts before the first evaluation. A session is not a sandbox: it runs any code.
 
 import { isObject } from "../core/values.ts";
 import { checkOptions, OptionReader } from "../core/options.ts";
@@ -67,14 +67,14 @@ function checkCommon(owner: string, options: object, known: object): OptionReade
   read.count("maxSessions");
   const idleMs = read.any("idleMs");
   if (idleMs !== undefined && !(typeof idleMs === "number" && idleMs >= 0))
-    throw read.error("idleMs", "must be milliseconds, 0 for never");
+    throw read.error("idleMs", "must be a number of milliseconds; 0 means never");
   for (const name of ["name", "command", "cwd"])
     if (read.any(name) !== undefined && !isNonEmpty(read.any(name)))
       throw read.error(name, "must be a non-empty string");
   const env = read.any("env");
   const isEnvironment =
     isObject(env) && Object.values(env).every((value) => value === undefined || typeof value === "string");
-  // The values are not quoted, since they may be secret.
+  // The error does not quote the values, since they may be secret.
   if (env !== undefined && !isEnvironment) throw read.error("env", "must be an object of strings");
   return read;
 }

@@ -1,11 +1,11 @@
-// Captures what an evaluation prints, and what a process prints between evaluations. Output is bounded: the start of an
-// evaluation's output and the end of background output are kept.
+// Captures what an evaluation prints, and what its process prints between evaluations (background output). Both are
+// limited: the first characters of an evaluation's output are kept, and the last ones of background output.
 
 import type { Guest, OutputListener, OutputStream } from "./guest.ts";
 
 export interface CapturedOutput {
   readonly text: string;
-  /** All characters printed, kept or not. */
+  /** The number of characters printed, including those that were not kept. */
   readonly total: number;
 }
 
@@ -13,7 +13,7 @@ export type ProgressListener = (text: string, total: number) => void;
 
 /** Progress is reported at most this often. */
 const PROGRESS_INTERVAL_MS = 100;
-/** Of the output between two reports, the last characters are sent. */
+/** The longest report. If more was printed since the last report, the end of it is sent. */
 const MAX_PROGRESS_LENGTH = 2_000;
 
 export class OutputCapture {
@@ -25,7 +25,7 @@ export class OutputCapture {
   #unreported = "";
   #timer: NodeJS.Timeout | undefined;
 
-  /** `onProgress` gets the output in paced pieces, `onOutput` gets all of it at once. */
+  /** `onProgress` gets recent output at intervals; `onOutput` gets all output as soon as it arrives. */
   constructor(maxLength: number, onProgress?: ProgressListener, onOutput?: OutputListener) {
     this.#maxLength = maxLength;
     this.#onProgress = onProgress;
@@ -40,7 +40,7 @@ export class OutputCapture {
     this.#onOutput?.(text, stream);
   };
 
-  /** `dropped`: characters that the guest has counted but not sent. */
+  /** `dropped`: the number of characters that the guest counted but did not send. */
   captured(stream: OutputStream, dropped = 0): CapturedOutput {
     return { text: this.#kept[stream], total: this.#totals[stream] + dropped };
   }
@@ -71,9 +71,9 @@ export class OutputCapture {
   }
 }
 
-/** Background output that is kept for the next evaluation. */
+/** How many characters of background output are kept for the next evaluation. */
 const MAX_BACKGROUND_LENGTH = 4_000;
-/** Background output that is read before the process has to wait for the next request. */
+/** After this many characters, reading stops until the next request, and the process may block. */
 const MAX_BACKGROUND_READ = 1_000_000;
 
 /** Output that a process prints while no evaluation runs, for example from timers and threads. */
@@ -94,7 +94,7 @@ export class BackgroundOutput {
     this.#length += text.length;
   };
 
-  /** Lets a paused process go on. */
+  /** Resumes reading if it was stopped. */
   release(guest: Guest): void {
     if (this.#length > MAX_BACKGROUND_READ) guest.pauseOutput(false);
     this.#length = 0;

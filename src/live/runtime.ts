@@ -6,11 +6,11 @@ export interface Limits {
   /** Milliseconds for one evaluation; 0 means no limit. */
   readonly timeoutMs: number;
   readonly memoryMb: number;
-  /** Characters of output that are kept, for stdout and stderr each. */
+  /** The maximum number of characters of output that are kept, for stdout and stderr each. */
   readonly outputChars: number;
-  /** Elements of a collection that are printed. */
+  /** The maximum number of elements of a collection that are printed. */
   readonly printLength: number;
-  /** How deep a value is printed. */
+  /** The maximum depth to which a value is printed. */
   readonly printDepth: number;
 }
 
@@ -52,13 +52,13 @@ export interface Runtime {
   readonly stopSteps: readonly StopStep[];
   /** Rejects with a ConnectionError that says what to install if the program is missing. */
   start(limits: Limits): Promise<GuestCommand>;
-  /** Lines that the language's runtime prints to stderr about itself, to be removed. Needs the g flag. */
+  /** Matches lines that the language's runtime prints to stderr about itself; they are removed. Needs the g flag. */
   readonly noise?: RegExp;
   /** Returns the payload of a frame. */
   encode(request: GuestRequest): string;
   /** Called if a guest ended before it was ready. Resolves to true if another start may succeed. */
   startFailed?(command: GuestCommand, isCancelled: boolean): Promise<boolean>;
-  /** Called when a guest is ready. The runtime can now prepare what makes the next start faster. */
+  /** Called when a guest is ready. The runtime can then prepare a faster next start. */
   onReady?(): void;
   close?(): Promise<void>;
 }
@@ -100,10 +100,10 @@ export interface GuestEvaluation {
   readonly condition?: Condition;
   readonly package?: string;
   readonly timing: Timing;
-  /** Characters over the output limit, which were not sent. */
+  /** How many characters were over the output limit and were not sent. */
   readonly dropped?: { readonly stdout?: number; readonly stderr?: number };
   readonly defined: readonly Definition[];
-  /** The process may be corrupt and must be ended. */
+  /** Whether the process may be corrupt and must be ended. */
   readonly damaged?: boolean;
 }
 

@@ -44,7 +44,7 @@ const TIMEOUT_ARGUMENT: ArgumentSpecs = {
   timeout: {
     type: "number",
     min: 0,
-    description: "Seconds that it may take, instead of the session's limit; 0 for no limit",
+    description: "Time limit in seconds, instead of the session's limit; 0 for no limit",
   },
 };
 
@@ -58,7 +58,7 @@ export function createLiveServer(language: Language, options: LiveOptions): Live
     idleMs: options.idleMs ?? IDLE_MS,
   });
   const info = { name: options.name ?? `catenary-${runtime.language}`, version: "1", title };
-  const server = createServer(info, { instructions, listChanged: false });
+  const server = createServer({ ...info, instructions, listChanged: false });
   registerEvaluate(server, language.evaluate, sessions);
   for (const tool of language.tools) registerTool(server, tool, sessions);
   registerSessionTools(server, language, sessions);
@@ -68,11 +68,11 @@ export function createLiveServer(language: Language, options: LiveOptions): Live
   });
 }
 
-/** Wraps the server so that it refuses calls once it is closed: they would start processes that nothing ends. */
+/** Wraps the server so that it refuses calls once it is closed, since they would start processes that nothing ends. */
 function closable(server: Server, close: () => Promise<void>): Live {
   let isClosed = false;
   const live = ((request, context) =>
-    // Tasks of a closed server can still be asked for their result.
+    // Clients can still get the results of tasks from a closed server.
     isClosed && !request.method.startsWith("tasks/")
       ? Promise.reject(closedError())
       : server(request, context)) as Live;
@@ -125,7 +125,7 @@ function registerEvaluate(server: Server, tool: GuestTool, sessions: Sessions): 
   );
 }
 
-/** We build the record ourselves, so it need not be validated. */
+/** The record is built here, so it need not be validated. */
 const UNCHECKED = {
   "~standard": { version: 1, vendor: "catenary", validate: (value: unknown) => ({ value }) },
 } as const;
@@ -161,7 +161,7 @@ function registerTool(server: Server, tool: GuestTool, sessions: Sessions): void
 
 const STARTING: GuestText = { text: "The session's process is starting." };
 
-/** The arguments for the guest. `session` and `timeout` are for the host. */
+/** Returns the arguments for the guest, without `session` and `timeout`, which are for the host. */
 function guestParams(args: ToolArguments): GuestParams {
   const params: GuestParams = {};
   for (const name of Object.keys(args)) {

@@ -1,14 +1,13 @@
-// Scheduling within one session: the queue of calls, of which one runs at a time, and the deadline of the one that
-// runs.
+// Schedules the calls of one session: a queue that runs one call at a time, and the deadline of the running call.
 
 import { onCancel } from "../core/cancel.ts";
 import type { Context } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 
-/** Calls that may wait for one session. */
+/** How many calls may wait for one session. */
 const MAX_WAITING = 100;
 
-/** Runs calls one at a time, in order of arrival. A call that is cancelled leaves the queue. */
+/** Runs calls one at a time, in order of arrival. A cancelled call leaves the queue. */
 export class SessionQueue {
   readonly #session: string;
   readonly #waiting: (() => void)[] = [];
@@ -35,19 +34,20 @@ export class SessionQueue {
 
   release(): void {
     const next = this.#waiting.shift();
-    // It stays taken for the next in the queue, so that a new call cannot overtake it.
+    // The session stays taken for the next call in the queue, so that a new call cannot overtake it.
     if (next === undefined) this.#isTaken = false;
     else next();
   }
 
-  /** Lets every waiting call go on at once, for example to learn that the session is closed. */
+  /** Lets all waiting calls continue at once. Used when the session is closed: each of them then fails. */
   releaseAll(): void {
     for (const next of this.#waiting.splice(0)) next();
   }
 
   async #wait(context: Pick<Context, "signal">): Promise<void> {
     if (this.#waiting.length >= MAX_WAITING) {
-      const message = `Session ${this.#session} is busy and ${MAX_WAITING} calls wait for it; interrupt it, or use another session`;
+      const advice = "interrupt the running call, or use another session";
+      const message = `Session ${this.#session} is busy and ${MAX_WAITING} calls are waiting; ${advice}`;
       throw McpError.of("rate_limited", message, { session: this.#session });
     }
     await new Promise<void>((resolve, reject) => {
@@ -66,8 +66,8 @@ export class SessionQueue {
 }
 
 /**
- * One timer for all deadlines of a session, of which only one holds at a time. A new deadline needs no new timer while
- * an earlier timer runs: when that fires, it is set again for the rest.
+ * The current deadline of a session, which has at most one. Setting a deadline starts no new timer if one fires before
+ * it anyway: when that timer fires too early, it is started again for the remaining time.
  */
 export class Deadline {
   readonly #onExpire: () => void;
@@ -89,7 +89,7 @@ export class Deadline {
     this.#arm(now);
   }
 
-  /** Removes the deadline. The timer may run on; it does not keep the process alive. */
+  /** Removes the deadline. The timer keeps running, but does not keep the process alive. */
   clear(): void {
     this.#at = Infinity;
   }

@@ -22,9 +22,9 @@ const LIMIT_ARGUMENTS: ArgumentSpecs = {
   memory: { type: "integer", description: "Megabytes of heap; takes effect at the next reset" },
 };
 
-/** A model that passes `session` to every tool must not be refused. */
+/** Accepted and ignored, since a model may pass `session` to every tool. */
 const IGNORED_SESSION: ArgumentSpecs = {
-  session: { type: "string", description: "Ignored: this tool is about all sessions" },
+  session: { type: "string", description: "Ignored: this tool applies to all sessions" },
 };
 
 const LIMIT_NAMES: readonly (readonly [argument: string, limit: keyof Limits, factor: number])[] = [
@@ -94,7 +94,7 @@ export function registerSessionTools(server: Server, { guide, title }: Language,
     async (args: ToolArguments, context: ToolContext) => {
       const name = sessionName(args);
       const session = sessions.find(ownerOf(context), name);
-      // The default session always exists, even before it is used.
+      // The default session counts as existing even before its first use.
       if (session === undefined && args["session"] !== undefined) return `There is no session ${name} to reset.`;
       await session?.end(undefined);
       return "Session reset successfully.";

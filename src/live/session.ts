@@ -1,5 +1,5 @@
-// One live session: a name, a guest process, and a queue of calls. Each evaluation has a deadline. One that does not
-// end by itself is stopped by the gentlest step that works; the last step ends the process. The next call then starts a
+// One live session: a name, a guest process, and a queue of calls. Each evaluation has a deadline. After it, the
+// evaluation is stopped with the gentlest step that works; the last step ends the process. The next call then starts a
 // new process and reports once what was lost.
 
 import { isCancelled, onCancel } from "../core/cancel.ts";
@@ -16,9 +16,9 @@ export interface RunOptions {
   readonly context: Pick<Context, "signal">;
   /** Overrides the session's timeout; 0 means no limit. */
   readonly timeoutMs?: number | undefined;
-  /** Gets the output in paced pieces, with the number of characters so far. */
+  /** Receives the output at a limited rate, with the number of characters so far. */
   readonly onProgress?: ProgressListener | undefined;
-  /** Gets all output at once. */
+  /** Receives all output immediately. */
   readonly onOutput?: OutputListener | undefined;
 }
 
@@ -30,12 +30,12 @@ export interface RunResult {
   readonly outcome: "answered" | "refused" | "timeout" | "interrupted" | "lost";
   /** The guest's reply; empty if there was none. */
   readonly reply: GuestReply;
-  /** The step that stopped it. */
+  /** The step that stopped the run, if it was stopped. */
   readonly step: Step | undefined;
   readonly state: "kept" | "lost";
-  /** Why it was refused or lost. */
+  /** Why the run was refused, or its state lost. */
   readonly reason: string | undefined;
-  /** What was lost before it began. */
+  /** State that was lost before the run began. */
   readonly notice: string | undefined;
   /** What was printed between the previous run and this one. */
   readonly background: string;
@@ -50,9 +50,9 @@ interface ActiveRun {
   readonly guest: Guest;
   readonly since: number;
   readonly op: string;
-  /** Stops it; resolves when that is done. */
+  /** Stops the run; resolves when it has stopped. */
   readonly stop: (cause: StopCause) => Promise<void>;
-  /** The notice about its process, if another call has ended that. */
+  /** The notice for this run, if another call has ended its process. */
   lost?: string;
 }
 
@@ -60,7 +60,7 @@ export interface SessionOptions {
   readonly name: string;
   readonly runtime: Runtime;
   readonly limits: Limits;
-  /** Waits until a process may be started. */
+  /** Calls `start` as soon as a process may be started; rejects if too many sessions have one. */
   readonly mayStart: <T>(start: () => Promise<T>) => Promise<T>;
   readonly onBusy: () => void;
 }
@@ -81,7 +81,7 @@ export class Session {
   #starting: Promise<Guest> | undefined;
   #start: GuestStart = {};
   #active: ActiveRun | undefined;
-  /** Whether the call that waits for its process must not run any more. */
+  /** Whether the call that waits for its process to start was interrupted, and must not run. */
   #isStartUnwanted = false;
   #isClosed = false;
 
@@ -116,7 +116,7 @@ export class Session {
     return this.#active && { op: this.#active.op, ms: performance.now() - this.#active.since };
   }
 
-  /** Runs a request in the evaluator, in order of arrival. Rejects only if nothing has run. */
+  /** Runs a request in the evaluator. Requests run in order of arrival. Rejects only if nothing has run. */
   async run(op: string, params: GuestParams, options: RunOptions): Promise<RunResult> {
     const turn = this.#queue.acquire(options.context);
     if (turn !== undefined) await turn;
@@ -135,7 +135,8 @@ export class Session {
   }
 
   /**
-   * Sends a request that is answered while the evaluator works. Undefined if there is no process, or it exits first.
+   * Sends a request that is answered even while the evaluator is busy. Undefined if there is no process, or it exits
+   * first.
    */
   async control(op: string, params: GuestReply): Promise<GuestReply | undefined> {
     return this.#guest?.control(op, { ...params, target: this.#active?.id ?? 0 }).catch((error: unknown) => {
@@ -156,8 +157,8 @@ export class Session {
   }
 
   /**
-   * Ends the process; the next call starts a new one and reports the loss for this reason. Without a reason, the caller
-   * wanted it, and nothing is reported.
+   * Ends the process. The next call starts a new one and reports the loss with this reason. Without a reason, the
+   * caller has asked for it, and nothing is reported.
    */
   async end(reason: string | undefined, budgetMs?: number): Promise<void> {
     const guest = this.#guest;
@@ -177,7 +178,7 @@ export class Session {
     await guest.close(budgetMs);
   }
 
-  /** The session cannot be used afterwards. */
+  /** Ends the process for good. The session cannot be used afterwards. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#deadline.close();
@@ -223,10 +224,10 @@ export class Session {
     const { limits } = this;
     const timeoutMs = options.timeoutMs ?? limits.timeoutMs;
     const isEvaluation = op === "eval";
-    // The results of other tools have no place for output.
+    // The results of other tools have no field for output, so it becomes background output.
     const onOutput = isEvaluation ? options.onOutput : this.#background.write;
     const capture = new OutputCapture(limits.outputChars, options.onProgress, onOutput);
-    // Programs look for the notice in evaluations, so other tools show it without taking it.
+    // Programs look for the notice in evaluations, so other tools show it without clearing it.
     const notice = isEvaluation ? this.#stateLoss.takeNotice() : this.#stateLoss.notice;
     const background = isEvaluation ? this.#background.take() : "";
     this.#background.release(guest);
@@ -246,7 +247,7 @@ export class Session {
     this.#active = active;
     if (timeoutMs > 0) this.#deadline.set(timeoutMs);
     const forget = onCancel(options.context, () => void stop("interrupted"));
-    // One literal instead of spread parts, since every evaluation comes through here.
+    // One literal instead of spread parts, for speed: every evaluation comes through here.
     const result = (
       outcome: RunResult["outcome"],
       answer: GuestReply,
@@ -332,7 +333,7 @@ async function stopRequest(
   return "restart";
 }
 
-/** Names that a session remembers, and how many of them a notice lists. */
+/** How many names a session remembers, how many of them a notice lists, and how long each may be. */
 const MAX_NAMES = 1_000;
 const MAX_LISTED_NAMES = 20;
 const MAX_NAME_LENGTH = 200;
@@ -348,8 +349,8 @@ export class StateLoss {
   }
 
   addDefinitions(definitions: readonly Definition[]): void {
-    for (const one of definitions as readonly (Partial<Definition> | null)[]) {
-      const name: unknown = one?.name;
+    for (const definition of definitions as readonly (Partial<Definition> | null)[]) {
+      const name: unknown = definition?.name;
       // The user's code can write to the channel too, so the name may be of any type.
       if (typeof name === "string" && this.#names.size < MAX_NAMES) this.#names.add(name.slice(0, MAX_NAME_LENGTH));
     }
@@ -360,7 +361,7 @@ export class StateLoss {
     this.#notice = this.describe(reason);
   }
 
-  /** The notice for a loss; it also forgets the names. */
+  /** Returns the notice for a loss, and forgets the names. */
   describe(reason: string): string {
     const names = [...this.#names];
     this.#names.clear();
@@ -377,7 +378,7 @@ export class StateLoss {
     return this.#notice;
   }
 
-  /** The same notice, which counts as shown from now on. */
+  /** Returns the notice and clears it. */
   takeNotice(): string | undefined {
     const notice = this.#notice;
     this.#notice = undefined;
@@ -391,7 +392,7 @@ export class StateLoss {
   }
 }
 
-/** Why a process ended. Runtimes that run out of memory say so on stderr before they exit. */
+/** Words why a process ended. A runtime that runs out of memory reports it on stderr before it exits. */
 function exitReason(how: string, stderr: string, memoryMb: number, verb = "ended"): string {
   if (!/heap out of memory|Heap exhausted/.test(stderr)) return `its process ${verb} (${how})`;
   return `its process ran out of memory (limit ${memoryMb} MB; configure-limits raises it from the next reset on)`;

@@ -1,5 +1,5 @@
 // All sessions of one server, by owner and name; a caller never reaches a session of another owner. One periodic sweep
-// ends sessions that were idle for long or use too much memory.
+// ends the processes of sessions that were idle for too long or use too much memory.
 
 import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
@@ -11,7 +11,7 @@ import { Session } from "./session.ts";
 export interface SessionsOptions {
   readonly runtime: Runtime;
   readonly limits: Limits;
-  /** Sessions that may have a process at once. */
+  /** How many sessions may have a process at once. */
   readonly maxSessions: number;
   /** Milliseconds after which the process of an idle session is ended; 0 means never. */
   readonly idleMs: number;
@@ -19,11 +19,11 @@ export interface SessionsOptions {
 
 const NAME = /^[\w.:-]{1,64}$/;
 const SWEEP_MS = 500;
-/** Idle sessions can grow too, by timers and threads: their memory is checked every 10th sweep. */
+/** The memory of idle sessions, which can grow through timers and threads, is checked every 10th sweep. */
 const SWEEPS_PER_IDLE_CHECK = 10;
-/** Memory of a process outside the heap that its limit counts: the program, stacks, native buffers. */
+/** Memory that a process may use beyond its heap limit: for the program, stacks and native buffers. */
 const OVERHEAD_MB = 512;
-/** Sessions without a process whose names, limits and notices are remembered. */
+/** How many sessions without a process are remembered, with their names, limits and notices. */
 const MAX_STOPPED_SESSIONS = 1_000;
 
 export class Sessions {
@@ -43,7 +43,7 @@ export class Sessions {
     const key = sessionKey(owner, name);
     const known = this.#sessions.get(key);
     if (known !== undefined) return known;
-    // The call may have begun before everything was closed.
+    // The call may have begun before the server was closed.
     if (this.#isClosed) throw closedError();
     this.#forgetOldest();
     const { runtime, limits } = this.#options;
@@ -90,15 +90,15 @@ export class Sessions {
   #admit(owner: string, name: string): void {
     const { maxSessions } = this.#options;
     const active = [...this.#sessions.values()].filter(({ state }) => state !== "stopped").length;
-    // The session that wants to start is busy, and so is counted.
+    // The session that wants to start is counted too, since it is busy.
     if (active <= maxSessions) return;
     const own = this.list(owner).filter((session) => session.name !== name && session.state !== "stopped");
     const names = own.map((session) => session.name).join(", ");
     const advice = names === "" ? "try again later" : `close one of yours with close-session: ${names}`;
-    throw new Error(`All ${maxSessions} sessions that may run at once are running; ${advice}`);
+    throw new Error(`The limit of ${maxSessions} running sessions is reached; ${advice}`);
   }
 
-  /** A session without a process is cheap, so many are remembered; the oldest of them is forgotten. */
+  /** Forgets the oldest session without a process if too many are remembered. */
   #forgetOldest(): void {
     if (this.#sessions.size < this.#options.maxSessions + MAX_STOPPED_SESSIONS) return;
     for (const [key, session] of this.#sessions)
@@ -134,7 +134,7 @@ export class Sessions {
     const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
     const mb = Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) / 1024;
     const max = memoryMb + OVERHEAD_MB;
-    // A new process may have replaced it meanwhile.
+    // A new process may have replaced this one in the meantime.
     if (mb > max && session.pid === pid)
       await session.end(`its process used more than ${max} MB of memory, so it was ended`, 0);
   }
@@ -158,7 +158,7 @@ function ownerOfKey(key: string): string {
   return key.slice(0, key.lastIndexOf("\n"));
 }
 
-/** Limits how many processes start at once: a hundred that start together would all time out. */
+/** Limits how many processes start at once, since a hundred that start together would all time out. */
 class StartLimiter {
   readonly #max: number;
   readonly #waiting: (() => void)[] = [];

@@ -30,7 +30,7 @@ export interface GuestTool {
   readonly arguments: ArgumentSpecs;
   /** Does not change the session. */
   readonly readOnly?: true;
-  /** Runs the user's code or may take long: gets a `timeout` argument and can run as a task. */
+  /** The tool runs the user's code or may take long, so it gets a `timeout` argument and can run as a task. */
   readonly runsCode?: true;
   /** Can be answered while an evaluation runs. */
   readonly whileBusy?: true;
@@ -40,7 +40,7 @@ export interface Language {
   readonly runtime: Runtime;
   /** The display name, such as "Common Lisp". */
   readonly title: string;
-  /** Instructions of the server, for the model. */
+  /** The instructions of the MCP server. */
   readonly instructions: string;
   /** The tool that evaluates code. */
   readonly evaluate: GuestTool;
@@ -57,7 +57,7 @@ export interface ToolInput {
 /** Encoding a longer string for the guest would block the host's event loop. */
 const MAX_STRING_LENGTH = 5_000_000;
 
-/** Problems that are reported for one call, and characters of a name in them. */
+/** The maximum number of problems reported for one call, and of characters of a name in them. */
 const MAX_ISSUES = 20;
 const MAX_NAME_LENGTH = 100;
 

@@ -85,7 +85,7 @@ describe("another error", () => {
     const file = write("lib/tools.ts", "export {};\n");
     const error = missing(join(folder, "lib/tools.js"));
     expect(await explainImportError(error, "/x/a.ts")).toMatchObject({
-      message: `${error.message}\nImport ${file} by its own name, with the extension .ts`,
+      message: `${error.message}\nImport ${file} by its real name, with its own extension`,
       cause: error,
     });
     const other = missing(join(folder, "lib/others.js"));

@@ -1,6 +1,6 @@
-// Imports a user's module, JavaScript or TypeScript, finds the handler that it exports, and explains why an import fails.
-// Node reads TypeScript itself where it can. Otherwise a hook is registered with the first such module, since it takes a
-// thread.
+// Imports a user's module (JavaScript or TypeScript), finds the handler that it exports, and explains why an import
+// failed. If Node cannot import TypeScript itself, a module hook compiles it. The hook needs a thread, so it is
+// registered only when the first TypeScript module is imported.
 
 import { execFile } from "node:child_process";
 import { access, readFile } from "node:fs/promises";
@@ -12,8 +12,8 @@ import { compile, isTypeScript, type SourceLocation, syntaxError } from "./types
 let isHookRegistered = false;
 
 /**
- * `file` is relative to the working directory. Rejects with the error that the module throws; if it cannot be parsed, with
- * a SyntaxError that starts with file, line and column.
+ * `file` is relative to the working directory. Rejects with the error that the module throws. If the module cannot be
+ * parsed, rejects with a SyntaxError whose message starts with file, line and column.
  */
 export async function loadModule(file: string): Promise<Record<string, unknown>> {
   const path = resolve(file);
@@ -28,7 +28,7 @@ export async function loadModule(file: string): Promise<Record<string, unknown>>
   }
 }
 
-/** A loader that runs this very file as TypeScript runs others too. */
+/** Whether TypeScript can be imported: by our hook, by Node, or by a loader that runs this file as TypeScript. */
 function canReadTypeScript(): boolean {
   const { typescript } = process.features as { readonly typescript?: string | false };
   return isHookRegistered || (typescript ?? false) !== false || import.meta.url.endsWith(".ts");
@@ -39,14 +39,14 @@ const EXPORT_NAMES = ["default", "chain", "server"] as const;
 
 type Callable = (...args: never[]) => unknown;
 
-/** The server or other handler that a module exports; all of them are functions. */
+/** The server or other handler that a module exports. Every handler is a function. */
 export function exportedFunction(module: Readonly<Record<string, unknown>>): Callable | undefined {
   return exportObjects(module)
     .flatMap((exports) => EXPORT_NAMES.map((name) => exports[name]))
     .find((value) => typeof value === "function") as Callable | undefined;
 }
 
-/** The module and, if it is an object, its default, which has the exports of a CommonJS module. */
+/** The module and, if it is an object, its default export, which holds the exports of a CommonJS module. */
 export function exportObjects(module: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>[] {
   const inner = module["default"];
   return typeof inner === "object" && inner !== null ? [module, inner as Record<string, unknown>] : [module];
@@ -57,8 +57,8 @@ const MAX_MODULES = 32;
 const CHECK_TIMEOUT_MS = 10_000;
 
 /**
- * A better error, or the same. Node reports a syntax error in an ES module without file and line, so the module and its
- * imports are checked again by `node --check`.
+ * Returns a more helpful error, or the same one. Node reports a syntax error in an ES module without file and line, so
+ * `node --check` checks the module and its imports again.
  */
 export async function explainImportError(error: unknown, file: string): Promise<unknown> {
   if (!(error instanceof Error)) return error;
@@ -69,7 +69,7 @@ export async function explainImportError(error: unknown, file: string): Promise<
   return (await findSyntaxError(file, error)) ?? error;
 }
 
-/** The TypeScript compiler wants `./a.js` for a.ts; Node wants the real name. */
+/** Imports of a.ts are often written as `./a.js`, as the TypeScript compiler expects. Node needs the real name. */
 async function withTypeScriptName(error: Error & { readonly url?: unknown }): Promise<Error> {
   if (typeof error.url !== "string" || !/^file:.*\.m?js$/.test(error.url)) return error;
   const source = fileURLToPath(error.url).replace(/js$/, "ts");
@@ -78,7 +78,7 @@ async function withTypeScriptName(error: Error & { readonly url?: unknown }): Pr
     () => false,
   );
   if (!exists) return error;
-  return new Error(`${error.message}\nImport ${source} by its own name, with the extension .ts`, { cause: error });
+  return new Error(`${error.message}\nImport ${source} by its real name, with its own extension`, { cause: error });
 }
 
 async function findSyntaxError(entry: string, cause: SyntaxError): Promise<SyntaxError | undefined> {
@@ -117,7 +117,7 @@ async function syntaxErrorIn(file: string, source: string, cause: SyntaxError): 
 function runNodeCheck(code: string): Promise<string> {
   return new Promise((done) => {
     const args = ["--check", "--input-type=module", "-"];
-    // NODE_OPTIONS may load something first.
+    // NODE_OPTIONS may preload modules, which could print to stderr.
     const env = { ...process.env, NODE_OPTIONS: "" };
     const child = execFile(process.execPath, args, { timeout: CHECK_TIMEOUT_MS, env }, (_error, _stdout, stderr) =>
       done(stderr),

@@ -1,5 +1,5 @@
-// Compiles TypeScript for versions of Node that cannot read it: removes types and keeps every line in place. Only the
-// syntax is checked. This file is also the module hook, which runs on a thread of its own, so it has no state.
+// Compiles TypeScript for versions of Node that cannot load it: removes types and keeps every line in place. Only the
+// syntax is checked. Node also loads this file as a module hook, on a separate thread, so it has no state.
 
 import { readFile } from "node:fs/promises";
 import type { LoadHook } from "node:module";
@@ -33,7 +33,7 @@ export async function compile(source: string, file: string): Promise<Compiled> {
       transforms: ["typescript"],
       filePath: file,
       sourceMapOptions: { compiledFilename: basename(file) },
-      // Leaves JavaScript as it is.
+      // Leave JavaScript as it is.
       disableESTransforms: true,
       preserveDynamicImport: true,
     });

@@ -1,6 +1,6 @@
 // A child process that never outlives us. It leads its own process group, carries a mark that its descendants inherit,
-// and is known to the guardian before it runs. Closing it, or its own exit (of a wrapper such as npx or a shell), ends
-// all its descendants. No shell is involved.
+// and is known to the guardian before it runs. When it is closed or exits by itself, all its descendants are ended too,
+// since the command may be a wrapper such as npx. It is started without a shell.
 
 import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -17,11 +17,11 @@ export interface ChildOptions {
   /** Added to our own environment. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** Connects a socket at fd 3, which it reads and answers instead of stdin and stdout; its stdin is empty. */
+  /** Connects a socket to the child's fd 3, which it uses instead of stdin and stdout. Its stdin is empty. */
   readonly channel?: true;
-  /** How long it may take to exit after the end of its input. 2000. */
+  /** How long the child may take to exit after the end of its input; 2000 by default. */
   readonly stdinGraceMs?: number;
-  /** How long it may take to exit after SIGTERM. 2000. */
+  /** How long the child may take to exit after SIGTERM; 2000 by default. */
   readonly termGraceMs?: number;
   onStderr?(chunk: Buffer): void;
 }
@@ -35,39 +35,39 @@ export interface Child {
   readonly pid: number;
   /** Part of the value of CATENARY_GROUP in the environment of all its descendants. */
   readonly mark: string;
-  /** The channel, if it has one. */
+  /** The child's stdin, or the channel if it has one. */
   readonly stdin: Writable;
   readonly stdout: Readable;
-  /** Always being read; pausing it may block the child. */
+  /** It is always read. Pausing it may block the child. */
   readonly stderr: Readable;
   /** The socket at fd 3, if `channel` was set. */
   readonly channel: Duplex | undefined;
-  /** The exit of the process itself; descendants may live a moment longer. */
+  /** Resolves when the process itself has exited. Descendants may live a moment longer. */
   readonly exited: Promise<Exit>;
-  /** The same, once no descendant is left and stdout and stderr have been read to their ends. */
+  /** Resolves with the same value when no descendant is left and stdout and stderr have been read to their ends. */
   readonly finished: Promise<Exit>;
   /** The last 8 KiB of its stderr. */
   stderrTail(): string;
   /**
    * Ends its input, then sends SIGTERM and SIGKILL to the process and its descendants. Resolves when all are gone and
-   * the output has been read or dropped. `budgetMs` limits the whole, also of a close that is already under way.
+   * the output has been read or dropped. `budgetMs` limits the total time, even of a close that has already begun.
    */
   close(budgetMs?: number): Promise<void>;
 }
 
 const GRACE_MS = 2_000;
 const TAIL_BYTES = 8 * 1024;
-/** How long output may be silent once all are gone; then an unknown process must be holding the pipe open. */
+/** How long output may be silent when all known processes are gone: then an unknown process holds the pipe open. */
 const OUTPUT_TIMEOUT_MS = 250;
 
-/** Resolves when the program runs; rejects with an error that explains why it does not. */
+/** Resolves when the program runs; rejects with an error that explains why it could not be started. */
 export async function startChild(options: ChildOptions): Promise<Child> {
   const mark = randomBytes(16).toString("hex");
   const outer = process.env[MARK_VARIABLE];
   const guarded = guard(mark);
   try {
     const spawned = spawn(options.command, options.args ?? [], {
-      // Its own group and session: signals reach all of it, and Ctrl-C in the terminal does not.
+      // Its own group and session: our signals reach the whole group, and Ctrl-C in the terminal does not reach it.
       detached: true,
       stdio: options.channel === true ? ["ignore", "pipe", "pipe", "pipe"] : "pipe",
       env: { ...process.env, ...options.env, [MARK_VARIABLE]: outer ? `${outer}.${mark}` : mark },
@@ -143,8 +143,8 @@ function wrapChild(
 }
 
 /**
- * Waits until an output stream has ended. All known writers are gone, but a process out of our reach may hold the pipe
- * open; then the stream is destroyed after a silence. Output that is not being read yet is kept, unless `drop`.
+ * Waits until an output stream has ended. All known writers are gone. If an unknown process holds the pipe open, the
+ * stream is destroyed after a silence. Output that nobody reads yet is kept, unless `drop` is true.
  */
 async function endOf(stream: Socket, drop: boolean): Promise<void> {
   let seen = -1;
@@ -188,7 +188,7 @@ export class TailBuffer {
   text(): string {
     if (!this.#full) return this.#bytes.toString("utf8", 0, this.#next);
     const bytes = Buffer.concat([this.#bytes.subarray(this.#next), this.#bytes.subarray(0, this.#next)]);
-    // The first bytes may be the rest of a character.
+    // The first bytes may be the end of a character that was cut.
     let start = 0;
     while (start < 3 && ((bytes[start] ?? 0) & 0xc0) === 0x80) start += 1;
     return bytes.toString("utf8", start);
@@ -196,7 +196,7 @@ export class TailBuffer {
 }
 
 // Ends a child and all its descendants in three steps, with a grace period after each: end of input, SIGTERM, SIGKILL.
-// A budget shortens all of it, even while it is under way. If the child exits by itself, the last two steps still end
+// A budget shortens all steps, even those that have begun. If the child exits by itself, the last two steps still end
 // its descendants.
 
 export interface GracePeriods {
@@ -204,7 +204,7 @@ export interface GracePeriods {
   readonly termMs: number;
 }
 
-/** How often live processes are counted: soon at first, since most exit at once, then less often. */
+/** How often live processes are counted: at short intervals first, since most exit at once, then at longer ones. */
 const FIRST_CHECK_MS = 4;
 const MAX_CHECK_MS = 100;
 /** How long SIGKILL may take. A process that survives it is stuck in the kernel or belongs to another user. */
@@ -238,7 +238,7 @@ export class Termination {
     return this.#running;
   }
 
-  /** The leader has exited: stops waiting for that, and ends its descendants. */
+  /** Must be called when the leader has exited: stops waiting for its exit, and ends its descendants. */
   leaderExited(): Promise<void> {
     this.#wake();
     return this.run();
@@ -257,10 +257,10 @@ export class Termination {
     if (await this.#send("SIGTERM", this.#grace.termMs, TERM_SHARE)) return;
     if (await this.#send("SIGKILL", KILL_TIMEOUT_MS, 1)) return;
     const { pids } = await this.#tree.findLive();
-    if (pids.length > 0) throw new Error(`could not end ${pids.join(", ")}: still there after SIGKILL`);
+    if (pids.length > 0) throw new Error(`could not end the processes ${pids.join(", ")}: still running after SIGKILL`);
   }
 
-  /** Returns true once no process is left. SIGTERM is sent once, since handlers would run twice; SIGKILL on each check. */
+  /** Returns true if no process is left. Sends SIGTERM once, so that handlers run once, but SIGKILL on each check. */
   async #send(signal: "SIGTERM" | "SIGKILL", graceMs: number, share: number): Promise<boolean> {
     const start = performance.now();
     let isSent = false;

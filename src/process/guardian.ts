@@ -1,17 +1,17 @@
-// The guardian: a small process beside ours that outlives us by a moment and kills our children, however we die. It reads
-// a pipe from us, which the kernel closes even after kill -9; then it kills the groups it knows and, where there is a
-// /proc, all processes that carry their marks. It is a shell script, since a shell takes one megabyte and two
-// milliseconds; it must run in dash, whose `kill` only knows `-s KILL --`. Without /bin/sh there is no guardian, and
-// orphaned children only see the end of their input.
+// The guardian: a small process beside ours that outlives us by a moment and kills our children, however we die. It
+// reads a pipe from us, which the kernel closes even after kill -9. Then it kills the process groups that it knows and,
+// if there is a /proc, all processes that carry their marks. It is a shell script, since a shell takes one megabyte and
+// starts in two milliseconds. It must run in dash, whose `kill` accepts only `-s KILL --`. Without /bin/sh there is no
+// guardian, and orphaned children only see the end of their input.
 
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import type { Socket } from "node:net";
 
 /**
- * Lines: `mark M` before a start, `add GROUP M` after it, `del GROUP M` when all are gone. A process that was just being
- * forked when we died carries its mark a moment later, hence the repeated search. Groups are killed only once, at first:
- * a second later their ids may have been reused.
+ * Reads lines: `mark M` before a child is started, `add GROUP M` after that, `del GROUP M` when its group is gone. The
+ * search for marks is repeated, since a process that was being forked when we died gets its mark a moment later. Groups
+ * are killed only once, at the beginning: a second later their ids may have been reused.
  */
 const SCRIPT = `
 trap '' HUP INT TERM
@@ -81,7 +81,7 @@ function startGuardian(): void {
     spawned = spawn("/bin/sh", ["-c", SCRIPT, "catenary-guardian"], {
       detached: true,
       stdio: ["pipe", "ignore", "ignore"],
-      // No folder is kept busy, and no mark is inherited: the guardian of a nested process must survive our termination.
+      // Keeps no folder busy, and inherits no mark, so that it survives if an outer Catenary terminates us by its mark.
       cwd: "/",
       env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin" },
     });

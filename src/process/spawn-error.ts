@@ -1,6 +1,6 @@
-// Explains why a program cannot be started and what to do about it. The system's own error names neither the culprit
+// Explains why a program cannot be started and what to do about it. The system's own error names neither the cause
 // (ENOENT may mean the command, its folder or the interpreter in its first line) nor the remedy. Nothing here starts
-// anything: `findSpawnProblem` looks a program up the way the system would.
+// a process: `findSpawnProblem` looks a program up the way the system would.
 
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
@@ -18,7 +18,7 @@ export async function spawnError(program: Program, cause: unknown): Promise<Erro
   return new Error(`cannot start ${JSON.stringify(program.command)}: ${await reason(program, cause)}`, { cause });
 }
 
-/** The error that starting the program would give, with the system's code on its cause; undefined if none is seen. */
+/** Returns the error that a start would give, with the system's code on its cause; undefined if it finds no problem. */
 export async function findSpawnProblem({ command, cwd, env }: Program): Promise<Error | undefined> {
   const folder = cwd ?? ".";
   const path = env?.["PATH"] ?? process.env["PATH"] ?? "";
@@ -52,12 +52,14 @@ async function reason({ command, cwd }: Program, cause: unknown): Promise<string
     if (!isPath) return "the command of that name on the PATH is not executable; check its permissions";
     return (await typeOf(file)) === "folder"
       ? `${file} is a folder; name the program in it`
-      : `${file} is not executable; run chmod +x on it, or start it by its interpreter, with the file in "args"`;
+      : `${file} is not executable; run chmod +x on it, or start it with its interpreter, with the file in "args"`;
   }
-  if (code === "ENOEXEC") return "it is not a program for this machine; start a script by its interpreter";
+  if (code === "ENOEXEC")
+    return "it is not a program for this machine; if it is a script, start it with its interpreter";
   if (code === "E2BIG") return 'its arguments and environment are too long; shorten "args" or "env"';
   if (code === "EMFILE" || code === "ENFILE") return "too many files are open; raise the limit (ulimit -n)";
-  if (code === "EAGAIN" || code === "ENOMEM") return "the system has no resources for another process; stop some";
+  if (code === "EAGAIN" || code === "ENOMEM")
+    return "the system has no resources for another process; stop some other processes";
   return cause instanceof Error ? cause.message : String(cause);
 }
 

@@ -1,6 +1,6 @@
-// Requests that a server sends to the client during a call: the capability that each needs, checks of the results, and
-// the pending ones of a task. A request that the client cannot answer fails here, with an error that names the missing
-// capability.
+// Requests that a server sends to the client during a call: the capability that each request needs, checks of the
+// results, and the pending requests of a task. A request that the client cannot answer fails here, with an error that
+// names the missing capability.
 
 import { onAbort } from "../core/async.ts";
 import type { AskOptions, Caller, Params, Request, Result } from "../core/handler.ts";
@@ -33,7 +33,7 @@ function missingCapability(
       return elicitation.form || !elicitation.url ? undefined : { elicitation: { form: {} } };
     }
     default:
-      throw McpError.of("method_not_found", `A client cannot be asked for ${method}`, { method });
+      throw McpError.of("method_not_found", `A server cannot send ${method} to a client`, { method });
   }
 }
 
@@ -48,7 +48,7 @@ export function checkClientRequest({ method, params }: Request, capabilities: Ca
   throw McpError.of("missing_capability", message, { requiredCapabilities });
 }
 
-/** The problem with a result; undefined if there is none. */
+/** By method: returns the problem with a client's result, or undefined if there is none. */
 const RESULT_CHECKS: Readonly<Record<string, (result: Result) => string | undefined>> = {
   "roots/list": ({ roots }) =>
     Array.isArray(roots) && roots.every((root) => isObject(root) && typeof root["uri"] === "string")
@@ -69,7 +69,7 @@ const RESULT_CHECKS: Readonly<Record<string, (result: Result) => string | undefi
   },
 };
 
-/** Throws invalid params if the client's result is not what its type promises to a handler. */
+/** Throws an `invalid_params` error if the client's result does not have the fields that handlers rely on. */
 export function checkClientResult(method: string, result: Result): void {
   const problem = Object.hasOwn(RESULT_CHECKS, method) ? RESULT_CHECKS[method]?.(result) : undefined;
   if (problem !== undefined) throw invalidParams(`The caller's answer to ${method} ${problem}`, { method });
@@ -106,7 +106,7 @@ export class PendingInputs {
 
   ask(request: Request, { key: wanted, signal }: AskOptions = {}): Promise<Result> {
     return new Promise<Result>((resolve, reject) => {
-      // Throws, and so rejects, if it has no JSON: then the whole task could not be shown.
+      // Rejects a request that has no JSON form, since a task with such a request could not be sent.
       JSON.stringify(request);
       if (signal?.aborted === true) {
         reject(signal.reason as Error);
@@ -122,10 +122,10 @@ export class PendingInputs {
     });
   }
 
-  /** Takes responses by key and ignores unknown keys. Throws, and takes none, if one is not valid. */
+  /** Takes responses by key and ignores unknown keys. Throws if one is not valid, and then takes none. */
   answer(responses: { readonly [key: string]: unknown }): void {
     const answered = [...this.#open].filter(([key]) => Object.hasOwn(responses, key));
-    // All are checked before any is taken, so that the client can send all of them again.
+    // Check all of them before taking any, so that the client can send all of them again.
     for (const [key, { request }] of answered) {
       const result = responses[key];
       if (!isObject(result)) throw invalidParams(`inputResponses: the answer to ${key} must be an object`, { key });
@@ -139,7 +139,7 @@ export class PendingInputs {
     if (answered.length > 0) this.#onChange();
   }
 
-  /** Rejects all open requests, without a call of `onChange`. */
+  /** Rejects all open requests, without calling `onChange`. */
   drop(reason: Error): void {
     const dropped = [...this.#open.values()];
     this.#open.clear();

@@ -1,6 +1,6 @@
-// Errors that are sent to the other side, and the table of their codes. An error has a kind; its code depends on the
-// caller's revision (older ones list their differences) and on the profile: `mcp` follows the specification, `chain` has
-// codes of its own for missing tools, resources and prompts, in session-style revisions only.
+// Errors that are sent to the other side, and their codes. The code follows from the kind of the error, the caller's
+// revision (older revisions list their differences) and the profile. The profile `mcp` follows the specification. The
+// profile `chain` has its own codes for some kinds, such as a missing tool, in session-style revisions only.
 
 import type { ErrorBody } from "../jsonrpc/message.ts";
 
@@ -18,7 +18,7 @@ const CODES = {
   execution_failed: -32603,
   access_denied: -32603,
   unauthorized: -32600,
-  // Outside -32768..-32000, as the newest revision requires of codes that it does not define.
+  // The newest revision reserves -32768 to -32000 for codes that it or JSON-RPC defines.
   rate_limited: -31429,
   user_rejected: -1,
   header_mismatch: -32020,
@@ -50,8 +50,8 @@ interface CodeRules {
 }
 
 export function codeOf(kind: ErrorKind, rules: CodeRules, profile: Profile = "mcp"): number {
-  const chained = profile === "chain" && rules.style === "session" ? CHAIN_CODES[kind] : undefined;
-  return chained ?? rules.codes[kind] ?? CODES[kind];
+  const chainCode = profile === "chain" && rules.style === "session" ? CHAIN_CODES[kind] : undefined;
+  return chainCode ?? rules.codes[kind] ?? CODES[kind];
 }
 
 /** The only error that is sent to the other side. */
@@ -106,8 +106,8 @@ export function invalidParams(message: string, data?: Readonly<Record<string, un
 }
 
 /**
- * On a tool result for invalid arguments: the error to throw instead, in revisions where that is an error of the request.
- * A symbol is never sent.
+ * On a tool result that reports invalid arguments: the error to throw instead, for revisions in which invalid arguments
+ * are a JSON-RPC error. A symbol is never sent.
  */
 export const INVALID_ARGUMENTS: unique symbol = Symbol("catenary.invalidArguments");
 

@@ -126,7 +126,7 @@ describe("headerParams", () => {
   ])("reports an annotation in %s", (_, schema) => {
     const { params, problem } = headerParams(schema);
     expect(params).toEqual([]);
-    expect(problem).toMatch(/^x-mcp-header of .+ must be on a property that only `properties` lead to/);
+    expect(problem).toMatch(/^x-mcp-header of .+ must be on a property that is reached only through `properties`/);
   });
 
   it("names the path", () => {

@@ -41,7 +41,7 @@ interface SchemaNode {
   readonly schema: object;
   readonly key: string;
   readonly parent: SchemaNode | undefined;
-  /** Whether only `properties` lead here from the root. */
+  /** Whether the path from the root consists of `properties` only. */
   readonly isPlain: boolean;
 }
 
@@ -53,7 +53,7 @@ export function headerParams(inputSchema: object): HeaderParams {
   const nodes: SchemaNode[] = [{ schema: inputSchema, key: "", parent: undefined, isPlain: true }];
   // The array grows during the loop.
   for (const reached of nodes) {
-    // An object that is reached twice has its annotation twice, which is not allowed.
+    // An object that is reached twice would give two arguments the same header, which is not allowed.
     const node = seen.plain.has(reached.schema) ? { ...reached, isPlain: false } : reached;
     const known = node.isPlain ? seen.plain : seen.other;
     if (known.has(node.schema)) continue;
@@ -76,7 +76,7 @@ function annotation(node: SchemaNode): HeaderParam | { readonly problem: string 
   const path = pathTo(node);
   const where = path.length === 0 ? `${KEYWORD} of its input` : `${KEYWORD} of ${path.join(".")}`;
   if (!node.isPlain || path.length === 0) {
-    return { problem: `${where} must be on a property that only \`properties\` lead to, and only once` };
+    return { problem: `${where} must be on a property that is reached only through \`properties\`, and only once` };
   }
   if (typeof name !== "string" || !TOKEN.test(name)) return { problem: `${where} must be a name for an HTTP header` };
   if (!TYPES.has(type)) return { problem: `${where} needs the type "string", "integer" or "boolean"` };
@@ -93,7 +93,7 @@ function* subschemas(parent: SchemaNode): Iterable<SchemaNode> {
   for (const [keyword, value] of Object.entries(parent.schema)) {
     if (DATA_KEYWORDS.has(keyword) || typeof value !== "object" || value === null) continue;
     if (!MAP_KEYWORDS.has(keyword)) {
-      // An array is visited as a schema too, so that its elements are.
+      // An array is visited like a schema, so that its elements are visited too.
       yield { schema: value as object, key: keyword, parent, isPlain: false };
       continue;
     }
@@ -132,10 +132,10 @@ function compare(value: unknown, given: string | undefined): string | undefined 
   return isEqual ? undefined : "does not equal";
 }
 
-/** Headers that were compared with the arguments as received. */
+/** Headers that were already compared with the arguments as they were received. */
 const checked = new WeakSet<object>();
 
-/** Call before middleware may change the arguments: they are not compared with these headers again. */
+/** Call this before middleware can change the arguments, which then need not agree with these headers any more. */
 export function markHeadersChecked(headers: object): void {
   checked.add(headers);
 }
@@ -175,7 +175,7 @@ const SUFFIX = "?=";
 /** Visible ASCII, space and tab. */
 const PLAIN = /^[\t\x20-\x7e]*$/;
 
-// A byte order mark is part of the string, as in the body.
+// A byte order mark is kept, as in a JSON body.
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export function encodeHeaderValue(text: string): string {
@@ -188,7 +188,7 @@ export function encodeHeaderValue(text: string): string {
 export function decodeHeaderValue(value: string): string | undefined {
   if (!PLAIN.test(value)) return undefined;
   if (!isEncoded(value)) return value;
-  // In "=?base64?=" prefix and suffix overlap.
+  // In "=?base64?=", the prefix and the suffix overlap.
   if (value.length < PREFIX.length + SUFFIX.length) return undefined;
   const inner = value.slice(PREFIX.length, -SUFFIX.length);
   const bytes = Buffer.from(inner, "base64");

@@ -1,5 +1,5 @@
 // The lists that servers have: how each is requested, how its items are identified, which capability announces it, and
-// the notifications about it. Also which results may be cached, and what a subscription grants.
+// the notifications about it. Also pages with their cursors, and which results may be cached.
 
 import { isObject } from "../core/values.ts";
 import { invalidParams } from "./errors.ts";
@@ -20,7 +20,7 @@ export const LISTS = {
 export type ListKind = keyof typeof LISTS;
 export type List = (typeof LISTS)[ListKind];
 
-/** The capabilities that stand for lists; `resources` stands for two. */
+/** The capabilities that announce lists. `resources` announces two: resources and templates. */
 export type ListCapability = List["capability"];
 
 export const LIST_CAPABILITIES: readonly ListCapability[] = ["tools", "prompts", "resources"];
@@ -53,13 +53,13 @@ export function grantsNothing(granted: unknown): boolean {
   );
 }
 
-// Pages of a list and their cursors. A cursor names its list and the last item by order and key, not by index, so it
-// stays valid when items are added or removed, and another list refuses it. It is not a secret and grants nothing, so a
-// checksum against altered or invented cursors is enough.
+// Pages of a list and their cursors. A cursor names its list, and the last item by order and key instead of index.
+// So it stays valid when items are added or removed, and other lists refuse it. It grants no access, so a checksum is
+// enough to detect altered or invented cursors.
 
 /** A list is sorted by `order`; items of equal order have different keys. */
 export interface PageItem {
-  /** Never reused: a later item has a greater one. */
+  /** Later items have greater numbers. A number is never reused. */
   readonly order: number;
   readonly key: string;
 }
@@ -69,7 +69,7 @@ export interface Page<Item> {
   readonly nextCursor?: string;
 }
 
-/** Throws invalid params for a cursor that is not from this list, such as an empty one. */
+/** Throws an `invalid_params` error for a cursor that is not from this list, such as an empty one. */
 export function page<Item extends PageItem>(
   list: string,
   items: readonly Item[],
@@ -87,7 +87,7 @@ export function page<Item extends PageItem>(
 function startAfter(items: readonly PageItem[], { order, key }: PageItem): number {
   const same = items.findIndex((item) => item.order === order && item.key === key);
   if (same !== -1) return same + 1;
-  // The item is gone: start with its order again, since an item twice is better than one missed.
+  // The item is gone. Start with the items of the same order: listing one twice is better than missing one.
   const next = items.findIndex((item) => item.order >= order);
   return next === -1 ? items.length : next;
 }

@@ -41,7 +41,7 @@ const level: Guard = (params) =>
     ? undefined
     : `\`level\` must be one of ${LOG_LEVELS.join(", ")}`;
 
-/** The field that identifies what is completed, by the type of reference. */
+/** By type of reference: the field that names the prompt or resource template. */
 const REFERENCE_FIELDS: ReadonlyMap<unknown, string> = new Map([
   ["ref/prompt", "name"],
   ["ref/resource", "uri"],
@@ -71,7 +71,7 @@ function isStringArray(value: unknown): boolean {
   return Array.isArray(value) && value.every((item) => typeof item === "string");
 }
 
-/** Forms are older than the field `mode`, so it is optional for them. */
+/** `mode` is optional for forms, since they are older than the field. */
 const elicitation: Guard = ({ message, mode, requestedSchema, url }) => {
   if (typeof message !== "string") return "`message` must be a string";
   if (mode === "url") return typeof url === "string" ? undefined : "`url` must be a string";
@@ -116,7 +116,7 @@ function metaProblem({ _meta }: Params): string | undefined {
   return "`_meta.progressToken` must be a string or a number";
 }
 
-/** Throws invalid params that name the method and the field. */
+/** Throws an `invalid_params` error that names the method and the field. */
 export function checkParams(method: string, params: Params): void {
   const problem = metaProblem(params) ?? GUARDS.get(method)?.(params);
   if (problem !== undefined) throw invalidParams(`Invalid params for ${method}: ${problem}`, { method });

@@ -1,6 +1,7 @@
-// A revision is a value. The newest is written out; each older one is a delta to its successor: the names it adds and
-// lacks, and how messages are converted up to the successor and down to it. The codec of a revision composes the deltas
-// into one function per method, so a method that never changed costs one lookup. The deltas are in revisions/.
+// A revision of the protocol as a value. The newest is written out in full. Each older one is a delta to its successor:
+// the method names that it adds or lacks, and functions that convert messages up to the successor and down from it.
+// A codec composes the deltas into one function per method, so a method that never changed costs one lookup. The
+// deltas are in revisions/.
 
 import type { Notification, Params, Result } from "../core/handler.ts";
 import type { ErrorBody } from "../jsonrpc/message.ts";
@@ -11,16 +12,16 @@ export type Json = { readonly [key: string]: unknown };
 
 /** How messages change between two revisions. A method that is not listed does not change. */
 export interface Step {
-  /** Requests by method, in both directions. Throws an McpError if the other revision cannot express one. */
+  /** By method, for requests of either side. Throws an McpError if the other revision cannot express the request. */
   readonly request?: Readonly<Record<string, (params: Params) => Params>>;
-  /** For requests of all methods, after the method's own change. */
+  /** Applied to every request, after the change for its method. */
   readonly everyRequest?: (params: Params, method: string) => Params;
   readonly result?: Readonly<Record<string, (result: Result) => Result>>;
-  /** For results of all methods, after the method's own change. */
+  /** Applied to every result, after the change for its method. */
   readonly everyResult?: (result: Result, method: string) => Result;
-  /** Undefined drops the notification. */
+  /** By method. Returning undefined drops the notification. */
   readonly notification?: Readonly<Record<string, (params: Params | undefined) => Params | undefined>>;
-  /** For all notifications that have params. */
+  /** Applied to every notification that has params, after the change for its method. */
   readonly everyNotification?: (params: Params, method: string) => Params;
   readonly clientCapabilities?: (capabilities: Json) => Json;
   readonly serverCapabilities?: (capabilities: Json) => Json;
@@ -30,9 +31,9 @@ export interface Step {
 
 /** The methods of a revision, by sender. */
 export interface Vocabulary {
-  /** Requests of the client. */
+  /** Requests from the client to the server. */
   readonly requests: readonly string[];
-  /** Requests of the server to the client. */
+  /** Requests from the server to the client. */
   readonly clientRequests: readonly string[];
   readonly clientNotifications: readonly string[];
   readonly serverNotifications: readonly string[];
@@ -43,11 +44,11 @@ export interface Delta {
   readonly style: "session" | "stateless";
   /** Whether JSON-RPC batches are allowed. */
   readonly batches: boolean;
-  /** Names that the successor does not have. */
+  /** Method names that the successor does not have. */
   readonly adds?: Partial<Vocabulary>;
-  /** Names that only the successor has. */
+  /** Method names that only the successor has. */
   readonly lacks?: Partial<Vocabulary>;
-  /** Invalid tool arguments are an error here and in all earlier revisions; in the successor, a result. */
+  /** Invalid tool arguments are a JSON-RPC error in this and all earlier revisions, and a tool result in later ones. */
   readonly argumentErrors?: true;
   /** Clients of this and all earlier revisions cannot parse an SSE event without data. */
   readonly unprimedStreams?: true;
@@ -57,7 +58,7 @@ export interface Delta {
   readonly down: Step;
 }
 
-/** Converts between a revision and the newest. */
+/** Converts messages between a revision and the newest one. `lift` and `lower` are one codec each. */
 export interface Codec {
   request(method: string, params: Params): Params;
   result(method: string, result: Result): Result;
@@ -73,7 +74,7 @@ export interface Revision {
   readonly style: "session" | "stateless";
   readonly batches: boolean;
   readonly codes: CodeChanges;
-  /** Whether invalid tool arguments are an error of the request. */
+  /** Whether invalid tool arguments are a JSON-RPC error instead of a tool result. */
   readonly argumentErrors: boolean;
   /** Whether an SSE stream starts with an event that has an id and no data, so that it can be resumed at once. */
   readonly primesStreams: boolean;
@@ -81,13 +82,13 @@ export interface Revision {
   readonly clientRequests: ReadonlySet<string>;
   readonly clientNotifications: ReadonlySet<string>;
   readonly serverNotifications: ReadonlySet<string>;
-  /** From this revision's shape to the newest. */
+  /** Converts from this revision to the newest. */
   readonly lift: Codec;
-  /** From the newest shape to this revision's. */
+  /** Converts from the newest revision to this one. */
   readonly lower: Codec;
 }
 
-/** The newest revision. All code uses its shapes, so it needs no conversion. */
+/** The newest revision. All other code uses its message shapes, so it needs no conversion. */
 export interface Newest {
   readonly name: string;
   readonly style: "session" | "stateless";
@@ -95,7 +96,7 @@ export interface Newest {
   readonly vocabulary: Vocabulary;
 }
 
-/** All revisions, oldest first, from the newest and the deltas below it, oldest first. */
+/** Builds all revisions, oldest first, from the newest and the deltas to it, which are also oldest first. */
 export function buildRevisions(newest: Newest, deltas: readonly Delta[]): readonly Revision[] {
   const revisions: Revision[] = [];
   let names = newest.vocabulary;
@@ -134,11 +135,11 @@ export function buildRevisions(newest: Newest, deltas: readonly Delta[]): readon
   return revisions;
 }
 
-/** A step in one direction, with the names that exist only before it. */
+/** A step up or down, with the method names that it removes. */
 interface DirectedStep {
   readonly step: Step;
   readonly removed: { readonly requests: ReadonlySet<string>; readonly notifications: ReadonlySet<string> };
-  /** Whether a request with a removed name is refused. Not on the way up: the session layer handles such requests. */
+  /** Whether a request with a removed name is refused. Not on the way up, where the session layer handles it. */
   readonly refuses: boolean;
 }
 
@@ -211,12 +212,12 @@ function refuse(_: unknown, method: string): never {
   throw methodNotFound(method);
 }
 
-/** Skips notifications without params. */
+/** Leaves notifications without params unchanged. */
 function ifDefined(change: Change<Params>): Change<Params | undefined> {
   return (params, method) => params && change(params, method);
 }
 
-/** One function for each method that some step changes, and one for all others. */
+/** Composes one function for each method that some step changes, and one for all other methods. */
 function byMethod<T>(
   steps: readonly {
     readonly own: Readonly<Record<string, Change<T>>> | undefined;

@@ -5,7 +5,7 @@ import type { Params } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { McpError } from "./errors.ts";
 
-/** On the params of an elicitation: the id that its server gave it. */
+/** On the params of an elicitation: the id that the server gave it. */
 export const ELICITATION_ID: unique symbol = Symbol("catenary.elicitationId");
 
 export type WithElicitationId = { readonly [ELICITATION_ID]?: unknown };
@@ -29,7 +29,7 @@ export function requiredUrlElicitations(error: unknown): readonly [UrlElicitatio
     const [first, ...rest] = Array.isArray(elicitations) ? elicitations.flatMap(readUrlElicitation) : [];
     return first === undefined ? undefined : [first, ...rest];
   } catch {
-    // User code threw it, and its getters may throw.
+    // The error may come from user code, and its getters may throw.
     return undefined;
   }
 }
@@ -47,7 +47,7 @@ export function elicitationIdOf(params: Params & WithElicitationId): string | un
 
 export const ROOTS_LIST_CHANGED = "notifications/roots/list_changed";
 
-/** On `roots` of a caller's capabilities: it notifies of changes. */
+/** On `roots` of a caller's capabilities: the caller sends notifications of changed roots. */
 export const NOTIFIES_ROOTS: unique symbol = Symbol("catenary.notifiesRoots");
 /** On the context of a subscription: registers a callback for changed roots; returns a function that removes it. */
 export const ON_ROOTS_CHANGED: unique symbol = Symbol("catenary.onRootsChanged");

@@ -1,6 +1,7 @@
-// What both sides need to know about tasks: the extension's name, who has declared it, and when a task is finished. The
-// newest revision has no field for a tool's task support, for a client that demands a task and its terms, and no list of
-// tasks; the previous revision has. Within a process these travel under symbols, which are never sent.
+// What clients and servers both need to know about tasks: the extension's name, who has declared it, and when a task is
+// finished. In the previous revision a tool states its task support, a caller can request a task with its own params,
+// and tasks can be listed. The newest revision has no fields for these, so within a process they travel under symbols,
+// which are never sent.
 
 import type { Caller, Context } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
@@ -13,11 +14,11 @@ export type TaskSupport = "optional" | "required" | "forbidden";
 
 /** On a listed tool: its task support, if its server states it. */
 export const TASK_SUPPORT: unique symbol = Symbol("catenary.taskSupport");
-/** On the params of a call: the caller demands a task, or wants one if the tool supports it. */
+/** On the params of `tools/call`: the caller requests a task, always or only if the tool supports it. */
 export const TASK_REQUESTED: unique symbol = Symbol("catenary.taskRequested");
-/** On the params of such a call: its `task` field as the caller's revision has it. */
+/** On the params of `tools/call`: the field `task`, as the caller's revision defines it. */
 export const TASK_PARAMS: unique symbol = Symbol("catenary.taskParams");
-/** On the params of `tasks/list`: sent on behalf of a caller whose revision has that method. */
+/** On the params of `tasks/list`: the revision of the caller has this method. */
 export const LISTS_TASKS: unique symbol = Symbol("catenary.listsTasks");
 
 export type WithTaskSupport = { readonly [TASK_SUPPORT]?: TaskSupport };
@@ -51,12 +52,12 @@ export function tasksNotDeclared(what: string): McpError {
   return McpError.of("missing_capability", message, { requiredCapabilities });
 }
 
-/** Whether an error, ours or another server's, says that. */
+/** Whether an error, ours or another server's, reports that the extension was not declared. */
 export function isTasksNotDeclared(error: unknown): boolean {
   try {
     return error instanceof McpError && isObject(error.data) && hasTasks(error.data["requiredCapabilities"]);
   } catch {
-    // User code threw it, and its getters may throw.
+    // The error may come from user code, and its getters may throw.
     return false;
   }
 }

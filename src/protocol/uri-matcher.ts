@@ -1,5 +1,5 @@
-// Matches a URI against a compiled template. It is separate because it handles hostile input. No regular expression is
-// built from input: each pair of choice and position is tried at most once, so the work is at most choices x length.
+// Matches a URI against a compiled template. It is separate because it handles hostile input. It builds no regular
+// expression from input and tries each choice at most once per position, so the work is at most choices x length.
 
 /** One instruction. All have the same fields, so that V8 sees one shape. */
 export interface Op {
@@ -28,7 +28,7 @@ export function stopsAt(chars: string): Stops {
 
 export interface Program {
   readonly start: Op;
-  /** The number of instructions that are a choice. */
+  /** The number of choices: "some" and "fork" instructions. */
   readonly marks: number;
 }
 
@@ -38,7 +38,7 @@ export interface MatchRun {
   readonly steps: number;
 }
 
-/** The last instruction, from which programs are built. */
+/** The last instruction of every program. */
 export const END: Op = {
   kind: "end",
   text: "",
@@ -144,7 +144,7 @@ export function run({ start, marks }: Program, text: string): MatchRun {
       continue;
     }
     if (postponedCount === 0) return { found: undefined, steps };
-    // Values found before the postponed choice are intact: only later ones were written after them.
+    // Values found before the postponed choice are intact, since later values are written after them.
     op = postponed[--postponedCount];
     position = postponedAt[2 * postponedCount] as number;
     foundCount = postponedAt[2 * postponedCount + 1] as number;

@@ -1,5 +1,5 @@
-// URI templates (RFC 6570, all four levels): expanded with values, and matched against a URI to find the values. A match
-// takes time linear in the URI (uri-matcher.ts).
+// URI templates (RFC 6570, all four levels): parses a template, expands it with values, and matches a URI against it to
+// get the values back. Matching takes time linear in the length of the URI; see uri-matcher.ts.
 
 import { ProgramBuilder, END, type Op, type Program, run, stopsAt } from "./uri-matcher.ts";
 
@@ -15,12 +15,12 @@ export interface UriTemplate {
   readonly names: readonly string[];
   expand(values: TemplateInput): string;
   /**
-   * Undefined if the URI does not match. The RFC does not define matching; the rules are:
-   * - `{a}` and `{+a}` are required and not empty; `{#a}`, `{.a}`, `{/a}`, `{;a}`, `{?a}` and `{&a}` are optional; named
-   *   ones (`;`, `?`, `&`) may be in any order, each once, and may be empty;
-   * - `{a}` stops at "/", "?" and "#"; a value is as short as the rest of the template allows;
-   * - values are percent-decoded, so they may contain any character; a value that cannot be decoded is not a match;
-   * - `{a*}` gives an array, all others a string, so the types depend on the template alone.
+   * Returns undefined if the URI does not match. The RFC does not define matching. These are our rules:
+   * - `{a}` and `{+a}` are required and not empty. `{#a}`, `{.a}`, `{/a}`, `{;a}`, `{?a}` and `{&a}` are optional.
+   * - Named values (`;`, `?`, `&`) may come in any order, each at most once, and may be empty.
+   * - A value of `{a}` ends before "/", "?" or "#". Every value is as short as the rest of the template allows.
+   * - Values are percent-decoded, so they may contain any character. If a value cannot be decoded, nothing matches.
+   * - `{a*}` gives an array, everything else a string, so the types depend only on the template.
    */
   match(uri: string): TemplateMatch | undefined;
 }
@@ -78,7 +78,7 @@ function expand({ operator, variables }: Expression, values: TemplateInput): str
   return pieces.length === 0 ? "" : operator.first + pieces.join(operator.between);
 }
 
-/** By code points, so that no character is cut in two. */
+/** Counts code points, so that no surrogate pair is split. */
 function firstOf(text: string, count: number): string {
   return Array.from(text).slice(0, count).join("");
 }
@@ -87,7 +87,7 @@ function isDefined(value: TemplateValue): boolean {
   return value !== undefined && value !== null;
 }
 
-/** A slot of the matcher is an index in the list of all variables. */
+/** Compiles the parts for the matcher, last part first. A slot is an index into `variables`. */
 function compile(parts: readonly Part[], variables: readonly Variable[]): Program {
   const build = new ProgramBuilder();
   let slot = variables.length;
@@ -115,7 +115,7 @@ function addUnnamed(build: ProgramBuilder, { operator, variables }: Expression, 
       ? build.loop(op, (again) => build.text(between, build.value(slot + index, stops, 1, again)))
       : op;
     op = build.text(index === 0 ? first : between, build.value(slot + index, stops, 1, after));
-    // Without a leading character it is unclear which value is missing, so none may be.
+    // Without a leading character, a missing value would be ambiguous, so all values are required.
     if (first !== "") op = build.either(op, next);
   }
   return op;
@@ -144,7 +144,7 @@ function collect(found: readonly number[], uri: string, variables: readonly Vari
     const known = values.get(variable);
     if (value === undefined) return undefined;
     if (Array.isArray(known)) known.push(value);
-    // A duplicate name is ambiguous: readers would disagree on which value counts.
+    // A name that occurs twice is ambiguous, because URI parsers disagree on which value counts.
     else if (known !== undefined) return undefined;
     else values.set(variable, variable.explode ? [value] : value);
   }
@@ -160,7 +160,7 @@ function collect(found: readonly number[], uri: string, variables: readonly Vari
   return match;
 }
 
-/** Whether the value equals an earlier one of the same variable. */
+/** Whether the value is no longer than its prefix allows, and agrees with an earlier value of the same variable. */
 function agrees(match: TemplateMatch, name: string, value: string | string[], prefix: number | undefined): boolean {
   if (typeof value === "string" && prefix !== undefined && firstOf(value, prefix) !== value) return false;
   const known = Object.hasOwn(match, name) ? match[name] : undefined;
@@ -262,7 +262,7 @@ function parseExpression(text: string, body: string): Expression {
 function parseVariable(text: string, spec: string): Variable {
   const explode = spec.endsWith("*");
   const [name = "", length, ...rest] = (explode ? spec.slice(0, -1) : spec).split(":");
-  // Setting this key would replace the prototype of the result.
+  // Setting the key `__proto__` would replace the prototype of the result.
   if (!NAME.test(name) || name === "__proto__") throw invalidTemplate(text, `"${name}" is not a valid variable name`);
   if (length === undefined) return { name, explode, prefix: undefined };
   if (explode) throw invalidTemplate(text, `"${spec}" has both a prefix and "*"`);
@@ -276,9 +276,9 @@ function invalidTemplate(text: string, problem: string): TypeError {
   return new TypeError(`Invalid URI template "${shown}": ${problem}`);
 }
 
-/** Percent-encodes a string; with `reserved`, reserved characters and existing escapes stay. */
+/** Percent-encodes a string. With `reserved`, reserved characters and existing escapes stay as they are. */
 function encode(text: string, reserved: boolean): string {
-  // A lone surrogate has no UTF-8; it becomes U+FFFD, as in any encoder.
+  // A lone surrogate cannot be encoded as UTF-8. It becomes U+FFFD, as in TextEncoder.
   const whole = text.replace(/\p{Cs}/gu, "\ufffd");
   if (!reserved) return encodeURIComponent(whole).replace(/[!'()*]/g, escape);
   return whole.replace(/%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=%]+/g, encodeURIComponent);

@@ -1,5 +1,5 @@
-// The context that handlers of tools, resources and prompts get. Each function is a getter that binds when it is read:
-// a call that uses none pays for none, and handlers can destructure the context (`(args, { progress, ask }) => ...`).
+// The context that handlers of tools, resources and prompts get. Each function is created by a getter when it is read,
+// so a call only pays for those it uses, and handlers can destructure the context (`(args, { progress, ask }) => ...`).
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import {
@@ -65,10 +65,11 @@ export interface ToolContext extends Context {
   readonly progress: (progress: number, total?: number, message?: string) => void;
   /** Sends a log message to clients that want this level. */
   readonly log: (level: LogLevel, data: unknown, logger?: string) => void;
+  /** Session-style HTTP only: ends the call's stream, so that the client reconnects for the rest. */
   readonly hangUp: (retryMs: number) => void;
   /**
-   * Answers the client with a task, in which the handler goes on; for tools with `task.when: "when-detached"`. Does
-   * nothing if the client does not support tasks, or if it was called before.
+   * Answers the client with a task, in which the handler continues; for tools with `task.when: "when-detached"`. Does
+   * nothing if the client does not support tasks, if there are too many tasks, or if it was called before.
    *
    * @example
    * server.tool("report", { task: { support: "optional", when: "when-detached" } }, async (_args, { ask, detach }) => {
@@ -84,9 +85,9 @@ export interface ToolContext extends Context {
   readonly state: unknown;
 }
 
-/** What the server has declared. */
+/** Features that the server declares. */
 export interface DeclaredFeatures {
-  /** Undefined if neither an option nor a handler has decided it. */
+  /** Whether log messages are declared; undefined until an option or a handler decides it. */
   readonly logging: boolean | undefined;
 }
 
@@ -96,9 +97,9 @@ export interface RetryInput {
   readonly state: unknown;
 }
 
-const LOGGING_UNDECLARED = "context.log needs the capability logging: createServer(info, { logging: true })";
+const LOGGING_UNDECLARED = "context.log needs the capability logging: createServer({ ..., logging: true })";
 
-/** One promise for all: with loader hooks each import() takes its own time, which would reorder concurrent requests. */
+/** Shared by all calls: with loader hooks, the duration of each import() varies, which would reorder requests. */
 let clientRequests: Promise<typeof import("../protocol/client-requests.ts")> | undefined;
 
 export class CallContext implements ToolContext {
@@ -138,7 +139,7 @@ export class CallContext implements ToolContext {
     return this.#context.signal;
   }
 
-  /** For core/cancel.ts. On the prototype, so that a copy with another signal does not have it. */
+  /** For core/cancel.ts. It is on the prototype, so that a copy with another signal does not inherit it. */
   behind(): Context {
     return this.#context;
   }
@@ -157,10 +158,10 @@ export class CallContext implements ToolContext {
 
   get progress(): ToolContext["progress"] {
     return (progress, total, message) => {
-      // The specification wants each value to be greater than the last. NaN never is.
+      // The specification requires each value to be greater than the last one. NaN never is.
       if (!(progress > this.#lastProgress) || progress === Infinity) return;
       this.#lastProgress = progress;
-      // Sent even without a token: the caller may bring one when it retries, and the connection knows.
+      // Sent even without a token: a retry may bring one. The connection drops progress that has no token.
       const progressToken = this.#request.params._meta?.[META.progressToken];
       this.#context.notify({
         method: "notifications/progress",
@@ -177,9 +178,9 @@ export class CallContext implements ToolContext {
   get log(): ToolContext["log"] {
     return (level, data, logger) => {
       const urgency = LOG_LEVELS.indexOf(level);
-      if (urgency === -1) throw new TypeError(`Unknown log level "${level}"; there are ${LOG_LEVELS.join(", ")}`);
+      if (urgency === -1) throw new TypeError(`Unknown log level "${level}"; the levels are ${LOG_LEVELS.join(", ")}`);
       const { logging } = this.#declared;
-      // Whatever the level, so that the author sees it in the first test.
+      // Thrown for every level, so that the author sees it in the first test.
       if (logging === undefined) throw new TypeError(LOGGING_UNDECLARED);
       if (!logging || this.logLevel === undefined || urgency < LOG_LEVELS.indexOf(this.logLevel)) return;
       this.#context.notify({
@@ -194,14 +195,14 @@ export class CallContext implements ToolContext {
       // Loaded on first use, since most servers never send requests to the client.
       const { checkClientResult, checkClientRequest } = await (clientRequests ??=
         import("../protocol/client-requests.ts"));
-      // JavaScript callers may leave the params out.
+      // Code without type checks may leave out the params.
       const request = { method, params: params ?? {} };
       checkClientRequest(request, this.caller.capabilities);
       const answer = await this.#context.ask(request, options);
       checkClientResult(method, answer);
       return answer;
     };
-    // A tool may stop waiting for the answer.
+    // A tool may stop waiting for the answer, and then a rejection must not end the process.
     const ask = (request: Request, options?: AskOptions): Promise<Result> => ignoreRejection(send(request, options));
     return Object.assign(ask, {
       elicit: (params: ElicitQuestion, options?: AskOptions) =>

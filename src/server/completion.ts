@@ -15,7 +15,7 @@ export type Completer = (
 /** By argument name; undefined for an argument without completion. */
 export type Completers = ReadonlyMap<string, Completer | undefined>;
 
-/** The limit of the specification. */
+/** The specification's limit. */
 const MAX_VALUES = 100;
 
 /** `find` returns the completers of the prompt or template, or undefined if it does not exist. */

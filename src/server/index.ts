@@ -1,4 +1,4 @@
-// catenary/server: createServer, and every type that its signatures mention.
+// catenary/server: `createServer`, `inputRequired` and `bearer`, and every type that their signatures mention.
 
 export { bearer } from "../auth/bearer/bearer.ts";
 export type { BearerOptions } from "../auth/bearer/options.ts";

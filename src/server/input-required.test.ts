@@ -17,7 +17,7 @@ const answer = { action: "accept", content: { name: "Ann" } };
 const caller = { capabilities: { elicitation: {} } };
 
 const make = (more: Partial<ServerOptions> = {}) =>
-  createServer(info, more)
+  createServer({ ...info, ...more })
     .tool("greet", {}, (args, { answers, state }) => {
       const name = answers["name"];
       if (name === undefined) return inputRequired({ name: request }, { round: 1, args });

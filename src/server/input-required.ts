@@ -1,6 +1,6 @@
 // `inputRequired(requests, state)`: a handler asks the client for input and keeps nothing in memory. The client holds
-// the sealed state, bound to principal, method and arguments, and calls again with its answers. `context.ask`, which
-// waits in memory instead, is in call-context.ts.
+// the sealed state, which is bound to principal, method and arguments, and calls again with its answers. `context.ask`,
+// which waits in memory instead, is in call-context.ts.
 
 import type { Context, Meta, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
@@ -26,16 +26,18 @@ export class InputRequired {
 /**
  * Return this from a handler to be called again with the client's answers. You choose the keys of the requests; the
  * answers are in `context.answers` under the same keys, and the state is in `context.state`. The state must be JSON.
- * The client keeps it, sealed, so the server holds nothing in between.
+ * The client keeps it in sealed form, so the server stores nothing between the calls.
  *
  * @example
- * server.tool("where", {}, (_args, { answers }) => answers["roots"] ?? inputRequired({ roots: { method: "roots/list" } }));
+ * server.tool("where", {}, (_args, { answers }) => {
+ *   return answers["roots"] ?? inputRequired({ roots: { method: "roots/list" } });
+ * });
  */
 export function inputRequired(requests: InputRequests, state?: unknown): InputRequired {
   return new InputRequired(requests, state);
 }
 
-/** The sealed content. `is` tells it from other things sealed with the same key. */
+/** The sealed content. `is` distinguishes it from other data sealed with the same key. */
 interface SealedState {
   readonly is: "state";
   readonly principal: string | undefined;
@@ -56,7 +58,7 @@ export class InputRequiredCodec {
     this.#sealKey = sealKey;
   }
 
-  /** Throws if the client has not declared that it can answer one of the requests. */
+  /** Throws if the client lacks the capability for one of the requests. */
   async encode(required: InputRequired, request: Request, context: Context): Promise<Result> {
     const { checkClientRequest } = await import("../protocol/client-requests.ts");
     for (const { method, params } of Object.values(required.requests)) {
@@ -76,12 +78,12 @@ export class InputRequiredCodec {
     };
   }
 
-  /** Throws invalid params if the state is not ours or not for this call, or if the answers are malformed. */
+  /** Throws an `invalid_params` error if the state is invalid or of another call, or if the answers are malformed. */
   decode(request: Request, context: Context): RetryInput | Promise<RetryInput> {
     const { requestState, inputResponses } = request.params;
     if (requestState === undefined && inputResponses === undefined) return FIRST_CALL;
     if (inputResponses !== undefined && !isAnswers(inputResponses)) {
-      throw invalidParams("inputResponses must be an object that holds an object for each key");
+      throw invalidParams("inputResponses must be an object whose values are objects");
     }
     const answers = inputResponses ?? FIRST_CALL.answers;
     if (requestState === undefined) return { answers, state: undefined };
@@ -98,7 +100,9 @@ export class InputRequiredCodec {
     const seal = await this.#getSeal();
     const sealed: Partial<SealedState> | undefined = typeof token === "string" ? seal.open(token) : undefined;
     if (sealed?.is !== "state") {
-      throw invalidParams("requestState is not ours, was altered or has expired; call again without it");
+      throw invalidParams(
+        "requestState was not issued by this server, was altered or has expired; call again without it",
+      );
     }
     if (sealed.principal !== context.caller.principal || sealed.call !== (await callDigest(request))) {
       throw invalidParams("requestState belongs to another call; a retry repeats the same method and arguments");

@@ -14,7 +14,7 @@ const check = async (schema: JsonSchema, value: unknown): Promise<unknown> => cr
 describe("checks of plain JSON Schema", () => {
   it("name missing, unknown and invalid fields", async () => {
     expect(await check(person, { age: -1, pets: 1, home: {} })).toEqual({
-      issues: ["name: is required", "pets: is not known", "age: must be >= 0", "home.city: is required"],
+      issues: ["name: is required", "pets: is not allowed", "age: must be >= 0", "home.city: is required"],
     });
     expect(await check({ enum: ["a", "b"] }, "c")).toEqual({ issues: ['must be one of ["a","b"]'] });
     expect(await check({ properties: { "a/b~c": { type: "null" } } }, { "a/b~c": 1 })).toEqual({
@@ -208,7 +208,7 @@ describe("a plain JSON Schema that cannot be used", () => {
         expect(error.kind).toBe("internal_error");
         expect(error.message).toBe(
           "Tool t: `input` cannot be used as a JSON Schema: at properties.a, " +
-            `it refers to ${away}, which is not inside it, and nothing is ever fetched`,
+            `it refers to ${away}, which is not in the schema; references are not fetched`,
         );
       }
     },

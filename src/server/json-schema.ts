@@ -1,5 +1,5 @@
-// Checks values against plain JSON Schema with ajv, which is loaded with the first value, since most servers never need
-// it. A schema is compiled once. References must be inside the schema: nothing is fetched.
+// Checks values against plain JSON Schemas with ajv. Most servers never need ajv, so it is loaded when the first value
+// is checked. A schema is compiled once. References must point into the schema itself, because nothing is fetched.
 
 import type { ErrorObject, Options, ValidateFunction } from "ajv";
 import { isObject, errorMessage } from "../core/values.ts";
@@ -7,7 +7,7 @@ import { McpError } from "../protocol/errors.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import { type Dialect, issueText, pathText, type SchemaCheck, type SchemaCheckResult } from "./schema-kind.ts";
 
-/** More would not help the model. */
+/** More issues would not help the model. */
 const MAX_ISSUES = 20;
 
 const LOADERS = {
@@ -24,13 +24,13 @@ const LOADERS = {
 
 type AjvClass = Awaited<ReturnType<(typeof LOADERS)[Dialect]["load"]>>;
 
-// Only own properties count: every object would have a `constructor`.
+// Only own properties count. Otherwise every object would have a property `constructor`.
 const COMMON = { strict: false, allErrors: true, logger: false, ownProperties: true } as const satisfies Options;
 
-/** Values up to this length are reported with all their problems, so that a model can fix them at once. */
+/** For values up to this length (as JSON) all issues are reported, so that a model can fix them in one go. */
 const MAX_THOROUGH_LENGTH = 64 * 1024;
 
-/** `owner` starts the error messages. */
+/** Error messages start with `owner`. */
 export function createJsonSchemaCheck(schema: JsonSchema, dialect: Dialect, owner: string): SchemaCheck {
   let compiled: ValidateFunction | undefined;
   const compileFirst = once(() => compile(schema, dialect, owner, false));
@@ -70,11 +70,11 @@ async function compile(
 ): Promise<ValidateFunction> {
   const { load, dynamic } = LOADERS[dialect];
   const Ajv = await load();
-  // Formats are annotations, as the dialect says. The schema itself is not validated, which would take thirty times as
-  // long as compiling it; the compiler finds invalid keywords.
+  // Formats are annotations and are not checked. The schema itself is not validated either: that would take thirty
+  // times as long as compiling it, and the compiler finds invalid keywords anyway.
   const ajv = new Ajv({ ...COMMON, allErrors, validateFormats: false, validateSchema: false });
   try {
-    // The schema may have the `$id` of its dialect's meta-schema.
+    // ajv has the meta-schema of the dialect already, and would reject a schema with the same `$id`.
     if (typeof schema["$id"] === "string") ajv.removeSchema(schema["$id"]);
     return ajv.compile(normalizeReferences(schema, dynamic));
   } catch (error) {
@@ -89,7 +89,7 @@ function unusableSchema(owner: string, why: string, cause: unknown): McpError {
 
 function explain(error: unknown): string {
   const missing = missingReference(error);
-  if (missing !== undefined) return `it refers to ${missing}, which is not inside it, and nothing is ever fetched`;
+  if (missing !== undefined) return `it refers to ${missing}, which is not in the schema; references are not fetched`;
   return error instanceof RangeError ? "it refers to itself without end" : errorMessage(error);
 }
 
@@ -99,7 +99,7 @@ function missingReference(error: unknown): string | undefined {
   return typeof missingRef === "string" ? missingRef : undefined;
 }
 
-/** The part of a schema that does not compile, if it can be found; ajv does not report it. */
+/** The path of the part that does not compile, which ajv does not report. Empty if it cannot be found. */
 function faultyPlace(Ajv: AjvClass, { $schema: _dialect, ...schema }: JsonSchema, error: unknown): string {
   try {
     const missing = missingReference(error);
@@ -135,11 +135,11 @@ function toIssues(errors: readonly ErrorObject[]): readonly string[] {
   return issues.size > first.length ? [...first, `and ${issues.size - first.length} more`] : first;
 }
 
-function toIssue({ instancePath, keyword, params, message = "is wrong" }: ErrorObject): string {
+function toIssue({ instancePath, keyword, params, message = "is not valid" }: ErrorObject): string {
   const path = parsePointer(instancePath);
   const { missingProperty, additionalProperty, allowedValues } = params as Record<string, unknown>;
   if (keyword === "required") return issueText([...path, String(missingProperty)], "is required");
-  if (keyword === "additionalProperties") return issueText([...path, String(additionalProperty)], "is not known");
+  if (keyword === "additionalProperties") return issueText([...path, String(additionalProperty)], "is not allowed");
   if (keyword === "enum") return issueText(path, `must be one of ${JSON.stringify(allowedValues)}`);
   return issueText(path, message);
 }
@@ -155,9 +155,9 @@ function parsePointer(pointer: string): readonly (string | number)[] {
 type Path = readonly (string | number)[];
 type SchemaMapper = (schema: JsonSchema, path: Path) => JsonSchema;
 
-/** Keywords whose value is data. */
+/** Keywords whose value is data and contains no schemas. */
 const DATA_KEYWORDS: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
-/** Keywords whose value holds schemas under names of the author's choice. */
+/** Keywords whose value is an object of schemas, under names that the author chose. */
 const NAMED_KEYWORDS: ReadonlySet<string> = new Set([
   "$defs",
   "definitions",
@@ -167,9 +167,9 @@ const NAMED_KEYWORDS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Rewrites references so that ajv resolves them as the dialect says. ajv knows no anchor at the root, and resolves a
- * dynamic reference to the schema around it. Without an inner `$id` there is only one scope, in which a dynamic
- * reference equals a plain one. Schemas with an inner `$id` keep their dynamic references, and ajv's reading of them.
+ * Rewrites references so that ajv resolves them as the dialect requires. ajv ignores anchors at the root, and resolves
+ * a dynamic reference to the schema around it. Without an inner `$id` there is only one scope, so a dynamic reference
+ * is replaced by a plain one. With an inner `$id` dynamic references stay, and ajv resolves them in its own way.
  * `dynamic` is the dialect's keyword for a dynamic reference, if it has one.
  */
 function normalizeReferences(schema: JsonSchema, dynamic: string | undefined): JsonSchema {
@@ -186,12 +186,12 @@ function normalizeReferences(schema: JsonSchema, dynamic: string | undefined): J
     const others: readonly unknown[] = Array.isArray(rest["allOf"]) ? rest["allOf"] : [];
     return { ...rest, allOf: [...others, { $ref: target }] };
   });
-  // An extension of ajv that would make each check return a promise.
+  // `$async` is an extension of ajv that would make each check return a promise.
   const { $async: _ajv, ...keywords } = plain;
   return withRootAnchors(keywords);
 }
 
-/** Repeats the root's anchors in `$defs`, as schemas that refer to the root. */
+/** Adds a schema to `$defs` for each anchor at the root. It has the anchor and refers to the root. */
 function withRootAnchors(schema: JsonSchema): JsonSchema {
   const anchors = [schema["$anchor"], schema["$dynamicAnchor"]].filter((anchor) => typeof anchor === "string");
   if (anchors.length === 0) return schema;

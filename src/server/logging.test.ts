@@ -44,13 +44,13 @@ describe("log", () => {
 });
 
 describe("log on a server that has not declared logging", () => {
-  const advice = "context.log needs the capability logging: createServer(info, { logging: true })";
+  const advice = "context.log needs the capability logging: createServer({ ..., logging: true })";
   const hidden = (...[, context]: [unknown, ToolContext, ...unknown[]]): string => {
     context.log("debug", "x");
     return "said";
   };
   const hiding = (more: object = {}) =>
-    createServer(info, more)
+    createServer({ ...info, ...more })
       .tool("t", {}, hidden)
       .resource("a:b", {}, hidden)
       .template("t:{id}", {}, hidden)
@@ -89,7 +89,7 @@ describe("log on a server that has not declared logging", () => {
     expect(await caller.call("tools/call", call)).toMatchObject({ content: [{ text: "said" }], isError: false });
     for (const [method, params] of requests) await caller.call(method, params);
     expect(caller.notifications).toEqual([]);
-    const open = createServer(info, { logging: false }).tool("t", {}, (_args, { log }) => log("info", "x"));
+    const open = createServer({ ...info, logging: false }).tool("t", {}, (_args, { log }) => log("info", "x"));
     const other = fakeClient(open, { logLevel: "debug" });
     expect(await other.call("tools/call", call)).toMatchObject({ isError: false });
     expect(other.notifications).toEqual([]);

@@ -1,5 +1,5 @@
 // Options of createServer() and the checks that all registrations share. Mistakes are reported when the options are
-// given, since a program without types would otherwise only notice them in a call.
+// passed, since code without type checks would otherwise only notice them in a call.
 
 import { scopesProblem } from "../auth/bearer/scopes.ts";
 import { isObject } from "../core/values.ts";
@@ -23,8 +23,8 @@ export interface ServerInfo {
   readonly icons?: readonly Icon[];
 }
 
-/** How a server behaves. */
-export interface ServerOptions {
+/** What a server tells about itself, and how it behaves. */
+export interface ServerOptions extends ServerInfo {
   /** For the model: how to use this server. */
   readonly instructions?: string;
   /** Whether clients can subscribe to list changes. Default: true. */
@@ -39,13 +39,13 @@ export interface ServerOptions {
   /** Items per page of a list. Default: 1000. */
   readonly pageSize?: number;
   /**
-   * Encrypts the state of `inputRequired`, which the client keeps between the calls. Servers that share their clients
-   * need the same key. Default: a random key for each server.
+   * Encrypts the state of `inputRequired`, which the client keeps between the calls. Processes that serve the same
+   * clients need the same key. Default: a random key for each server.
    */
   readonly sealKey?: string | Uint8Array;
   /** Cache hint of lists and reads. Default: no caching. */
   readonly cache?: CacheHint;
-  /** Limits on tasks, for tools that can run as one. */
+  /** Limits on tasks, for tools that can run as tasks. */
   readonly tasks?: TaskLimits;
 }
 
@@ -53,7 +53,7 @@ export interface ServerOptions {
  * How long a client may reuse a result, and who may share it.
  *
  * @example
- * createServer({ name: "notes", version: "1.0.0" }, { cache: { ttlMs: 60_000, cacheScope: "private" } });
+ * createServer({ name: "notes", version: "1.0.0", cache: { ttlMs: 60_000, cacheScope: "private" } });
  */
 export interface CacheHint {
   /** In milliseconds; 0 means no caching. */
@@ -66,12 +66,12 @@ export interface CacheHint {
  * Limits on the tasks of a server.
  *
  * @example
- * createServer({ name: "notes", version: "1.0.0" }, { tasks: { max: 50, ttlMs: 60_000 } });
+ * createServer({ name: "notes", version: "1.0.0", tasks: { max: 50, ttlMs: 60_000 } });
  */
 export interface TaskLimits {
-  /** Max tasks kept at once, running or finished. Default: 1000. */
+  /** How many tasks are kept at once, running or finished. Default: 1000. */
   readonly max?: number;
-  /** The same for each principal; clients without a principal count as one. Default: 100. */
+  /** How many tasks are kept for each principal; clients without a principal count as one. Default: 100. */
   readonly maxPerCaller?: number;
   /** Lifetime of a task if its tool sets none. Default: one hour. */
   readonly ttlMs?: number;
@@ -85,17 +85,18 @@ export interface TaskLimits {
  * Whether and how a tool runs as a task.
  *
  * @example
- * server.tool("render", { task: { support: "optional", ttlMs: 600_000 } }, async (_args, { signal }) => render(signal));
+ * server.tool("render", { task: { support: "optional", ttlMs: 600_000 } }, (_args, { signal }) => render(signal));
  */
 export interface TaskOptions {
   /**
-   * "optional": a task for clients that support tasks, a plain call for all others. "required": clients without tasks
-   * are refused if their revision has an error for that. "forbidden": always a plain call.
+   * "optional": a task for clients that support tasks, a plain call for all others. "required": always a task. Clients
+   * that do not ask for one are refused; for clients of revisions without tasks, the call waits until the task is
+   * finished. "forbidden": always a plain call.
    */
   readonly support: TaskSupport;
   /**
    * When the client gets its task: "at-once", or "when-detached", which is when the handler calls `context.detach()`.
-   * Until then, requests to the client are those of a plain call. Default: "at-once".
+   * Until then, the handler can send requests to the client as in a plain call. Default: "at-once".
    */
   readonly when?: "at-once" | "when-detached";
   /** Lifetime of the task from its creation. A task that is still running then is aborted. */
@@ -104,21 +105,18 @@ export interface TaskOptions {
   readonly pollIntervalMs?: number;
 }
 
-/** A set of option names, typed against the options so that a new option must be added to it. */
+/** A set of option names, typed so that a new option must be added to it. */
 export type OptionNames<Options> = Readonly<Record<keyof Options, true>>;
 
 const CREATE = "createServer()";
 
-const INFO_NAMES: OptionNames<ServerInfo> = {
+const OPTION_NAMES: OptionNames<ServerOptions> = {
   name: true,
   version: true,
   title: true,
   description: true,
   websiteUrl: true,
   icons: true,
-};
-
-const OPTION_NAMES: OptionNames<ServerOptions> = {
   instructions: true,
   listChanged: true,
   subscribe: true,
@@ -129,17 +127,17 @@ const OPTION_NAMES: OptionNames<ServerOptions> = {
   tasks: true,
 };
 
-/** Throws a TypeError if the arguments of createServer() are wrong. */
-export function checkServer(info: unknown, options: unknown): void {
-  const { name, version } = Object(info) as Record<string, unknown>;
+/** Throws a TypeError if the options of createServer() are wrong. */
+export function checkServer(options: unknown, hasMoreArguments: boolean): void {
+  const { name, version } = Object(options) as Record<string, unknown>;
   const missing = Object.entries({ name, version }).filter(([, value]) => typeof value !== "string");
   if (missing.length > 0) {
     const what = missing.map(([field]) => `a ${field}`).join(" and ");
     throw new TypeError(`${CREATE} needs ${what}; usage: createServer({ name: "notes", version: "1.0.0" })`);
   }
-  checkOptions(CREATE, info, { ...INFO_NAMES, ...OPTION_NAMES });
+  if (hasMoreArguments) throw new TypeError(`${CREATE} has one argument: createServer({ name, version, ...options })`);
   checkOptions(CREATE, options, OPTION_NAMES);
-  const { pageSize, sealKey, cache, tasks } = { ...Object(info), ...Object(options) } as ServerOptions;
+  const { pageSize, sealKey, cache, tasks } = options as ServerOptions;
   if (pageSize !== undefined && (!Number.isInteger(pageSize) || pageSize < 1)) {
     throw new TypeError(`${CREATE}: \`pageSize\` must be a whole number above 0`);
   }

@@ -29,7 +29,7 @@ export class OrderedMap<Value> {
     this.#onChange = onChange;
   }
 
-  /** Whether there ever was an entry. A list that has become empty is still a list. */
+  /** Whether there ever was an entry. A server keeps declaring a list that has become empty. */
   get wasUsed(): boolean {
     return this.#wasUsed;
   }

@@ -1,5 +1,5 @@
-// Prompts: registration, list and messages. A string is one user message; an array is the messages; an object with
-// `messages` is the whole result. Arguments are strings; the error for a missing one names it.
+// Prompts: registration, list and messages. A handler returns a string (one user message), an array of messages, or an
+// object with `messages` (the whole result). Arguments are strings.
 
 import { demandScopes } from "../auth/bearer/scopes.ts";
 import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
@@ -29,8 +29,8 @@ export interface PromptArgumentOptions<Required = unknown> {
 }
 
 /**
- * Options of `server.prompt()`. `Required` says for each argument whether it is required; it is a mapped type, so that
- * the types of completers are inferred.
+ * Options of `server.prompt()`. `Required` holds for each argument whether it is required. It is the base of a mapped
+ * type, so that the types of completers are inferred.
  */
 export interface PromptOptions<Required = Readonly<Record<string, unknown>>> {
   /** The name to show to people. */
@@ -199,7 +199,7 @@ type WholeResult = Exclude<PromptReturn, string | readonly unknown[] | InputRequ
 function toWholeResult(name: string, value: Exclude<PromptReturn, InputRequired>): WholeResult {
   if (typeof value === "string") return { messages: [{ role: "user", content: { type: "text", text: value } }] };
   if (Array.isArray(value)) return { messages: value as readonly PromptMessage[] };
-  // A handler without types may return anything.
+  // A handler without type checks may return anything.
   if (isObject(value) && Array.isArray(value["messages"])) return value;
   throw McpError.of("internal_error", `The prompt ${name} returned neither a string nor messages`, {
     promptName: name,

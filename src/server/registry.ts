@@ -7,7 +7,7 @@ import type { CompleteParams, ServerCapabilities, SubscriptionFilter } from "../
 import { TASKS_EXTENSION } from "../protocol/tasks.ts";
 import type { Completers } from "./completion.ts";
 import { InputRequiredCodec } from "./input-required.ts";
-import type { ServerInfo, ServerOptions } from "./options.ts";
+import type { ServerOptions } from "./options.ts";
 import { Prompts } from "./prompts.ts";
 import { Resources } from "./resources.ts";
 import { ResultBuilder } from "./result-builder.ts";
@@ -28,7 +28,7 @@ export class Registry {
   #tasks: Tasks | undefined;
   #hasCompleters = false;
 
-  constructor(server: ServerInfo & ServerOptions) {
+  constructor(server: ServerOptions) {
     this.#options = server;
     const results = new ResultBuilder(server);
     const inputs = new InputRequiredCodec(results.meta, server.sealKey);
@@ -63,7 +63,7 @@ export class Registry {
     };
   }
 
-  /** A group of methods is available from its first registration on. */
+  /** A group of methods is available as soon as something was registered for it. */
   hasMethod(method: string): boolean {
     const group = method.slice(0, method.indexOf("/"));
     if (group === "completion") return this.#hasCompleters;
@@ -76,7 +76,10 @@ export class Registry {
     this.subscriptions.close();
   }
 
-  /** A handler with a context parameter may log. If it hides the parameter (rest, default), `context.log` says so. */
+  /**
+   * Declares logging if the handler has a context parameter, since it may log then. A parameter that `length` does not
+   * count (rest, default) is not noticed; `context.log` then throws an error that says what to do.
+   */
   noteHandler(handler: { readonly length: number }, contextPosition = 2): void {
     if (handler.length >= contextPosition) this.#results.logging ??= true;
   }
@@ -97,7 +100,7 @@ export class Registry {
     };
   }
 
-  /** The supported revisions are added by the connection. */
+  /** The connection adds the supported revisions. */
   #discover(): Result {
     const { instructions } = this.#options;
     const capabilities = this.#capabilities();
@@ -126,7 +129,7 @@ export class Registry {
       const scopes = this.resources.scopesOf(uri);
       if (scopes !== undefined) resources.set(uri, scopes);
     }
-    // Refused rather than left out, so that the caller learns all scopes it needs at once.
+    // Refuse the whole subscription instead of granting less, so that the error names all missing scopes.
     const scopes = new Set([...resources.values(), tasks?.scopes ?? []].flat());
     demandScopes([...scopes], context.caller, "The subscription");
     const offer: Offer = {

@@ -45,7 +45,7 @@ describe("lists of resources", () => {
 
   it("include the resources that templates list, at the position of the template, page by page", async () => {
     const listed = (...names: string[]) => names.map((name) => ({ uri: `t:${name}`, name }));
-    const server = createServer(info, { pageSize: 2 })
+    const server = createServer({ ...info, pageSize: 2 })
       .resource("a:1", {}, () => "x")
       .template("t:{id}", { list: async () => listed("x", "y", "z") }, ({ id }) => id)
       .resource("a:2", {}, () => "x")
@@ -165,7 +165,7 @@ describe("reading", () => {
   });
 
   it("has the cache hint of the resource or of the server", async () => {
-    const server = createServer(info, { cache: { ttlMs: 5000, cacheScope: "public" } })
+    const server = createServer({ ...info, cache: { ttlMs: 5000, cacheScope: "public" } })
       .resource("a:b", {}, () => "x")
       .resource("a:c", { cache: { ttlMs: 1, cacheScope: "private" } }, () => "x");
     const caller = fakeClient(server);

@@ -1,6 +1,6 @@
 // Resources and resource templates: registration, lists and reads. A URI is looked up among the resources first, then
-// matched against the templates in their order of registration. A string that is read is text, bytes are a blob, an
-// object whose `contents` are resource contents is the whole result, undefined is "not found", anything else is JSON.
+// matched against the templates in the order of registration. A returned string is text, bytes are a blob, an object
+// whose `contents` are resource contents is the whole result, undefined is "not found", and anything else is JSON.
 
 import { demandScopes } from "../auth/bearer/scopes.ts";
 import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
@@ -58,7 +58,7 @@ export interface ResourceOptions extends CommonResourceOptions {
 
 /** Options of `server.template()`. */
 export interface TemplateOptions extends CommonResourceOptions {
-  /** Returns the resources that the template has at present. They are added to the list of resources. */
+  /** Returns resources that match the template, for the list of resources. */
   readonly list?: (context: ToolContext) => readonly Resource[] | Promise<readonly Resource[]>;
   /**
    * Completions by variable name.
@@ -174,7 +174,7 @@ export class Resources {
     return this.#templates.delete(uriTemplate);
   }
 
-  /** The scopes needed to read the URI, or undefined if there is nothing at it. */
+  /** The scopes needed to read the URI, or undefined if no resource or template matches it. */
   scopesOf(uri: string): readonly string[] | undefined {
     const found = this.#find(uri);
     return found && (found.options.scopes ?? []);
@@ -258,7 +258,7 @@ interface WholeResult {
   readonly _meta?: Meta;
 }
 
-/** Any object may have a field `contents`; resource contents have a URI and a text or a blob. */
+/** Any object may have a field `contents`, so each item must have a URI and a text or a blob. */
 function isWholeResult(value: unknown): value is WholeResult {
   const { contents } = Object(value) as { contents?: unknown };
   if (!Array.isArray(contents) || contents.length === 0) return false;

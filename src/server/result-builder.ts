@@ -8,7 +8,7 @@ import { page, type PageItem } from "../protocol/lists.ts";
 import type { CacheHint, ServerInfo, ServerOptions } from "./options.ts";
 import type { TrustedResult } from "./tool-result.ts";
 
-/** An entry of a list and how it appears there. */
+/** An entry of a list; `listItem` is what clients see. */
 export interface ListEntry extends PageItem {
   readonly listItem: object;
 }
@@ -21,7 +21,7 @@ export class ResultBuilder {
   readonly #cache: CacheHint;
   readonly #pageSize: number;
 
-  constructor(server: ServerInfo & ServerOptions) {
+  constructor(server: ServerOptions) {
     const { name, version, title, description, websiteUrl, icons, pageSize = 1000 } = server;
     const info: Implementation = Object.freeze(defined({ name, version, title, description, websiteUrl, icons }));
     this.meta = Object.freeze({ [META.serverInfo]: info });
@@ -53,7 +53,7 @@ export class ResultBuilder {
     return this.cacheable(nextCursor === undefined ? { [field]: listItems } : { [field]: listItems, nextCursor });
   }
 
-  /** Our server info wins, even if a handler passes on the result of another server. */
+  /** Our server info replaces any other, since a handler may pass on the result of another server. */
   #metaWith(meta: unknown): Meta {
     return typeof meta === "object" && meta !== null ? { ...meta, ...this.meta } : this.meta;
   }

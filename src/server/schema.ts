@@ -1,6 +1,6 @@
 // Schemas of tools and forms: a Standard Schema (zod, arktype, valibot, ...) or a plain JSON Schema. Both yield the
-// JSON Schema that clients see and a check for values. Imports no schema library; plain JSON Schema is checked by
-// json-schema.ts.
+// JSON Schema that clients see and a check for values. This file imports no schema library; json-schema.ts checks plain
+// JSON Schema.
 
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
 import { errorMessage } from "../core/values.ts";
@@ -22,7 +22,7 @@ export type SchemaInput<Of> = Of extends StandardSchemaV1 ? StandardSchemaV1.Inf
 /** The type of a value after the schema has checked it. */
 export type SchemaOutput<Of> = Of extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<Of> : FromJsonSchema<Of>;
 
-/** The type that a literal JSON Schema describes, as far as its plain keywords go; unknown beyond them. */
+/** The type that a literal JSON Schema describes. Understands the simple keywords; the type is unknown for others. */
 export type FromJsonSchema<Of> = Of extends { readonly const: infer Value }
   ? Value
   : Of extends { readonly enum: readonly (infer Value)[] }
@@ -69,7 +69,7 @@ export function createSchemaCheck(schema: Schema, owner = "The schema"): SchemaC
   };
 }
 
-/** Loads json-schema.ts with the first value, since many servers only use Standard Schemas. */
+/** Loads json-schema.ts when the first value is checked, since many servers only use Standard Schemas. */
 function createPlainCheck(schema: JsonSchema, owner: string): SchemaCheck {
   const dialect = dialectOf(schema, owner);
   let check: SchemaCheck | undefined;
@@ -130,7 +130,7 @@ function convert(schema: StandardSchemaV1, side: "input" | "output", what: strin
     throw new TypeError(`${what} is a schema of ${vendor}, which cannot produce JSON Schema; ${advice}${more}`);
   }
   try {
-    // This is the default dialect, so naming it in every tool would only make lists longer.
+    // This is the default dialect, so `$schema` would only make the lists of tools longer.
     const { $schema: _dialect, ...keywords } = standard.jsonSchema[side]({ target: "draft-2020-12" });
     return keywords;
   } catch (error) {

@@ -25,7 +25,7 @@ describe("server/discover", () => {
       websiteUrl: "https://example.com",
       icons: [{ src: "https://example.com/i.png" }],
     };
-    const server = createServer(who, { instructions: "Ask first." }).tool("t", {}, () => "x");
+    const server = createServer({ ...who, instructions: "Ask first." }).tool("t", {}, () => "x");
     expect(await fakeClient(server).call("server/discover")).toEqual({
       capabilities: { tools: { listChanged: true } },
       instructions: "Ask first.",
@@ -61,17 +61,17 @@ describe("server/discover", () => {
     ];
     for (const add of makers) {
       expect(await capabilities(add(createServer(info)))).toHaveProperty("logging", {});
-      expect(await capabilities(add(createServer(info, { logging: false })))).not.toHaveProperty("logging");
+      expect(await capabilities(add(createServer({ ...info, logging: false })))).not.toHaveProperty("logging");
     }
     expect(await capabilities(createServer(info).tool("t", {}, (args) => args))).not.toHaveProperty("logging");
     const lists = createServer(info).template("t:{id}", { list: () => [] }, ({ id }) => id);
     expect(await capabilities(lists)).not.toHaveProperty("logging");
-    expect(await capabilities(createServer(info, { logging: true }))).toEqual({ logging: {} });
+    expect(await capabilities(createServer({ ...info, logging: true }))).toEqual({ logging: {} });
   });
 
   it("declares what was switched off as false", async () => {
-    const off: ServerOptions = { listChanged: false, subscribe: false };
-    const server = createServer(info, off)
+    const off: Partial<ServerOptions> = { listChanged: false, subscribe: false };
+    const server = createServer({ ...info, ...off })
       .tool("t", {}, () => "x")
       .resource("a:b", {}, () => "x")
       .prompt("p", {}, () => "x");
@@ -134,14 +134,14 @@ describe("a server", () => {
 
   it("refuses an invalid page size", () => {
     for (const pageSize of [0, -1, 1.5, Number.NaN])
-      expect(() => createServer(info, { pageSize })).toThrow(
+      expect(() => createServer({ ...info, pageSize })).toThrow(
         "createServer(): `pageSize` must be a whole number above 0",
       );
   });
 
   it("refuses an invalid cache hint", () => {
     const makers: readonly (readonly [string, (cache: never) => unknown])[] = [
-      ["createServer()", (cache) => createServer(info, { cache })],
+      ["createServer()", (cache) => createServer({ ...info, cache })],
       ["Resource a:b", (cache) => createServer(info).resource("a:b", { cache }, () => "x")],
       ["Template t:{id}", (cache) => createServer(info).template("t:{id}", { cache }, () => "x")],
     ];
@@ -173,7 +173,7 @@ describe("a server", () => {
 
 describe("every result", () => {
   const request = { method: "roots/list" } as const;
-  const server = createServer(info, { instructions: "x", pageSize: 1 })
+  const server = createServer({ ...info, instructions: "x", pageSize: 1 })
     .tool("value", { input: z.object({ a: z.string() }), output: z.object({ a: z.string() }) }, (args) => args)
     .tool("text", { annotations: { readOnlyHint: true } }, () => "x")
     .tool("asks", {}, (_args, { answers }) => (answers["r"] ? "x" : inputRequired({ r: request })))

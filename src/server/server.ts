@@ -1,10 +1,10 @@
-// `createServer`: a handler made of registrations, which may come and go while it runs. It only speaks the newest
-// revision; connections translate for clients of older ones.
+// `createServer`: a handler built from tools, resources and prompts, which can be registered and removed while it runs.
+// It only speaks the newest revision; connections translate for clients of older revisions.
 
 import type { Handler } from "../core/handler.ts";
 import { checkParams } from "../protocol/params.ts";
 import { methodNotFound } from "../protocol/errors.ts";
-import { checkServer, type ServerInfo, type ServerOptions } from "./options.ts";
+import { checkServer, type ServerOptions } from "./options.ts";
 import type { PromptHandler, PromptOptions } from "./prompts.ts";
 import { type MethodHandler, Registry } from "./registry.ts";
 import type {
@@ -21,8 +21,8 @@ import type { ToolHandler, ToolOptions, WrappedInput } from "./tools.ts";
 export interface Server extends Handler {
   /**
    * Registers a tool: a function that a model can call. A returned string is one text block, content blocks are the
-   * content, and anything else is structured content with its JSON as text. A thrown error is a result with `isError`,
-   * for the model to read; an `McpError` is an error of the protocol.
+   * content, and anything else is structured content with its JSON as text. A thrown error becomes a result with
+   * `isError`, for the model to read; a thrown `McpError` becomes a protocol error.
    *
    * @example
    * server.tool(
@@ -118,19 +118,19 @@ export interface Server extends Handler {
 type ServerMethods = { [Name in keyof Server]: Server[Name] };
 
 /**
- * Creates an empty server. It is a handler: pass it to `serve`, or to `connect` in the same process. `info` describes
- * the server to its clients; the options may also be given with it.
+ * Creates an empty server. It is a handler: pass it to `serve`, or to `connect` in the same process. Clients see
+ * its name, its version and what else describes it.
  *
  * @example
  * const server = createServer({ name: "notes", version: "1.0.0" })
  *   .tool("echo", { input: z.object({ text: z.string() }) }, ({ text }) => text);
  * await serve(server);
  * @example
- * createServer({ name: "notes", version: "1.0.0" }, { instructions: "Search before you add a note.", pageSize: 50 });
+ * createServer({ name: "notes", version: "1.0.0", instructions: "Search before you add a note.", pageSize: 50 });
  */
-export function createServer(info: ServerInfo & ServerOptions, options: ServerOptions = {}): Server {
-  checkServer(info, options);
-  const registry = new Registry({ ...info, ...options });
+export function createServer(options: ServerOptions, ...more: never[]): Server {
+  checkServer(options, more.length > 0);
+  const registry = new Registry(options);
   const methodHandlers: Readonly<Record<string, MethodHandler>> = registry.methods();
   const handler: Handler = async (request, context) => {
     const handle = Object.hasOwn(methodHandlers, request.method) ? methodHandlers[request.method] : undefined;

@@ -45,8 +45,8 @@ describe("subscriptions/listen", () => {
       [full(), { toolsListChanged: false, resourceSubscriptions: [] }],
       [full(), { resourceSubscriptions: ["r:none"] }],
       [createServer(info).tool("t", {}, () => "x"), { promptsListChanged: true, resourcesListChanged: true }],
-      [createServer(info, { listChanged: false }).tool("t", {}, () => "x"), { toolsListChanged: true }],
-      [createServer(info, { subscribe: false }).resource("r:1", {}, () => "x"), { resourceSubscriptions: ["r:1"] }],
+      [createServer({ ...info, listChanged: false }).tool("t", {}, () => "x"), { toolsListChanged: true }],
+      [createServer({ ...info, subscribe: false }).resource("r:1", {}, () => "x"), { resourceSubscriptions: ["r:1"] }],
     ] as const;
     for (const [server, notifications] of cases) {
       const caller = fakeClient(server);

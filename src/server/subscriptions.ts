@@ -1,6 +1,7 @@
-// `subscriptions/listen`: delivers list changes and resource updates, one long request for each subscriber. The first
-// notification says what was granted. The request ends when the caller leaves, when the server closes, or at once if
-// nothing was granted. The connection adds the subscription id.
+// `subscriptions/listen`: delivers list changes and resource updates, in one long request for each subscriber. The
+// first notification tells what was granted. The request ends when the caller cancels it, when the server closes, when
+// only tasks were granted and all are finished, or at once if nothing was granted. The connection adds the
+// subscription id.
 
 import type { Context, Notification, Request } from "../core/handler.ts";
 import type { SubscriptionFilter } from "../protocol/model/index.ts";
@@ -77,7 +78,7 @@ export class Subscriptions {
     });
   }
 
-  /** Several changes of a list in one tick are one notification. */
+  /** Several changes of a list in one tick cause one notification. */
   listChanged(list: ListName): void {
     if (this.#subscribers.size === 0) return;
     if (this.#changedLists.size === 0) queueMicrotask(() => this.#flush());
@@ -147,11 +148,11 @@ export class Broadcaster<Receiver> {
   }
 }
 
-/** A receiver that throws does not keep the others from theirs. */
+/** A receiver that throws must not stop the delivery to the others. */
 function attempt<Receiver>(deliver: (receiver: Receiver) => void, receiver: Receiver): void {
   try {
     deliver(receiver);
   } catch {
-    // Its connection is broken, which the connection itself reports.
+    // Its connection is broken, and the connection reports that itself.
   }
 }

@@ -64,7 +64,7 @@ describe("the owner of a task", () => {
 describe("the number of tasks", () => {
   it("is limited: above it, optional tasks are plain calls and required tasks are refused", async () => {
     const { run, open } = gate();
-    const server = createServer({ name: "a", version: "1" }, { tasks: { max: 3, maxPerCaller: 2 } })
+    const server = createServer({ name: "a", version: "1", tasks: { max: 3, maxPerCaller: 2 } })
       .tool("job", { task: "optional" }, run)
       .tool("must", { task: "required" }, run);
     const [ada, bob, eve] = ["ada", "bob", "eve"].map((name) => taskClient(server, name)) as [

@@ -1,6 +1,5 @@
-// Tool calls that run as tasks, and the methods on tasks. A tool that supports tasks runs here: as a plain call if the
-// client does not support tasks, otherwise in a task, from the start or once the tool detaches. Loaded when such a tool
-// is first called.
+// Tool calls that run as tasks, and the methods `tasks/*`. A call of a tool that supports tasks runs here: in a task,
+// from the start or once the tool detaches, or as a plain call if there are too many tasks. Loaded when first needed.
 
 import { demandScopes, permits } from "../auth/bearer/scopes.ts";
 import { onAbort, unref } from "../core/async.ts";
@@ -29,7 +28,7 @@ export interface TaskCall {
   readonly request: Request;
   readonly context: Context;
   readonly retry: RetryInput;
-  /** Runs the tool once. Failures of the tool are results; a thrown error is an error of the protocol. */
+  /** Runs the tool once. Failures of the tool are results; a thrown error is a protocol error. */
   run(context: Context, retry: RetryInput, detach: () => void): Promise<Result | InputRequired>;
 }
 
@@ -44,12 +43,12 @@ export class Tasks {
     this.#store = new TaskStore(limits);
   }
 
-  /** Returns the tool's result or a task, as the tool and the caller allow. */
+  /** Returns a task or the tool's result, depending on what the tool and the caller support. */
   async call(call: TaskCall): Promise<Result> {
     const { context, options, name } = call;
     const isRequired = options.support === "required";
     if (!hasTasks(context.caller.capabilities)) {
-      if (isRequired) throw tasksNotDeclared(`Tool ${name} is always run as a task, which`);
+      if (isRequired) throw tasksNotDeclared(`Tool ${name} always runs as a task and`);
       return this.#run(call, context, () => undefined);
     }
     // At the limit, a tool with optional tasks runs as a plain call.
@@ -140,7 +139,7 @@ export class Tasks {
     );
   }
 
-  /** Runs the tool until it needs no more input. The task asks for the input, or the caller is asked to retry. */
+  /** Runs the tool until it needs no more input. With a task, the task asks for input; else the caller must retry. */
   async #run(call: TaskCall, context: Context, detach: () => void, task?: () => Task | undefined): Promise<Result> {
     let { retry } = call;
     for (let round = 1; round <= MAX_INPUT_ROUNDS; round += 1) {
@@ -153,7 +152,7 @@ export class Tasks {
     throw McpError.of("rate_limited", `Tool ${call.name} has asked for input ${MAX_INPUT_ROUNDS} times`);
   }
 
-  /** The error for the task of another principal is the same as for an unknown one. */
+  /** A task of another principal gives the same error as an unknown one, so that callers learn nothing about it. */
   #find({ method, params }: Request, context: Context): Task {
     checkDeclared(method, context);
     const { taskId } = params;
@@ -170,7 +169,7 @@ function checkDeclared(what: string, { caller }: Context): void {
   if (!hasTasks(caller.capabilities)) throw tasksNotDeclared(what);
 }
 
-/** The context of the tool: like the caller's until there is a task, then notifications and requests go to the task. */
+/** The tool's context. Requests go to the task once there is one. Until then, it behaves like the caller's context. */
 function taskContext(context: Context, signal: AbortSignal, task: () => Task | undefined): Context {
   const { revision, caller, logLevel, timeouts } = context;
   // A stateless request ends with its answer, so no later notification can belong to it.
@@ -192,7 +191,7 @@ function taskContext(context: Context, signal: AbortSignal, task: () => Task | u
   };
 }
 
-/** All answers under the tool's own keys; the keys that the caller sees may differ. */
+/** Asks all requests and returns the answers under the tool's own keys. The keys that the caller sees may differ. */
 async function askAll(task: Task, { requests }: InputRequired, { caller }: Context): Promise<RetryInput["answers"]> {
   const checked = Object.entries(requests).map(([key, { method, params }]) => {
     const request: Request = { method, params: params ?? {} };
@@ -208,7 +207,7 @@ async function askAll(task: Task, { requests }: InputRequired, { caller }: Conte
   return Object.fromEntries(answers);
 }
 
-/** Sends the present state of each task first, so that no change before the subscription is missed. */
+/** Sends the current state of each task first, so that no change before the subscription is missed. */
 function notifyChanges(tasks: readonly Task[], context: Context, end: () => void): () => void {
   const watching = new Map<string, () => void>();
   const watcher = (detailed: DetailedTask): void => {
@@ -230,17 +229,17 @@ const SWEEP_MS = 1_000;
 interface StoredTask {
   readonly task: Task;
   readonly principal: string | undefined;
-  /** The scopes of its tool, which every request about the task needs too. */
+  /** The scopes of the tool. Every request about the task needs them too. */
   readonly scopes: readonly string[] | undefined;
   readonly expires: number;
-  /** A tool may ignore its signal, so a task counts against the limits until its tool is done and it is forgotten. */
+  /** A tool may ignore its signal, so a task counts against the limits until it is both done and forgotten. */
   isDone: boolean;
   isForgotten: boolean;
 }
 
 /**
- * The tasks of a server. Only the principal that created a task can find it. Their number is limited, in all and for
- * each principal, and so is their lifetime; one timer serves all of them.
+ * The tasks of a server. Only the principal that created a task can find it. The number of tasks is limited, in total
+ * and for each principal, and so is their lifetime. One timer serves all tasks.
  */
 class TaskStore {
   readonly #limits: Required<TaskLimits>;
@@ -263,7 +262,7 @@ class TaskStore {
     return this.#total < this.#limits.max && (this.#counts.get(principal) ?? 0) < this.#limits.maxPerCaller;
   }
 
-  /** A new task that aborts its tool through `abort`; undefined at the limit. */
+  /** Adds a task that aborts its tool through `abort`. Returns undefined if there are too many. */
   add(
     abort: AbortController,
     options: TaskOptions,
@@ -299,7 +298,7 @@ class TaskStore {
     return [...this.#tasks.values()].filter((stored) => stored.principal === principal && stored.expires > now);
   }
 
-  /** The tool has returned or thrown. */
+  /** Call this when the tool has returned or thrown. */
   markDone(stored: StoredTask): void {
     stored.isDone = true;
     if (stored.isForgotten) this.#count(stored.principal, -1);
@@ -344,8 +343,8 @@ type Outcome = { readonly result: Result } | { readonly error: ReturnType<McpErr
 type TaskWatcher = (task: DetailedTask) => void;
 
 /**
- * One task. Its status moves between working and input_required until it is over, and then never changes again,
- * whatever the tool does.
+ * One task. Its status alternates between working and input_required until the task is finished, and then never changes
+ * again, whatever the tool does.
  */
 export class Task {
   readonly id: string = Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString("hex");
@@ -403,7 +402,7 @@ export class Task {
 
   async ask(request: Request, options: AskOptions = {}): Promise<Result> {
     this.#abort.signal.throwIfAborted();
-    if (this.isFinished) throw new Error("The task is over and can send no more requests to the client");
+    if (this.isFinished) throw new Error("The task is finished and can send no more requests to the client");
     return this.#inputs.ask(request, options);
   }
 
@@ -417,7 +416,7 @@ export class Task {
     try {
       JSON.stringify(result);
     } catch (error) {
-      this.fail(McpError.of("internal_error", `The result has no JSON: ${errorMessage(error)}`));
+      this.fail(McpError.of("internal_error", `The result cannot be sent as JSON: ${errorMessage(error)}`));
       return;
     }
     this.#end("completed", { result });
@@ -430,7 +429,7 @@ export class Task {
       body = (error instanceof McpError ? error : McpError.of("internal_error", errorMessage(error))).toBody();
       JSON.stringify(body);
     } catch {
-      body = McpError.of("internal_error", "The tool threw something that cannot be read").toBody();
+      body = McpError.of("internal_error", "The tool threw a value that cannot be read").toBody();
     }
     this.#end("failed", { error: body }, body.message);
   }
@@ -443,12 +442,12 @@ export class Task {
   /** Ends the task at the end of its lifetime and aborts a tool that is still running. */
   expire(): void {
     if (this.isFinished) return;
-    const error = McpError.of("timeout", `The task was not finished within its ${this.ttlMs} ms`);
+    const error = McpError.of("timeout", `The task did not finish within its lifetime of ${this.ttlMs} ms`);
     this.fail(error);
     this.#abort.abort(error);
   }
 
-  /** Notifies of every change from now on. Returns a function that stops it. */
+  /** Calls `watcher` after every change from now on. Returns a function that stops it. */
   watch(watcher: TaskWatcher): () => void {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
@@ -458,7 +457,7 @@ export class Task {
     if (this.isFinished) return;
     this.#outcome = outcome;
     this.#message = message;
-    this.#inputs.drop(new Error("The task is over"));
+    this.#inputs.drop(new Error("The task is finished"));
     this.#move(status);
   }
 
@@ -466,7 +465,7 @@ export class Task {
     if (this.isFinished) return;
     this.#status = status;
     this.#updatedAt = new Date().toISOString();
-    // Several changes in one tick are one notification.
+    // Several changes in one tick cause one notification.
     if (this.#isNotifying || this.#watchers.size === 0) return;
     this.#isNotifying = true;
     queueMicrotask(() => {

@@ -85,7 +85,7 @@ describe("the return value of a tool", () => {
     [new Uint8Array(3), "bytes, which cannot be sent; return an image, audio or resource block"],
     [Buffer.from("x"), "bytes, which cannot be sent; return an image, audio or resource block"],
     [new ArrayBuffer(3), "bytes, which cannot be sent; return an image, audio or resource block"],
-    [{ toJSON: () => undefined }, "a value that has no JSON and cannot be sent"],
+    [{ toJSON: () => undefined }, "a value that cannot be sent as JSON"],
     [{ a: [1n] }, "a value that cannot be sent: Do not know how to serialize a BigInt"],
     [circle, "a value that cannot be sent: Converting circular structure to JSON"],
     [[circle], "a value that cannot be sent: Converting circular structure to JSON"],

@@ -1,6 +1,6 @@
 // Turns a tool's return value into the result of a call. A string is one text block; an array of content blocks is the
 // content; an object with a `content` array is the whole result; undefined is empty content; anything else is
-// structured content with its JSON as text. An error, or a value that JSON cannot carry, is a result with `isError`.
+// structured content with its JSON as text. An error, or a value without a JSON form, gives a result with `isError`.
 
 import type { Meta, Result, Context } from "../core/handler.ts";
 import { errorMessage } from "../core/values.ts";
@@ -17,8 +17,8 @@ interface ToolResultFields {
 }
 
 /**
- * A result that is sent without any check. Its creator guarantees that it is plain JSON and fits the tool's output
- * schema. The checks are most of the cost of a small result.
+ * A result that is sent without any check, since the checks are most of the cost of a small result. Its creator
+ * guarantees that it is plain JSON and fits the tool's output schema.
  */
 export class TrustedResult {
   readonly content: readonly ContentBlock[];
@@ -37,8 +37,8 @@ export function errorResult(text: string): ToolResultFields {
 }
 
 /**
- * The model can read this result and correct its arguments. Older revisions report invalid arguments as an error, which
- * travels along for their callers.
+ * The model can read this result and correct its arguments. Older revisions report invalid arguments as an error, so
+ * the result also carries that error, under a symbol.
  */
 export function invalidArguments(toolName: string, issues: readonly string[]): object {
   const lines = issues.map((issue) => `\n- ${issue}`).join("");
@@ -60,7 +60,7 @@ export function toolResult(tool: string, value: unknown): ToolResultFields {
   return isWholeResult(value) ? wholeResult(tool, value) : structuredResult(tool, value);
 }
 
-/** For a tool with an output schema. A promise only if the check is asynchronous. */
+/** For a tool with an output schema. Returns a promise only if the check is asynchronous. */
 export function checkedToolResult(
   tool: string,
   value: unknown,
@@ -97,7 +97,7 @@ function wholeResult(tool: string, value: WholeResult): ToolResultFields {
   return { ...value, content: withLinkNames(value.content), isError: value["isError"] === true };
 }
 
-/** A resource link must have a name; one without gets its URI, as a resource does. */
+/** A resource link must have a name. One without a name gets its URI as the name, like a resource. */
 function withLinkNames(content: readonly ContentBlock[]): readonly ContentBlock[] {
   return content.map((block) => (isNamelessLink(block) ? { ...block, name: block.uri } : block));
 }
@@ -144,7 +144,7 @@ function toJson(value: unknown): JsonOrProblem {
   if (problem !== undefined) return { problem };
   try {
     const text = JSON.stringify(value) as string | undefined;
-    return text === undefined ? { problem: "a value that has no JSON and cannot be sent" } : { text };
+    return text === undefined ? { problem: "a value that cannot be sent as JSON" } : { text };
   } catch (error) {
     return { problem: `a value that cannot be sent: ${errorMessage(error)}` };
   }
@@ -195,7 +195,7 @@ function errorName(error: unknown): unknown {
   }
 }
 
-/** Whether the error goes on unchanged: it is a protocol error, or the call was cancelled. */
+/** Whether to rethrow the error unchanged: it is a protocol error, or the call was cancelled. */
 export function shouldRethrow(error: unknown, context: Context): boolean {
   return isMcpError(error) || context.signal.aborted;
 }
@@ -208,7 +208,7 @@ function isMcpError(error: unknown): boolean {
   }
 }
 
-/** Runs a handler that has no error results: whatever it throws becomes an McpError. */
+/** For handlers of resources, prompts and completions, which have no error results: errors become McpErrors. */
 export async function runHandler<Value>(context: Context, run: () => Value | Promise<Value>): Promise<Value> {
   try {
     return await run();

@@ -1,6 +1,6 @@
 // Tools: registration, list and calls. Arguments that do not fit the tool's schema, and errors that the tool throws,
-// become results that the model can read (specification, server/tools, error handling). Only an McpError becomes an
-// error of the protocol.
+// become results that the model can read (specification, server/tools, error handling). Only an McpError becomes a
+// protocol error.
 
 import { demandScopes } from "../auth/bearer/scopes.ts";
 import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
@@ -52,7 +52,10 @@ export interface ToolOptions<Input = Schema | undefined, Output = Schema | undef
    * input: { type: "object", properties: { text: { type: "string" } }, required: ["text"] }
    */
   readonly input?: Input;
-  /** The JSON Schema that clients see, if the library of `input` cannot produce one. Without `input` it also checks. */
+  /**
+   * The JSON Schema that clients see, if the library of `input` cannot produce one. Without `input`, the arguments are
+   * also checked against it.
+   */
   readonly inputSchema?: JsonSchema;
   /** The schema of the structured content that the tool returns. A result that does not fit is an error. */
   readonly output?: Output;
@@ -76,8 +79,7 @@ export interface ToolOptions<Input = Schema | undefined, Output = Schema | undef
    */
   readonly scopes?: readonly string[];
   /**
-   * Whether a call can run as a task: the client gets a task at once and fetches the result later. Default:
-   * "forbidden".
+   * Whether a call can run as a task: the client gets a task and fetches the result later. Default: "forbidden".
    *
    * @example
    * task: "optional"
@@ -103,7 +105,7 @@ const OPTION_NAMES: OptionNames<ToolOptions> = {
   _meta: true,
 };
 
-/** A compile error for the bare fields of an object schema, `{ a: z.string() }`, which would pass as a JSON Schema. */
+/** Makes the bare fields of an object schema, `{ a: z.string() }`, a compile error. They look like a JSON Schema. */
 export type WrappedInput<Input> = [BareFields<Input>] extends [never]
   ? unknown
   : { readonly input: "its values are schemas; wrap them: z.object({ ... })" };
@@ -222,7 +224,7 @@ export class Tools {
     if (tool.task === undefined && (request.params as WithTaskRequest)[TASK_REQUESTED] === true)
       throw cannotBeTask(name);
     const decoded = this.#inputs.decode(request, context);
-    // This is the path of every call, so it only awaits promises.
+    // Every call comes through here, so only promises are awaited: an await costs time even for a plain value.
     const retry = decoded instanceof Promise ? await decoded : decoded;
     try {
       const pending = tool.input?.(given) ?? { value: given };

@@ -1,6 +1,6 @@
 // The client side of stdio: starts a server as a child process and exchanges one message per line. Other output on its
-// stdout ("noise") is counted and kept for diagnosis. The end is reported once, with the reason, after all output was
-// read. Starting and ending the process is in process/.
+// stdout ("noise") is counted and kept for diagnosis. The end of the connection is reported once, with the reason,
+// after the output has been read. Starting and ending the process is in process/.
 
 import { ConnectionError } from "../core/errors.ts";
 import { checkOptions } from "../core/options.ts";
@@ -15,7 +15,7 @@ import type { Inbound, Transport } from "./transport.ts";
 
 export interface ChildTransportOptions extends ChildOptions {
   readonly limits?: Partial<Limits>;
-  /** Called with each line on its stdout that is not a message. */
+  /** Called with each line on the server's stdout that is not a message. */
   onNoise?(line: string): void;
 }
 
@@ -31,19 +31,19 @@ export interface ChildTransport extends Transport {
   readonly child: Child | undefined;
   readonly noise: Noise;
   stderrTail(): string;
-  /** Ends the process and its descendants, within the budget if there is one. */
+  /** Ends the process and its descendants. `budgetMs` limits how long that may take. */
   close(budgetMs?: number): Promise<void>;
 }
 
 const MAX_NOISE_LINES = 20;
 const MAX_NOISE_LENGTH = 500;
-/** With so much noise before any message, the program is not an MCP server, or not in that mode. */
+/** A program with this much noise before its first message is not an MCP server, or was started in another mode. */
 const MAX_NOISE_BEFORE_MESSAGE = 10_000;
 /** How much of stderr an error quotes. */
 const MAX_STDERR_LENGTH = 1_000;
 /** How long a server that has closed one of its pipes may take to exit by itself. */
 const EXIT_TIMEOUT_MS = 1_000;
-/** How long the rest of its output is awaited after its exit. */
+/** How long to wait for the rest of its output after it has exited. */
 const OUTPUT_TIMEOUT_MS = 500;
 
 // Typed against the options, so that a new option must be added here too.
@@ -77,8 +77,8 @@ class PipedChildProcess implements ChildTransport {
   #receive: ((inbound: Inbound) => void) | undefined;
   #closed = false;
   #closeReason = "";
-  /** Whether it ever sent a message. */
-  #hasSpoken = false;
+  /** Whether the server has ever sent a message. */
+  #hasSentMessage = false;
 
   constructor(options: ChildTransportOptions) {
     this.#options = options;
@@ -136,14 +136,14 @@ class PipedChildProcess implements ChildTransport {
   }
 
   #line(text: string): void {
-    // A cheap test first: a program that floods its stdout must not cost us much time.
+    // A cheap test first, since a program may flood its stdout.
     if (!/^\s*[[{\ufeff]/.test(text)) {
       this.#onNoise(text);
       return;
     }
     const decoded = decode(text, this.#limits);
     const reply = { gone: this.#gone.signal, reply: this.send };
-    if (decoded.kind !== "fault") this.#hasSpoken = true;
+    if (decoded.kind !== "fault") this.#hasSentMessage = true;
     if (decoded.kind === "message") {
       this.#receive?.({ kind: "message", message: decoded.message, ...reply });
     } else if (decoded.kind === "batch") {
@@ -161,7 +161,7 @@ class PipedChildProcess implements ChildTransport {
     }
   }
 
-  /** A broken response still names its request, which must not wait longer. */
+  /** Fails the pending call to which an invalid response belongs, so that it does not wait until its timeout. */
   #failCall(fault: ErrorMessage): void {
     this.#receive?.({ kind: "fault", fault, gone: this.#gone.signal, reply: this.send });
   }
@@ -172,17 +172,18 @@ class PipedChildProcess implements ChildTransport {
     noise.last.push(text.slice(0, MAX_NOISE_LENGTH));
     if (noise.last.length > MAX_NOISE_LINES) noise.last.shift();
     this.#options.onNoise?.(text);
-    if (!this.#hasSpoken && noise.count === MAX_NOISE_BEFORE_MESSAGE) this.#killNoisy();
+    if (!this.#hasSentMessage && noise.count === MAX_NOISE_BEFORE_MESSAGE) this.#killNoisy();
   }
 
   /** Stops reading a program that only makes noise, and kills it at once. */
   #killNoisy(): void {
-    this.#closeReason = `wrote ${MAX_NOISE_BEFORE_MESSAGE} lines to its stdout, none of them a message; the last: ${this.noise.last.at(-1) ?? ""}`;
+    const [count, last] = [MAX_NOISE_BEFORE_MESSAGE, this.noise.last.at(-1) ?? ""];
+    this.#closeReason = `wrote ${count} lines to its stdout, none of them a message; the last: ${last}`;
     this.child?.stdout.destroy();
     this.child?.close(0).catch(() => {});
   }
 
-  /** A server that closed a pipe is useless: waits a second for its exit, then ends it. */
+  /** A server that closed a pipe cannot be used any more: waits for it to exit, then ends it. */
   async #onPipeClosed(child: Child, how: string): Promise<void> {
     let exited = false;
     await within(
@@ -193,17 +194,17 @@ class PipedChildProcess implements ChildTransport {
     );
     if (exited || this.#closed) return;
     this.#closeReason ||= how;
-    // If even SIGKILL fails, the end is still reported when the process exits.
+    // If even SIGKILL fails, the end is reported when the process exits.
     await child.close().catch(() => {});
   }
 
   async #awaitExit(child: Child): Promise<void> {
     const exit = await child.exited;
-    // Descendants may outlive it by seconds; pending calls must not wait for them.
+    // Descendants may live seconds longer; pending calls must not wait for them.
     await within(OUTPUT_TIMEOUT_MS, child.finished);
-    // Not at the end of the stream, which never comes if an escaped process holds the pipe open.
+    // Done here because the stream never ends if a process that escaped holds the pipe open.
     this.#reader?.end();
-    const isNoise = !this.#hasSpoken && this.noise.count >= MAX_NOISE_BEFORE_MESSAGE;
+    const isNoise = !this.#hasSentMessage && this.noise.count >= MAX_NOISE_BEFORE_MESSAGE;
     const diagnostics = describeStderr(child.stderrTail());
     const error = new ConnectionError(isNoise ? "protocol" : "closed", this.#describeExit(exit), { diagnostics });
     this.#writer?.fail(error);

@@ -1,5 +1,5 @@
-// Writes messages to a pipe, one per line. All messages of one tick go out in one write, since system calls are the main
-// cost of a pipe. Senders wait when the pipe is full, and are rejected if it breaks, whether or not it ever drains.
+// Writes messages to a pipe, one per line. All messages of one tick go out in one write, since system calls are the
+// main cost of a pipe. Senders wait while the pipe is full, and get an error if it breaks.
 
 import type { Writable } from "node:stream";
 import { ConnectionError } from "../core/errors.ts";
@@ -9,7 +9,7 @@ import { encode } from "../jsonrpc/codec.ts";
 import { frame } from "../jsonrpc/lines.ts";
 import type { Message } from "../jsonrpc/message.ts";
 
-/** With more than this unread, notifications are dropped and no more input is read. */
+/** If more than this is unread, progress and log messages are dropped and no more input is read. */
 export const BACKLOG_BYTES: number = 8 * 1024 * 1024;
 
 const READY: Promise<void> = Promise.resolve();
@@ -40,7 +40,7 @@ export class LineWriter {
     output.on("drain", () => this.#onDrain());
   }
 
-  /** Written but not yet read by the other side, roughly in bytes. */
+  /** Roughly how many bytes the other side has not read yet. */
   get backlog(): number {
     return this.#pending.length + this.#output.writableLength;
   }
@@ -56,15 +56,15 @@ export class LineWriter {
     } catch (cause) {
       return refuse(new ConnectionError("protocol", errorMessage(cause), { cause }));
     }
-    // A character is at most three bytes, so most messages need no counting.
+    // A UTF-16 code unit takes at most three bytes, so most messages need no counting.
     if (text.length * 3 > this.#maxBytes && Buffer.byteLength(text) > this.#maxBytes) {
-      const why = `it is longer than ${this.#maxBytes} bytes (limits.messageBytes)`;
+      const why = `the message is longer than ${this.#maxBytes} bytes (limits.messageBytes)`;
       return refuse(new ConnectionError("protocol", why));
     }
     this.#pending += frame(text);
     if (!this.#scheduled) {
       this.#scheduled = true;
-      // Not a microtask, since pending microtasks may have more to write.
+      // Not a microtask, since other microtasks may send more messages.
       process.nextTick(() => this.#flush());
     }
     if (this.#drain !== undefined) return this.#drain.promise;
@@ -80,7 +80,7 @@ export class LineWriter {
     await within(timeoutMs, new Promise<void>((resolve) => this.#output.write("", () => resolve())));
   }
 
-  /** Refuses further messages and rejects waiting senders. A later call may give a better reason. */
+  /** Refuses further messages and rejects waiting senders. A later call with a ConnectionError replaces the reason. */
   fail(cause?: Error): void {
     const isFirst = this.#failure === undefined;
     if (cause instanceof ConnectionError) this.#failure = cause;

@@ -1,5 +1,5 @@
-// Two connected transports in one process. Messages are immutable and passed without copying, in order, in a microtask,
-// so that neither side ever runs inside the other's call.
+// Two connected transports in one process. Messages are immutable, so they are passed without copying. They are
+// delivered in order and in a microtask, so that neither side runs inside a call of the other.
 
 import { ConnectionError } from "../core/errors.ts";
 import type { Message } from "../jsonrpc/message.ts";

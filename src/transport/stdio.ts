@@ -1,5 +1,5 @@
-// The server side of stdio: one message per line on two streams, by default the process's own. Invalid input comes with
-// its error response, and the connection continues. The client side is child-process.ts.
+// The server side of stdio: one message per line on two streams, by default the process's own. Invalid input is
+// received as a fault with its error response, and the connection continues. The client side is in child-process.ts.
 
 import type { Readable, Writable } from "node:stream";
 import { ConnectionError } from "../core/errors.ts";
@@ -11,16 +11,16 @@ import { BACKLOG_BYTES, LineWriter } from "./line-writer.ts";
 import type { Inbound, Transport } from "./transport.ts";
 
 export interface StdioOptions {
-  /** The process's stdin by default. */
+  /** Default: the process's stdin. */
   readonly input?: Readable;
-  /** The process's stdout by default. */
+  /** Default: the process's stdout. */
   readonly output?: Writable;
   readonly limits?: Partial<Limits>;
-  /** Redirects console.log and similar to stderr while serving on the process's stdout. True. */
+  /** Redirects console.log and similar to stderr while serving on the process's stdout. Default: true. */
   readonly protectStdout?: boolean;
 }
 
-/** How long a close waits for a client that does not read. */
+/** How long `close` waits for a client that does not read. */
 const FINISH_TIMEOUT_MS = 1_000;
 
 // Typed against the options, so that a new option must be added here too.
@@ -110,7 +110,7 @@ class StdioTransport implements Transport {
     if (this.#writer.backlog > BACKLOG_BYTES) this.#pauseInput();
   };
 
-  /** Stops reading requests of a client that does not read responses. */
+  /** Stops reading requests from a client that does not read its responses. */
   #pauseInput(): void {
     if (this.#isPaused) return;
     this.#isPaused = true;

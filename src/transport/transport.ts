@@ -1,5 +1,6 @@
-// The interface of duplex transports. A transport carries messages and does not interpret them. Each inbound message has
-// its own `reply` (the pipe, or the response of its POST), so that code that answers it need not know the transport.
+// The interface of duplex transports. A transport carries messages and does not interpret them. Each inbound message
+// has its own `reply` (to the pipe, or as the response of its POST), so that the code that answers need not know the
+// transport.
 
 import type { Caller } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
@@ -17,16 +18,16 @@ export interface Transport {
 export interface SendOptions {
   readonly signal?: AbortSignal;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Called with true while waiting for something else than the server, such as a person signing in; then with false. */
+  /** Called with true when sending waits for something other than the server, such as a sign-in; then with false. */
   readonly onWait?: (isWaiting: boolean) => void;
   /** For a request that is cancelled without notifying the server. */
   readonly quiet?: QuietCancel | undefined;
 }
 
 export interface QuietCancel {
-  /** Aborted when the caller has cancelled: if the request has not been sent by then, it is not sent. */
+  /** Aborted when the caller has cancelled. A request that has not been sent by then is not sent. */
   readonly abandoned: AbortSignal;
-  /** Aborted when its response is no longer awaited either. */
+  /** Aborted later, when the response is no longer awaited. */
   readonly expired: AbortSignal;
 }
 
@@ -48,10 +49,10 @@ export interface Inbound {
    */
   readonly kind: "message" | "batch" | "fault" | "lost" | "gap" | "hang-up" | "end";
   readonly message?: Message;
-  /** The items of a batch; for an invalid one, its error response. */
+  /** The items of a batch; an invalid item is its error response. */
   readonly batch?: readonly BatchItem[];
   readonly fault?: ErrorMessage;
-  /** The request on whose stream it came, if the transport knows. */
+  /** The request on whose stream the message came, if the transport knows. */
   readonly about?: Id;
   /** When to reconnect, for `kind: "hang-up"`. */
   readonly retryMs?: number;
@@ -62,9 +63,9 @@ export interface Inbound {
   /** Aborted when replies can no longer be delivered. */
   readonly gone: AbortSignal;
   reply(message: Message | readonly Message[], options?: ReplyOptions): Promise<void>;
-  /** There will be no reply, since the request was cancelled. For transports that keep a response open. */
+  /** Call this instead of `reply` if the request was cancelled. For transports that keep a response open. */
   drop?(): void;
-  /** Ends the response stream early, so that the client reconnects for the rest; if the transport supports that. */
+  /** Ends the response stream early, so that the client reconnects for the rest. Does nothing if it cannot. */
   hangUp?(retryMs: number): void;
 }
 

@@ -1,6 +1,6 @@
 // `bearer()`: the resource server's side of OAuth (RFC 6750, RFC 9728; specification: basic/authorization). Verifies
-// the bearer token of each request, and tells a client without a valid one where to get it. The verification of JWTs
-// is loaded with the first token.
+// the bearer token of each request, and tells a client without a valid token where to get one. The JWT verification in
+// jwt.ts is loaded with the first token.
 
 import { type Authenticator, AuthError, type Credentials, type Identity } from "../../core/authentication.ts";
 import { isLoopback } from "../../http/server/guard.ts";
@@ -10,7 +10,7 @@ import { isScope } from "./scopes.ts";
 
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
 
-/** Longer than any real token, and short enough to verify for every caller. */
+/** Longer than any real token, but short enough that invalid tokens cost little time. */
 const MAX_TOKEN_LENGTH = 16 * 1024;
 
 /**
@@ -19,7 +19,12 @@ const MAX_TOKEN_LENGTH = 16 * 1024;
  *
  * @example
  * await serve(server, {
- *   http: { auth: bearer({ authorizationServers: ["https://auth.example.com"], resource: "https://notes.example.com/mcp" }) },
+ *   http: {
+ *     auth: bearer({
+ *       authorizationServers: ["https://auth.example.com"],
+ *       resource: "https://notes.example.com/mcp",
+ *     }),
+ *   },
  * });
  */
 export function bearer(options: BearerOptions): Required<Authenticator> {
@@ -61,9 +66,9 @@ class Bearer implements Required<Authenticator> {
   #audience({ endpoint }: Credentials): readonly string[] {
     const { audience } = this.#settings;
     if (audience !== undefined) return audience;
-    // The client chooses the host name of its request, so a token for another server would pass under that name.
+    // The client chooses the host name of its request, so it could pass off a token that is for another server.
     if (URL.canParse(endpoint) && isLoopback(new URL(endpoint).hostname)) return spellingsOf(endpoint);
-    throw new Error(`bearer(): set \`resource\` to accept requests for another host than localhost; got ${endpoint}`);
+    throw new Error(`bearer(): set \`resource\` to accept requests for hosts other than localhost; got ${endpoint}`);
   }
 
   #token(credentials: Credentials): string {
@@ -96,7 +101,7 @@ class Bearer implements Required<Authenticator> {
   #error(status: 400 | 401 | 403, challenge: BearerChallenge, { endpoint }: Credentials): AuthError {
     const { scopes: needed, metadata, resource = endpoint } = this.#settings;
     const { scopes = [], ...rest } = challenge;
-    // Scopes in the error of a handler may be invalid.
+    // A handler may have named these scopes in an error, so they may be invalid.
     const valid = scopes.filter((scope) => isScope(scope) && scope !== "offline_access");
     const all = [...new Set([...needed, ...valid])];
     const header = challengeHeader({ ...rest, scopes: all, metadata: metadata && metadataUrl(resource)?.href });
@@ -111,7 +116,7 @@ function metadataUrl(resource: string): URL | undefined {
   return new URL(`${origin}${WELL_KNOWN}${pathname === "/" ? "" : pathname}`);
 }
 
-/** Runs the `verify` option. An error means that the token is refused, unless a service could not be reached. */
+/** Calls `verify`. If it throws, the token is refused, unless the error shows that a service could not be reached. */
 async function runVerify(
   verify: () => Partial<Identity> | undefined | null | Promise<Partial<Identity> | undefined | null>,
 ): Promise<Identity | InvalidToken> {
@@ -125,16 +130,16 @@ async function runVerify(
   return checkIdentity(identity);
 }
 
-/** Whether the error says nothing about the token, so that a new token would not help. */
+/** Whether a service could not be reached. Such an error says nothing about the token. */
 function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code } = error as NodeJS.ErrnoException;
   if (error.name === "AbortError" || error.name === "TimeoutError") return true;
-  // A failed fetch has only this message; system errors have codes such as ECONNREFUSED.
+  // A failed fetch has no code, only this message. System errors have codes such as ECONNREFUSED.
   return error.message === "fetch failed" || (typeof code === "string" && /^E[A-Z]+$/.test(code));
 }
 
-/** Checks the result of `verify`, which an untyped program may get wrong. */
+/** Checks the result of `verify`, since an untyped program may return anything. */
 function checkIdentity(given: Partial<Identity> | undefined | null): Identity | InvalidToken {
   const { principal, scopes, claims } = given ?? {};
   if (typeof principal !== "string" || principal === "") return { fault: "The token is unknown" };
@@ -161,12 +166,12 @@ export function parseAuthorization(authorization: string | undefined): ParsedAut
   if (authorization === undefined) return { kind: "none" };
   const [scheme = "", ...rest] = authorization.trim().split(" ");
   if (scheme.toLowerCase() !== "bearer") {
-    // Repeated headers arrive as one value.
+    // Repeated headers arrive as one value, joined by commas.
     if (!/,\s*bearer(?:\s|$)/i.test(authorization)) return { kind: "none" };
     return { kind: "malformed", why: "Authorization has more than one scheme" };
   }
   const token = rest.join(" ").trim();
-  // An empty token counts as none: the plain challenge makes the client get one.
+  // An empty token counts as none: the client then gets the plain challenge, which makes it request a token.
   if (token === "") return { kind: "none" };
   if (TOKEN.test(token)) return { kind: "token", token };
   return { kind: "malformed", why: "Authorization must have the form: Bearer, one space, one token" };

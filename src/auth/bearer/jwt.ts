@@ -1,5 +1,5 @@
-// Verifies tokens that are JWTs (RFC 9068, RFC 8725), and finds the keys of their issuers. A problem of the token is
-// returned as one sentence. Other failures, such as keys that cannot be fetched, are thrown, since they say nothing
+// Verifies tokens that are JWTs (RFC 9068, RFC 8725), and finds the keys of their issuers. A problem with the token
+// is returned as a sentence. Other failures, such as keys that cannot be fetched, are thrown, since they say nothing
 // about the token. Separate because it loads jose.
 
 import * as jose from "jose";
@@ -13,10 +13,10 @@ export interface InvalidToken {
   readonly fault: string;
 }
 
-/** An issuer also signs other tokens, such as logout tokens, which must not be accepted. */
+/** Accepted values of `typ`. An issuer also signs other tokens, such as logout tokens, which must be refused. */
 const ACCEPTED_TYPES: ReadonlySet<unknown> = new Set([undefined, "jwt", "at+jwt", "application/at+jwt"]);
 
-/** By the codes of jose's errors. Other codes say nothing about the token. */
+/** Faults of a token, by the code of jose's error. Errors with other codes are not about the token. */
 const FAULTS: ReadonlyMap<unknown, string> = new Map([
   ["ERR_JOSE_ALG_NOT_ALLOWED", "The token is signed with an algorithm that is not accepted"],
   ["ERR_JOSE_NOT_SUPPORTED", "The token needs a feature that is not supported"],
@@ -28,7 +28,7 @@ const FAULTS: ReadonlyMap<unknown, string> = new Map([
   ["ERR_JWT_INVALID", "The token is malformed"],
 ]);
 
-/** By the claim that the error names. */
+/** Faults of a claim, by its name. */
 const CLAIM_FAULTS: ReadonlyMap<unknown, string> = new Map([
   ["aud", "The token was not issued for this server"],
   ["exp", "The token does not say when it expires"],
@@ -44,14 +44,14 @@ export class JwtVerifier {
     this.#keys = new Map(rules.issuers.map((issuer) => [issuer, keysOf(issuer, rules)]));
   }
 
-  /** Rejects if the token cannot be verified for another reason than the token itself. */
+  /** Rejects if the verification fails for a reason other than the token, such as keys that cannot be fetched. */
   async verify(token: string, audience: readonly string[]): Promise<Identity | InvalidToken> {
     let issuer: string;
     let payload: jose.JWTPayload;
     try {
       const { typ } = jose.decodeProtectedHeader(token);
       if (!ACCEPTED_TYPES.has(typ?.toLowerCase())) return { fault: "The token is of a type that is not accepted" };
-      // Not verified yet: it only chooses the keys that must verify the whole token.
+      // The issuer is not verified yet. It only selects the keys, which then verify the whole token.
       ({ iss: issuer = "" } = jose.decodeJwt(token));
     } catch {
       return { fault: "The token is not a JWT" };
@@ -83,7 +83,7 @@ export class JwtVerifier {
     try {
       return (await jose.jwtVerify(token, keys, options)).payload;
     } catch (error) {
-      // A token need not name its key, and an issuer that rotates keys has two of a kind for a while.
+      // A token need not name its key, and while an issuer rotates its keys, several may match.
       if (!(error instanceof jose.errors.JWKSMultipleMatchingKeys)) throw error;
       return verifyWithAny(error, (key) => jose.jwtVerify(token, key, options));
     }
@@ -104,7 +104,7 @@ async function verifyWithAny(
   throw new jose.errors.JWSSignatureVerificationFailed();
 }
 
-/** Rethrows an error that says nothing about the token. */
+/** The fault that the error reports. Rethrows an error that is not about the token. */
 function faultOf(error: unknown): string {
   const { code, claim } = Object(error) as { code?: unknown; claim?: unknown };
   const claimFault = code === "ERR_JWT_CLAIM_VALIDATION_FAILED" ? CLAIM_FAULTS.get(claim) : undefined;
@@ -115,8 +115,8 @@ function faultOf(error: unknown): string {
 
 function identityOf(issuer: string, claims: jose.JWTPayload): Identity | InvalidToken {
   const { sub, client_id: client } = claims;
-  // A subject is unique only with its issuer, which contains no space. The prefix keeps a client that acts for itself
-  // apart from a user of the same name.
+  // A subject is unique only together with its issuer, which contains no space. The prefix distinguishes a client that
+  // acts for itself from a user with the same name.
   if (isNonEmptyString(sub)) return { principal: `${issuer} ${sub}`, scopes: scopesOf(claims), claims };
   if (sub === undefined && isNonEmptyString(client)) {
     return { principal: `client ${issuer} ${client}`, scopes: scopesOf(claims), claims };
@@ -135,14 +135,14 @@ function scopesOf({ scope, scp }: jose.JWTPayload): readonly string[] {
 }
 
 const FETCH_TIMEOUT_MS = 5_000;
-/** How long a failure is repeated without a new request: anyone can send a token, and each would cause one. */
+/** After a failed request, the next one is made this much later. Otherwise every token that arrives would cause one. */
 const FAILURE_CACHE_MS = 5_000;
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 
 /**
- * The keys of an issuer: given, at a URL, or at the URL that the issuer's metadata names (RFC 8414, OpenID Connect
- * Discovery). Rejects with an error of jose if the token names no key of the issuer, with another one if the keys
- * cannot be fetched.
+ * Returns a function that finds the key for a token. The keys come from the option, or from its URL, or from the URL in
+ * the issuer's metadata (RFC 8414, OpenID Connect Discovery). The function rejects with an error in `FAULTS` if the
+ * issuer does not have the key, and with another error if the keys cannot be fetched.
  */
 function keysOf(issuer: string, { jwks }: JwtRules): jose.JWTVerifyGetKey {
   if (typeof jwks === "function") return jwks;
@@ -159,7 +159,7 @@ function keysOf(issuer: string, { jwks }: JwtRules): jose.JWTVerifyGetKey {
   };
 }
 
-/** jose caches the keys, and makes one request for all tokens that wait for it. */
+/** jose caches the keys, and tokens that wait for the keys share one request. */
 function remoteKeys(url: URL): jose.JWTVerifyGetKey {
   const fetchKeys = cachingFailures(
     async (address: string, init: RequestInit) => new Response(await fetchText(address, init)),
@@ -167,7 +167,7 @@ function remoteKeys(url: URL): jose.JWTVerifyGetKey {
   return jose.createRemoteJWKSet(url, { timeoutDuration: FETCH_TIMEOUT_MS, [jose.customFetch]: fetchKeys });
 }
 
-/** Wraps a function so that a failure is repeated for a while without a new call. */
+/** Wraps a function so that, for a while after a failure, calls fail at once with the same error. */
 function cachingFailures<Args extends unknown[], Value>(get: (...args: Args) => Promise<Value>): typeof get {
   let failed: { readonly at: number; readonly error: unknown } | undefined;
   return async (...args) => {
@@ -212,7 +212,7 @@ function readKeysUrl(metadata: unknown, issuer: string): URL {
   throw new Error(`The keys of ${issuer} are at ${url.href}, which is not an https URL`);
 }
 
-/** Follows no redirect, and limits the size. */
+/** Does not follow redirects, and limits the size of the response. */
 async function fetchText(url: string, init: RequestInit): Promise<string> {
   const response = await fetch(url, { ...init, redirect: "manual" });
   if (response.status !== 200) {

@@ -18,7 +18,7 @@ const strings = "must be strings of visible ASCII, without spaces, quotes and ba
 const names = "must be a string or an array of strings, none of them empty or with spaces";
 const set = "`jwks` must be a URL, a set of public keys, or a function that returns a key";
 const asymmetric =
-  "`algorithms` may contain RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA, Ed25519, which need no shared secret";
+  "`algorithms` may contain only RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA, Ed25519, which need no shared secret";
 const noIssuer = "`authorizationServers` must name the issuers of the tokens, unless `verify` is given";
 const tolerance = "`clockToleranceMs` must be a number from 0 to 300000";
 
@@ -73,7 +73,7 @@ const ROWS: readonly Row[] = [
   [
     "one set of keys for two issuers",
     { authorizationServers: ["https://a.b", "https://c.d"], jwks: { keys: [jwk] } },
-    "`jwks` are the keys of one issuer",
+    "`jwks` may be set only for a single issuer",
   ],
   ["keys without TLS", { ...base, jwks: "http://a.b/keys" }, `\`jwks\` ${https}; got http://a.b/keys`],
   ["keys at a URL without TLS", { ...base, jwks: new URL("http://a.b/keys") }, `\`jwks\` ${https}`],
@@ -108,8 +108,8 @@ const ROWS: readonly Row[] = [
   ["implied scopes that are a string", { ...base, implies: { a: "b" } }, `\`implies\` ${list}`],
   ["an implied scope that is not valid", { ...base, implies: { a: [""] } }, `\`implies\` ${strings}`],
   ["an implying scope that is not valid", { ...base, implies: { "a b": ["a"] } }, `\`implies\` ${strings}`],
-  ["a shared secret's algorithm", { ...base, algorithms: ["HS256"] }, `${asymmetric}; not HS256`],
-  ["no signature", { ...base, algorithms: ["ES256", "none"] }, `${asymmetric}; not none`],
+  ["a shared secret's algorithm", { ...base, algorithms: ["HS256"] }, `${asymmetric}; got HS256`],
+  ["no signature", { ...base, algorithms: ["ES256", "none"] }, `${asymmetric}; got none`],
   ["no algorithms", { ...base, algorithms: [] }, `\`algorithms\` ${names}`],
   ["a tolerance below zero", { ...base, clockToleranceMs: -1 }, tolerance],
   ["an infinite tolerance", { ...base, clockToleranceMs: Infinity }, tolerance],

@@ -1,4 +1,4 @@
-// Options of `bearer()`, checked when they are given: a mistake is a TypeError at the start of the program.
+// The options of `bearer()`. They are checked when it is called, so that a mistake is a TypeError at startup.
 
 import type { JSONWebKeySet, JWTVerifyGetKey } from "jose";
 import type { Credentials, Identity } from "../../core/authentication.ts";
@@ -9,16 +9,16 @@ import { scopesProblem } from "./scopes.ts";
 
 export interface BearerOptions {
   /**
-   * The issuer URLs of the authorization servers: clients are sent there, and only their tokens are accepted. May be
-   * omitted only with `verify`; clients are then not told how to get a token.
+   * The issuer URLs of the authorization servers: clients are sent there, and only their tokens are accepted. Required
+   * unless `verify` is set. Without them, clients do not learn where to get a token.
    *
    * @example
    * authorizationServers: ["https://auth.example.com"]
    */
   readonly authorizationServers?: readonly string[];
   /**
-   * The public URL of this server, which tokens must have been issued for. Default: the URL of the request, which works
-   * only on this machine.
+   * The public URL of this server. Tokens must have been issued for it. Default: the URL of the request, but then only
+   * requests to localhost are accepted.
    *
    * @example
    * resource: "https://notes.example.com/mcp"
@@ -29,12 +29,15 @@ export interface BearerOptions {
   /** The issuer's keys, or their URL. Default: the URL that the issuer's metadata names. */
   readonly jwks?: string | URL | JSONWebKeySet | JWTVerifyGetKey;
   /**
-   * Verifies a token instead of all built-in checks. The token is refused if it returns nothing or an identity without a
-   * principal, and if it throws, unless the error shows that a service could not be reached: a failed fetch, a timeout,
-   * a system error.
+   * Verifies a token, in place of all built-in checks. The token is refused if `verify` returns nothing, or an identity
+   * without a principal, or throws. An error that shows that a service could not be reached (a failed fetch, a timeout,
+   * a system error) does not refuse the token: the request then fails with status 503.
    *
    * @example
-   * verify: async (token) => (await introspect(token)).active ? { principal: "ada", scopes: ["notes:read"] } : undefined
+   * verify: async (token) => {
+   *   const { active, username } = await introspect(token);
+   *   return active ? { principal: username, scopes: ["notes:read"] } : undefined;
+   * }
    */
   readonly verify?: (
     token: string,
@@ -129,7 +132,7 @@ export function readBearerOptions(options: BearerOptions): BearerSettings {
   if (resource !== undefined) parseUrl("resource", resource);
   checkScopes("scopes", scopes);
   checkScopes("scopesSupported", scopesSupported);
-  // It asks the issuer for a refresh token, which does not concern this server.
+  // This scope asks the issuer for a refresh token, which does not concern this server.
   if (scopes.includes("offline_access")) throw invalid("scopes", "must not contain offline_access");
   for (const [name, text] of Object.entries({ resourceName, resourceDocumentation })) {
     if (text !== undefined && typeof text !== "string") throw invalid(name, "must be a string");
@@ -166,13 +169,13 @@ function readJwtRules(options: BearerOptions, servers: readonly string[]): JwtRu
   }
   const issuers = readStrings("issuer", issuer);
   if (jwks !== undefined && issuers.length > 1) {
-    throw invalid("jwks", "are the keys of one issuer; omit it to use the keys that each issuer's metadata names");
+    throw invalid("jwks", "may be set only for a single issuer; omit it to use the keys in the metadata of each issuer");
   }
   // Without `jwks` the issuer's metadata is fetched, so the issuer must be a URL.
   if (jwks === undefined) for (const one of issuers) parseSecureUrl("issuer", one);
   const unknown = readStrings("algorithms", algorithms).find((algorithm) => !ALGORITHMS.includes(algorithm));
   if (unknown !== undefined) {
-    throw invalid("algorithms", `may contain ${ALGORITHMS.join(", ")}, which need no shared secret; not ${unknown}`);
+    throw invalid("algorithms", `may contain only ${ALGORITHMS.join(", ")}, which need no shared secret; got ${unknown}`);
   }
   const isTolerance = typeof clockToleranceMs === "number" && clockToleranceMs >= 0;
   if (!isTolerance || clockToleranceMs > MAX_CLOCK_TOLERANCE_MS) {
@@ -199,7 +202,7 @@ function readAudience({ audience, resource, verify }: BearerOptions): readonly s
   return resource === undefined ? undefined : spellingsOf(resource);
 }
 
-/** All spellings of one URL: clients differ in the case of the host, and in the slash after a bare host. */
+/** All spellings of a URL that clients use: they differ in the case of the host, and in the slash after a bare host. */
 export function spellingsOf(resource: string): readonly string[] {
   const { href, origin, pathname } = new URL(resource);
   return [...new Set([resource, href, ...(pathname === "/" ? [origin] : [])])];
@@ -244,7 +247,7 @@ function parseUrl(name: string, text: unknown, forbidden = /[?#]/): URL {
   return url;
 }
 
-/** A URL to fetch keys or metadata from: an attacker who could change the response could sign tokens. */
+/** For URLs of keys and metadata. An attacker who could change the response could sign tokens, so https is required. */
 function parseSecureUrl(name: string, text: unknown, forbidden?: RegExp): URL {
   const url = parseUrl(name, text, forbidden);
   if (url.protocol === "https:" || isLoopback(url.hostname)) return url;

@@ -20,12 +20,12 @@ export function scopesProblem(scopes: unknown): string | undefined {
 export function permits(scopes: readonly string[] | undefined, caller: Caller): boolean {
   if (scopes === undefined || scopes.length === 0) return true;
   const granted = caller.scopes;
-  // A caller with headers came over HTTP, where scopes must be proved.
+  // A caller with headers came over HTTP, where a token must grant the scopes.
   if (granted === undefined) return caller.principal === undefined && caller.headers === undefined;
   return scopes.every((scope) => granted.includes(scope));
 }
 
-/** Throws an error that names all scopes, so that the client needs only one step-up. */
+/** Throws if the caller lacks a scope. The error names all scopes, so that the client can request them in one step-up. */
 export function demandScopes(scopes: readonly string[] = [], caller: Caller, owner: string): void {
   if (permits(scopes, caller)) return;
   const noun = scopes.length === 1 ? "scope" : "scopes";

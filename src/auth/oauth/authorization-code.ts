@@ -1,6 +1,6 @@
 // The authorization code grant with PKCE (specification: basic/authorization, "Authorization Flow Steps"). The user is
-// sent to the authorization server and comes back with a code. The code is sent on only after the state and the issuer
-// have been checked.
+// sent to the authorization server and comes back with a code. The code is exchanged for tokens only after the state
+// and the issuer were checked.
 
 import * as oauth from "oauth4webapi";
 import { isLoopback } from "../../http/server/guard.ts";
@@ -14,7 +14,7 @@ export interface AuthorizationCodeOptions {
   readonly allows: (url: URL) => boolean;
 }
 
-/** The MCP server decides when the user is asked, so the number of pages that it can open is limited. */
+/** The MCP server decides when the user must sign in, so the number of pages that it can open is limited. */
 const MAX_VISITS = 10;
 const VISITS_WINDOW_MS = 600_000;
 
@@ -26,7 +26,7 @@ export function authorizationCode({ redirect, allows }: AuthorizationCodeOptions
     rejectServer: (server) => rejectServer(server, allows),
     obtain: async (context) => {
       if (redirect === undefined) {
-        const advice = "give `redirect` (loopbackRedirect() opens a browser), or another grant";
+        const advice = "set `redirect` (loopbackRedirect() opens a browser), or use another grant";
         throw unauthorized(`${context.server.issuer} needs the user's consent, and no user can be asked: ${advice}`);
       }
       countVisit(visits, context);
@@ -40,7 +40,7 @@ function countVisit(visits: number[], { server, resource }: GrantContext): void 
   while (visits[0] !== undefined && visits[0] < now - VISITS_WINDOW_MS) visits.shift();
   if (visits.length >= MAX_VISITS) {
     const often = `${MAX_VISITS} times within ${VISITS_WINDOW_MS / 60_000} minutes`;
-    throw unauthorized(`${resource} sent the user to ${server.issuer} ${often}; wait, or check what it asks for`);
+    throw unauthorized(`${resource} sent the user to ${server.issuer} ${often}; wait, or find out why`);
   }
   visits.push(now);
 }
@@ -48,7 +48,7 @@ function countVisit(visits: number[], { server, resource }: GrantContext): void 
 function rejectServer(server: oauth.AuthorizationServer, allows: (url: URL) => boolean): string | undefined {
   const { authorization_endpoint: endpoint, token_endpoint: token } = server;
   const { code_challenge_methods_supported: methods } = server;
-  if (endpoint === undefined || token === undefined) return "it names no authorization endpoint or no token endpoint";
+  if (endpoint === undefined || token === undefined) return "it lacks authorization_endpoint or token_endpoint";
   if (!URL.canParse(endpoint) || !allows(new URL(endpoint))) return "its authorization endpoint is not an https URL";
   if (!URL.canParse(token) || !allows(new URL(token))) return "its token endpoint is not an https URL";
   if (!Array.isArray(methods) || !methods.includes("S256")) {
@@ -75,7 +75,7 @@ async function obtain(context: GrantContext, redirect: Redirect): Promise<oauth.
     code_challenge_method: "S256",
     resource,
     ...(context.scope === undefined ? undefined : { scope: context.scope }),
-    // OpenID Connect, 11: without it a server may omit the refresh token that the scope asks for.
+    // OpenID Connect Core, section 11: without this prompt, a server may ignore offline_access.
     ...(context.scope?.split(" ").includes("offline_access") === true ? { prompt: "consent" } : undefined),
     ...(key === undefined ? undefined : { dpop_jkt: key }),
   });
@@ -91,7 +91,7 @@ async function obtain(context: GrantContext, redirect: Redirect): Promise<oauth.
       ),
     );
   } catch (error) {
-    // The server no longer knows the client: the caller may register it again.
+    // The server no longer knows the client. The caller may register it again, so it needs this error.
     if (isInvalidClient(error)) throw error;
     const secrets = [callback.searchParams.get("code") ?? undefined, verifier, secret];
     throw authFailure(`exchanging the authorization code at ${server.issuer}`, error, secrets);
@@ -131,7 +131,7 @@ async function authorizationUrl(
     );
     url.searchParams.set("client_id", client.client_id);
     url.searchParams.set("request_uri", requestUri);
-    // The server does not read it, but a redirect uses it to match the callback.
+    // The server ignores `state` here, but a redirect uses it to match the callback.
     url.searchParams.set("state", request.get("state") ?? "");
     return url;
   } catch (error) {
@@ -152,7 +152,7 @@ async function visit(
   }
 }
 
-/** Checks `iss` and `state` first, so that the error text of another server is not even shown. */
+/** Checks `iss` and `state` first, so that the error text of another server is never shown. */
 function validateCallback(
   server: oauth.AuthorizationServer,
   client: oauth.Client,

@@ -1,5 +1,5 @@
-// The two authorizers of `catenary/oauth`: `bearerToken` sends a token that the program has, `oauth` obtains tokens by
-// OAuth 2.1. The OAuth flow, and oauth4webapi with it, is loaded with the first request.
+// The two authorizers of `catenary/oauth`: `bearerToken` sends a token that the program already has, `oauth` obtains
+// tokens with OAuth 2.1. The OAuth code and its library, oauth4webapi, are loaded with the first request.
 
 import type { Authorizer, Challenge, OutgoingRequest } from "../../core/authentication.ts";
 import { checkOptions } from "../../core/options.ts";
@@ -8,7 +8,7 @@ import { CLIENT_OPTIONS } from "./grants.ts";
 import type { OAuthOptions } from "./types.ts";
 import { type ChallengeParams, parseChallenge } from "./www-authenticate.ts";
 
-// Typed against the options, so that a new option must be added here too.
+// `satisfies` makes the compiler report an option that is missing here.
 const OPTIONS = {
   store: true,
   redirect: true,
@@ -25,7 +25,8 @@ const OPTIONS = {
 } as const satisfies Record<keyof OAuthOptions, true>;
 
 /**
- * Obtains, refreshes and upgrades tokens for one MCP server: the first that it is used with.
+ * Obtains and refreshes tokens, and asks for more scopes when a server requires them. Works with one MCP server: the
+ * first that it is used with.
  *
  * @example
  * await connect("https://notes.example.com/mcp", { auth: oauth({ redirect: loopbackRedirect(), store: fileTokens() }) });
@@ -68,7 +69,7 @@ function check(options: OAuthOptions): void {
     throw new TypeError("oauth(): `maxStepUps` must be a whole number above 0");
   }
   if (redirect !== undefined && typeof redirect.visit !== "function") {
-    throw new TypeError("oauth(): `redirect` must have a function `visit`; loopbackRedirect() makes one");
+    throw new TypeError("oauth(): `redirect` must have a method `visit`; loopbackRedirect() creates one");
   }
 }
 
@@ -79,10 +80,10 @@ function isClientMetadataUrl(text: string): boolean {
   return protocol === "https:" && pathname !== "/" && `${hash}${username}${password}` === "";
 }
 
-/** RFC 6750, 2.1, but anything that a header can carry. */
+/** Visible ASCII: more than RFC 6750, 2.1 allows, but safe in a header. */
 const TOKEN = /^[\x21-\x7e]+$/;
 
-/** Sends this token to one MCP server: the first that it is used with. A function is called before each request. */
+/** Sends a token to one MCP server: the first that it is used with. A function is called before each request. */
 export function bearerToken(token: string | (() => string | Promise<string>)): Authorizer {
   if (typeof token !== "function" && !isToken(token)) {
     throw new TypeError("bearerToken(): the token is empty, or has characters that a header cannot carry");
@@ -124,10 +125,10 @@ function isToken(value: unknown): boolean {
 
 function tokenRefused({ url, status, sent }: Challenge, params: ChallengeParams, source: string): Error {
   const { error, description, scopes } = params;
-  // The server may repeat the token in its description.
+  // The server may quote the token in its description.
   const secrets = sent["authorization"]?.split(" ").slice(1);
   const words = [error, description].filter((word) => word !== undefined).map((word) => redact(word, secrets));
   const why = words.length === 0 ? `HTTP ${status}` : words.join(", ");
-  const missing = scopes === undefined ? "" : `; it wants the scope "${redact(scopes.join(" "))}"`;
+  const missing = scopes === undefined ? "" : `; it requires the scope "${redact(scopes.join(" "))}"`;
   return unauthorized(`${url.origin}${url.pathname} refused the token ${source} (${why})${missing}`);
 }

@@ -1,5 +1,6 @@
-// Opens a URL in the user's browser. The URL comes from a remote server, so it is untrusted: only http and https, no
-// shell, always one argument. The browser is started and not watched. Separate because it loads node:child_process.
+// Opens a URL in the user's browser. The URL comes from a remote server and is not trusted: it must be http or https,
+// and it is passed without a shell, as part of one argument. The browser outlives this process. Separate because it
+// loads node:child_process.
 
 import { spawn } from "node:child_process";
 import { join } from "node:path";
@@ -24,7 +25,7 @@ export function checkBrowserUrl(address: URL | string): URL {
   if (!URL.canParse(String(address))) throw refused("it is not a valid URL");
   const url = new URL(address);
   if (url.protocol !== "http:" && url.protocol !== "https:") {
-    throw refused(`only http: and https: are opened, not ${url.protocol.slice(0, 40)}`);
+    throw refused(`it must begin with http: or https:, not ${url.protocol.slice(0, 40)}`);
   }
   // A user name could be mistaken for the host.
   if (url.username !== "" || url.password !== "") throw refused("it contains a user name");
@@ -57,7 +58,7 @@ function browserCommands(url: string, { platform, env }: Desktop): BrowserComman
   return hasDisplay ? [...chosen, { file: "xdg-open", args: [url] }] : chosen;
 }
 
-/** $BROWSER is a list of commands separated by colons, with `%s` for the URL. No quotes, no shell. */
+/** $BROWSER is a list of commands separated by colons, with `%s` for the URL. Quotes have no meaning in it. */
 function parseBrowserLine(line: string, url: string): BrowserCommand {
   const [file = "", ...args] = line.trim().split(/\s+/);
   if (!args.some((arg) => arg.includes(URL_PLACEHOLDER))) return { file, args: [...args, url] };
@@ -67,7 +68,7 @@ function parseBrowserLine(line: string, url: string): BrowserCommand {
 function start({ file, args }: BrowserCommand, { BROWSER: _, ...env }: NodeJS.ProcessEnv): Promise<boolean> {
   return new Promise((resolve) => {
     try {
-      // Without $BROWSER, which xdg-open would read in its own way.
+      // The environment has no $BROWSER, since xdg-open would interpret it differently.
       const child = spawn(file, args, { stdio: "ignore", detached: true, shell: false, env });
       child.once("spawn", () => {
         child.unref();
@@ -88,5 +89,5 @@ function escapeUrl(url: URL): string {
 }
 
 function refused(why: string): ConnectionError {
-  return new ConnectionError("refused", `The authorization URL is not opened: ${why}`, { mayHaveRun: false });
+  return new ConnectionError("refused", `The authorization URL was not opened: ${why}`, { mayHaveRun: false });
 }

@@ -1,7 +1,7 @@
-// Finds the authorization server of an MCP server, and the name of the resource that tokens are for (specification:
+// Finds the authorization server of an MCP server, and the name of the resource to request tokens for (specification:
 // basic/authorization/authorization-server-discovery). The metadata of the MCP server names both. Without metadata the
 // MCP server's own origin is the authorization server, as in the first revision with authorization. Metadata of another
-// resource or another issuer is rejected: it could lead us to get tokens that are meant for someone else.
+// resource or another issuer is rejected, since a hostile server could use it to get tokens for another server.
 
 import * as oauth from "oauth4webapi";
 import { ConnectionError } from "../../core/errors.ts";
@@ -34,7 +34,7 @@ export interface Discovery {
   readonly lastIssuer?: string | undefined;
   /** The only issuer that may be used. */
   readonly onlyIssuer?: string | undefined;
-  /** Returns why a server cannot be used, as the end of a sentence. */
+  /** Returns why a server cannot be used, as the end of a sentence; undefined if it can. */
   readonly rejectServer?: ((server: oauth.AuthorizationServer) => string | undefined) | undefined;
 }
 
@@ -65,7 +65,7 @@ async function resourceMetadata(discovery: Discovery): Promise<SearchResult<oaut
   const atRoot = new URL(wellKnown, mcpServer);
   const named =
     challenge.metadata !== undefined && URL.canParse(challenge.metadata) ? [new URL(challenge.metadata)] : [];
-  // Servers behind a proxy often name a URL that only they can reach, so the usual places are tried too.
+  // Servers behind a proxy often name a URL that only they can reach, so the well-known URLs are tried too.
   const urls = [...named, atPath, atRoot].filter(
     (url, index, all) => all.findIndex(({ href }) => href === url.href) === index,
   );
@@ -98,7 +98,7 @@ export function coversUrl(resource: string, url: URL): boolean {
   return url.pathname === path || url.pathname.startsWith(`${path}/`);
 }
 
-/** The canonical form, without the slash after a bare host. */
+/** The canonical name of the resource. It has no slash after a bare host. */
 function resourceName(mcpServer: URL): string {
   return `${mcpServer.origin}${mcpServer.pathname === "/" ? "" : mcpServer.pathname}`;
 }
@@ -126,7 +126,7 @@ async function listedServer(discovery: Discovery, listed: readonly string[]): Pr
 async function fetchServer(issuer: string, http: OAuthFetch, signal?: AbortSignal): Promise<oauth.AuthorizationServer> {
   if (!URL.canParse(issuer) || issuer.length > MAX_ISSUER_LENGTH) throw new TypeError("it is not a valid URL");
   const { found, reasons } = await serverMetadata(new URL(issuer), http, signal);
-  if (found === undefined) throw unauthorized(`it has no metadata (${reasons.join("; ")})`);
+  if (found === undefined) throw unauthorized(`${redact(issuer)} has no metadata (${reasons.join("; ")})`);
   return found;
 }
 
@@ -152,7 +152,7 @@ function rejectionReason(
   return `the client is registered with ${onlyIssuer}, and its credentials are sent to no other server`;
 }
 
-/** Looks up a server that tokens came from before. */
+/** Finds an authorization server that has issued tokens before. */
 export async function fetchKnownServer(
   issuer: string,
   usesDefaultEndpoints: boolean,
@@ -168,7 +168,7 @@ function defaultServer(origin: string): oauth.AuthorizationServer {
     authorization_endpoint: `${origin}/authorize`,
     token_endpoint: `${origin}/token`,
     registration_endpoint: `${origin}/register`,
-    // It cannot list PKCE, but must support it.
+    // Without metadata it cannot declare PKCE, but that revision requires it.
     code_challenge_methods_supported: ["S256"],
   };
 }
@@ -177,11 +177,11 @@ interface SearchResult<T> {
   readonly found?: T;
   /** One reason for each URL that had no document. */
   readonly reasons: readonly string[];
-  /** Every URL answered that it has no document; none was unreachable or broken. */
+  /** Whether the document does not exist. False if a URL was unreachable or failed, so that it may exist. */
   readonly isAbsent: boolean;
 }
 
-/** Returns the first document that `read` accepts. A ConnectionError of `read` ends the search. */
+/** Returns the first document that `read` accepts. If `read` throws a ConnectionError, the search ends with it. */
 async function search<T>(
   urls: readonly URL[],
   http: OAuthFetch,
@@ -235,7 +235,7 @@ async function serverMetadata(
   });
 }
 
-/** All three places, since oauth4webapi knows only two. */
+/** The URLs that the specification requires. oauth4webapi tries only some of them. */
 function metadataUrls(issuer: URL): readonly URL[] {
   const path = issuer.pathname.replace(/\/$/, "");
   const at = (pathname: string): URL => new URL(pathname, issuer.origin);
@@ -249,7 +249,7 @@ function metadataUrls(issuer: URL): readonly URL[] {
   ];
 }
 
-/** Checks the fields that we use and oauth4webapi does not. */
+/** Checks fields that we use and that oauth4webapi does not check. */
 function checkMetadata(server: oauth.AuthorizationServer): oauth.AuthorizationServer {
   const { scopes_supported: scopes, token_endpoint_auth_methods_supported: methods } = server;
   if (hasInvisible(server.issuer)) throw new TypeError("its issuer has characters that a URL cannot have");
@@ -262,7 +262,7 @@ function checkMetadata(server: oauth.AuthorizationServer): oauth.AuthorizationSe
   throw new TypeError("its lists are not arrays of strings");
 }
 
-/** The URL parser drops or replaces such characters, but the string itself goes into messages. */
+/** Whether it has spaces, control or format characters. The URL parser drops or escapes them, but messages show them. */
 function hasInvisible(text: string): boolean {
   return /[\s\p{Cc}\p{Cf}]/u.test(text);
 }

@@ -190,7 +190,7 @@ describe("a failed enterprise-managed grant", () => {
       json(response, 200, { access_token: jag, issued_token_type: `${TYPE}access_token`, token_type: "Bearer" }),
     );
     expect((await failure(enterpriseManaged(options()), grantContext(server), jag)).message).toContain(
-      "something else",
+      "did not issue an ID-JAG",
     );
     idp.pages.set("/token", (_request, response) => sendAssertion(response, { token_type: "mac" }));
     await failure(enterpriseManaged(options()), grantContext(server), jag);

@@ -1,19 +1,22 @@
-// Turns failures on the way to a token into a ConnectionError that is safe to show. The errors of oauth4webapi carry
-// responses with tokens and URLs with codes as their cause. Only their message is kept, and what a server wrote is
-// redacted.
+// Turns failures of the OAuth flow into ConnectionErrors that are safe to show. The cause of an oauth4webapi error may
+// be a response with tokens, or a URL with a code. So only the message is kept, and text from a server is redacted.
 
 import { ConnectionError } from "../../core/errors.ts";
 import { errorMessage } from "../../core/values.ts";
 
 export function unauthorized(message: string): ConnectionError {
-  // The server refused the request, so it has not run.
+  // The MCP server refused the request, so it has not run.
   return new ConnectionError("unauthorized", message, { mayHaveRun: false });
 }
 
 /** Strings that no message may contain, even if a server repeats them. Undefined and very short ones are ignored. */
 export type Secrets = readonly (string | undefined)[];
 
-/** Converts an error that was thrown while `doing` something (a clause without a full stop). */
+/**
+ * Converts an error into one that is safe to show.
+ *
+ * @param doing What was attempted, such as "getting a token".
+ */
 export function authFailure(doing: string, error: unknown, secrets: Secrets = []): ConnectionError {
   if (error instanceof ConnectionError && (error.kind === "unauthorized" || error.kind === "cancelled")) return error;
   const { name } = (error ?? {}) as { name?: unknown };
@@ -61,7 +64,7 @@ function causeText(cause: Error): string {
 }
 
 const MAX_TEXT_LENGTH = 200;
-/** Anything up to this length is a word, not a secret. */
+/** Secrets up to this length are not redacted, since they would match parts of ordinary words. */
 const MAX_WORD_LENGTH = 3;
 
 /** Makes a server's text safe to show: one short line without control characters, secrets and token-like strings. */

@@ -1,7 +1,7 @@
-// A lock between processes, made of files in a directory. It is Lamport's bakery algorithm: a process shows that it is
-// choosing, takes a number above all others, and waits for lower numbers, so the lock is fair. Each file is named after
-// its one owner, so the file of a crashed owner can be removed at any time without the races of a single lock file.
-// Files are empty: the names hold everything.
+// A lock between processes, made of files in a directory. It uses Lamport's bakery algorithm: a process announces that
+// it is choosing, takes a number above all others, and waits for lower numbers, so the lock is fair. Each file has one
+// owner, whose name is in the file name. So the file of a crashed owner can be removed at any time, without the races
+// of a single lock file. The files are empty: the file name holds all data.
 
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
@@ -13,17 +13,17 @@ import { onAbort, unref, KeyedMutex } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { systemErrorCode, makePrivateDirectory } from "./private-files.ts";
 
-/** The user may be signing in while the lock is held: five minutes for that, and one more. */
+/** Six minutes: the user may be signing in while the lock is held, which may take five. */
 const LOCK_TIMEOUT_MS = 360_000;
 const CHOOSING = "choosing";
 const NUMBER_DIGITS = 12;
 const MIN_POLL_MS = 4;
 const MAX_POLL_MS = 100;
-/** Every so many polls, check whether the owners before us are alive. */
+/** How many polls to make between checks whether the owners before us are alive. */
 const POLLS_PER_CHECK = 8;
 /** How often an owner touches its files. */
 const HEARTBEAT_MS = 2_000;
-/** How long an owner may be silent: long enough for a machine under load, or a debugger. */
+/** An owner that has not touched its files for this long counts as dead. Allows for load and debuggers. */
 const MAX_SILENCE_MS = 30_000;
 
 /** One file in the directory: `<lock>.<number or choosing>.<owner>`. */
@@ -85,7 +85,7 @@ export class FileLock {
     try {
       const watch = new OwnerWatch();
       let number = await this.#takeNumber(lock, owner, files);
-      // Owners that were choosing when we had our number may get a lower one; later ones see ours.
+      // Owners that were choosing when we got our number may get a lower one. Owners that choose later see ours.
       let choosers = await this.#choosers(lock);
       for (let polls = 0; ; polls += 1) {
         const entries = await this.#entries(lock);
@@ -97,7 +97,7 @@ export class FileLock {
           if (before.length === 0) continue;
         } else if (before.length === 0) {
           if (entries.some((entry) => entry.owner === owner)) return release;
-          // We were taken for dead, as after a long suspension, so our number is void.
+          // Another process took us for dead, for example after a long suspension, and removed our number.
           number = await this.#takeNumber(lock, owner, files);
           choosers = await this.#choosers(lock);
           continue;
@@ -120,11 +120,11 @@ export class FileLock {
       const number = String(Math.max(0, ...numbers) + 1).padStart(NUMBER_DIGITS, "0");
       const numbered = `${lock}.${number}.${owner}`;
       await this.#create(numbered, files);
-      // Only once the number is there, or another process could see neither.
+      // Removed only after the number exists, so that other processes always see one of the two files.
       const wasThere = await this.#remove(choosing);
       files.delete(choosing);
       if (wasThere) return number;
-      // We were taken for dead while choosing, so others did not wait for the number.
+      // Another process took us for dead and removed it, so others may not have waited for our number.
       await this.#remove(numbered);
       files.delete(numbered);
     }
@@ -169,7 +169,7 @@ export class FileLock {
 
   async #touch(files: ReadonlySet<string>): Promise<void> {
     const now = new Date();
-    // A missing file is noticed when it is needed.
+    // A missing file is detected later, by the code that needs it.
     await Promise.allSettled([...files].map((file) => utimes(join(this.#directory, file), now, now)));
   }
 
@@ -197,13 +197,13 @@ export class FileLock {
   }
 }
 
-/** Never true for an entry that is choosing, whose number is NaN. */
+/** False for an entry that is still choosing, since its number is NaN. */
 function isBefore(one: Pick<Entry, "number" | "owner">, other: Pick<Entry, "number" | "owner">): boolean {
   if (one.number !== other.number) return Number(one.number) < Number(other.number);
   return one.owner < other.owner;
 }
 
-/** The next in line polls often, since most work is quick; later polls are rarer, since the user may be signing in. */
+/** The next in line polls often, since most work is quick. Polls become rarer, since the user may be signing in. */
 async function pause(before: number, polls: number, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   const ms = Math.min(MAX_POLL_MS, MIN_POLL_MS * before + polls / 4);
@@ -214,14 +214,11 @@ async function pause(before: number, polls: number, signal: AbortSignal): Promis
 }
 
 const UNKNOWN = "0";
-/** Where a process ID is meaningful: one boot of one machine, one PID namespace. */
+/** Identifies where process IDs are comparable: within one boot of one machine, and one PID namespace. */
 const PID_SCOPE = findPidScope();
 const OWN_START = attemptSync(() => startTimeIn(readFileSync(`/proc/${process.pid}/stat`, "utf8"))) ?? UNKNOWN;
 
-/**
- * A unique owner name that fits in a file name. It has the start time of the process beside its ID, since process IDs
- * are reused.
- */
+/** A unique owner name that fits in a file name. It has the start time of the process, since process IDs are reused. */
 export function newOwnerName(): string {
   return `${PID_SCOPE}-${process.pid}-${OWN_START}-${randomBytes(8).toString("hex")}`;
 }
@@ -262,7 +259,7 @@ export class OwnerWatch {
     );
     if (mtimeMs === undefined) return true;
     const last = this.#touches.get(path);
-    // Never compared with the time of day: the clocks of two machines differ, and one clock may jump.
+    // The time of the file is never compared with ours: clocks of two machines differ, and a clock may jump.
     const now = performance.now();
     if (last?.mtimeMs === mtimeMs) return now - last.seenAt > this.#maxSilenceMs;
     this.#touches.set(path, { mtimeMs, seenAt: now });
@@ -270,7 +267,7 @@ export class OwnerWatch {
   }
 }
 
-/** Returns undefined if the process has ended, and `fallback` if that is unknown, as without a free descriptor. */
+/** Returns undefined if the process has ended, and `fallback` if that is unknown, such as without a free descriptor. */
 async function startTimeOf(pid: number, fallback: string | undefined): Promise<string | undefined> {
   return readFile(`/proc/${pid}/stat`, "utf8").then(startTimeIn, (error: unknown) =>
     systemErrorCode(error) === "ENOENT" || systemErrorCode(error) === "ESRCH" ? undefined : fallback,

@@ -1,6 +1,6 @@
-// The grants in which no user takes part: a client's own credentials, a workload's JWT, and the identity token of a
-// user whose organization manages access. Each keeps its credentials to one issuer. The token request, and
-// oauth4webapi with it, is loaded when a token is first needed.
+// Grants that need no user interaction: a client's own credentials, a workload's JWT, and the identity token of a user
+// whose organization manages access. Each sends its credentials to one issuer only. token-request.ts, and oauth4webapi
+// with it, is loaded when a token is first needed.
 
 import type { AuthorizationServer } from "oauth4webapi";
 import { checkOptions } from "../../core/options.ts";
@@ -20,7 +20,7 @@ export interface SecretCredentials {
   readonly secret: string;
   /** Default: chosen from those that the server lists. */
   readonly authMethod?: "client_secret_basic" | "client_secret_post" | "client_secret_jwt";
-  /** The only server that may see them. Default: the first that issues a token. */
+  /** The only authorization server that gets them. Default: the first one that issues a token. */
   readonly issuer?: string;
 }
 
@@ -28,9 +28,9 @@ export interface SecretCredentials {
 export interface KeyCredentials {
   readonly id: string;
   readonly privateKey: PrivateKeySource;
-  /** The signing algorithm. Default: the one that the key is made for. */
+  /** The signing algorithm. Default: one that fits the key. */
   readonly alg?: string;
-  /** The only server that may see the signed assertions. Default: the first that issues a token. */
+  /** The only authorization server that gets signed assertions. Default: the first one that issues a token. */
   readonly issuer?: string;
 }
 
@@ -81,14 +81,14 @@ export function clientCredentials(credentials?: SecretCredentials | KeyCredentia
 export interface WorkloadIdentityOptions {
   /** The JWT, or a function that returns a fresh one, for example from the file that the platform renews. */
   readonly assertion: Assertion;
-  /** The client ID, if the server requires one beside the workload. */
+  /** The client ID, if the authorization server requires one in addition to the JWT. */
   readonly clientId?: string;
   /**
-   * Whose tokens they are, so that a store keeps those of several workloads apart. Default: the subject of the JWT. If
-   * neither is known, tokens are kept in memory only.
+   * Names the workload, so that a store keeps the tokens of several workloads apart. Default: the subject of the JWT. If
+   * that is unknown, as when `assertion` is a function, tokens are kept in memory only.
    */
   readonly subject?: string;
-  /** The only server that may see the JWT. Default: an audience of the JWT, and the first that issues a token. */
+  /** The only server that gets the JWT. Default: the first that issues a token and is not excluded by the audience. */
   readonly issuer?: string;
 }
 
@@ -147,8 +147,8 @@ export interface EnterpriseManagedOptions {
   /** The client at the authorization server of the MCP server. Default: the one that `oauth()` was given. */
   readonly client?: PreRegisteredClient;
   /**
-   * Whose tokens they are, so that a store keeps those of several users apart. Default: the subject of the identity
-   * token. If neither is known, tokens are kept in memory only.
+   * Names the user, so that a store keeps the tokens of several users apart. Default: the subject of the identity token.
+   * If that is unknown, as when `idToken` is a function, tokens are kept in memory only.
    */
   readonly subject?: string;
 }
@@ -190,7 +190,7 @@ export function enterpriseManaged(options: EnterpriseManagedOptions): Grant {
       pin.check(context.server, JWT_BEARER);
       const { server, resource, signal } = context;
       const { exchangeIdToken, findIdentityProvider, oauthClient, requestTokens } = await import("./token-request.ts");
-      // Before the user's token is sent anywhere: without a client no access token can be issued.
+      // Found before the user's token is sent anywhere, since no access token can be issued without a client.
       const ownClient = client === undefined ? await context.client() : await oauthClient(client, server);
       const provider = await findIdentityProvider(idp, context);
       const token = await readAssertion(idToken, { audience: provider.issuer, resource, signal }, "identity token");
@@ -216,8 +216,8 @@ function checkEnterpriseOptions(options: EnterpriseManagedOptions): void {
 }
 
 /**
- * Keeps credentials to one authorization server: the one that the program named, or else the first that issued a token.
- * The MCP server chooses the authorization server, and it may be hostile.
+ * Limits credentials to one authorization server: the one that the program named, or else the first that issued a token.
+ * Without this, a hostile MCP server could name an authorization server that collects them.
  */
 class IssuerPin {
   #issuer: string | undefined;
@@ -279,15 +279,15 @@ function subjectOf(assertion: Assertion): string | undefined {
 }
 
 /**
- * Throws if the JWT names only other audiences. The MCP server names the authorization server, so a hostile one could
- * collect the JWT and use it with its real audience. A JWT without an audience may go to any server.
+ * Throws if the JWT is for other audiences only. The MCP server names the authorization server, so a hostile MCP server
+ * could collect the JWT and use it at its real audience. A JWT without an audience may go to any server.
  */
 function checkAudience(jwt: string, { issuer, token_endpoint: endpoint }: AuthorizationServer): void {
   const { aud } = readClaims(jwt);
   const audiences = (Array.isArray(aud) ? aud : [aud]).filter((one) => typeof one === "string");
   const isForServer = (one: string): boolean => one === endpoint || isSameIssuer(one, issuer);
   if (audiences.length === 0 || audiences.some(isForServer)) return;
-  const advice = "set `issuer` if this server may have it";
+  const advice = "set `issuer` to allow this server";
   throw unauthorized(`The JWT is for ${redact(audiences.join(", "))} and is not sent to ${issuer}: ${advice}`);
 }
 

@@ -10,7 +10,7 @@ import type { PrivateKeySource } from "./types.ts";
 
 const DPOP_ALGORITHM = "ES256";
 const DPOP_CURVE = { name: "ECDSA", namedCurve: "P-256" };
-/** More origins than one MCP server can lead to. The oldest nonce is dropped first. */
+/** Enough for all origins that one MCP server uses. The oldest nonce is dropped first. */
 const MAX_NONCES = 100;
 /** RFC 9449 (8.1), with a length that a header can carry. */
 const NONCE = /^[\x21\x23-\x5B\x5D-\x7E]{1,1024}$/;
@@ -18,8 +18,8 @@ const NONCE = /^[\x21\x23-\x5B\x5D-\x7E]{1,1024}$/;
 type PublicJwk = Readonly<Record<"kty" | "crv" | "x" | "y", string>>;
 
 /**
- * A key that tokens are bound to. Proofs for token endpoints are made by oauth4webapi through `handle`, proofs for the
- * MCP server here. The two keep separate nonces, even at the same origin.
+ * A key that tokens are bound to. oauth4webapi makes the proofs for token endpoints, through `handle`; `proof` makes
+ * those for the MCP server. The two keep separate nonces, even for the same origin.
  */
 export class DPoPKey {
   readonly handle: oauth.DPoPHandle;
@@ -109,7 +109,7 @@ const ALGORITHM_OF_CURVE: Readonly<Record<string, string>> = {
 };
 const RSA_ALGORITHMS = ["RS256", "PS256", "RS384", "PS384", "RS512", "PS512"];
 
-/** Imports a client's private key. An RSA key fits several algorithms, so the server's list decides. */
+/** Imports a client's private key. For an RSA key, the server's metadata decides which algorithm is used. */
 export async function importSigningKey(
   source: Exclude<PrivateKeySource, oauth.PrivateKey>,
   server: oauth.AuthorizationServer,
@@ -126,14 +126,14 @@ export async function importSigningKey(
     // Without the cause, which might quote the key.
   }
   const kind = alg === undefined ? "" : ` for ${alg}`;
-  throw unauthorized(`The client's private key cannot be used: give a PEM string, a private JWK or a CryptoKey${kind}`);
+  throw unauthorized(`The client's private key cannot be used: pass a PEM string, a private JWK or a CryptoKey${kind}`);
 }
 
 function isCryptoKey(source: oauth.CryptoKey | JWK | string): source is oauth.CryptoKey {
   return typeof source === "object" && "algorithm" in source;
 }
 
-/** Reads every PEM form that Node reads: PKCS #8 and the older ones. */
+/** Uses node:crypto, because it reads all PEM formats: PKCS #8 and the older ones. */
 async function pemToJwk(pem: string): Promise<JWK> {
   const { createPrivateKey } = await import("node:crypto");
   return createPrivateKey(pem).export({ format: "jwk" });

@@ -1,6 +1,7 @@
-// A redirect on one machine (RFC 8252, 7.3): the browser opens the authorization server, and a small HTTP server on a
-// loopback address waits for the user to come back. It listens only while it waits, and accepts only a request with the
-// `state` that was sent. Any program or page on the machine can send requests to it: they are refused, and it waits on.
+// A redirect for a browser on the same machine (RFC 8252, 7.3): the browser opens the authorization server, and a small
+// HTTP server on a loopback address waits for the user to come back. It listens only during a sign-in, and accepts only
+// a request with the `state` that was sent. Any program or web page on the machine can send other requests: they are
+// refused, and do not end the wait.
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { onAbort, unref } from "../../core/async.ts";
@@ -40,7 +41,7 @@ const DEFAULT_TIMEOUT_MS = 300_000;
 /** How long connections may take to receive the page. */
 const CLOSE_TIMEOUT_MS = 1_000;
 const SUCCESS_PAGE = html("Signed in", "You can close this tab and go back to the program.");
-const ERROR_PAGE = html("Not signed in", "The program has the reason. You can close this tab.");
+const ERROR_PAGE = html("Not signed in", "The program shows the reason. You can close this tab.");
 const HEADERS = {
   "content-type": "text/html; charset=utf-8",
   "content-security-policy":
@@ -69,7 +70,7 @@ class LoopbackRedirect implements Redirect {
   /** The visits in progress, by state. */
   readonly #waiting = new Map<string, (callback: URL) => void>();
   #listening: Promise<readonly Server[]> | undefined;
-  /** Kept between visits, since the URI may be registered somewhere. */
+  /** Kept between visits, since the URI may be registered with an authorization server. */
   #port: number;
   /** Stops listening if the URI was read but no visit follows. */
   #idleTimer: NodeJS.Timeout | undefined;
@@ -129,7 +130,7 @@ class LoopbackRedirect implements Redirect {
       opened = false;
     }
     if (!opened && onAddress === undefined) {
-      throw refused("no browser was found; give `onAddress` and show the user the URL that it receives");
+      throw refused("no browser was found; set `onAddress`, and show the URL that it gets to the user");
     }
     onAddress?.(address, opened);
   }
@@ -161,7 +162,7 @@ class LoopbackRedirect implements Redirect {
     const bound = server.address();
     if (typeof bound === "object" && bound !== null) this.#port = bound.port;
     if (host !== "localhost") return [server];
-    // A browser may try IPv6 too. Another program must not have that port; a machine without IPv6 is fine.
+    // A browser may use IPv6 for localhost, so no other program may listen there. A machine without IPv6 is fine.
     const other = await this.#bind("::1", this.#port).catch((error: unknown) => {
       if ((error as NodeJS.ErrnoException).code === "EADDRINUSE") {
         server.close();
@@ -185,7 +186,7 @@ class LoopbackRedirect implements Redirect {
   #answer(request: IncomingMessage, response: ServerResponse): void {
     const authority = `${this.#host}:${this.#port}`;
     const { url: target = "", headers, method } = request;
-    // A target without a slash would be parsed as part of the host.
+    // A target that does not begin with a slash would be parsed as part of the host.
     if (headers.host !== authority || !target.startsWith("/") || !URL.canParse(`http://${authority}${target}`)) {
       return sendText(response, 400, "Bad request");
     }
@@ -196,7 +197,7 @@ class LoopbackRedirect implements Redirect {
     const hasResult = callback.searchParams.has("code") || callback.searchParams.has("error");
     if (resolve === undefined || !hasResult) return sendText(response, 400, "Unexpected callback");
     this.#waiting.delete(states[0] ?? "");
-    // The page first: the program may exit as soon as the visit resolves.
+    // Send the page first, since the program may exit as soon as the visit resolves.
     response.once("close", () => resolve(callback));
     const { page = SUCCESS_PAGE } = this.#options;
     response.writeHead(200, HEADERS).end(callback.searchParams.has("error") ? ERROR_PAGE : page);
@@ -219,7 +220,8 @@ class LoopbackRedirect implements Redirect {
   }
 
   #timeoutError(): ConnectionError {
-    const message = `The user did not come back from the authorization server to ${this.#uri()} within ${this.#timeoutMs} ms; try again, and sign in on the page that opens`;
+    const what = `The user did not come back from the authorization server to ${this.#uri()}`;
+    const message = `${what} within ${this.#timeoutMs} ms; try again, and sign in on the page that opens`;
     return new ConnectionError("timeout", message, { mayHaveRun: false });
   }
 }

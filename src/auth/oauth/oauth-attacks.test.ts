@@ -42,7 +42,7 @@ describe("a remote MCP server with http", () => {
     const auth = oauth({ redirect: consentingUser(), fetch });
     const headers = { "www-authenticate": 'Bearer resource_metadata="https://evil.example/metadata"' };
     const refused = auth.refused({ ...request, status: 401, headers, sent: {}, attempt: 1 });
-    await expect(refused).rejects.toMatchObject({ kind: "unauthorized", message: /reached by http.*connect by https/ });
+    await expect(refused).rejects.toMatchObject({ kind: "unauthorized", message: /its URL is http: .*; use https$/ });
     expect(fetch).not.toHaveBeenCalled();
   });
 

@@ -1,6 +1,6 @@
-// The authorizer behind `oauth()`: chooses the token for a request, and gets another when the MCP server refuses it.
-// Tokens are obtained and renewed once for all requests of this process and, through the lock of the store, of all
-// processes. It belongs to the MCP server that it is first used with.
+// The authorizer behind `oauth()`: chooses the token for a request, and gets another when the MCP server refuses it. If
+// several requests need a new token, only one gets it, and the others wait. The lock of the store extends this to all
+// processes that share the store. An authorizer works with one MCP server only: the first that it is used with.
 
 import type { Authorizer, Challenge, OutgoingRequest } from "../../core/authentication.ts";
 import { authorizationCode } from "./authorization-code.ts";
@@ -19,7 +19,7 @@ interface CurrentTokens {
   readonly tokens: Tokens;
   readonly key: DPoPKey | undefined;
   readonly from: "store" | "refresh" | "grant";
-  /** The MCP server has accepted them at least once, as far as we know. */
+  /** Whether the MCP server has accepted them before. Assumed for tokens from the store. */
   isProven: boolean;
 }
 
@@ -34,9 +34,9 @@ interface Setup {
 }
 
 const MAX_STEP_UPS = 3;
-/** How many refusals of one request are answered with a new DPoP nonce. */
+/** How often one request is sent again with a new DPoP nonce. */
 const MAX_NONCE_RETRIES = 4;
-/** After a failed renewal a valid token is used this long before the next try. */
+/** After a failed renewal, the next one is tried this much later. Until then the token is used as long as it is valid. */
 const RENEWAL_PAUSE_MS = 10_000;
 
 export class OAuthAuthorizer implements Authorizer {
@@ -128,7 +128,7 @@ export class OAuthAuthorizer implements Authorizer {
     return canRenew && isDue(tokens) && Date.now() >= this.#pausedUntil;
   }
 
-  /** Never fails: without a token the MCP server refuses the request, and discovery starts again. */
+  /** Never rejects. If no token can be renewed, the MCP server refuses the request, and discovery starts again. */
   async #renew({ stored, source }: Setup, { tokens }: CurrentTokens, signal: AbortSignal): Promise<void> {
     const work = async (): Promise<void> => {
       const newest = (await stored.get(tokens)) ?? tokens;
@@ -161,7 +161,7 @@ export class OAuthAuthorizer implements Authorizer {
       if (saved !== undefined && !isExpired(saved) && authorizationHeader(saved) !== sent) {
         return this.#use(saved, "store");
       }
-      // A token that came from a refresh and was never accepted: another refresh would not help.
+      // If the refused token came from a refresh and was never accepted, another refresh would not help.
       const isRefreshUseless = current?.from === "refresh" && !current.isProven;
       if (saved !== undefined && challenge.status === 401 && !isRefreshUseless) {
         const refreshed = await source.refresh(saved, await keyOf(saved, current));
@@ -182,7 +182,7 @@ export class OAuthAuthorizer implements Authorizer {
       await this.#save(stored, await source.obtain(found, scopes, key, signal), "grant");
     };
     await stored.exclusively(storageKey, work, signal);
-    // Refused tokens of another server, or for another resource name, are not used again.
+    // The refused tokens may be of another authorization server or for another resource name. Then delete them.
     const isOther = current?.tokens.issuer !== storageKey.issuer || current.tokens.resource !== resource;
     if (current !== undefined && isOther) await stored.delete(current.tokens);
   }
@@ -200,7 +200,7 @@ export class OAuthAuthorizer implements Authorizer {
   #needsKey({ requiresDpop, server }: DiscoveryResult, { schemes }: ChallengeParams): boolean {
     const { dpop } = this.#options;
     if (dpop === false && requiresDpop) {
-      throw unauthorized(`The server accepts only tokens of ${server.issuer} with DPoP, and \`dpop\` is false`);
+      throw unauthorized(`The MCP server requires tokens of ${server.issuer} that are bound with DPoP, but \`dpop\` is false`);
     }
     return dpop ?? (requiresDpop || (schemes.has("dpop") && !schemes.has("bearer")));
   }
@@ -217,7 +217,7 @@ export class OAuthAuthorizer implements Authorizer {
     const name = `${mcpServer.origin}${mcpServer.pathname}`;
     const why = describeChallenge(params, sent["authorization"]);
     if (attempt > maxAttempts) {
-      throw unauthorized(`${name} refused one request ${attempt} times with different tokens${why}; given up`);
+      throw unauthorized(`${name} refused one request ${attempt} times with different tokens${why}; giving up`);
     }
     if (status === 401 && current?.from === "grant" && !current.isProven) {
       const { issuer, resource } = current.tokens;
@@ -260,20 +260,20 @@ async function keyForNewTokens(current: CurrentTokens | undefined): Promise<DPoP
 
 function notGranted({ mcpServer }: Setup, tokens: Tokens, { scopes = [] }: ChallengeParams): Error {
   const { issuer, asked, granted = asked } = tokens;
-  const wants = `${mcpServer.origin}${mcpServer.pathname} wants the scope "${redact(scopes.join(" "))}"`;
-  if (includesAll(granted, scopes)) return unauthorized(`${wants}, but refused a token of ${issuer} that has it`);
+  const needs = `${mcpServer.origin}${mcpServer.pathname} requires the scope "${redact(scopes.join(" "))}"`;
+  if (includesAll(granted, scopes)) return unauthorized(`${needs}, but refused a token of ${issuer} that has it`);
   const gave = `${issuer} was asked for it and granted only "${redact(granted.join(" "))}"`;
-  return unauthorized(`${wants}: ${gave}; allow it there`);
+  return unauthorized(`${needs}: ${gave}; grant it there`);
 }
 
 function insecure({ mcpServer }: Setup): Error {
-  const why = "a token sent there could be read on the way; connect by https";
-  return unauthorized(`${mcpServer.origin} wants a token, but is reached by http: ${why}`);
+  const why = "others could read the token; use https";
+  return unauthorized(`${mcpServer.origin} requires a token, but its URL is http: ${why}`);
 }
 
 function describeChallenge({ error, description, scopes }: ChallengeParams, sent: string | undefined): string {
   const words = [error, description, scopes === undefined ? undefined : `scope "${scopes.join(" ")}"`];
-  // The server may repeat the token that it refused.
+  // The server may quote the token that it refused.
   const secrets = sent?.split(" ").slice(1);
   const known = words.filter((word) => word !== undefined).map((word) => redact(word, secrets));
   return known.length === 0 ? "" : ` (${known.join(", ")})`;
@@ -297,19 +297,19 @@ const OFFLINE_ACCESS = "offline_access";
 
 /**
  * Chooses the scopes to request (specification: basic/authorization, "Scope Selection Strategy" and "Step-Up
- * Authorization Flow"): those in the refusal, or else those in the resource metadata. Earlier scopes are kept, so that a
- * new token can do everything that the old one could. An empty list means that the parameter is omitted.
+ * Authorization Flow"): those in the refusal, or else those in the resource metadata. Scopes of earlier requests are
+ * added, so that a new token can do everything that the old one could. If the list is empty, the parameter is omitted.
  */
 export function scopesToRequest(sources: ScopeSources): readonly string[] {
   const { challenged, listed, requestedBefore, configured, serverSupports, wantsRefreshToken } = sources;
   const supportsOffline = serverSupports?.includes(OFFLINE_ACCESS) === true;
   const named = [...(requestedBefore ?? []), ...(challenged ?? listed ?? [])];
-  // Refresh tokens do not concern the MCP server, so offline_access counts only if the authorization server has it.
+  // offline_access asks for a refresh token. The MCP server may name it, but the authorization server must support it.
   const scopes = new Set([
     ...named.filter((scope) => scope !== OFFLINE_ACCESS || supportsOffline),
     ...(configured ?? []),
   ]);
-  // Alone, it would replace the scopes that the server gives by default.
+  // Not added to an empty list: it would replace the scopes that the server grants by default.
   if (wantsRefreshToken && supportsOffline && scopes.size > 0) scopes.add(OFFLINE_ACCESS);
   return [...scopes].filter((scope) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope));
 }

@@ -38,7 +38,7 @@ describe("URLs without https", () => {
     const request = { method: "POST", url, signal: new AbortController().signal };
     const auth = oauth({ redirect: consentingUser(), fetch });
     const refused = auth.refused({ ...request, status: 401, headers: {}, sent: {}, attempt: 1 });
-    await expect(refused).rejects.toThrow("connect by https");
+    await expect(refused).rejects.toThrow("use https");
     expect(requested).toEqual([]);
   });
 

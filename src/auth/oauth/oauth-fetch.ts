@@ -1,7 +1,7 @@
-// All requests of the OAuth flow go through here: to metadata documents, authorization servers and their endpoints, at
-// addresses that a remote server named. It enforces https (http only on this machine, for an MCP server on this
-// machine), sends no credentials after a redirect, and limits time and size. Which addresses may be reached at all is
-// decided by the guarded fetch.
+// Makes all requests of the OAuth flow: for metadata, and to the endpoints of authorization servers. Remote servers
+// choose these URLs, so it enforces https (http only on this machine, for an MCP server on this machine), follows no
+// redirect of a request with credentials, and limits time and size. The guarded fetch decides which IP addresses may be
+// reached.
 
 import * as oauth from "oauth4webapi";
 import { isLoopback } from "../../http/server/guard.ts";
@@ -85,7 +85,7 @@ function lazyGuardedFetch(target: URL, allowPrivate: boolean): Fetch {
   };
 }
 
-/** Adds the timeout to a `fetch` of the user; the guarded one has its own. */
+/** Adds the timeout to the program's own `fetch`. The guarded fetch has its own. */
 function withTimeout(fetch: Fetch): Fetch {
   return (url, init) => {
     const timeout = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
@@ -121,13 +121,13 @@ async function readFully(url: URL, response: Response): Promise<Response> {
   return new Response(STATUS_WITHOUT_BODY.has(status) ? null : body, { status, headers });
 }
 
-/** If the body has an `error`, makes the response an error response as in RFC 6749 (5.2), whatever its status was. */
+/** If the body has an `error`, makes the response an error response as in RFC 6749 (5.2), even if its status is 200. */
 async function withErrorStatus(response: Response): Promise<Response> {
   const { status } = response;
   const text = await response.clone().text();
   if (!hasError(text)) return response;
   const headers = new Headers(response.headers);
-  // oauth4webapi would read only the challenge, but the error is in the body.
+  // If there is a challenge, oauth4webapi does not read the error in the body.
   headers.delete("www-authenticate");
   return new Response(text, { status: status === 200 ? 400 : status, headers });
 }

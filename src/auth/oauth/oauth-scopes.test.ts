@@ -66,7 +66,7 @@ describe("scopes", () => {
     server.grants = () => "read";
     mcpServer.needs = () => ["admin"];
     const sent = send(oauth({ redirect }), mcpServer.url);
-    await expect(sent).rejects.toThrow(/wants the scope "admin": .* granted only "read"/);
+    await expect(sent).rejects.toThrow(/requires the scope "admin": .* granted only "read"/);
     expect(redirect.visited).toHaveLength(1);
   });
 
@@ -79,7 +79,7 @@ describe("scopes", () => {
     let count = 0;
     mcpServer.needs = () => [`scope-${(count += 1)}`];
     const auth = oauth({ redirect, ...(maxStepUps === undefined ? undefined : { maxStepUps }) });
-    await expect(send(auth, mcpServer.url)).rejects.toThrow("given up");
+    await expect(send(auth, mcpServer.url)).rejects.toThrow("giving up");
     expect(redirect.visited).toHaveLength(expected);
   });
 });

@@ -1,6 +1,6 @@
 // Reads and writes files that only their owner may access. They are created with owner-only permissions, and refused if
-// another user could read or replace them. Permissions are checked on the open file, so it cannot be swapped in between.
-// Windows has no such permissions: there only the file type is checked.
+// another user could access them. The open file is checked, so it cannot be swapped between check and read. Windows has
+// no such permissions, so only the file type is checked there.
 
 import { constants } from "node:fs";
 import { lstat, open, rename, rm } from "node:fs/promises";
@@ -13,7 +13,7 @@ import { errorMessage } from "../../core/values.ts";
 
 const OTHERS_MASK = 0o077;
 
-/** The XDG state folder for catenary. A relative `$XDG_STATE_HOME` is ignored, as the XDG rules demand. */
+/** The XDG state folder for catenary. A relative `$XDG_STATE_HOME` is ignored, as XDG requires. */
 export function stateDirectory(): string {
   const given = process.env["XDG_STATE_HOME"];
   const base = given !== undefined && isAbsolute(given) ? given : join(homedir(), ".local", "state");
@@ -37,7 +37,7 @@ export async function readPrivate(path: string): Promise<string | undefined> {
   } catch (error) {
     if (systemErrorCode(error) === "ENOENT") return undefined;
     if (systemErrorCode(error) === "ELOOP") {
-      throw refused(`${path} is a symbolic link, and secrets are kept only in regular files: name the file itself`);
+      throw refused(`${path} is a symbolic link, which is not allowed for secrets; use the path of the file itself`);
     }
     throw refused(`${path} could not be opened: ${errorMessage(error)}`, error);
   }
@@ -51,11 +51,11 @@ export async function readPrivate(path: string): Promise<string | undefined> {
   }
 }
 
-/** Replaces the whole file: a reader sees the old or the new content, even after a crash. One writer at a time. */
+/** Replaces the whole file, so that readers see the old or new content, even after a crash. Callers must lock it. */
 export async function writePrivate(path: string, text: string): Promise<void> {
   const draft = `${path}.new`;
   await withContext(`${path} could not be written`, async () => {
-    // A writer that crashed may have left one.
+    // A writer that crashed may have left its draft.
     await rm(draft, { force: true });
     const file = await open(draft, "wx", 0o600);
     try {

@@ -1,7 +1,7 @@
-// The tokens and client registrations of one MCP server in a token store, and the store in memory. A key names the
-// grant and client, the issuer and the resource: what one authorization server issued is never found for another, and
-// two programs with one store share only what both may use. An entry that cannot be parsed counts as missing, since a
-// store may be a file that was edited by hand.
+// Reads and writes the tokens and client registrations of one MCP server in a token store; also the in-memory store.
+// A key consists of the grant, client, issuer and resource. So tokens of one authorization server are never used with
+// another, and programs that share a store share only tokens that both may use. An entry that cannot be parsed counts as
+// missing, since a store may be a file that was edited by hand.
 
 import type * as oauth from "oauth4webapi";
 import type { ConnectionError } from "../../core/errors.ts";
@@ -27,7 +27,7 @@ export interface Tokens extends LastUsed {
   readonly refresh?: string;
   /** The requested scopes. */
   readonly asked: readonly string[];
-  /** The granted scopes, if the server said so. */
+  /** The granted scopes, if the server named them. */
   readonly granted?: readonly string[];
   /** Milliseconds since the epoch. */
   readonly expires?: number;
@@ -47,11 +47,11 @@ export interface RegisteredClient {
   readonly client_secret_expires_at?: number;
   readonly token_endpoint_auth_method: string;
   readonly redirect_uris: readonly string[];
-  /** The client that it replaced, as long as there are tokens that were issued to that one. */
+  /** The client that this one replaced. Kept as long as there are tokens that were issued to it. */
   readonly before?: RegisteredClient;
 }
 
-/** Keeps tokens in memory: they end with the process, and no other process sees them. */
+/** Keeps tokens in memory, so they are lost when the process ends, and no other process sees them. */
 export function memoryTokens(): TokenStore {
   const values = new Map<string, string>();
   const mutex = new KeyedMutex();
@@ -75,7 +75,7 @@ export interface StoredTokensOptions {
   readonly onNotice: (text: string) => void;
 }
 
-/** A value that the store did not take, and the value that it has instead. */
+/** A value that could not be saved, and the value that the store had at that time. */
 interface Unsaved {
   readonly text: string | undefined;
   readonly stored: string | undefined;
@@ -83,14 +83,14 @@ interface Unsaved {
 
 export class StoredTokens {
   readonly #options: StoredTokensOptions;
-  /** Used instead of the stored values: an old refresh token, used twice, would revoke everything. */
+  /** Used in place of the stored values, since a second use of an old refresh token may revoke all tokens. */
   readonly #unsaved = new Map<string, Unsaved>();
 
   constructor(options: StoredTokensOptions) {
     this.#options = options;
   }
 
-  /** The tokens of the last run, found without a request. */
+  /** The tokens that were used last. */
   async last(): Promise<Tokens | undefined> {
     const lastUsed = await this.lastUsed();
     return lastUsed === undefined ? undefined : this.get(lastUsed);
@@ -137,7 +137,7 @@ export class StoredTokens {
       throw unreadable(error);
     }
     const unsaved = this.#unsaved.get(key);
-    // If another process has written since, its value counts.
+    // If another process has written a value since then, that value is used.
     return unsaved !== undefined && unsaved.stored === stored ? unsaved.text : stored;
   }
 
@@ -231,7 +231,7 @@ export function toTokens(
   const { issuer, resource, client, asked, key, plain } = binding;
   const refresh = response.refresh_token ?? binding.refresh;
   const expiresInMs = (response.expires_in ?? 0) * 1000;
-  // Some servers send 0 if they do not know.
+  // Some servers send 0 if they do not know the lifetime.
   const lifetime = expiresInMs > 0 && Number.isFinite(expiresInMs) ? expiresInMs : undefined;
   return {
     issuer,

@@ -1,5 +1,5 @@
-// Requests to a token endpoint: how a client authenticates, the request of grants without a user, the refresh of
-// tokens, and the token exchange at an identity provider. Errors contain no secret of the request.
+// Requests to a token endpoint: client authentication, grants without a user, the refresh of tokens, and the token
+// exchange at an identity provider. Errors never contain a secret of the request.
 
 import * as oauth from "oauth4webapi";
 import { ConnectionError } from "../../core/errors.ts";
@@ -7,7 +7,7 @@ import { authFailure, errorCode, redact, type Secrets, unauthorized } from "./er
 import { type Tokens, toTokens } from "./stored-tokens.ts";
 import type { ClientIdentity, GrantContext, IdentityProvider, OAuthClient, PrivateKeySource } from "./types.ts";
 
-/** For a server that identifies the caller by other means. */
+/** For a server that identifies the client by its assertion alone. */
 export const ANONYMOUS_CLIENT: OAuthClient = { client: { client_id: "-" }, auth: () => undefined };
 
 export async function oauthClient(identity: ClientIdentity, server: oauth.AuthorizationServer): Promise<OAuthClient> {
@@ -17,7 +17,7 @@ export async function oauthClient(identity: ClientIdentity, server: oauth.Author
 
 type ClientCredentials = Omit<ClientIdentity, "id">;
 
-/** Chooses a method that the server lists (RFC 8414). A server that lists none takes client_secret_basic. */
+/** Chooses a method that the server lists (RFC 8414). A server that lists none accepts client_secret_basic. */
 export async function clientAuth(
   credentials: ClientCredentials,
   server: oauth.AuthorizationServer,
@@ -50,8 +50,8 @@ function missingCredential(method: string, what: string): Error {
 }
 
 /**
- * Like oauth4webapi, but escapes only what form encoding (RFC 6749, 2.3.1) requires: a server that does not decode
- * would otherwise not recognize a client ID with a hyphen.
+ * Like oauth4webapi's ClientSecretBasic, but escapes only what form encoding (RFC 6749, 2.3.1) requires. oauth4webapi
+ * also escapes hyphens, so a server that does not decode would not recognize a client ID with a hyphen.
  */
 function secretBasic(secret: string): oauth.ClientAuth {
   return (_server, client, _body, headers) => {
@@ -75,8 +75,8 @@ async function loadKey(
 }
 
 /**
- * Runs `work`, which makes a request and reads its response. A server that wants its own nonce in the DPoP proof
- * refuses the first request (RFC 9449, 8). oauth4webapi has stored the nonce then, so the request is repeated once.
+ * Runs `work`, which makes a request and reads its response. A server that requires its own nonce in the DPoP proof
+ * refuses the first request (RFC 9449, 8). oauth4webapi stores the nonce of the refusal, so `work` runs once more.
  */
 export async function withNonce<T>(work: () => Promise<T>): Promise<T> {
   try {
@@ -95,7 +95,7 @@ export interface TokenRequest {
   readonly advice: string;
 }
 
-/** Makes the token request of a grant without a user. A refusal is final: wrong credentials are not tried elsewhere. */
+/** Makes the token request of a grant without a user. If the server refuses, no other server is tried. */
 export async function requestTokens(
   context: GrantContext,
   { client, auth }: OAuthClient,
@@ -129,8 +129,8 @@ async function withSafeErrors<T>(
 }
 
 /**
- * Uses the refresh token (OAuth 2.1, 4.3), only with the server and the client that it was issued for. Returns undefined
- * if it is not valid any more, and a new authorization is needed.
+ * Uses the refresh token (OAuth 2.1, 4.3), only with the server that issued it. Returns undefined if there is none, or if
+ * it is no longer valid: a new authorization is needed then.
  */
 export async function refreshTokens(
   tokens: Tokens,
@@ -155,13 +155,13 @@ export async function refreshTokens(
     return { ...toTokens(response, { ...tokens, refresh }), ...granted };
   } catch (error) {
     if (isFinalRefusal(error)) return undefined;
-    // The caller knows whether the client can be registered again.
+    // Left to the caller, which knows whether the client can be registered again.
     if (errorCode(error) === "invalid_client") throw error;
     throw authFailure(`refreshing the access token at ${server.issuer}`, error, [refresh, secret]);
   }
 }
 
-/** Errors that are not about the refresh token. All others are: servers use many codes for an invalid one. */
+/** Errors that are not about the refresh token. All others mean that it is invalid, since servers use many codes. */
 const UNRELATED_ERRORS: ReadonlySet<string> = new Set([
   "invalid_client",
   "invalid_dpop_proof",
@@ -191,12 +191,12 @@ export async function findIdentityProvider(
     return { issuer: issuer ?? new URL(tokenEndpoint).origin, token_endpoint: tokenEndpoint };
   }
   if (issuer === undefined || !URL.canParse(issuer)) {
-    throw unauthorized("The identity provider is unknown: give its `issuer` or its `tokenEndpoint` as a URL");
+    throw unauthorized("The identity provider is unknown: set `idp.issuer` or `idp.tokenEndpoint` to its URL");
   }
   const advice = "check the URL of the identity provider";
   return withSafeErrors({ issuer }, { secrets: [], advice }, async () => {
     const url = new URL(issuer);
-    // Typed for POST requests only, but its fetch makes any request.
+    // The type allows POST requests only, but the fetch in it makes any request.
     const http = context.http as unknown as oauth.DiscoveryRequestOptions;
     let response = await oauth.discoveryRequest(url, { ...http, algorithm: "oidc" });
     if (response.status === 404) response = await oauth.discoveryRequest(url, { ...http, algorithm: "oauth2" });
@@ -213,16 +213,16 @@ export interface IdTokenExchange {
 
 export interface IdentityAssertion {
   readonly assertion: string;
-  /** The scopes that the organization allows, if it says so. */
+  /** The scopes that the organization allows, if the response names them. */
   readonly scope: string | undefined;
 }
 
-/** Exchanges the user's identity token for an assertion that the authorization server accepts (RFC 8693, an ID-JAG). */
+/** Exchanges the user's identity token for an ID-JAG (RFC 8693), an assertion that the authorization server accepts. */
 export async function exchangeIdToken(context: GrantContext, exchange: IdTokenExchange): Promise<IdentityAssertion> {
   const { idp, provider, idToken, type } = exchange;
   const { server, resource, scope } = context;
   const { client, auth } = await oauthClient(idp.client, provider);
-  // The DPoP key binds access tokens, and this is not one.
+  // The DPoP key is only for access tokens, and the assertion is not one.
   const { DPoP: _, ...http } = context.http;
   const parameters = {
     requested_token_type: ID_JAG,
@@ -243,7 +243,7 @@ export async function exchangeIdToken(context: GrantContext, exchange: IdTokenEx
     ),
   );
   if (answer["issued_token_type"] !== ID_JAG) {
-    throw unauthorized(`The identity provider ${provider.issuer} issued something else than an ID-JAG assertion`);
+    throw unauthorized(`The identity provider ${provider.issuer} did not issue an ID-JAG assertion`);
   }
   return { assertion: answer.access_token, scope: answer.scope };
 }

@@ -1,5 +1,5 @@
-// Obtains and refreshes the tokens of one MCP server: finds the authorization server, the client that it knows, and
-// runs the grant. When a token is needed, and which one is stored, is decided in oauth-authorizer.ts.
+// Obtains and refreshes the tokens of one MCP server: finds the authorization server, finds or registers our client
+// there, and runs the grant. oauth-authorizer.ts decides when tokens are needed, and stores them.
 
 import * as oauth from "oauth4webapi";
 import { isLoopback } from "../../http/server/guard.ts";
@@ -51,13 +51,13 @@ export class TokenSource {
     return found;
   }
 
-  /** Uses the refresh token. Returns undefined if there is none, or if it is not valid any more. */
+  /** Uses the refresh token. Returns undefined if there is none, or if it is no longer valid. */
   async refresh(tokens: Tokens, key: DPoPKey | undefined): Promise<Tokens | undefined> {
     if (tokens.refresh === undefined) return undefined;
     const { server, resource } = await this.#targetOf(tokens);
     const client = await this.#clients.find(server, resource, tokens.client);
     if (client === undefined) return undefined;
-    // Without a signal: the server may have replaced the refresh token already, and the new one would be lost.
+    // Cannot be aborted: the server may already have replaced the refresh token, and the new one would be lost.
     const http = this.#options.http.options(undefined, key?.handle);
     const next = await refreshTokens(tokens, server, client, http).catch(async (error: unknown) => {
       if (await this.#clients.forgetIfUnknown(server, resource, error)) return undefined;
@@ -66,7 +66,7 @@ export class TokenSource {
     return next && checkTokens(next);
   }
 
-  /** Obtains the same tokens again, if the grant needs no user. */
+  /** Runs the grant again with the same scopes. Returns undefined if it needs the user. */
   async repeat(tokens: Tokens, key: DPoPKey | undefined, signal: AbortSignal): Promise<Tokens | undefined> {
     if (this.#options.grant.interactive) return undefined;
     return this.obtain(await this.#targetOf(tokens), tokens.asked, key, signal);
@@ -130,9 +130,9 @@ function checkTokens(tokens: Tokens): Tokens {
 }
 
 /**
- * The client that an authorization server knows us as (specification: basic/authorization/client-registration): the
- * pre-registered one, the URL of our metadata document, or one that the server registers. A registration is stored
- * under its server and never used with another.
+ * Finds or registers our client at an authorization server (specification: basic/authorization/client-registration): the
+ * pre-registered client, the URL of our metadata document, or a dynamically registered client. A registration is stored
+ * under its authorization server and never used with another.
  */
 class ClientRegistry {
   readonly #options: OAuthOptions;
@@ -180,7 +180,7 @@ class ClientRegistry {
     return registered === undefined ? undefined : fromRegistered(server, registered);
   }
 
-  /** Drops a registration that the server no longer knows. Returns whether a retry would register again. */
+  /** Drops the registration if the server no longer knows it. Returns whether it did: a retry then registers again. */
   async forgetIfUnknown(server: oauth.AuthorizationServer, resource: string, error: unknown): Promise<boolean> {
     if (this.#options.client !== undefined || errorCode(error) !== "invalid_client") return false;
     const key = { issuer: server.issuer, resource };
@@ -194,15 +194,15 @@ class ClientRegistry {
     return [last, last?.before].find((one) => one !== undefined && one.client_id === id);
   }
 
-  /** Credentials that were given for one server are not tried on another that the MCP server names later. */
+  /** Throws if the credentials belong to another server: the MCP server may name a different one later. */
   async #checkIssuer(client: PreRegisteredClient, { issuer }: oauth.AuthorizationServer): Promise<void> {
     const lastUsed = client.issuer === undefined ? await this.#stored.lastUsed() : undefined;
-    const own = client.issuer ?? (lastUsed?.client === client.id ? lastUsed.issuer : this.#firstIssuer);
-    // Even if it fails there: credentials that one server has seen are not shown to another.
-    this.#firstIssuer ??= own ?? issuer;
-    if (own === undefined || isSameIssuer(own, issuer)) return;
-    const advice = "give the client that this server knows, and name its `issuer`";
-    throw unauthorized(`The server now wants tokens of ${issuer}, but the client is registered with ${own}: ${advice}`);
+    const known = client.issuer ?? (lastUsed?.client === client.id ? lastUsed.issuer : this.#firstIssuer);
+    // Set even if the request fails: credentials that one server has seen are never sent to another.
+    this.#firstIssuer ??= known ?? issuer;
+    if (known === undefined || isSameIssuer(known, issuer)) return;
+    const advice = `configure a client of ${issuer}, with its \`issuer\``;
+    throw unauthorized(`The server requires tokens of ${issuer}, but the client is registered with ${known}: ${advice}`);
   }
 
   async #register(
@@ -211,7 +211,7 @@ class ClientRegistry {
     http: oauth.TokenEndpointRequestOptions,
     redirectUri: string | undefined,
   ): Promise<RegisteredClient> {
-    // A program that acts for itself must be known beforehand: a client that registers itself would prove nothing.
+    // Without a redirect, the program acts for itself. Its client must be registered by hand: anyone can register one.
     if (server.registration_endpoint === undefined || redirectUri === undefined) {
       throw cannotRegister(server, this.#options);
     }
@@ -238,7 +238,7 @@ class ClientRegistry {
     }
   }
 
-  /** The client that the stored tokens belong to. If the user never comes back, its tokens must still be renewed. */
+  /** The client of the stored tokens. Kept to renew them, in case the user does not complete the new sign-in. */
   async #replacedClient(key: StorageKey): Promise<Pick<RegisteredClient, "before"> | undefined> {
     const tokens = await this.#stored.get(key);
     const found = await this.#findRegistered(key, tokens?.client);
@@ -256,12 +256,12 @@ function isUsable(stored: RegisteredClient | undefined, redirectUri: string | un
 }
 
 function cannotRegister({ issuer }: oauth.AuthorizationServer, { metadataUrl }: OAuthOptions): Error {
-  const documents = metadataUrl === undefined ? "" : " and no client ID metadata documents";
-  const advice = "register one there by hand and configure it: oauth({ client: { id, secret } })";
-  return unauthorized(`${issuer} supports no dynamic client registration${documents}: ${advice}`);
+  const documents = metadataUrl === undefined ? "" : ", and client ID metadata documents are not supported there";
+  const advice = "register a client there by hand and configure it: oauth({ client: { id, secret } })";
+  return unauthorized(`A client cannot be registered dynamically with ${issuer}${documents}: ${advice}`);
 }
 
-/** Prefers no secret: one that can be read out of a program proves nothing. */
+/** Prefers a client without a secret: a secret that users can extract from the program proves nothing. */
 function methodToRegister({ token_endpoint_auth_methods_supported: listed }: oauth.AuthorizationServer): string {
   const methods = listed ?? ["client_secret_basic"];
   return ["none", "client_secret_basic", "client_secret_post"].find((one) => methods.includes(one)) ?? "none";
@@ -273,7 +273,7 @@ function isNative(redirectUri: string): boolean {
   return isLoopback(hostname) || (protocol !== "https:" && protocol !== "http:");
 }
 
-/** Some servers answer 200 and omit `client_secret_expires_at`, against RFC 7591. */
+/** Some servers answer 200 and omit `client_secret_expires_at`, which RFC 7591 does not allow. */
 async function normalizeRegistration(response: Response): Promise<Response> {
   if (response.status !== 200 && response.status !== 201) return response;
   const body: unknown = await response.json().catch(() => undefined);

@@ -1,5 +1,5 @@
-// Token stores that outlive the process: a file of the user's own, and the system's keychain. Both use a lock that is
-// made of files, so that several processes can share them.
+// Token stores that outlive the process: a private file, and the system's keychain. Both use a file lock, so that
+// several processes can share them.
 
 import { createHash, randomBytes } from "node:crypto";
 import { rename } from "node:fs/promises";
@@ -20,7 +20,7 @@ export interface FileTokensOptions {
 
 const FILE_OPTIONS = { onNotice: true, waitMs: true } as const satisfies Record<keyof FileTokensOptions, true>;
 
-/** The name of the lock on the file itself, beside those on keys. */
+/** The name of the lock on the whole file. Other locks are on single keys. */
 const WHOLE_FILE = "the whole file";
 
 /**
@@ -40,7 +40,7 @@ export function fileTokens(path?: string, options: FileTokensOptions = {}): Toke
     return text === undefined ? new Map() : (parseEntries(text) ?? "broken");
   };
 
-  /** Call only with the lock on the file: another process may have renamed it already and started a new one. */
+  /** Call it only with the lock on the file, since another process may be renaming or replacing the file. */
   const readOrRename = async (): Promise<Map<string, string>> => {
     const found = await read();
     if (found !== "broken") return found;
@@ -87,7 +87,7 @@ export interface KeychainTokensOptions {
   readonly service?: string;
   /** How long to wait for a lock that another process holds, in milliseconds. Default: six minutes. */
   readonly waitMs?: number;
-  /** The maximum length of an entry in characters. Default: what the system's keychain takes. */
+  /** The maximum length of an entry in characters. Default: the limit of the system's keychain. */
   readonly entryLength?: number;
 }
 
@@ -97,22 +97,22 @@ const KEYCHAIN_OPTIONS = {
   entryLength: true,
 } as const satisfies Record<keyof KeychainTokensOptions, true>;
 
-/** Windows takes 2560 bytes, which are 1280 characters there, including our prefix. */
+/** Windows accepts 2560 bytes, which are 1280 characters in UTF-16. Our prefix counts too. */
 const WINDOWS_ENTRY_LENGTH = 1_200;
-/** Entry names are shown to the user. A longer one ends in a digest, since some keychains would refuse it. */
+/** Some keychains refuse longer entry names. The end of a longer name is replaced by a digest. */
 const MAX_NAME_LENGTH = 200;
 const WHOLE_PREFIX = "=";
 const PIECES_PREFIX = "#";
-/** How often to read again if pieces are missing because another process is writing. */
+/** How many times to read if pieces are missing, because another process may be writing. */
 const MAX_READS = 5;
 
 type Keyring = typeof import("@napi-rs/keyring");
 
 /**
- * Keeps tokens in the system's keychain, one entry for each key. Needs the package @napi-rs/keyring, which is loaded
- * with the first use. There is no fallback to a kernel keyring, which is empty after a reboot. A value that is too long
- * for the keychain is split into pieces under names of their own, and the entry names the pieces, so that a reader
- * never sees a mix of old and new ones.
+ * Keeps tokens in the system's keychain, one entry for each key. Needs the package @napi-rs/keyring, which is loaded on
+ * first use. Kernel keyrings are not used, since they are empty after a reboot. A value that is too long for the keychain
+ * is split into pieces. Their names are new for each value, and the entry refers to them, so that a reader never mixes
+ * old and new pieces.
  */
 export function keychainTokens(options: KeychainTokensOptions = {}): TokenStore {
   checkOptions("keychainTokens()", options, KEYCHAIN_OPTIONS);

@@ -15,13 +15,13 @@ export interface OAuthOptions {
   readonly metadataUrl?: string;
   /** The name used in dynamic client registration. Default: "Catenary". */
   readonly clientName?: string;
-  /** Scopes that are always requested, beside those that the MCP server wants. */
+  /** Scopes that are always requested, in addition to those that the MCP server requires. */
   readonly scopes?: readonly string[];
   /** How tokens are obtained. Default: the authorization code flow with the user's consent. */
   readonly grant?: Grant;
   /** Whether tokens are bound to a key (DPoP). Default: only if the MCP server requires it. */
   readonly dpop?: boolean;
-  /** How many times one request may trigger an authorization before it fails. Default: 3. */
+  /** How many authorizations one request may trigger before it fails. Default: 3. */
   readonly maxStepUps?: number;
   /** Whether metadata and endpoints may be at private addresses. Default: false. */
   readonly allowPrivateNetwork?: boolean;
@@ -37,7 +37,7 @@ export interface ClientIdentity {
   readonly secret?: string;
   /** For `private_key_jwt`. */
   readonly privateKey?: PrivateKeySource;
-  /** The signing algorithm. Default: the one that the key is made for. */
+  /** The signing algorithm. Default: one that fits the key. */
   readonly alg?: string;
   /** A registered method name such as `client_secret_post`. Default: chosen from those that the server lists. */
   readonly authMethod?: string;
@@ -45,7 +45,7 @@ export interface ClientIdentity {
 
 /** A client that an authorization server knows already. */
 export interface PreRegisteredClient extends ClientIdentity {
-  /** The server that knows it. Default: the first one that the MCP server names, and no other after that. */
+  /** The server that it is registered with. Default: the first one that it is used with, and never another. */
   readonly issuer?: string;
 }
 
@@ -91,7 +91,7 @@ export interface Grant {
   readonly identity?: string;
   /** Keep tokens in memory only. Set if the subject is unknown, since another subject could find them in a store. */
   readonly memoryOnly?: boolean;
-  /** Whether the user takes part. An interactive grant is never repeated without a new refusal. */
+  /** Whether the user takes part. An interactive grant runs only after the MCP server has refused a request. */
   readonly interactive: boolean;
   /** Returns why this server cannot be used, as the end of a sentence, or undefined. The next server is then tried. */
   rejectServer?(server: oauth.AuthorizationServer): string | undefined;
@@ -105,7 +105,7 @@ export interface GrantContext {
   readonly resource: string;
   /** Space-separated; absent to get the scopes that the server gives by default. */
   readonly scope?: string;
-  /** Pass it to every function of oauth4webapi that makes a request: the guarded fetch, the signal, the DPoP key. */
+  /** The fetch, the signal and the DPoP key. Pass it to every function of oauth4webapi that makes a request. */
   readonly http: oauth.TokenEndpointRequestOptions;
   readonly signal: AbortSignal;
   /** Returns the client of `oauth()` for this server, and registers it first if necessary. */
@@ -116,7 +116,7 @@ export interface GrantContext {
 export interface OAuthClient {
   readonly client: oauth.Client;
   readonly auth: oauth.ClientAuth;
-  /** Known only so that no error message repeats it. */
+  /** Used only to remove it from error messages. */
   readonly secret?: string | undefined;
 }
 

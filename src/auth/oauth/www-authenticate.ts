@@ -1,5 +1,5 @@
 // Parses the header WWW-Authenticate (RFC 9110, 11.6.1) and picks the parameters that matter for tokens (RFC 6750, RFC
-// 9728, RFC 9449). Lenient, since many servers quote badly: it skips what it cannot read.
+// 9728, RFC 9449). It skips what it cannot read, since many servers send invalid quotes.
 
 /** The parameters of all challenges for tokens in one header. */
 export interface ChallengeParams {
@@ -65,7 +65,7 @@ function parseSchemes(header: string): SchemeChallenge[] {
       continue;
     }
     const value = take(QUOTED)?.[1]?.replaceAll(/\\(.)/gs, "$1") ?? take(BARE)?.[0] ?? "";
-    // The first one counts: a repeated parameter may have been injected.
+    // The first value is used, since a repeated parameter may have been injected.
     if (!params.has(name)) params.set(name, value);
   }
 }

@@ -1,6 +1,6 @@
-// Hides tools, prompts and resources. A hidden item is in no list, and calling, reading, completing or subscribing to it
-// gives the error of an item that does not exist. A page that becomes empty keeps its cursor, since the next page may
-// have items. Names are matched in every form that reaches the same item; in doubt an item is hidden.
+// Hides tools, prompts and resources. A hidden item is in no list, and a call, read or completion of it gets the error
+// for an item that does not exist. Subscriptions ignore hidden resources. A page that becomes empty keeps its cursor,
+// since the next page may have items. All names that reach the same item are checked; in doubt, the item is hidden.
 
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
@@ -9,20 +9,21 @@ import { LIST_CAPABILITIES, RESOURCE_UPDATED, type ListCapability } from "../../
 import { parseTemplate, type UriTemplate } from "../../protocol/uri-template.ts";
 import { LISTS_BY_METHOD, mapItems, NAMING_PARAMS, notFound, nothingToComplete, readRef } from "./list-items.ts";
 
-/**
- * Names to show and to hide; `*` matches any characters. `only` is everything if left out, and `not` takes away from it.
- * `not` also hides the name with the prefix of an upstream (`delete` hides `notes.delete`), other spellings of the same
- * address, and for a template the addresses that it matches.
- */
+/** In both lists, `*` matches any characters. */
 export interface FilterRule {
+  /** The names to show. Default: all. */
   readonly only?: readonly string[];
+  /**
+   * The names to hide. Also hides the same names with the prefix of an upstream (`delete` hides `notes.delete`), other
+   * spellings of the same URI, and the URIs that a URI template matches.
+   */
   readonly not?: readonly string[];
 }
 
 export interface FilterOptions {
   readonly tools?: FilterRule;
   readonly prompts?: FilterRule;
-  /** By URI; templates by their URI template. */
+  /** Resources by their URI, templates by their URI template. */
   readonly resources?: FilterRule;
 }
 
@@ -31,7 +32,7 @@ type IsVisible = (capability: ListCapability, name: string) => boolean;
 export function filter(options: FilterOptions): Middleware {
   const read = new OptionReader("filter", options, LIST_CAPABILITIES);
   if (options === undefined || LIST_CAPABILITIES.every((capability) => read.any(capability) === undefined)) {
-    throw read.error("", "must say what is hidden, in `tools`, `prompts` or `resources`");
+    throw read.error("", "must have a rule for `tools`, `prompts` or `resources`");
   }
   const rules = Object.fromEntries(
     LIST_CAPABILITIES.map((capability) => [capability, readRule(capability, read.inner(capability, ["only", "not"]))]),
@@ -68,7 +69,7 @@ async function run(request: Request, context: Context, next: Handler, isVisible:
   return method === "subscriptions/listen" ? listen(request, context, next, isVisible) : next(request, context);
 }
 
-/** Hidden addresses are neither requested nor granted, and updates below a visible address are checked too. */
+/** Removes hidden URIs from the request. Updates are checked too, since they may be for URIs below a requested one. */
 function listen(request: Request, context: Context, next: Handler, isVisible: IsVisible): Promise<Result> {
   const isVisibleUri = (uri: unknown): boolean => typeof uri !== "string" || isVisible("resources", uri);
   const { params } = request;
@@ -88,7 +89,7 @@ function listen(request: Request, context: Context, next: Handler, isVisible: Is
   );
 }
 
-/** Returns a function that says whether a name is visible. */
+/** Returns a function that returns whether a name is visible. */
 export function nameMatcher(
   capability: ListCapability,
   only: readonly string[] | undefined,
@@ -117,14 +118,14 @@ export function nameMatcher(
 const NAME_LABEL = /^[\w-]+\./;
 const SCHEME_LABEL = /^[a-z][a-z0-9+-]*\./;
 
-/** The name, and the name without one label, two, and so on, since routers may be nested. */
+/** The name, and the name without its first label, its first two, and so on, since routers may be nested. */
 function withoutLabels(name: string, label: RegExp): string[] {
   const forms = [name];
   for (let rest = name; label.test(rest); forms.push(rest)) rest = rest.replace(label, "");
   return forms;
 }
 
-/** The router ends a name that was too long with this checksum; such names are never shorter than the minimum. */
+/** The router shortens long names and ends them with this checksum. No shortened name is shorter than the minimum. */
 const SHORTENED = /-[0-9a-z]{7}$/;
 const MIN_SHORTENED_LENGTH = 63;
 
@@ -138,8 +139,8 @@ function mayMatchBeforeShortening(glob: string, name: string): boolean {
 }
 
 /**
- * `*` matches any characters, also none; every other character matches itself. Never backtracks beyond the last star,
- * because names come from upstreams and may be long.
+ * `*` matches any number of characters, even none. Every other character matches itself. Never backtracks, because names
+ * come from upstreams and may be long.
  */
 export function matchesGlob(glob: string, name: string): boolean {
   const [first = "", ...rest] = glob.split("*");
@@ -159,7 +160,7 @@ export function matchesGlob(glob: string, name: string): boolean {
 const QUERY = /[?#].*$/s;
 
 interface UriPattern {
-  /** Whether it matches the address both as written and normalized. */
+  /** Whether it matches the URI both as written and normalized. */
   matchesAllForms(uri: string): boolean;
   matchesAnyForm(form: string): boolean;
 }
@@ -185,7 +186,7 @@ function tryParseTemplate(text: string): UriTemplate | undefined {
   }
 }
 
-/** One spelling for equal addresses: percent-escapes decoded, dot segments resolved, repeated slashes joined. */
+/** One spelling for equal URIs: percent-escapes decoded, dot segments resolved, repeated slashes joined. */
 function normalizeUri(uri: string): string {
   const [, scheme = "", authority = "", path = "", query = ""] =
     /^([a-z][a-z0-9+.-]*:)?(\/\/[^/?#]*)?([^?#]*)(.*)$/is.exec(uri) ?? [];

@@ -26,8 +26,13 @@ it.each([
   ["log", 5, "", "log: must be an object with level, format, arguments, write"],
   ["timeout", undefined, "totalMs", "timeout: `totalMs` or `idleMs` is required"],
   ["timeout", null, "", "timeout: must be a number of milliseconds, or an object with totalMs, idleMs, methods"],
-  ["timeout", 0, "totalMs", "timeout: `totalMs` must be milliseconds above 0, to 2147483647, not 0"],
-  ["timeout", { totalMs: "5s" }, "totalMs", 'timeout: `totalMs` must be milliseconds above 0, to 2147483647, not "5s"'],
+  ["timeout", 0, "totalMs", "timeout: `totalMs` must be a number of milliseconds above 0, at most 2147483647, not 0"],
+  [
+    "timeout",
+    { totalMs: "5s" },
+    "totalMs",
+    'timeout: `totalMs` must be a number of milliseconds above 0, at most 2147483647, not "5s"',
+  ],
   ["timeout", { totalMS: 5 }, "totalMS", "timeout: `totalMS` is not an option; did you mean `totalMs`?"],
   [
     "timeout",

@@ -1,4 +1,4 @@
-// The subpath `catenary/middleware`: the middleware that comes with the package, and the map by which a config names it.
+// The subpath `catenary/middleware`: the built-in middleware, and the map that a config uses to find it by name.
 
 import type { Middleware } from "../../core/handler.ts";
 import { filter } from "./filter.ts";
@@ -17,10 +17,10 @@ export type { RetryOptions } from "./retry.ts";
 export type { TimeoutOptions } from "./timeout.ts";
 export { filter, log, rateLimit, rename, retry, timeout };
 
-/** Creates middleware from the options in a config, which may be any JSON. Throws an `OptionError` if they are wrong. */
+/** Creates middleware from the options in a config, which may be any JSON. Throws an `OptionError` if they are invalid. */
 export type MiddlewareFactory = (options?: unknown) => Middleware;
 
-/** By the names that a config uses. */
+/** The built-in middleware, by the names that a config uses. */
 export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string, MiddlewareFactory>([
   ["filter", (options) => filter(options as never)],
   ["log", (options) => log(options as never)],

@@ -1,5 +1,5 @@
-// The things that requests are about: the items of a list, and the tool, prompt or resource that a call or a completion
-// names; and the errors for one that does not exist. Shared by the middleware that changes what callers see.
+// Reads and changes the items of a list, finds the tool, prompt or resource that a request names, and creates the error
+// for one that does not exist. Shared by the middleware that changes what callers see: filter and rename.
 
 import type { Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
@@ -17,14 +17,14 @@ export interface NamingParam {
   readonly param: "name" | "uri";
 }
 
-/** Requests that name one item, and the param that does. */
+/** The requests that name one item, with the param that holds its name. */
 export const NAMING_PARAMS: ReadonlyMap<string, NamingParam> = new Map<string, NamingParam>([
   ["tools/call", { capability: "tools", param: "name" }],
   ["prompts/get", { capability: "prompts", param: "name" }],
   ["resources/read", { capability: "resources", param: "uri" }],
 ]);
 
-/** Changes each item of a list; `undefined` leaves it out. Anything that is not an item stays as it is. */
+/** Changes each item of a list. If `change` returns undefined, the item is left out. Invalid items stay unchanged. */
 export function mapItems(result: Result, list: List, change: (item: Item, name: string) => Item | undefined): Result {
   const items = result[list.field];
   if (!Array.isArray(items)) return result;
@@ -36,7 +36,7 @@ export function mapItems(result: Result, list: List, change: (item: Item, name: 
   return { ...result, [list.field]: changed };
 }
 
-/** The error of a server that has no such item. */
+/** The error that a server gives for an item that it does not have. */
 export function notFound(capability: ListCapability, name: string): McpError {
   if (capability === "tools") return McpError.of("tool_not_found", `Tool not found: ${name}`, { toolName: name });
   if (capability === "prompts") {
@@ -52,7 +52,7 @@ export interface CompletionRef {
   readonly name: string;
 }
 
-/** Reads `ref` of a completion. */
+/** Reads the `ref` of a completion request; undefined if it is invalid. */
 export function readRef(ref: unknown): CompletionRef | undefined {
   if (!isObject(ref)) return undefined;
   const [capability, field] =

@@ -1,6 +1,6 @@
 // Writes one line for each request when it is finished: the method and the tool, the outcome, the duration and the
 // caller. Names come from outside, so characters that could end a line or control a terminal are escaped. Arguments and
-// error messages may be secret and are only written on request.
+// error messages may contain secrets and are only written if an option says so.
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Middleware, Request, Result } from "../../core/handler.ts";
@@ -11,13 +11,13 @@ import { McpError } from "../../protocol/errors.ts";
 export type Severity = "info" | "warning" | "error";
 
 export interface LogOptions {
-  /** The least severe lines that are written; `info`, which is all of them. Tool errors are warnings. */
+  /** The lowest level that is written. Default: `info`, which is everything. Tool errors are warnings. */
   readonly level?: Severity;
-  /** A line for people, or a JSON object; `text`. */
+  /** A line for people, or a JSON object. Default: `text`. */
   readonly format?: "text" | "json";
-  /** Writes arguments and error messages too, cut to 200 characters or to this number. They may be secret. */
+  /** Also writes arguments and error messages, cut to 200 characters or to this number. They may contain secrets. */
   readonly arguments?: boolean | number;
-  /** Gets each line, without a line break; writes to stderr if left out. */
+  /** Gets each line, without a line break. Default: writes it to stderr. */
   readonly write?: (line: string) => void;
 }
 
@@ -109,10 +109,10 @@ function failureOf(error: unknown, { signal }: Context, maxLength: number): Outc
   return { level, outcome: "failed", error: message };
 }
 
-/** A refusal is a warning; a failure that an operator should look at is an error. */
+/** A refused request is a warning. A failure that an operator should look at is an error. */
 function summaryOf(error: unknown): [Severity, string] {
   try {
-    // We write these messages ourselves, so they hold no secrets.
+    // These messages are our own, so they contain no secrets.
     if (error instanceof ConnectionError) return ["error", sanitize(`${error.kind}: ${error.message}`, DEFAULT_LENGTH)];
     if (error instanceof McpError) {
       const { kind, code, data } = error;
@@ -136,7 +136,7 @@ function formatText({ time, level, method, name, outcome, error, ms, caller, ...
   return `${time} ${level} ${what}: ${how}, ${ms} ms${who}${args}`;
 }
 
-/** Cuts the text and escapes control and format characters. */
+/** Truncates the text, and escapes control and format characters. */
 function sanitize(text: string, maxLength: number): string {
   const cut = text.length > maxLength ? `${text.slice(0, maxLength)}…` : text;
   return cut.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (character) => {

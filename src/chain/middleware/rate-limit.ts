@@ -1,6 +1,6 @@
-// Limits how many calls pass in a period, with token buckets. A call that finds its bucket empty is refused at once, with
-// the time after which to try again. Callers are distinguished by their authenticated identity only, never by what they say
-// of themselves; all callers without one share a bucket.
+// Limits how many calls pass in a period, with token buckets. A call whose bucket is empty is refused at once, with the
+// time to wait before another attempt. Callers are distinguished only by their authenticated identity, never by what
+// they claim about themselves. All callers without an identity share a bucket.
 
 import type { Middleware } from "../../core/handler.ts";
 import { OptionReader } from "../../core/options.ts";
@@ -8,14 +8,15 @@ import { McpError } from "../../protocol/errors.ts";
 import { methodsOption } from "../method-names.ts";
 
 export interface RateLimitOptions {
-  /** How many calls may be made at once, and in each period. */
+  /** How many calls are allowed in each period. They may all come at once. */
   readonly calls: number;
-  /** The period; `perMs` gives it in milliseconds instead. */
+  /** The period. Set either `per` or `perMs`. */
   readonly per?: "second" | "minute" | "hour";
+  /** The period in milliseconds. */
   readonly perMs?: number;
-  /** One bucket for each caller, or one for all; `caller`. */
+  /** One bucket for each caller, or one for all callers. Default: `caller`. */
   readonly by?: "caller" | "all";
-  /** The methods that count as calls; tools/call, prompts/get, resources/read and completion/complete. */
+  /** The methods that count as calls. Default: tools/call, prompts/get, resources/read and completion/complete. */
   readonly methods?: readonly string[];
 }
 
@@ -26,7 +27,7 @@ const MAX_CALLERS = 10_000;
 interface Bucket {
   /** Calls left. */
   level: number;
-  /** The time of that level. */
+  /** When `level` was updated. */
   at: number;
 }
 
@@ -47,10 +48,11 @@ export function rateLimit(options: RateLimitOptions): Middleware {
     if (!methods.has(request.method)) return next(request, context);
     const waitMs = buckets.take(byCaller ? (context.caller.principal ?? "") : "");
     if (waitMs === 0) return next(request, context);
-    const message = `The middleware ${NAME} refused ${request.method}: the limit is ${calls} calls in ${perMs} ms; try again in ${waitMs} ms`;
+    const limit = `the limit is ${calls} calls in ${perMs} ms`;
+    const message = `The middleware ${NAME} refused ${request.method}: ${limit}; try again in ${waitMs} ms`;
     return Promise.reject(McpError.of("rate_limited", message, { middlewareName: NAME, retryAfterMs: waitMs }));
   };
-  // The name in a config, so that a chain calls it the same.
+  // In a chain it has the same name as in a config.
   return Object.defineProperty(middleware, "name", { value: NAME });
 }
 
@@ -73,7 +75,7 @@ export class Buckets {
     return this.#buckets.size;
   }
 
-  /** Takes one call and returns 0, or returns the milliseconds until there is one. */
+  /** Takes one call from the bucket and returns 0, or returns the milliseconds until it has one. */
   take(key: string, now: number = performance.now()): number {
     const known = this.#buckets.get(key);
     const level = known === undefined ? this.#calls : this.#levelOf(known, now);
@@ -88,7 +90,7 @@ export class Buckets {
     return Math.min(this.#calls, level + ((now - at) * this.#calls) / this.#perMs);
   }
 
-  /** Drops full buckets, which are the same as none, and the least recently used one if there are still too many. */
+  /** Drops the least recently used bucket, and the next ones as long as they are full, which is the same as no bucket. */
   #evict(now: number): void {
     for (const [key, bucket] of this.#buckets) {
       if (this.#buckets.size <= MAX_CALLERS && this.#levelOf(bucket, now) < this.#calls) return;

@@ -154,7 +154,7 @@ describe("colliding names", () => {
     await expect(send({ method: "tools/list", params: { cursor: "2" } })).rejects.toMatchObject({
       kind: "internal_error",
       message:
-        'The middleware rename cannot rename "old" to "new" among the tools: the upstream has that name already; choose another',
+        'The middleware rename cannot rename "old" to "new": the upstream already has that name in its tools; choose another',
       data: { middlewareName: "rename" },
     });
     const uris = start({ resources: { "a://*": "b://*" } }, { resultType: "complete", resources: [{ uri: "b://x" }] });

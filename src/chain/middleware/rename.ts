@@ -1,5 +1,5 @@
-// Gives tools, prompts and resources other names and descriptions. Callers use the new names in every request, and get
-// them in lists, results and notifications. Two items never get the same name: a list in which that happens is an error.
+// Gives tools, prompts and resources other names and descriptions. Callers see the new names in lists, results and
+// notifications, and use them in requests. If a new name is the name of another item, listing the items fails.
 
 import type { Context, Handler, Middleware, Notification, Params, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
@@ -17,12 +17,12 @@ import { LISTS_BY_METHOD, mapItems, NAMING_PARAMS, notFound, nothingToComplete, 
 type Names = Readonly<Record<string, string>>;
 
 export interface RenameOptions {
-  /** From the upstream's names to those that callers see. */
+  /** New names by the upstream's names. */
   readonly tools?: Names;
   readonly prompts?: Names;
-  /** By URI; with `*` at the end of both sides, by prefix. */
+  /** New URIs by the upstream's URIs. `*` at the end of both changes a prefix. */
   readonly resources?: Names;
-  /** By the names that callers see. */
+  /** New descriptions by the new names. */
   readonly descriptions?: { readonly tools?: Names; readonly prompts?: Names; readonly resources?: Names };
 }
 
@@ -85,7 +85,7 @@ class Renamer {
     });
   }
 
-  /** A "not found" of the upstream names the item as the caller did. */
+  /** Replaces the upstream's "not found" error by one with the name that the caller used. */
   #rethrow(error: unknown, name: string, own: string): never {
     const kind = name === own || !(error instanceof McpError) ? undefined : error.kind;
     if (kind === "tool_not_found") throw notFound("tools", name);
@@ -130,7 +130,7 @@ class Renamer {
   }
 }
 
-/** Changes the URIs in a filter of `subscriptions/listen`, requested or granted; `undefined` leaves one out. */
+/** Changes the URIs in a requested or granted filter of `subscriptions/listen`. `undefined` removes a URI. */
 function mapSubscribedUris(params: Params, change: (uri: string) => string | undefined): Params {
   const { notifications } = params;
   const uris = isObject(notifications) ? notifications["resourceSubscriptions"] : undefined;
@@ -142,14 +142,15 @@ function mapSubscribedUris(params: Params, change: (uri: string) => string | und
 }
 
 function collision(capability: ListCapability, own: string, name: string): McpError {
-  const what = `cannot rename ${JSON.stringify(own)} to ${JSON.stringify(name)} among the ${capability}`;
-  const message = `The middleware rename ${what}: the upstream has that name already; choose another`;
+  const problem = `cannot rename ${JSON.stringify(own)} to ${JSON.stringify(name)}`;
+  const reason = `the upstream already has that name in its ${capability}; choose another`;
+  const message = `The middleware rename ${problem}: ${reason}`;
   return McpError.of("internal_error", message, { middlewareName: "rename", capability, name });
 }
 
 /**
- * Maps names of the upstream to names that callers see, and back. An old name is free after the renaming: it leads
- * nowhere, unless another item was renamed to it. URIs can be renamed by prefix: `file:///*` to `notes:///*`.
+ * Maps the upstream's own names to the names shown to callers, and back. Callers cannot use the own name of a renamed
+ * item, but another item may be renamed to it. URIs can be renamed by prefix: `file:///*` to `notes:///*`.
  */
 class NameMap {
   readonly #shown: ReadonlyMap<string, string>;
@@ -188,7 +189,7 @@ class NameMap {
     return found === undefined ? own : found[1] + own.slice(found[0].length);
   }
 
-  /** The upstream's name; undefined if the name leads nowhere. */
+  /** The upstream's own name; undefined if no item is shown under this name. */
   own(shown: string): string | undefined {
     const name = this.#own.get(shown);
     if (name !== undefined) return name;
@@ -197,7 +198,7 @@ class NameMap {
     return this.shown(own) === shown ? own : undefined;
   }
 
-  /** Whether another item was renamed to the upstream's name of this one. */
+  /** Whether this item keeps its name, but another item is renamed to the same name. */
   isTaken(own: string): boolean {
     return this.shown(own) === own && this.own(own) !== own;
   }
@@ -207,8 +208,8 @@ type ChangeUri = (uri: string) => string;
 type Json = { readonly [key: string]: unknown };
 
 /**
- * Changes the URIs in a result: of contents that were read, of links and embedded resources in tool and prompt results,
- * and in the results of tasks. Returns the same result if it has none of these.
+ * Changes the URIs in a result: of resource contents, of links and embedded resources in tool and prompt results, and
+ * in the results of tasks. Returns the same object if the result has none of these.
  */
 function mapResultUris(result: Result, change: ChangeUri): Result {
   const inTask = isObject(result["result"]) ? { result: mapResultUris(result["result"], change) } : undefined;

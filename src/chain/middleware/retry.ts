@@ -1,6 +1,6 @@
-// Sends requests again that failed on the way to the upstream, with growing pauses, if that is safe: requests that have
-// surely not begun, requests that only read, and calls of tools that declare themselves read-only or idempotent. Tools
-// that declare themselves destructive are never repeated. An answer of the upstream, also an error, is passed on.
+// Sends a request again, with backoff, if the connection to the upstream failed and a retry is safe: the request has
+// certainly not run, or only reads, or calls a tool that declares itself read-only or idempotent and not destructive.
+// An answer of the upstream is passed on, even if it is an error.
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
@@ -12,13 +12,13 @@ import { TASK_REQUESTED } from "../../protocol/tasks.ts";
 import { methodsOption } from "../method-names.ts";
 
 export interface RetryOptions {
-  /** How often a request is sent at most; 3. */
+  /** How many times a request is sent at most. Default: 3. */
   readonly attempts?: number;
-  /** The first pause; each is about 1.6 times the one before; 1 s. */
+  /** The first pause, in milliseconds. Each further pause is about 1.6 times as long. Default: 1,000. */
   readonly firstMs?: number;
-  /** The longest pause; 60 s. */
+  /** The longest pause, in milliseconds. Default: 60,000. */
   readonly maxMs?: number;
-  /** Only requests of these methods. */
+  /** Only requests of these methods are sent again. Default: all. */
   readonly methods?: readonly string[];
 }
 
@@ -80,12 +80,12 @@ class RetriedCall {
   mayRetry(error: unknown): error is ConnectionError {
     if (!isTemporary(error) || this.#context.signal.aborted) return false;
     this.#mayHaveRun ||= error.mayHaveRun;
-    // The caller would be asked the same thing twice.
+    // A retry would ask the caller the same thing again.
     if (this.#hasAsked) return false;
     return this.#isSafe() || !(error.mayHaveRun || this.#hasReported);
   }
 
-  /** The last attempt may not have run, but if an earlier one may have, the error says so. */
+  /** Sets `mayHaveRun` if an earlier attempt may have run, even if the last one has not. */
   withMayHaveRun(error: unknown): unknown {
     if (!this.#mayHaveRun || !isTemporary(error) || error.mayHaveRun) return error;
     return error.with({ mayHaveRun: true });
@@ -100,7 +100,7 @@ class RetriedCall {
   }
 }
 
-/** The tools that the lists passing by declare safe to call twice. */
+/** The tools that are safe to call twice, according to the tool lists that callers have requested. */
 class SafeTools {
   readonly #names = new Set<string>();
 
@@ -121,7 +121,7 @@ class SafeTools {
     return result;
   }
 
-  /** A context that forgets the tools when a notification says that they have changed. */
+  /** Returns a context that forgets the tools when the upstream notifies that they have changed. */
   forgetOnChange(context: Context): Context {
     return {
       ...context,
@@ -138,7 +138,7 @@ function isSafe(annotations: unknown): boolean {
   return annotations["readOnlyHint"] === true || annotations["idempotentHint"] === true;
 }
 
-/** Whether the failure may be over in a moment. Missing rights or a server that does not speak MCP will not. */
+/** Whether a retry may succeed. It cannot if rights are missing, or if the server does not speak MCP. */
 function isTemporary(error: unknown): error is ConnectionError {
   if (!(error instanceof ConnectionError)) return false;
   const { kind, status } = error;

@@ -1,6 +1,6 @@
-// Limits how long requests take: in all, without progress, or both. A request over the limit is aborted and answered at
-// once, even if the upstream ignores the abort. Time in which the caller answers a request of the upstream does not
-// count. Subscriptions are not limited.
+// Limits how long requests take: in total, without progress, or both. A request over the limit is aborted and fails at
+// once, even if the upstream ignores the abort. The clock stops while the caller answers a request of the upstream.
+// Subscriptions are not limited.
 
 import { attempt, forwardAbort, type ForwardedAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -9,11 +9,11 @@ import { OptionReader } from "../../core/options.ts";
 import { methodsOption } from "../method-names.ts";
 
 export interface TimeoutOptions {
-  /** Milliseconds that a request may take in all. */
+  /** Milliseconds that a request may take in total. */
   readonly totalMs?: number;
-  /** Milliseconds without progress. */
+  /** Milliseconds that a request may take without progress. */
   readonly idleMs?: number;
-  /** Only requests of these methods; all except subscriptions if left out. */
+  /** Only requests of these methods are limited. Default: all except subscriptions. */
   readonly methods?: readonly string[];
 }
 
@@ -42,9 +42,12 @@ class LimitedCall {
   readonly #totalMs: number;
   readonly #idleMs: number;
   readonly #stop: ForwardedAbort;
+  /** What was left of `totalMs` when the clock was last started. */
   #leftMs: number;
   #progressAt: number;
+  /** When the clock was last started. */
   #since: number;
+  /** How many requests to the caller are unanswered. */
   #asking = 0;
   #timer: NodeJS.Timeout | undefined;
   #reject: (error: ConnectionError) => void = () => undefined;
@@ -80,12 +83,12 @@ class LimitedCall {
   }
 
   #notify(notification: Notification): void {
-    // The timer is not restarted here: when it fires, it looks at this time.
+    // The timer is not restarted here: when it fires, it reads this time.
     if (notification.method === "notifications/progress") this.#progressAt = performance.now();
     this.#context.notify(notification);
   }
 
-  /** Stops the clock while the caller is asked. */
+  /** Stops the clock while the caller answers. */
   async #ask(ask: () => Promise<Result>): Promise<Result> {
     if (this.#asking++ === 0) {
       clearTimeout(this.#timer);
@@ -120,7 +123,7 @@ class LimitedCall {
 
   #fail(message: string): void {
     this.#reject(new ConnectionError("timeout", message));
-    // Another error object: the same one, coming back from `next`, would look as if it was thrown there.
+    // A different error object: if `next` rejects with this reason, it must not look like our own error.
     this.#stop.abort(new Error(message));
   }
 }

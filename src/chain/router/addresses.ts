@@ -1,6 +1,6 @@
-// Addresses of resources and ids of tasks in many upstreams, and how results are rewritten to hold them. Listed addresses
-// get labels like names do. Others come from results (links, embedded resources, updates) and templates: one that an
-// upstream has named is remembered; one that could be mistaken for another upstream's gets the label of its own.
+// Resource URIs and task ids of many upstreams, and the rewriting of results that contain them. A listed URI gets a
+// label by the same rules as a name. An unlisted URI comes from a result (a link or an embedded resource), a template
+// or a subscription. It is remembered, or gets its upstream's label if it could be taken for a URI of another upstream.
 
 import { BoundedMap } from "../../core/bounded-map.ts";
 import type { Params, Result } from "../../core/handler.ts";
@@ -9,21 +9,21 @@ import { invalidParams, type McpError } from "../../protocol/errors.ts";
 import { parseTemplate, type UriTemplate } from "../../protocol/uri-template.ts";
 import type { NameIndex, NamesOption, Route, RoutedUpstream } from "./names.ts";
 
-/** Unlisted addresses that each view remembers. */
+/** Unlisted URIs that each view remembers. */
 const MAX_ROUTES = 1_000;
-/** Parsed templates. */
+/** Parsed templates that are kept. */
 const MAX_TEMPLATES = 10_000;
 
-/** Where an address may be read. */
+/** The upstreams that may have a resource. */
 export interface AddressRoutes {
-  /** The likeliest first. */
+  /** The most likely one first. */
   readonly routes: readonly Route[];
-  /** Whether it can be nowhere else. */
+  /** Whether no other upstream can have it. */
   readonly isCertain: boolean;
 }
 
 /** False for a template that cannot be parsed. */
-const templates = new BoundedMap<string, UriTemplate | false>(MAX_TEMPLATES);
+const parsedTemplates = new BoundedMap<string, UriTemplate | false>(MAX_TEMPLATES);
 
 export class Addresses {
   readonly #upstreams: readonly RoutedUpstream[];
@@ -32,19 +32,19 @@ export class Addresses {
   readonly #templates: NameIndex;
   readonly #routes = new BoundedMap<string, Route>(MAX_ROUTES);
 
-  constructor(upstreams: readonly RoutedUpstream[], option: NamesOption, resources: NameIndex, listed: NameIndex) {
+  constructor(upstreams: readonly RoutedUpstream[], option: NamesOption, resources: NameIndex, templates: NameIndex) {
     this.#upstreams = upstreams;
     this.#option = option;
     this.#resources = resources;
-    this.#templates = listed;
+    this.#templates = templates;
   }
 
-  /** Whether addresses are never changed. */
+  /** Whether URIs are never changed. */
   get areUnchanged(): boolean {
     return this.#upstreams.length === 1 && this.#option === "when-needed";
   }
 
-  /** The address that callers see for one that an upstream has named, and by which it is found again. */
+  /** The URI that callers see for an upstream's own URI. If it is unlisted and has no label, it is remembered. */
   shown(upstream: number, uri: string): string {
     if (this.areUnchanged) return uri;
     const labelled = `${this.#upstreams[upstream]?.label.scheme ?? ""}.${uri}`;
@@ -55,7 +55,7 @@ export class Addresses {
     return uri;
   }
 
-  /** Where the label of an address leads, if the address would be shown with it. */
+  /** The route of a URI with a label, if callers are shown the URI with this label. */
   #routeByLabel(uri: string): Route | undefined {
     const route = this.#resources.parseLabel(uri);
     return route !== undefined && this.#needsLabel(route) ? route : undefined;
@@ -71,12 +71,12 @@ export class Addresses {
     return this.#option === "always" || this.#resources.parseLabel(name) !== undefined;
   }
 
-  /** Remembers where an unlisted address was found. */
+  /** Remembers where an unlisted URI was found. */
   remember(uri: string, route: Route): void {
     this.#routes.set(uri, route);
   }
 
-  /** The shown addresses of the upstreams that list this one, if several do. */
+  /** The URIs with labels to use instead of this one; empty if it belongs to one upstream, or no upstream lists it. */
   candidates(uri: string): readonly string[] {
     const { names } = this.#resources;
     if (names.route(uri) !== undefined) return [];
@@ -97,10 +97,10 @@ export class Addresses {
 }
 
 function matchesTemplate(text: string, uri: string): boolean {
-  let template = templates.get(text);
+  let template = parsedTemplates.get(text);
   if (template === undefined) {
     template = tryParseTemplate(text);
-    templates.set(text, template);
+    parsedTemplates.set(text, template);
   }
   return template !== false && template.match(uri) !== undefined;
 }
@@ -114,8 +114,8 @@ function tryParseTemplate(text: string): UriTemplate | false {
 }
 
 /**
- * Ids of tasks with the label of their upstream: the label, a dot, and the upstream's own id. Nothing is stored, so an id
- * is valid as long as the upstream knows it, also after a restart of the gateway.
+ * Ids of tasks with the label of their upstream: the label, a dot, and the upstream's own id. Nothing is stored, so an
+ * id is valid as long as the upstream knows it, even after a restart of the gateway.
  */
 export class TaskIds {
   readonly #upstreams: readonly RoutedUpstream[];
@@ -145,8 +145,8 @@ export function unknownTask(taskId: string): McpError {
 type Json = { readonly [key: string]: unknown };
 
 /**
- * Rewrites results and notifications of one upstream: addresses and task ids become those that lead back to it. Copies
- * nothing that needs no change.
+ * Rewrites results and notifications of one upstream: its URIs and task ids are replaced with those that callers use.
+ * Does not copy what needs no change.
  */
 export class ResultRewriter {
   readonly #upstream: number;
@@ -176,7 +176,7 @@ export class ResultRewriter {
     });
   }
 
-  /** The contents at an address; the caller sees the address that it requested. */
+  /** The contents of a resource. The caller sees the URI that it requested. */
   readResult(result: Result, own: string, requested: string): Result {
     return this.#mapField(result, "contents", (content) => {
       if (!isObject(content) || typeof content["uri"] !== "string") return content;

@@ -1,5 +1,5 @@
-// Requests that name a tool, a prompt or a resource, sent to the upstream that has it. A known name needs one lookup;
-// for an unknown one all upstreams are listed once.
+// Sends requests that name a tool, a prompt or a resource to the upstream that has it. A known name takes one lookup.
+// For an unknown name, all upstreams are listed once.
 
 import type { Context, Request, Result } from "../../core/handler.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
@@ -16,7 +16,7 @@ const NOUNS = {
   prompts: { noun: "prompt", errorKind: "prompt_not_found", field: "promptName" },
 } as const;
 
-/** A known name needs no listing, and a result that needs no change is not copied. */
+/** Calls a tool or gets a prompt. A request or result that needs no change is not copied. */
 export async function call(kind: NamedKind, request: Request, context: Context, view: View): Promise<Result> {
   const { method, params } = request;
   const requested = params["name"] as string;
@@ -29,7 +29,7 @@ export async function call(kind: NamedKind, request: Request, context: Context, 
   return kind === "tools" ? rewriter.toolResult(result) : rewriter.promptResult(result);
 }
 
-/** Sends a request to an upstream; failures get its name. */
+/** Sends a request to an upstream, and adds the upstream's name to failures. */
 export async function send({ name, handler }: RoutedUpstream, request: Request, context: Context): Promise<Result> {
   try {
     return await handler(request, context);
@@ -38,24 +38,24 @@ export async function send({ name, handler }: RoutedUpstream, request: Request, 
   }
 }
 
-/** Throws if the name leads to no upstream, or to several. */
+/** Finds the upstream that has the name. Throws if there is none, or more than one. */
 async function routeFor(kind: NamedKind, name: string, context: Context, view: View): Promise<Route> {
   const found = await view.find(kind, name, context);
   if (found !== undefined) return found;
   const owners = view.indexes[kind].names.owners(name);
-  // An upstream may have items that it does not list, so if it is the only one, it gets the request.
+  // An upstream may have items that it does not list. If it is the only one with this kind, it gets the request.
   const only = owners.length > 1 ? undefined : onlyRoute(kind, name, view);
   if (only !== undefined) return only;
   throw unknownName(kind, name, view);
 }
 
-/** If one upstream alone has such items, it decides about the name. */
+/** The route to the only upstream with items of this kind; undefined if there are several, or one was never listed. */
 function onlyRoute(kind: NamedKind, name: string, { upstreams, indexes }: View): Route | undefined {
   const isUnknown = ({ upstream, capabilities }: UpstreamView): boolean =>
     capabilities === undefined || !indexes[kind].isKnown(upstream.index);
   if (upstreams.some(isUnknown)) return undefined;
   const [only, ...others] = upstreams.filter((upstream) => upstream.has(kind));
-  // If every name has a label, a name without one leads nowhere.
+  // If every name has a label, a name without a label is unknown.
   if (only === undefined || others.length > 0 || indexes[kind].isAlways) return undefined;
   return { upstream: only.upstream.index, name };
 }
@@ -79,10 +79,10 @@ function unknownName(kind: NamedKind, name: string, { indexes }: View): McpError
   return McpError.of(errorKind, message + missing, { [field]: name });
 }
 
-// Requests that name an address, and completions. A listed address, or one with a label, is at one upstream. Any other is
-// tried where a template matches it, then at every upstream with resources, until one does not answer "not found".
+// Requests that name a resource URI, and completions. A URI that is listed or has a label belongs to one upstream. Any
+// other URI is tried at the upstreams with a matching template, then at all others with resources, until one has it.
 
-/** Where the address may be, the likeliest first. Throws if several upstreams list it. */
+/** The upstreams that may have the resource, the most likely first. Throws if several upstreams list it. */
 export async function routesFor(uri: string, context: Context, view: View): Promise<AddressRoutes> {
   const { addresses, indexes } = view;
   let known = addresses.routes(uri);
@@ -114,7 +114,7 @@ export async function read(request: Request, context: Context, view: View): Prom
       if (isCertain || context.signal.aborted) throw error;
       const isElsewhere = isNotFound(error);
       if (!isElsewhere && !isNoAnswer(error)) throw error;
-      // That one did not answer says more than that another does not have it.
+      // An upstream that did not answer may have the resource, so its error is more useful than a "not found".
       if (failure === undefined || !isElsewhere) failure = error as Error;
     }
   }
@@ -134,7 +134,7 @@ async function readAt(route: Route, request: Request, context: Context, view: Vi
   }
 }
 
-/** Adds the other upstreams that may have resources. */
+/** Adds routes to all other upstreams that may have resources. */
 export function withOthers(routes: readonly Route[], uri: string, { upstreams }: View): readonly Route[] {
   const first = new Map(routes.map((route) => [route.upstream, route]));
   const others = upstreams.filter((view) => !first.has(view.upstream.index) && view.mayHave("resources"));
@@ -153,7 +153,7 @@ export async function complete(request: Request, context: Context, view: View): 
   return send(view.at(route).upstream, { method, params: { ...params, ref: own } }, context);
 }
 
-/** A completion usually names a template, but may name an address. */
+/** A completion usually names a template, but may also name a resource. */
 async function templateRoute(uri: string, context: Context, view: View): Promise<Route> {
   const { templates } = view.indexes;
   const found = await view.find("templates", uri, context);

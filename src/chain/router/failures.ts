@@ -1,5 +1,5 @@
-// Errors of upstreams, as the router reads them and passes them on. An error that an upstream answers ("tool not found")
-// stays as it is; a failure to answer gets the name of the upstream, because callers see one server.
+// Classifies the errors of upstreams, and adds the upstream's name where callers need it. An error response ("tool not
+// found") is passed on unchanged. If an upstream does not answer, the error names it: callers see only one server.
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";
@@ -7,7 +7,7 @@ import { isObject, errorMessage } from "../../core/values.ts";
 import { errorKind, toMcpError } from "../../dialogue/calls/errors.ts";
 import { McpError, type ErrorKind } from "../../protocol/errors.ts";
 
-/** The key of a result's `_meta` that lists the upstreams that are missing from it. */
+/** The `_meta` key of a result that lists the upstreams missing from it. */
 export const UNAVAILABLE = "catenary/unavailable";
 
 export interface Unavailable {
@@ -19,7 +19,7 @@ const METHOD_NOT_FOUND = -32601;
 const INVALID_PARAMS = -32602;
 const INTERNAL_ERROR = -32603;
 
-/** Kinds of errors that mean that there was no answer. */
+/** Kinds of errors that mean that the upstream did not answer. */
 const NO_ANSWER: ReadonlySet<ErrorKind | undefined> = new Set<ErrorKind>(["timeout", "unreachable"]);
 /** Kinds of errors after which another attempt may succeed. */
 const TEMPORARY: ReadonlySet<ErrorKind | undefined> = new Set<ErrorKind>([
@@ -29,7 +29,7 @@ const TEMPORARY: ReadonlySet<ErrorKind | undefined> = new Set<ErrorKind>([
   "shutting_down",
 ]);
 
-/** The same error with the name of the upstream. */
+/** Adds the name of the upstream to an error, unless the error is a response of the upstream. */
 export function withUpstreamName(upstream: string, error: unknown): Error {
   if (error instanceof ConnectionError) {
     const { kind, mayHaveRun, status } = error;
@@ -50,7 +50,7 @@ export function withUpstreamName(upstream: string, error: unknown): Error {
   return McpError.of("internal_error", message, { upstreamName: upstream }, { cause: error });
 }
 
-/** Many errors speak of "the server", which is enough where there is only one. */
+/** Names the upstream in a message, in place of "The server" if the message begins with that. */
 function nameUpstream(upstream: string, message: string): string {
   if (message.includes(`upstream ${upstream} `)) return message;
   const [subject] = /^The (?:server|upstream) /.exec(message) ?? [];
@@ -68,7 +68,7 @@ export function unavailable(upstream: string, error: unknown): Unavailable {
   return { upstream, message: publicMessage(withUpstreamName(upstream, error)) };
 }
 
-/** The unavailable upstreams in a result of an upstream that is a router itself. */
+/** The unavailable upstreams that a result lists, if the upstream itself is a router. */
 export function nestedUnavailable(upstream: string, result: Result | undefined): readonly Unavailable[] {
   const listed = result?._meta?.[UNAVAILABLE];
   const isEntry = (one: unknown): one is Unavailable => isObject(one) && typeof one["upstream"] === "string";
@@ -86,7 +86,7 @@ export function isMethodNotFound(error: unknown): boolean {
   return error instanceof McpError && (error.code === METHOD_NOT_FOUND || errorKind(error) === "method_not_found");
 }
 
-/** Whether the upstream refused and will refuse again, as opposed to not answering. */
+/** Whether the upstream rejected the request, and would reject it again. */
 export function isRefusal(error: unknown): boolean {
   return error instanceof McpError && error.code !== INTERNAL_ERROR && !TEMPORARY.has(errorKind(error));
 }
@@ -100,14 +100,14 @@ export function isTimeout(error: unknown): boolean {
   return error instanceof ConnectionError ? error.kind === "timeout" : errorKind(error) === "timeout";
 }
 
-/** Whether an upstream says that it has no such resource, which upstreams say in many ways. */
+/** Whether the error means that the upstream has no such resource. Servers use many codes and messages for this. */
 export function isNotFound(error: unknown): boolean {
   if (!(error instanceof McpError)) return false;
   if (errorKind(error) === "resource_not_found" || isMethodNotFound(error)) return true;
   return error.code === INVALID_PARAMS || /not found|unknown resource|no such|does not exist/i.test(error.message);
 }
 
-/** Replaces the upstream's name of an item in the error's data by the name that the caller used. */
+/** Replaces the upstream's own name of an item in the error's data with the name that the caller used. */
 export function withRequestedName(error: unknown, field: string, own: string, requested: string): unknown {
   if (own === requested || !(error instanceof McpError)) return error;
   if (!isObject(error.data) || error.data[field] !== own) return error;

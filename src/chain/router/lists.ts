@@ -1,6 +1,6 @@
-// The answers that combine all upstreams: `server/discover` and the lists. All pages of all upstreams are read at once,
-// joined in the order of the upstreams and cut into pages of our own. An upstream that fails is left out, and the result
-// says so.
+// Combines the answers of all upstreams to `server/discover` and to list requests. Reads all pages of all upstreams in
+// parallel, joins them in the order of the upstreams, and splits them into pages of our own. An upstream that fails is
+// left out, and the result's `_meta` names it.
 
 import type { Context, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
@@ -34,16 +34,16 @@ import { LIST_TIMEOUT_MS, type UpstreamView, type View } from "./view.ts";
 const PAGE_ITEMS = 1_000;
 const PAGE_LENGTH = 1_000_000;
 
-/** The list of one upstream; empty if it has no such list. */
+/** The list of one upstream. Has neither `contents` nor `failure` if the upstream has no such list. */
 export interface UpstreamList {
   readonly upstream: RoutedUpstream;
   readonly contents?: ListContents;
   readonly failure?: Unavailable;
-  /** Whether it may only need more time. */
+  /** Whether the upstream timed out, and may still answer later. */
   readonly isLate?: boolean;
 }
 
-/** A list with the capability that it needs. */
+/** A list, and how to tell from its capabilities that an upstream has it. */
 export interface OfferedList extends PagedList {
   readonly isOffered: (capabilities: Json) => boolean;
 }
@@ -77,7 +77,7 @@ export class Lists {
     return this.#createPage(list, lists, index, after);
   }
 
-  /** The first upstream to read: names depend on all upstreams, but those before the page may be known. */
+  /** The first upstream to read. Names depend on all upstreams, but the lists before the page may be known already. */
   #firstUpstream(after: PageEnd | undefined, index: NameIndex): number {
     const first = after === undefined ? 0 : (this.#byScheme.get(after.upstream) ?? 0);
     return this.#upstreams.slice(0, first).every((upstream) => index.isKnown(upstream.index)) ? first : 0;
@@ -113,7 +113,7 @@ export class Lists {
   }
 }
 
-/** The fields besides the items, from all upstreams. */
+/** Combines the fields of all lists other than the items. */
 export function combine(
   lists: readonly UpstreamList[],
   info: unknown,
@@ -140,7 +140,7 @@ export function combine(
   };
 }
 
-/** Reads the lists of all upstreams at once. */
+/** Reads the lists of all upstreams in parallel. */
 export async function readLists(
   upstreams: readonly UpstreamView[],
   list: OfferedList,
@@ -152,7 +152,7 @@ export async function readLists(
   return lists;
 }
 
-/** If every upstream has failed, an empty list would be wrong; a late one is notified as a change later. */
+/** An empty list would be wrong if every upstream has failed. One that timed out reports its list as a change later. */
 function throwIfAllFailed(method: string, lists: readonly UpstreamList[]): void {
   const failures = lists.flatMap(({ failure, contents }) => (contents === undefined ? (failure ?? []) : []));
   const isLate = lists.some((one) => one.isLate);
@@ -186,7 +186,7 @@ class Page {
   end: PageEnd | undefined;
   #length = 0;
 
-  /** Whether there was room for the item. */
+  /** Returns false if the page is full. */
   add(item: ListItem): boolean {
     if (this.items.length >= PAGE_ITEMS) return false;
     const length = jsonLength(item);
@@ -197,7 +197,7 @@ class Page {
   }
 }
 
-/** What the router says of itself. */
+/** How the router describes itself to callers. */
 export interface RouterInfo {
   readonly info: Implementation;
   readonly instructions?: string | undefined;
@@ -211,8 +211,8 @@ interface DiscoverOutcome {
 }
 
 /**
- * Combines the capabilities of the upstreams. An upstream that fails is left out. For one that is late, all lists are
- * declared: a session asks only once, and must be notified of the lists when they come.
+ * Combines the capabilities of the upstreams. An upstream that fails is left out. If one times out, all lists are
+ * declared: a session discovers only once, and must be notified when the lists become available.
  */
 export async function discover(
   upstreams: readonly UpstreamView[],

@@ -1,6 +1,6 @@
-// The names of many upstreams in one list. A name of one upstream stays as it is; a name that several have, or every name
-// if so chosen, gets the label of its upstream as a prefix: `notes.search`. The same lists give the same names, and every
-// name that is shown leads back to one upstream and one name of it.
+// Puts the names of many upstreams into one list. A name that only one upstream has stays as it is. A name that several
+// have gets the label of its upstream as a prefix: `notes.search`. With the option "always", every name gets a prefix.
+// The same lists give the same names, and every shown name belongs to exactly one item of one upstream.
 
 import type { Handler } from "../../core/handler.ts";
 
@@ -10,7 +10,7 @@ export type NamesOption = "when-needed" | "always";
 export interface Label {
   /** For the names of tools and prompts. */
   readonly name: string;
-  /** For addresses and the ids of tasks. */
+  /** For URIs and the ids of tasks. */
   readonly scheme: string;
 }
 
@@ -22,7 +22,7 @@ export interface RoutedUpstream {
   readonly handler: Handler;
 }
 
-/** An upstream by its index, and a name that it knows. */
+/** An upstream by its index, and the upstream's own name of an item. */
 export interface Route {
   readonly upstream: number;
   readonly name: string;
@@ -31,8 +31,8 @@ export interface Route {
 const MAX_LABEL_LENGTH = 32;
 
 /**
- * Upstreams may have any name. Their labels have only characters that tool names and schemes allow, are never empty and
- * all different, and contain no dot, so that the first dot ends them. A name that fits is its own label.
+ * Upstream names may contain any characters. Labels contain only characters that tool names and URI schemes allow. They
+ * are unique and not empty, and contain no dot, so that the first dot ends the label. A valid name is its own label.
  */
 export function createLabels(names: readonly string[]): readonly Label[] {
   const labels = uniqueLabels(names, (name) => name.replaceAll(/[^A-Za-z0-9_-]/g, "_"));
@@ -63,14 +63,14 @@ function uniqueLabels(names: readonly string[], clean: (name: string) => string)
   });
 }
 
-/** FNV-1a as seven characters. Tells strings apart that are not made to collide, but is not secure. */
+/** FNV-1a as seven characters. Not secure: it is easy to construct strings that collide. */
 export function checksum(text: string): string {
   let sum = 0x811c9dc5;
   for (let index = 0; index < text.length; index += 1) sum = Math.imul(sum ^ text.charCodeAt(index), 0x01000193);
   return (sum >>> 0).toString(36).padStart(7, "0");
 }
 
-/** Makes a name with a label. A salt above 0 asks for another one, because the first is taken. */
+/** Adds the label of an upstream to a name. A salt above 0 gives a different result, in case the first is taken. */
 export type PrefixName = (upstream: number, name: string, salt: number) => string;
 
 /** Some model APIs refuse longer names. */
@@ -93,14 +93,14 @@ function truncate(text: string, maxLength: number): string {
 }
 
 /**
- * The names that are shown for given lists. A prefixed name has priority: if an upstream lists the same name, that one
- * gets a prefix too, so that no upstream can take the place of another.
+ * The names that are shown for given lists. A prefixed name has priority: if another upstream lists a name equal to it,
+ * that name gets a prefix too, so that no upstream can take over a name of another.
  */
 export class NameTable {
   /** The upstreams that have a name. */
   readonly #owners = new Map<string, number[]>();
   readonly #routes = new Map<string, Route>();
-  /** By upstream and its own name, the prefixed name. */
+  /** For each upstream, the prefixed names by the upstream's own names. */
   readonly #prefixed: readonly Map<string, string>[];
 
   /** One list for each upstream. Reserved names always get a prefix. */
@@ -122,7 +122,7 @@ export class NameTable {
     for (const [name, { length }] of this.#owners) {
       if (option === "always" || length > 1 || isReserved(name)) colliding.add(name);
     }
-    // The loop also visits names that are added on the way.
+    // The loop also visits the names that it adds.
     for (const name of colliding) {
       for (const upstream of this.owners(name)) {
         const prefixed = this.#add(upstream, name, prefix);
@@ -134,12 +134,12 @@ export class NameTable {
     }
   }
 
-  /** Where a shown name leads. */
+  /** The upstream and own name of a shown name. */
   route(shown: string): Route | undefined {
     return this.#routes.get(shown);
   }
 
-  /** The name that is shown for a name of an upstream; the same if it is in no list. */
+  /** The name that is shown for an upstream's own name; the own name itself if it has no prefix. */
   shown(upstream: number, name: string): string {
     return this.#prefixed[upstream]?.get(name) ?? name;
   }
@@ -176,8 +176,8 @@ export interface NameIndexOptions {
 const FRESH_MS = 1_000;
 
 /**
- * What is known of one kind of names in all upstreams. It gets the lists from others. The last list of an upstream that is
- * unavailable still counts, so that the names of others do not change meanwhile.
+ * Everything known about one kind of names in all upstreams. `View` and `Lists` read the lists and set them here. The
+ * last list of an unavailable upstream still counts, so that the names of the others do not change meanwhile.
  */
 export class NameIndex {
   readonly #options: NameIndexOptions;
@@ -204,12 +204,12 @@ export class NameIndex {
     return this.#options.option === "always";
   }
 
-  /** Whether some upstream was never listed. */
+  /** Whether no listing of all upstreams has finished yet, and some upstream was never listed. */
   get isCold(): boolean {
     return this.#listedAt === -Infinity && this.#lists.includes(undefined);
   }
 
-  /** The number of change notifications. */
+  /** The number of change notifications so far. */
   get changes(): number {
     return this.#changes;
   }
@@ -248,7 +248,7 @@ export class NameIndex {
     this.#problems.set(upstream, problem);
   }
 
-  /** All upstreams were listed; `changes` is the number of changes when that began. */
+  /** Records that all upstreams were listed. `changes` is the number of changes when the listing began. */
   setListed(changes: number): void {
     this.#seenChanges = changes;
     this.#listedAt = performance.now();
@@ -259,14 +259,14 @@ export class NameIndex {
   }
 
   /**
-   * Where a name of a caller leads. Only shown names lead anywhere, so that middleware that hides a name need not know
-   * other forms of it.
+   * The route of a name that a caller sent. Only shown names have a route, so that middleware that hides a name need
+   * not know other forms of it.
    */
   find(text: string): Route | undefined {
     return this.names.route(text) ?? (this.isAlways ? this.parseLabel(text) : undefined);
   }
 
-  /** The name that is shown, for a name with a label that it does not have. */
+  /** The shown name for a name with an unneeded label: `search` for `notes.search` if only notes has it. */
   shownFor(text: string): string | undefined {
     const route = this.parseLabel(text);
     if (route === undefined || !this.names.owners(route.name).includes(route.upstream)) return undefined;

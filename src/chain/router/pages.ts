@@ -1,5 +1,5 @@
-// Pages of lists: reading all pages of an upstream's list, and the cursors of our own pages. An upstream whose pages never
-// end is cut off: what it has listed so far counts, and the result says that it is not everything.
+// Reads all pages of an upstream's list, and creates and parses the cursors of our own pages. If an upstream's pages do
+// not end, reading stops at a limit: the items so far are used, and the result reports the problem.
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Params, Result } from "../../core/handler.ts";
@@ -9,9 +9,9 @@ import { checksum } from "./names.ts";
 
 const MAX_PAGES = 1_000;
 const MAX_ITEMS = 10_000;
-/** Of the JSON of all pages but the last: each page may be as long as a message. */
+/** Characters of JSON in all pages except the last. A single page may be as long as a message. */
 const MAX_LENGTH = 16 * 1024 * 1024;
-/** Cursors are sent back, and kept to detect repetitions. */
+/** Cursors are sent back, and kept to detect pages that repeat. */
 const MAX_CURSOR_LENGTH = 64 * 1024;
 
 /** `field` holds the items of a result; `key` is the field of an item that identifies it. */
@@ -29,14 +29,14 @@ export interface ListContents {
   readonly keys: readonly string[];
   /** The other fields of the pages; earlier pages have priority. */
   readonly rest: Result;
-  /** The smallest of all pages. */
+  /** The smallest value of all pages. */
   readonly ttlMs: number;
   readonly isPublic: boolean;
-  /** Why it is not the whole list. */
+  /** Why the list is incomplete. */
   readonly problem?: string;
 }
 
-/** Reads all pages; the params of the caller are sent with each. */
+/** Reads all pages. Each request has the caller's params. */
 export async function readAllPages(
   handler: Handler,
   list: PagedList,
@@ -81,7 +81,7 @@ export async function readAllPages(
   }
 }
 
-/** The length as JSON; 0 for a value of an upstream in this process that cannot be serialized. */
+/** The length as JSON; 0 for a value that cannot be serialized, which an upstream in this process may return. */
 export function jsonLength(value: unknown): number {
   try {
     return JSON.stringify(value).length;
@@ -116,7 +116,7 @@ class PageCollector {
     const before = this.count;
     for (const item of items) {
       const key = isObject(item) ? item[this.#key] : undefined;
-      // An item without a key cannot be used; an item that moved to a later page is there already.
+      // An item without a key cannot be used. An item that has moved to a later page was already added.
       if (typeof key !== "string" || !isObject(item) || this.#seen.has(key)) continue;
       this.#items.push(item);
       this.#keys.push(key);
@@ -130,7 +130,7 @@ class PageCollector {
   }
 }
 
-/** Where a page ends. It names the item, so that it stays valid while items come and go. */
+/** Where a page ends. It names the last item, so that it stays valid when items are added or removed. */
 export interface PageEnd {
   /** The label of the upstream. */
   readonly upstream: string;
@@ -140,13 +140,13 @@ export interface PageEnd {
   readonly count: number;
 }
 
-/** A cursor is opaque to callers and grants nothing; one that we did not create is refused. */
+/** Callers treat a cursor as opaque. It grants nothing; its checksum only detects cursors of other servers. */
 export function writeCursor(method: string, { upstream, key, count }: PageEnd): string {
   const body = JSON.stringify([method, upstream, key, count]);
   return Buffer.from(checksum(body) + body).toString("base64url");
 }
 
-/** Throws an invalid_params error. */
+/** Throws an invalid_params error if the cursor is not from this list. */
 export function readCursor(method: string, cursor: unknown, upstreams: { has(label: string): boolean }): PageEnd {
   const body = typeof cursor === "string" ? parseCursor(cursor) : undefined;
   if (Array.isArray(body)) {
@@ -172,7 +172,7 @@ function parseCursor(cursor: string): unknown {
   }
 }
 
-/** The index of the next page's first item among an upstream's items as they are now. */
+/** The index of the next page's first item in the upstream's current list. */
 export function indexAfter(keys: readonly string[], { key, count }: PageEnd): number {
   if (keys[count - 1] === key) return count;
   const found = keys.indexOf(key);

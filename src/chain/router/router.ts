@@ -1,5 +1,5 @@
-// Presents many upstreams as one server. Each request goes to the upstream it belongs to, lists combine all of them, and a
-// failure of one is reported and does not affect the rest. Nothing is started or closed here.
+// Presents many upstreams as one server. Each request goes to the upstream it belongs to, and lists combine all
+// upstreams. A failure of one upstream is reported and does not affect the others. Does not start or close upstreams.
 
 import { ownInfo } from "../../client/connect.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
@@ -17,11 +17,11 @@ import { listen } from "./subscriptions.ts";
 import { Views, type View } from "./view.ts";
 
 export interface RouterOptions {
-  /** When names get the label of their upstream: only if upstreams share a name, or always; "when-needed". */
+  /** When names get the label of their upstream: only if several upstreams have the name (default), or always. */
   readonly names?: NamesOption;
   /** The name and version of the router. */
   readonly info?: Implementation;
-  /** For the model, before the instructions of the upstreams. */
+  /** Instructions for the model, placed before those of the upstreams. */
   readonly instructions?: string;
 }
 
@@ -90,7 +90,7 @@ async function handleTask(request: Request, context: Context, view: View): Promi
 
 const TASK_LIST: OfferedList = { method: "tasks/list", field: "tasks", key: "taskId", isOffered: hasTasks };
 
-/** The tasks of all upstreams, which only older revisions list. */
+/** Lists the tasks of all upstreams. Only older revisions have this method. */
 async function listTasks(request: Request, context: Context, view: View, info: unknown): Promise<Result> {
   const lists = await readLists(view.upstreams, TASK_LIST, request, context);
   const isKnown = lists.some(({ contents, failure }) => contents !== undefined || failure !== undefined);
@@ -103,7 +103,7 @@ async function listTasks(request: Request, context: Context, view: View, info: u
   return { ...rest, tasks, resultType: "complete", _meta: meta };
 }
 
-/** Sets the level of every upstream that logs. Failures are ignored: such an upstream only logs too much. */
+/** Sets the level of every upstream that logs. Failures are ignored, since only the log level would be wrong. */
 async function setLevel(request: Request, context: Context, { upstreams }: View): Promise<Result> {
   const isOffered = (capabilities: { readonly [key: string]: unknown }): boolean => isObject(capabilities["logging"]);
   const sent = upstreams.map(async (view) => {

@@ -1,6 +1,6 @@
-// Splits a subscription of a caller into one for each upstream that it concerns. The caller gets one acknowledgement when
-// all upstreams have granted or failed, or some take too long; earlier notifications wait for it. An upstream that fails
-// neither ends the subscription nor holds back the notifications of others.
+// Splits a caller's subscription into one for each upstream that it concerns. The caller gets one acknowledgement, when
+// each upstream has granted its part, has failed, or has taken too long. Notifications that arrive earlier are held
+// until then. An upstream that fails neither ends the subscription nor delays the notifications of others.
 
 import { abortable, attempt, ignoreRejection, onAbort, within, backoffMs, pause } from "../../core/async.ts";
 import type { Context, Notification, Params, Request, Result } from "../../core/handler.ts";
@@ -23,7 +23,7 @@ import type { View } from "./view.ts";
 
 /** How long the acknowledgement waits for upstreams that do not answer. */
 const ACKNOWLEDGE_MS = 5_000;
-/** Notifications that wait for the acknowledgement. */
+/** Notifications that are held until the acknowledgement. */
 const MAX_EARLY = 1_000;
 
 const TASK_CHANGED = "notifications/tasks";
@@ -36,15 +36,15 @@ const EVENTS: ReadonlySet<string> = new Set([
 
 const FLAGS: ReadonlySet<string> = new Set(LIST_CAPABILITIES.map((capability) => changedFlag(capability)));
 
-/** What one upstream is asked for. Maps go from its own addresses and ids to those that the caller knows. */
+/** The part of a filter for one upstream. The maps give the caller's URI or task id for the upstream's own. */
 interface PartFilter {
-  /** Flags, and fields of the caller's filter that are not known here. */
+  /** Flags, and fields of the caller's filter that the router does not know. */
   readonly filter: Json;
   readonly uris: ReadonlyMap<string, string>;
   readonly taskIds: ReadonlyMap<string, string>;
 }
 
-/** The same while it is being collected. */
+/** A `PartFilter` while it is being built. */
 interface PartFilterBuilder {
   readonly filter: Json;
   readonly uris: Map<string, string>;
@@ -55,13 +55,13 @@ export async function listen(request: Request, context: Context, view: View): Pr
   return new RoutedSubscription(request, context, view).run();
 }
 
-/** What a part needs of the whole subscription. */
+/** What a part needs from the whole subscription. */
 interface SubscriptionHost {
   readonly context: Context;
   readonly params: Params;
-  /** Passes on a notification that is already in the caller's names. */
+  /** Passes on a notification that already has the caller's URIs and task ids. */
   notify(notification: Notification): void;
-  /** The lists of an upstream have changed. */
+  /** Called when the lists of an upstream have changed. */
   changed(capability: ListCapability): void;
   isAcknowledged(): boolean;
 }
@@ -74,12 +74,12 @@ class RoutedSubscription implements SubscriptionHost {
   readonly #uris: readonly string[];
   readonly #taskIds: readonly string[];
   readonly #parts: SubscriptionPart[] = [];
-  /** By upstream. */
+  /** By the index of the upstream. */
   readonly #filters = new Map<number, PartFilterBuilder>();
-  /** Addresses that may be at several upstreams. */
+  /** URIs that several upstreams may have. */
   readonly #uncertain: { readonly uri: string; readonly routes: readonly Route[] }[] = [];
   readonly #problems: Error[] = [];
-  /** Notifications by what they are about; undefined after the acknowledgement. */
+  /** Held notifications by what they are about; undefined after the acknowledgement. */
   #early: Map<string, Notification> | undefined = new Map();
 
   constructor({ params }: Request, context: Context, view: View) {
@@ -126,8 +126,8 @@ class RoutedSubscription implements SubscriptionHost {
   }
 
   /**
-   * Adds the flags for upstreams that can notify of them. The subscription of a session also carries what belongs to no
-   * call, so it goes to all upstreams.
+   * Adds the list flags for each upstream that sends such notifications. The subscription of a session also receives
+   * notifications that belong to no call, so it includes all upstreams.
    */
   async #addLists(): Promise<void> {
     const isSessionStream =
@@ -144,7 +144,7 @@ class RoutedSubscription implements SubscriptionHost {
       });
     await Promise.all(
       this.#view.upstreams.map(async (view) => {
-        // If the capabilities are not known yet, it is included without waiting for them.
+        // An upstream whose capabilities are not known yet is included, so that the others need not wait for it.
         const isIncluded = isSessionStream || view.capabilities === undefined;
         if (isIncluded || (await view.offers(this.context, canNotify).catch(() => true))) {
           this.#filterOf(view.upstream.index, this.#filter);
@@ -194,7 +194,7 @@ class RoutedSubscription implements SubscriptionHost {
     return part;
   }
 
-  /** Tries the upstreams where an unlisted address may be, one after the other, until one grants it. */
+  /** Tries the upstreams that may have an unlisted URI, one after another, until one grants the subscription. */
   #search(uri: string, routes: readonly Route[]): { readonly settled: Promise<void>; readonly over: Promise<void> } {
     let settle = (): void => undefined;
     const settled = new Promise<void>((resolve) => {
@@ -234,7 +234,7 @@ class RoutedSubscription implements SubscriptionHost {
     for (const notification of early.values()) this.context.notify(notification);
   }
 
-  /** A part that is still being opened will notify of changed lists when it is, so its flags are granted. */
+  /** The flags of a part that is still opening are granted, since it notifies of changed lists once it is open. */
   #grantOf(part: SubscriptionPart): Json {
     if (part.granted !== undefined || part.isOver) return part.honoured;
     const flags = [...FLAGS].filter((flag) => part.filter.filter[flag] === true);
@@ -251,17 +251,17 @@ function joinGrants(one: Json, other: Json): Json {
   return { ...one, ...Object.fromEntries(joined) };
 }
 
-/** After this long without an interruption, the backoff starts anew. */
+/** After this long without an interruption, the backoff starts over. */
 const STABLE_MS = 60_000;
 
 /**
- * The subscription at one upstream, kept open until the caller leaves. If it breaks or the upstream ends it, it is opened
- * again with backoff, and the caller is notified of everything that may have changed. What an upstream refuses is not
- * requested again.
+ * The subscription at one upstream, kept open until the caller's own subscription ends. If it breaks or the upstream
+ * ends it, it is reopened with backoff, and the caller is notified of everything that may have changed. A subscription
+ * that the upstream rejects is not requested again.
  */
 class SubscriptionPart {
   readonly filter: PartFilter;
-  /** Resolves when the upstream has granted something, or will not for now. */
+  /** Resolves when the first attempt is acknowledged or has failed. */
   readonly settled: Promise<void>;
   /** The upstream's last grant, in its own names; undefined if there was none. */
   granted: Json | undefined;
@@ -294,7 +294,7 @@ class SubscriptionPart {
       for (let failures = 0; !signal.aborted; failures += 1) {
         const since = performance.now();
         if (await this.#open()) return;
-        // Without backoff, one that keeps breaking would make the caller read all lists each time.
+        // Without backoff, a subscription that keeps breaking would make the caller read all lists again and again.
         if (performance.now() - since > STABLE_MS) failures = 0;
         await pause(backoffMs(failures), signal);
       }
@@ -337,7 +337,7 @@ class SubscriptionPart {
     try {
       await attempt(() => this.#upstream.handler(this.#request(), context));
       this.failure = undefined;
-      // If the upstream ends it, there is nothing more to come, unless the grant can last.
+      // The upstream has ended the subscription. It is reopened if it was granted more than tasks.
       return !isGranted || !this.#isLasting();
     } catch (error) {
       if (signal.aborted) return true;
@@ -348,7 +348,7 @@ class SubscriptionPart {
     }
   }
 
-  /** Whether more than tasks is granted, which all end at some time. */
+  /** Whether more than tasks is granted. A subscription to tasks alone ends with them. */
   #isLasting(): boolean {
     const { taskIds: _tasks, ...lasting } = this.honoured;
     return Object.values(lasting).some((value) => value !== false);
@@ -383,7 +383,7 @@ class SubscriptionPart {
     } else this.#host.notify(notification);
   }
 
-  /** An update may name an address below the one that was subscribed to. */
+  /** An update may name a URI below the one that was subscribed to. */
   #callersUri(uri: unknown): unknown {
     if (typeof uri !== "string") return uri;
     const exact = this.filter.uris.get(uri);
@@ -392,7 +392,7 @@ class SubscriptionPart {
     return uri;
   }
 
-  /** Notifies of everything that may have changed during an interruption. Tasks report their own state. */
+  /** Notifies of all that may have changed during an interruption, except tasks, which report their own state. */
   #notifyAll(): void {
     const { granted } = this;
     for (const capability of LIST_CAPABILITIES) {

@@ -1,5 +1,5 @@
-// What callers of one kind see of all upstreams: their capabilities, and the names they list. Upstreams are listed when a
-// name is not known yet: one request for all callers that wait, and only until the name is found.
+// What one group of callers sees of all upstreams: their capabilities and the names in their lists. When a name is not
+// known yet, the upstreams are listed. All waiting callers share one listing, and wait only until their name is found.
 
 import { abortable, attempt, ignoreRejection, withTimeout } from "../../core/async.ts";
 import { BoundedMap } from "../../core/bounded-map.ts";
@@ -28,9 +28,9 @@ export const LIST_TIMEOUT_MS = 30_000;
 /** How long to wait for other upstreams that might have the same name as the one that was found. */
 const COLLISION_WAIT_MS = 1_000;
 
-/** Upstreams that are being listed. */
+/** A listing in progress. */
 interface Listing {
-  /** Those that have not answered yet. */
+  /** One promise for each upstream that has not answered yet. */
   readonly pending: Set<Promise<void>>;
 }
 
@@ -39,7 +39,7 @@ interface RoutedTarget {
   readonly rewriter: ResultRewriter;
 }
 
-/** Whether a listing has found what is needed; `"unless others have it"` waits a little for collisions. */
+/** Whether a listing has found the name. After `"unless others have it"` it waits briefly for the other upstreams. */
 export type IsFound = () => boolean | "unless others have it";
 
 export class View {
@@ -77,7 +77,7 @@ export class View {
     return target;
   }
 
-  /** Where a caller's name leads, after listing the upstreams if necessary. */
+  /** The route of a name that a caller sent. Lists the upstreams if necessary. */
   async find(kind: ListKind, text: string, context: Context): Promise<Route | undefined> {
     const index = this.indexes[kind];
     const found = index.find(text);
@@ -89,7 +89,7 @@ export class View {
     return index.find(text);
   }
 
-  /** Lists all upstreams, unless that was done just now, and waits until `isFound`. */
+  /** Lists all upstreams, unless that was done just now. Waits until `isFound`, or until all have answered. */
   async list(kind: ListKind, context: Context, isFound: IsFound): Promise<void> {
     if (this.indexes[kind].isFresh && !this.#listings.has(kind)) return;
     const { pending } = this.#startListing(kind, context);
@@ -111,7 +111,7 @@ export class View {
     }
   }
 
-  /** An upstream has notified that its lists have changed. */
+  /** Called when an upstream has notified that its lists have changed. */
   changed(capability: ListCapability): void {
     for (const kind of KINDS_OF[capability]) this.indexes[kind].changed();
   }
@@ -170,7 +170,7 @@ function prefixUri(upstreams: readonly RoutedUpstream[]): PrefixName {
 
 /** How long an upstream may take for `server/discover`, which is the first request of a caller. */
 const DISCOVER_TIMEOUT_MS = 8_000;
-/** The timeout for all requests of an upstream that has timed out before. */
+/** The longest timeout for an upstream that has timed out and has not answered since. */
 const SLOW_TIMEOUT_MS = 1_000;
 
 /** After this long without an answer, `server/discover` is sent again. */
@@ -183,13 +183,13 @@ interface PendingDiscover {
 }
 
 /**
- * One upstream as callers of one kind see it: its capabilities, and its timeouts. An upstream that has timed out gets a
- * short timeout until it answers, so that it does not delay the others. Only requests of the router itself go through
- * here; requests of callers go to the handler.
+ * One upstream as one group of callers sees it: its capabilities, and its timeouts. An upstream that has timed out gets
+ * a short timeout until it answers, so that it does not delay the others. This concerns only the router's own requests;
+ * requests of callers go directly to the handler.
  */
 export class UpstreamView {
   readonly upstream: RoutedUpstream;
-  /** Its last answer. */
+  /** From the last answer to `server/discover`; undefined if there was none. */
   capabilities: Json | undefined;
   #isSlow = false;
   #pending: PendingDiscover | undefined;
@@ -198,13 +198,13 @@ export class UpstreamView {
     this.upstream = upstream;
   }
 
-  /** Sends `server/discover`; one request for all callers that wait. */
+  /** Sends `server/discover`. Callers that wait at the same time share one request. */
   async discover(context: Context): Promise<Result> {
     const answer = this.#discover(context);
     return this.withTimeout(DISCOVER_TIMEOUT_MS, context, () => answer);
   }
 
-  /** Whether it has a capability. One that it declared before is still assumed; one that it lacked is asked for again. */
+  /** Whether it has a capability. One that was declared before is not checked again; one that was missing is. */
   async offers(context: Context, isOffered: (capabilities: Json) => boolean): Promise<boolean> {
     if (!isOffered(this.capabilities ?? {})) await this.discover(context);
     return isOffered(this.capabilities ?? {});
@@ -214,7 +214,7 @@ export class UpstreamView {
     return isObject(this.capabilities?.[capability]);
   }
 
-  /** Whether it has the capability, or this is not known. */
+  /** Whether it has the capability, or its capabilities are not known. */
   mayHave(capability: string): boolean {
     return this.capabilities === undefined || this.has(capability);
   }
@@ -232,7 +232,7 @@ export class UpstreamView {
       if (signal.aborted) throw error;
       if (isTimeout(error)) {
         this.#isSlow = true;
-        // Its answer ends the short timeout.
+        // An answer ends the short timeout.
         void this.#discover(context);
       }
       throw withUpstreamName(this.upstream.name, error);
@@ -268,7 +268,7 @@ export class UpstreamView {
   }
 }
 
-/** The context of our own requests for a caller like this one, which may outlive the call that needs them. */
+/** A context for the router's own requests on behalf of a caller. They may outlive the call that needs them. */
 function backgroundContext({ revision, caller }: Context, signal: AbortSignal = new AbortController().signal): Context {
   return {
     revision,
@@ -283,7 +283,7 @@ function backgroundContext({ revision, caller }: Context, signal: AbortSignal = 
 
 const MAX_VIEWS = 1_000;
 
-/** The views of all callers. Callers that upstreams answer alike share one, whether or not a request declares tasks. */
+/** The views of all callers. Callers that get the same answers from upstreams share one. */
 export class Views {
   readonly #upstreams: readonly RoutedUpstream[];
   readonly #option: NamesOption;
@@ -305,7 +305,7 @@ export class Views {
   }
 }
 
-/** By object: a session often has one caller object for all its calls; stateless calls never do. */
+/** The keys of callers, by object. Many sessions have one object for all calls; stateless calls never share one. */
 const keys = new WeakMap<Caller, { readonly revision: string; readonly key: string }>();
 
 function cachedCallerKey(context: Context): string {

@@ -1,5 +1,5 @@
-// What an upstream offers, kept in memory and on disk: its answer to `server/discover` and its four lists. They are shown
-// while the upstream does not run. They are read from the upstream after each start and after each change.
+// Keeps what an upstream offers in memory and on disk: its answer to `server/discover` and its four lists. They are
+// shown while the upstream does not run, and are read again after each start and each change.
 
 import { createHash, randomUUID } from "node:crypto";
 import { readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
@@ -16,11 +16,11 @@ type ListMethod = List["method"];
 
 export interface Catalogue {
   readonly discovered: Result;
-  /** Whole lists by method, without lists that the upstream refuses. */
+  /** Complete lists by method. Lists that the upstream refuses are left out. */
   readonly lists: Readonly<Partial<Record<ListMethod, readonly unknown[]>>>;
 }
 
-/** An upstream with longer lists is not remembered, but started. */
+/** Longer lists are not kept; the upstream is started to answer them. */
 const MAX_PAGES = 20;
 const MAX_ITEMS = 5_000;
 
@@ -54,7 +54,7 @@ async function readList(
     try {
       page = await handler({ method, params: cursor === undefined ? {} : { cursor } }, background);
     } catch {
-      // Some upstreams declare resources and have no templates.
+      // Some upstreams declare resources but do not support templates.
       return pages === 0 ? "refused" : undefined;
     }
     const found = page[field];
@@ -96,20 +96,20 @@ export function grantedBy({ discovered }: Catalogue, wanted: Json): Json {
   return Object.fromEntries(granted);
 }
 
-/** Changes come in groups: the upstream is read this long after the first one. */
+/** Changes often come in bursts, so the upstream is read this long after the first one. */
 const SETTLE_MS = 100;
 /** The shortest time between two reads, for an upstream that reports changes all the time. */
 const MIN_READ_INTERVAL_MS = 1_000;
 
 export interface CatalogueKeeperOptions {
   readonly file: CatalogueFile;
-  /** Whether the session belongs to one connection; then its changes of the lists are not written for others. */
+  /** Whether the session belongs to one client connection. Then later list changes are not written to the file. */
   readonly isExclusive: boolean;
   /** The context in which the upstream is read. */
   background(signal: AbortSignal): Context;
   /** Whether the connection is still the current one. */
   isCurrent(opened: UpstreamConnection): boolean;
-  /** Callers were shown lists that have changed. */
+  /** Called when lists differ from those that callers may have been shown. */
   onChanges(changes: readonly ListCapability[]): void;
 }
 
@@ -120,7 +120,7 @@ export class CatalogueKeeper {
   #fromFile: Promise<Catalogue | undefined> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #readAt = -Infinity;
-  /** Whether callers may have been shown the catalogue of an earlier run. */
+  /** Whether the next read is the first since a start. Until then, callers may see the catalogue of an earlier run. */
   #isFirstRead = false;
 
   constructor(options: CatalogueKeeperOptions) {
@@ -134,7 +134,7 @@ export class CatalogueKeeper {
     return this.#fromFile;
   }
 
-  /** The upstream has started. */
+  /** Called when the upstream has started. */
   start(opened: UpstreamConnection): void {
     this.#isFirstRead = true;
     this.#readAt = -Infinity;
@@ -145,7 +145,7 @@ export class CatalogueKeeper {
       notify: ({ method }) => (method.endsWith("/list_changed") ? this.#readSoon(opened) : undefined),
     };
     const request = { method: "subscriptions/listen", params: { notifications: Object.fromEntries(flags) } };
-    // Ends with the connection; an upstream without subscriptions is simply not watched.
+    // The subscription ends with the connection. An upstream without subscriptions is not watched.
     opened.connection.handler(request, context).catch(() => undefined);
   }
 
@@ -181,15 +181,15 @@ export class CatalogueKeeper {
   }
 }
 
-/** Raised when the format of the files changes. */
+/** Increase this when the format of the files changes. */
 const FORMAT_VERSION = 1;
 const MAX_FILE_BYTES = 4 * 1024 * 1024;
-/** When there are more files, the oldest are deleted. Callers choose their capabilities, and each kind has a file. */
+/** Above this, the oldest files are deleted. Each set of capabilities has a file, and callers choose theirs freely. */
 const MAX_FILES = 1_000;
 
 /**
- * A catalogue on disk: one file for each upstream and kind of caller, in the cache folder. A file that cannot be read or
- * written is ignored. Its name is a digest, so that it reveals nothing of a command's arguments or environment.
+ * A catalogue on disk: one file for each upstream and group of callers, in the cache folder. A file that cannot be read
+ * or written is ignored. Its name is a digest, so that it does not reveal a command's arguments or environment.
  */
 export class CatalogueFile {
   readonly #path: string;
@@ -222,7 +222,7 @@ export class CatalogueFile {
     try {
       await makeDirectory(this.#folder);
       await writeFile(draft, text, { mode: 0o600 });
-      // Another process may write the same file; renaming keeps it whole.
+      // Another process may write the same file; the rename is atomic.
       await rename(draft, this.#path);
       await deleteOldest(this.#folder);
     } catch {
@@ -236,12 +236,12 @@ async function deleteOldest(folder: string): Promise<void> {
   if (paths.length <= MAX_FILES) return;
   const times = await Promise.all(paths.map(async (path) => (await stat(path).catch(() => undefined))?.mtimeMs ?? 0));
   const byAge = paths.map((path, index) => ({ path, at: times[index] ?? 0 })).toSorted((a, b) => a.at - b.at);
-  // A few more than necessary, so that it is not done again at once.
+  // More than necessary, so that the next write does not have to delete files again.
   const oldest = byAge.slice(0, paths.length - Math.floor(MAX_FILES * 0.9));
   await Promise.all(oldest.map(({ path }) => rm(path, { force: true }).catch(() => undefined)));
 }
 
-/** Checks what another process may have written: it is shown to callers, and must not prevent a start. */
+/** Another process may have written the file. Its content is shown to callers, and must not prevent a start. */
 function isCatalogue(content: unknown): content is Catalogue {
   if (!isObject(content) || !isObject(content["discovered"]) || !isObject(content["lists"])) return false;
   const { discovered, lists } = content;

@@ -1,6 +1,7 @@
-// Requests of an upstream to its client (elicitation, sampling, roots): which caller answers them. Requests outside of any
-// call wait for a call whose caller can answer. Stateless callers get a request as the result of a call, so it must be
-// known of which: if the upstream does not say, calls that may be asked run one after the other.
+// Finds the caller that answers a request of an upstream to its client (elicitation, sampling, roots). A request
+// outside of any call waits for a call whose caller can answer. A stateless caller gets a request as the result of one
+// of its calls, so that call must be known. If the upstream does not say which call it is, calls whose callers can be
+// asked run one after another.
 
 import { ignoreRejection, onAbort, unref } from "../../core/async.ts";
 import type { AskOptions, Context, Request, Result } from "../../core/handler.ts";
@@ -11,20 +12,21 @@ const STRAY_REQUEST_TIMEOUT_MS = 10_000;
 const MAX_WAITING = 16;
 
 interface SentRequest {
-  readonly by: Context;
+  /** The call whose caller was asked. */
+  readonly via: Context;
   readonly answer: Promise<Result>;
 }
 
-/** Requests of a session-style upstream outside of any call, such as for roots right after the handshake. */
+/** Handles requests that a session-style upstream sends outside of any call, such as `roots/list` after its start. */
 export class StrayRequests {
   /** Running calls whose callers can be asked, newest last. */
   readonly #calls = new Set<Context>();
-  /** Waiting requests; each is sent to the caller that comes next. */
-  readonly #waiting = new Set<(by: Context) => Promise<Result>>();
+  /** Waiting requests. Each is sent to the caller of the next call. */
+  readonly #waiting = new Set<(via: Context) => Promise<Result>>();
 
   /**
-   * Runs a call whose caller can be asked. Waiting requests are answered first, because a short call would be over before
-   * its caller could answer. A long one does not wait for them.
+   * Runs a call whose caller can be asked. Waiting requests are answered first, because a short call would end before
+   * its caller could answer. A long call does not wait for them.
    */
   async during(context: Context, call: () => Promise<Result>, isLong = false): Promise<Result> {
     this.#calls.add(context);
@@ -41,15 +43,15 @@ export class StrayRequests {
     const until = performance.now() + STRAY_REQUEST_TIMEOUT_MS;
     for (;;) {
       const newest = [...this.#calls].at(-1);
-      const { by, answer } =
+      const { via, answer } =
         newest === undefined
           ? await this.#waitForCaller(question, until, options)
-          : { by: newest, answer: newest.ask(question, options) };
+          : { via: newest, answer: newest.ask(question, options) };
       try {
         return await answer;
       } catch (error) {
-        // If the call ended before its caller could answer, another call may come.
-        const isOver = !this.#calls.has(by) && options?.signal?.aborted !== true;
+        // If the call ended before its caller could answer, wait for another call.
+        const isOver = !this.#calls.has(via) && options?.signal?.aborted !== true;
         if (!isOver || performance.now() > until) throw error;
       }
     }
@@ -65,13 +67,13 @@ export class StrayRequests {
       };
       const refuse = (): void => {
         settle();
-        const message = `No client can answer ${question.method}: there is no call of a client that can be asked`;
+        const message = `No client can answer ${question.method}: no call from a client that can answer is running`;
         reject(McpError.of("missing_capability", message, { requiredCapabilities: {} }));
       };
-      const send = (by: Context): Promise<Result> => {
+      const send = (via: Context): Promise<Result> => {
         settle();
-        const answer = ignoreRejection(by.ask(question, options));
-        resolve({ by, answer });
+        const answer = ignoreRejection(via.ask(question, options));
+        resolve({ via, answer });
         return answer;
       };
       const forget = onAbort(signal, () => {
@@ -87,20 +89,20 @@ export class StrayRequests {
 
 /** How long a call waits for the calls before it. */
 const QUEUE_TIMEOUT_MS = 60_000;
-/** How long a caller may take to answer before other calls get another session. Programs answer at once, people do not. */
+/** If a caller takes longer to answer, other calls get another session. Programs answer at once, people do not. */
 const PARKED_AFTER_MS = 2_000;
 
-/** Thrown to the pool only: this session cannot take the call, which was not sent; another session must. */
+/** Tells the pool that this session cannot take the call. The call was not sent, so another session can take it. */
 export const SESSION_BUSY: Error = new Error("The session cannot take the call");
 
 /**
- * Runs calls one after the other. A call that waits for its caller's answer may wait for a long time: after a while it
- * counts as parked, and all others get another session, which does not know what earlier calls did.
+ * Runs calls one after another. A call may have to wait a long time for its caller's answer. After a while it counts as
+ * parked, and all other calls get another session. That session does not have the state that earlier calls left.
  */
 export class AskableCallQueue {
   #last: Promise<void> = Promise.resolve();
   #waiting = 0;
-  /** Requests to the caller that the running call waits for. */
+  /** How many requests to its caller the running call waits for. */
   #asking = 0;
   #parkTimer: NodeJS.Timeout | undefined;
   #isParked = false;
@@ -111,7 +113,7 @@ export class AskableCallQueue {
     return this.#isParked;
   }
 
-  /** The running call asks its caller. */
+  /** Runs a request of the running call to its caller. */
   async asking<T>(ask: () => Promise<T>): Promise<T> {
     if (this.#asking === 0) this.#parkTimer = unref(setTimeout(() => this.#park(), PARKED_AFTER_MS));
     this.#asking += 1;
@@ -131,7 +133,7 @@ export class AskableCallQueue {
     for (const leave of [...this.#leaving]) leave();
   }
 
-  /** Runs the work after all work before it. Rejects with the signal's reason if it is aborted before that. */
+  /** Runs the work when all earlier work is done. Rejects with the signal's reason if it is aborted before that. */
   async run<T>(signal: AbortSignal, upstream: string, work: () => Promise<T>): Promise<T> {
     signal.throwIfAborted();
     if (this.isParked) throw SESSION_BUSY;
@@ -161,7 +163,7 @@ export class AskableCallQueue {
       this.#leaving.add(leave);
       forget = onAbort(signal, () => reject(signal.reason as Error));
       timer = setTimeout(() => {
-        const why = "another call runs, and it does not say to which call its requests belong";
+        const why = "another call is running, and the upstream does not say to which call its requests belong";
         const advice = "try again later, or set `share` to per-request";
         reject(
           McpError.of("rate_limited", `${upstream} was busy for ${QUEUE_TIMEOUT_MS / 1_000} s: ${why}; ${advice}`),

@@ -1,5 +1,5 @@
-// Creates the pool of an upstream: how its sessions are opened with a command, an address or a transport. Also remembers
-// the revision that a program speaks, and which caller owns the tasks and states that the upstream hands out.
+// Creates the session pool of an upstream that is a command, an address or a transport. Also remembers the revision
+// that a program speaks, and which caller owns each task and `requestState` of the upstream.
 
 import { openTarget, ownInfo, type TargetOptions } from "../../client/connect.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -20,7 +20,7 @@ import type { UpstreamConnection } from "./supervisor.ts";
 /** A package manager may have to download the program first. */
 const START_TIMEOUT_MS = 60_000;
 
-/** The longest idle time of a session that stands in for a busy one. */
+/** The longest idle time of a session that was opened because another was busy. */
 const TEMPORARY_IDLE_MS = 60_000;
 
 export interface PoolContext {
@@ -122,8 +122,9 @@ function connectionOptions(
 }
 
 /**
- * Remembers the negotiated revision so that a restart skips the probe: a program that dies during the probe would be
- * taken for one that cannot answer it. If the program was replaced meanwhile, the revision is negotiated again.
+ * Remembers the negotiated revision so that a restart skips the probe. A program that crashes during the probe would
+ * look like one that does not support it. If the program rejects the remembered revision, the revision is negotiated
+ * again.
  */
 export class RevisionMemory {
   readonly #required: string | undefined;
@@ -131,7 +132,7 @@ export class RevisionMemory {
   /** By the style that its callers prefer. */
   readonly #known = new Map<Style | undefined, string>();
 
-  /** `required`: the revision in the options. Addresses remember theirs elsewhere. */
+  /** `required`: the revision in the options. For addresses, http/client/connect.ts remembers the style. */
   constructor(required: string | undefined, isProgram: boolean) {
     this.#required = required;
     this.#isProgram = isProgram;
@@ -165,9 +166,10 @@ function isWrongRevision(error: unknown): boolean {
 const MAX_OWNED = 10_000;
 
 /**
- * Records which principal owns each task and requestState. All our callers are one client to an upstream, so it cannot
- * tell them apart; another principal gets the error for one that does not exist. Keeps only digests, and a limited
- * number: what is forgotten goes to the upstream, whose secret it is.
+ * Records which principal owns each task and requestState. The upstream cannot check this, since all our callers are
+ * one client to it. Another principal gets the same error as for a value that does not exist. Stores only digests, and
+ * a limited number: a value that is no longer recorded goes to the upstream, and is only protected by being hard to
+ * guess.
  */
 export class Ownership {
   /** The principal by digest; empty for callers without one. Oldest first. */

@@ -21,13 +21,13 @@ export const MESSAGE_BYTES: number = 64 * 1024 * 1024;
 export type UpstreamTarget = Target;
 
 export interface RestartOptions {
-  /** After this many failures within the window, the upstream is not restarted; 5. */
+  /** After this many failures within the window, the upstream is not restarted. Default: 5. */
   readonly maxFailures?: number;
-  /** Milliseconds; 3 minutes. */
+  /** The length of the window in milliseconds. Default: 3 minutes. */
   readonly windowMs?: number;
-  /** The first pause; each is about 1.6 times the one before; 1 s. */
+  /** The first pause in milliseconds. Each pause is about 1.6 times as long as the one before. Default: 1 s. */
   readonly firstMs?: number;
-  /** The longest pause; 60 s. */
+  /** The longest pause in milliseconds. Default: 60 s. */
   readonly maxMs?: number;
 }
 
@@ -35,9 +35,9 @@ export interface UpstreamOptions extends Pick<
   ConnectOptions,
   "auth" | "fetch" | "headers" | "limits" | "onNoise" | "onStderr" | "revision"
 > {
-  /** Its name in errors; its command or address if left out. */
+  /** Its name in errors. Default: its command or address. */
   readonly name?: string;
-  /** Which callers share a session; by default those that look the same to the upstream. */
+  /** Which callers share a session. Default: those that look the same to the upstream. */
   readonly share?: Share;
   /** Added to the environment of a command. */
   readonly env?: Readonly<Record<string, string>>;
@@ -47,27 +47,27 @@ export interface UpstreamOptions extends Pick<
   readonly timeoutMs?: number;
   /** Milliseconds that a request may take in all. */
   readonly maxTimeoutMs?: number;
-  /** Milliseconds for the first answer of the upstream; 60 s. */
+  /** Milliseconds that the upstream may take to start and answer the first request. Default: 60 s. */
   readonly startTimeoutMs?: number;
   /**
-   * Milliseconds without a call after which a session is ended; 0 means never. By default 30 minutes, and not while a
+   * Milliseconds without a call after which a session is ended; 0 means never. Default: 30 minutes, but not while a
    * caller with a session is connected.
    */
   readonly idleMs?: number;
   /** How often and how soon a command is restarted after a failure. */
   readonly restart?: RestartOptions;
-  /** Whether the lists of a command are cached on disk, so that they are shown without starting it; true. */
+  /** Whether the lists of a command are cached on disk, so that they are shown without starting it. Default: true. */
   readonly remember?: boolean;
-  /** Sessions at the same time; 100. */
+  /** The most sessions at the same time. Default: 100. */
   readonly maxSessions?: number;
   /** Called when the status has changed. */
   readonly onState?: (status: UpstreamStatus) => void;
 }
 
 /**
- * `idle`: not started, or stopped because nothing used it; the next request starts it. `starting`, `running`.
- * `restarting`: it failed, and is restarted after a pause. `failed`: it failed too often and is not restarted for now.
- * `closed`: for good.
+ * `idle`: not started, or stopped because it was not used; the next request starts it. `starting`, `running`.
+ * `restarting`: it failed and will be restarted after a pause. `failed`: it failed too often and is not restarted for
+ * now. `closed`: closed for good.
  */
 export type UpstreamState = "idle" | "starting" | "running" | "restarting" | "failed" | "closed";
 
@@ -126,7 +126,7 @@ export function checkUpstreamOptions(options: UpstreamOptions): void {
   if (share !== undefined && !SHARES.includes(share)) {
     throw new TypeError(`upstream(): \`share\` must be one of ${SHARES.join(", ")}, not ${JSON.stringify(share)}`);
   }
-  // Only the form: loading all revisions here would cost every program that creates a chain.
+  // Checks only the format: loading all revisions here would slow down every program that creates a chain.
   if (revision !== undefined && !/^\d{4}-\d{2}-\d{2}$/.test(revision)) {
     throw new TypeError("upstream(): `revision` must be a date as a string: YYYY-MM-DD");
   }
@@ -138,10 +138,12 @@ export function checkUpstreamOptions(options: UpstreamOptions): void {
   }
 }
 
-/** The error does not quote the address, which may hold a secret. */
+/** The error does not quote the address, which may contain a secret. */
 export function checkAddress(text: string): void {
   if (/^https?:\/\//i.test(text.trim()) && URL.canParse(text)) return;
-  throw new TypeError("upstream(): an address begins with http:// or https://; a program is { command, args }");
+  throw new TypeError(
+    "upstream(): an address must begin with http:// or https://; for a program, use { command, args }",
+  );
 }
 
 export function isCommand(target: Exclude<UpstreamTarget, Handler>): target is Command {

@@ -1,6 +1,6 @@
-// All sessions with one upstream: one for each group of callers that share, and one for each request with
-// `share: "per-request"`. Sessions of one connection end with it; the others end when they are idle. The pool also
-// limits how many there are.
+// Manages all sessions with one upstream: one for each group of callers that share a session, or one for each request
+// with `share: "per-request"`. A session that belongs to one client connection ends with it; the others end when they
+// are idle. The pool also limits the number of sessions.
 
 import { abortable, unref, within } from "../../core/async.ts";
 import type { Caller, Context, Request, Result } from "../../core/handler.ts";
@@ -18,9 +18,9 @@ export interface SessionKind {
   readonly style: Style | undefined;
   /** Whether callers with any capabilities use it. */
   readonly isShared: boolean;
-  /** Whether it belongs to one connection. */
+  /** Whether it belongs to one client connection. */
   readonly isExclusive: boolean;
-  /** Whether it stands in for a busy session, and is not kept for long. */
+  /** Whether it was opened because another session was busy, and is not kept for long. */
   readonly isTemporary: boolean;
   /** Throws if too many sessions are open to start another. */
   readonly checkCapacity: () => void;
@@ -48,17 +48,17 @@ export interface UpstreamPoolOptions {
   name(): string;
   readonly target: string;
   readonly share: Share | undefined;
-  /** Whether the upstream says to which call its requests belong, as far as is known before the first session. */
+  /** Whether to assume, before the first session, that the upstream says to which call its requests belong. */
   readonly attributesRequests: boolean;
-  /** Sessions at the same time; 100. */
+  /** The most sessions at the same time. Default: 100. */
   readonly maxSessions?: number;
   readonly createSession: CreateSession;
 }
 
-/** A request that was sent before its connection closed may still arrive. */
+/** A session is kept this long after its client connection closed, since requests sent before may still arrive. */
 const LEAVE_MS = 1_000;
 
-/** The capabilities of a session that all callers share; what a caller cannot do is refused in its name. */
+/** The capabilities of a session that all callers share. Requests that a caller cannot answer are refused for it. */
 const ALL_CAPABILITIES: Caller["capabilities"] = {
   elicitation: { form: {}, url: {} },
   sampling: { tools: {}, context: {} },
@@ -68,12 +68,12 @@ const ALL_CAPABILITIES: Caller["capabilities"] = {
 export class UpstreamPool {
   readonly #options: UpstreamPoolOptions;
   readonly #sessions = new Map<string, PoolEntry>();
-  /** Whether the upstream has no sessions, as far as is known; then one of ours serves all calls of a principal. */
+  /** Whether the upstream is stateless, as far as is known. Then a principal's stateless calls share one session. */
   isStateless = true;
-  /** As far as is known; if not, callers that have a session and can be asked share none. */
+  /** As far as is known. If false, a caller that has a session and can be asked gets a session of its own. */
   attributesRequests: boolean;
   readonly #perRequest: PerRequestSessions;
-  /** Sessions that are over and may still have processes. */
+  /** Sessions that are closing; their processes may still run. */
   readonly #leaving = new Set<Promise<void>>();
   readonly #limits: SessionLimits;
   #closed = false;
@@ -100,7 +100,7 @@ export class UpstreamPool {
     }
   }
 
-  /** The traits of the upstream are known once a session is open; sessions that were created before get other keys. */
+  /** Learns the traits of the upstream from an open session. The keys of existing sessions change with them. */
   #learnFrom(session: UpstreamSession, context: Context): void {
     if (session.style !== "session") return;
     if (this.isStateless && styleOf(context) === "stateless") {
@@ -123,7 +123,7 @@ export class UpstreamPool {
     }
   }
 
-  /** The session that created the task of the request; several sessions may have the same key apart from a number. */
+  /** The session that created the request's task. Sessions may have the same key, apart from a number in front. */
   #sessionOfTask({ method, params }: Request, { key }: SessionKey): UpstreamSession | undefined {
     const filter = method === "subscriptions/listen" ? params["notifications"] : undefined;
     const listed = isObject(filter) && Array.isArray(filter["taskIds"]) ? (filter["taskIds"] as unknown[]) : [];
@@ -133,7 +133,7 @@ export class UpstreamPool {
     return [...this.#sessions].find(([other, { session }]) => isSame(other) && session.created(taskId))?.[1].session;
   }
 
-  /** The session with this key; for a call that would have to wait for a person, another one like it. */
+  /** The session with this key. A call that must not queue behind a parked call gets another session of this kind. */
   #sessionFor(key: SessionKey, context: Context, avoidsParked: boolean): UpstreamSession {
     for (let number = 1; ; number += 1) {
       const prefix = number === 1 ? "" : `${number}\n`;
@@ -226,27 +226,27 @@ function closed(name: string): McpError {
   return McpError.of("shutting_down", `The upstream ${name} is closed`);
 }
 
-/** Whether a call may have to wait for other calls, because their callers may be asked. */
+/** Whether a call may have to queue behind calls whose callers are asked. */
 function mayWait({ method }: Request, context: Context): boolean {
   return INPUT_METHODS.has(method) && styleOf(context) === "stateless" && canBeAsked(context.caller);
 }
 
-/** The state of the upstream from those of its sessions. */
+/** The state of the upstream, from the states of its sessions. */
 function overallState(states: readonly UpstreamState[]): UpstreamState {
   const order: readonly UpstreamState[] = ["running", "starting", "restarting", "failed", "idle", "closed"];
   return order.find((state) => states.includes(state)) ?? "idle";
 }
 
 const MAX_ACTIVE = 100;
-/** The part of the active sessions that one principal may have. */
+/** The fraction of the active sessions that one principal may have. */
 const MAX_SHARE_OF_ONE = 0.75;
 /** Active and idle sessions together: as many sessions as our own server allows. */
 const MAX_IN_ALL = 10_000;
 
 /**
- * How many sessions with an upstream may be active, since each may be a process. No principal may have all of them, nor
- * may all callers without one together. An unused session is stopped to make room; if all are used, the caller is
- * refused. Idle sessions cost little and have a limit of their own.
+ * Limits how many sessions with an upstream are active, since each may be a process. No principal may have all of them,
+ * and neither may the callers without a principal together. An unused session is stopped to make room. If all are in
+ * use, the caller is refused. Idle sessions cost little and have a limit of their own.
  */
 class SessionLimits {
   readonly maxSessions: number;
@@ -272,7 +272,7 @@ class SessionLimits {
     unused.session.supervisor.stop();
   }
 
-  /** Called before a session is added: undefined, or the session that must be dropped for it. */
+  /** Called before a session is added. Returns the session that must be dropped first, if any. */
   evictFor<T extends PooledSession>(sessions: readonly T[]): T | undefined {
     if (sessions.length < MAX_IN_ALL) return undefined;
     const unused = sessions.find(({ session }) => !session.isInUse && !session.isWaitedFor);
@@ -289,11 +289,11 @@ class SessionLimits {
 const FREE_SESSION_TIMEOUT_MS = 60_000;
 
 /**
- * Sessions for `share: "per-request"`, which end with their request. The answer does not wait until the process has
+ * Sessions for `share: "per-request"`. Each ends with its request, and the answer does not wait until the process has
  * ended.
  */
 class PerRequestSessions {
-  /** Includes those that are closing. */
+  /** Includes sessions that are closing. */
   readonly sessions: Set<UpstreamSession> = new Set();
   readonly #maxSessions: number;
   readonly #options: Pick<UpstreamPoolOptions, "createSession" | "name">;
@@ -364,7 +364,7 @@ class PerRequestSessions {
   }
 }
 
-/** A task belongs to the session that created it, which ends with the request. */
+/** Tasks are not offered: a task belongs to the session that created it, and the session ends with the request. */
 function withoutTasks(discovered: Result): Result {
   const { capabilities } = discovered;
   const extensions = isObject(capabilities) ? capabilities["extensions"] : undefined;

@@ -1,5 +1,5 @@
-// When an upstream that has failed may be restarted: after a pause that grows with each failure, and after too many
-// failures in a short time not at all, until the failures are old. Only computes times; the supervisor starts and waits.
+// Decides when a failed upstream may be restarted: after a pause that grows with each failure. After too many failures
+// in a short time, it is not restarted until the failures are old. Only computes times; the supervisor acts on them.
 
 import { ConnectionError } from "../../core/errors.ts";
 import { errorMessage } from "../../core/values.ts";
@@ -24,7 +24,7 @@ export class RestartPolicy {
     this.#options = options;
   }
 
-  /** All failures so far. */
+  /** The number of all failures so far. */
   get count(): number {
     return this.#count;
   }
@@ -35,7 +35,7 @@ export class RestartPolicy {
     this.#notBefore = now + backoffMs(this.#failures.length - 1, this.#options);
   }
 
-  /** Milliseconds of the pause that are left, regardless of `isExhausted`. */
+  /** Milliseconds left of the pause, regardless of `isExhausted`. */
   waitMs(now: number = performance.now()): number {
     if (this.#count === 0) return 0;
     return Math.max(0, this.#notBefore - now);
@@ -67,13 +67,13 @@ export class RestartPolicy {
 
 export interface RecoveryOptions {
   readonly name: string;
-  /** Undefined if no process is started, so that trying again costs nothing. */
+  /** Undefined if there is no process to start. Then retries cost little and are not limited. */
   readonly restart?: RestartOptions | undefined;
-  /** Counts the failed starts of all sessions: a start fails because of the program, a crash maybe because of a caller. */
+  /** Counts the failed starts of all sessions. The program causes a failed start; a caller may cause a crash. */
   readonly startFailures?: RestartPolicy | undefined;
 }
 
-/** The failures of one session: the last one, how often it recovered, and how long to pause before the next start. */
+/** Records the failures of one session: the last one, how often it recovered, and the pause before the next start. */
 export class Recovery {
   /** The message of the last failure, for operators. */
   problem: string | undefined;
@@ -122,7 +122,7 @@ export class Recovery {
     this.#hasFailed = false;
   }
 
-  /** Throws if the next start is further away than this. */
+  /** Throws if the next start is more than `maxWaitMs` away. */
   throwIfPausing(maxWaitMs: number): void {
     const exhausted = this.#exhausted;
     const { waitMs } = this;
@@ -131,8 +131,9 @@ export class Recovery {
     const reason = this.#failure instanceof Error ? `: ${this.#failure.message}` : "";
     const message =
       exhausted === undefined
-        ? `The upstream ${name} failed and is restarted in ${seconds(waitMs)}${reason}`
-        : `The upstream ${name} failed ${exhausted.limit} and is not restarted for ${seconds(exhausted.exhaustedMs())}; the last failure${reason}`;
+        ? `The upstream ${name} failed and will be restarted in ${seconds(waitMs)}${reason}`
+        : `The upstream ${name} failed ${exhausted.limit} and will not be restarted for ` +
+          `${seconds(exhausted.exhaustedMs())}; last failure${reason}`;
     throw new ConnectionError("closed", message, { mayHaveRun: false, cause: this.#failure });
   }
 

@@ -1,6 +1,6 @@
-// A session with an upstream for one group of callers, running or not. While it does not run, lists are answered from the
-// catalogue, and everything else starts it. It also makes sure that requests of the upstream reach the call they belong
-// to if the callers are stateless.
+// The session that one group of callers has with an upstream. While the upstream does not run, lists are answered from
+// the catalogue, and any other request starts it. For stateless callers, the session also makes sure that a request
+// from the upstream reaches the call that it belongs to.
 
 import type { Caller, Context, Handler, Request, Result } from "../../core/handler.ts";
 import { INTERNAL_ORIGIN } from "../../dialogue/calls/client-requests.ts";
@@ -17,30 +17,30 @@ import { Supervisor, type UpstreamConnection } from "./supervisor.ts";
 
 export interface UpstreamSessionOptions {
   readonly name: string;
-  /** The client that the upstream sees. */
+  /** The client as the upstream sees it. */
   readonly caller: Caller;
-  /** Whether callers with any capabilities use it. */
+  /** Whether all callers use it, whatever their capabilities (`share: "shared"`). */
   readonly isShared: boolean;
-  /** Whether it belongs to one connection; then its changes of the lists are not kept for others. */
+  /** Whether it belongs to one connection of a caller. Then its list changes are not written to the catalogue. */
   readonly isExclusive: boolean;
-  /** Opens a connection; `background` gets requests and notifications that belong to no call. */
+  /** Opens a connection. `background` receives requests and notifications that belong to no call. */
   open(background: Context): Promise<UpstreamConnection>;
   readonly restart?: RestartOptions | undefined;
   /** Counts the failed starts of all sessions with the upstream. */
   readonly startFailures?: RestartPolicy | undefined;
-  /** Idle time after which it is stopped; if left out, it runs as long as a caller's session does. */
+  /** Idle time after which it is stopped. If absent: IDLE_MS, and not while a caller with a session is connected. */
   readonly idleMs?: number | undefined;
-  /** Where its catalogue is kept; undefined if it is not kept. */
+  /** Where its catalogue is stored; undefined if it has none. */
   readonly file?: CatalogueFile | undefined;
   /** Throws if too many sessions are open to start another. */
   readonly checkCapacity: () => void;
   onState?(): void;
-  /** A subscription has ended. */
+  /** Called when a subscription has ended. */
   onLeave?(session: UpstreamSession): void;
 }
 
 const IDLE_MS = 30 * 60_000;
-/** How long a task keeps the upstream running if it does not say itself how long it is kept. */
+/** How long a task keeps the upstream running: at most, and if the task has no `ttlMs`. */
 const TASK_MS = 60 * 60_000;
 const MAX_TASKS = 1_000;
 
@@ -50,14 +50,14 @@ export class UpstreamSession {
   readonly #options: UpstreamSessionOptions;
   readonly #queue = new AskableCallQueue();
   readonly #strayRequests = new StrayRequests();
-  /** By principal, the origin of all its stateless calls; the queue tells them apart. */
+  /** By principal, the common origin of its stateless calls. */
   readonly #origins = new Map<string, object>();
-  /** Ids of tasks that were created here, oldest first. */
+  /** Ids of the tasks that this session created, oldest first. */
   readonly #taskIds = new Set<unknown>();
   readonly #catalogue: CatalogueKeeper | undefined;
   #neededUntil = 0;
   #requests = 0;
-  /** Requests without subscriptions. */
+  /** Like `#requests`, but without subscriptions. */
   #calls = 0;
 
   constructor(options: UpstreamSessionOptions) {
@@ -111,7 +111,7 @@ export class UpstreamSession {
       const catalogue = await this.#catalogue?.known();
       const answer = catalogue === undefined ? undefined : answerFrom(catalogue, request);
       if (answer !== undefined) return answer;
-      // The router lists many upstreams at once; they must not wait for one that has failed.
+      // The router lists many upstreams at once, and must not wait for the restart of one that has failed.
       this.supervisor.recovery.throwIfPausing(0);
     }
     const result = await this.supervisor.call(request, context, (opened) => this.#handlerFor(opened, method, context));
@@ -119,7 +119,7 @@ export class UpstreamSession {
     return result;
   }
 
-  /** A caller with a session can answer requests outside of calls, such as for roots after the handshake. */
+  /** While it listens, a caller with a session can answer requests outside any call, such as for roots. */
   #listen(request: Request, context: Context): Promise<Result> {
     const listen = (): Promise<Result> => this.subscriptions.listen(request, context);
     const isAskable = styleOf(context) === "session" && canBeAsked(context.caller);
@@ -133,22 +133,22 @@ export class UpstreamSession {
     await this.supervisor.close(budgetMs);
   }
 
-  /** The negotiated style; undefined if not known. */
+  /** The negotiated style; undefined while the upstream does not run. */
   get style(): Style | undefined {
     return this.supervisor.current?.connection.revision.style;
   }
 
-  /** Whether the upstream says to which call its requests belong; undefined if not known. */
+  /** Whether the upstream says to which call its requests belong; undefined while it does not run. */
   get attributesRequests(): boolean | undefined {
     return this.supervisor.current?.connection.attributesRequests;
   }
 
-  /** Whether the task was created here. */
+  /** Whether this session created the task. */
   created(taskId: unknown): boolean {
     return this.#taskIds.has(taskId);
   }
 
-  /** Whether a call waits for its caller, so that calls that may be asked need another session. */
+  /** Whether a call has waited long for its caller's answer. Calls that would queue behind it need another session. */
   get isParked(): boolean {
     return this.#queue.isParked;
   }
@@ -157,7 +157,7 @@ export class UpstreamSession {
     return this.supervisor.isActive;
   }
 
-  /** Whether stopping it would lose something. */
+  /** Whether stopping it would break a call, a subscription or a task. */
   get isInUse(): boolean {
     return this.#calls > 0 || this.subscriptions.needUpstream || performance.now() < this.#neededUntil;
   }
@@ -167,7 +167,7 @@ export class UpstreamSession {
     return this.#requests > 0;
   }
 
-  /** How a request gets to the upstream: directly, or through the queue. */
+  /** The handler that sends a request to the upstream, directly or through the queue. */
   #handlerFor({ connection }: UpstreamConnection, method: string, context: Context): Handler {
     const { handler } = connection;
     if (connection.revision.style === "stateless") return handler;
@@ -175,7 +175,7 @@ export class UpstreamSession {
       if (!connection.attributesRequests && canBeAsked(context.caller) && !this.#belongsTo(context)) throw SESSION_BUSY;
       return handler;
     }
-    // The handshake declared the capabilities of one caller, which matters only if the upstream has sessions.
+    // The handshake has declared the capabilities of one caller, and cannot be repeated for another.
     if (this.#hasOtherCapabilities(context)) throw SESSION_BUSY;
     const ours = this.#withCommonOrigin(context);
     if (!INPUT_METHODS.has(method) || !canBeAsked(context.caller)) return (request) => handler(request, ours);
@@ -187,7 +187,7 @@ export class UpstreamSession {
     return (request) => this.#queue.run(context.signal, `The upstream ${this.#options.name}`, () => run(request));
   }
 
-  /** Whether the session is this caller's; if not, an unattributed request could reach another caller. */
+  /** Whether the caller may get requests that the upstream does not attribute to a call. */
   #belongsTo({ caller: { origin } }: Context): boolean {
     const { isShared, caller } = this.#options;
     return isShared || origin === undefined || origin === INTERNAL_ORIGIN || origin === caller.origin;
@@ -197,7 +197,7 @@ export class UpstreamSession {
     return !this.#options.isShared && fingerprint(capabilities) !== fingerprint(this.#options.caller.capabilities);
   }
 
-  /** Stateless requests may each come on a connection of their own; those of one principal count as one caller. */
+  /** Each stateless request may come on its own connection, so all requests of one principal get the same origin. */
   #withCommonOrigin(context: Context): Context {
     const { principal = "" } = context.caller;
     const origin = this.#origins.get(principal) ?? {};
@@ -207,7 +207,7 @@ export class UpstreamSession {
 
   #isNeeded(): boolean {
     if (this.subscriptions.needUpstream || performance.now() < this.#neededUntil) return true;
-    // A caller with a session may rely on what the upstream keeps in it.
+    // A caller with a session may rely on state that the upstream keeps.
     return this.#options.idleMs === undefined && this.subscriptions.hasSessions;
   }
 
@@ -218,7 +218,7 @@ export class UpstreamSession {
     this.#neededUntil = Math.max(this.#neededUntil, performance.now() + ms);
   }
 
-  /** The context of our own requests, and for requests of the upstream that belong to no call. */
+  /** The context of the gateway's own requests, and of upstream requests that belong to no call. */
   #background(signal: AbortSignal): Context {
     return {
       revision: NEWEST.name,

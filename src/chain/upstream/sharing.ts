@@ -1,7 +1,7 @@
-// Which callers share a session with an upstream. By default those that look the same to it: the same principal, the same
-// style and the same capabilities. If the upstream does not say to which call its requests belong, a caller that has a
-// session and can be asked gets a session of its own, so that a request never reaches another caller. `share` overrides
-// this.
+// Decides which callers share a session with an upstream. By default, those that look the same to the upstream: the
+// same principal, style and capabilities. If the upstream does not say to which call its requests belong, a caller that
+// has a session and can be asked gets a session of its own, so that a request never reaches another caller. The option
+// `share` overrides this.
 
 import type { Caller, Context } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
@@ -16,11 +16,11 @@ export function styleOf({ revision }: Pick<Context, "revision">): Style {
   return knownRevision(revision).style;
 }
 
-/** By object, because a session has one capabilities object for all its calls, and by JSON for all others. */
+/** Caches fingerprints: by object, since a session has one capabilities object for all its calls, and by JSON. */
 const byObject = new WeakMap<Caller["capabilities"], string>();
 const byJson = new Map<string, string>();
 const MAX_CACHED = 1_000;
-/** Longer capabilities are replaced by a digest, because the fingerprint is a key of much that is kept. */
+/** A longer fingerprint is replaced with a digest, because it is part of many keys. */
 const MAX_FINGERPRINT_LENGTH = 1_000;
 
 /**
@@ -60,7 +60,7 @@ export function callerKey(context: Context): string {
   return keyFor(context, fingerprint(context.caller.capabilities));
 }
 
-/** The same for one principal, whatever capabilities its calls declare: for upstreams without sessions. */
+/** The same for all calls of one principal, whatever capabilities they declare. For upstreams without sessions. */
 function principalKey(context: Context): string {
   return keyFor(context, "");
 }
@@ -71,7 +71,7 @@ function keyFor(context: Context, capabilities: string): string {
   return `${styleOf(context)}\n${capabilities}\n${principal === undefined ? "" : `is ${principal}`}`;
 }
 
-/** Whether an upstream may send it requests during a call. */
+/** Whether an upstream may send requests to the caller during a call. */
 export function canBeAsked({ capabilities }: Caller): boolean {
   return ["elicitation", "sampling", "roots"].some((name) => capabilities[name] !== undefined);
 }
@@ -118,7 +118,7 @@ export function sessionKeyFor(
   if (share === "shared") return { key: "", statefulKey: "", exclusiveKey: "", isExclusive: false };
   const statefulKey = callerKey(context);
   const { origin, principal } = context.caller;
-  // The connection of a caller without a session means nothing.
+  // Without a session, calls on one connection need not come from one caller.
   const hasSession = origin !== undefined && styleOf(context) === "session";
   const isAskable = hasSession && canBeAsked(context.caller);
   const isExclusive =

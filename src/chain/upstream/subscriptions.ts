@@ -1,7 +1,7 @@
-// Subscriptions at an upstream that may stop, fail and come back: each is acknowledged once and stays open until its
-// caller ends it. One for list changes does not start the upstream: while it is idle, the catalogue says what is granted.
-// One for resources or tasks starts the upstream, and restarts it. After an interruption the caller is notified of
-// everything it subscribed to, since changes may have been missed.
+// Keeps subscriptions open while their upstream stops, fails and restarts. Each is acknowledged once, and ends when its
+// caller ends it. A subscription to list changes does not start the upstream: while the upstream is idle, the catalogue
+// determines what is granted. A subscription to resources or tasks starts and restarts the upstream. After an
+// interruption the caller is notified of everything it subscribed to, since changes may have been missed.
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Notification, Request, Result } from "../../core/handler.ts";
@@ -18,9 +18,9 @@ import { grantedBy, type Catalogue } from "./catalogue.ts";
 import { styleOf } from "./sharing.ts";
 import type { Supervisor, UpstreamConnection } from "./supervisor.ts";
 
-/** The shortest pause before an upstream that did not start is tried again. */
+/** The shortest pause before another attempt to start an upstream. */
 const MIN_PAUSE_MS = 1_000;
-/** The same for one that seems to run but whose connection is broken. */
+/** The pause before another attempt if the upstream seems to run, but its connection is broken. */
 const BROKEN_PAUSE_MS = 100;
 
 interface Subscription {
@@ -51,17 +51,17 @@ export class UpstreamSubscriptions {
     this.#onLeave = onLeave;
   }
 
-  /** Whether the upstream must run for one of them. */
+  /** Whether the upstream must run for at least one subscription. */
   get needUpstream(): boolean {
     return [...this.#subscriptions].some(({ needsUpstream }) => needsUpstream);
   }
 
-  /** Whether one belongs to a caller with a session. */
+  /** Whether at least one subscription belongs to a caller with a session. */
   get hasSessions(): boolean {
     return [...this.#subscriptions].some(({ context }) => styleOf(context) === "session");
   }
 
-  /** Notifies the callers of lists that differ from what they were shown. */
+  /** Notifies callers of lists that have changed since they were shown. */
   notify(changes: readonly ListCapability[]): void {
     for (const { context, granted } of this.#subscriptions) {
       for (const capability of changes) {
@@ -106,7 +106,7 @@ export class UpstreamSubscriptions {
         if (!isInterruption || subscription.granted === undefined || signal.aborted) throw error;
       }
       if (this.#supervisor.state === "closed") return { resultType: "complete" };
-      // The pipe may break before the exit is known; retrying at once would leave no time to learn of it.
+      // The pipe may break before the exit of the process is reported, so wait before another attempt.
       if (this.#supervisor.current === opened) {
         await this.#supervisor.pause(BROKEN_PAUSE_MS, signal).catch(() => undefined);
       }
@@ -127,7 +127,7 @@ export class UpstreamSubscriptions {
   }
 }
 
-/** The context of a subscription, which passes on its first acknowledgement only. */
+/** The context of a subscription. It passes on only the first acknowledgement. */
 function withOneAcknowledgement(subscription: Subscription, wasInterrupted: boolean): Context {
   const { context } = subscription;
   const notify = (notification: Notification): void => {
@@ -145,7 +145,7 @@ function withOneAcknowledgement(subscription: Subscription, wasInterrupted: bool
   return { ...context, notify };
 }
 
-/** Everything that may have changed while nothing was received. */
+/** Notifications of everything that may have changed during an interruption. */
 function possibleChanges(granted: Json): Notification[] {
   const uris = (granted["resourceSubscriptions"] as readonly string[] | undefined) ?? [];
   const lists = LIST_CAPABILITIES.filter((capability) => granted[changedFlag(capability)] === true);

@@ -1,6 +1,6 @@
-// Keeps one upstream session alive across restarts of the process behind it. It starts with the first request that needs
-// it, stops when it is idle, and restarts after a failure with a pause, within limits. A call that may have run is never
-// sent again. The pool decides which callers share a session.
+// Keeps one upstream session alive across restarts of the process behind it. The process starts with the first request
+// that needs it, stops when it is idle, and restarts after a failure with a pause, within limits. A call that may have
+// run is never sent again. The pool decides which callers share a session.
 
 import type { Program } from "../../client/command.ts";
 import { abortable, forwardAbort, ignoreRejection, onAbort, unref, within, pause } from "../../core/async.ts";
@@ -26,15 +26,15 @@ export interface SupervisorOptions extends RecoveryOptions {
   readonly idleMs: number;
   /** Throws if it must not be started now. */
   checkCapacity?(): void;
-  /** Whether it must keep running although no call does. */
+  /** Whether it must keep running although no call is in flight. */
   isNeeded(): boolean;
   onStart?(opened: UpstreamConnection): void;
   onState?(): void;
 }
 
-/** A call does not wait for a longer pause, but fails with the time that is left. */
+/** A call does not wait for a longer pause, but fails with an error that says how long the pause is. */
 const MAX_WAIT_MS = 10_000;
-/** The shortest time between two checks of the style that an address speaks. */
+/** The shortest time between two checks whether an address has changed its style. */
 const MIN_RECONNECT_INTERVAL_MS = 1_000;
 const UNSENT = { mayHaveRun: false } as const;
 
@@ -43,9 +43,9 @@ export class Supervisor {
   readonly #recovery: Recovery;
   readonly #closed = new AbortController();
   readonly #idle: IdleTimer;
-  /** Waiters for a connection that another caller opens. */
+  /** Functions that wake callers waiting for a connection that another caller opens. */
   readonly #waiting = new Set<() => void>();
-  /** Connections that are over and may still have processes. */
+  /** Connections that are closing; their processes may still run. */
   readonly #leaving = new Set<UpstreamConnection>();
   #current: UpstreamConnection | undefined;
   #starting: Promise<UpstreamConnection> | undefined;
@@ -106,7 +106,7 @@ export class Supervisor {
       return await handlerFor(opened)(request, context);
     } catch (error) {
       const isOver = context.signal.aborted || this.#closed.signal.aborted;
-      // It ended before the request was sent, so nothing has run and a restarted one may take it.
+      // The process ended before the request was sent, so nothing has run, and the restarted process can take it.
       const isUnsent = error instanceof ConnectionError && error.kind === "closed" && !error.mayHaveRun;
       const mayRetry = this.#options.restart === undefined ? this.#mayReconnect(error) : isUnsent;
       if (isOver || !mayRetry) throw error;
@@ -116,7 +116,7 @@ export class Supervisor {
     }
   }
 
-  /** Whether an address may speak the other style now, which is checked at most once in an interval. */
+  /** Whether to reconnect because an address may have changed its style. True at most once in an interval. */
   #mayReconnect(error: unknown): boolean {
     const now = performance.now();
     if (!isWrongStyle(error) || now - this.#reconnectedAt < MIN_RECONNECT_INTERVAL_MS) return false;
@@ -124,7 +124,7 @@ export class Supervisor {
     return true;
   }
 
-  /** Connects for a call, which has surely not run if that fails. */
+  /** Connects for a call. An error says that the call has not run. */
   async #connectForCall(signal: AbortSignal): Promise<UpstreamConnection> {
     try {
       return await this.connect(signal);
@@ -134,7 +134,7 @@ export class Supervisor {
     }
   }
 
-  /** The connection, opened if necessary. */
+  /** Returns the connection. Opens it if necessary. */
   async connect(signal: AbortSignal): Promise<UpstreamConnection> {
     signal.throwIfAborted();
     if (this.#current !== undefined) return this.#current;
@@ -148,7 +148,7 @@ export class Supervisor {
     return abortable(signal, this.#starting);
   }
 
-  /** The next connection that another caller opens. */
+  /** Waits for a connection that another caller opens. */
   async nextConnection(signal: AbortSignal): Promise<UpstreamConnection> {
     for (;;) {
       signal.throwIfAborted();
@@ -244,7 +244,7 @@ export class Supervisor {
     if (this.#current === undefined) this.#options.onState?.();
   }
 
-  /** An address has no process that ends; whether it can be reached is only seen in calls. */
+  /** An address has no process whose exit is seen. Only calls show that it cannot be reached. */
   #noteUnreachable(error: unknown): void {
     const isAddress = this.#options.restart === undefined;
     if (!isAddress || this.#current === undefined || !(error instanceof ConnectionError)) return;
@@ -283,14 +283,14 @@ export class Supervisor {
   }
 }
 
-/** The errors of a call if an address cannot be reached or does not let us in. */
+/** Kinds of errors that mean that an address cannot be reached, or rejects our credentials. */
 const UNREACHABLE: ReadonlySet<ConnectionErrorKind> = new Set<ConnectionErrorKind>([
   "refused",
   "timeout",
   "unauthorized",
 ]);
 
-/** Adds the name of the upstream, and for a tool call whether it may have run. */
+/** Adds the name of the upstream to an error and, for a tool call, whether it may have run. */
 function withUpstreamName(error: unknown, name: string, method: string): unknown {
   if (!(error instanceof ConnectionError)) return error;
   const { kind, message, mayHaveRun } = error;
@@ -299,30 +299,30 @@ function withUpstreamName(error: unknown, name: string, method: string): unknown
   return error.with({ message: `The upstream ${name} failed${doubt}: ${message}` });
 }
 
-/** The same error for a request that was surely not sent. */
+/** The same error, marked so that the request counts as not sent. */
 function asUnsent(error: ConnectionError): ConnectionError {
   return error.with(UNSENT);
 }
 
-/** Statuses of an address that no longer accepts what it accepted before. */
+/** HTTP statuses of an address that no longer accepts the style it accepted before. */
 const NO_LONGER_ACCEPTED: ReadonlySet<number | undefined> = new Set([400, 404, 405]);
 
 const UNSUPPORTED_REVISION = codeOf("unsupported_revision", NEWEST);
 
-/** Whether the upstream says that it does not speak the style of the request; then nothing has run. */
+/** Whether the upstream rejected the style of the request. Then nothing has run. */
 function isWrongStyle(error: unknown): boolean {
   if (error instanceof ConnectionError) {
     const isRefused = error.kind === "http" && NO_LONGER_ACCEPTED.has(error.status);
     return !error.mayHaveRun && (isRefused || error.kind === "protocol");
   }
   if (!(error instanceof McpError)) return false;
-  // In a session the code means something else, so the original code is in `data`.
+  // The code has another meaning in a session, so an error from a session has its original code in `data`.
   const { data } = error;
   const code = isObject(data) && isObject(data["upstream"]) ? data["upstream"]["code"] : error.code;
   return code === UNSUPPORTED_REVISION;
 }
 
-/** Calls back after a time without use. Uses only record the time; one timer checks it when it fires. */
+/** Calls back after a time without use. `used()` only records the time, and one timer compares it when it fires. */
 class IdleTimer {
   readonly #idleMs: number;
   readonly #isInUse: () => boolean;
@@ -360,7 +360,7 @@ class IdleTimer {
 }
 
 const MAX_STARTS = 8;
-/** A start that takes longer no longer counts, so that a slow or silent program does not delay others. */
+/** A start that takes longer gives up its slot, so that a slow or silent program does not delay others. */
 const MAX_HELD_MS = 3_000;
 
 /** Limits how many programs start at once, over all upstreams, since each may run a package manager. */
@@ -375,7 +375,7 @@ export class StartLimiter {
     this.#heldMs = heldMs;
   }
 
-  /** Resolves with a function that gives the slot back and may be called twice; rejects with the signal's reason. */
+  /** Resolves to a function that releases the slot and may be called twice. Rejects with the signal's reason. */
   async take(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     if (this.#free > 0) this.#free -= 1;

@@ -1,5 +1,5 @@
-// `upstream`: any target as a handler that many callers can use at once. A handler in this process is called as it is. A
-// command or an address is reached through a pool of sessions, which is loaded with the first request.
+// `upstream()` turns any target into a handler that many callers can use at once. A handler in this process is called
+// directly. A command, an address or a transport is reached through a pool of sessions.
 
 import type { Command } from "../../client/command.ts";
 import { EVALUATES_CODE, evaluatesCode, type Handler } from "../../core/handler.ts";
@@ -15,7 +15,7 @@ import {
 } from "./options.ts";
 
 export interface Upstream extends Handler {
-  /** Set if it evaluates code that callers send. */
+  /** Set if the target evaluates code that callers send. */
   [EVALUATES_CODE]?: true;
   /** Sets its name in errors, unless the options did. */
   called(name: string): void;
@@ -30,7 +30,7 @@ export function upstream(target: UpstreamTarget, options: UpstreamOptions = {}):
   return pooled(isCommand(target) ? withOptions(target, options) : target, options);
 }
 
-/** The pool is loaded with the first request, so that creating a chain loads no transport. */
+/** The pool is imported with the first request, so that creating a chain loads no transport. */
 function pooled(target: Exclude<UpstreamTarget, Handler>, options: UpstreamOptions): Upstream {
   const description = describe(target);
   let name = options.name ?? description;
@@ -90,7 +90,7 @@ function withOptions(command: Command, { env, cwd }: UpstreamOptions): Command {
   };
 }
 
-/** Programs whose first argument says what they run. */
+/** Programs whose first argument names the program that they run. */
 const RUNNERS: ReadonlySet<string> = new Set(["bun", "bunx", "deno", "node", "npx", "python", "python3", "tsx", "uvx"]);
 
 /** Flags of the runners without a value; any other flag may be followed by one, which may be secret. */

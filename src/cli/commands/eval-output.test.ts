@@ -68,11 +68,11 @@ describe("an evaluation", () => {
     [{ status: "error", condition }, "DIVISION-BY-ZERO: by zero\n  0: (/ 1 0)\n"],
     [
       { status: "timeout", step: "interrupt", condition },
-      "catenary: Timed out after 30 s and was interrupted; --timeout gives it longer\n  0: (/ 1 0)\n",
+      "catenary: Timed out after 30 s and was interrupted; use --timeout to allow more\n  0: (/ 1 0)\n",
     ],
     [
       { status: "timeout", step: "restart" },
-      "catenary: Timed out after 30 s and could not be interrupted, so its process was killed; --timeout gives it longer\n",
+      "catenary: Timed out after 30 s and could not be interrupted, so its process was killed; use --timeout to allow more\n",
     ],
     [{ status: "interrupted", step: "interrupt" }, "catenary: Interrupted after 1.2 s\n"],
     [{ status: "lost" }, "catenary: The process of the session ended during the evaluation\n"],

@@ -1,5 +1,5 @@
-// `catenary eval LANGUAGE CODE`: one evaluation in a live session that ends with it. Output is printed as it comes, then
-// the values; Ctrl-C interrupts the evaluation.
+// `catenary eval LANGUAGE CODE`: runs one evaluation in a live session of its own. Prints output as it arrives, then
+// the values. Ctrl-C interrupts the evaluation.
 
 import { readFile } from "node:fs/promises";
 import { text as readStream } from "node:stream/consumers";
@@ -42,7 +42,7 @@ const EXPECTED = { file: "the path of a file", timeout: "a number of seconds" };
 
 /** Characters of output kept for --json. */
 const MAX_OUTPUT_CHARS = 10_000_000;
-/** Work that takes longer is announced. */
+/** If preparing or saving takes longer, a message says so. */
 const NOTICE_AFTER_MS = 1_000;
 /** How long to wait for the SBCL image that makes the next start faster. */
 const SAVE_TIMEOUT_MS = 5_000;
@@ -58,7 +58,7 @@ interface EvalLine {
 }
 
 async function parseLine(args: readonly string[]): Promise<EvalLine> {
-  // No option begins like a number, so this is code.
+  // No option begins with a digit, a dot or a parenthesis, so this is code.
   const dash = args.findIndex((word) => /^-[\d.(]/.test(word));
   if (dash > 0 && !args.slice(0, dash).includes("--") && !/^--(?:file|timeout)$/.test(args[dash - 1] ?? "")) {
     throw new UsageError(`${args[dash]} looks like an option: put -- before it, as in catenary eval js -- '-1'`);
@@ -96,7 +96,7 @@ function parseLanguage(name: string): LanguageName {
 async function readCode(code: string | undefined, file: string | undefined): Promise<string> {
   if (code !== undefined && code !== "-") return code;
   const text = code === "-" ? await readStream(process.stdin) : await readCodeFile(file);
-  // Without a byte order mark and a #! line.
+  // Removes a byte order mark and a #! line.
   return text.replace(/^\ufeff?(?:#!.*)?/, "");
 }
 
@@ -110,7 +110,7 @@ async function readCodeFile(file: string | undefined): Promise<string> {
 
 async function evaluate(args: readonly string[]): Promise<number> {
   const { language, code, file, json, ...line } = await parseLine(args);
-  // Loaded on use: a wrong command line needs none of it.
+  // Imported here, because a wrong command line does not need them.
   const [{ evaluateOnce }, { DEFAULT_LIMITS }] = await Promise.all([
     import("../../live/evaluate-once.ts"),
     import("../../live/runtime.ts"),
@@ -119,7 +119,7 @@ async function evaluate(args: readonly string[]): Promise<number> {
   const runtime = await createRuntime(language);
   const printer = new EvaluationPrinter();
   const interruption = new Interruption((text) => printStatus(`catenary: ${text}`));
-  // If stdout is closed, there is nothing to print for.
+  // If stdout is closed, nobody reads the output.
   const closed = new AbortController();
   const onClosed = (): void => closed.abort();
   process.stdout.on("error", onClosed);
@@ -181,7 +181,7 @@ class DelayedNotice {
   }
 }
 
-/** Replaces the session's name for the code by the name of the file. */
+/** Replaces the name that the session gives to the code with the name of the file. */
 function withFileName(file: string, { condition, ...evaluation }: Evaluation): Evaluation {
   if (condition === undefined) return evaluation;
   const renamed = (text: string): string => text.replaceAll("<eval 1>:", `${file}:`);
@@ -206,7 +206,7 @@ async function createRuntime(language: LanguageName): Promise<SavingRuntime> {
 
 type Stream = "stdout" | "stderr";
 
-/** Prints one evaluation: output as it comes, then the values on stdout, or what went wrong on stderr. */
+/** Prints one evaluation: output as it arrives, then the values on stdout, or the failure on stderr. */
 export class EvaluationPrinter {
   /** The last character written to each stream. */
   readonly #last: Record<Stream, string> = { stdout: "", stderr: "" };
@@ -248,7 +248,7 @@ function failureLines({ status, condition, step, timing, notice }: Evaluation, t
   const how = step === "restart" ? "could not be interrupted, so its process was killed" : "was interrupted";
   switch (status) {
     case "timeout":
-      return [`catenary: Timed out after ${timeoutMs / 1_000} s and ${how}; --timeout gives it longer`, ...frames];
+      return [`catenary: Timed out after ${timeoutMs / 1_000} s and ${how}; use --timeout to allow more`, ...frames];
     case "interrupted":
       return [`catenary: Interrupted after ${(timing.realMs / 1_000).toFixed(1)} s`, ...frames];
     default:

@@ -5,7 +5,7 @@ import type { Command } from "../command.ts";
 export interface CommandEntry {
   /** Its line in `catenary --help`. */
   readonly summary: string;
-  /** Commands are loaded on use, so that --help stays fast. */
+  /** Each command is imported only when it is used, so that --help stays fast. */
   load(): Promise<Command>;
 }
 

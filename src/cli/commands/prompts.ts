@@ -1,5 +1,5 @@
 // `catenary prompts TARGET [NAME]` lists prompts or shows one; `catenary prompt TARGET NAME key=value ...` gets its
-// messages. A single message is printed without its role, so that it can be piped on.
+// messages. A single message is printed without its role, so that it can be piped.
 
 import { isObject } from "../../core/values.ts";
 import type { ListPromptsResult, Prompt, PromptMessage } from "../../protocol/model/index.ts";
@@ -60,7 +60,7 @@ async function listPrompts(args: readonly string[]): Promise<number> {
   });
 }
 
-/** Throws a NotFoundError; its upstream may be the one that is missing. */
+/** Throws a NotFoundError if there is no such prompt. First notes missing upstreams, since one of them may have it. */
 function findPrompt(listed: ListPromptsResult, name: string, { note }: CommandContext): Prompt {
   const prompts = withKey<Prompt>(listed.prompts, "name");
   const prompt = prompts.find((one) => one.name === name);

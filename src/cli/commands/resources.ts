@@ -1,5 +1,5 @@
-// `catenary resources TARGET` lists resources and templates; `catenary read TARGET URI` reads one. A single text, or a
-// single binary to a pipe, is printed byte for byte, so that it can be piped on; bytes never go to a terminal.
+// `catenary resources TARGET` lists resources and templates; `catenary read TARGET URI` reads one. A resource with one
+// part is printed byte for byte, so that it can be piped. Binary data never goes to a terminal.
 
 import { ConnectionError } from "../../core/errors.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -106,7 +106,7 @@ async function readResource(args: readonly string[]): Promise<number> {
   });
 }
 
-/** Only the URI can be wrong in the params of resources/read. */
+/** The URI is the only param of resources/read, so invalid params mean that there is no such resource. */
 function asNotFound(uri: string, error: unknown): unknown {
   if (!(error instanceof McpError) || error.code !== INVALID_PARAMS) return error;
   return new NotFoundError(`There is no resource ${uri}: ${error.message}`, { cause: error });
@@ -117,7 +117,7 @@ async function printParts(uri: string, { contents }: ReadResourceResult, output:
   const { saver, note } = output;
   const [only] = parts;
   if (only === undefined) throw new NotFoundError(`${uri} exists, but is empty`);
-  // Otherwise an empty file would look like the resource.
+  // Without this check, an empty file would be written.
   if (parts.every((part) => decodePart(part) === undefined)) {
     throw new ConnectionError("protocol", `The content of ${uri} is neither text nor base64`);
   }

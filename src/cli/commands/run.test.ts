@@ -17,7 +17,7 @@ describe("run", () => {
     [[], 1, "run needs a command: catenary run -- COMMAND ARGS..."],
     [["--"], 1, "run needs a command"],
     [["node", "server.js"], 1, "run needs -- before its command: catenary run -- node server.js"],
-    [["--", "https://example.com/mcp"], 1, "https://example.com/mcp is a URL, and run starts a command"],
+    [["--", "https://example.com/mcp"], 1, "https://example.com/mcp is a URL, but run needs a command"],
     [["--share", "none", "--", "node"], 1, "--share none is not valid; write one of shared, per-session"],
     [["--revision", "1", "--", "node"], 1, "--revision: "],
     [["--env", "X", "--", "node"], 1, "--env X is not a variable: write KEY=VALUE"],

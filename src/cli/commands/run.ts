@@ -1,5 +1,5 @@
-// `catenary run -- COMMAND ARGS...`: one stdio server behind an empty chain, for use in a client's config. A command that
-// cannot be started is reported at once: to the user on stderr, and to a waiting client as the response.
+// `catenary run -- COMMAND ARGS...`: serves one stdio server through an empty chain, for use in a client's config. If
+// the command cannot be started, the error is reported at once: on stderr, and as the response to a waiting client.
 
 import { basename, extname } from "node:path";
 import { chain } from "../../chain/chain.ts";
@@ -57,7 +57,7 @@ const FLAGS = {
   share: { type: "string" },
 } as const;
 
-/** A client sends its first request at once; after this long there is none. */
+/** A client sends its first request at once. If none arrives in this time, there is no client. */
 const CLIENT_TIMEOUT_MS = 2_000;
 /** Time for the client to read the response. */
 const RESPONSE_MS = 200;
@@ -80,7 +80,9 @@ function parseLine(args: readonly string[]): RunLine {
   }
   if (command === undefined) throw new UsageError(`run needs a command: catenary run -- COMMAND ARGS...`);
   if (/^https?:\/\//i.test(command)) {
-    throw new UsageError(`${command} is a URL, and run starts a command: write it in a config, for catenary serve`);
+    throw new UsageError(
+      `${command} is a URL, but run needs a command; for a URL, write a config and use catenary serve`,
+    );
   }
   const { cwd, revision, share } = values;
   checkRevision(revision);
@@ -130,26 +132,26 @@ async function run(args: readonly string[]): Promise<number | undefined> {
   let hasRun = false;
   const onState = (status: UpstreamStatus): void => {
     hasRun ||= status.state === "running";
-    // The process exits by itself when stdin closes. If the program was needed and never ran, that is a failure.
+    // The process exits when stdin closes. It has failed if the program was needed and never ran.
     if (http === undefined) process.exitCode = hasRun ? undefined : EXIT.unreachable;
     report.onState(name, status);
   };
   const onStderr = (text: string): void => void process.stderr.write(sanitizeFor(process.stderr, text));
   const onNoise = (text: string): void => report.onNoise(name, text);
-  // Not remembered: a program that no longer starts must not look as if it did.
+  // The lists are not cached: a program that no longer starts must not look as if it did.
   const handler = chain().to(upstream(program, { name, remember: false, ...options, onState, onStderr, onNoise }));
   // On stdio, allow messages as long as the program and its client could exchange without us.
   const onStdio = { limits: { messageBytes: MESSAGE_BYTES }, graceMs: GATEWAY_GRACE_MS };
   const serving = await startServing(handler, http === undefined ? onStdio : { http });
   const { url } = serving;
   if (url === undefined || http === undefined) return undefined;
-  // Without its arguments: one of them may be a secret.
+  // The banner does not show the arguments, since one of them may be a secret.
   const { host = "127.0.0.1" } = http;
   announce(serving, { url, source: name, name, host }, line.json ? { url } : undefined);
   return undefined;
 }
 
-/** Programs whose names do not say what they run. */
+/** Programs that run another program, named by their first argument. */
 const RUNNERS = new Set(["npx", "bunx", "uvx", "node", "bun", "deno", "tsx", "python", "python3", "sh", "bash"]);
 
 /** A short name: "notes-mcp" for `npx -y @me/notes-mcp@1`, "server" for `node server.js`. */

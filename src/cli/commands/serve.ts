@@ -5,10 +5,7 @@ import { MESSAGE_BYTES } from "../../chain/upstream/options.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
 import type { Closeable, ServeOptions } from "../../serve.ts";
 import { UsageError, type Command } from "../command.ts";
-import { servesItself } from "../serve/module.ts";
-import { reserveStdio } from "../serve/module.ts";
-import { moduleName } from "../serve/module.ts";
-import { loadHandler } from "../serve/module.ts";
+import { loadHandler, moduleName, reserveStdio, servesItself } from "../serve/module.ts";
 import {
   checkTokenFlag,
   configHttpOptions,
@@ -74,7 +71,7 @@ interface ServeSource {
   /** The HTTP options of the config. */
   readonly http: ServeHttpOptions;
   readonly token?: string | undefined;
-  /** Allows serving on stdin and stdout. */
+  /** Ends the reservation of stdin and stdout, so that they can be served. */
   readonly release: () => void;
   /** For the banner; by default, the path of the file. */
   readonly source?: string;
@@ -98,7 +95,7 @@ function parseLine(args: readonly string[]): ServeLine {
 }
 
 async function openConfigured(path: string, isStdio: boolean): Promise<ServeSource> {
-  // Loaded on use: a module does not need it.
+  // Imported here, because a module does not need it.
   const { openGateway } = await import("../serve/gateway.ts");
   const { config, gateway, release } = await openGateway(path, new UpstreamReport(false), isStdio);
   const limits = { ...defaultLimits(isStdio), ...config.limits };
@@ -130,8 +127,8 @@ async function serveSource(args: readonly string[]): Promise<undefined> {
   const opening =
     path === undefined ? openDefault(isStdio) : isModule ? openModule(path) : openConfigured(path, isStdio);
   const { handler, limits, token, release, ...opened } = await opening;
-  // Only now: a module that calls serve() itself must not get stdio. Over HTTP stdio stays reserved, since a module that
-  // serves it would end the process at the end of input.
+  // Stdio is reserved while a module is loaded, so that a module that calls serve() itself does not get it. Over HTTP
+  // it stays reserved, since a module that serves stdio would end the process when stdin closes.
   if (isStdio) release();
   if (flags === undefined) {
     await startServing(handler, { ...connection, limits, ...(isModule ? undefined : { graceMs: GATEWAY_GRACE_MS }) });

@@ -1,5 +1,5 @@
 // `catenary tools TARGET [NAME]` lists tools or shows one; `catenary call TARGET TOOL key=value ...` calls one. A call
-// lists the tools first, because the schema says what the arguments are.
+// lists the tools first, because the tool's schema gives the types of the arguments.
 
 import type { ListToolsResult, Tool } from "../../protocol/model/index.ts";
 import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
@@ -58,7 +58,7 @@ async function listTools(args: readonly string[]): Promise<number> {
   });
 }
 
-/** Throws a NotFoundError; its upstream may be the one that is missing. */
+/** Throws a NotFoundError if there is no such tool. First notes missing upstreams, since one of them may have it. */
 function findTool(listed: ListToolsResult, name: string, { note }: CommandContext): Tool {
   const tools = withKey<Tool>(listed.tools, "name");
   const tool = tools.find((one) => one.name === name);

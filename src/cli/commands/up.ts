@@ -1,4 +1,4 @@
-// `catenary up [CONFIG]`: serves the gateway of a config over HTTP on this machine, and shows what its upstreams do.
+// `catenary up [CONFIG]`: serves the gateway of a config over HTTP and reports when its upstreams start, stop or crash.
 
 import { UsageError, type Command } from "../command.ts";
 import { NO_CONFIG, openGateway, openSession } from "../serve/gateway.ts";
@@ -24,9 +24,10 @@ const USAGE = "Usage: catenary up [CONFIG] [--http HOST:PORT] [OPTIONS]";
 
 const HELP = `${USAGE}
 
-Serves the gateway of CONFIG over HTTP and shows what its servers do. The address is that of --http,
-or of "listen" in the config, or 127.0.0.1:3000. CONFIG defaults to ./${CONFIG}; if there is
-none, a live JavaScript session is served. Inputs of the config are asked for at the terminal.
+Serves the gateway of CONFIG over HTTP, and reports on stderr when its servers start, stop or crash.
+CONFIG defaults to ./${CONFIG}. Without one, serves a live JavaScript session. Listens on the
+address of --http, else of "listen" in the config, else on 127.0.0.1:3000. Asks at the terminal for
+the inputs of the config.
 
   --http HOST:PORT       where to listen; also :PORT, PORT, [::1]:PORT, or HOST alone (port 3000);
                          port 0 picks a free one

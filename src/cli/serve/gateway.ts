@@ -1,5 +1,5 @@
 // Opens the gateway of a config for the commands that serve: prints problems, asks for inputs, and reports on the
-// upstreams while it runs. Loaded on use, since a module needs none of it.
+// upstreams while it runs. Separate so that serving a module does not load it.
 
 import { chain } from "../../chain/chain.ts";
 import type { Gateway } from "../../chain/gateway.ts";
@@ -27,7 +27,7 @@ import type { UpstreamReport } from "./upstream-report.ts";
 export interface OpenedGateway {
   readonly config: Config;
   readonly gateway: Gateway;
-  /** Allows serving on stdin and stdout. */
+  /** Ends the reservation of stdin and stdout, so that they can be served. */
   readonly release: () => void;
 }
 
@@ -38,10 +38,12 @@ export async function openSession(): Promise<Gateway> {
   return chain().to({ [NO_CONFIG.name]: await createLiveServer("js", {}) });
 }
 
-/** With `isStdio`, stdin belongs to a client, so nothing is asked there. */
+/** With `isStdio`, stdin belongs to a client, so the user is not asked for inputs. */
 export async function openGateway(path: string, report: UpstreamReport, isStdio: boolean): Promise<OpenedGateway> {
   const config = await openConfig(path, isStdio);
-  const release = reserveStdio(`A module of ${path} calls serve() itself: remove the call, and it is served here`);
+  const release = reserveStdio(
+    `A module of ${path} calls serve() itself; remove the call, and this command serves the module`,
+  );
   const { onNoise, onStderr, onState } = report;
   const gateway = await reportProblems(path, () => createGateway(config, { onNoise, onStderr, onState }));
   return { config, gateway, release };

@@ -1,5 +1,5 @@
 // Loads the module that a command line names and finds the server that it exports. Errors of the module are shown with
-// their position, since its author reads them. Also keeps modules from serving on our stdio.
+// their stack, since the user is its author. Also keeps modules from serving on our stdio.
 
 import { stat } from "node:fs/promises";
 import { basename, dirname, extname, resolve } from "node:path";
@@ -14,7 +14,7 @@ const GENERIC_NAMES = new Set(["app", "index", "main", "mod", "server"]);
 
 /** The error for a module that calls serve(). */
 export function servesItself(path: string): string {
-  return `${path} calls serve() itself: start it by \`node ${path}\`, or remove the call, export the server, and this command serves it`;
+  return `${path} calls serve() itself; start it with \`node ${path}\`, or remove the call and export the server`;
 }
 
 /** Loads a server, or any other handler. */
@@ -53,17 +53,17 @@ function describeError(error: unknown): string {
   return error.stack ?? error.message;
 }
 
-/** A name for clients: that of the file, or of its folder if the file has a generic one. */
+/** A name for clients: the name of the file, or of its folder if the file has a generic name. */
 export function moduleName(path: string): string {
   const file = resolve(path);
   const name = basename(file, extname(file));
   return GENERIC_NAMES.has(name) ? basename(dirname(file)) || name : name;
 }
 
-/** Refuses to let modules call serve() on our stdio. Returns a function that ends this. */
+/** Makes serve() on stdio throw in modules, until the returned function is called. */
 export function reserveStdio(refusal: string): () => void {
   const release = takeStdio(refusal);
-  // A module that does not await its serve() gets no error.
+  // If the module does not await serve(), the error is an unhandled rejection.
   process.once("unhandledRejection", (error) => {
     if (![refusal, STDIO_TAKEN].includes(errorMessage(error))) throw error;
     exitWithError(new UsageError(refusal));

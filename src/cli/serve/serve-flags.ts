@@ -1,5 +1,5 @@
-// Flags of the commands that serve: stdio or HTTP, and for HTTP the address, path and allowed names. Flags override the
-// config. Nothing is listened on here.
+// Parses the flags of the commands that serve: stdio or HTTP, and for HTTP the address, the path and the allowed hosts
+// and origins. Flags override the config.
 
 import { isIPv6 } from "node:net";
 import type { Config } from "../../config/index.ts";
@@ -15,12 +15,12 @@ export const SERVE_FLAGS = {
   json: { type: "boolean" },
 } as const;
 
-/** For commands that may serve live sessions. */
+/** Flags of the commands that may serve live sessions. */
 export const TOKEN_FLAGS = { "no-token": { type: "boolean" } } as const;
 
 const ADDRESS_FORMS = "write HOST:PORT, such as 127.0.0.1:3000, or :PORT, or HOST alone (port 3000)";
 
-/** For parseFlags. */
+/** What parseFlags reports as expected if `--http` has no value. */
 export const SERVE_EXPECTED: { readonly http: string } = { http: `an address: ${ADDRESS_FORMS}` };
 
 export const SERVE_HELP = `  --path PATH            the path of the endpoint; default /mcp
@@ -35,12 +35,13 @@ A server with live sessions requires a token over HTTP, since callers can run co
 config ("listen.token"), or one that is generated at the start and printed once.
 `;
 
-export const SIGNAL_HELP = `SIGTERM and SIGINT shut down: calls in flight get 30 s; a second signal quits at once.
+export const SIGNAL_HELP = `Over HTTP, SIGTERM and SIGINT shut down the server: calls in flight get 30 s; a second
+signal quits at once.
 `;
 
 export type ServeValues = FlagValues<typeof SERVE_FLAGS>;
 
-/** The HTTP options of the line; undefined for stdio, which has none of these flags. */
+/** The HTTP options of the command line; undefined for stdio. Throws a UsageError for an HTTP flag without --http. */
 export function parseServeFlags(values: ServeValues): ServeHttpOptions | undefined {
   const { http } = values;
   if (http !== undefined) return { ...parseAddress(http), ...parseEndpointFlags(values) };
@@ -73,7 +74,7 @@ export function configHttpOptions({ listen, limits }: Config): ServeHttpOptions 
 }
 
 export interface Address {
-  /** Without the brackets of IPv6. */
+  /** An IPv6 address is without brackets. */
   readonly host: string;
   readonly port: number;
 }
@@ -84,7 +85,8 @@ const DEFAULT_PORT = 3_000;
 /** Parses `127.0.0.1:3000`, `:3000`, `3000`, `localhost` or `[::1]:0`. */
 export function parseAddress(text: string): Address {
   if (text === "") throw new UsageError(`--http needs an address: ${ADDRESS_FORMS}`);
-  if (/^\w+:\/\//.test(text)) throw new UsageError(`--http ${text} is a URL: ${ADDRESS_FORMS}; set the path by --path`);
+  if (/^\w+:\/\//.test(text))
+    throw new UsageError(`--http ${text} is a URL: ${ADDRESS_FORMS}; set the path with --path`);
   if (/^\d+$/.test(text)) return { host: DEFAULT_HOST, port: parsePort(text, text) };
   if (text.startsWith("[")) {
     const [, host = "", , port] = /^\[([^\]]+)\](:(\d+))?$/.exec(text) ?? [];

@@ -1,5 +1,5 @@
-// Starts a server for the commands that serve, prints where it is and what to write into a client's config, and closes
-// it at a signal.
+// Starts a server for the commands that serve: sets up its token, prints its URL and the entry for a client's config,
+// and closes it on a signal.
 
 import { networkInterfaces } from "node:os";
 import { ConnectionError } from "../../core/errors.ts";
@@ -13,7 +13,7 @@ import { AuthError, type Authenticator } from "../../core/authentication.ts";
 import { evaluatesCode, type Handler } from "../../core/handler.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
 
-/** On stdio, after the end of input: an upstream may still have to start for the last calls. */
+/** How long calls may take after stdin has closed. An upstream may still have to start for the last ones. */
 export const GATEWAY_GRACE_MS = 2_500;
 
 /** How long calls in flight may take after the first signal. */
@@ -30,7 +30,7 @@ export async function startServing(handler: Closeable, options: ServeOptions): P
   }
 }
 
-/** Announces an HTTP server, on stderr or with `json` on stdout, and closes it at a signal from now on. */
+/** Prints the banner of an HTTP server on stderr, or `json` on stdout. From now on, a signal closes the server. */
 export function announce(serving: Serving, banner: Banner, json: object | undefined, upstreamTable?: string): void {
   closeAtSignal(() => serving.close());
   const [address = "", ...entry] = bannerLines(banner);
@@ -89,7 +89,7 @@ function otherAddresses(host: string, url: string, interfaces: Interfaces): stri
   return `, and on all other addresses of this machine${others.length === 0 ? "" : `: ${others.join(", ")}`}`;
 }
 
-/** Empty if callers can do no harm: only this machine can reach it, or a token is required and no code is run. */
+/** Empty if only this machine can reach the server and it is not open, or if a token is required and no code is run. */
 export function warningLines({
   host,
   tokenIn,
@@ -123,7 +123,7 @@ export function warningLines({
 
 const SIGNAL_EXIT = { SIGTERM: EXIT.ok, SIGINT: EXIT.interrupted } as const;
 
-/** Closes at the first signal; exits when that is done, after DRAIN_MS, or at the second signal. */
+/** Closes on the first signal. Exits when closed, after DRAIN_MS, or on the second signal. */
 function closeAtSignal(close: () => Promise<void>): void {
   let isClosing = false;
   const stop = (signal: keyof typeof SIGNAL_EXIT): void => {
@@ -137,8 +137,8 @@ function closeAtSignal(close: () => Promise<void>): void {
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, stop);
 }
 
-// Decides who may call over HTTP. With a token in the config, callers must send it. Without one, callers that can run code
-// must send a generated token, and all others may call freely.
+// Decides who may call over HTTP. If the config has a token, callers must send it. If it has none, a server that runs
+// code requires a generated token, and any other server requires no token.
 
 export interface TokenSetup {
   readonly http: Pick<ServeHttpOptions, "auth">;
@@ -171,7 +171,7 @@ export async function setUpToken(handler: Handler, { token, path, noToken }: Tok
   return { http: { auth: withHint(await acceptToken(generated)) }, banner: { token: generated, evaluatesCode: true } };
 }
 
-/** Adds where to find the token: many clients show nothing but this message. */
+/** Adds where to find the token. Many clients show only this message. */
 function withHint(auth: Authenticator): Authenticator {
   return {
     authenticate: (credentials) =>

@@ -46,7 +46,7 @@ describe("a report", () => {
       "notes restarted (pid 8)\n",
       "notes stopped (idle)\n",
       "notes started\n",
-      "notes stopped after crashing too often, last with: npx exited with code 3\n",
+      "notes stopped after too many crashes; last error: npx exited with code 3\n",
     ]);
   });
 

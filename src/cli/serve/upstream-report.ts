@@ -1,5 +1,5 @@
-// Reports on upstreams while they are served: a table at the start, a line when one starts, crashes or stops, and the
-// stderr of their programs, each line after the name of the upstream.
+// Reports on the upstreams of a running gateway: a table at the start, a line when an upstream starts, crashes or
+// stops, and the stderr of its program, with the name of the upstream before each line.
 
 import type { UpstreamStatus } from "../../chain/upstream/options.ts";
 import { firstLine } from "../show/lists.ts";
@@ -32,13 +32,13 @@ function delay(ms: number | undefined): string {
   return ms === undefined ? "" : ` in ${Math.ceil(ms / 1_000)} s`;
 }
 
-/** Enough to see what it is; a program that goes on must not fill the screen. */
+/** Enough to recognize the output. More could fill the screen. */
 const MAX_NOISE_LINES = 5;
 const MAX_NOISE_LENGTH = 200;
 
 interface LastReport {
   readonly state: UpstreamStatus["state"];
-  /** How it was reported to have failed, unless it has recovered since. */
+  /** The failure that was reported; undefined once the upstream has recovered. */
   readonly failed?: "restarting" | "unreachable" | undefined;
   readonly problem?: string | undefined;
 }
@@ -49,10 +49,10 @@ export class UpstreamReport {
   readonly #isVerbose: boolean;
   readonly #last = new Map<string, LastReport>();
   readonly #stderr = new Map<string, LineSplitter>();
-  /** The number of lines of noise from each upstream. */
+  /** How many lines of each upstream's stdout were not messages. */
   readonly #noise = new Map<string, number>();
 
-  /** `isVerbose`: also reports what goes well. */
+  /** `isVerbose`: also reports each start, and each stop of an idle upstream. */
   constructor(isVerbose: boolean) {
     this.#isVerbose = isVerbose;
   }
@@ -81,7 +81,7 @@ export class UpstreamReport {
   readonly onState = (upstream: string, status: UpstreamStatus): void => {
     const last = this.#last.get(upstream) ?? INITIAL;
     const { state, problem } = status;
-    // The same problem again is not reported again.
+    // A problem is not reported twice in a row.
     const isNews = problem !== undefined && problem !== last.problem;
     const isWell = state === "running" && !isNews && (state !== last.state || problem === undefined);
     const isBack = isWell && last.failed !== undefined;
@@ -95,22 +95,22 @@ export class UpstreamReport {
             : isBack
               ? undefined
               : last.failed,
-      // Between two callers an upstream may have no session, and so no problem.
+      // An upstream without a session reports no problem, so the last one is kept.
       problem: problem ?? (state === "running" ? undefined : last.problem),
     });
     if (state === last.state && !isNews && !isBack) return;
-    // An incomplete line of stderr was the last one of that process.
+    // The process has ended, so its last line of stderr is printed even if it is incomplete.
     if (isNews || (state !== "running" && state !== "starting")) this.#stderr.get(upstream)?.flush();
     const message = this.#describe(status, last, isNews);
     if (message !== undefined) printStatus(`${timestamp()}${paint("bold", oneLine(upstream))} ${message}`);
   };
 
   #describe(status: UpstreamStatus, { state: before, failed }: LastReport, isNews: boolean): string | undefined {
-    const { state, pids, revision, restartInMs, problem = "the process is gone" } = status;
+    const { state, pids, revision, restartInMs, problem = "the process ended" } = status;
     const reason = sanitizeFor(process.stderr, firstLine(problem));
     if (state === "restarting") return `${paint("yellow", "crashed")}; restarting${delay(restartInMs)}: ${reason}`;
-    if (state === "failed") return `${paint("red", "stopped")} after crashing too often, last with: ${reason}`;
-    // An HTTP server is not restarted, and one of several processes may fail alone.
+    if (state === "failed") return `${paint("red", "stopped")} after too many crashes; last error: ${reason}`;
+    // The state can still be "running": HTTP servers are not restarted, and one of several processes may fail alone.
     if (isNews) return `${paint("yellow", "failed")}: ${reason}`;
     if (state === "idle" && before === "running" && this.#isVerbose) return "stopped (idle)";
     if (state !== "running" || (!this.#isVerbose && failed === undefined)) return undefined;

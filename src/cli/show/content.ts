@@ -1,6 +1,6 @@
 // Prints the content of a result. Text goes to stdout unchanged and a resource link as its URI; images, audio and other
 // bytes go to a file if the user asked for one. Content that cannot be printed is described in a note on stderr.
-// Structured content beside text repeats it for programs, so it is left to --json.
+// If a result has text, its structured content repeats the text for programs, so only --json prints it.
 
 import { open, stat } from "node:fs/promises";
 import { join, parse } from "node:path";
@@ -21,7 +21,7 @@ export async function printResult(result: CallToolResult, output: ContentOutput)
   const { structuredContent } = result;
   const blocks = contentBlocks(result.content);
   await printContent(blocks, output);
-  // Both together could not be piped on.
+  // Text and JSON together would be of no use in a pipe.
   if (structuredContent !== undefined && !blocks.some(hasText)) printValue(structuredContent);
 }
 
@@ -125,13 +125,13 @@ function decodeBase64(data: unknown): Buffer | undefined {
   return Buffer.from(data, "base64");
 }
 
-// Saving to files. A suggested name is reduced to safe characters, and the extension depends on the media type alone. An
-// existing file is replaced only with --force.
+// Saves content to files. With --save, the name is reduced to safe characters, and the extension depends only on the
+// media type. An existing file is replaced only with --force.
 
 export interface Destination {
-  /** Every binary goes to a file of its own in this folder. */
+  /** Each saved part goes to a file of its own in this folder. */
   readonly folder?: string | undefined;
-  /** The first goes to this file, further ones beside it with a number. */
+  /** The first saved part goes to this file; others go beside it, with a number. */
   readonly file?: string | undefined;
   readonly force: boolean;
 }
@@ -183,7 +183,7 @@ const EXTENSIONS: Readonly<Record<string, string>> = {
 /** Numbers to try for a free name. */
 const MAX_NUMBER = 10_000;
 const MAX_STEM_LENGTH = 60;
-/** Device names of some systems. */
+/** Device names on Windows. */
 const RESERVED = /^(?:con|prn|aux|nul|com\d|lpt\d)$/i;
 
 /** Checks the destination before anything is sent to the server. */
@@ -235,7 +235,7 @@ export class Saver {
     await makeDirectory(dir === "" ? "." : dir, 0o777);
     for (let number = 1; number <= MAX_NUMBER; number += 1) {
       const path = join(dir, `${name}${number === 1 ? "" : `-${number}`}${ext}`);
-      // --force does not replace files of this run.
+      // Even --force does not replace a file that this run has written.
       if (this.#written.has(path) || !(await writeFile(path, bytes, this.#destination.force))) continue;
       this.#written.add(path);
       return path;
@@ -247,7 +247,7 @@ export class Saver {
 /** False if the file exists already. */
 async function writeFile(path: string, bytes: Uint8Array, force: boolean): Promise<boolean> {
   try {
-    // Exclusive, so that an existing file or symbolic link is not followed.
+    // Without --force, "x" fails on an existing file and does not follow a symbolic link.
     const file = await open(path, force ? "w" : "wx");
     try {
       await file.writeFile(bytes);

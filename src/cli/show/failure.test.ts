@@ -74,11 +74,11 @@ describe("an exit code", () => {
       "a server that starts slowly needs a longer `startTimeoutMs`",
       "a server that starts slowly needs a longer --timeout",
     ],
-    ["It reported no progress; raise `timeoutMs`", "It reported no progress; --timeout gives it longer"],
+    ["It reported no progress; raise `timeoutMs`", "It reported no progress; use --timeout to allow more"],
     ["a refused the token given to bearerToken (HTTP 401)", "a refused the token (HTTP 401)"],
     ["Message longer than 7 bytes (limits.messageBytes)", "Message longer than 7 bytes"],
     [
-      "no user can be asked: give `redirect` (loopbackRedirect() opens a browser), or another grant",
+      "no user can be asked: set `redirect` (loopbackRedirect() opens a browser), or use another grant",
       "no user can be asked",
     ],
     [

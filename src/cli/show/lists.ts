@@ -1,5 +1,5 @@
-// Formats lists of tools, resources and prompts, and the details of one. All text comes from the server and is
-// sanitized even if the output is not a terminal: these lists are for people, --json is for programs.
+// Formats lists of tools, resources and prompts, and the details of a single tool or prompt. All text comes from the
+// server and is sanitized even if the output is not a terminal: lists are for people, programs use --json.
 
 import { UNAVAILABLE, type Unavailable } from "../../chain/router/failures.ts";
 import { isObject } from "../../core/values.ts";
@@ -9,7 +9,7 @@ import { pad, truncate, widthOf, oneLine, sanitize, sanitizeJson } from "../term
 import { paint, terminalWidth } from "../terminal/output.ts";
 
 export interface ListStyle {
-  /** The width of a line; undefined: unlimited. */
+  /** The maximum width of a line; undefined: unlimited. */
   readonly width: number | undefined;
   readonly strong: (text: string) => string;
   readonly faint: (text: string) => string;
@@ -32,9 +32,9 @@ interface ListEntry {
   readonly detail: string;
 }
 
-/** A longer name gets a line to itself. */
+/** A longer name gets a line of its own. */
 const MAX_NAME_WIDTH = 28;
-/** With less room beside the names, descriptions go below them. */
+/** If less space is left beside the names, descriptions go below the names. */
 const MIN_DESCRIPTION_WIDTH = 20;
 
 export function toolList(tools: readonly Tool[], style: ListStyle): string {
@@ -79,12 +79,12 @@ function resourceEntry(uri: string, resource: Resource | ResourceTemplate, size?
   return summary === "" ? { name, summary: detail, detail: "" } : { name, summary, detail };
 }
 
-/** Empty for anything but a string: the server may send any value. */
+/** The value if it is a string, else an empty string: the server may send anything. */
 function stringOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Name and summary side by side, the detail below. */
+/** Prints name and summary side by side, with the detail below. */
 function formatList(entries: readonly ListEntry[], { width, strong, faint }: ListStyle): string {
   const widest = entries
     .map(({ name }) => widthOf(name))
@@ -105,7 +105,7 @@ function formatList(entries: readonly ListEntry[], { width, strong, faint }: Lis
     .join("");
 }
 
-/** The first line of the description that is not blank, or the title. */
+/** The first non-blank line of the description, or the title if there is none. */
 function summarize({ title, description }: { readonly title?: unknown; readonly description?: unknown }): string {
   const lines = [...stringOf(description).split("\n"), stringOf(title)];
   return oneLine(lines.find((line) => line.trim() !== "") ?? "");
@@ -167,7 +167,8 @@ export function formatBytes(bytes: number): string {
   return `${unit === 0 ? amount : amount.toFixed(1)} ${UNITS[unit]}`;
 }
 
-// A gateway reports in `_meta` which upstreams are missing from a list. People get a note, programs the metadata.
+// A gateway reports in `_meta` which upstreams are missing from a list. The commands print a note for each of them, or
+// pass the metadata on with --json.
 
 interface ListResult {
   readonly _meta?: { readonly [key: string]: unknown };
@@ -195,7 +196,7 @@ export function missingUpstreamsMeta(missing: readonly Unavailable[]): ListResul
   return missing.length === 0 ? {} : { _meta: { [UNAVAILABLE]: missing } };
 }
 
-/** The first line of an error, without an announcement of the lines that follow ("; its stderr:"). */
+/** The first line of an error message, without words that introduce the next lines, such as "; its stderr:". */
 export function firstLine(text: string): string {
   return (text.split("\n", 1)[0] ?? "").replace(/; [^;]*:$/, "");
 }

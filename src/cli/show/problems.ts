@@ -1,5 +1,6 @@
-// Prints problems of a config: position, message, the line of the file with a caret below it, and the hint. Secrets in
-// the line are covered, since a client may write our output to its log.
+// Prints the problems of a config and the errors of commands. A problem is printed with its position, its message, the
+// line of the file with a caret below it, and a hint. Secrets in that line are replaced by asterisks, since a client
+// may write our output to its log.
 
 import type { Problem } from "../../config/index.ts";
 import { truncate, widthOf, sanitize, sanitizeFor } from "../terminal/text.ts";
@@ -30,7 +31,7 @@ function messageLine(file: string, { line, column, severity, message }: Problem,
   return `${position} ${label} ${sanitizeFor(stream, message)}`;
 }
 
-/** None for an empty line, as at the end of a file. */
+/** Returns nothing for an empty line, such as the end of the file. */
 function excerptLines(source: string | undefined, { line, column }: Problem, stream: Screen): string[] {
   if (source === undefined || source.trim() === "") return [];
   const number = String(line);
@@ -65,11 +66,14 @@ export interface Excerpt {
 const SECRET_KEY = /token|secret|password|passwd|passphrase|credential|auth|cookie|api_?key|private|_key$|^key$/i;
 /** A key and its string value, which may be unterminated. */
 const KEY_AND_VALUE = /("(?:[^"\\]|\\.)*"\s*:\s*")((?:[^"\\]|\\.)*)/g;
-/** After these words, or by its looks: long, with digits, and neither a path nor a word. */
+/**
+ * A secret follows one of these words, or is recognized by its form: 24 or more characters, but none of those that
+ * paths have. `coverSecrets` also requires a letter and a digit.
+ */
 const SECRET_VALUE =
   /((?:bearer|basic)\s+|--?[a-z-]*(?:token|secret|password|key)(?:[= ]|"\s*,\s*"))([^\s"]+)|[A-Za-z0-9_+=-]{24,}/gi;
 
-/** Cuts a line to a width around a column (from 1), and covers secrets. */
+/** Cuts a line to a width around a column (counted from 1), and replaces secrets by asterisks. */
 export function excerpt(line: string, column: number, width: number): Excerpt {
   const covered = coverSecrets(line);
   const at = Math.max(0, Math.min(column - 1, covered.length));
@@ -96,7 +100,7 @@ function lastColumns(text: string, columns: number): string {
   return characters.slice(from).join("");
 }
 
-/** Keeps the length, so that columns stay valid. */
+/** Keeps the length of the line, so that columns stay valid. */
 function coverSecrets(line: string): string {
   const pairs = line.replace(KEY_AND_VALUE, (whole, name: string, value: string) =>
     SECRET_KEY.test(name) && !isReference(value) ? name + stars(value) : whole,
@@ -116,10 +120,10 @@ function stars(text: string): string {
   return "*".repeat(text.length);
 }
 
-// Turns errors into an exit code, a message on stderr, and with --json a document on stdout. Errors of the engine get
-// their exit code here; commands throw the errors of command.ts.
+// Turns errors into an exit code, a message on stderr, and with --json a document on stdout. Errors from a connection
+// or a server get their exit code here. The errors of command.ts, which commands throw, already have one.
 
-/** One for each exit code. */
+/** One for each exit code except 0. */
 type FailureKind = "usage" | "not_found" | "auth" | "unreachable" | "failed" | "interrupted";
 
 export interface Failure {
@@ -128,7 +132,7 @@ export interface Failure {
   readonly message: string;
   /** The kind of the underlying error, such as `timeout`, `closed` or `tool_not_found`. */
   readonly reason?: string;
-  /** The code of the server's error. */
+  /** The JSON-RPC error code, if the server answered with an error. */
   readonly code?: number;
   readonly data?: unknown;
 }
@@ -156,7 +160,7 @@ export function toFailure(error: unknown): Failure {
   return failure(error instanceof Error && "exit" in error ? Number(error.exit) : EXIT.usage, message);
 }
 
-/** Some errors have only a title ("Invalid Request") as message and the reason in `data.details`. */
+/** Some errors have only a title ("Invalid Request") as their message, and the reason in `data.details`. */
 function withDetails(message: string, { data }: McpError): string {
   const details = isObject(data) ? data["details"] : undefined;
   return typeof details !== "string" || message.includes(details) ? message : `${message}: ${details}`;
@@ -168,12 +172,12 @@ function serverError({ kind: reason, code, data }: McpError): Pick<Failure, "rea
 
 /** Replaces advice for programmers (options) by advice for the command line (flags). */
 const REWORDINGS: readonly (readonly [pattern: RegExp, replacement: string])[] = [
-  [/: give `redirect` .*?, or another grant/, ""],
+  [/: set `redirect` .*?, or use another grant/, ""],
   [/ given to bearerToken/, ""],
-  [/configure `client` with one that it knows/, "name one that it knows by --client-id"],
+  [/configure `client` with one that it knows/, "use --client-id with the id of a client that it knows"],
   [/`auth` or an authorization header/, "CATENARY_TOKEN or --header"],
   [/`startTimeoutMs`/, "--timeout"],
-  [/raise `timeoutMs`/, "--timeout gives it longer"],
+  [/raise `timeoutMs`/, "use --timeout to allow more"],
   [/; raise `maxTimeoutMs`/, ""],
   [/; use `cursor` to request single pages/, ""],
   [/ \(limits\.messageBytes\)/, ""],
@@ -184,7 +188,7 @@ const REWORDINGS: readonly (readonly [pattern: RegExp, replacement: string])[] =
     "; do not quote it together with its arguments",
   ],
   [/; check "command"$/, ""],
-  [/name it as "command"/, "start it by another"],
+  [/name it as "command"/, "start the file by another one"],
   [/, with the file in "args"$/, ""],
   [/shorten "args" or "env"/, "shorten them"],
 ];
@@ -193,7 +197,7 @@ function withFlags(message: string): string {
   return REWORDINGS.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), message);
 }
 
-/** The pages that the user must visit first. */
+/** The pages that the user must visit before the call can succeed. */
 export function requiredPages(error: unknown): string[] {
   if (!(error instanceof McpError) || error.kind !== "url_elicitation_required" || !isObject(error.data)) return [];
   const { elicitations } = error.data;
@@ -218,7 +222,7 @@ function mcpExit(error: McpError): number {
     case "unauthorized":
     case "access_denied":
       return EXIT.auth;
-    // A gateway reports that its upstream cannot be reached.
+    // A gateway uses these kinds if its upstream cannot be reached.
     case "unreachable":
     case "timeout":
       return EXIT.unreachable;
@@ -230,12 +234,12 @@ function mcpExit(error: McpError): number {
 function connectionExit({ kind, cause }: ConnectionError): number {
   if (kind === "unauthorized") return EXIT.auth;
   if (kind === "cancelled") return EXIT.interrupted;
-  // The cause explains the system's error, which is its own cause.
+  // The cause is our explanation (see spawn-error.ts); its own cause is the system's error.
   const code = ((cause as Error | undefined)?.cause as NodeJS.ErrnoException | undefined)?.code;
   return kind === "spawn" && code === "ENOENT" ? EXIT.notFound : EXIT.unreachable;
 }
 
-/** A command whose errors are reported and become its exit code. */
+/** Creates a command. Its errors are printed and determine its exit code. */
 export function defineCommand(help: string, run: (args: readonly string[]) => Promise<number | undefined>): Command {
   return { help, run: (args) => reportFailures(args, () => run(args)) };
 }
@@ -246,8 +250,8 @@ export async function reportFailures(
 ): Promise<number | undefined> {
   try {
     const exit = await run();
-    const lost = stdoutError();
-    if (lost !== undefined) throw new Error(`Cannot write to stdout: ${lost.message}`);
+    const writeError = stdoutError();
+    if (writeError !== undefined) throw new Error(`Cannot write to stdout: ${writeError.message}`);
     return exit;
   } catch (error) {
     const { exit, ...document } = toFailure(error);

@@ -1,6 +1,6 @@
-// Arguments of tools and prompts on the command line: `key=text`, `key:=json`, either from a file with `@`, and `--args`
-// for a whole object. A string is converted by the tool's schema. What cannot be converted, is missing or is given twice
-// is reported before anything is sent; the server validates the rest.
+// Parses the arguments of tools and prompts on the command line: `key=text`, `key:=json`, `@file` in place of a value,
+// and `--args` for a whole object. Strings are converted as the tool's schema says. An argument that cannot be
+// converted, is missing or is given twice is reported before anything is sent. The server validates the rest.
 
 import { readFile } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
@@ -12,7 +12,7 @@ import { formatTable, oneLine } from "../terminal/text.ts";
 
 export interface Argument {
   readonly key: string;
-  /** A string is still to be converted; JSON is not. */
+  /** `text` is converted as the schema says; `json` is sent unchanged. */
   readonly value: { readonly text: string } | { readonly json: unknown };
 }
 
@@ -45,7 +45,7 @@ export async function readArguments(words: readonly string[], args?: string): Pr
     }
     const text = value.startsWith("@") ? await files.read(word, value.slice(1)) : value;
     const argument: Argument = { key, value: colon === ":" ? { json: parseJson(key, text) } : { text } };
-    // A key overrides --args; whether it may be repeated depends on the schema.
+    // The first use of a key overrides --args. Whether it may be repeated depends on the schema.
     if (args !== undefined && !overridden.has(key)) {
       overridden.add(key);
       const at = given.findIndex((other) => other.key === key);
@@ -69,7 +69,7 @@ class ArgumentFiles {
   #stdinReader: string | undefined;
 
   async read(argument: string, path: string): Promise<string> {
-    if (path === "") throw new UsageError(`${argument} names no file after the @`);
+    if (path === "") throw new UsageError(`${argument} has no file name after the @`);
     if (path !== "-") return decodeText(path, await readBytes(path, argument));
     if (this.#stdinReader !== undefined) {
       throw new UsageError(`${argument}: stdin was already read by ${this.#stdinReader}`);
@@ -103,7 +103,7 @@ function decodeText(source: string, bytes: Buffer): string {
 
 type Arguments = { readonly [name: string]: unknown };
 
-/** `unknown` are arguments that the tool does not declare; they are sent too. */
+/** Converts the arguments by the tool's schema. `unknown` names those that it does not declare; they are sent too. */
 export function toolArguments(tool: Tool, given: readonly Argument[]): { args: Arguments; unknown: readonly string[] } {
   const properties = readProperties(tool.inputSchema);
   const byName = new Map(properties.map((property) => [property.name, property]));
@@ -124,14 +124,14 @@ export function toolArguments(tool: Tool, given: readonly Argument[]): { args: A
   return { args: Object.fromEntries(args), unknown: [...args.keys()].filter((name) => !byName.has(name)) };
 }
 
-/** Arguments of prompts are strings. */
+/** Checks the arguments of a prompt, which must be strings. */
 export function promptArguments(prompt: Prompt, given: readonly Argument[]): Readonly<Record<string, string>> {
   const properties = promptProperties(prompt);
   const args = new Map<string, string>();
   for (const { key, value } of given) {
     if (args.has(key)) throw new UsageError(`${key} is given twice`);
     const text = "json" in value ? value.json : value.text;
-    if (typeof text !== "string") throw new UsageError(`${key} must be a string, as all arguments of prompts`);
+    if (typeof text !== "string") throw new UsageError(`${key} must be a string, like all arguments of prompts`);
     args.set(key, text);
   }
   const missing = properties.filter(({ name, required }) => required && !args.has(name));
@@ -163,7 +163,7 @@ export function argumentTable(properties: readonly Property[]): string {
   return formatTable(rows, { indent: 2 });
 }
 
-/** The arguments as they are written: `text=string [count=integer]`. */
+/** How to write the arguments: `text=string [count=integer]`. */
 export function signature(properties: readonly Property[]): string {
   const words = properties.map(({ name, required, shape }) => {
     const isJson = shape.types.size === 1 && shape.types.has("object");
@@ -234,19 +234,19 @@ function describeTypes({ types }: ValueShape): string {
   return [...types].map((type) => TYPE_NAMES[type] ?? type).join(" or ");
 }
 
-/** The items of a list that have a string under this key; a list from a server may contain anything. */
+/** The items whose value under this key is a string. A list from a server may contain anything. */
 export function withKey<T>(list: unknown, key: keyof T & string): T[] {
   if (!Array.isArray(list)) return [];
   return list.filter((one: unknown): one is T => isObject(one) && typeof one[key] === "string");
 }
 
-/** One typo per this many characters, and at most as many. */
+/** A name is suggested if it has at most one typo per this many characters, and at most this many typos. */
 const TYPO_LENGTH = 3;
 const MAX_LISTED_NAMES = 12;
 
-/** An unknown tool or prompt, with the names that were probably meant. */
+/** The error for an unknown tool or prompt, with the names that were probably meant. */
 export function notFound(kind: string, name: string, names: readonly string[]): NotFoundError {
-  // A gateway puts the upstream before a name that several upstreams have.
+  // A gateway prefixes a name that several upstreams have with the upstream: notes.search.
   const prefixed = names.filter((one) => one.endsWith(`.${name}`));
   if (prefixed.length > 0) {
     return new NotFoundError(`Several servers have a ${kind} ${name}; write the full name: ${listNames(prefixed)}`);
@@ -267,7 +267,7 @@ function listNames(names: readonly string[]): string {
 }
 
 // Reads from a JSON Schema what the command line needs: the types that a property may have, and a short description of
-// them. Follows local references, allOf, anyOf and oneOf; anything else counts as "any". The server validates.
+// them. Follows local references, allOf, anyOf and oneOf. Anything else counts as "any", since the server validates.
 
 export type JsonType = "string" | "number" | "integer" | "boolean" | "null" | "array" | "object";
 
@@ -293,7 +293,7 @@ export interface Property {
 const TYPES: ReadonlySet<string> = new Set(["string", "number", "integer", "boolean", "null", "array", "object"]);
 /** References may be circular. */
 const MAX_DEPTH = 8;
-/** Circular references may also multiply. */
+/** Circular references may branch, so that a limit of depth alone is not enough. */
 const MAX_STEPS = 5_000;
 
 /** The state of one walk through a schema. */
@@ -307,7 +307,7 @@ export function readProperties(schema: unknown): Property[] {
   const walk: Walk = { root: isObject(schema) ? schema : {}, stepsLeft: MAX_STEPS };
   const { properties, required } = collectMembers(walk.root, walk);
   const named = [...properties].map(([name, found]): Property => {
-    // Declared by several alternatives: any of them may apply.
+    // If several parts of the schema declare the property, any of the declarations may apply.
     const written = found.length === 1 ? found[0] : { anyOf: found };
     const property = resolve(written, walk);
     const description = (isObject(written) ? written["description"] : undefined) ?? property["description"];
@@ -332,7 +332,7 @@ interface Members {
   readonly required: Set<string>;
 }
 
-/** Collects the members of an object schema with its allOf and anyOf parts. Required in anyOf means required in all. */
+/** Collects properties, also from allOf, anyOf and oneOf. Alternatives require what all of them require. */
 function collectMembers(written: unknown, walk: Walk, depth = 0): Members {
   const members: Members = { properties: new Map(), required: new Set() };
   if (depth > MAX_DEPTH || walk.stepsLeft <= 0) return members;
@@ -395,7 +395,7 @@ function readShape(written: unknown, walk: Walk, depth = 0): ValueShape {
   if (choices !== undefined) return unionShape(choices.map(below));
   const declared = (Array.isArray(schema["type"]) ? schema["type"] : [schema["type"]]) as unknown[];
   const types = new Set(declared.filter((type): type is JsonType => TYPES.has(String(type))));
-  // Often a single $ref, wrapped so that a description can be added to it.
+  // Generators often wrap a single $ref in allOf to add a description to it.
   if (types.size === 0)
     return (
       listOf(schema["allOf"])
@@ -421,7 +421,7 @@ function unionShape(shapes: readonly ValueShape[]): ValueShape {
   return {
     types,
     ...(values === undefined ? undefined : { values }),
-    // With several array types, an item may be anything.
+    // If several alternatives are arrays, an item may be anything.
     ...(item === undefined ? undefined : { items: items.length === 1 ? item : ANYTHING }),
   };
 }
@@ -433,7 +433,7 @@ function typeOfValue(value: unknown): JsonType {
   return typeof value as JsonType;
 }
 
-/** A short description: `integer`, `fast|slow`, `string ...`. */
+/** A short description of a shape: `integer`, `fast|slow`, `string ...`. */
 function describeShape({ types, values, items }: ValueShape): string {
   if (values !== undefined) return values.map((value) => (typeof value === "string" ? value : json(value))).join("|");
   const known = [...types].filter((type) => type !== "null");

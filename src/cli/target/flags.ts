@@ -1,5 +1,5 @@
-// Parses the flags of a command against a table. Mistakes are reported in one sentence, with the flag that was probably
-// meant.
+// Parses the flags of a command against a table. The error for a mistake is one sentence, with the flag that was
+// probably meant.
 
 import { parseArgs } from "node:util";
 import { nearest } from "../../core/options.ts";
@@ -27,7 +27,7 @@ export type FlagValues<F extends Flags> = {
       : string;
 };
 
-/** Throws a UsageError. `expected` says what a flag without its value needs. */
+/** Throws a UsageError. `expected` describes the values of flags, for the error if one is missing. */
 export function parseFlags<const F extends Flags>(
   command: string,
   args: readonly string[],
@@ -47,7 +47,7 @@ export function parseFlags<const F extends Flags>(
     const flag = rawName.startsWith("--") && Object.hasOwn(flags, name) ? flags[name] : undefined;
     if (flag === undefined) throw new UsageError(`There is no option ${rawName}; ${hint(command, name, flags)}`);
     if (flag.type === "boolean" && value !== undefined) throw new UsageError(`${rawName} takes no value`);
-    // A value that looks like a flag is one, unless it is joined by `=`.
+    // A value that starts with a dash is the next flag, unless it follows an `=`.
     const isFlag = !inlineValue && value?.startsWith("-") === true && !(flag.dash === true && value === "-");
     const isMissing = flag.type === "string" && (value === undefined || isFlag);
     if (isMissing || value === "") throw new UsageError(`${rawName} needs ${expected[name] ?? "a value"}`);

@@ -14,7 +14,7 @@ function advice(message: string, canSignIn: boolean, hasToken = false): string {
 describe("an authentication error", () => {
   it("asks for a token first if the server does not say how to sign in", () => {
     const first =
-      "http://a/mcp needs a token: set it in CATENARY_TOKEN (catenary serve and catenary up print it when they start)";
+      "http://a/mcp needs a token: set it in CATENARY_TOKEN (catenary serve and catenary up print theirs when they start)";
     expect(advice(NO_DISCOVERY, false)).toBe(first);
     expect(advice(NO_DISCOVERY, true)).toBe(`${first}\nSigning in failed too: it answered HTTP 404`);
   });

@@ -1,6 +1,6 @@
-// Credentials for a URL: a token that the user gave, or one from signing in with OAuth. The browser is opened only for a
-// user at a terminal, after a message. Otherwise saved tokens are used, or the error says what to do. No token, code
-// or secret is ever printed.
+// Credentials for a URL: a token that the user passed, or one from signing in with OAuth. The browser is opened only if
+// a user is at the terminal, after a message. Otherwise saved tokens are used; without one, the error says what to do.
+// No token, code or secret is ever printed.
 
 import type { Authorizer } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -12,7 +12,7 @@ import type { TargetValues } from "./target.ts";
 const TOKEN_VARIABLE = "CATENARY_TOKEN";
 
 export interface SignInOptions {
-  /** A user is at the terminal and may sign in. */
+  /** Whether a user is at the terminal and --no-login is not set. */
   readonly canSignIn: boolean;
   /** Prints a line that the user must see. */
   readonly print: (text: string) => void;
@@ -34,7 +34,7 @@ export function takeToken(): string | undefined {
   return token === "" ? undefined : token;
 }
 
-/** Undefined if the user gave an Authorization header. */
+/** Returns undefined if the user passed an Authorization header. */
 export async function createAuthorizer(
   url: URL,
   values: TargetValues,
@@ -82,7 +82,7 @@ export async function createAuthorizer(
   }
 }
 
-/** Prints the address before the browser opens, so that the user can open it by hand. */
+/** Prints the address before the browser opens, so that the user can also open it by hand. */
 async function openSignIn(page: URL, url: URL, { print, busy }: SignInOptions): Promise<void> {
   print(`${url.host} asks you to sign in at ${page.host}. If the browser does not open, visit this address:`);
   print(sanitize(page.href));
@@ -102,11 +102,11 @@ function readClient(values: TargetValues): { readonly id: string; readonly secre
   return { id, secret };
 }
 
-/** The error of oauth() if a server does not say where its tokens come from. */
+/** The error of oauth() if the server does not name its authorization server. */
 const NO_DISCOVERY = /^(\S+) does not say how to get a token, and the default endpoints failed: /;
-const PRINTED = "catenary serve and catenary up print it when they start";
+const TOKEN_SOURCE = "catenary serve and catenary up print theirs when they start";
 
-/** Adds what the user can do to an authentication error. */
+/** Adds advice for the user to an authentication error. */
 export function withAdvice(
   error: unknown,
   { canSignIn, hasToken }: { canSignIn: boolean; hasToken: boolean },
@@ -115,12 +115,12 @@ export function withAdvice(
   const reworded = (message: string): ConnectionError => new ConnectionError("unauthorized", message, { cause: error });
   const [start, server] = NO_DISCOVERY.exec(error.message) ?? [];
   if (start !== undefined) {
-    const advice = `${server} needs a token: set it in ${TOKEN_VARIABLE} (${PRINTED})`;
+    const advice = `${server} needs a token: set it in ${TOKEN_VARIABLE} (${TOKEN_SOURCE})`;
     // Only a user who could have signed in needs to know why that failed.
     return reworded(canSignIn ? `${advice}\nSigning in failed too: ${error.message.slice(start.length)}` : advice);
   }
   const advice = hasToken
-    ? `use another token (${PRINTED}), or leave it out and sign in from a terminal`
+    ? `use another token (${TOKEN_SOURCE}), or leave it out and sign in from a terminal`
     : canSignIn
       ? `set a token in ${TOKEN_VARIABLE}, or a client with --client-id`
       : `sign in from a terminal, without --no-login, or set a token in ${TOKEN_VARIABLE}`;

@@ -56,7 +56,7 @@ describe("a target", () => {
     [["--env", "--", "node"], "--env needs a variable: KEY=VALUE"],
     [[URL_TEXT, "--timeout", "soon"], "--timeout soon is not a number of seconds"],
     [[URL_TEXT, "--timeout", "-1"], "--timeout needs a number of seconds"],
-    [[URL_TEXT, "--revision", "1999-01-01"], "--revision: Unknown revision 1999-01-01; known are"],
+    [[URL_TEXT, "--revision", "1999-01-01"], "--revision: Unknown revision 1999-01-01; supported:"],
     [[URL_TEXT, "--log-level", "warn"], "--log-level warn is not a valid level; did you mean warning?"],
     [[URL_TEXT, "--log-level", "loud"], "--log-level loud is not a valid level; the levels are debug"],
     [[URL_TEXT, "--quiet", "--verbose"], "Give --quiet or --verbose, not both"],

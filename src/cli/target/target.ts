@@ -1,5 +1,5 @@
-// The target of a command: a URL, or the command after `--`, which always comes last and takes TARGET's place. Also the
-// flags that all commands with a target have. All is checked before anything is started.
+// Parses the target of a command: a URL, or a command after `--`, which always comes last and takes TARGET's place.
+// Also the flags that all commands with a target share. Everything is checked before anything is started.
 
 import { stat, readFile } from "node:fs/promises";
 import { basename, resolve, extname } from "node:path";
@@ -42,7 +42,7 @@ const URL_FLAGS = [
   "scope",
 ] as const;
 
-export const TARGET_HELP: string = `TARGET is a URL; or put \`-- COMMAND ARGS...\` at the end of the line instead.
+export const TARGET_HELP: string = `TARGET is a URL. To start a server instead, put \`-- COMMAND ARGS...\` last.
 
 Output:
   --json                 print one JSON document on stdout: the result in the newest revision, or
@@ -53,21 +53,21 @@ Output:
                          ${LOG_LEVELS.slice(4).join(", ")}
 
 Connection:
-  --timeout SECONDS      how long the server may be silent, at start and in a call; default 60,
-                         0: no limit
-  --revision DATE        use this protocol revision only
+  --timeout SECONDS      how long the server may be silent, at the start and during a call;
+                         default 60, 0: no limit
+  --revision DATE        use only this protocol revision
   --root DIR             a folder to announce to the server; repeatable
   --env KEY=VALUE        for a command: an environment variable; repeatable
   --cwd DIR              for a command: the folder to start it in
   --header 'NAME: VALUE' for a URL: a header to send with every request; repeatable
-  --token TOKEN          for a URL: a bearer token. Better set CATENARY_TOKEN in the environment,
-                         which other users of this machine cannot see
+  --token TOKEN          for a URL: a bearer token. Prefer CATENARY_TOKEN in the environment, which
+                         other users of this machine cannot see
 
 Signing in, if a URL asks for it (OAuth in the browser; tokens are saved for the next time):
   --no-login             never open the browser: use a saved token, or exit with code 3
   --client-id ID         the id of a client that is already registered
   --client-secret-env VARIABLE
-                         the environment variable that holds its secret
+                         the environment variable that holds the client's secret
   --client-metadata URL  the URL of the client's metadata document
   --scope SCOPE          a scope to ask for; repeatable
 
@@ -114,7 +114,7 @@ export function parseTargetLine<const F extends Flags>(
   checkValues(values);
   if (at >= 0) {
     const target = parseCommand(args.slice(at + 1), values);
-    // The URI of a resource may be an http URL.
+    // The argument of `read` is the URI of a resource, which may be an http URL.
     if (name !== "read" && HTTP_URL.test(line.positionals[0] ?? "")) {
       throw new UsageError("Give one target: a URL or a command, not both");
     }
@@ -208,8 +208,8 @@ export async function resolveRoots({ root = [] }: TargetValues): Promise<readonl
   );
 }
 
-// Finds the config that a command line means, and tells configs from modules. Reads no more than the beginning of a
-// file; the config itself is loaded later, by the commands that need it.
+// Finds the config that a command line names, and distinguishes configs from modules. The config is loaded later, by
+// the commands that need it.
 
 /** The default config. */
 export const CONFIG = "catenary.json";
@@ -229,13 +229,13 @@ export async function requireConfig(given: string | undefined, command: string):
   );
 }
 
-/** As `requireConfig`, but undefined if none is given and this folder has none. */
+/** Like `requireConfig`, but returns undefined if no config is given and this folder has none. */
 export async function findConfig(given: string | undefined, command: string): Promise<string | undefined> {
   const isMissing = given === undefined && (await stat(CONFIG).catch(() => undefined)) === undefined;
   return isMissing ? undefined : requireConfig(given, command);
 }
 
-/** Tells a config from a module, by its extension or by how it begins. */
+/** Whether the file is a config and not a module, by its extension or else by how it begins. */
 export async function isConfig(path: string): Promise<boolean> {
   const extension = extname(path).toLowerCase();
   if (CONFIG_EXTENSIONS.has(extension)) return true;

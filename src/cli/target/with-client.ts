@@ -1,5 +1,5 @@
-// Connects, runs one command, always disconnects. Every command with a TARGET uses this; progress, log messages and
-// questions of the server are handled here.
+// Connects to the server, runs one command, and always disconnects. Every command with a TARGET uses this. It also
+// shows the server's progress and log messages, and lets the user answer its questions.
 
 import { MAX_DELAY_MS, type CallOptions } from "../../client/calls.ts";
 import type { Client } from "../../client/client.ts";
@@ -21,9 +21,9 @@ import { parseHeaders, resolveRoots, targetName, type CliTarget, type TargetValu
 
 export interface CommandContext {
   readonly client: Client;
-  /** Pass these with every call: they carry cancellation and progress. */
+  /** Options for every call: they make Ctrl-C cancel it and show its progress. */
   readonly callOptions: CallOptions;
-  /** Shows what is going on, if it takes a while. */
+  /** Shows this text on the progress line if the work takes a while. */
   readonly busy: (text: string) => void;
   /** Prints a line on stderr, unless --quiet is given. */
   readonly note: (text: string) => void;
@@ -31,11 +31,11 @@ export interface CommandContext {
   readonly done: () => void;
 }
 
-/** Long, since a first start may have to install something. */
+/** Long, because a package manager may have to download the server first. */
 const START_TIMEOUT_MS = 60_000;
-/** A resource arrives as one message. HTTP accepts this much by default. */
+/** Large, because a resource arrives as one message. The same as the default for HTTP. */
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
-/** How long a cancelled call and a child process may take to end. */
+/** How long a cancelled call, and then the child process, may take to end. */
 const CANCEL_TIMEOUT_MS = 3_000;
 
 /** Resolves to the exit code. */
@@ -94,7 +94,7 @@ export async function withClient(
   }
 }
 
-/** The server refused because this client does not support elicitation. */
+/** Whether the server refused the call because this client does not support elicitation. */
 function needsUser(error: unknown): error is McpError {
   if (!(error instanceof McpError) || error.kind !== "missing_capability") return false;
   const { requiredCapabilities: required } = error.data as { readonly requiredCapabilities?: unknown };
@@ -102,7 +102,7 @@ function needsUser(error: unknown): error is McpError {
 }
 
 function noTerminal({ code, data }: McpError): McpError {
-  return new McpError(code, "The server wants to ask you something, but this is not a terminal: run it in one", data);
+  return new McpError(code, "The server wants to ask you something: run this command in a terminal", data);
 }
 
 async function connectOptions(target: CliTarget, values: TargetValues): Promise<ConnectOptions> {
@@ -119,7 +119,7 @@ async function connectOptions(target: CliTarget, values: TargetValues): Promise<
   };
 }
 
-/** Prints log messages and stderr of the server, as far as the flags ask for them. */
+/** Prints the log messages and the stderr of the server, if the flags ask for them. */
 function listeners(values: TargetValues, print: (text: string) => void, stderr: LineSplitter): ConnectOptions {
   const level = values["log-level"] ?? (values.verbose === true ? "info" : undefined);
   return {

@@ -116,7 +116,7 @@ describe("a field", () => {
     expect(fieldHint(field({ type: "string", minLength: 2, maxLength: 5 }))).toBe("text, 2 to 5 characters");
     expect(fieldHint(field({ type: "string", format: "email" }, false))).toBe("email, optional");
     expect(fieldHint(field({ type: "integer", minimum: 0 }))).toBe("whole number, at least 0");
-    expect(fieldHint(field(MANY))).toBe("numbers separated by commas; 0 for none, 1 to 2 of them");
+    expect(fieldHint(field(MANY))).toBe("numbers separated by commas; 0 for none, 1 to 2 items");
     expect(fieldHint(field({ type: "array", items: { type: "string" } }))).toBe(
       "values separated by commas; 0 for none",
     );

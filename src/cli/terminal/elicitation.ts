@@ -1,6 +1,6 @@
-// Answers the questions of a server (elicitation) in the terminal: a form field by field, reviewed before it is sent, or
-// a URL, shown with its host and opened only after a yes. All text of the server is sanitized. Ctrl-C at a question
-// cancels the whole call; Ctrl-D dismisses the question.
+// Lets the user answer the questions of a server (elicitation) in the terminal. A form is filled in field by field and
+// reviewed before it is sent. A URL is shown with its host, and opened only if the user agrees. All text from the
+// server is sanitized. Ctrl-C at a question cancels the whole call; Ctrl-D dismisses the question.
 
 import type { FormHandler, UrlHandler } from "../../client/client-requests.ts";
 import { isObject } from "../../core/values.ts";
@@ -12,9 +12,9 @@ import type { Dialog, Prompter } from "./prompter.ts";
 /** Opens a URL in the browser; false if that is not possible. */
 export type OpenPage = (url: URL) => Promise<boolean>;
 
-/** Of the message of a server. */
+/** Longer messages from the server are cut. */
 const MAX_MESSAGE_LENGTH = 4_000;
-/** Of a title, a description or a choice. */
+/** Longer titles, descriptions and choices are cut. */
 const MAX_LINE_WIDTH = 500;
 
 const DISMISSED: ElicitResult = { action: "cancel" };
@@ -121,7 +121,7 @@ async function review(dialog: Dialog, fields: readonly Field[], content: Content
 
 async function visitPage(dialog: Dialog, url: URL, openPage: OpenPage): Promise<ElicitResult> {
   dialog.print(`  host: ${paint("bold", line(url.host))}`);
-  // href is pure ASCII, so look-alike characters become visible.
+  // `href` is pure ASCII, so that look-alike characters in the host become visible.
   dialog.print(`  URL:  ${sanitize(url.href)}`);
   if (url.username !== "" || url.password !== "") {
     dialog.print("  Careful: the part before the @ is a user name, not the host");
@@ -141,8 +141,8 @@ function matches(answer: string, word: string): boolean {
   return answer !== "" && word.startsWith(answer.toLowerCase());
 }
 
-// Fields: how one is asked in a line, and how the answer is parsed. The server receives its own values, such as the
-// constants of a choice, not their titles.
+// The fields of a form: each is asked for in one line, and its answer is parsed. For a choice, the user sees the titles
+// and the server gets the values.
 
 export interface Choice {
   readonly value: string;
@@ -206,7 +206,7 @@ function readChoices(schema: Field["schema"], titled: "oneOf" | "anyOf"): Choice
   return values.map((value, at) => ({ value: String(value), title: String(names[at] ?? value) }));
 }
 
-/** What may be typed, in a few words. */
+/** Describes in a few words what may be typed. */
 export function fieldHint({ kind, schema, required, choices }: Field): string {
   const words: Record<Field["kind"], string> = {
     text: typeof schema["format"] === "string" ? oneLine(schema["format"]) : "text",
@@ -220,7 +220,7 @@ export function fieldHint({ kind, schema, required, choices }: Field): string {
     kind === "text"
       ? formatRange(schema["minLength"], schema["maxLength"], " characters")
       : kind === "many"
-        ? formatRange(schema["minItems"], schema["maxItems"], " of them")
+        ? formatRange(schema["minItems"], schema["maxItems"], " items")
         : formatRange(schema["minimum"], schema["maximum"], "");
   return [words[kind], ...(range === "" ? [] : [range]), ...(required ? [] : ["optional"])].join(", ");
 }
@@ -240,7 +240,7 @@ export function formatValue({ choices }: Field, value: ElicitValue): string {
   return value.length === 0 ? "none" : oneLine(value.map(titleOf).join(", "));
 }
 
-/** Parses an answer; an empty line means the default, or nothing. */
+/** Parses an answer. An empty line takes the default, or leaves an optional field out. */
 export function parseField(field: Field, typed: string): ParsedField {
   if (typed === "") {
     if (field.defaultValue !== undefined) return { value: field.defaultValue };

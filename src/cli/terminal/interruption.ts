@@ -1,5 +1,6 @@
-// Ctrl-C: the first cancels the work and lets it finish, the second exits at once. A child process ends in either case:
-// it is closed at the first, and the guardian ends it once we are gone. SIGTERM and SIGHUP count as Ctrl-C.
+// Handles Ctrl-C: the first one cancels the work and waits for it to end, the second one exits at once. No child
+// process survives: the first Ctrl-C closes the connection and with it the child; after the second, the guardian
+// process ends the child when we are gone. SIGTERM and SIGHUP count as Ctrl-C.
 
 import { EXIT } from "../command.ts";
 
@@ -8,7 +9,7 @@ const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 export class Interruption {
   /** Aborted at the first interrupt. */
   readonly signal: AbortSignal;
-  /** Aborted at the first interrupt until `connected()` is called: an open connection is closed, not broken off. */
+  /** Aborted at the first interrupt, but only before `connected()` is called: an open connection is closed properly. */
   readonly connectSignal: AbortSignal;
   readonly #work = new AbortController();
   readonly #connecting = new AbortController();

@@ -1,12 +1,12 @@
-// Output of the commands: data on stdout, messages on stderr, colours only on a terminal. Data goes to a pipe or a file
-// byte for byte; on a terminal, text is sanitized, and callers of printBytes check for a terminal first.
+// Output of the commands: data on stdout, messages on stderr, colours only on a terminal. Data is written to a pipe or
+// a file byte for byte. On a terminal, text is sanitized; callers of printBytes check for a terminal first.
 
 import { styleText } from "node:util";
 import { errorMessage } from "../../core/values.ts";
 import { EXIT } from "../command.ts";
 import { isTerminal, sanitizeFor, sanitizeJson } from "./text.ts";
 
-// Stderr is closed: there is nowhere to report to, and the work goes on.
+// If stderr is closed, the error cannot be reported anywhere; the command continues.
 process.stderr.on("error", () => undefined);
 
 let writeError: Error | undefined;
@@ -17,7 +17,7 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (!isClosed) writeError ??= error;
 });
 
-/** The first error of writing to stdout. */
+/** The first error from writing to stdout. */
 export function stdoutError(): Error | undefined {
   return writeError;
 }
@@ -54,13 +54,13 @@ export function printRaw(text: string): void {
   else printText(text);
 }
 
-/** Prints text with a final newline. */
+/** Prints text with a final newline; on a terminal, sanitized. */
 export function printText(text: string): void {
   const safe = sanitizeFor(process.stdout, text);
   process.stdout.write(text.endsWith("\n") ? safe : `${safe}\n`);
 }
 
-/** Prints text that is already safe and complete, such as our own with colours. */
+/** Prints text that is already safe, such as our own text with colours, and adds no newline. */
 export function printTrusted(text: string): void {
   process.stdout.write(text);
 }
@@ -81,7 +81,7 @@ export function printJson(value: unknown): void {
   else process.stdout.write(`${JSON.stringify(value)}\n`);
 }
 
-/** The width of the terminal; undefined if the stream is none, or does not know its width (which it reports as 0). */
+/** The width of the terminal; undefined if the stream is not a terminal, or reports 0 because the width is unknown. */
 export function terminalWidth(stream: { readonly isTTY?: boolean; readonly columns?: number }): number | undefined {
   const { columns = 0 } = stream;
   return isTerminal(stream) && columns > 0 ? columns : undefined;
@@ -90,7 +90,7 @@ export function terminalWidth(stream: { readonly isTTY?: boolean; readonly colum
 /** A longer line is passed on in pieces. */
 const MAX_LINE_LENGTH = 8_192;
 
-/** Splits chunks of text into lines; the stderr of a program arrives in chunks of any size. */
+/** Splits chunks of text, such as the stderr of a program, into lines. */
 export class LineSplitter {
   readonly #onLine: (line: string) => void;
   #rest = "";

@@ -1,6 +1,6 @@
-// One line on stderr that shows progress: redrawn in place on a terminal, otherwise written as plain lines, at most one
-// per second. Other messages are printed above it, and it is paused while a dialog is open. Progress comes from the
-// server, so numbers and messages may have any value and length.
+// Shows progress on stderr: on a terminal as one line that is redrawn in place, otherwise as plain lines, at most one
+// per second. Other messages are printed above the line. It is paused while a dialog is open. Progress comes from the
+// server, so its numbers may have any value and its messages any length.
 
 import type { Progress } from "../../client/contexts.ts";
 import { truncate, oneLine } from "./text.ts";
@@ -13,16 +13,16 @@ export interface Screen {
 
 export interface ProgressLineOptions {
   readonly quiet?: boolean;
-  /** The terminal cannot move the cursor. */
+  /** Whether the terminal cannot move the cursor. */
   readonly dumb?: boolean;
 }
 
-/** Shorter work is not shown. */
+/** Work that takes less time is not shown. */
 const SHOW_AFTER_MS = 300;
 const REDRAW_MS = 100;
 const PLAIN_INTERVAL_MS = 1_000;
 const BAR_WIDTH = 24;
-/** A narrower screen has no room for the bar. */
+/** Narrower screens get no bar. */
 const MIN_BAR_COLUMNS = 48;
 const SPINNER = ["|", "/", "-", "\\"] as const;
 const CLEAR = "\r\u001b[K";
@@ -47,7 +47,7 @@ export class ProgressLine {
     this.#inPlace = screen.isTTY === true && !dumb;
   }
 
-  /** Shows a spinner with this text, on a terminal and only if it takes a while. */
+  /** Shows a spinner with this text if stderr is a terminal, after `SHOW_AFTER_MS`. */
   busy(text: string): void {
     this.#busy = { text, since: performance.now() };
     this.#progress = undefined;
@@ -74,7 +74,7 @@ export class ProgressLine {
     this.#draw();
   }
 
-  /** Leaves the screen to others until the returned function is called. */
+  /** Hides the line and holds back messages until the returned function is called. */
   pause(): () => void {
     this.#clear();
     this.#pauses += 1;
@@ -143,7 +143,7 @@ export class ProgressLine {
     const now = performance.now();
     if (this.#quiet || this.#pauses > 0 || progress === undefined || now - this.#lastPlain < PLAIN_INTERVAL_MS) return;
     this.#lastPlain = now;
-    // Printed once; the next update sets it again.
+    // Each update is printed only once.
     this.#progress = undefined;
     this.#screen.write(`progress: ${progressText(progress, () => "")}\n`);
   }

@@ -7,12 +7,12 @@ import { onAbort } from "../../core/async.ts";
 import type { ProgressLine } from "./progress-line.ts";
 import { isTerminal } from "./text.ts";
 
-/** Several questions about one thing. Each answer is undefined if the user closed the input (Ctrl-D). */
+/** One or more related questions. An answer is undefined if the user closed the input (Ctrl-D). */
 export interface Dialog {
   print(text: string): void;
   /** The answer, trimmed. */
   ask(prompt: string): Promise<string | undefined>;
-  /** As `ask`, but ignores lines typed before the question was shown. */
+  /** Like `ask`, but ignores lines that were typed before the question was shown. */
   confirm(prompt: string): Promise<string | undefined>;
   /** The answer, unchanged and not echoed. */
   askSecret(prompt: string): Promise<string | undefined>;
@@ -78,7 +78,7 @@ class MutableStderr extends Writable {
 }
 
 class ReadlineDialog implements Dialog {
-  /** A question waits for its answer. */
+  /** Whether a question is shown that has no answer. */
   isOpen = false;
   readonly #input: Interface;
   readonly #output: MutableStderr;

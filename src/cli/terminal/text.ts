@@ -1,5 +1,5 @@
-// Measures, truncates and aligns text in terminal columns. The width is an approximation that is good enough for a line
-// that must not wrap: East Asian characters and emoji are two columns wide, combining marks none.
+// Measures, truncates and aligns text in terminal columns, and sanitizes it. The width is an approximation, which is
+// good enough to keep a line from wrapping: East Asian characters and emoji count two columns, combining marks none.
 
 const ZERO_WIDTH = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
 const WIDE =
@@ -11,7 +11,7 @@ export function widthOf(text: string): number {
   return width;
 }
 
-/** Cuts the text to a width; a text that was cut ends with "...". */
+/** Cuts the text to a width and marks the cut with "...". */
 export function truncate(width: number, text: string): string {
   if (widthOf(text) <= width) return text;
   const available = Math.max(width - 3, 0);
@@ -42,7 +42,7 @@ export interface TableOptions {
   readonly width?: number | undefined;
 }
 
-/** Columns are not padded beyond this, so that one long name does not push the others off the screen. */
+/** Columns are not padded beyond this width, so that one long name does not push the other columns off the screen. */
 const MAX_COLUMN_WIDTH = 32;
 
 /** Formats rows as aligned columns. The last column may have any length. */
@@ -60,11 +60,11 @@ export function formatTable(rows: readonly (readonly string[])[], { indent = 0, 
     .join("");
 }
 
-// Escapes control characters in untrusted text before printing it. Text of a server may contain escape sequences that
+// Escapes control characters in untrusted text before printing it. Text from a server may contain escape sequences that
 // move the cursor, rename the window or paste into the shell, and characters that reverse the reading direction. Only
-// terminals need this; to a pipe or a file the bytes go unchanged.
+// terminals need this, so data for a pipe or a file is not sanitized.
 
-/** Control characters but newline and tab, direction marks, and invisible characters. */
+/** Control characters except newline and tab, direction marks, and invisible characters. */
 const UNSAFE = /(?![\n\t])[\p{Cc}\p{Cs}\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
 
 export function sanitize(text: string): string {
@@ -76,7 +76,7 @@ export function oneLine(text: string): string {
   return sanitize(text).replace(/\s+/g, " ").trim();
 }
 
-/** Sanitizes JSON so that it stays JSON of the same value. */
+/** Sanitizes JSON text. The result is still JSON with the same value. */
 export function sanitizeJson(json: string): string {
   return json.replace(UNSAFE, (found) =>
     Array.from({ length: found.length }, (_, at) => jsonEscape(found.charCodeAt(at))).join(""),

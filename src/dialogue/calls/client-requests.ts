@@ -1,5 +1,5 @@
-// Requests to a session-style client during a call (elicitation, sampling, roots), in the client's revision. They are
-// cancelled when the call that made them ends. Only what the client's revision and capabilities allow is sent.
+// Sends requests to a session-style client during a call (elicitation, sampling, roots), in the client's revision. They
+// are cancelled when the call ends. A request that the client's revision or capabilities do not allow is not sent.
 
 import { onAbort, ignoreRejection } from "../../core/async.ts";
 import type { AskOptions, Caller, Params, Request, Result } from "../../core/handler.ts";
@@ -20,7 +20,7 @@ const NEVER_SENT = new Error("The request was never sent");
 export interface ClientRequestTarget {
   readonly caller: Caller;
   readonly revision: Revision;
-  /** Aborted when the call that asks has ended; absent for requests outside any call. */
+  /** One of them is aborted when the call of the request ends. Absent for requests outside any call. */
   readonly signals?: readonly AbortSignal[];
   send(message: Message): void;
 }
@@ -48,7 +48,7 @@ export class ClientRequests {
     void ignoreRejection(answer);
     const forget = signals.map((signal) =>
       onAbort(signal, () => {
-        if (this.#pending.fail(id, signal.reason as Error)) cancel("The call that asked has ended");
+        if (this.#pending.fail(id, signal.reason as Error)) cancel("The call that sent this request has ended");
       }),
     );
     try {
@@ -71,7 +71,7 @@ export class ClientRequests {
   }
 }
 
-/** Throws if a request to the client has no JSON form, so that the code which makes it gets the error. */
+/** Throws if a request to the client cannot be encoded as JSON, so that the code that sends it gets the error. */
 export function checkEncodable(method: string, params: Params): void {
   try {
     encode({ jsonrpc: "2.0", id: 0, method, params });
@@ -80,16 +80,16 @@ export function checkEncodable(method: string, params: Params): void {
   }
 }
 
-// Which client a message from a session-style server belongs to. Some transports do not say to which call a request or
-// log message belongs. So that no client ever gets another's messages, this tracks which clients have calls in flight,
-// or had some recently: only if there is a single one may such a message be passed on.
+// Decides whether a message from a session-style server can be attributed to a client. Some transports do not say which
+// call a request or log message belongs to. CallAttribution tracks the clients that have calls in flight, or had some
+// recently. Such a message is passed on only if there is just one, so that no client gets another's messages.
 
-/** How long after its answer a call may still cause messages. */
+/** How long a call may still cause messages after it was answered. */
 const LINGER_MS = 10_000;
-/** Tracked clients before stale ones are removed. */
+/** Above this number of tracked clients, stale ones are removed. */
 const MAX_TRACKED = 1_000;
 
-/** The origin of our own housekeeping requests, which are made for no client and so never make a message ambiguous. */
+/** The origin of our own housekeeping requests. They are made for no client, so they never make a message ambiguous. */
 export const INTERNAL_ORIGIN: object = Object.freeze({});
 
 export class CallAttribution {
@@ -111,7 +111,7 @@ export class CallAttribution {
     };
   }
 
-  /** The client has disconnected: it is forgotten with its last call. */
+  /** Called when the client has disconnected. Its entry is removed once its last call has ended. */
   forget({ origin }: Caller): void {
     const key = origin ?? this;
     const seen = this.#seen.get(key);

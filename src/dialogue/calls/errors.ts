@@ -1,6 +1,6 @@
-// Turns anything that was thrown into the JSON-RPC error for the client's revision and profile. The kind of an error
-// decides its code; an error without a kind (from an upstream, or with a code that the user chose) keeps its code.
-// Any other exception becomes -32603 with its message and nothing else.
+// Turns any thrown value into a JSON-RPC error for the client's revision and profile. The kind of an McpError decides
+// its code; one without a kind (from an upstream, or with a code that the user chose) keeps its code. Any other
+// exception becomes -32603 with its message and nothing else.
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Request } from "../../core/handler.ts";
@@ -20,7 +20,7 @@ export function toMcpError(error: unknown): McpError {
   return McpError.of("internal_error", `Internal error: ${errorMessage(error)}`, undefined, { cause: error });
 }
 
-/** Removes the output of a program from the message: it is meant for its operator, and may be about another client. */
+/** Removes the output of a program from the message. It is meant for the operator, and may concern another client. */
 function withoutDiagnostics(error: ConnectionError): string {
   let { message } = error;
   for (let one: unknown = error; one instanceof ConnectionError; one = one.cause) {
@@ -38,7 +38,7 @@ export function errorKind(error: unknown): ErrorKind | undefined {
   }
 }
 
-/** The abort reason of a cancelled call. A reason from the other side counts only if it is a string. */
+/** The abort reason of a cancelled call. It includes the other side's reason if that is a string. */
 export function cancellationError(reason: unknown, by: string): Error {
   return new Error(`Cancelled by ${by}${typeof reason === "string" ? `: ${reason}` : ""}`);
 }
@@ -49,7 +49,7 @@ export function unsupportedRevision(requested: unknown, supported: readonly Revi
   return McpError.of("unsupported_revision", message, { supported: names, requested: String(requested) });
 }
 
-/** Replaces a response that cannot be sent, for example because it has no JSON form. */
+/** Replaces a response that cannot be sent, for example because it cannot be encoded as JSON. */
 export function unsendableResponse({ id }: ResponseMessage, error: unknown): ResponseMessage {
   const refusal = McpError.of("internal_error", `The answer cannot be sent: ${errorMessage(error)}`);
   return { jsonrpc: "2.0", id, error: refusal.toBody() };
@@ -60,7 +60,7 @@ export function toErrorBody(error: unknown, request: Request, revision: Revision
   try {
     return lowerError(error, request, revision, profile);
   } catch {
-    return McpError.of("internal_error", "Internal error: something was thrown that cannot be read").toBody();
+    return McpError.of("internal_error", "Internal error: the thrown value cannot be read").toBody();
   }
 }
 
@@ -73,12 +73,12 @@ function lowerError(error: unknown, request: Request, revision: Revision, profil
   return avoidReservedCode(revision.lower.error(coded, request), revision);
 }
 
-/** An upstream may use one of our kinds for an error of its own: it is ours only with one of our codes. */
+/** An upstream's error may have the name of one of our kinds. It is ours only if it has one of our codes too. */
 function isCodeOf(kind: ErrorKind, code: number): boolean {
   return REVISIONS.some((known) => codeOf(kind, known) === code || codeOf(kind, known, "chain") === code);
 }
 
-/** Stateless revisions reserve some codes and forbid others: a handler's error with such a code is wrapped. */
+/** Stateless revisions reserve some codes and forbid others. A handler's error with such a code is wrapped. */
 function avoidReservedCode(body: ErrorBody, revision: Revision): ErrorBody {
   if (revision.style !== "stateless" || DEFINED_CODES.has(body.code)) return body;
   const reserved = (body.code <= -32020 && body.code >= -32099) || body.code === -32002;

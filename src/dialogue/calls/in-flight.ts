@@ -1,5 +1,5 @@
-// Requests that were received and are not answered yet: the table that cancellation and shutdown work on, the limit on
-// how many run at once, and the step that runs a request and turns its outcome into a response.
+// Requests that were received and are not answered yet: the table that cancellation and shutdown use, the limit on how
+// many run at once, and the function that runs a request and turns its outcome into a response.
 
 import { CancelToken } from "../../core/cancel.ts";
 import { idKey, type Id, type ErrorBody, type RequestMessage, type ResponseMessage } from "../../jsonrpc/message.ts";
@@ -19,7 +19,7 @@ export interface InFlightCall {
   readonly cancellable: boolean;
   readonly cancelToken: CancelToken;
   cancelled: boolean;
-  /** The response is on its way: nothing more may be sent for this call. */
+  /** The response is being sent, so nothing more may be sent for this call. */
   done: boolean;
   /** Called on cancellation, whether or not the handler observes its signal. */
   onCancel?: () => void;
@@ -27,7 +27,7 @@ export interface InFlightCall {
   clientRequests?: AbortController;
 }
 
-/** A call that is not in a table, since it is alone on its HTTP request and is cancelled with it. */
+/** A call without a table entry: it is the only one of its HTTP request, and is cancelled with that request. */
 export function untrackedCall(background: boolean): InFlightCall {
   return {
     key: "",
@@ -68,7 +68,7 @@ export class InFlightCalls {
     return call;
   }
 
-  /** The call has been answered, or gets no answer. */
+  /** Removes a call that has been answered, or will get no answer. */
   end(call: InFlightCall): void {
     call.done = true;
     // After a cancellation the client may have used the same id again.
@@ -92,7 +92,10 @@ export class InFlightCalls {
     for (const call of this.#calls.values()) call.cancelToken.abort(reason);
   }
 
-  /** Resolves when all work has ended, or after `graceMs`. With `before`, only calls that came before it count. */
+  /**
+   * Resolves when all calls except background ones have ended, or after `graceMs`. With `before`, waits only for calls
+   * that arrived before it.
+   */
   drained(graceMs: number, before?: InFlightCall): Promise<void> {
     const limit = before?.sequence ?? Infinity;
     return this.#until((call) => call.background || call.sequence >= limit, graceMs);
@@ -125,8 +128,8 @@ export class InFlightCalls {
 /**
  * Limits how many calls run at once; more wait in the order of arrival. A slot is held until the response is written,
  * so a client that does not read its responses slows down only itself. A cancelled call frees its slot at once, since
- * the handler may ignore its signal, but only `max` cancelled calls may run on without a slot. So at most 2 * `max`
- * handlers ever run.
+ * the handler may ignore its signal. At most `max` cancelled calls may keep running without a slot, so at most
+ * 2 * `max` handlers run at a time.
  */
 export class CallLimiter {
   readonly #max: number;
@@ -180,7 +183,7 @@ export interface Front {
   errorBody(error: unknown, message: RequestMessage): ErrorBody;
 }
 
-/** Why a request to the client fails once its call has been answered. */
+/** The error of a request to the client that is made, or still pending, after its call has been answered. */
 export const ALREADY_ANSWERED = "The call has been answered; it can no longer send requests to the client";
 
 /** How long aborted calls get to answer before the connection is closed. */
@@ -208,8 +211,9 @@ export async function runRequest(
 }
 
 /**
- * Progress as the client gets it: only if it sent a token, under that token, and increasing, even if the call is run
- * again with the client's input. Returns undefined for notifications that are dropped.
+ * Filters progress for the client, and puts the client's token in. Returns undefined for progress that is dropped: if
+ * the client sent no token, or the value does not increase, which happens if the call is run again with the client's
+ * input.
  */
 export function progressFilter(token: unknown): (notification: Notification) => Notification | undefined {
   let reached = -Infinity;

@@ -1,6 +1,6 @@
-// Answers `input_required` results for callers that can be asked during a call. Each input request goes to the caller;
-// the request is then repeated with the answers and the server's own `requestState`, until the result is complete or
-// the maximum number of rounds is reached.
+// Answers `input_required` results for callers that can be asked during a call. Each input request is sent to the
+// caller. Then the original request is repeated with the answers and the server's `requestState`, until the result is
+// complete or the maximum number of rounds is reached.
 
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -8,10 +8,10 @@ import { pause } from "../../core/async.ts";
 import { toMcpError } from "./errors.ts";
 
 const MAX_ROUNDS = 10;
-/** Pause before repeating a request that asked for nothing, times the number of the round. */
+/** Pause before repeating a request that required input but asked for none. Multiplied by the number of the round. */
 const EMPTY_ROUND_PAUSE_MS = 100;
 
-/** Runs a request and answers whatever input it requires. */
+/** Runs a request and provides the input that it requires. */
 export async function callWithInput(handler: Handler, request: Request, context: Context): Promise<Result> {
   return answerInputRequired(await handler(request, context), handler, request, context);
 }
@@ -52,7 +52,7 @@ export async function answerInputRequired(
   return result;
 }
 
-/** All answers, or the first failure: the stateless style cannot report to the server that an input request failed. */
+/** Returns all answers, or the first failure, since the stateless style cannot report a failed input request. */
 async function collect(
   inputRequests: readonly (readonly [string, Request])[],
   context: Context,
@@ -63,7 +63,7 @@ async function collect(
         // `roots/list` may come without params.
         return [key, await context.ask({ method: request.method, params: request.params ?? {} }, { key })];
       } catch (error) {
-        // Only elicitation has an answer that means "no answer".
+        // Only elicitation has an answer that means "no answer", which is `cancel`.
         if (request.method === "elicitation/create" && !context.signal.aborted) return [key, { action: "cancel" }];
         throw error;
       }
@@ -80,8 +80,8 @@ async function collect(
   return { given: Object.fromEntries(given) };
 }
 
-/** The result of a tool call whose caller failed to provide the input. */
+/** The result of a tool call whose caller failed to provide input. */
 export function unansweredResult(tool: unknown, error: McpError): Result {
-  const text = `The client could not answer what ${String(tool)} asked: ${error.message}`;
+  const text = `The client could not provide the input that ${String(tool)} asked for: ${error.message}`;
   return { resultType: "complete", content: [{ type: "text", text }], isError: true };
 }

@@ -1,6 +1,6 @@
-// Our side of a connection to a server, as far as both styles share it: sends requests with our ids, matches answers
-// and progress to their calls, sends cancellations, and fails all pending calls when the connection closes.
-// The backs (session/back.ts, stateless/back.ts) give the messages their meaning.
+// The part of a connection to a server that both styles share: sends requests with our ids, matches answers and
+// progress to their calls, sends cancellations, and fails all pending calls when the connection closes. The backs
+// (session/back.ts, stateless/back.ts) interpret the messages.
 
 import type { Context, Params } from "../../core/handler.ts";
 import { onAbort } from "../../core/async.ts";
@@ -29,7 +29,10 @@ export interface OutgoingCall {
   readonly context: Context;
 }
 
-/** How to abandon a call that must not be cancelled by `notifications/cancelled`: its answer is awaited without it. */
+/**
+ * How to abandon a call that must not be cancelled by `notifications/cancelled`. The caller gets an error at once, but
+ * the server's answer is still awaited.
+ */
 export interface Abandonment {
   /** Aborted by the peer when the caller has cancelled. */
   readonly abandoned: AbortController;
@@ -45,7 +48,7 @@ export interface Abandonment {
 export interface PeerListener {
   onRequest(message: RequestMessage, inbound: Inbound): void;
   onNotification(message: NotificationMessage, inbound: Inbound): void;
-  /** The server has forgotten the session. */
+  /** The server no longer knows the session. */
   onSessionLost?(): void;
   /** Notifications outside any call may have been missed. */
   onGap?(): void;
@@ -97,8 +100,8 @@ export class Peer {
     if (isCancelled(context)) throw cancelled(context);
     const longLived = method === "subscriptions/listen";
     const timeouts = longLived ? { idleMs: 0, totalMs: 0 } : { ...this.#timeouts, ...context.timeouts };
-    // Specification, basic/utilities/cancellation: neither `initialize` nor a call that makes a task is cancelled by
-    // the notification.
+    // Specification, basic/utilities/cancellation: the notification must not cancel `initialize` or a call that creates
+    // a task.
     const cancel = (reason: string): void => {
       if (abandonment !== undefined) this.#abandon(id, method, abandonment);
       else if (method !== "initialize") this.#cancel(id, reason);
@@ -110,7 +113,7 @@ export class Peer {
     this.calls.set(id, { id, method, context });
     const forget = onCancel(context, abort);
     try {
-      // The idle timeout counts only while the server is what we wait for.
+      // Suspend the idle timeout while we wait for something other than the server, such as a person signing in.
       const onWait = (isWaiting: boolean): void => (isWaiting ? this.#pending.hold(id) : this.#pending.release(id));
       this.#transport
         .send({ jsonrpc: "2.0", id, method, params: params(id) }, new CallSendOptions(context, onWait, abandonment))
@@ -138,7 +141,7 @@ export class Peer {
     return typeof id === "number" ? (this.calls.get(id) ?? this.#abandoned.get(id)) : undefined;
   }
 
-  /** Progress came in for the call. */
+  /** Restarts the idle timeout of a call that has made progress. */
   touch(call: OutgoingCall): void {
     this.#pending.touch(call.id);
   }
@@ -152,7 +155,7 @@ export class Peer {
     this.#pending.release(call.id);
   }
 
-  /** The server ended a subscription of ours. It cannot end other calls in this way. */
+  /** Ends our subscription with this id, as the server asked. A server cannot end other calls in this way. */
   endSubscription(id: unknown): void {
     if (typeof id === "number" && this.calls.get(id)?.method === "subscriptions/listen")
       this.#pending.settle({ jsonrpc: "2.0", id, result: { resultType: "complete" } });
@@ -188,7 +191,7 @@ export class Peer {
     }
     if (inbound.kind === "lost") this.listener.onSessionLost?.();
     if (inbound.kind === "gap") this.listener.onGap?.();
-    // Passed on to a caller whose own transport can hang up too.
+    // Passed on to the caller, if its own transport can hang up too.
     if (inbound.kind === "hang-up") this.findCall(inbound.about)?.context.hangUp?.(inbound.retryMs ?? 0);
     const { fault } = inbound;
     if (fault?.id !== undefined && fault.id !== null) this.#failMalformed(fault.id, fault.error.data);
@@ -196,7 +199,7 @@ export class Peer {
     for (const item of inbound.batch ?? []) if ("message" in item) this.#take(item.message, inbound);
   }
 
-  /** A malformed answer: its call fails now instead of timing out. */
+  /** Fails the call of a malformed answer, so that it does not time out later. */
   #failMalformed(id: Id, data: unknown): void {
     const details = isObject(data) ? data["details"] : data;
     const why = typeof details === "string" ? `: ${details}` : "";
@@ -240,7 +243,7 @@ export class Peer {
   }
 }
 
-/** The same failure, for a request that was made after it and was never sent. */
+/** A copy of the failure that closed the connection, for a later request that is not sent. */
 function unsent({ kind, message, cause }: ConnectionError): ConnectionError {
   return new ConnectionError(kind, message, { cause, mayHaveRun: false });
 }
@@ -253,7 +256,7 @@ function cancelled(context: Context): ConnectionError {
   return new ConnectionError("cancelled", `Cancelled: ${reasonOf(context)}`, { cause: context.signal.reason });
 }
 
-/** A class with getters, because stdio never looks at the signal, and reading it would create one. */
+/** A class with getters, because reading the signal creates it, and stdio never reads it. */
 class CallSendOptions implements SendOptions {
   readonly onWait: (isWaiting: boolean) => void;
   readonly #context: Context;

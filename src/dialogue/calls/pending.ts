@@ -1,6 +1,6 @@
 // Requests that were sent and are not answered yet: their ids, promises and timeouts.
-// One timer serves all of them, so a request costs a map entry and no timer of its own. A deadline is monotonic, moves
-// when progress comes in, and never moves past the total timeout.
+// One timer serves all of them, so a request costs a map entry and no timer of its own. Deadlines use the monotonic
+// clock. They move when progress comes in, but never past the total timeout.
 
 import { ConnectionError } from "../../core/errors.ts";
 import { ExactId, type ResponseMessage } from "../../jsonrpc/message.ts";
@@ -25,7 +25,7 @@ interface PendingCall {
   readonly onTimeout: ((error: ConnectionError) => void) | undefined;
   readonly method: string;
   deadline: number;
-  /** How many requests to the client the call is waiting for. */
+  /** How many calls of `hold` are not released yet. */
   holds: number;
 }
 
@@ -47,7 +47,7 @@ export class PendingCalls {
     this.#peerName = peerName;
   }
 
-  /** Returns a new id and the promise of its answer. `onTimeout` can tell the other side that we gave up. */
+  /** Returns a new id and the promise of its answer. `onTimeout` can notify the other side that we gave up. */
   open(
     method: string,
     timeouts: Timeouts,
@@ -94,7 +94,7 @@ export class PendingCalls {
     if (call.deadline < this.#armedFor) this.#arm(call.deadline, now);
   }
 
-  /** Suspends the idle timeout while the client is being asked on behalf of this call. */
+  /** Suspends the idle timeout until `release`, for example while the client is being asked on behalf of this call. */
   hold(id: number): void {
     const call = this.#calls.get(id);
     if (call === undefined) return;
@@ -124,7 +124,7 @@ export class PendingCalls {
     const call = this.#calls.get(id);
     if (call === undefined) return undefined;
     this.#calls.delete(id);
-    // The timer stays for the next request, which most likely comes before it fires. Meanwhile it is unref'ed.
+    // The timer is kept for the next request, which most likely comes before it fires. Meanwhile it is unref'ed.
     if (call.finalDeadline !== Infinity || call.idleMs > 0) {
       this.#timed -= 1;
       if (this.#timed === 0) this.#timer?.unref();

@@ -1,5 +1,6 @@
-// Waits for a task to finish on behalf of a caller that can be asked during a call: each input request of the task is
-// sent to the caller once, and the answer goes back by `tasks/update`. Tasks that no request waits for are left alone.
+// Waits for a task to finish on behalf of a caller that can be asked during a call. Each input request of the task is
+// sent to the caller once, and the answer is returned with `tasks/update`. A task that no request waits for is left
+// alone.
 
 import { onAbort, attempt } from "../../core/async.ts";
 import type { AskOptions, Context, Handler, Request, Result } from "../../core/handler.ts";
@@ -19,7 +20,7 @@ export interface TaskWaiter {
   readonly context: Context;
   /** The name of the tool, for error messages. */
   readonly tool: unknown;
-  /** Skips the first poll while the poll interval has not passed; for callers that certainly may see the task. */
+  /** Skips the first poll if the poll interval has not passed. Only for callers that are allowed to see the task. */
   readonly respectsPollInterval?: boolean;
   /** Aborted when requests to the client can no longer be sent through this request. */
   readonly gone?: AbortSignal;
@@ -37,7 +38,7 @@ interface SentRequest {
 /** The input requests of one task that have been sent to its caller, by any of the requests that wait for it. */
 export class TaskInputRequests {
   readonly #sent = new Map<string, SentRequest>();
-  /** The task may still list an input request for a while after it was answered. */
+  /** Keys of answered input requests, since the task may list them a little longer. */
   readonly #answered = new Set<string>();
 
   /** Sends the input requests that have not been sent yet. */
@@ -50,14 +51,14 @@ export class TaskInputRequests {
     }
   }
 
-  /** Cancels what is not answered yet; with a waiter, only what was sent through it, so that others can resend it. */
+  /** Cancels unanswered input requests. With `by`, only those sent through that waiter: others can resend them. */
   cancel(reason: string, by?: TaskWaiter): void {
     for (const { stop, waiter } of this.#sent.values()) {
       if (by === undefined || waiter === by) stop.abort(new Error(reason));
     }
   }
 
-  /** An input request that was sent through a waiter which is gone counts as new. */
+  /** An input request counts as new if the waiter that sent it is gone. */
   #isNew(key: string): boolean {
     const sent = this.#sent.get(key);
     if (sent === undefined) return !this.#answered.has(key);
@@ -84,12 +85,12 @@ export class TaskInputRequests {
       await handler({ method: "tasks/update", params }, context);
       this.#answered.add(key);
     } catch (error) {
-      // Cancelled by us or with the waiting request: not a failure.
+      // It is not a failure if we cancelled it, or the waiting request was cancelled.
       if (signal.aborted || context.signal.aborted) return;
       onFailure(answer === undefined ? { unanswered: toMcpError(error) } : { rejected: error });
     } finally {
       if (this.#sent.get(key) === sent) this.#sent.delete(key);
-      // Other waiters may have to send it now.
+      // Another waiter may have to send the input request now.
       watch.wake();
     }
   }
@@ -100,7 +101,7 @@ async function askCaller(request: unknown, options: AskOptions, { ask, context }
   try {
     return await ask({ method: String(method), params: params ?? {} }, options);
   } catch (error) {
-    // Only elicitation has an answer that means "no answer".
+    // Only elicitation has an answer that means "no answer", which is `cancel`.
     const isCancelled = options.signal?.aborted === true || context.signal.aborted;
     if (method !== "elicitation/create" || isCancelled) throw error;
     return { action: "cancel" };
@@ -133,7 +134,7 @@ export async function waitForTask(
   return watch.state;
 }
 
-/** The tool's result, or its error, of a finished task. */
+/** Returns the tool's result from a finished task, or throws its error. */
 export function taskOutcome({ status, statusMessage, result, error }: Json): Result {
   if (status === "completed" && isObject(result)) return result;
   if (status === "failed" && isObject(error)) throw McpError.fromBody(error as unknown as ErrorBody);
@@ -149,7 +150,7 @@ export async function callAndWait(handler: Handler, request: Request, context: C
   return taskOutcome(await completeTask(handler, first, request, declared));
 }
 
-/** Waits for the task that a call was answered with. The task is cancelled with the call. */
+/** Waits for the task that a call was answered with. If the call is cancelled, so is the task. */
 export async function completeTask(
   handler: Handler,
   created: Result,
@@ -183,7 +184,10 @@ async function cancelTask(watch: TaskWatch, { handler, context }: TaskWaiter): P
   await attempt(() => handler(request, { ...context, signal })).catch(() => undefined);
 }
 
-/** A server cannot be told that an input request failed: its task is cancelled, and finished for this caller. */
+/**
+ * Ends a task whose input request failed, with an error result for this caller. The protocol cannot report the failure
+ * to the server, so the task is cancelled there.
+ */
 async function finishUnanswered(watch: TaskWatch, waiter: TaskWaiter, error: McpError): Promise<void> {
   const now = new Date().toISOString();
   const result = unansweredResult(waiter.tool, error);

@@ -1,7 +1,7 @@
-// Watches one task of a handler from the caller's side: its last known state, and a way to wait for a change. It
-// subscribes if the handler allows that, and polls otherwise, at the interval that the handler asks for, however many
+// Watches one task of a handler from the caller's side: keeps its last known state, and waits for changes. It
+// subscribes if the handler allows that. Otherwise it polls at the interval that the handler asks for, however many
 // requests wait. A few connection failures in a row are tolerated. A finished task is not polled again, except for
-// authenticated callers: only the handler knows whether they may still see it.
+// authenticated callers, since only the handler knows whether they may still see it.
 
 import type { Context, Caller, Handler, Notification, Request } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -21,10 +21,10 @@ const SUBSCRIBED_POLL_MS = 60_000;
 const MAX_FAILURES = 3;
 const INVALID_PARAMS = -32602;
 
-/** Errors that already say what became of the task, since a watch may be behind another watch. */
+/** Errors that already say what became of the task. A watch may get them from another watch. */
 const EXPLAINED = new WeakSet<Error>();
 
-/** Initial states of tasks that were created finished: their outcome is fetched without waiting for an interval. */
+/** Initial states of tasks that were finished when they were created. Their outcome is fetched at once. */
 const UNFETCHED = new WeakSet<Json>();
 
 /** A pause until something may have changed, shared by all waiters. */
@@ -64,7 +64,7 @@ export class TaskWatch {
     this.#onChange = onChange;
   }
 
-  /** In the shape of the newest revision: the task with the fields that belong to its status. */
+  /** The task with the fields that belong to its status, in the shape of the newest revision. */
   get state(): Json {
     return this.#state;
   }
@@ -78,7 +78,7 @@ export class TaskWatch {
     return this.#isSubscribed;
   }
 
-  /** Whether the poll interval since the last update has not passed yet. */
+  /** Whether the last update is more recent than the poll interval. */
   get isFresh(): boolean {
     const { status, inputRequests, pollIntervalMs } = this.#state;
     if (status === "input_required" && !isObject(inputRequests)) return false;
@@ -171,7 +171,7 @@ export class TaskWatch {
     }
   }
 
-  /** Calls `onChange` for each change until the task is finished, `onLost` if it fails. Returns a stop function. */
+  /** Calls `onChange` for each change until the task ends, or `onLost` if polling fails. Returns a stop function. */
   follow(onChange: (state: Json) => void, onLost: (error: unknown) => void = () => undefined): () => void {
     const stop = new AbortController();
     let last = this.#state;
@@ -204,7 +204,7 @@ export class TaskWatch {
       const granted = isObject(params?.["notifications"]) ? params["notifications"]["taskIds"] : undefined;
       this.#isSubscribed = Array.isArray(granted) && granted.includes(this.id);
       this.#mayHaveMissed = this.#isSubscribed;
-      // Later, since the handler may send the state at once. A waiter of a fresh task polls in any case.
+      // Deferred, since the handler may send the state at once. The waiter of a fresh task polls anyway.
       queueMicrotask(() => {
         if (this.#isSubscribed && this.#mayHaveMissed && !(this.isFresh && this.#wait !== undefined))
           this.refresh().catch(() => undefined);
@@ -218,7 +218,7 @@ export class TaskWatch {
     }
   }
 
-  /** The state is known since the subscription began, so waiters can switch to the longer pause. */
+  /** Called when the state is known to be current while subscribed. Waiters can switch to the longer pause. */
   #caughtUp(): void {
     if (!this.#mayHaveMissed) return;
     this.#mayHaveMissed = false;
@@ -255,7 +255,7 @@ export class TaskWatch {
   /** How long the handler still has to keep the task, counted from when the watch began. */
   #leftMs(): number {
     const { ttlMs } = this.#state as { readonly ttlMs?: unknown };
-    // A lifetime of 0 cannot be meant.
+    // A TTL of 0 makes no sense, so it is ignored.
     return typeof ttlMs === "number" && ttlMs > 0 ? this.#since + ttlMs - performance.now() : Infinity;
   }
 
@@ -290,12 +290,12 @@ function isTransient(error: unknown): boolean {
   return TRANSIENT.has(error instanceof ConnectionError ? error.kind : errorKind(error));
 }
 
-/** Whether the caller is authenticated, so that what it may see can differ from one of its messages to the next. */
+/** Whether the caller is authenticated. If so, what it may see can differ from one of its messages to the next. */
 export function hasIdentity({ principal, scopes }: Caller): boolean {
   return principal !== undefined || scopes !== undefined;
 }
 
-/** Throws unless the caller has all scopes that `creator` had: which of them the tool needed is not known here. */
+/** Throws unless the caller has all scopes that `creator` had. Which of them the tool needed is not known here. */
 export function checkTaskScopes(caller: Caller, creator: Caller): void {
   const { scopes = [] } = creator;
   if (scopes.every((scope) => caller.scopes?.includes(scope))) return;

@@ -1,6 +1,6 @@
-// URL elicitation across revisions. A server may answer with an error that asks a person to visit URLs first. If the
-// client's revision does not know that error, a stateless client gets `input_required` and an older session gets text.
-// Nothing waits for the visit: the client simply tries again.
+// Translates URL elicitation between revisions. A server may answer with an error that asks a person to visit URLs
+// first. If the client's revision does not know that error, a stateless client gets `input_required`, and an older
+// session gets text. Nothing waits for the visit: the client tries again.
 
 import type { Caller, Request, Result, Params } from "../../core/handler.ts";
 import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-requests.ts";
@@ -15,7 +15,7 @@ import {
 } from "../../protocol/session-features.ts";
 import { errorKind } from "./errors.ts";
 
-/** The result for a stateless client. Rethrows other errors, and this one if the client has declined before. */
+/** The result for a stateless client. Rethrows other errors, and also this one if the client has declined to visit. */
 export function urlElicitationAsInput(error: unknown, { method, params }: Request, { capabilities }: Caller): Result {
   const elicitations = requiredUrlElicitations(error);
   if (elicitations === undefined || !INPUT_METHODS.has(method)) throw error;
@@ -26,7 +26,7 @@ export function urlElicitationAsInput(error: unknown, { method, params }: Reques
   try {
     for (const request of requests) checkClientRequest(request, capabilities);
   } catch (missing) {
-    // The message names the URLs, so that a person who reads it can visit them.
+    // Add the URLs to the message, so that a person who reads it can visit them.
     if (errorKind(missing) !== "missing_capability") throw missing;
     const { data } = missing as McpError;
     throw McpError.of("missing_capability", `${(missing as McpError).message}: ${toText(error, elicitations)}`, {
@@ -36,7 +36,7 @@ export function urlElicitationAsInput(error: unknown, { method, params }: Reques
   }
   const keyed = requests.map((request, index) => [`visit-${index + 1}`, request] as const);
   const given = params["inputResponses"];
-  // A client that declined would be asked the same forever.
+  // A client that declined would be asked again forever.
   if (isObject(given) && keyed.some(([key]) => isRefusal(given[key]))) throw error;
   return { resultType: "input_required", inputRequests: Object.fromEntries(keyed) };
 }
@@ -45,7 +45,10 @@ function isRefusal(answer: unknown): boolean {
   return isObject(answer) && answer["action"] !== "accept";
 }
 
-/** The result for an older session; otherwise throws the error, with the URLs in its message. */
+/**
+ * The result for a tool call of an older session. For its other requests, throws the error with the URLs in the
+ * message. Rethrows errors that the client's revision knows.
+ */
 export function urlElicitationAsText(error: unknown, { method }: Request, revision: Revision): Result {
   const elicitations = requiredUrlElicitations(error);
   if (elicitations === undefined || revision.serverNotifications.has(ELICITATION_COMPLETE)) throw error;
@@ -63,18 +66,18 @@ function toText(error: unknown, elicitations: readonly UrlElicitation[]): string
 const MAX_OWNERS = 1_000;
 
 /**
- * Remembers which client was asked to visit a URL, by the server's elicitation id: the notification that the visit is
+ * Remembers which client was asked to visit a URL, by the server's elicitation id. The notification that the visit is
  * complete may come after the call was answered, and only that client may get it.
  */
 export class UrlElicitationOwners {
   readonly #owners = new Map<string, Caller>();
 
-  /** An elicitation request goes to this client. */
+  /** Records that an elicitation request goes to this client. */
   asked(params: Params, owner: Caller): void {
     this.#add(elicitationIdOf(params), owner);
   }
 
-  /** An error that may require elicitations goes to this client. */
+  /** Records that an error, which may require elicitations, goes to this client. */
   failed(error: unknown, owner: Caller): void {
     for (const { id } of requiredUrlElicitations(error) ?? []) this.#add(id, owner);
   }

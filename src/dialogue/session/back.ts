@@ -1,6 +1,6 @@
-// The side that faces a session-style server: presents its session in the form of the newest revision. Requests are
+// The side that faces a session-style server. Presents the session in the form of the newest revision: requests are
 // lowered into the server's revision, `server/discover` is answered from the handshake, and `subscriptions/listen`
-// becomes subscribe and unsubscribe. The handshake, subscriptions and tasks have files of their own.
+// becomes subscribe and unsubscribe. The handshake, subscriptions and tasks are in files of their own.
 
 import {
   type Context,
@@ -43,7 +43,7 @@ import { UrlElicitationOwners } from "../calls/url-elicitation.ts";
 import type { OutgoingCall, PeerListener, Peer } from "../calls/peer.ts";
 import { cancellationError, toErrorBody } from "../calls/errors.ts";
 
-/** How long a call waits until the server has confirmed the log level. */
+/** How long a call waits for the server to confirm the log level. */
 const LOG_LEVEL_WAIT_MS = 1_000;
 
 export class SessionBack implements PeerListener {
@@ -154,7 +154,7 @@ export class SessionBack implements PeerListener {
     return this.#withServerInfo(this.#tasks.inspect(method, this.revision.lift.result(method, answer)), context);
   }
 
-  /** Stateless results name their server; in a session the handshake did that once. */
+  /** Adds the server's info for stateless callers: in a session, only the handshake contains it. */
   #withServerInfo(result: Result, { revision }: Context): Result {
     const info = this.discovered._meta?.[META.serverInfo];
     if (info === undefined || revisionNamed(revision)?.style !== "stateless") return result;
@@ -176,7 +176,7 @@ export class SessionBack implements PeerListener {
     const ended = this.#attribution.begin(context.caller);
     try {
       const answer = await this.#peer.call(method, params, context, how.abandonment);
-      // Set by a client itself: a renewed session must get the same level.
+      // A client has set the level itself. A renewed session must get the same level.
       if (method === "logging/setLevel") this.#level = lowered["level"] as LogLevel;
       return answer;
     } catch (error) {
@@ -198,7 +198,7 @@ export class SessionBack implements PeerListener {
       return await this.#subscriptions.listen(request, context, tasks);
     } finally {
       forget();
-      // A session front listens for as long as its client is connected.
+      // A session front has a subscription for as long as its client is connected, so without one the client is gone.
       if (context.signal.aborted && this.#subscriptions.contextOf(context.caller) === undefined) {
         this.#attribution.forget(context.caller);
       }
@@ -206,7 +206,7 @@ export class SessionBack implements PeerListener {
   }
 
   /**
-   * The session has one log level: the most verbose that any caller wants; each front filters for its client. HTTP
+   * The session has one log level, the most verbose that any caller wants. Each front filters for its client. HTTP
    * requests may overtake each other, so a call that wants logs waits for the confirmation, but not for long.
    */
   #setLevel(level: LogLevel | undefined): Promise<void> | undefined {
@@ -249,19 +249,22 @@ export class SessionBack implements PeerListener {
     } else this.#subscriptions.deliver(params === undefined ? { method } : { method, params });
   }
 
-  /** Goes only to the client that was asked to visit the URL; to its subscription, since the call may be answered. */
+  /** Notifies only the client that was asked to visit the URL, in its subscription, since the call may be answered. */
   #elicitationComplete({ method, params = {} }: NotificationMessage): void {
     const isKnown = this.revision.serverNotifications.has(method);
     const owner = isKnown ? this.#urlElicitations.take(params["elicitationId"]) : undefined;
     if (owner !== undefined) (this.#subscriptions.contextOf(owner) ?? this.#defaultContext).notify({ method, params });
   }
 
-  /** Goes to the call that it came for, or to the only one that wants logs; otherwise to its client outside any call. */
+  /**
+   * Delivers a log message to the call that it belongs to. If the transport does not say which, and one client uses the
+   * connection, that is the only call that wants logs. Otherwise the message is delivered outside any call.
+   */
   #log(notification: Notification, inbound: Inbound): void {
     const named = this.#peer.findCall(inbound.about);
     const calls = named === undefined ? [...this.#peer.calls.values()] : [named];
     const wanting = calls.filter(({ context }) => context.logLevel !== undefined);
-    // A call that runs the server's own code is a likelier source than a list request.
+    // A tool, prompt or resource is a more likely source than a list request.
     const running = wanting.filter(({ method }) => INPUT_METHODS.has(method));
     const candidates = running.length === 1 ? running : wanting;
     const [one] = candidates;
@@ -273,7 +276,7 @@ export class SessionBack implements PeerListener {
   }
 }
 
-/** A call of another client that wants no logs may still be what caused a log message. */
+/** Whether a call that wants no logs may still have caused a log message. */
 function mayBeSource({ method, context: { logLevel, caller } }: OutgoingCall): boolean {
   return logLevel === undefined && caller.origin !== undefined && INPUT_METHODS.has(method);
 }
@@ -305,10 +308,10 @@ function withoutEnvelope(params: Params): Params {
   return kept.length === 0 ? rest : { ...rest, _meta: Object.fromEntries(kept) };
 }
 
-// Requests that a session-style server makes during calls (elicitation, sampling, roots), and which client answers them:
-// the caller of the call on whose stream the request came; if the transport does not say, one of the calls in flight,
-// provided that they are all of one client; and outside any call a subscriber. A request never goes to a client that it
-// may not be meant for.
+// Answers requests that a session-style server makes during calls (elicitation, sampling, roots). The request goes to
+// the client whose call it came with. If the transport does not say which call that is, one of the calls in flight is
+// chosen, provided that all are of one client. Outside any call, a subscriber is asked. A request never goes to a
+// client that it may not be meant for.
 
 /** What the session's back provides. */
 export interface ServerRequestsHost {
@@ -377,7 +380,7 @@ export class ServerRequests {
       : [];
   }
 
-  /** A call that is answered before its client has replied did not make the request: the next candidate is asked. */
+  /** If a call ends before its client has replied, it did not make the request. Then the next candidate is asked. */
   async #askOneOf(
     calls: readonly OutgoingCall[],
     ask: (context: AskTarget) => Promise<Result>,
@@ -388,7 +391,7 @@ export class ServerRequests {
       try {
         return await ask(call?.context ?? this.#outsideCalls());
       } catch (error) {
-        // A call that its client cancelled may have made the request; then the answer no longer matters.
+        // A call that was cancelled by its client may have made the request. Then the answer no longer matters.
         const isAnswered = call !== undefined && !this.#host.peer.calls.has(call.id) && !call.context.signal.aborted;
         if (!isAnswered || isFinal()) throw error;
         left = left.filter(({ id }) => this.#host.peer.calls.has(id));
@@ -396,7 +399,7 @@ export class ServerRequests {
     }
   }
 
-  /** Who is asked if no call made the request, or it is unclear which. */
+  /** The context to ask if no call made the request, or it is unclear which. */
   #outsideCalls(): Context {
     const { attribution, subscriptions, defaultContext } = this.#host;
     if (attribution.isUnambiguous && subscriptions.isUnambiguous)
@@ -410,7 +413,7 @@ export class ServerRequests {
 const INVALID_PARAMS = -32602;
 const METHOD_NOT_FOUND = -32601;
 
-/** A missing capability, with the code that the client pages of the specification require. */
+/** Gives a missing capability the error code that the specification requires of clients. */
 function asRefusal(error: unknown, method: string): unknown {
   if (!(error instanceof McpError) || error.kind !== "missing_capability") return error;
   return new McpError(method === "elicitation/create" ? INVALID_PARAMS : METHOD_NOT_FOUND, error.message, error.data);

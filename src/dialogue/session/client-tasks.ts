@@ -1,7 +1,7 @@
-// Tasks of the last session-style revision, for a client of that revision: it requests a task by a field of its call,
-// gets the result by a blocking `tasks/result`, and can list its tasks. The handler is addressed in the form of the
-// newest revision, so this works for any handler that has the extension. A session keeps only the tasks that it has
-// seen; the handler knows who owns a task, who may see it, and how long it lives.
+// Tasks for clients of the last session-style revision. Such a client requests a task with a field of its call, waits
+// for the result with a blocking `tasks/result`, and can list its tasks. The handler gets requests of the newest
+// revision, so this works for any handler with the tasks extension. A session remembers only the tasks that it has
+// seen. The handler decides who owns a task, who may see it, and how long it is kept.
 
 import type { Context, Caller, Handler, Notification, Params, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
@@ -26,19 +26,19 @@ import { checkTaskScopes, initialTaskState, TaskWatch, hasIdentity } from "../ca
 import { errorKind } from "../calls/errors.ts";
 
 const PAGE_SIZE = 100;
-/** How long the result is kept of a call that was answered without a task. */
+/** How long the result of a call that was answered without a task is kept. */
 const LOCAL_TTL_MS = 600_000;
 const MAX_TASKS = 1_000;
 const MAX_LOCAL_TASKS = 100;
 const INVALID_PARAMS = -32602;
 
-/** What the session provides. */
+/** What the session provides to its tasks. */
 export interface ClientTasksHost {
   readonly handler: Handler;
   revision(): Revision;
   /** The context for work outside any call. */
   defaultContext(): Context;
-  /** Sends to the client outside any call. */
+  /** Sends a notification to the client outside any call. */
   deliver(notification: Notification): void;
 }
 
@@ -79,7 +79,7 @@ export class ClientTasks {
     this.#table.close();
   }
 
-  /** A tool whose handler does not say whether it can run as a task is listed as optional. */
+  /** Lists a tool as `optional` if the handler does not say whether it can run as a task. */
   async #listTools(request: Request, context: Context): Promise<Result> {
     const result = await this.#host.handler(request, context);
     const lowered = this.#host.revision().lower.result(request.method, result);
@@ -110,19 +110,19 @@ export class ClientTasks {
         : this.#finished(result, context);
     call.created(watch);
     this.#table.add(watch, tool, context.caller);
-    // Later, so that the client learns of the task before its first notification.
+    // Later, so that the client gets the task before its first notification.
     setImmediate(() => watch.subscribe());
-    // In this revision every task begins as "working", even if it is already finished.
+    // This revision requires every task to begin as "working", even if it is already finished.
     const { _meta, ...fields } = this.#lower({ ...watch.state, status: "working" });
     return _meta === undefined ? { task: fields } : { task: fields, _meta };
   }
 
-  /** After the call is answered, its notifications go out of band, with the id of the task. */
+  /** Once the call is answered, its notifications are sent outside the call, with the id of the task. */
   #callContext(params: Params, context: Context): { context: Context; created(task: TaskWatch): void } {
     const progress = progressFilter(params._meta?.[META.progressToken]);
     let task: TaskWatch | undefined;
     const notify = (notification: Notification): void => {
-      // The tool may go on after its task is finished.
+      // The tool may still run after its task is finished.
       if (task?.isFinished === true) return;
       const event = notification.method === "notifications/progress" ? progress(notification) : notification;
       if (event === undefined) return;
@@ -137,7 +137,7 @@ export class ClientTasks {
     };
   }
 
-  /** Wraps a call that was answered without a task as a finished one, with a handler of its own. */
+  /** Presents a call that was answered without a task as a finished task, served by a handler of its own. */
   #finished(result: Result, context: Context): TaskWatch {
     const now = new Date().toISOString();
     const taskId = crypto.randomUUID();
@@ -158,7 +158,7 @@ export class ClientTasks {
     });
   }
 
-  /** A task that this session has not seen may still be the client's: the handler knows. */
+  /** Asks the handler about a task that this session has not seen, since it may still be the client's. */
   async #entry(id: string, context: Context): Promise<TaskEntry> {
     const known = this.#table.find(id, context.caller);
     if (known !== undefined) return known;
@@ -191,7 +191,7 @@ export class ClientTasks {
     await watch.refresh(context);
     if (!watch.isFinished) {
       await this.#host.handler({ method: "tasks/cancel", params: { taskId: watch.id } }, context);
-      // The handler may take its time or never stop; for this client the task is cancelled now.
+      // The handler may stop late or never. For this client the task is cancelled now.
       const message = "The task was cancelled by request";
       const cancelled = { status: "cancelled", statusMessage: message, lastUpdatedAt: new Date().toISOString() };
       const { inputRequests: _asked, ...state } = watch.state;
@@ -217,14 +217,14 @@ interface TaskEntry extends PageItem {
   /** The name of the tool, for error messages. */
   readonly tool: unknown;
   readonly principal: string | undefined;
-  /** Finished when it was added, so that only this session has its result. */
+  /** Whether it was finished when it was added. Then this session may be the only one that has its result. */
   readonly isLocal: boolean;
   readonly expires: number;
 }
 
 /**
- * The tasks that a session has seen, oldest first. It is bounded; an evicted task can still be found by its id through
- * the handler, unless it is local.
+ * The tasks that a session has seen, oldest first, up to a limit. The handler can still find an evicted task by its id,
+ * unless only this session had its result.
  */
 export class TaskTable {
   readonly #entries = new Map<string, TaskEntry>();
@@ -245,7 +245,7 @@ export class TaskTable {
     return entry;
   }
 
-  /** The principal is compared, since each message of a session is authenticated anew. */
+  /** Compares the principal, since each message of a session is authenticated separately. */
   find(id: string, { principal }: Caller): TaskEntry | undefined {
     const entry = this.#entries.get(id);
     if (entry === undefined || entry.principal !== principal) return undefined;
@@ -264,7 +264,7 @@ export class TaskTable {
     this.#entries.delete(entry.key);
   }
 
-  /** Tasks that are added later are neither kept nor watched. */
+  /** Removes all tasks. A task that is added later is neither kept nor watched. */
   close(): void {
     this.#isClosed = true;
     for (const entry of this.#entries.values()) this.remove(entry);
@@ -275,7 +275,7 @@ export class TaskTable {
     for (const entry of this.#entries.values()) if (entry.expires <= now) this.remove(entry);
   }
 
-  /** Removes the oldest finished task, or the oldest of all, if the table is full. */
+  /** If the table is full, removes the oldest finished task, or the oldest if none is finished. */
   #evict(forLocal: boolean): void {
     const all = [...this.#entries.values()];
     const local = forLocal ? all.filter(({ isLocal }) => isLocal) : [];
@@ -291,9 +291,9 @@ interface ListedTask extends PageItem {
 }
 
 /**
- * All tasks that the client can list. A handler in this process may list the tasks of the client's principal in all
- * sessions; those come with the local tasks of this session. Otherwise, and for unauthenticated clients, it is the
- * tasks that this session has seen, so that no client sees those of another.
+ * All tasks that the client may list. If the client is authenticated and the handler can list tasks, these are the
+ * tasks of its principal in all sessions, and the local tasks of this session. Otherwise they are the tasks that this
+ * session has seen, so that no client sees the tasks of another.
  */
 async function allTasks(handler: Handler, table: TaskTable, context: Context): Promise<readonly ListedTask[]> {
   const { caller } = context;
@@ -305,7 +305,7 @@ async function allTasks(handler: Handler, table: TaskTable, context: Context): P
   if (known === undefined) return entries.map((entry) => fromTable(entry, entry.order));
   const listed = known.map((state): ListedTask => {
     const watch = table.find(state.taskId, caller)?.watch;
-    // A task that the client cancelled here is finished, even if the handler still runs it.
+    // A task that the client cancelled in this session is finished, even if the handler still runs it.
     return {
       order: createdAt(state),
       key: state.taskId,
@@ -320,7 +320,7 @@ async function allTasks(handler: Handler, table: TaskTable, context: Context): P
 
 type TaskState = Json & { readonly taskId: string };
 
-/** The handler's tasks of this principal; undefined if it has no such list. */
+/** The tasks of this principal according to the handler; undefined if the handler cannot list tasks. */
 async function listFromHandler(handler: Handler, context: Context): Promise<readonly TaskState[] | undefined> {
   const params: Params & WithTaskListing = { [LISTS_TASKS]: true };
   try {
@@ -340,13 +340,13 @@ async function stateOf(entry: TaskEntry, table: TaskTable, context: Context): Pr
   } catch (error) {
     if (errorKind(error) === "access_denied") return undefined;
     if (!(error instanceof McpError) || error.code !== INVALID_PARAMS) throw error;
-    // The handler no longer has it.
+    // The handler no longer has the task.
     table.remove(entry);
     return undefined;
   }
 }
 
-/** The only field by which local tasks and those of the handler can be sorted together. */
+/** The sort key of listed tasks. The order of the table is unknown for tasks of the handler. */
 function createdAt(state: Json): number {
   return Date.parse(String(state["createdAt"])) || 0;
 }

@@ -1,6 +1,6 @@
-// The side that faces session-style clients: the handshake, and the state that such a client expects us to keep (its
-// revision, capabilities, log level, subscriptions). Turns that state into the self-contained requests of the newest
-// revision, and results back into the client's revision. It is independent of the transport.
+// The side that faces session-style clients. Does the handshake and keeps the state that such a client expects us to
+// keep (its revision, capabilities, log level, subscriptions). Turns its requests into the self-contained requests of
+// the newest revision, and results back into the client's revision. It is independent of the transport.
 
 import { onAbort, ignoreRejection } from "../../core/async.ts";
 import {
@@ -54,7 +54,7 @@ const SHUTDOWN_GRACE_MS = 30_000;
 export interface SessionFrontOptions {
   /** Session-style revisions that may be spoken, oldest first. */
   readonly revisions: readonly Revision[];
-  /** All revisions that may be spoken, for the error of a client that offers none of them. */
+  /** All revisions that may be spoken, for the error if none of them is session-style. */
   readonly allRevisions: readonly Revision[];
   readonly profile: Profile;
   /** Whether the client may stop the server with `shutdown`: only if it is the only client. */
@@ -106,7 +106,7 @@ export class SessionFront {
     return this.#phase !== "new";
   }
 
-  /** Returns the result in the client's revision. What it throws is for `errorBody`. */
+  /** Returns the result in the client's revision. Pass whatever it throws to `errorBody`. */
   async answer(message: RequestMessage, inbound: Inbound, call: InFlightCall): Promise<Result> {
     const { method } = message;
     const params = (message.params ?? {}) as Params;
@@ -161,7 +161,7 @@ export class SessionFront {
     return toErrorBody(error, request, this.#revision, this.#options.profile);
   }
 
-  /** Takes a notification of the client. Cancellations are handled by the connection, in either style. */
+  /** Takes a notification of the client. The connection handles cancellations, for both styles. */
   take(message: NotificationMessage): void {
     // Some clients leave the prefix out.
     if (message.method === "notifications/initialized" || message.method === "initialized") {
@@ -187,7 +187,7 @@ export class SessionFront {
   }
 
   async #initialize(params: Params, inbound: Inbound): Promise<Result> {
-    if (this.#phase !== "new") throw McpError.of("invalid_request", "The session is initialized already");
+    if (this.#phase !== "new") throw McpError.of("invalid_request", "The session is already initialized");
     const { revisions } = this.#options;
     const requested = params["protocolVersion"] as string;
     const revision = revisions.find(({ name }) => name === requested) ?? revisions.at(-1);
@@ -243,7 +243,7 @@ export class SessionFront {
     }
   }
 
-  /** The client has our answer to `initialize`: from now on notifications may be sent. */
+  /** Called when the client has our answer to `initialize`. From now on notifications may be sent. */
   #ready(): void {
     if (this.#isSubscribed || this.#closed.signal.aborted) return;
     this.#isSubscribed = true;
@@ -263,7 +263,7 @@ export class SessionFront {
     };
   }
 
-  /** Lets a back on the other side forward changes of the client's roots, if the client announces them. */
+  /** Lets the back of a session-style server forward changes of the client's roots, if the client announces them. */
   #rootsChanges(): RootsChangeSource {
     if (!notifiesRoots(this.#caller.capabilities)) return {};
     return {
@@ -300,7 +300,7 @@ export class SessionFront {
     return cancelToken.attachTo(context);
   }
 
-  /** Authentication holds for one message: the identity of the handshake is not taken over. */
+  /** Each message is authenticated on its own, so the identity from the handshake is not reused. */
   #callerOf({ caller: authenticated }: Inbound): Caller {
     if (authenticated === undefined) return this.#caller;
     const { info, capabilities } = this.#caller;

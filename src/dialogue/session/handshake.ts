@@ -1,5 +1,5 @@
-// The handshake with a session-style server, and its renewal when the server has forgotten the session. A renewed
-// session may have other terms than the one before.
+// The handshake with a session-style server, and the renewal of a session that the server has forgotten. A renewed
+// session may have another revision and other capabilities.
 
 import type { Context, Result } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -29,7 +29,7 @@ export interface SessionTerms {
   readonly capabilities: Json;
   /** The capabilities as the server sent them. */
   readonly rawCapabilities: Json;
-  /** The answer to `initialize`, as an answer to `server/discover`. */
+  /** The answer to `initialize` in the form of an answer to `server/discover`. */
   readonly discovered: Result;
 }
 
@@ -54,7 +54,7 @@ export async function initialize(
     const known = options.accepts.map((accepted) => accepted.name).join(", ");
     throw new ConnectionError(
       "protocol",
-      `The server answered initialize with revision ${String(name)}; we speak ${known}`,
+      `The server answered initialize with revision ${String(name)}; this client accepts ${known}`,
     );
   }
   const rawCapabilities = (answer["capabilities"] as Json | undefined) ?? {};
@@ -72,15 +72,15 @@ export async function initialize(
 }
 
 /**
- * Begins a new session when the server has forgotten the old one. All callers that notice the loss wait for the same
- * handshake, and a request that was refused because of it is sent again: the server cannot have run it. Without a
- * request, the handshake is retried with backoff, so that subscriptions go on.
+ * Starts a new session when the server has forgotten the old one. All callers that notice the loss wait for the same
+ * handshake. A request that was refused because of the loss is sent again, since the server cannot have run it. If the
+ * transport reports the loss, the handshake is retried with backoff without any request, so that subscriptions go on.
  */
 export class SessionRenewal {
   readonly #begin: () => Promise<void>;
   /** Aborted when the connection is closed. */
   readonly #closed: AbortSignal;
-  /** The number of renewals: tells a session that was lost from its successor. */
+  /** The number of renewals. It shows whether a session that was lost has already been replaced. */
   #count = 0;
   #isLost = false;
   #running: Promise<void> | undefined;
@@ -90,7 +90,7 @@ export class SessionRenewal {
     this.#closed = closed;
   }
 
-  /** Runs `work` in the session, and once more in the next one if this one turns out to be lost. */
+  /** Runs `work` in the current session. If that turns out to be lost, renews it and runs `work` once more. */
   async run<T>(work: () => Promise<T>, owner?: { readonly signal: AbortSignal }): Promise<T> {
     if (this.#isLost) await this.#renewed(this.#count, owner?.signal ?? this.#closed);
     const count = this.#count;
@@ -103,7 +103,7 @@ export class SessionRenewal {
     }
   }
 
-  /** The transport reports that the session is lost. */
+  /** Called when the transport reports that the session is lost. */
   lost(): void {
     this.#isLost = true;
     void ignoreRejection(this.#persist(this.#count));
@@ -114,7 +114,7 @@ export class SessionRenewal {
       try {
         return await this.#renew(count);
       } catch (error) {
-        // Retrying could prompt the user to sign in again and again: the next call reports it instead.
+        // Retrying could ask the user to sign in again and again. The next call reports the error instead.
         if (error instanceof ConnectionError && error.kind === "unauthorized") return;
         await pause(backoffMs(failures), this.#closed);
       }
@@ -150,7 +150,7 @@ export class SessionRenewal {
 
 function renewalFailed(error: unknown): unknown {
   if (!(error instanceof ConnectionError)) return error;
-  const message = `The server has forgotten the session, and a new one could not be begun: ${error.message}`;
+  const message = `The server has forgotten the session, and a new one could not be started: ${error.message}`;
   return error.with({ message, mayHaveRun: false });
 }
 

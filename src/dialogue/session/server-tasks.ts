@@ -1,7 +1,7 @@
-// Tasks of a session-style server, presented in the form of the newest revision: which calls become a task, and what
-// callers can do with them. A caller that does not know tasks waits for the outcome. A task belongs to the principal
-// that created it. One created before this connection is known to the server alone, so only unauthenticated callers may
-// ask for it.
+// Presents the tasks of a session-style server in the form of the newest revision: decides which calls become a task,
+// and answers requests about tasks. A caller that does not know tasks waits for the outcome. A task belongs to the
+// principal that created it. The creator of a task from before this connection is unknown, so only unauthenticated
+// callers may ask for it.
 
 import type {
   Caller,
@@ -39,12 +39,12 @@ import { checkClientRequest, PendingInputs } from "../../protocol/client-request
 import { ConnectionError } from "../../core/errors.ts";
 import type { Abandonment } from "../calls/peer.ts";
 
-/** The TTL requested for a task if its caller names none; the server may choose another. */
+/** The TTL to request if the caller names none. The server may choose another. */
 const DEFAULT_TTL_MS = 3_600_000;
 const MAX_TASKS = 1_000;
 const MAX_EARLY_STATUSES = 100;
 
-/** How to send a request. */
+/** How to send a request to the server. */
 export interface TaskRequestOptions {
   /** Extra params that only the server's revision has. */
   readonly extraParams?: Json;
@@ -88,7 +88,7 @@ export class ServerTasks {
   /** By progress token, which is the id of the call that created the task. */
   readonly #byToken = new Map<unknown, ServerTask>();
   readonly #creating = new Set<Promise<unknown>>();
-  /** The last status of unknown tasks, by id: one may belong to a call whose answer has not come yet. */
+  /** The last status of unknown tasks, by id. They may belong to calls whose answer has not come yet. */
   readonly #earlyStatuses = new Map<string, Params>();
 
   constructor(host: ServerTasksHost) {
@@ -263,7 +263,7 @@ function unknownTask(taskId: string): Error {
   return invalidParams("Unknown task: it does not exist, or no longer exists", { taskId });
 }
 
-/** Notifies of every change, starting with the current states, so that nothing before the subscription is missed. */
+/** Notifies of every change. Sends the current states first, so that no earlier change is missed. */
 function followTasks(tasks: readonly ServerTask[], context: Context, onEnd: () => void): () => void {
   const following = new Map<ServerTask, () => void>();
   const drop = (task: ServerTask): void => {
@@ -294,7 +294,7 @@ const INPUT_WAIT_MS = 500;
 /** How long to wait for a `tasks/result` that is already pending; some servers check for a result only now and then. */
 const RESULT_WAIT_MS = 50;
 const MAX_INPUT_REQUESTS = 100;
-/** Answers of a server that cannot cancel the task, or has nothing left to cancel. */
+/** Error codes of a server that cannot cancel the task, or has nothing left to cancel. */
 const CANCEL_REFUSALS: ReadonlySet<number> = new Set([-32602, -32601]);
 const NO_TIMEOUT = { idleMs: 0, totalMs: 0 };
 
@@ -303,9 +303,10 @@ type TaskOutcome =
   | { readonly status: "failed"; readonly error: ErrorBody };
 
 /**
- * One task of the server. The newest revision puts input requests and the outcome into the task itself; this server
- * sends the former as requests and the latter as the answer to a blocking `tasks/result`. Both are fetched when the
- * status says that they exist. A task whose tool returned `isError` is completed here; only a protocol error is failed.
+ * One task of the server. The newest revision puts input requests and the outcome into the task itself. A session-style
+ * server sends the former as requests, and the latter as the answer to a blocking `tasks/result`. Both are fetched when
+ * the status says that they exist. If the tool returned `isError`, the task is completed; only a protocol error makes
+ * it failed.
  */
 class ServerTask {
   readonly watch: TaskWatch;
@@ -338,12 +339,12 @@ class ServerTask {
       caller,
       ask: (request, options) => this.ask(request, options),
     };
-    // Only `tasks/get` is forwarded: a subscription is refused, so the watch polls where no status comes in.
+    // Only `tasks/get` is forwarded. Subscriptions are refused, so the watch polls if the server sends no status.
     const handler: Handler = async ({ method }) => {
       if (method !== "tasks/get") throw methodNotFound(method);
       return this.#fetch();
     };
-    // Without an identity, since ServerTasks has already checked whose task it is.
+    // The watch needs no identity, since ServerTasks has already checked whose task it is.
     const anonymous: Context = { ...host.defaultContext, caller: { capabilities: {} } };
     this.watch = new TaskWatch(handler, anonymous, this.#fields, ({ status }) => {
       if (isTaskFinished(status)) this.release();
@@ -373,7 +374,7 @@ class ServerTask {
     this.#inputs.answer(responses);
   }
 
-  /** Succeeds even if the task is finished or cannot be cancelled: the caller is owed only an acknowledgement. */
+  /** Succeeds even if the task is finished or cannot be cancelled: `tasks/cancel` promises only an acknowledgement. */
   async cancel(context: Context): Promise<void> {
     if (this.watch.isFinished) return;
     if (!canCancel(this.#host)) {
@@ -399,7 +400,7 @@ class ServerTask {
     this.#ended();
   }
 
-  /** For a server that cannot cancel tasks: the task is over for the client alone. */
+  /** For a server that cannot cancel tasks: the task ends only for the client. */
   #cancelLocally(): void {
     const statusMessage = "Cancelled by request; the server cannot cancel tasks and may still be working on it";
     this.#fields = { ...this.#fields, status: "cancelled", statusMessage, lastUpdatedAt: new Date().toISOString() };
@@ -411,9 +412,9 @@ class ServerTask {
     return this.#detailed(liftTask(this.#host, await this.#host.send(request, this.#context)));
   }
 
-  /** Adds the fields that belong to the status, after fetching them. */
+  /** Fetches the fields that belong to the status, and adds them. */
   async #detailed(fields: Json): Promise<Json> {
-    // The last status is the newest, but a finished task does not change any more.
+    // The last status to arrive is the newest, but a finished task does not change any more.
     if (!isTaskFinished(this.#fields["status"])) this.#fields = fields;
     const { status } = this.#fields;
     if (status === "completed" || status === "failed") return { ...this.#fields, ...(await this.#fetchOutcome()) };
@@ -421,11 +422,11 @@ class ServerTask {
     // An answer to `tasks/result` before the task is finished is not its outcome.
     this.#outcome = undefined;
     if (status === "input_required") await this.#waitForInput();
-    // The task may have finished meanwhile: the status that said so carries on.
+    // The task may have finished meanwhile. The update with the final status fetches the outcome.
     return isTaskFinished(this.#fields["status"]) ? this.watch.state : this.#unfinished();
   }
 
-  /** The state of an unfinished task: it is `input_required` only while an input request is actually pending. */
+  /** The state of an unfinished task, which is `input_required` only while an input request is actually pending. */
   #unfinished(): Json {
     const inputRequests = this.#inputs.requests;
     if (inputRequests === undefined) return { ...this.#fields, status: "working" };
@@ -437,7 +438,7 @@ class ServerTask {
     this.#onInput();
   }
 
-  /** Sends `tasks/result`, so that the server can send its input request, and gives that a moment to arrive. */
+  /** Sends `tasks/result`, so that the server can send its input request, and waits a moment for that request. */
   async #waitForInput(): Promise<void> {
     if (this.#waiting !== undefined || this.#isReleased) return;
     const arrived = new Promise<void>((resolve) => {
@@ -446,7 +447,7 @@ class ServerTask {
     const waiting = this.#waitForResult();
     this.#waiting = waiting;
     void waiting.then(async () => {
-      // Most likely finished: subscribers are notified at once. If not, the next poll sends `tasks/result` again.
+      // The task is most likely finished, so notify subscribers now. If not, the next poll sends `tasks/result` again.
       if (!this.#isReleased) await this.watch.refresh().catch(() => this.watch.wake());
       this.#waiting = undefined;
     });
@@ -488,7 +489,7 @@ function liftTask(host: ServerTasksHost, raw: Json): Json {
   return fields;
 }
 
-/** Removes the related-task id from `_meta`; it has a meaning only in the server's revision. */
+/** Removes the related-task id from `_meta`. It has a meaning only in the server's revision. */
 function withoutRelatedTask<T extends Params | Result>(fields: T): T {
   const { _meta, ...rest } = fields;
   if (_meta?.[META.relatedTask] === undefined) return fields;
@@ -500,9 +501,9 @@ function withoutRelatedTask<T extends Params | Result>(fields: T): T {
 const UNNAMED_TASK_MS = 60_000;
 
 /**
- * What to do if the caller leaves before the server has named the task. A call that creates a task must not be cancelled
- * by `notifications/cancelled` (specification of the last session-style revision, basic/utilities/cancellation), and
- * `tasks/cancel` needs an id: so the answer is awaited, and the task is cancelled then.
+ * What to do if the caller leaves before the server has sent the id of the task. A call that creates a task must not be
+ * cancelled by `notifications/cancelled` (specification of the last session-style revision,
+ * basic/utilities/cancellation), and `tasks/cancel` needs an id. So the task is cancelled when the answer arrives.
  */
 function abandonUnnamedTask(host: ServerTasksHost, { caller }: Context): Abandonment {
   const abandoned = new AbortController();
@@ -510,7 +511,7 @@ function abandonUnnamedTask(host: ServerTasksHost, { caller }: Context): Abandon
   let timer: NodeJS.Timeout | undefined;
   onAbort(abandoned.signal, () => {
     timer = setTimeout(() => expired.abort(), UNNAMED_TASK_MS);
-    // It must not keep the process running.
+    // The timer must not keep the process running.
     timer.unref();
   });
   const ask = (): Promise<never> => Promise.reject(new ConnectionError("cancelled", "The caller has left the call"));

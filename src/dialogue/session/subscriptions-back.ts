@@ -1,7 +1,7 @@
 // Presents the change notifications of a session-style server as `subscriptions/listen`, for any number of
-// subscriptions. The server is subscribed to a resource while at least one of them wants it; each gets only what it
-// asked for and the server supports. Messages outside any call (logs, requests right after the handshake) are delivered
-// here too, because a subscription is the only call that is always open.
+// subscribers. We are subscribed to a resource of the server while at least one of them wants it. Each subscriber gets
+// only what it asked for and the server supports. Messages outside any call (logs, requests right after the handshake)
+// are delivered here too, because a subscription is the only call that is always open.
 
 import { onAbort } from "../../core/async.ts";
 import type { Caller, Context, Notification, Request, Result } from "../../core/handler.ts";
@@ -29,7 +29,7 @@ interface Subscriber {
 /** The part of a `subscriptions/listen` that concerns tasks. */
 export interface TaskSubscription {
   readonly granted: Json;
-  /** Starts notifying; calls `onEnd` when nothing more can come. Returns a stop function. */
+  /** Starts to notify. Calls `onEnd` when nothing more can come. Returns a stop function. */
   begin(onEnd: () => void): () => void;
 }
 
@@ -59,14 +59,14 @@ export class ServerSubscriptions {
     this.#defaultContext = defaultContext;
   }
 
-  /** A subscriber that can be asked outside any call: the latest with a session-style client. */
+  /** The subscriber to ask outside any call: the latest one of a session-style client. */
   askableContext(): Context | undefined {
     return [...this.#subscribers].findLast(({ context: { revision, caller } }) => {
       return caller.origin !== INTERNAL_ORIGIN && knownRevision(revision).style === "session";
     })?.context;
   }
 
-  /** Whether all subscribers are one client. */
+  /** Whether all subscribers belong to one client. */
   get isUnambiguous(): boolean {
     const origins = [...this.#subscribers].map(({ context }) => context.caller.origin);
     return new Set(origins.filter((origin) => origin !== INTERNAL_ORIGIN)).size < 2;
@@ -124,7 +124,7 @@ export class ServerSubscriptions {
     this.notifyAll();
   }
 
-  /** Changes may have been missed: every subscriber is notified that everything may have changed. */
+  /** Notifies all subscribers that everything may have changed, after changes may have been missed. */
   notifyAll(): void {
     for (const [method, flag] of Object.entries(FLAG_OF)) if (this.#canChange(flag)) this.deliver({ method });
     for (const uri of this.#shared.keys()) this.deliver({ method: RESOURCE_UPDATED, params: { uri } });
@@ -161,12 +161,12 @@ export class ServerSubscriptions {
     const wanted = [...new Set(uris)];
     // Added before the answer, since an update may come together with it.
     for (const uri of wanted) subscriber.uris.add(uri);
-    const granted = await Promise.all(wanted.map((uri) => this.#share(uri)));
+    const granted = await Promise.all(wanted.map((uri) => this.#join(uri)));
     for (const [index, uri] of wanted.entries()) if (granted[index] !== true) subscriber.uris.delete(uri);
   }
 
-  /** Takes a share in the one subscription to this resource, and makes it if it is the first. */
-  async #share(uri: string): Promise<boolean> {
+  /** Joins the shared subscription to this resource, or creates it. Returns whether the server granted it. */
+  async #join(uri: string): Promise<boolean> {
     let shared = this.#shared.get(uri);
     if (shared === undefined) {
       const subscribed = this.#inSession(() =>
@@ -187,7 +187,7 @@ export class ServerSubscriptions {
     return false;
   }
 
-  /** Returns whether that was the last share. */
+  /** Returns whether that was the last subscriber. */
   #leave(uri: string, shared: SharedSubscription): boolean {
     shared.count -= 1;
     if (shared.count > 0 || this.#shared.get(uri) !== shared) return false;

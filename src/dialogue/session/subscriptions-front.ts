@@ -1,8 +1,8 @@
 // The subscriptions that a session keeps with its handler: one for changed lists, which also carries messages outside
-// any call, and one for each resource that the client subscribed to. Authentication holds for one message, so each
-// `resources/subscribe` opens a subscription of its own, which replaces the previous one once it is granted. A
-// subscription that ends is opened again with backoff, and the client is notified that it may have missed changes: a
-// session has no way to say that a subscription is over.
+// any call, and one for each resource that the client subscribed to. Each message is authenticated on its own, so each
+// `resources/subscribe` opens a new subscription, which replaces the previous one once it is granted. A subscription
+// that ends is opened again with backoff, since a session cannot report that a subscription is over. Then the client is
+// notified that it may have missed changes.
 
 import { onAbort, attempt, unref } from "../../core/async.ts";
 import type { Caller, Context, Handler, Notification } from "../../core/handler.ts";
@@ -34,7 +34,7 @@ export interface SubscriptionHost {
 
 export class ClientSubscriptions {
   readonly #handler: Handler;
-  /** By URI: the granted one, and those that are not granted yet. */
+  /** By URI: the granted subscription, and those that are not granted yet. */
   readonly #resources = new Map<string, Set<Subscription>>();
   #lists: Subscription | undefined;
   #host: SubscriptionHost | undefined;
@@ -107,17 +107,17 @@ export class ClientSubscriptions {
   #remove(uri: string, all: Set<Subscription>, subscription: Subscription): void {
     subscription.close();
     all.delete(subscription);
-    // A newer set may have taken the place of this one.
+    // A newer set may have replaced this one.
     if (all.size === 0 && this.#resources.get(uri) === all) this.#resources.delete(uri);
   }
 }
 
-/** One `subscriptions/listen`, kept open until it is closed. */
+/** One `subscriptions/listen`. If it ends before it is closed, it is opened again. */
 class Subscription {
   readonly #handler: Handler;
   readonly #host: SubscriptionHost;
   readonly #filter: Filter;
-  /** Notifications for what may have happened while it was not open. */
+  /** Notifications to send after a reopening, for changes that may have been missed. */
   readonly #missed: readonly Notification[];
   readonly #stop = new AbortController();
   #isGranted = false;
@@ -131,7 +131,7 @@ class Subscription {
     this.#missed = missed;
   }
 
-  /** Whether it was ever acknowledged. */
+  /** Whether the subscription was ever acknowledged. */
   get isGranted(): boolean {
     return this.#isGranted;
   }
@@ -143,7 +143,7 @@ class Subscription {
     let granted: Filter = {};
     let forget = (): void => undefined;
     const ended = (): void => {
-      // The signal outlives this attempt.
+      // The signal outlives this attempt, so the listener must be removed.
       forget();
       if (performance.now() - since > STABLE_MS) this.#retryMs = FIRST_RETRY_MS;
       if (!signal.aborted) this.#reopen();
@@ -167,7 +167,7 @@ class Subscription {
       attempt(() => this.#handler(request, context)).then(
         () => {
           resolve(granted);
-          // A subscription that grants nothing ends at once, and would do so again.
+          // A subscription that grants nothing ends at once, and would do so again if reopened.
           if (grantsNothing(granted)) forget();
           else ended();
         },

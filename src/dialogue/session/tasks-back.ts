@@ -1,5 +1,5 @@
-// Decides which requests and notifications of a session-style server concern tasks, and which of its tools can run as
-// one. The rest (server-tasks.ts) is loaded on first use, since most servers have no tasks.
+// Decides which requests to a session-style server, and which of its notifications, concern tasks, and which of its
+// tools can run as one. The rest (server-tasks.ts) is loaded on first use, since most servers have no tasks.
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Notification, Params, Request, Result } from "../../core/handler.ts";
@@ -33,14 +33,14 @@ export class TasksBack {
 
   async answer(given: Request, context: Context): Promise<Result> {
     const { method } = given;
-    // `task` is a field of the server's revision; in a request of the newest it has no meaning.
+    // `task` is a field of the server's revision. In a request of the newest revision it has no meaning.
     const { task: _task, ...params } = given.params;
     const request: Request = { method, params };
     if (method === "tools/call") {
       const list = (cursor?: string): Promise<Result> => this.#list(cursor, context);
       const support = await abortable(context.signal, this.#toolSupport.of(request.params["name"], list));
       const requested = (request.params as WithTaskRequest)[TASK_REQUESTED];
-      // A call of an unlisted tool goes out as it is: the server reports what is wrong with it.
+      // A call of an unlisted tool is sent unchanged, so that the server reports what is wrong with it.
       const isPlain = support === undefined || (support === "forbidden" && requested !== true);
       return isPlain ? this.#host.plain(request, context) : (await this.#load()).call(request, context, support);
     }
@@ -48,12 +48,12 @@ export class TasksBack {
     return (await this.#load()).answer(request, context);
   }
 
-  /** Returns the result, with task support of tools noted and marked. Throws if it is an unwanted task. */
+  /** Records and marks the task support of listed tools. Throws if a call was answered with an unrequested task. */
   inspect(method: string, result: Result): Result {
     if (method === "tools/call" && isObject(result["task"]) && result["content"] === undefined) {
       throw new ConnectionError("protocol", "The server answered tools/call with a task, though none was requested");
     }
-    return method === "tools/list" && this.#isSupported ? this.#toolSupport.note(result) : result;
+    return method === "tools/list" && this.#isSupported ? this.#toolSupport.record(result) : result;
   }
 
   /** Whether a `subscriptions/listen` names tasks. */
@@ -75,7 +75,7 @@ export class TasksBack {
     return typeof id === "string" ? this.#tasks?.askTarget(id) : undefined;
   }
 
-  /** The session is a new one: what the server said of its tools may no longer hold. */
+  /** Called when the session has been renewed: the server's tools may have changed. */
   sessionRenewed(): void {
     this.#toolSupport.clear();
   }
@@ -103,7 +103,7 @@ export class TasksBack {
     return this.#loading;
   }
 
-  /** Without the caller's signal, since other calls may wait for the same list. */
+  /** Does not use the caller's signal, since other calls may wait for the same list. */
   #list(cursor: string | undefined, { caller }: Context): Promise<Result> {
     const params = cursor === undefined ? {} : { cursor };
     return this.#host.send({ method: "tools/list", params }, { ...this.#host.defaultContext, caller });

@@ -1,5 +1,5 @@
-// Decides which requests of a session-style client concern tasks, and what happens to a tool that always runs as a task
-// but was called without one. The rest (client-tasks.ts) is loaded on first use, since most sessions never need it.
+// Decides which requests of a session-style client concern tasks, and what to do if a tool that always runs as a task
+// is called without one. The rest (client-tasks.ts) is loaded on first use, since most sessions never need it.
 
 import type { Context, Request, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -42,8 +42,8 @@ export class TasksFront {
   }
 
   /**
-   * Recovers from the error of a tool that must run as a task: runs it as one and waits for the outcome. A client that
-   * was told of the requirement must request the task itself. Rethrows any other error.
+   * Recovers from the error of a tool that must run as a task: runs it as one and waits for the outcome. If the list of
+   * tools shows the requirement, the client must request the task itself. Rethrows any other error.
    */
   async recover(error: unknown, request: Request, context: Context): Promise<Result> {
     if (request.method !== "tools/call" || !isTasksNotDeclared(error)) throw error;
@@ -55,7 +55,7 @@ export class TasksFront {
     return callAndWait(this.#host.handler, request, context);
   }
 
-  /** A remote stateless server cannot say so: its tools are listed as if tasks were optional. */
+  /** Remote stateless servers cannot declare the requirement: their tools are listed as if tasks were optional. */
   async #isListedAsRequired(name: unknown, context: Context): Promise<boolean> {
     const { ToolTaskSupport } = await import("./tool-task-support.ts");
     const list = (cursor?: string): Promise<Result> =>

@@ -1,6 +1,6 @@
-// Remembers which tools can or must run as a task. A session-style server says so in its list of tools, a handler in
-// this process under a symbol. Pages that pass by are noted; for an unknown tool the whole list is read once, and again
-// only after it has changed.
+// Remembers which tools can or must run as a task. A session-style server declares this in its list of tools, a handler
+// in this process under a symbol. Pages of the list that clients request are recorded. For an unknown tool the whole
+// list is read once, and again only after it has changed.
 
 import type { Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
@@ -20,8 +20,8 @@ export class ToolTaskSupport {
   #changes = 0;
   #reading: Promise<void> | undefined;
 
-  /** Notes a page, and returns it with each tool marked with its task support. */
-  note(page: Result): Result {
+  /** Records a page, and returns it with each tool marked with its task support. */
+  record(page: Result): Result {
     const { tools } = page;
     if (!Array.isArray(tools)) return page;
     const marked = tools.map((tool: unknown) => {
@@ -45,7 +45,7 @@ export class ToolTaskSupport {
   async of(name: unknown, list: ListPage): Promise<TaskSupport | undefined> {
     if (typeof name !== "string") return undefined;
     if (!this.#known.has(name) && !this.#isComplete) {
-      // Without a list the call goes out as it is: the server reports what is wrong with it.
+      // If the list cannot be read, the call is sent unchanged, so that the server reports what is wrong with it.
       await (this.#reading ??= this.#readAll(list).finally(() => (this.#reading = undefined))).catch(() => undefined);
     }
     return this.#known.get(name);
@@ -56,7 +56,7 @@ export class ToolTaskSupport {
     let cursor: string | undefined;
     for (let page = 0; page < MAX_PAGES; page += 1) {
       const result = await list(cursor);
-      this.note(result);
+      this.record(result);
       const next = result["nextCursor"];
       if (typeof next !== "string" || next === cursor) break;
       cursor = next;
@@ -65,7 +65,7 @@ export class ToolTaskSupport {
   }
 }
 
-/** A tool that says nothing about tasks cannot run as one. */
+/** A tool that declares nothing about tasks cannot run as one. */
 function supportOf(tool: WithTaskSupport & { readonly execution?: unknown }): TaskSupport {
   const { execution } = tool;
   const support = tool[TASK_SUPPORT] ?? (isObject(execution) ? execution["taskSupport"] : undefined);

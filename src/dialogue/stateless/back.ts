@@ -1,6 +1,6 @@
-// The side that faces a stateless server. Each request carries its client's identity, revision and capabilities, so
-// nothing is kept here. `input_required` is passed on like any result: the front of the caller decides whether to hand
-// it out or to ask its client (calls/input-required.ts).
+// The side that faces a stateless server. Each request carries its client's identity, revision and capabilities, so no
+// state is kept here. `input_required` is passed on like any result. The caller's front decides whether to return it to
+// its client or to ask that client (calls/input-required.ts).
 
 import {
   LOG_LEVELS,
@@ -36,7 +36,7 @@ export interface StatelessBackOptions {
 export class StatelessBack implements PeerListener {
   readonly revision: Revision;
   readonly handler: Handler;
-  /** Whether the server has confirmed the revision: an error that denies it is then ours, not the caller's. */
+  /** Whether the server has confirmed the revision. If so, an error that denies it is not the caller's fault. */
   isConfirmed = false;
   readonly #peer: Peer;
   readonly #options: StatelessBackOptions;
@@ -93,7 +93,7 @@ export class StatelessBack implements PeerListener {
   }
 
   onRequest(): void {
-    // Stateless servers make no requests: there is no client that it could be passed to.
+    // Stateless servers make no requests. There is no client to pass one to.
   }
 
   onNotification(message: NotificationMessage, inbound: Inbound): void {
@@ -112,9 +112,9 @@ export class StatelessBack implements PeerListener {
   }
 
   /**
-   * Goes to the call that it came for. Stdio does not say which that is: then to the one that wants logs, since no
-   * other may get them (specification, server/utilities/logging), or to one of several of the same client. Without such
-   * a call it goes to the client's subscriptions. If it could belong to another client, no call gets it.
+   * Delivers a log message to the call that it belongs to. Stdio does not say which call that is. Then it goes to a
+   * call that wants logs, since no other call may get it (specification, server/utilities/logging). If no call wants
+   * logs, it goes to the client's subscriptions. If it could belong to more than one client, no call gets it.
    */
   #log(notification: Notification, inbound: Inbound): void {
     const named = this.#peer.findCall(inbound.about);
@@ -138,7 +138,7 @@ function wantsLevel(level: unknown, minLevel: LogLevel | undefined): boolean {
   return minLevel !== undefined && LOG_LEVELS.indexOf(level as LogLevel) >= LOG_LEVELS.indexOf(minLevel);
 }
 
-/** Errors about the envelope or headers that we wrote: passed on, a caller would take them for a refusal of its own. */
+/** Errors about the envelope or headers that we wrote. A caller would mistake them for errors of its own request. */
 const ENVELOPE_ERRORS: ReadonlySet<number> = new Set(
   (["header_mismatch", "unsupported_revision"] as const).map((kind) => codeOf(kind, NEWEST)),
 );

@@ -1,4 +1,4 @@
-// The side that faces stateless clients: each request brings its revision, identity, capabilities and log level in
+// The side that faces stateless clients. Each request has its revision, identity, capabilities and log level in
 // `_meta`, and nothing is kept between requests except parked calls. Checks `_meta`, builds the context, and tags the
 // notifications of a subscription with its id.
 
@@ -63,7 +63,7 @@ const SUBSCRIPTION_NOTIFICATIONS: ReadonlySet<string> = new Set([
 export function isStateless({ method, params }: { readonly method: string; readonly params?: Params }): boolean {
   const meta = params?._meta;
   if (isObject(meta)) return META.revision in meta || META.clientCapabilities in meta || META.clientInfo in meta;
-  // These methods do not exist in a session, and the stateless error says which keys are missing.
+  // These methods do not exist in a session. Without `_meta`, the stateless error says which keys are missing.
   return method === "server/discover" || method === "subscriptions/listen";
 }
 
@@ -182,16 +182,16 @@ export class StatelessFront {
   }
 }
 
-/** A client that declares tasks lets the server decide whether to make one; a session-style server must be told so. */
+/** A client that declares tasks lets the server decide, but a session-style server needs an explicit request. */
 function requestTask(method: string, params: Params, { capabilities }: Caller): Params {
   if (method !== "tools/call" || !hasTasks(capabilities)) return params;
   const requesting: Params & WithTaskRequest = { ...params, [TASK_REQUESTED]: "if-supported" };
   return requesting;
 }
 
-/** Adds `resultType` and cache hints if they are missing, and refuses results that the client cannot take. */
+/** Adds `resultType` and cache hints if they are missing. Throws if the client cannot handle the result. */
 function completeResult(method: string, given: Result, capabilities: Json): Result {
-  // The mark is for session fronts; with an in-memory transport it would reach the client.
+  // The mark is for session fronts. With an in-memory transport it would reach the client.
   const { [INVALID_ARGUMENTS]: _invalid, ...unmarked } = given as Result & WithInvalidArguments;
   const result: Result = INVALID_ARGUMENTS in given ? unmarked : given;
   const { resultType } = result;
@@ -200,7 +200,7 @@ function completeResult(method: string, given: Result, capabilities: Json): Resu
     checkInputRequests(result, capabilities);
     return result;
   }
-  // Only a client that declares tasks with this request can do anything with one.
+  // Only a client that declares tasks with this request can handle one.
   if (resultType === "task" && (method !== "tools/call" || !hasTasks(capabilities))) throw tasksNotDeclared(method);
   const hinted = !CACHEABLE.has(method) || (result["ttlMs"] !== undefined && result["cacheScope"] !== undefined);
   if (resultType !== undefined && hinted) return result;

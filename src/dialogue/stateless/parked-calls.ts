@@ -1,7 +1,7 @@
-// Requests to a stateless client during a call. A handler that asks is kept waiting in memory while its client gets
-// `input_required` with a sealed `requestState`; the retry finds the parked call again. The state expires and is bound
-// to the principal, the method and a digest of the arguments. An answered round keeps its outcome, so that repeating a
-// retry never runs anything twice. A `requestState` that was sealed elsewhere is passed on untouched.
+// Sends requests to a stateless client during a call. The handler waits in memory while its client gets
+// `input_required` with a sealed `requestState`, and the client's retry finds the parked call by that state. The state
+// expires and is bound to the principal, the method and a digest of the arguments. An answered round keeps its outcome,
+// so that repeating a retry never runs anything twice. A `requestState` with another key is passed on unchanged.
 
 import { onAbort, attempt, ignoreRejection, unref } from "../../core/async.ts";
 import type { Context, Handler, Notification, Request, Result, AskOptions } from "../../core/handler.ts";
@@ -15,13 +15,13 @@ import { checkEncodable } from "../calls/client-requests.ts";
 import type { Json } from "../../protocol/revision.ts";
 
 export interface ParkedCallsOptions {
-  /** Key that seals states; random for each process by default. */
+  /** The key that seals states. By default each connection, or HTTP endpoint, has a random one. */
   readonly sealKey?: string | Uint8Array;
   /** How long a call waits for its client to come back. */
   readonly ttlMs?: number;
   /** How many calls may be parked at once. */
   readonly maxParked?: number;
-  /** The same for each principal. */
+  /** How many calls of one principal may be parked at once. */
   readonly maxParkedPerCaller?: number;
 }
 
@@ -34,7 +34,7 @@ export interface StatelessCall {
   notify(notification: Notification): void;
 }
 
-/** A client that never answers is asked again, but not forever. */
+/** How often one call may ask for input, so that a client that never answers is not asked forever. */
 const MAX_ROUNDS = 100;
 
 interface ParkedCall {
@@ -50,7 +50,7 @@ interface ParkedCall {
 /** The outcome of an answered round, for all retries that bring its state. */
 interface AnsweredRound {
   readonly next: Promise<Result>;
-  /** Retries that wait for it; the call is cancelled when the last one leaves. */
+  /** Retries that wait for the outcome. The call is cancelled when the last of them is cancelled. */
   readonly waiting: Set<StatelessCall>;
   isSettled: boolean;
 }
@@ -84,7 +84,10 @@ export class ParkedCalls {
     return this.#begin(request, call, handler);
   }
 
-  /** Names the key, so that gateways in a row recognize their own states. A getter, so that no key is made until used. */
+  /**
+   * Contains a fingerprint of the key, so that each of several chained gateways recognizes its own states. A getter, so
+   * that no key is created before it is needed.
+   */
   get #prefix(): string {
     return `round.${this.#seal.id}.`;
   }
@@ -177,7 +180,7 @@ export class ParkedCalls {
     const responses = request.params["inputResponses"] ?? {};
     if (!isObject(responses)) throw invalidParams("inputResponses must be an object of answers by key");
     call.inFlight.cancelToken.signal.throwIfAborted();
-    // The client is back: the call no longer expires, however long it runs.
+    // The client has retried, so the call no longer expires, however long it runs.
     parked.deadline = Infinity;
     const waiting = new Set([call]);
     const next = parked.call.resume(responses, (notification) => {
@@ -186,7 +189,7 @@ export class ParkedCalls {
     });
     const answered: AnsweredRound = { next, waiting, isSettled: false };
     parked.answered.set(sealed.round, answered);
-    // Kept for repeated retries until the state expires. Both handlers, so that an error counts as handled.
+    // The outcome is kept for repeated retries until the state expires. Two handlers, so that an error is handled too.
     const keep = (): void => {
       answered.isSettled = true;
       waiting.clear();
@@ -196,7 +199,7 @@ export class ParkedCalls {
     return this.#wait(answered, parked.call, call);
   }
 
-  /** A cancelled retry leaves the others alone; the last one cancels the call. */
+  /** Waits for the outcome. Cancelling one of several retries affects only that one; the last one cancels the call. */
   #wait(answered: AnsweredRound, resumable: ResumableCall, call: StatelessCall): Promise<Result> {
     const { next, waiting } = answered;
     if (answered.isSettled) return next;
@@ -223,7 +226,7 @@ export class ParkedCalls {
         if (parked.principal === principal) own += 1;
       }
     }
-    // Finished calls are kept only for repeated retries: the oldest is evicted.
+    // Finished calls are kept only for repeated retries, so the oldest can be evicted.
     if (finished !== undefined && this.#parked.size >= 2 * this.#max) this.#parked.delete(finished);
     if (waiting >= this.#max || own >= this.#maxPerCaller) {
       throw McpError.of("rate_limited", "Too many calls wait for their clients' answers; finish some of them first");
@@ -243,16 +246,16 @@ export class ParkedCalls {
   }
 }
 
-/** Ignores the params that a retry adds. */
+/** Leaves out the params that may differ in a retry. */
 function digestOf({ method, params }: Request): string {
   const { _meta, inputResponses: _answers, requestState: _state, ...rest } = params;
   return digest([method, rest]);
 }
 
-/** Input requests that are made within this time go out in one round. */
+/** Input requests that are made within this time are sent in one round. */
 const GATHER_MS = 3;
-/** Log messages kept while no request is there to carry them. */
-const MAX_KEPT_LOGS = 100;
+/** How many notifications are kept while there is no request to send them with. */
+const MAX_KEPT_NOTIFICATIONS = 100;
 
 interface InputRequest {
   readonly request: Request;
@@ -283,6 +286,7 @@ function parkFinished(): never {
 class ResumableCall {
   readonly cancelToken: CancelToken;
   readonly #inputs = new Map<string, InputRequest>();
+  /** Answers that the client sent with its first request. */
   #given: Json | undefined;
   /** Makes the `input_required` result of a round; may throw, which cancels the call. */
   #park: (inputRequests: Record<string, Request>) => Result;
@@ -388,13 +392,13 @@ class ResumableCall {
     }, GATHER_MS);
   }
 
-  /** Of progress only the newest is kept, of logs the newest few. */
+  /** Keeps a notification until the client retries. Of progress, only the newest is kept. */
   #keep(notification: Notification): void {
     if (notification.method === "notifications/progress") {
       this.#kept = this.#kept.filter(({ method }) => method !== notification.method);
     }
     this.#kept.push(notification);
-    if (this.#kept.length > MAX_KEPT_LOGS) this.#kept.shift();
+    if (this.#kept.length > MAX_KEPT_NOTIFICATIONS) this.#kept.shift();
   }
 
   #rejectInputs(reason: unknown): void {
@@ -408,10 +412,10 @@ class ResumableCall {
 
   #end(outcome: { result: Result } | { error: unknown }): void {
     this.#outcome = outcome;
-    // Most calls ask nothing, and creating the error with its stack would cost more than all the rest.
+    // Most calls ask nothing, and creating the error with its stack would cost more than the rest of the call.
     if (this.#inputs.size > 0) this.#rejectInputs(new Error(ALREADY_ANSWERED));
     this.#kept = [];
-    // The call may be kept for repeated retries: what its client sent may be large and is released.
+    // The call may be kept for repeated retries, so release what its client sent, which may be large.
     this.#given = undefined;
     this.#park = parkFinished;
     if (this.#waiter !== undefined) this.#settle();

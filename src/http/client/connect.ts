@@ -1,7 +1,7 @@
-// Connects to an MCP server over HTTP and finds out which style it speaks, in the order of the specification: stateless;
-// if its answer shows that it does not know that, a session; if it accepts no POST, legacy HTTP+SSE. A preference for
-// sessions swaps the first two. The result is remembered per URL and preference until it turns out to be wrong. An
-// authentication failure or an unreachable server says nothing about the style.
+// Connects to an MCP server over HTTP and detects its style. The order is that of the specification: stateless first,
+// then session style, then legacy HTTP+SSE if the server accepts no POST. A preference for sessions swaps the first
+// two. The detected style is remembered per URL and preference until it stops working. An authentication failure or an
+// unreachable server reveals nothing about the style, so it ends the detection.
 
 import type { Authorizer } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -38,7 +38,7 @@ export interface HttpTarget {
 
 type Style = "stateless" | "session" | "legacy-sse";
 
-/** Larger than the limit of stdio, since a response over HTTP may be a file. */
+/** Larger than the limit for stdio, since a response over HTTP may contain a file. */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 const MAX_REMEMBERED = 1_000;
 /** The style found last, by preference and URL. */
@@ -73,7 +73,7 @@ class ConnectAttempt {
   readonly #options: ServerConnectionOptions;
   readonly #revision: Revision | undefined;
   readonly #failures: string[] = [];
-  /** The server has named its revisions, and none is supported. */
+  /** The server has listed its revisions, and we support none of them. */
   #isUnsupported = false;
 
   constructor(target: HttpTarget, options: ServerConnectionOptions, revision: Revision | undefined) {
@@ -82,9 +82,9 @@ class ConnectAttempt {
     this.#revision = revision;
   }
 
-  /** Returns undefined for an error that only shows that the server does not speak this style; throws any other. */
+  /** Records an error that shows that the server does not speak this style; throws any other error. */
   readonly wrongStyle = (error: unknown): undefined => {
-    if (this.#isUnsupported || !isEvidence(error)) throw error;
+    if (this.#isUnsupported || !showsWrongStyle(error)) throw error;
     this.#failures.push(error.message);
     return undefined;
   };
@@ -107,7 +107,10 @@ class ConnectAttempt {
     });
   }
 
-  /** A stateless-only server rejects the handshake like one that accepts no POST; only a stateless request tells them apart. */
+  /**
+   * Tries stateless before legacy HTTP+SSE: a stateless-only server and a server that accepts no POST reject the
+   * handshake in the same way.
+   */
   async #sessionFirst(except: Style | undefined): Promise<Connected> {
     let failure: unknown;
     try {
@@ -150,7 +153,7 @@ class ConnectAttempt {
       const found = await probe(peer, probeOptions, this.#revision ?? NEWEST);
       if (found.back !== undefined) return serverConnection(peer, found.back, () => found.discovered);
       if (this.#revision !== undefined) throw revisionRefused(this.#revision, found.error);
-      // Silence proves nothing: every HTTP server can report an unknown request.
+      // A timeout does not show a wrong style, since an HTTP server can always reject an unknown request.
       if (found.error instanceof ConnectionError && found.error.kind === "timeout")
         throw startTimedOut(found.error, startTimeoutMs);
       this.#isUnsupported = found.final;
@@ -184,7 +187,7 @@ class ConnectAttempt {
         connection: {
           handler,
           close,
-          // Requests of the server come on the stream of the call they belong to; legacy SSE has one stream for all.
+          // The server sends a request on the stream of the call it belongs to. Legacy SSE has only one stream.
           attributesRequests: style !== "legacy-sse",
           ended: (signal) => connection.ended(signal),
           get revision() {
@@ -201,7 +204,7 @@ class ConnectAttempt {
     }
   }
 
-  /** For a revision of this style there is nothing else to try. */
+  /** If the options require a stateless revision, there is no other style to try. */
   #wrongStyleOrThrow(style: string | undefined): (error: unknown) => undefined {
     return style === "stateless"
       ? (error) => {
@@ -210,7 +213,7 @@ class ConnectAttempt {
       : this.wrongStyle;
   }
 
-  /** An error that lists all failures, since the last one alone is misleading. */
+  /** Lists the failures of all styles in one error, since the last one alone is misleading. */
   #allFailed(error: unknown): unknown {
     if (this.#failures.length === 0 || !(error instanceof ConnectionError)) return error;
     const { origin, pathname } = this.#target.url;
@@ -220,15 +223,15 @@ class ConnectAttempt {
   }
 }
 
-/** All attempts share one requester, so closing one of them must not close it. */
+/** All attempts share one requester, so closing one attempt must not close the requester. */
 function withoutClose(requester: Requester): Requester {
   const shared: Requester = (request) => requester(request);
   shared.close = () => undefined;
   return shared;
 }
 
-/** Whether the error says something about the style. Statuses of a gateway in front of the server do not. */
-function isEvidence(error: unknown): error is ConnectionError {
+/** Transient statuses may come from a gateway in front of the server, so they reveal nothing about the style. */
+function showsWrongStyle(error: unknown): error is ConnectionError {
   if (!(error instanceof ConnectionError)) return false;
   return error.kind === "protocol" || (error.kind === "http" && !TRANSIENT_STATUSES.has(error.status ?? 0));
 }
@@ -242,7 +245,7 @@ function startTimedOut(cause: ConnectionError, startMs: number): ConnectionError
   });
 }
 
-/** The address does not accept POST requests. */
+/** Whether the error is the answer of an address that does not accept POST requests. */
 function rejectsPost(error: unknown): boolean {
   if (!(error instanceof ConnectionError) || error.kind !== "http" || error.status === undefined) return false;
   return error.status >= 400 && error.status < 500 && !TRANSIENT_STATUSES.has(error.status);

@@ -1,6 +1,6 @@
-// Sends HTTP requests with a `fetch` given by the program: for other runtimes, proxies and tests. A fetch reports less
-// about failures than node:http, so more requests count as possibly run. Its own time limits, decompression and pool
-// stay as they are. The signal is obeyed even if the fetch ignores it.
+// Sends HTTP requests with a `fetch` from the options, for other runtimes, proxies and tests. `fetch` reports less
+// about failures than node:http, so more failed requests count as possibly run. Its timeouts, decompression and
+// connection pool apply unchanged. An aborted signal ends a request even if the `fetch` ignores it.
 
 import { onAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -29,8 +29,8 @@ export function fetchRequester(fetch: Fetch): Requester {
     if (signal !== undefined) init.signal = signal;
     const response = await unlessCancelled(url, signal, send(fetch, url, init), (late) => void late.body?.cancel());
     if (response.type === "opaqueredirect" || response.status === 0) {
-      const problem = `The server at ${hostOf(url)} redirects, and this runtime's fetch does not tell where to`;
-      throw new ConnectionError("http", `${problem}; connect to that address itself`, { mayHaveRun: false });
+      const problem = `The server at ${hostOf(url)} redirects, and this runtime's fetch does not report the target`;
+      throw new ConnectionError("http", `${problem}; connect to the target directly`, { mayHaveRun: false });
     }
     return new FetchHttpResponse(url, response, signal);
   };
@@ -113,7 +113,7 @@ class FetchHttpResponse implements HttpResponse {
   }
 }
 
-/** Rejects when the signal is aborted; a result that comes later goes to `discard`. */
+/** Rejects as soon as the signal is aborted. A later result is passed to `discard`. */
 async function unlessCancelled<T>(
   url: URL,
   signal: AbortSignal | undefined,

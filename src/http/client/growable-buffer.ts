@@ -1,5 +1,5 @@
-// A byte buffer that grows in place, for SSE events and bodies. Its memory is returned at once, without waiting for the
-// garbage collector, and nothing is copied twice. The maximum only reserves address space.
+// A byte buffer that grows in place, for SSE events and response bodies. It frees its memory at once, without waiting
+// for the garbage collector, and copies each byte only once. Reserving the maximum size uses only address space.
 
 import { isAscii } from "node:buffer";
 
@@ -9,9 +9,9 @@ interface Resizable extends ArrayBuffer {
 }
 const ResizableBuffer = ArrayBuffer as unknown as new (length: number, options: { maxByteLength: number }) => Resizable;
 
-/** Memory kept between two uses, so that small ones need no allocation. */
+/** Memory kept when the buffer is emptied, so that small contents need no new allocation. */
 const RETAINED_BYTES = 64 * 1024;
-/** The longest string in V8. */
+/** Just below the length of the longest string in V8. */
 const MAX_STRING_BYTES = 2 ** 29 - 32;
 
 export class GrowableBuffer {
@@ -28,7 +28,7 @@ export class GrowableBuffer {
     return this.#length;
   }
 
-  /** Valid until the next change. */
+  /** Valid until the buffer changes. */
   get bytes(): Buffer {
     return this.#view.subarray(0, this.#length);
   }
@@ -49,7 +49,7 @@ export class GrowableBuffer {
     if (this.#length === 0 && this.#view.length > RETAINED_BYTES) this.#resize(RETAINED_BYTES);
   }
 
-  /** Returns all memory. */
+  /** Frees all memory. */
   release(): void {
     this.#length = 0;
     if (this.#memory !== undefined) this.#resize(0);
@@ -57,7 +57,7 @@ export class GrowableBuffer {
 
   #grow(wanted: number): void {
     this.#memory ??= new ResizableBuffer(0, { maxByteLength: this.#maxBytes });
-    // Not doubled: shrinking clears memory first, and so would commit pages that were never written.
+    // The size is not doubled: shrinking clears the memory first, which would commit pages that were never written.
     this.#resize(Math.min(Math.max(RETAINED_BYTES, wanted + Math.ceil(wanted / 8)), this.#maxBytes));
   }
 
@@ -71,7 +71,7 @@ export class GrowableBuffer {
 
 /** Invalid UTF-8 becomes U+FFFD. */
 export function decodeUtf8(bytes: Buffer): string {
-  // latin1 would keep a long string outside the heap, where V8 collects it late.
+  // For short ASCII, latin1 is faster. It would keep a long string outside the heap, where V8 collects it late.
   return bytes.length <= RETAINED_BYTES && isAscii(bytes) ? bytes.toString("latin1") : bytes.toString("utf8");
 }
 
@@ -80,7 +80,7 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** Decodes a whole body, without a byte order mark. */
+/** Decodes a whole body and removes a byte order mark. */
 export function decodeBody(bytes: Buffer): string {
   const text = decodeUtf8(bytes);
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;

@@ -1,5 +1,5 @@
-// Sends requests to one server over HTTP: its URL, fixed headers and credentials. A 401 or 403 goes to the authorizer, and
-// the request is repeated as long as the authorizer asks for it. Common to all styles; it does not read messages.
+// Sends HTTP requests to one server, with its fixed headers and credentials. A 401 or 403 goes to the authorizer, which
+// decides whether the request is repeated. Used by all styles; it does not read messages.
 
 import type { Authorizer, OutgoingRequest } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -28,7 +28,7 @@ export interface HttpCall {
   readonly skipSignIn?: boolean;
 }
 
-/** Attempts before a request fails, whatever the authorizer says. */
+/** After this many attempts a request fails even if the authorizer wants another. */
 const MAX_ATTEMPTS = 8;
 
 export class HttpConnection {
@@ -49,7 +49,7 @@ export class HttpConnection {
     };
   }
 
-  /** Rejects with a ConnectionError if no response arrives, or a 401 or 403. Other statuses are responses. */
+  /** Resolves with a response of any status but 401 and 403. Rejects with an error for these, or without a response. */
   async send({
     method,
     url = this.url,
@@ -110,10 +110,10 @@ function discardAndThrow(response: HttpResponse): (error: unknown) => never {
 
 /** Headers that are never secret. */
 const PUBLIC_HEADERS: ReadonlySet<string> = new Set(["user-agent", "accept", "content-type"]);
-/** Shorter strings are not secrets, and may occur in any text. */
+/** Shorter strings are unlikely to be secrets, and may occur in any text by chance. */
 const MIN_SECRET_LENGTH = 6;
 
-/** The values of credential headers, with and without their scheme. */
+/** The header values that may be credentials, with and without their scheme. */
 function findSecrets(headers: Readonly<Record<string, string>>): string[] {
   return Object.entries(headers)
     .filter(([name]) => !PUBLIC_HEADERS.has(name))

@@ -1,6 +1,6 @@
-// A legacy HTTP+SSE server (first revision), as a transport: one GET stream carries everything from the server, and its
-// first event is the address that we post to. The stream is the session: when it breaks, requests in flight fail, and
-// the next handshake opens another one.
+// The transport for a legacy HTTP+SSE server (first revision). One GET stream carries everything from the server, and
+// its first event is the address that we post to. The session lives as long as the stream: when the stream breaks,
+// requests in flight fail, and the next handshake opens a new one.
 
 import { onAbort, abortable, withTimeout } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -30,9 +30,9 @@ interface Session {
   readonly over: AbortController;
 }
 
-/** For the acknowledgement of a notification: later it is of no use. */
+/** How long the server may take to acknowledge a notification. */
 const NOTIFY_TIMEOUT_MS = 5_000;
-/** For the acknowledgement of a response, which the server waits for. */
+/** How long the server may take to acknowledge a response. Longer, because the server needs the response. */
 const RESPOND_TIMEOUT_MS = 60_000;
 
 const LEGACY_POST_HEADERS: Readonly<Record<string, string>> = { "content-type": "application/json", accept: "*/*" };
@@ -83,7 +83,7 @@ export class LegacySseTransport implements Transport {
   }
 
   #currentSession(): Session {
-    if (this.#session === undefined) throw new SessionLost("The server's stream is broken, and the session with it");
+    if (this.#session === undefined) throw new SessionLost("The server's stream broke, which ended the session");
     return this.#session;
   }
 
@@ -119,7 +119,7 @@ export class LegacySseTransport implements Transport {
     await sendWithRetry(send, isReply && !session.over.signal.aborted);
   }
 
-  /** The server has been notified of a cancellation, if possible. */
+  /** Aborts the request that a cancellation names. The server has already been notified, if that was possible. */
   #abortCancelled(message: Message): void {
     if (!("method" in message) || message.method !== "notifications/cancelled") return;
     const given = message.params?.["requestId"] as Id;
@@ -150,7 +150,7 @@ export class LegacySseTransport implements Transport {
     });
   }
 
-  /** Resolves when the server has sent its address. */
+  /** Resolves when the server has sent the address to post to. */
   async #startSession({ signal, onWait }: SendOptions): Promise<Session> {
     this.#stream.abort(new ConnectionError("closed", "A new session was started"));
     this.#session = undefined;
@@ -177,7 +177,7 @@ export class LegacySseTransport implements Transport {
     }
   }
 
-  /** Reads until the stream ends; resolves with its first event. */
+  /** Reads the stream until it ends. Resolves as soon as the first event has arrived. */
   #read(response: HttpResponse, over: AbortController): Promise<Session> {
     return new Promise((resolve, reject) => {
       let session: Session | undefined;
@@ -192,10 +192,14 @@ export class LegacySseTransport implements Transport {
         return false;
       };
       const finish = (error: unknown): void => {
-        const unsent = new ConnectionError("closed", "The server closed its stream before it sent its address", {
-          cause: error,
-          mayHaveRun: false,
-        });
+        const unsent = new ConnectionError(
+          "closed",
+          "The server closed its stream before it sent the address to post to",
+          {
+            cause: error,
+            mayHaveRun: false,
+          },
+        );
         reject(error instanceof ConnectionError && error.kind !== "closed" ? error : unsent);
         if (session !== undefined) this.#endSession(session);
         response.discard();
@@ -232,7 +236,8 @@ export class LegacySseTransport implements Transport {
 
 /** Messages and credentials must not be sent to another origin. */
 function parseAddress(data: string, base: URL): URL {
-  if (!URL.canParse(data, base.href)) throw new ConnectionError("protocol", "The server sent an invalid address");
+  if (!URL.canParse(data, base.href))
+    throw new ConnectionError("protocol", "The server sent an invalid address to post to");
   const address = new URL(data, base);
   if (address.origin === base.origin) return address;
   throw new ConnectionError(

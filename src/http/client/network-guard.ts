@@ -1,6 +1,6 @@
-// Restricts requests to URLs that a server gave us, against server-side request forgery: loopback, private, link-local and
-// metadata addresses are refused, both in URLs and as results of DNS lookups; the checked address is the one connected
-// to. Also a `fetch` with this guard, for small documents. URLs given by the user are not restricted.
+// Prevents server-side request forgery through URLs that a server gave us. Loopback, private, link-local and metadata
+// addresses are refused, both in URLs and as results of DNS lookups, and the connection uses the address that was
+// checked. Also provides a guarded `fetch` for small documents. URLs given by the user are not restricted.
 
 import ipaddr from "ipaddr.js";
 import { lookup as systemLookup, type LookupAddress } from "node:dns";
@@ -15,7 +15,7 @@ export interface NetworkGuardOptions {
   readonly target: URL;
   /** Also allows private networks. Link-local addresses, where clouds serve credentials, stay refused. */
   readonly allowPrivate?: boolean;
-  /** Resolves a host name. By default that of the system. */
+  /** Resolves a host name. Default: the resolver of the system. */
   readonly lookup?: AllLookup;
 }
 
@@ -29,11 +29,11 @@ export type AllLookup = (
 export interface NetworkGuard {
   /** Throws ConnectionError("refused") for a scheme or a literal address that is not allowed. */
   check(url: URL): void;
-  /** For node:http: refuses the addresses that a name resolves to in the same way. */
+  /** For node:http: resolves a name, and refuses it if an address it resolves to is not allowed. */
   readonly lookup: LookupFunction;
 }
 
-/** The name of the public option. */
+/** The name that `allowPrivate` has in the public options, for messages. */
 const OPTION = "allowPrivateNetwork";
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
@@ -43,7 +43,7 @@ export function networkGuard(options: NetworkGuardOptions): NetworkGuard {
   const { target, allowPrivate = false, lookup: find = systemLookup } = options;
   const isLocal = isLoopbackHost(target.hostname);
 
-  /** Undefined if it is allowed. */
+  /** Returns undefined if the address is allowed. */
   const refusalReason = (kind: AddressKind): string | undefined => {
     if (kind === "public" || (kind === "loopback" && isLocal) || (kind === "private" && allowPrivate)) return undefined;
     return REASONS[kind];
@@ -102,7 +102,7 @@ function refusedError(address: string, why: string): ConnectionError {
   return new ConnectionError("refused", `Refused to connect to ${address}: ${why}`, { mayHaveRun: false });
 }
 
-/** The host of a URL. Names are checked at lookup, except those that always mean this machine. */
+/** Classifies the host of a URL. A name counts as public and is checked at lookup, unless it means this machine. */
 function kindOfHost(hostname: string): AddressKind {
   const address = literal(hostname);
   if (address !== undefined) return kindOf(address);
@@ -113,12 +113,12 @@ function isLoopbackHost(hostname: string): boolean {
   return kindOfHost(hostname) === "loopback";
 }
 
-/** RFC 6761: these names never leave the machine. */
+/** These names always mean this machine (RFC 6761, 6.3). */
 function isLocalName(hostname: string): boolean {
   return /(?:^|\.)localhost\.?$/i.test(hostname);
 }
 
-/** URL normalizes every spelling of an IPv4 address to four decimal numbers. */
+/** The address, if the host is not a name. `URL` has normalized any spelling of IPv4 to four decimal numbers. */
 function literal(hostname: string): Address | undefined {
   if (hostname.startsWith("[")) return ipaddr.IPv6.parse(hostname.slice(1, -1));
   return ipaddr.IPv4.isValidFourPartDecimal(hostname) ? ipaddr.IPv4.parse(hostname) : undefined;
@@ -181,13 +181,13 @@ function notFound(name: string): Error {
 }
 
 export interface GuardedFetchOptions extends NetworkGuardOptions {
-  /** Replaces node:http. It then resolves names itself, and only literal addresses are checked. */
+  /** Replaces node:http. Since it resolves names itself, only literal addresses are checked then. */
   readonly requester?: Requester;
-  /** For a request and its whole response. */
+  /** Timeout for a request and its whole response. */
   readonly totalMs?: number;
 }
 
-/** Redirects are never followed. Bodies are strings, and responses are read completely. */
+/** Never follows redirects. Sends only strings and forms, and reads the whole response before it resolves. */
 export type GuardedFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 const MAX_BYTES = 1024 * 1024;
@@ -232,7 +232,7 @@ function toRequest(url: URL, init: RequestInit): ClientHttpRequest {
     });
   const given = init.headers ?? {};
   const headers: Record<string, string> = {};
-  // Not through Headers, whose errors contain the value; those of node:http only name the header.
+  // `Headers` is not used, because its errors quote the value of a header; those of node:http only name the header.
   const entries = Symbol.iterator in given ? given : Object.entries(given);
   for (const [name, value] of entries as Iterable<[string, string]>) headers[name.toLowerCase()] = value;
   const about = { method: method as ClientHttpRequest["method"], url, headers };
@@ -251,7 +251,7 @@ function toResponse(url: URL, response: HttpResponse, text: string): Response {
   if (status < 200 || status > 599) {
     throw new ConnectionError("http", `The server at ${hostOf(url)} responded with the invalid status ${status}`);
   }
-  // As bytes: Response adds a content type to a string.
+  // Passed as bytes, because Response adds a content type to a string.
   return new Response(NO_BODY.has(status) ? null : Buffer.from(text), { status, headers });
 }
 

@@ -1,6 +1,6 @@
-// Sends HTTP requests with node:http and node:https. Not with the global fetch: it aborts a body that is silent for five
-// minutes, and does not tell whether a failed request can have reached the server, which decides if it may be retried.
-// The only time limit here is for connecting; redirects are followed in requester.ts. Also its connection pool.
+// Sends HTTP requests with node:http and node:https, and pools their connections. The global fetch is not used: it
+// aborts a body that is silent for five minutes, and does not report whether a failed request may have reached the
+// server, which decides whether it may be retried. The only timeout here is for connecting.
 
 import {
   type ClientRequest,
@@ -28,12 +28,12 @@ import {
 } from "./requester.ts";
 
 export interface NodeRequesterOptions extends PoolOptions {
-  /** For a connection, including its TLS handshake. */
+  /** Timeout for connecting, including the TLS handshake. */
   readonly connectTimeoutMs?: number;
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
-/** Silence after which the operating system probes the connection. */
+/** The operating system probes a connection after this much silence. */
 const KEEP_ALIVE_PROBE_MS = 30_000;
 const MAX_HEADER_BYTES = 32 * 1024;
 
@@ -105,7 +105,7 @@ class PendingRequest {
     this.#request
       .once("socket", (socket) => this.#connect(socket))
       .once("response", (response) => this.#receive(response))
-      // Without a listener Node closes the connection silently.
+      // Without this listener Node would close the connection silently.
       .once("upgrade", () => this.#fail(unexpectedUpgrade(url)))
       .on("error", (error) => this.#retryOrFail(error))
       .end(body);
@@ -126,7 +126,7 @@ class PendingRequest {
       path: `${url.pathname}${url.search}`,
       headers: {
         ...headers,
-        // Without compression there is no decompressed size to limit.
+        // Without compression, limiting the received bytes is enough; there is no decompressed size to check.
         "accept-encoding": "identity",
         ...(body === undefined ? {} : { "content-length": Buffer.byteLength(body) }),
       },
@@ -142,7 +142,7 @@ class PendingRequest {
       this.#isConnected = true;
       return;
     }
-    // A stream may be silent for hours; the operating system detects a server that has disappeared.
+    // A stream may be silent for hours. With keep-alive the operating system detects a server that has disappeared.
     socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS);
     const { connectTimeoutMs } = this.#options;
     this.#timer = setTimeout(() => this.#fail(connectTimedOut(url, connectTimeoutMs)), connectTimeoutMs);
@@ -154,7 +154,7 @@ class PendingRequest {
 
   #receive(response: IncomingMessage): void {
     const { url, signal } = this.#sent;
-    // Readers get the error; without one it must not crash the process.
+    // Readers have listeners of their own. This one prevents an error without a reader from crashing the process.
     response.on("error", () => undefined);
     if (this.#isSettled) return;
     const encoding = response.headers["content-encoding"];
@@ -178,7 +178,7 @@ class PendingRequest {
       this.#fail(this.#isConnected ? noResponse(url, error) : connectFailed(url, error));
       return;
     }
-    // The server closed an idle connection just as it was reused; it may have closed the other idle ones too.
+    // The server closed an idle connection just as we reused it. It may have closed the other idle ones too.
     this.#settle();
     const scheme = this.#options.pool.schemeFor(url.protocol);
     if (scheme !== undefined) this.#options.pool.dropIdle(scheme.agent);
@@ -204,7 +204,7 @@ function isParseError(error: Error): boolean {
 }
 
 export interface PoolOptions {
-  /** Resolves a host name, and may refuse it. By default that of the system. */
+  /** Resolves a host name, and may refuse it. Default: the resolver of the system. */
   readonly lookup?: LookupFunction;
   /** Trusted certificates in PEM format, instead of those built into Node. */
   readonly ca?: string | readonly string[];
@@ -214,14 +214,14 @@ export interface PoolOptions {
 const MAX_IDLE = 16;
 /**
  * A server may close an idle connection at any time. A request written at that moment is lost, and a POST cannot be
- * retried because it may have been read. So we close idle connections first: one second before the server's
- * `Keep-Alive: timeout=`, or, without one, before the shortest usual timeout of 5 s.
+ * retried because the server may have read it. So we close idle connections first: one second before the timeout in the
+ * server's Keep-Alive header or, without one, before the shortest usual timeout of 5 s.
  */
 const IDLE_MS = 4_000;
 const MAX_IDLE_MS = 30_000;
 const IDLE_MARGIN_MS = 1_000;
 
-/** What is needed for requests over http: or https:. */
+/** The agent and the request function for http: or https:. */
 interface Scheme {
   readonly agent: Agent;
   readonly request: (options: RequestOptions) => ClientRequest;
@@ -231,9 +231,9 @@ interface Scheme {
 export class ConnectionPool {
   readonly #options: AgentOptions;
   readonly #schemes = new Map<string, Scheme>();
-  /** When an idle connection expires. */
+  /** The time at which an idle connection expires. */
   readonly #expiry = new WeakMap<object, number>();
-  /** Idle time announced by the server. */
+  /** How long a connection may be idle according to its server, less the margin. */
   readonly #announced = new WeakMap<object, number>();
   #isClosed = false;
 
@@ -252,7 +252,7 @@ export class ConnectionPool {
     return this.#schemes.get(protocol);
   }
 
-  /** Loads TLS only when it is needed. */
+  /** Loads node:https only when it is needed. */
   async loadScheme(protocol: string): Promise<Scheme> {
     const https = protocol === "https:" ? await import("node:https") : undefined;
     const known = this.#schemes.get(protocol);
@@ -263,7 +263,7 @@ export class ConnectionPool {
     return scheme;
   }
 
-  /** Notes how long the server keeps an idle connection. */
+  /** Records how long the server keeps the connection when it is idle. */
   readKeepAlive(response: IncomingMessage): void {
     const seconds = /(?:^|[\s,;])timeout=(\d{1,6})/i.exec(String(response.headers["keep-alive"] ?? ""))?.[1];
     if (seconds !== undefined) this.#announced.set(response.socket, Number(seconds) * 1_000 - IDLE_MARGIN_MS);
@@ -290,7 +290,7 @@ export class ConnectionPool {
     }
   }
 
-  /** Node documents both methods as overridable. */
+  /** Overrides two methods of the agent, which Node's documentation allows. */
   #limitIdleTime(agent: Agent): Agent {
     const reuse = agent.reuseSocket.bind(agent);
     agent.keepSocketAlive = (duplex): boolean => {

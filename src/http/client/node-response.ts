@@ -1,15 +1,15 @@
-// The response to a request sent with node:http. The body is read no faster than it is consumed. Separate from sending,
-// because from here on the server has certainly received the request.
+// The response to a request sent with node:http. The body is read no faster than it is consumed. Separate from the
+// request, because once a response has arrived the server has certainly received the request.
 
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { unref } from "../../core/async.ts";
 import { GrowableBuffer, decodeBody } from "./growable-buffer.ts";
 import { bodyBroken, responseTooLong, type HttpResponse } from "./requester.ts";
 
-/** A discarded body is read up to this size and time to reuse its connection; otherwise that is closed. */
+/** A discarded body is read up to this size and time, so that its connection can be reused. Otherwise it is closed. */
 const MAX_DISCARD_BYTES = 64 * 1024;
 const MAX_DISCARD_MS = 1_000;
-/** The same for an SSE stream: it ends at once after its last event, or never. */
+/** The same for an SSE stream, which ends right after its last event or not at all. */
 const MAX_DISCARD_STREAM_MS = 100;
 /** Buffered bytes above which the response is paused. */
 const MAX_UNREAD_BYTES = 64 * 1024;
@@ -115,7 +115,7 @@ class NodeHttpResponse implements HttpResponse {
   }
 }
 
-/** Pauses the response while too many chunks are unread. */
+/** Iterates over the chunks of a body. Pauses the response while too many bytes are unread. */
 class ResponseBodyIterator implements AsyncIterator<Uint8Array> {
   readonly #response: IncomingMessage;
   readonly #chunks: Buffer[] = [];
@@ -204,8 +204,8 @@ const MIN_BODY_BYTES = 256 * 1024;
 const MIN_CHUNK_BYTES = 4 * 1024;
 
 /**
- * Frees the memory of a long body's chunks as soon as they are read. Both Node's socket buffers and the body chunks that
- * its parser copies from them become garbage at once, but V8 collects neither early: reading 10 MB left 20 MB behind.
+ * Frees the memory of a long body's chunks as soon as they are read. Node's parser copies each body chunk from a buffer
+ * of the socket. Both become garbage at once, but V8 collects them late: reading 10 MB left 20 MB of garbage.
  */
 export class ChunkReclaimer {
   readonly #response: IncomingMessage;
@@ -215,7 +215,7 @@ export class ChunkReclaimer {
     this.#response = response;
   }
 
-  /** Takes a chunk of the body that will not be read again. */
+  /** Accepts a chunk of the body that will not be read again. */
   add(chunk: Uint8Array): void {
     if (this.#bytes >= MIN_BODY_BYTES) {
       free(chunk);
@@ -228,31 +228,31 @@ export class ChunkReclaimer {
   #watchSocket(): void {
     const response = this.#response;
     const { socket } = response;
-    // After the body has ended, the socket's chunks belong to other requests.
+    // After the end of the body, the chunks of the socket belong to other requests.
     if (response.readableEnded || response.destroyed) return;
-    // Data that was not read by the system comes from a substitute for a socket, which may still use it.
+    // A socket that has read fewer bytes than the body is a substitute for a real one, and may still use its buffers.
     if (socket.bytesRead < this.#bytes) return;
     let newest: ArrayBufferLike | undefined;
     const noteNewest = ({ buffer }: Uint8Array): void => {
       newest = buffer;
     };
-    // Node's parser runs before this listener and has copied the body. Should it ever stop copying, the memory is that of
-    // the newest chunk or of a buffered one, and both are left alone.
+    // Node's parser runs before this listener and has copied the body. Should a later Node not copy it, the memory
+    // would belong to the newest chunk or to a buffered one, and neither is freed here.
     const reclaim = (chunk: Uint8Array): void => {
       if (response.readableLength === 0 && chunk.buffer !== newest) free(chunk);
     };
     const stop = (): void => void socket.removeListener("data", reclaim);
     socket.on("data", reclaim);
-    // Stops before another request gets the socket, since its parser would then run after this listener.
+    // Stops before another request gets the socket, since the parser of that request would run after this listener.
     response.on("data", noteNewest).once("end", stop).once("close", stop);
   }
 }
 
 let closedPort: InstanceType<typeof MessagePort> | undefined;
 
-/** Transferring a buffer detaches it, and a closed port drops it. */
+/** Frees a buffer by transferring it: that detaches the buffer, and a closed port drops what it is sent. */
 function free({ buffer, byteLength }: Uint8Array): void {
-  // A chunk that shares its buffer with others must be kept.
+  // A chunk that shares its buffer with others must not be detached.
   if (byteLength < MIN_CHUNK_BYTES || byteLength !== buffer.byteLength) return;
   if (closedPort === undefined) {
     closedPort = new MessageChannel().port1;

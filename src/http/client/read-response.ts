@@ -1,6 +1,6 @@
-// Reads JSON-RPC messages from an HTTP response, a JSON body or an SSE stream, and hands them to the transport's
-// receiver. A response without messages becomes a ConnectionError that says what was received instead. Matching
-// responses to requests across responses is up to the transports.
+// Reads JSON-RPC messages from an HTTP response (a JSON body or an SSE stream), and passes them to the receiver of the
+// transport. An HTTP response without messages becomes a ConnectionError that describes what was received instead. If a
+// JSON-RPC response may arrive in another HTTP response, the transport matches it to its request.
 
 import { ConnectionError } from "../../core/errors.ts";
 import { readHead, decode, type Decoded, type Limits, tooLong } from "../../jsonrpc/codec.ts";
@@ -22,22 +22,22 @@ export class StreamPosition {
 
   advance(id: string): void {
     this.lastId = encodeEventId(id);
-    // An empty id resets the last one, and does not identify an event.
+    // An empty id resets the last id. It does not identify an event.
     if (id === "") return;
     this.#seen.add(id);
     if (this.#seen.size > MAX_SEEN) for (const oldest of this.#seen) if (this.#seen.delete(oldest)) break;
   }
 
-  /** Ids received so far; some servers resume earlier than requested. */
+  /** The ids received so far, to skip repeated events: some servers resume earlier than requested. */
   seenIds(): ReadonlySet<string> {
     return new Set(this.#seen);
   }
 }
 
-/** Event ids that are remembered. */
+/** How many event ids are remembered. */
 const MAX_SEEN = 1_000;
 
-/** UTF-8 bytes as the HTML standard sends them; undefined if no header can carry the id. */
+/** Encodes an id for a header, as UTF-8 bytes like the HTML standard; undefined if no header can carry it. */
 function encodeEventId(id: string): string | undefined {
   const bytes = Buffer.from(id).toString("latin1");
   return id === "" || /[^\t\x20-\x7e\x80-\xff]/.test(bytes) ? undefined : bytes;
@@ -64,7 +64,7 @@ export function readJson(response: HttpResponse, limits: Limits): Promise<Decode
   );
 }
 
-/** Passes each event to `take` until that returns true. Resolves with whether it did. */
+/** Passes each event to `take` until it returns true. Resolves with false if the stream ends before. */
 export function readEvents(
   response: HttpResponse,
   limits: Limits,
@@ -86,7 +86,7 @@ export function readEvents(
     };
     readSse(response.body, {
       maxBytes: limits.messageBytes,
-      // An event with only an id just marks a position.
+      // An event with an id and no data only marks a position.
       onEvent: (event) =>
         receive(event.data !== "" && isMessage(event) ? decode(event.data, limits) : undefined, event),
       onBytes: (bytes, event) =>
@@ -99,7 +99,7 @@ export function readEvents(
   });
 }
 
-/** Passes each message of a stream to `take` until that returns true. Resolves with whether it did. */
+/** Passes each message of a stream to `take` until it returns true. Resolves with false if the stream ends before. */
 export function readMessages(
   response: HttpResponse,
   limits: Limits,
@@ -120,7 +120,7 @@ function oversized(head: string, limits: Limits): Decoded {
 
 const MAX_QUOTED_BYTES = 64 * 1024;
 
-/** The JSON-RPC error in an error response; without one, the status as a ConnectionError. */
+/** Returns the JSON-RPC error in an HTTP error response or, without one, a ConnectionError with the status. */
 export async function readFailure(
   response: HttpResponse,
   what: string,
@@ -136,16 +136,16 @@ export async function readFailure(
 
 function adviceFor(status: number): string {
   if (status === 404 || status === 405) return "; check the path of the address";
-  if (status === 413) return "; the message is too long for it";
+  if (status === 413) return "; the message is longer than the server accepts";
   if (status === 429) return "; send fewer requests";
   if (status === 400 || status === 422) return "; it rejects the request as invalid: ask its operator";
-  if (status === 500) return "; the cause is in the server's log";
+  if (status === 500) return "; see the server's log for the cause";
   if (status === 502 || status === 503 || status === 504)
     return "; the server behind it is not available: try again later";
   return "";
 }
 
-/** The id is not checked: it is null or missing if the server could not read the request. */
+/** The id is not checked, since it is null or missing if the server could not read the request. */
 function parseErrorBody(text: string): ErrorBody | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -164,20 +164,20 @@ export function noMessages(response: HttpResponse, what: string): ConnectionErro
   const received =
     type === undefined ? `HTTP ${status} and no content type` : `the content type ${quote(type).slice(2)}`;
   response.discard();
-  const advice = "it must be application/json or text/event-stream: is this the address of an MCP endpoint?";
+  const advice = "expected application/json or text/event-stream: is this the address of an MCP endpoint?";
   return new ConnectionError("http", `The server answered ${what} with ${received}; ${advice}`, { status });
 }
 
 const TOOLS_CHANGED = "notifications/tools/list_changed";
 
-/** Hands the messages of HTTP responses to a transport's receiver, with the request they belong to. */
+/** Passes the messages of HTTP responses to a transport's receiver, with the request that they belong to. */
 export class MessageReceiver {
   readonly #send: Transport["send"];
   readonly #gone: AbortSignal;
   readonly #onToolsChanged: () => void;
   #receive: (inbound: Inbound) => void = () => undefined;
 
-  /** `onToolsChanged` is called when remembered tool facts may be stale. */
+  /** `gone` is aborted when the transport is closed. `onToolsChanged` is called when tool facts may be stale. */
   constructor(send: Transport["send"], gone: AbortSignal, onToolsChanged: () => void) {
     this.#send = send;
     this.#gone = gone;
@@ -196,7 +196,7 @@ export class MessageReceiver {
     }
     if (decoded.kind === "message") {
       const { message } = decoded;
-      // An error without an id can only concern the request whose response it came in.
+      // An error without an id can only belong to the request whose HTTP response contains it.
       if (about !== undefined && "error" in message && message.id === null) {
         this.fail(about, message.error);
         return true;
@@ -209,7 +209,7 @@ export class MessageReceiver {
     return batch.some((item) => "message" in item && isResponseTo(item.message, about));
   }
 
-  /** Delivers the whole body of a response; throws if it does not contain the response to `about`. */
+  /** Delivers a JSON body; throws if it does not contain the response to `about`. */
   deliverResponse(decoded: Decoded, about: Id, what: string): void {
     if (this.deliver(decoded, about)) return;
     const why =
@@ -252,12 +252,12 @@ function isResponseTo(message: Message, id: Id | undefined): boolean {
   return id !== undefined && isResponse(message) && message.id !== null && sameId(message.id, id);
 }
 
-/** Some servers write our id 1 as 1.0. */
+/** Compares ids by value, since some servers write our id 1 as 1.0. */
 function sameId(given: Id, ours: Id): boolean {
   return (given instanceof ExactId ? given.value : given) === ours;
 }
 
-/** Retries a response once: a duplicate is harmless, a lost one hangs the server. */
+/** Sends again once, if allowed. Meant for responses: a duplicate is harmless, but the server waits for a lost one. */
 export async function sendWithRetry(send: () => Promise<void>, mayRetry: boolean): Promise<void> {
   try {
     await send();

@@ -1,6 +1,6 @@
-// How the client sends HTTP requests: one function type, implemented over node:http and over `fetch`. Also the errors
-// that both have in common, and the redirects that are followed. Errors name the server by host and port alone, since
-// the rest of a URL may contain secrets.
+// How the client sends HTTP requests: one function type, implemented with node:http and with `fetch`. Also the errors
+// that both implementations use, and the handling of redirects. Errors name a server only by host and port, since the
+// rest of a URL may contain secrets.
 
 import { ConnectionError } from "../../core/errors.ts";
 import { errorMessage } from "../../core/values.ts";
@@ -14,7 +14,7 @@ export interface ClientHttpRequest {
   readonly signal?: AbortSignal;
 }
 
-/** A response whose body is still to be read, by exactly one of the four members below. */
+/** A response whose body has not been read yet. Use exactly one of `body`, `read`, `text` and `discard`. */
 export interface HttpResponse {
   readonly status: number;
   /** By lower-case name; repeated headers are joined by commas. */
@@ -25,13 +25,13 @@ export interface HttpResponse {
    */
   readonly body: AsyncIterable<Uint8Array>;
   /**
-   * Passes the whole body to `parse`; rejects if it is longer than `limit` bytes. The bytes are only valid until `parse`
-   * returns, and it may overwrite them.
+   * Passes the whole body to `parse`; rejects if it is longer than `limit` bytes. The bytes are only valid until
+   * `parse` returns. `parse` may overwrite them.
    */
   read<T>(limit: number, parse: (bytes: Buffer) => T): Promise<T>;
   /** The whole body as a string; rejects if it is longer than `limit` bytes. */
   text(limit: number): Promise<string>;
-  /** Ignores the rest: the connection is reused if that is cheap, and closed otherwise. */
+  /** Ignores the rest of the body. The connection is reused if the rest is short, and closed otherwise. */
   discard(): void;
 }
 
@@ -52,7 +52,7 @@ interface SystemError {
   readonly syscall?: unknown;
 }
 
-/** The error with a code, which may be a cause of the given one. */
+/** Finds the first error with a code among the given one and its causes. */
 function systemErrorIn(error: unknown): SystemError | undefined {
   for (let one = error, depth = 0; typeof one === "object" && one !== null && depth < 5; depth += 1) {
     const { code, cause, errors } = one as { code?: unknown; cause?: unknown; errors?: unknown };
@@ -66,7 +66,7 @@ function codeIn(error: unknown): string | undefined {
   return systemErrorIn(error)?.code;
 }
 
-/** The second code is that of Node's fetch. */
+/** The second code comes from Node's fetch. */
 const CONNECT_TIMEOUT: ReadonlySet<string> = new Set(["ETIMEDOUT", "UND_ERR_CONNECT_TIMEOUT"]);
 const NO_HOST: ReadonlySet<string> = new Set(["ENOTFOUND", "EAI_AGAIN", "EAI_NODATA", "EAI_NONAME", "EAI_FAIL"]);
 const NO_ROUTE: ReadonlySet<string> = new Set([
@@ -80,7 +80,7 @@ const NEVER_SENT: ReadonlySet<string> = new Set(["ECONNREFUSED", "UND_ERR_CONNEC
 const CERTIFICATE = /^(?:ERR_TLS_CERT_|CERT_|CRL_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|INVALID_CA|HOSTNAME_MISMATCH)/;
 const TLS = /^(?:ERR_TLS_|ERR_SSL_|EPROTO)/;
 
-/** Whether an error of `fetch` proves that there was no usable connection. */
+/** Whether an error of `fetch` proves that the request was not sent, since there was no usable connection. */
 export function wasNeverSent(error: unknown): boolean {
   const failure = systemErrorIn(error);
   const code = failure?.code ?? "";
@@ -88,7 +88,7 @@ export function wasNeverSent(error: unknown): boolean {
   return NEVER_SENT.has(code) || NO_HOST.has(code) || CERTIFICATE.test(code) || failure?.syscall === "connect";
 }
 
-/** There was no connection, or no secure one; nothing was sent. */
+/** The error if no connection, or no secure one, could be opened. Nothing was sent. */
 export function connectFailed(url: URL, error: unknown): ConnectionError {
   if (error instanceof ConnectionError) return error;
   const host = hostOf(url);
@@ -103,7 +103,8 @@ function connectProblem(url: URL, host: string, code: string, error: unknown): s
   if (NO_ROUTE.has(code)) return `There is no route to ${host} (${code}); check the address and the network`;
   if (TLS.test(code) || CERTIFICATE.test(code)) {
     const reason = code === "EPROTO" ? "the TLS handshake failed" : errorMessage(error);
-    return `No secure connection to ${host}: ${reason} (${code}); check its certificate, and whether it uses https at all`;
+    const problem = `No secure connection to ${host}: ${reason} (${code})`;
+    return `${problem}; check its certificate, and whether it uses https at all`;
   }
   const reason = code === "" ? errorMessage(error) : code;
   return `Could not connect to ${host} (${reason}); check the address and the network`;
@@ -124,7 +125,7 @@ export function cancelled(url: URL, signal: AbortSignal | undefined, mayHaveRun:
   return new ConnectionError("cancelled", `The request to ${hostOf(url)} was cancelled`, { cause, mayHaveRun });
 }
 
-/** The connection broke after the request was, or may have been, sent. */
+/** The error if the connection broke after the request was sent, or may have been sent. */
 export function noResponse(url: URL, error: unknown): ConnectionError {
   const host = hostOf(url);
   const code = codeIn(error) ?? "";
@@ -132,14 +133,15 @@ export function noResponse(url: URL, error: unknown): ConnectionError {
     return new ConnectionError("http", `The response headers of ${host} are too long`, { cause: error });
   }
   if (code.startsWith("HPE_")) {
-    const message = `The response of ${host} is not valid HTTP (${code}); is it another service, or does it expect https?`;
-    return new ConnectionError("http", message, { cause: error });
+    const problem = `The response of ${host} is not valid HTTP (${code})`;
+    const advice = "is it another service, or does it expect https?";
+    return new ConnectionError("http", `${problem}; ${advice}`, { cause: error });
   }
   const message = `The server at ${host} closed the connection before it responded; the request may have run`;
   return new ConnectionError("closed", code === "" ? message : `${message} (${code})`, { cause: error });
 }
 
-/** The connection broke in the middle of the response body. */
+/** The error if the connection broke in the middle of the response body. */
 export function bodyBroken(url: URL, error: unknown): ConnectionError {
   if (error instanceof ConnectionError) return error;
   const code = codeIn(error);
@@ -158,11 +160,11 @@ export function unexpectedUpgrade(url: URL): ConnectionError {
 
 export function responseCompressed(url: URL, encoding: string): ConnectionError {
   const name = encoding.slice(0, 40);
-  const message = `The response of ${hostOf(url)} is compressed (${name}), although identity was requested; check its proxy`;
-  return new ConnectionError("http", message);
+  const problem = `The response of ${hostOf(url)} is compressed (${name}), although we asked for no compression`;
+  return new ConnectionError("http", `${problem}; check its proxy`);
 }
 
-/** Node's message names the header and never its value. */
+/** Quotes Node's message, which names an invalid header but never its value. */
 export function notSendable(url: URL, error: unknown): ConnectionError {
   return new ConnectionError(
     "http",
@@ -176,7 +178,7 @@ function unsent(cause: unknown): { cause: unknown; mayHaveRun: false } {
 }
 
 export interface RedirectOptions {
-  /** Redirects followed per request. */
+  /** How many redirects are followed per request. */
   readonly maxRedirects?: number;
 }
 
@@ -186,8 +188,8 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const METHOD_PRESERVING: ReadonlySet<number> = new Set([307, 308]);
 
 /**
- * Follows redirects within one origin, so that neither the request nor its credentials reach another server, and only if
- * the method stays the same. Any other redirect is an error that names the target.
+ * Follows a redirect only within one origin, so that neither the request nor its credentials reach another server, and
+ * only if the method stays the same. Any other redirect is an error that names the target.
  */
 export function followSameOrigin(requester: Requester, options: RedirectOptions = {}): Requester {
   const { maxRedirects = MAX_REDIRECTS } = options;
@@ -222,7 +224,7 @@ function redirectTarget(request: ClientHttpRequest, from: URL, status: number, l
   }
   if (request.method !== "GET" && !METHOD_PRESERVING.has(status)) {
     const problem = `${server} redirects a ${request.method} with ${status}, which would turn it into a GET`;
-    throw redirectError(`${problem}; connect to ${to.origin}${to.pathname} itself`);
+    throw redirectError(`${problem}; connect to ${to.origin}${to.pathname} directly`);
   }
   to.username = "";
   to.password = "";

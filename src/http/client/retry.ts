@@ -1,6 +1,6 @@
-// Retries requests that failed in transit, if that is harmless: requests that only read, tools that declare themselves
-// idempotent, and requests that have certainly not run. Others may have run, so their error is reported instead.
-// Subscriptions are opened again.
+// Retries requests whose connection failed, if that is harmless: requests that only read, calls of tools that declare
+// themselves idempotent, and requests that have certainly not run. For any other request the error is reported, since
+// it may have run. Broken subscriptions are opened again.
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Request, Context, Notification, Result } from "../../core/handler.ts";
@@ -59,7 +59,7 @@ function isSafeToRetry({ method, params }: Request, error: ConnectionError, tool
   return method === "tools/call" && tools.isIdempotent(params["name"]);
 }
 
-/** A broken or failed connection, or a gateway without its server. */
+/** Whether the connection broke or could not be opened, or a gateway could not reach the server behind it. */
 function isTransient(error: unknown): error is ConnectionError {
   // A lost session has already been renewed once.
   if (!(error instanceof ConnectionError) || error instanceof SessionLost) return false;
@@ -68,11 +68,11 @@ function isTransient(error: unknown): error is ConnectionError {
   return kind === "closed" || (kind === "refused" && status === undefined);
 }
 
-// Keeps a `subscriptions/listen` alive across broken connections, with backoff. A stateless server keeps nothing between
-// requests, so changes in between are unknown: after a reconnect, everything subscribed to is reported as changed.
+// Below: keeps a `subscriptions/listen` alive across broken connections, with backoff. A stateless server does not
+// record the changes that were missed, so after a reconnect everything subscribed to is reported as changed.
 
 const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
-/** Consecutive failures before the subscription fails. */
+/** How many consecutive failures are tolerated before the subscription fails. */
 const MAX_FAILURES = 10;
 
 const LIST_CHANGES: Readonly<Record<string, string>> = {

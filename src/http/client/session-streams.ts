@@ -1,6 +1,6 @@
-// Resumable streams of a session: the stream of a request until its response arrives, and the stream for unsolicited
-// messages as long as the session lives. A broken stream is resumed after its last event id, and after the delay that
-// the server asked for (last session-style specification, basic/transports, resumability).
+// Reads the resumable streams of a session: the stream of a request until its response arrives, and the stream for
+// unsolicited messages as long as the session lives. A broken stream is resumed after its last event id, and after the
+// delay that the server asked for (last session-style specification, basic/transports, resumability).
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Decoded } from "../../jsonrpc/codec.ts";
@@ -10,14 +10,14 @@ import { isEventStream, readMessages, StreamPosition } from "./read-response.ts"
 import type { HttpConnection } from "./http-connection.ts";
 import { backoffMs, pause } from "../../core/async.ts";
 
-/** Consecutive failures before a response is given up. */
+/** After this many consecutive failures to resume its stream, a request fails. */
 const MAX_FAILURES = 5;
 /** Minimum delay between attempts, even if the server asks for less. */
 const MIN_RETRY_MS = 50;
 /** Delay if the server does not ask for one. */
 const DEFAULT_RETRY_MS = 1_000;
 
-/** The server still considers the previous stream open, or is rate limiting. */
+/** Statuses of a server that considers the previous stream still open, or limits the rate of requests. */
 const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([409, 429]);
 
 const GET_HEADERS: Readonly<Record<string, string>> = { accept: "text/event-stream" };
@@ -28,9 +28,9 @@ interface ResponseStream {
   readonly signal: AbortSignal;
   readonly headers: () => Record<string, string>;
   readonly deliver: (decoded: Decoded, about: Id) => boolean;
-  /** The server has dropped the session and its streams. */
+  /** Called when the server has dropped the session and its streams. */
   readonly onLost: () => void;
-  /** The server closed the stream and said when to reconnect. */
+  /** Called when the server has closed the stream and has sent a time to reconnect after. */
   readonly onHangUp: (retryMs: number) => void;
 }
 
@@ -48,7 +48,7 @@ export async function readResponseStream(
     if (response !== undefined) {
       const outcome = await readUntilBreak(http, response, position, (decoded) => deliver(decoded, id), signal);
       if (outcome === "answered") return;
-      if (position.lastId === undefined) throw brokenStream(method, "and its events have no ids to resume from");
+      if (position.lastId === undefined) throw brokenStream(method, "and no event had an id to resume from");
       if (outcome === "ended" && position.retryMs !== undefined) onHangUp(position.retryMs);
     }
     await pause(retryDelayMs(position, failures), signal);
@@ -72,16 +72,19 @@ interface UnsolicitedStream {
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
   readonly deliver: (decoded: Decoded) => boolean;
-  /** The stream is open, or the attempt has failed. */
+  /** Called when the stream is open or the attempt to open it has failed. */
   readonly onHead: () => void;
-  /** The stream is open again, but messages may be missing because its events have no ids. */
+  /** Called when the stream is open again, but messages may be missing because its events have no ids. */
   readonly onGap: () => void;
 }
 
-/** Why the stream ended for good: not offered or the session is closed, the server dropped the session, or unauthorized. */
+/**
+ * Why the stream is not opened again. "over": the session is closed, or the server does not offer the stream. "lost":
+ * the server has dropped the session. "refused": we are not authorized.
+ */
 type StreamEnd = "over" | "lost" | "refused";
 
-/** Reads until the session is closed or the server does not offer the stream. */
+/** Reads the stream for unsolicited messages, and opens it again when it breaks. Never rejects. */
 export async function readUnsolicited(
   http: HttpConnection,
   { headers, signal, deliver, onHead, onGap }: UnsolicitedStream,
@@ -113,14 +116,14 @@ export async function readUnsolicited(
       await pause(retryDelayMs(position, failures), signal);
     }
   } catch (error) {
-    // The user is not asked to sign in for this stream; the next call reports it.
+    // Not an error: the stream is optional, and the next call that the server accepts opens it again.
     return error instanceof ConnectionError && error.kind === "unauthorized" ? "refused" : "over";
   } finally {
     onHead();
   }
 }
 
-/** A broken connection is treated like the end of the stream: both are resumed. */
+/** Does not reject if the connection breaks, since the stream is resumed then, as after its end. */
 async function readUntilBreak(
   http: HttpConnection,
   response: HttpResponse,
@@ -136,7 +139,7 @@ async function readUntilBreak(
   }
 }
 
-/** Returns the error of an attempt that may succeed later: unreachable server, or a 5xx. */
+/** Returns an error if a later attempt may succeed: the server cannot be reached, or answers with a 5xx. */
 async function openStream(
   http: HttpConnection,
   headers: Readonly<Record<string, string>>,
@@ -167,6 +170,7 @@ function retryDelayMs({ retryMs }: StreamPosition, failures: number): number {
 function brokenStream(method: string, why: string): ConnectionError {
   return new ConnectionError(
     "closed",
-    `The server closed the stream of ${method} before it answered, ${why}; it may have run, so check before you call it again`,
+    `The server closed the stream of ${method} before it answered, ${why}; ` +
+      "the request may have run, so check before you call it again",
   );
 }

@@ -1,6 +1,6 @@
-// A session-style server over HTTP, as a transport. The handshake returns the session id, which goes with every request.
-// Each request is a POST whose stream is resumed if it breaks (session-streams.ts); unsolicited messages come on one
-// long GET. A session that the server has dropped is reported, so that the caller can start a new one.
+// The transport for a session-style server over HTTP. The response to the handshake carries the session id, which every
+// later request sends. Each request is a POST whose stream is resumed if it breaks (session-streams.ts); unsolicited
+// messages arrive on one long GET. A session that the server has dropped is reported, so that a new one can be started.
 
 import { onAbort, within, withTimeout } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -39,13 +39,13 @@ import type { HttpConnection } from "./http-connection.ts";
 import { readResponseStream, readUnsolicited } from "./session-streams.ts";
 import type { ToolFacts } from "./tool-facts.ts";
 
-/** For the DELETE that closes the session. */
+/** Timeout for the DELETE that closes the session. */
 const DELETE_TIMEOUT_MS = 2_000;
-/** For the acknowledgement of a notification: later it is of no use. */
+/** How long the server may take to acknowledge a notification. */
 const NOTIFY_TIMEOUT_MS = 5_000;
-/** For the acknowledgement of a response, which the server waits for. */
+/** How long the server may take to acknowledge a response. Longer, because the server needs the response. */
 const RESPOND_TIMEOUT_MS = 60_000;
-/** How long calls wait for the unsolicited stream, since some servers send its head only with the first event. */
+/** Calls wait no longer for the unsolicited stream to open: some servers send its head only with the first event. */
 const STREAM_HEAD_TIMEOUT_MS = 5_000;
 
 export class SessionHttpTransport implements Transport {
@@ -90,10 +90,10 @@ export class SessionHttpTransport implements Transport {
     this.#http.close();
   }
 
-  /** Best effort: the server may not support DELETE (405), or be gone. */
+  /** Best effort: the server may not support DELETE (405), or may not be reachable. */
   async #deleteSession(session: Session | undefined, budgetMs: number): Promise<void> {
-    if (session?.name === undefined || budgetMs <= 0) return;
-    const headers = sessionHeaders(session.name, session.revision);
+    if (session?.id === undefined || budgetMs <= 0) return;
+    const headers = sessionHeaders(session.id, session.revision);
     const { signal: never } = new AbortController();
     await withTimeout(budgetMs, never, async (signal) => {
       (await this.#http.send({ method: "DELETE", headers, signal, skipSignIn: true })).discard();
@@ -105,19 +105,19 @@ export class SessionHttpTransport implements Transport {
     const session = newSession();
     const { over } = session;
     this.#session = session;
-    // A handshake cannot be cancelled, only abandoned: by its caller, or for the next one.
+    // MCP does not allow cancelling `initialize`, so an unwanted handshake is only abandoned.
     const removeListener = onAbort(signal, () => this.#discard(session, signal?.reason));
     try {
       await this.#track(message, async ({ controller }) => {
         const removeOverListener = onAbort(over.signal, () => controller.abort(over.signal.reason));
         try {
           const response = await this.#post(message, session, controller.signal, onWait);
-          session.name = response.headers[SESSION_HEADER] || undefined;
+          session.id = response.headers[SESSION_HEADER] || undefined;
           await this.#receiveResponse(response, message, session, controller.signal, (result) => {
             const { protocolVersion } = result;
             if (typeof protocolVersion === "string") session.revision = protocolVersion;
           });
-          // Answered, but without starting a session.
+          // The server has answered with an error or an invalid result, so there is no session.
           if (session.revision === undefined)
             this.#discard(session, new ConnectionError("closed", "There is no session"));
         } finally {
@@ -132,7 +132,7 @@ export class SessionHttpTransport implements Transport {
     }
   }
 
-  /** The handshake failed. */
+  /** Ends a session whose handshake failed. */
   #discard(session: Session, reason: unknown): void {
     if (this.#session === session) this.#session = undefined;
     session.over.abort(reason);
@@ -142,13 +142,13 @@ export class SessionHttpTransport implements Transport {
     await this.#track(message, async (sent) => {
       const { signal } = sent.controller;
       abortQuietly(quiet, sent.controller, () => sent.sentIn !== undefined);
-      // Waiting here must not count as silence of the server.
+      // This wait must not count towards the request's timeout.
       onWait?.(true);
       const session = await this.#readySession(message.method).finally(() => onWait?.(false));
       signal.throwIfAborted();
       sent.sentIn = session;
       const response = await this.#post(message, session, signal, (isWaiting) => {
-        // While the authorizer works, the request has not been accepted by the server.
+        // While the authorizer works, the server has not accepted the request.
         sent.sentIn = isWaiting ? undefined : session;
         onWait?.(isWaiting);
       });
@@ -159,7 +159,7 @@ export class SessionHttpTransport implements Transport {
 
   /** Makes the request cancellable by its id while `work` runs. */
   async #track({ id }: RequestMessage, work: (sent: SentRequest) => Promise<void>): Promise<void> {
-    const sent: SentRequest = { controller: new AbortController(), sentIn: undefined, isLeft: false };
+    const sent: SentRequest = { controller: new AbortController(), sentIn: undefined, isAbandoned: false };
     this.#inFlight.set(id, sent);
     try {
       await work(sent);
@@ -168,12 +168,12 @@ export class SessionHttpTransport implements Transport {
     }
   }
 
-  /** Waits until the session can send this request. */
+  /** Waits until this request can be sent in the current session. */
   async #readySession(method: string): Promise<Session> {
     for (;;) {
       const session = this.#currentSession();
       await session.ready;
-      // Some servers send the requests of a call on the unsolicited stream, and drop them if it is not open.
+      // Some servers send a call's requests to the client on the unsolicited stream, and drop them if it is not open.
       if (INPUT_METHODS.has(method)) await session.listening;
       if (session === this.#session) return session;
     }
@@ -190,7 +190,7 @@ export class SessionHttpTransport implements Transport {
     signal: AbortSignal,
     onWait?: SendOptions["onWait"],
   ): Promise<HttpResponse> {
-    const headers = { ...POST_HEADERS, ...sessionHeaders(session.name, session.revision) };
+    const headers = { ...POST_HEADERS, ...sessionHeaders(session.id, session.revision) };
     return this.#http.send({ method: "POST", headers, body: encode(message), signal, onWait });
   }
 
@@ -209,7 +209,7 @@ export class SessionHttpTransport implements Transport {
         throw new SessionLost(`The server has dropped the session (HTTP ${status})`, { status });
       }
       if ("error" in failure) throw failure.error;
-      // With these statuses the server may only speak legacy HTTP+SSE, whatever the error says.
+      // A server that speaks only legacy HTTP+SSE may answer with these statuses and any error.
       if (method === "initialize" && (status === 400 || status === 404 || status === 405))
         throw new ConnectionError(
           "http",
@@ -223,8 +223,8 @@ export class SessionHttpTransport implements Transport {
     }
     const sent = this.#inFlight.get(id);
     const deliver: MessageReceiver["deliver"] = (decoded, about) => {
-      // Messages that arrive after the caller left must not reach another call.
-      if (sent?.isLeft === true) return true;
+      // Messages for an abandoned call must not reach another call.
+      if (sent?.isAbandoned === true) return true;
       const result = decoded.kind === "message" && "result" in decoded.message ? decoded.message.result : undefined;
       if (onResult !== undefined && isObject(result)) onResult(result);
       return this.#receiver.deliver(decoded, about);
@@ -235,7 +235,7 @@ export class SessionHttpTransport implements Transport {
         onResult(decoded.message.result);
       this.#receiver.deliverResponse(decoded, id, method);
     } else if (isEventStream(response)) {
-      const headers = (): Record<string, string> => sessionHeaders(session.name, session.revision);
+      const headers = (): Record<string, string> => sessionHeaders(session.id, session.revision);
       await readResponseStream(this.#http, response, {
         id,
         method,
@@ -245,9 +245,10 @@ export class SessionHttpTransport implements Transport {
         onLost: () => this.#reportLost(session),
         onHangUp: (retryMs) => this.#receiver.hangUp(id, retryMs),
       });
-    } else if (response.status === 202) response.discard();
-    else throw noMessages(response, method);
-    // Some servers answer a request with 202, and send the response on the unsolicited stream.
+    } else if (response.status === 202) {
+      // Some servers answer a request with 202 and send the response on the unsolicited stream.
+      response.discard();
+    } else throw noMessages(response, method);
   }
 
   async #notify(message: Message & { method: string; params?: { readonly [key: string]: unknown } }): Promise<void> {
@@ -264,11 +265,11 @@ export class SessionHttpTransport implements Transport {
     } else await session.ready.then(() => this.#deliver(message, session, NOTIFY_TIMEOUT_MS));
   }
 
-  /** Aborts the call once the server is notified, or at once if it was not sent yet. */
+  /** Aborts the call after notifying the server, or at once if the call has not been sent yet. */
   async #cancel(message: Message & { params?: { readonly [key: string]: unknown } }): Promise<void> {
     const given = message.params?.["requestId"] as Id | undefined;
     const sent = given === undefined ? undefined : this.#inFlight.get(given instanceof ExactId ? given.value : given);
-    if (sent !== undefined) sent.isLeft = true;
+    if (sent !== undefined) sent.isAbandoned = true;
     const session = sent === undefined ? this.#session : sent.sentIn;
     try {
       if (session !== undefined) await this.#deliver(message, session, NOTIFY_TIMEOUT_MS);
@@ -286,11 +287,11 @@ export class SessionHttpTransport implements Transport {
     await withTimeout(ms, this.#closed.signal, async (signal) => {
       const response = await this.#post(message, session, signal);
       response.discard();
-      if (response.status === 404 && session.name !== undefined) this.#reportLost(session);
+      if (response.status === 404 && session.id !== undefined) this.#reportLost(session);
     });
   }
 
-  /** Reports a dropped session that was not noticed by a request. */
+  /** Reports that the server has dropped the session, unless that is known already. */
   #reportLost(session: Session): void {
     if (session !== this.#session || session.over.signal.aborted) return;
     session.over.abort(new ConnectionError("closed", "The server has dropped the session"));
@@ -304,7 +305,7 @@ export class SessionHttpTransport implements Transport {
 
   async #listen(session: Session, onHead: () => void): Promise<void> {
     const why = await readUnsolicited(this.#http, {
-      headers: sessionHeaders(session.name, session.revision),
+      headers: sessionHeaders(session.id, session.revision),
       signal: session.over.signal,
       deliver: (decoded) => this.#deliverUnsolicited(decoded),
       onHead,
@@ -314,14 +315,14 @@ export class SessionHttpTransport implements Transport {
     session.isStreamRefused = why === "refused";
   }
 
-  /** A call has been authorized again, so the stream can be too. */
+  /** Opens a refused stream again, after a call has been authorized. */
   #listenAgain(session: Session): void {
     session.isStreamRefused = false;
     void this.#listen(session, () => undefined);
     this.#receiver.gap();
   }
 
-  /** Some servers answer a request here and leave its own stream open. */
+  /** Some servers send the response to a request here, and leave the request's own stream open. */
   #deliverUnsolicited(decoded: Decoded): boolean {
     const id = decoded.kind === "message" && isResponse(decoded.message) ? decoded.message.id : null;
     const isDelivered = this.#receiver.deliver(decoded);
@@ -332,14 +333,15 @@ export class SessionHttpTransport implements Transport {
 }
 
 interface Session {
-  name: string | undefined;
+  /** Undefined if the server does not use session ids. */
+  id: string | undefined;
   revision: string | undefined;
   /** Aborted when the session is closed by either side. */
   readonly over: AbortController;
-  /** Resolves when the server knows that the handshake is done, or it failed; later messages must not overtake it. */
+  /** Resolves when `initialized` has been delivered or the session is over. Other messages must not overtake it. */
   readonly ready: Promise<void>;
   readonly markReady: () => void;
-  /** Resolves when the unsolicited stream is open, or is not offered. */
+  /** Resolves when the unsolicited stream is open, has failed to open, or takes too long. */
   listening: Promise<void>;
   /** The unsolicited stream ended because we were unauthorized. */
   isStreamRefused: boolean;
@@ -350,7 +352,7 @@ function newSession(): Session {
   let markReady = (): void => undefined;
   const ready = new Promise<void>((resolve) => (markReady = resolve));
   onAbort(over.signal, markReady);
-  return { name: undefined, revision: undefined, over, ready, markReady, listening: ready, isStreamRefused: false };
+  return { id: undefined, revision: undefined, over, ready, markReady, listening: ready, isStreamRefused: false };
 }
 
 /** A request in flight. */
@@ -358,28 +360,25 @@ interface SentRequest {
   readonly controller: AbortController;
   /** The session in which it may have reached the server. */
   sentIn: Session | undefined;
-  /** Its caller has left. */
-  isLeft: boolean;
+  /** The caller has cancelled it. */
+  isAbandoned: boolean;
 }
 
-/** How servers word that they do not know the session. */
+/** Found in the error messages of servers that do not know the session. */
 const UNKNOWN_SESSION = /\bsession\b|\bnot initialized\b/i;
 
 /** Whether the response means that the server does not know our session. */
-function isSessionUnknown(
-  status: number,
-  failure: Awaited<ReturnType<typeof readFailure>>,
-  { name }: Session,
-): boolean {
-  // Many servers use 400, the status for a missing session id.
+function isSessionUnknown(status: number, failure: Awaited<ReturnType<typeof readFailure>>, { id }: Session): boolean {
+  // Many servers answer with 400, which is the status for a missing session id.
   const error = "body" in failure ? failure.body : undefined;
   const unknown = status === 400 && error !== undefined && error.code <= -32_000 && UNKNOWN_SESSION.test(error.message);
-  return unknown || (status === 404 && name !== undefined);
+  return unknown || (status === 404 && id !== undefined);
 }
 
 /**
- * Aborts a request whose server must not be notified when its caller leaves: one that creates a task is cancelled by
- * task id, so its response is read on for a while. Not sent yet, it is aborted at once. Both signals belong to it alone.
+ * Aborts a request that is cancelled without notifying the server: one that may create a task is cancelled by task id,
+ * so we read on for a while to learn the id from its response. A request that has not been sent is aborted at once.
+ * Both signals belong to this request alone, so their listeners are not removed.
  */
 export function abortQuietly(quiet: QuietCancel | undefined, controller: AbortController, isSent: () => boolean): void {
   if (quiet === undefined) return;

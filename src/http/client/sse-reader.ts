@@ -1,6 +1,6 @@
-// Parses server-sent events from bytes as the HTML standard does, with two additions: an event with an id and no data is
-// reported too, because the stream can be resumed from it; and an event above the limit is reported by its beginning and
-// skipped, so that the stream continues.
+// Parses server-sent events from bytes according to the HTML standard, with two additions. An event with an id and no
+// data is reported too, because the stream can be resumed from it. An event above the limit is skipped, and only its
+// beginning is reported, so that the stream continues.
 
 import { DEFAULT_LIMITS } from "../../jsonrpc/codec.ts";
 import { asBuffer, decodeUtf8, GrowableBuffer } from "./growable-buffer.ts";
@@ -22,12 +22,15 @@ export interface OversizedEvent {
 }
 
 export interface SseReaderOptions {
-  /** Bytes of the data of one event. */
+  /** The limit for the data of one event. */
   readonly maxBytes?: number;
   onEvent(event: ServerSentEvent): void;
-  /** Instead of `onEvent` for long data, to save the string. The bytes are valid until it returns and may be overwritten. */
+  /**
+   * Called instead of `onEvent` for long data, to avoid a string of the whole. The bytes are valid until it returns,
+   * and may be overwritten.
+   */
   onBytes?(bytes: Buffer, event: Omit<ServerSentEvent, "data">): void;
-  /** For an event whose data exceed `maxBytes`; without it such events are skipped silently. */
+  /** Called for an event whose data exceeds `maxBytes`. Without it, such events are skipped silently. */
   onOversizedEvent?(event: OversizedEvent): void;
   /** Milliseconds to wait before reconnecting. */
   onRetry?(ms: number): void;
@@ -37,16 +40,16 @@ const NEWLINE = 10;
 const RETURN = 13;
 const SPACE = 32;
 const COLON = 58;
-/** The id is sent back in a header, so a longer one is useless. */
+/** Longer fields are ignored. An id is sent back in a header, so a longer one would be useless. */
 const MAX_FIELD_BYTES = 8 * 1024;
-/** How much of an oversized event is reported, to find the request that it answers. */
+/** How much of an oversized event is reported, which is enough to find the request that it answers. */
 const HEAD_BYTES = 4 * 1024;
-/** Data from this length on go to `onBytes`, if that is given. */
+/** Data of this length or more is passed to `onBytes`, if given. */
 const LONG_DATA_BYTES = 1024 * 1024;
-/** Room in the buffer besides the data: field names, a byte order mark, another field. */
+/** Extra space in the buffer besides the data: for field names, a byte order mark and another field. */
 const EXTRA_BYTES = MAX_FIELD_BYTES + 32;
 
-/** Reads a body to its end. `incomplete`: it ended inside an event, which was dropped. */
+/** Reads a body to its end. `incomplete` means that the body ended inside an event, which was dropped. */
 export async function readSse(
   body: AsyncIterable<Uint8Array>,
   options: SseReaderOptions,
@@ -61,9 +64,9 @@ export async function readSse(
 }
 
 /**
- * Not eventsource-parser: it keeps strings, so that a 10 MiB event in chunks took 3 times its bytes as one line, 4 times as
- * many lines, and 7 to 11 times for five in a row. It also drops the id of an event without data, and delays an event
- * whose last line ends with a bare carriage return.
+ * We do not use eventsource-parser, because it keeps strings. For a 10 MiB event in chunks, it took 3 times the memory
+ * of the event if the event is one line, 4 times for many lines, and 7 to 11 times for five events in a row. It also
+ * drops the id of an event without data, and delays an event whose last line ends with a bare carriage return.
  */
 export class SseReader {
   readonly #options: SseReaderOptions;
@@ -72,7 +75,7 @@ export class SseReader {
   readonly #buffer: GrowableBuffer;
   #dataStart = 0;
   #dataEnd = 0;
-  /** The only data line so far, if it is complete in the current chunk; most lines are never copied. */
+  /** The only data line so far, if the current chunk contains all of it. Such a line need not be copied. */
   #line: Buffer | undefined;
   #dataLines = 0;
   #id: string | undefined;
@@ -101,7 +104,7 @@ export class SseReader {
   push(chunk: Uint8Array): void {
     const bytes = asBuffer(chunk);
     let start = 0;
-    // Each of the two is searched for only once per byte, whichever the server writes.
+    // Each byte is searched only once for each of the two, whichever line ending the server uses.
     let newline = bytes.indexOf(NEWLINE);
     let carriage = bytes.indexOf(RETURN);
     if (this.#isAfterReturn && bytes.length > 0) {
@@ -126,7 +129,7 @@ export class SseReader {
     else this.#append(bytes, start, bytes.length);
   }
 
-  /** Frees the buffer; `push` must not be called after it. */
+  /** Frees the buffer. Do not call `push` afterwards. */
   release(): void {
     this.#buffer.release();
     this.#line = undefined;
@@ -138,12 +141,12 @@ export class SseReader {
     else if (!this.#append(bytes, start, end)) this.#isSkipping = false;
     else {
       this.#parseLine(this.#buffer.bytes, this.#dataEnd, this.#buffer.length, true);
-      // A data line has moved the end of the data to its own end.
+      // This keeps a data line, because parsing it has moved `#dataEnd` to its end.
       this.#buffer.truncate(this.#dataEnd);
     }
   }
 
-  /** A line without its terminator. */
+  /** Parses a line, given without its terminator. */
   #parseLine(bytes: Buffer, from: number, end: number, isBuffered: boolean): void {
     const start = this.#hasBegun ? from : from + bomLength(bytes, from, end);
     this.#hasBegun = true;
@@ -200,7 +203,7 @@ export class SseReader {
     this.#line = undefined;
   }
 
-  /** Buffers part of a line. Returns false if it is too long: the line is skipped then. */
+  /** Buffers part of a line. If the line is too long, skips it and returns false. */
   #append(bytes: Buffer, start: number, end: number): boolean {
     if (this.#buffer.append(bytes, start, end)) return true;
     const begun = this.#buffer.bytes.subarray(this.#dataEnd).subarray(0, HEAD_BYTES + EXTRA_BYTES);
@@ -216,7 +219,7 @@ export class SseReader {
     return false;
   }
 
-  /** This line exceeds the limit of the event. */
+  /** Drops the data of an event that this line makes too long, except for its beginning. */
   #dropData(line: Buffer): void {
     const first = this.#line ?? this.#buffer.bytes.subarray(this.#dataStart, this.#dataEnd);
     const before = this.#dataLines > 1 ? [first.subarray(0, HEAD_BYTES), LINE_BREAK] : [];

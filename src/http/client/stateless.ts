@@ -1,5 +1,5 @@
-// A stateless server over HTTP, as a transport: every request is a POST of its own, and its response and notifications
-// come back on it. Aborting the POST cancels the request (specification, basic/transports/streamable-http), so
+// The transport to a stateless server over HTTP. Every request is one POST; its result and notifications arrive in the
+// HTTP response. Aborting the POST cancels the request (specification, basic/transports/streamable-http), so
 // notifications/cancelled is never sent.
 
 import { onAbort } from "../../core/async.ts";
@@ -35,7 +35,7 @@ export class StatelessHttpTransport implements Transport {
   readonly #tools: ToolFacts;
   readonly #closed = new AbortController();
   readonly #receiver: MessageReceiver;
-  /** Aborts requests in flight, by id. */
+  /** The abort controllers of the requests in flight, by id. */
   readonly #inFlight = new Map<Id, AbortController>();
 
   constructor(http: HttpConnection, tools: ToolFacts) {
@@ -102,10 +102,8 @@ export class StatelessHttpTransport implements Transport {
       const deliver = (decoded: Parameters<MessageReceiver["deliver"]>[0]): boolean =>
         signal.aborted || this.#receiver.deliver(decoded, id);
       if (await readMessages(response, this.#http.limits, position, deliver)) return;
-      throw new ConnectionError(
-        "closed",
-        `The server closed the stream of ${method} before it answered; it may have run, so check before you call it again`,
-      );
+      const advice = "the request may have run, so check before you call it again";
+      throw new ConnectionError("closed", `The server closed the stream of ${method} before it answered; ${advice}`);
     } else throw noMessages(response, method);
   }
 

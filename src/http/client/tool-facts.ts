@@ -23,9 +23,9 @@ const MAX_PAGES = 100;
 export class ToolFacts {
   readonly #entries = new Map<string, ToolFact>();
   readonly #warn: (text: string) => void;
-  /** Whether the server reads mirrored headers, as stateless ones do. */
+  /** Whether arguments are mirrored in headers, which only stateless servers read. */
   mirrorsHeaders = false;
-  /** The list read for calls of tools that were never listed. */
+  /** Resolves when the tools have been listed for a call of an unknown tool. Kept, so that this happens only once. */
   #listing: Promise<void> | undefined;
 
   constructor(warn: (text: string) => void) {
@@ -45,18 +45,18 @@ export class ToolFacts {
       : mirrorHeaders(entry.headers, params?.["arguments"]);
   }
 
-  /** Call it when the tools have changed, or the server may be another one. */
+  /** Forgets everything. Call this when the tools have changed or the server may have been replaced. */
   forget(): void {
     this.#entries.clear();
     this.#listing = undefined;
   }
 
-  /** Wraps a handler: learns from its lists, and prepares calls. */
+  /** Wraps a handler: reads facts from its tool lists, and lists the tools if a call needs facts of an unknown tool. */
   wrap(handler: Handler, revision: Revision): Handler {
     return async (request, context) => {
       if (request.method === "tools/list") return this.#learn(await handler(request, context));
       if (request.method !== "tools/call" || !this.mirrorsHeaders) return handler(request, context);
-      // The tool's schema decides which headers a call needs.
+      // The schema of a tool determines the headers of a call, so it must be known first.
       if (!this.#entries.has(String(request.params["name"])))
         await (this.#listing ??= this.#readUntilFound(handler, request, context).catch(() => {
           this.#listing = undefined;

@@ -1,5 +1,5 @@
-// Everything a request must pass before its message is handled: Accept, Content-Type, body, authentication, and the
-// limits on requests and sessions. What does not pass becomes an error response with a status.
+// The checks that an HTTP request must pass before its message is handled: Accept, Content-Type, body, authentication,
+// and the limits on requests and sessions. A request that fails a check gets an error response with a status.
 
 import { AuthError, type Authenticator, type Credentials, type Identity } from "../../core/authentication.ts";
 import type { Caller } from "../../core/handler.ts";
@@ -35,7 +35,7 @@ function accepts(accept: string, type: string): boolean {
   });
 }
 
-/** Any web page can post other types, such as plain text, without a CORS preflight. */
+/** Other types are refused, since any web page can post some of them, such as plain text, without a CORS preflight. */
 function checkContentType({ headers }: HttpRequest): void {
   const type = headers["content-type"];
   if (type === "application/json") return;
@@ -49,20 +49,20 @@ export type ParsedBody =
   | { readonly kind: "message"; readonly message: Message }
   | { readonly kind: "batch"; readonly items: readonly BatchItem[] };
 
-/** Undefined if the body is not a valid message; the error has been sent then. */
+/** If the body is not a valid message, sends the error and returns undefined. */
 export async function readMessage(reply: Reply, limits: HttpLimits): Promise<ParsedBody | undefined> {
   const { request } = reply;
   checkContentType(request);
   const decoded = decode(await request.readBody(limits.messageBytes, limits.bodyMs), limits);
   if (decoded.kind === "message") {
-    // Later errors carry the id of the request.
+    // Set here, so that later errors carry the id of the request.
     if (isRequest(decoded.message)) reply.id = decoded.message.id;
     return decoded;
   }
   if (decoded.kind === "batch") {
     return { kind: "batch", items: decoded.items.filter((item) => !("fault" in item) || item.answerable) };
   }
-  // The id of a broken response is one of ours, and must not be sent back as if it were the client's.
+  // The id in an invalid response is one of ours. Sent back, it would look like an id of the client.
   reply.sendJson(decoded.answerable ? decoded.fault : { ...decoded.fault, id: null }, 400);
   return undefined;
 }
@@ -78,7 +78,7 @@ export function toInbound(body: ParsedBody): Pick<Inbound, "kind" | "message" | 
 
 export const NEVER_ABORTED: AbortSignal = new AbortController().signal;
 
-/** Gets errors on our side that clients must not see. */
+/** Receives internal errors, which clients must not see. */
 export type ErrorReporter = (error: unknown, doing: string) => void;
 
 // oxlint-disable-next-line no-console -- every runtime has it, and it never writes to stdout
@@ -90,7 +90,7 @@ export function safeReporter(report: ErrorReporter = toStderr): ErrorReporter {
     try {
       report(error, doing);
     } catch {
-      // There is no one left to report to.
+      // Nothing else can be done.
     }
   };
 }
@@ -121,7 +121,7 @@ export async function authenticate(
   throw new AuthError(401, "The caller is not authenticated", "Bearer");
 }
 
-/** Untyped code may return anything. Scopes in one string would match by substring. */
+/** Checked at run time, since untyped code may return anything. Scopes as one string would match by substring. */
 function checkIdentity(identity: Partial<Identity> | undefined | null): Identity | undefined {
   const { principal, scopes } = identity ?? {};
   if (typeof principal !== "string" || principal === "") return undefined;
@@ -131,7 +131,7 @@ function checkIdentity(identity: Partial<Identity> | undefined | null): Identity
   return identity as Identity;
 }
 
-/** WWW-Authenticate for a challenge of a user's authenticator, if that is a valid header value. */
+/** The WWW-Authenticate header for a challenge. The authenticator is user code, so an invalid value is replaced. */
 export function challengeHeaders(challenge: unknown): Readonly<Record<string, string>> {
   const isValid = typeof challenge === "string" && /^[\t\x20-\x7e]+$/.test(challenge);
   return { "www-authenticate": isValid ? challenge : "Bearer" };
@@ -182,7 +182,8 @@ function sendStatus(
   reply.sendJson({ ...errorResponse(status, message, kind), id: reply.id }, status);
 }
 
-// Stateless style has statuses for a few errors. All others, and every error of session style, are a 200.
+// In stateless style these errors have a status of their own. Any other error, and every error in session style, is
+// sent with a 200.
 const STATUSES: ReadonlyMap<number, number> = new Map(
   (
     [
@@ -205,7 +206,7 @@ const KINDS: ReadonlyMap<number, ErrorKind> = new Map([
   [503, "rate_limited"],
 ]);
 
-/** The error body for a status, without an id. */
+/** The JSON-RPC error response for a status, without an id. */
 export function errorResponse(status: number, message: string, kind?: ErrorKind): ErrorMessage {
   const known = kind ?? KINDS.get(status) ?? "invalid_request";
   return { jsonrpc: "2.0", id: null, error: McpError.of(known, message).toBody() };
@@ -219,12 +220,15 @@ export interface SharedLimits {
   readonly sessions: SessionLimiter;
 }
 
-/** Call it when the request is finished, or with its promise when the client left it. Only the first call counts. */
+/**
+ * Call this without an argument when the request is finished. If its client has disconnected, pass the promise of the
+ * handler that still runs. Only the first call counts.
+ */
 export type Release = (running?: Promise<unknown>) => void;
 
 /**
- * Limits the requests in flight over all clients. Responses and cancellations always pass, since they let requests
- * finish; so do subscriptions, which have a limit of their own.
+ * Limits the requests in flight over all clients. Responses and notifications always pass, since they may let requests
+ * finish. So do pings, and subscriptions, which have their own limit.
  */
 export class RequestLimiter {
   readonly #max: number;
@@ -238,7 +242,7 @@ export class RequestLimiter {
 
   /** Throws a 503 if the limit is reached. */
   begin(body: ParsedBody): Release {
-    // Checked again: the body may have arrived after the shutdown began.
+    // Checked again, because the shutdown may have begun while the body was read.
     this.check();
     const size = countRequests(body);
     if (size === 0) return () => undefined;
@@ -259,7 +263,7 @@ export class RequestLimiter {
     };
   }
 
-  /** The client left but the handler still runs: frees its place at once, for at most `max` such requests. */
+  /** For a handler that still runs after its client has disconnected: stops counting it, for up to `max` requests. */
   #abandon(size: number, running: Promise<unknown>, free: () => void): void {
     const fits = this.#abandoned + size <= this.#max;
     if (fits) {
@@ -294,7 +298,7 @@ function countRequests(body: ParsedBody): number {
   return method === "subscriptions/listen" || method === "ping" ? 0 : 1;
 }
 
-/** Limits the open sessions over all tables that share it. */
+/** Limits the open sessions of all session tables together. */
 export class SessionLimiter {
   readonly #max: number;
   #count = 0;

@@ -1,15 +1,15 @@
-// Checks Host and Origin of every request before anything else, and writes all CORS headers. Allowed names can be added,
-// but the check cannot be turned off, since it protects local servers from web pages (DNS rebinding). Names match by
-// equality alone: no suffixes, patterns or other spellings of an address. Passing it says nothing about who the caller is.
+// Checks Host and Origin of every request before anything else, and creates the CORS headers. Names can be added, but
+// the check cannot be turned off, since it protects local servers from web pages (DNS rebinding). Names must be equal:
+// there are no suffixes, patterns or other spellings of an address. The check does not authenticate the caller.
 
 import { HttpError, type HttpRequest } from "./http-request.ts";
 
 export interface GuardOptions {
   /** The address we listen on; undefined if another server listens for us. */
   readonly host?: string | undefined;
-  /** Further names of this server: "name" with any port, or "name:port". */
+  /** Additional names of this server: "name" with any port, or "name:port". */
   readonly allowedHosts?: readonly string[] | undefined;
-  /** Further origins whose pages may call, such as "https://app.example.com". */
+  /** Additional origins whose pages may call, such as "https://app.example.com". */
   readonly allowedOrigins?: readonly string[] | undefined;
 }
 
@@ -22,7 +22,7 @@ export interface Guard {
 
 const ALLOWED_ORIGINS = "allowedOrigins (--allow-origin)";
 
-/** Accepted Host and Origin values that are remembered. */
+/** How many accepted Host values and Origin values are remembered. */
 const MAX_REMEMBERED = 512;
 
 export function createGuard(options: GuardOptions = {}): Guard {
@@ -37,7 +37,7 @@ export function createGuard(options: GuardOptions = {}): Guard {
     if (listed.has(origin) || acceptedOrigins.has(origin)) return true;
     const url = ORIGIN.test(origin) ? parseUrl(origin) : undefined;
     if (url?.origin !== origin) return false;
-    // Depends on the Host header too, so the result is not remembered.
+    // The result also depends on the Host header, so it is not remembered.
     if (rules.isOpen) return isSameHost(url, host);
     if (!rules.allows(url.host)) return false;
     remember(acceptedOrigins, origin);
@@ -49,7 +49,7 @@ export function createGuard(options: GuardOptions = {}): Guard {
       if (request.isAmbiguous) {
         return new HttpError(
           400,
-          "A header that may appear only once is repeated, or two headers contradict each other.",
+          "A header that may appear only once is repeated, or the request line contradicts the Host header.",
         );
       }
       const { headers } = request;
@@ -66,7 +66,7 @@ export function createGuard(options: GuardOptions = {}): Guard {
         if (site !== "cross-site" && !(rules.isOpen && !isAddress(host as string))) return undefined;
         return new HttpError(
           403,
-          `A browser request without an Origin (Sec-Fetch-Site: ${shown(site)}) is not allowed.`,
+          `A browser request without an Origin (Sec-Fetch-Site: ${shorten(site)}) is not allowed.`,
         );
       }
       return allowsOrigin(origin, host as string) ? undefined : originError(origin);
@@ -114,14 +114,14 @@ function checkHost(host: string | undefined, rules: HostRules): HttpError | unde
   if (host === undefined || host === "") return new HttpError(400, "The Host header is missing.");
   if (parseHost(host) === undefined) return new HttpError(400, "The Host header is not a valid host.");
   if (rules.allows(host)) return undefined;
-  return new HttpError(403, `Host "${shown(host)}" is not allowed. To allow it, add it to ${ALLOWED_HOSTS}.`);
+  return new HttpError(403, `Host "${shorten(host)}" is not allowed. To allow it, add it to ${ALLOWED_HOSTS}.`);
 }
 
 function originError(origin: string): HttpError {
   if (origin === "null")
     return new HttpError(403, 'Origin "null" is not allowed, because it does not identify a page.');
   if (!ORIGIN.test(origin)) return new HttpError(403, "The Origin header is not a valid origin.");
-  return new HttpError(403, `Origin "${shown(origin)}" is not allowed. To allow it, add it to ${ALLOWED_ORIGINS}.`);
+  return new HttpError(403, `Origin "${shorten(origin)}" is not allowed. To allow it, add it to ${ALLOWED_ORIGINS}.`);
 }
 
 /**
@@ -134,36 +134,36 @@ function isSameHost(origin: URL, host: string): boolean {
   return own.host === origin.host || (isLoopback(own.hostname) && isLoopback(origin.hostname));
 }
 
-/** An IP address, or a name that always means this machine. */
+/** Whether the host is an IP address, or a name that always means this machine. */
 function isAddress(host: string): boolean {
   const name = parseHost(host)?.name ?? "";
   return isLoopback(name) || name.startsWith("[") || /^\d{1,3}(?:\.\d{1,3}){3}$/.test(name);
 }
 
-/** Scheme and host only: no user, no path, nothing that another parser could take for the host. */
+/** Only a scheme and a host: no user, no path, and nothing else that another parser could take for the host. */
 const ORIGIN = /^https?:\/\/[a-z0-9._:[\]-]+$/;
 
 function parseAllowedOrigin(entry: string): string {
-  // Browser extensions and editors use schemes of their own, for which URL has no origin.
+  // Browser extensions and editors use their own schemes, for which `URL` has no origin.
   const isWeb = /^https?:/i.test(entry);
   const isOrigin = ORIGIN.test(entry) && parseUrl(entry)?.origin === entry;
-  const good = isWeb ? isOrigin : /^[a-z][a-z0-9+.-]*:\/\/[a-z0-9._:-]+$/i.test(entry);
-  if (good) return entry;
+  const isValid = isWeb ? isOrigin : /^[a-z][a-z0-9+.-]*:\/\/[a-z0-9._:-]+$/i.test(entry);
+  if (isValid) return entry;
   throw new TypeError(
     `${ALLOWED_ORIGINS}: "${entry}" is not a valid origin; write one such as "https://app.example.com"`,
   );
 }
 
-function shown(text: string): string {
+function shorten(text: string): string {
   return text.length > 80 ? `${text.slice(0, 80)}...` : text;
 }
 
-function remember(good: Set<string>, value: string): void {
-  if (good.size >= MAX_REMEMBERED) good.clear();
-  good.add(value);
+function remember(accepted: Set<string>, value: string): void {
+  if (accepted.size >= MAX_REMEMBERED) accepted.clear();
+  accepted.add(value);
 }
 
-/** Both spellings of the option, in code and on the command line. */
+/** The name of the option in code and on the command line, for messages. */
 const ALLOWED_HOSTS = "allowedHosts (--allow-host)";
 
 /** Loopback names, as browsers write them. */
@@ -177,9 +177,9 @@ interface HostParts {
 }
 
 interface HostRules {
-  /** Every well-formed host is allowed: we listen on all addresses, and no names were given. */
+  /** Whether every well-formed host is allowed, because we listen on all addresses and no names were given. */
   readonly isOpen: boolean;
-  /** `host` is a well-formed Host header. */
+  /** `host` must be a well-formed Host header. */
   allows(host: string): boolean;
 }
 
@@ -211,7 +211,7 @@ const WILDCARDS: ReadonlySet<string> = new Set(["", "0.0.0.0", "[::]"]);
 
 const HOST = /^(\[[0-9a-f:.]{2,45}\]|[a-z0-9_](?:[a-z0-9._-]{0,253}))(?::([0-9]{1,5}))?$/i;
 
-/** Undefined if it is not well-formed. */
+/** Returns undefined if the host is not well-formed. */
 function parseHost(text: string): HostParts | undefined {
   const match = HOST.exec(text);
   if (match === null) return undefined;

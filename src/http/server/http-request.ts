@@ -1,5 +1,5 @@
-// One HTTP request and its response, for node:http and web-standard `fetch` alike. The rest of the server is written
-// against this interface. It carries bytes and does not interpret paths, headers or bodies.
+// The interface of one HTTP request and its response, implemented for node:http and for web-standard `fetch`. The rest
+// of the server uses only this interface. It does not interpret paths, headers or bodies.
 
 /** Request headers by lower-case name; the values of a repeated header are joined by ", ". */
 export type RequestHeaders = Readonly<Record<string, string | undefined>>;
@@ -11,18 +11,18 @@ export interface HttpRequest {
   /** Without the question mark; empty if there is no query. */
   readonly query: string;
   readonly headers: RequestHeaders;
-  /** `http://host:port` or `https://host:port` as the client sees us; only meaningful once Host has been checked. */
+  /** `http://host:port` or `https://host:port` as the client sees us. Do not use it before Host has been checked. */
   readonly origin: string;
   /**
-   * Whether a header that may appear once appeared more often (Host, Origin, Content-Type, Content-Length,
-   * Authorization, Mcp-Session-Id), or the request line names another host than Host does.
+   * Whether a header that may appear only once is repeated (Host, Origin, Content-Type, Content-Length, Authorization,
+   * Mcp-Session-Id), or the request line names another host than the Host header.
    */
   readonly isAmbiguous: boolean;
-  /** The client has disconnected before the response was complete. */
+  /** Whether the client has disconnected before the response was complete. */
   readonly isDisconnected: boolean;
   /**
-   * Calls `act` once if the client disconnects before the response is complete, at once if it already has. The last
-   * callback set counts. Not called after `respond`, nor after `end` or `destroy` of the sink.
+   * Calls `act` once if the client disconnects before the response is complete, or at once if it already has. A new
+   * callback replaces the previous one. It is not called after `respond`, or after `end` or `destroy` of the sink.
    */
   onDisconnect(act: () => void): void;
   /**
@@ -43,11 +43,11 @@ export interface StreamSink {
   end(): void;
   /** Disconnects at once; unsent data is lost. */
   destroy(): void;
-  /** Bytes written that the client has not taken yet. */
+  /** Bytes written that have not been sent to the client yet. */
   readonly bufferedBytes: number;
 }
 
-/** A request that is rejected before its message is handled: a status, and a sentence that says what to do. */
+/** Rejects a request before its message is handled, with a status and a message for the client. */
 export class HttpError extends Error {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

@@ -1,5 +1,5 @@
-// Legacy HTTP+SSE, the transport of the first revision. A GET opens one stream that carries everything to the client; its
-// first event is the address to which the client posts. The session lives as long as the stream and cannot be resumed.
+// Legacy HTTP+SSE, the transport of the first revision. A GET opens one stream that carries everything to the client.
+// Its first event is the address that the client posts to. The session ends with the stream and cannot be resumed.
 
 import { onAbort } from "../../core/async.ts";
 import type { Identity } from "../../core/authentication.ts";
@@ -54,7 +54,7 @@ export class LegacySse {
     if (session === undefined) throw unknownSession();
     const body = await readMessage(reply, this.#shared.limits);
     if (body === undefined) return;
-    // It may have closed while the body was read.
+    // The session may have closed while the body was read.
     if (session.isClosed) throw unknownSession();
     session.post(body, reply, callerFrom(reply.request, identity), this.#shared.requests.begin(body));
   }
@@ -71,7 +71,7 @@ function unknownSession(): HttpError {
 class LegacySseSession implements Transport {
   readonly id: string;
   readonly principal: string | undefined;
-  /** Its stream is open as long as it lives. */
+  /** Never idle, because its stream is open as long as the session exists. */
   readonly isIdle = false;
   readonly usedAt = 0;
   readonly #closed = new AbortController();
@@ -108,7 +108,7 @@ class LegacySseSession implements Transport {
     this.#stream?.end();
   }
 
-  /** Calls `release` when the responses have been sent, or none will be. */
+  /** Calls `release` when the responses have been sent, or no more will be sent. */
   post(body: ParsedBody, reply: Reply, caller: Partial<Caller>, release: () => void): void {
     reply.sendEmpty(202);
     const { signal } = this.#closed;

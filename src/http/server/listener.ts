@@ -1,5 +1,5 @@
 // Listens on a port with node:http: limits the time and size of request heads, answers malformed HTTP, and closes
-// gracefully. Each well-formed request goes to `onRequest`.
+// gracefully. Passes each well-formed request to `onRequest`.
 
 import { createServer, STATUS_CODES } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
@@ -14,7 +14,7 @@ export interface ListenOptions {
   /** 0 picks a free port. */
   readonly port: number;
   readonly limits: ListenLimits;
-  /** Called for each request, in order for requests of one connection. */
+  /** Called for each request. Requests of one connection come in their order. */
   readonly onRequest: (request: NodeHttpRequest) => void;
 }
 
@@ -28,7 +28,7 @@ export interface Listener {
   /** `http://host:port`, reachable from this machine. */
   readonly url: string;
   readonly port: number;
-  /** Accepts no more connections; closes idle ones at once, others after their response or `graceMs`. */
+  /** Stops accepting connections. Closes idle ones at once, and others after their response or after `graceMs`. */
   close(graceMs: number): Promise<void>;
 }
 
@@ -55,10 +55,10 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     // The operating system detects clients whose network is gone.
     keepAlive: true,
     joinDuplicateHeaders: true,
-    // The guard rejects a request without Host, with a message.
+    // The guard rejects a request without Host itself, with a message.
     requireHostHeader: false,
   });
-  // Node would silently drop headers above its count; `headerBytes` limits them instead.
+  // Node would silently drop headers above a number. `headerBytes` limits them instead.
   server.maxHeadersCount = 0;
   const take = (request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): void => {
     connections.set(request.socket, response);
@@ -75,7 +75,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     answerMalformed(error, socket as Socket, connections.get(socket as Socket));
   });
   const address = await bind(server, host, port);
-  // If the system cannot accept one more connection, existing ones continue.
+  // An error while accepting a connection must not end the existing ones.
   server.on("error", () => {});
   const close = async (graceMs: number): Promise<void> => {
     isClosing = true;
@@ -105,9 +105,12 @@ function bind(server: Server, host: string, port: number): Promise<AddressInfo> 
 function listenErrorText({ code, message }: NodeJS.ErrnoException, host: string, port: number): string {
   switch (code) {
     case "EADDRINUSE":
-      return `Port ${port} on ${host} is in use: stop the program that uses it, or choose another port (0 picks a free one).`;
+      return (
+        `Port ${port} on ${host} is in use: stop the program that uses it, or choose another port ` +
+        "(0 picks a free one)."
+      );
     case "EACCES":
-      return `Listening on port ${port} of ${host} is not permitted: choose a port from 1024 up.`;
+      return `Listening on port ${port} of ${host} is not permitted: choose port 1024 or above.`;
     case "EADDRNOTAVAIL":
       return `${host} is not an address of this machine, so port ${port} cannot be opened on it: choose another host.`;
     case "ENOTFOUND":
@@ -118,7 +121,7 @@ function listenErrorText({ code, message }: NodeJS.ErrnoException, host: string,
   }
 }
 
-/** The host for `url`: a name as it was given, since the guard rejects any other. */
+/** The host for `url`. A given name is used unchanged, since the guard rejects any other. */
 function displayHost(host: string, address: string): string {
   const own = urlHost(host);
   const actual = urlHost(address);
@@ -127,18 +130,19 @@ function displayHost(host: string, address: string): string {
   return isLoopback(actual) || own === "" ? actual : own;
 }
 
-/** Answers data that is not a valid HTTP request, if a response can still be matched to it. */
+/** Answers data that is not a valid HTTP request, if the client cannot take the answer for another response. */
 function answerMalformed(error: NodeJS.ErrnoException, socket: Socket, latest: ServerResponse | undefined): void {
   const isBusy = latest !== undefined && !latest.writableFinished;
   if (socket.writableEnded) return;
-  // Before or inside the response to an earlier request, ours would be taken for that one.
+  // An answer sent before or inside the response to an earlier request would be taken for that response.
   if (!socket.writable || error.code === "ECONNRESET" || (isBusy && (latest.headersSent || latest.req.complete))) {
     socket.destroy();
     return;
   }
   const status = malformedStatus(error.code);
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`;
-  // Incoming data is dropped for a while: a connection closed at once would be reset, and the response lost.
+  // The connection stays open for a while and ignores incoming data. If it were closed at once, it would be reset, and
+  // the response would be lost.
   socket.end(head);
   const timer = setTimeout(() => socket.destroy(), LINGER_MS);
   socket.once("close", () => clearTimeout(timer));
@@ -173,7 +177,7 @@ async function shut(server: Server, connections: Connections, graceMs: number): 
   clearTimeout(timer);
   // The server forgets a connection before its "close" listeners have run.
   await Promise.all([...connections.keys()].map((socket) => new Promise((resolve) => socket.once("close", resolve))));
-  // Releases what http.Server.close releases besides connections.
+  // Releases the other resources that http.Server.close releases.
   server.close();
 }
 

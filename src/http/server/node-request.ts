@@ -1,6 +1,6 @@
-// An HttpRequest over node:http. This is the fast path: a request whose body arrives with its head costs no timer, no
-// listener and no copy, and its response is one write. Also works behind a framework that has rewritten the path or
-// read the body.
+// Implements HttpRequest for node:http. This is the fast path: a body that arrives with its head needs no timer of its
+// own and is not copied, and a response is one write. Also works behind a framework that has rewritten the path or read
+// the body.
 
 import { ServerResponse, type IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
@@ -20,10 +20,10 @@ import {
 import { isAscii, isUtf8 } from "node:buffer";
 import { SharedTimer } from "./shared-timer.ts";
 
-/** A body up to this length is drained after an early response, so that the connection can be reused. */
+/** If we respond before the body is complete, a body up to this length is drained to reuse the connection. */
 const MAX_DRAINED_BYTES = 64 * 1024;
 
-/** How long a client that is still sending has to read an early response. */
+/** How long a client that is still sending its body has to read an early response. */
 const LINGER_MS = 2_000;
 
 export class NodeHttpRequest implements HttpRequest {
@@ -49,7 +49,7 @@ export class NodeHttpRequest implements HttpRequest {
     this.method = request.method ?? "GET";
     // With default server options only Set-Cookie is an array, and requests do not have it.
     this.headers = request.headers as RequestHeaders;
-    // A framework that strips the mount path keeps the full one in `originalUrl`.
+    // A framework that strips the mount path keeps the full path in `originalUrl`.
     const original = (request as { originalUrl?: unknown }).originalUrl;
     let target = typeof original === "string" ? original : (request.url ?? "/");
     if (target.charCodeAt(0) !== SLASH) {
@@ -71,7 +71,7 @@ export class NodeHttpRequest implements HttpRequest {
   }
 
   get isAmbiguous(): boolean {
-    // HTTP/0.9 has no headers, so a proxy in between has read the rest differently.
+    // HTTP/0.9 has no headers, so a proxy in between has read the rest of the request differently.
     if (this.#request.httpVersionMajor === 0) return true;
     if (this.#target !== undefined && this.#target.toLowerCase() !== this.headers["host"]?.toLowerCase()) return true;
     const raw = this.#request.rawHeaders;
@@ -111,7 +111,7 @@ export class NodeHttpRequest implements HttpRequest {
     const isEmpty = status === 204 || status === 304;
     if (this.#hasLongBody()) return this.#linger(status, headers, body);
     writeHead(response, status, headers, isEmpty ? undefined : length);
-    // As many bytes as characters: all ASCII, so no conversion is needed.
+    // As many bytes as characters means that all are ASCII, which latin1 writes without conversion.
     response.end(body, length === body.length ? "latin1" : "utf8");
     limitStall(response, this.#request.socket);
   }
@@ -122,7 +122,7 @@ export class NodeHttpRequest implements HttpRequest {
     this.#hasStarted = true;
     const { socket } = this.#request;
     socket.setNoDelay(true);
-    // The head goes out at once, in one packet with the first event if that follows in this tick.
+    // Send the head now, but in one packet with the first event if that is written in the same tick.
     socket.cork();
     writeHead(response, 200, { ...STREAM_HEADERS, ...headers });
     response.flushHeaders();
@@ -130,13 +130,13 @@ export class NodeHttpRequest implements HttpRequest {
     return new NodeStreamSink(response, socket, () => this.#complete());
   }
 
-  /** The response is complete: a disconnect no longer matters. */
+  /** Called when the response is complete, after which a disconnect no longer matters. */
   #complete(): void {
     this.#isComplete = true;
     if (this.#hasCallback) disconnectCallbacks(this.#request.socket).delete(this);
   }
 
-  /** Whether more of the body may arrive than is worth draining. */
+  /** Whether the rest of the body may be too long to drain. */
   #hasLongBody(): boolean {
     if (this.#request.complete) return false;
     // A response before the requested body is complete means that the body was rejected.
@@ -145,8 +145,8 @@ export class NodeHttpRequest implements HttpRequest {
   }
 
   /**
-   * Responds to a client that is still sending. A connection closed at once would be reset by the data still arriving,
-   * and the client would never see the response; so that data is read and dropped for a while.
+   * Responds to a client that is still sending its body. If the connection were closed at once, the arriving data would
+   * reset it, and the client would never see the response. So the data is read and dropped for a while.
    */
   #linger(status: number, headers: Readonly<Record<string, string>>, body: string): void {
     const request = this.#request;
@@ -165,8 +165,8 @@ export class NodeHttpRequest implements HttpRequest {
 }
 
 /**
- * The `onDisconnect` callbacks of a connection, by request. One listener per connection is cheaper than one per request,
- * and the response of a pipelined request emits no "close" while it waits behind another one.
+ * The `onDisconnect` callbacks of a connection, by request. One listener per connection is cheaper than one per
+ * request. Also, the response of a pipelined request emits no "close" while it waits behind another response.
  */
 function disconnectCallbacks(socket: Socket): Map<NodeHttpRequest, () => void> {
   let acts = DISCONNECT_CALLBACKS.get(socket);
@@ -189,7 +189,7 @@ function writeHead(
   headers: Readonly<Record<string, string>>,
   length?: number,
 ): void {
-  // A framework's replacement may only accept an object.
+  // A framework may have replaced writeHead with one that only accepts an object.
   if (response.writeHead !== ServerResponse.prototype.writeHead) {
     response.writeHead(status, length === undefined ? { ...headers } : { ...headers, "content-length": length });
     return;
@@ -204,7 +204,7 @@ function writeHead(
 const SLASH = 47;
 const ABSOLUTE = /^https?:\/\/([^/?#]*)(.*)$/i;
 
-/** One bit per header that may appear once. Compares lengths first, since most names do not match. */
+/** A bit for each header that may appear only once. Compares lengths first, since most names do not match. */
 function singleHeaderBit(name: string): number {
   switch (name.length) {
     case 4:
@@ -224,10 +224,7 @@ function singleHeaderBit(name: string): number {
   }
 }
 
-/**
- * The body as a string. A body that arrives with its head costs no timer, and one that arrives in one piece no copy.
- * `proceed` is called before reading: the client may be waiting for 100 Continue.
- */
+/** Reads the body as a string. `proceed` is called before reading, since the client may be waiting for 100 Continue. */
 function readNodeBody(
   request: IncomingMessage,
   maxBytes: number,
@@ -283,7 +280,7 @@ class RequestBodyReader {
     this.#request.on("data", (chunk: Buffer | string) => this.#take(bytes(chunk))).on("end", () => this.#end());
   }
 
-  /** Most bodies are complete before the first tick. */
+  /** Called by the shared timer. Most bodies are complete before the first tick and need no "close" listener. */
   tick(now: number): void {
     if (this.#request.destroyed) this.#finish(bodyIncomplete());
     else if (this.#since === undefined) {
@@ -335,7 +332,7 @@ function utf8(bytes: Buffer | null, maxBytes: number): string | HttpError {
   return isUtf8(bytes) ? bytes.toString("utf8") : bodyNotUtf8();
 }
 
-/** The body as left by a framework that has already read and perhaps parsed it. */
+/** The body as a string, after a framework has read and perhaps parsed it. */
 function reparse(body: unknown, maxBytes: number): string | HttpError {
   if (body === undefined) return bodyConsumed();
   if (body instanceof Uint8Array) return utf8(Buffer.from(body.buffer, body.byteOffset, body.byteLength), maxBytes);
@@ -347,7 +344,7 @@ function toPromise(text: string | HttpError): Promise<string> {
   return typeof text === "string" ? Promise.resolve(text) : Promise.reject(text);
 }
 
-/** How long a client may read nothing of a response that is waiting for it. */
+/** How long a client may read nothing while part of its response is unsent. */
 const STALL_TIMEOUT_MS = 30_000;
 
 class NodeStreamSink implements StreamSink {
@@ -391,10 +388,10 @@ class NodeStreamSink implements StreamSink {
   }
 }
 
-/** Sets a timeout for a response that is still in our memory, so that a stalled client cannot keep it there. */
+/** Limits how long a client that stops reading can keep a finished response in our memory. */
 function limitStall(response: ServerResponse, socket: Socket): void {
   if (response.writableLength === 0) return;
-  // The server closes a timed-out connection. On a server that is not ours, its own timeout is restored.
+  // node:http closes a connection that timed out. The server may not be ours, so its own timeout is restored later.
   const before = socket.timeout ?? 0;
   socket.setTimeout(STALL_TIMEOUT_MS);
   response.once("close", () => socket.setTimeout(before));

@@ -6,7 +6,7 @@ import type { ConnectionOptions } from "../../dialogue/connection.ts";
 
 import { checkOptions } from "../../core/options.ts";
 
-/** The limits of a message, and those of the HTTP server. */
+/** The limits on messages and on the HTTP server. */
 export interface HttpLimits extends Limits {
   /** Bytes of all headers of a request. */
   readonly headerBytes: number;
@@ -27,9 +27,9 @@ export interface HttpLimits extends Limits {
   /** Unread bytes above which a slow client is disconnected after `lingeringMs`. */
   readonly lingeringBytes: number;
   readonly lingeringMs: number;
-  /** How often a silent stream gets a comment, so that proxies keep it open. */
+  /** A stream that is silent for this long gets a comment, so that proxies keep it open. */
   readonly keepAliveMs: number;
-  /** How long a response head is delayed to find out whether a single JSON body will do. */
+  /** How long a response head is delayed in case a single JSON body is enough. After that, a stream is opened. */
   readonly silenceMs: number;
   /** Bytes kept in total for clients that resume a stream. */
   readonly replayBytes: number;
@@ -55,7 +55,7 @@ const HTTP_LIMITS: HttpLimits = {
   replayEvents: 1_000,
 };
 
-/** The given limits over the defaults. Throws a TypeError for an unknown name, or a value that is not above 0. */
+/** Adds the defaults to the given limits. Throws a TypeError for an unknown name, or a value that is not above 0. */
 export function httpLimits(given: Partial<HttpLimits> = {}): HttpLimits {
   checkOptions("The HTTP server", given, HTTP_LIMITS, "limits.");
   const set = Object.entries(given).filter(([, value]) => value !== undefined);
@@ -66,13 +66,16 @@ export function httpLimits(given: Partial<HttpLimits> = {}): HttpLimits {
 }
 
 export interface HttpRouterOptions extends Omit<ConnectionOptions, "mayShutDown"> {
-  /** The path of the endpoint. "/mcp". */
+  /** The path of the endpoint. Default: "/mcp". */
   readonly path?: string;
-  /** Whether legacy HTTP+SSE is served too, at `/sse` and `/messages`, and at the same paths below `path`. True. */
+  /** Whether to serve legacy HTTP+SSE at `/sse` and `/messages`, also below `path`. Default: true. */
   readonly legacySse?: boolean;
-  /** Authenticates callers; without it anyone may call. */
+  /** Authenticates callers. Without it anyone may call. */
   readonly auth?: Authenticator;
   readonly limits?: Partial<HttpLimits>;
-  /** Gets errors on our side that clients must not see, such as a failing authenticator. By default one line on stderr. */
+  /**
+   * Called for internal errors that clients must not see, such as a failing authenticator. Default: prints one line on
+   * stderr.
+   */
   readonly onError?: (error: unknown, doing: string) => void;
 }

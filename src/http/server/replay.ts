@@ -1,6 +1,6 @@
 // SSE streams that outlive their connections. Each event has an id and is kept for a while, so that a client that lost
-// its connection resumes after the last id it saw, once and in order. The log is bounded per stream by events and in
-// total by bytes; a client that asks for dropped events gets an error, never a silent gap.
+// its connection can resume after the last id it saw, and gets each event once and in order. The number of events is
+// limited per stream, and their bytes in total. A client that asks for dropped events gets an error.
 
 import { formatEvent, type SseWriter } from "./sse.ts";
 
@@ -12,7 +12,7 @@ interface LoggedEvent {
   readonly data: string;
 }
 
-/** Limits the events kept by all streams together; the stream that has kept some the longest drops its log first. */
+/** Limits the bytes that all streams keep together. Above the limit, the stream with the oldest log drops it first. */
 export class ReplayStore {
   readonly maxEvents: number;
   readonly #maxBytes: number;
@@ -60,7 +60,7 @@ export class ReplayStream {
     this.#store = store;
   }
 
-  /** Whether it has ever had a connection. */
+  /** Whether the stream has ever had a connection. */
   get hasStarted(): boolean {
     return this.#hasStarted;
   }
@@ -69,7 +69,7 @@ export class ReplayStream {
     return this.#isFinished;
   }
 
-  /** Whether it has ended and all of it was sent on some connection. */
+  /** Whether the stream has ended and all its events were sent on some connection. */
   get isDelivered(): boolean {
     return this.#isFinished && this.#sent === this.#newest;
   }
@@ -111,13 +111,13 @@ export class ReplayStream {
     this.#end();
   }
 
-  /** Continues on this connection after event `after`, by default after the last event that was sent. */
+  /** Continues the stream on this connection after the event `after`, by default after the last event that was sent. */
   attach(output: StreamOutput, after: number = this.#sent): void {
-    // The previous connection may be dead without our knowing.
+    // The previous connection may be broken without our having noticed.
     this.#end();
     this.#hasStarted = true;
     this.#output = output;
-    // In one write: a long backlog must not count as slow reading.
+    // Sent in one write, so that a long backlog does not make the client look like a slow reader.
     const missed = this.#log.filter(({ number }) => number > after);
     if (missed.length > 0) output.send(missed.map((event) => this.#text(event)).join(""));
     this.#sent = this.#newest;
@@ -139,7 +139,7 @@ export class ReplayStream {
     if (this.#output === output) this.#output = undefined;
   }
 
-  /** Closes the connection but not the stream, if the client can resume. */
+  /** Closes the connection but not the stream, if the client can resume it. */
   hangUp(retryMs: number): void {
     if (!this.#isResumable || this.#isFinished) return;
     this.#output?.send(formatEvent({ retry: retryMs }));
@@ -193,16 +193,16 @@ export function parseEventId(id: string): { readonly stream: string; readonly nu
   return stream === undefined ? undefined : { stream, number: Number(number) };
 }
 
-/** Finished streams that were sent completely; kept for clients that did not receive the last events. */
+/** How many finished streams are kept that were sent completely, for clients that did not receive the last events. */
 const MAX_FINISHED = 32;
-/** Finished streams that were not sent completely; kept for clients that resume them. */
+/** How many finished streams are kept that were not sent completely, for clients that resume them. */
 const MAX_MISSED = 512;
-/** Streams for unsolicited messages, attached or waiting for the client to resume. */
+/** How many streams for unsolicited messages are kept, attached or waiting for the client to resume. */
 const MAX_UNSOLICITED = 8;
 
 /**
- * The streams of one session: one for each POST that needed one, and those for unsolicited messages, opened by GET.
- * Every message goes out on one stream only. Unsolicited messages wait for the next GET while none is attached.
+ * The streams of one session: one for each POST that needed a stream, and those opened by GET for unsolicited messages.
+ * Each message is sent on one stream only. While no GET is attached, unsolicited messages wait for the next one.
  */
 export class SessionStreams {
   readonly #store: ReplayStore;
@@ -258,7 +258,7 @@ export class SessionStreams {
     if (this.#unsolicited.includes(stream)) this.#collect(stream);
   }
 
-  /** The stream and event number of an event id; undefined if later events are no longer in the log. */
+  /** The stream and number of an event id; undefined if it is unknown, or events after it are no longer in the log. */
   find(eventId: string): { readonly stream: ReplayStream; readonly after: number } | undefined {
     const parsed = parseEventId(eventId);
     const stream = parsed && this.#streams.get(parsed.stream);

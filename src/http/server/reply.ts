@@ -1,5 +1,6 @@
-// The response to one HTTP request. Its head is delayed until the first message is known: a lone response becomes a JSON
-// body, anything else an SSE stream. So does a long silence, because proxies close connections that look dead.
+// The response to one HTTP request. Its head is delayed until the first message is known: if that is the response, it
+// is sent as a JSON body, otherwise as the first event of an SSE stream. A stream is also opened after a long silence,
+// because proxies close connections that look dead.
 
 import { encode } from "../../jsonrpc/codec.ts";
 import { isResponse, type ErrorBody, type Id, type Message, type ResponseMessage } from "../../jsonrpc/message.ts";
@@ -11,7 +12,7 @@ import type { HttpLimits } from "./options.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
-/** The status and headers of an error that is an authorization failure. */
+/** The status and headers to send with an error that is an authorization failure. */
 export interface Denial {
   readonly status: number;
   readonly headers: Headers;
@@ -20,7 +21,7 @@ export interface Denial {
 const JSON_TYPE: Headers = { "content-type": "application/json" };
 const TICK_MS = 1_000;
 
-/** The two timers that all open streams and all pending replies of a server share. */
+/** Two timers: one shared by all open streams of a server, one by all its pending replies. */
 export class ReplyTimers {
   readonly #limits: HttpLimits;
   readonly #streams: SharedTimer<SseWriter>;
@@ -64,7 +65,7 @@ export class ReplyTimers {
 export class Reply {
   readonly request: HttpRequest;
   readonly since: number = performance.now();
-  /** The id of the JSON-RPC request, once that has been read. */
+  /** The id of the JSON-RPC request; null until the request has been read. */
   id: Id | null = null;
   /** Sent with the response, whether JSON or SSE. */
   headers: Headers;
@@ -96,7 +97,7 @@ export class Reply {
     if (!this.#hasStarted && !this.request.isDisconnected) this.#onSilence?.();
   }
 
-  /** Sends the only response, as JSON. `status` applies unless the error is an authorization failure. Never throws. */
+  /** Sends a response as a JSON body. An authorization failure has its own status instead of `status`. Never throws. */
   sendJson(message: ResponseMessage | readonly Message[], status = 200): void {
     if (this.#hasStarted) return;
     this.#start();
@@ -124,7 +125,7 @@ export class Reply {
   }
 }
 
-/** Replaces a response that cannot be encoded with an error, so that the client gets one. Throws for other messages. */
+/** Encodes a message. A response that cannot be encoded becomes an error response; for any other message it throws. */
 export function encodeResponse(message: Message | readonly Message[]): string {
   try {
     return encode(message);

@@ -1,5 +1,5 @@
-// MCP over HTTP: checks each request (Host and Origin, path, authentication) and routes it to the MCP endpoint, which
-// serves all revisions, or to legacy HTTP+SSE. It neither knows which server the request came by nor reads its message.
+// MCP over HTTP. Checks each request (Host and Origin, path, authentication) and routes it to the MCP endpoint, which
+// serves all revisions, or to legacy HTTP+SSE. It sees an HttpRequest, so it does not depend on the HTTP server in use.
 
 import type { AuthError, Authenticator, Credentials, Identity } from "../../core/authentication.ts";
 import type { Handler } from "../../core/handler.ts";
@@ -38,7 +38,7 @@ type Action = (reply: Reply, identity: Identity | undefined) => Promise<void> | 
 /** Actions by HTTP method. */
 type Route = Readonly<Record<string, Action>>;
 
-/** How long requests in flight may finish after `close`. */
+/** How long in-flight requests may take to finish after `close`. */
 const GRACE_MS = 1_000;
 
 export class HttpRouter {
@@ -67,7 +67,7 @@ export class HttpRouter {
       onError,
       ...connection
     } = options;
-    // Untyped code may pass anything, and a server must not run unprotected because of it.
+    // JavaScript code may pass a wrong value, which must not leave the server unprotected.
     if (auth !== undefined && typeof (auth as Partial<Authenticator> | null)?.authenticate !== "function") {
       throw new TypeError("auth must be an authenticator, for example bearer({ ... }) from catenary/server");
     }
@@ -98,7 +98,7 @@ export class HttpRouter {
     if (legacySse && sessionRevisions.length > 0) {
       const legacy = new LegacySse(handler, perSession, shared);
       this.#legacySse = legacy;
-      // Also below the endpoint, for proxies that only pass on the endpoint's path.
+      // Also below the endpoint's path, for proxies that forward only that path.
       for (const base of ["", path.replace(/\/$/, "")]) {
         routes.set(`${base}/sse`, { GET: (reply, identity) => legacy.open(reply, identity, `${base}/messages`) });
         routes.set(`${base}/messages`, { POST: (reply, identity) => legacy.post(reply, identity) });
@@ -186,7 +186,7 @@ export class HttpRouter {
   }
 }
 
-/** The 403 for a caller that lacks scopes. */
+/** The 403 response for a caller that lacks scopes; undefined for any other error. */
 function scopeDenial(
   data: unknown,
   auth: Authenticator,
@@ -214,9 +214,9 @@ function allowedMethods(route: Route | undefined): string {
 }
 
 /**
- * The MCP endpoint. Serves both styles at once and tells them apart by message: one that declares itself stateless, in
- * its body or header, is handled on its own; others belong to a session, which starts with `initialize` and is named by
- * a header from then on.
+ * The MCP endpoint. Serves both styles and decides for each message: one whose body or header declares a stateless
+ * revision is handled on its own. All others belong to a session, which begins with `initialize` and is identified by
+ * a header afterwards.
  */
 class McpEndpoint {
   readonly #handler: Handler;
@@ -272,7 +272,7 @@ class McpEndpoint {
     }
   }
 
-  /** Opens a stream for unsolicited messages, or resumes a broken stream. */
+  /** Opens a stream for messages outside any request, or resumes a broken stream. */
   get(reply: Reply, identity: Identity | undefined): void {
     const session = this.#findSession(reply, identity);
     checkAccept(reply.request, "text/event-stream");
@@ -296,7 +296,7 @@ class McpEndpoint {
     return isStateless(message) && (message.params?.["_meta"] !== undefined || headers[SESSION_HEADER] === undefined);
   }
 
-  /** A handshake, although no session-style revision is served. */
+  /** Whether the message is a handshake although no session-style revision is served. */
   #isUnsupportedHandshake(body: ParsedBody & { kind: "message" }, { headers }: HttpRequest): boolean {
     if (this.#sessionNames.size > 0 || this.#statelessNames.has(headers[REVISION_HEADER] ?? "")) return false;
     return isRequest(body.message) && body.message.method === "initialize" && !isStateless(body.message);
@@ -316,7 +316,7 @@ class McpEndpoint {
       await session.post(body, reply, callerFrom(reply.request, identity));
     } finally {
       release?.();
-      // A failed handshake leaves no session behind.
+      // Remove the session of a failed handshake.
       if (!isKnown && session.revision === undefined) void this.#sessions.end(session);
     }
   }

@@ -1,6 +1,6 @@
-// Session style over HTTP, as a transport for one connection: POSTs come in, each with its own reply; unsolicited
-// messages go out on the stream of a GET. A broken connection breaks nothing: streams resume after the last event
-// received, and a request runs until it is answered or cancelled. Also the table of open sessions.
+// The transport of one session in session style over HTTP. Each POST has its own reply; unsolicited messages are sent
+// on the stream of a GET. A broken connection does not end the session: the client resumes its streams after the last
+// event received, and a request runs until it is answered or cancelled. Also the table of open sessions.
 
 import type { Caller } from "../../core/handler.ts";
 import { encode } from "../../jsonrpc/codec.ts";
@@ -19,7 +19,7 @@ import { type Reply, encodeResponse } from "./reply.ts";
 import { unref } from "../../core/async.ts";
 import type { ServedConnection } from "../../dialogue/connection.ts";
 
-/** How soon a client reconnects by default. */
+/** The reconnection time that clients are given in a priming event. */
 const RETRY_MS = 1_000;
 
 export class HttpSession implements Transport {
@@ -40,9 +40,9 @@ export class HttpSession implements Transport {
     this.#streams = new SessionStreams(store);
   }
 
-  /** No request is pending and no stream is open. */
+  /** Whether no request is pending and no stream is open. */
   get isIdle(): boolean {
-    // A session whose client left during the handshake will never be used.
+    // A session whose client disconnected during the handshake will never be used.
     const isAbandoned = this.#revision === undefined && [...this.#replies].every(({ isUnreachable }) => isUnreachable);
     return (this.#replies.size === 0 || isAbandoned) && !this.#streams.isAttached;
   }
@@ -67,7 +67,7 @@ export class HttpSession implements Transport {
     this.#streams.close();
   }
 
-  /** Resolves when the response has been sent, or none will be. */
+  /** Resolves when the response has been sent, or no response will be sent. Undefined if none is expected. */
   post(body: ParsedBody, reply: Reply, caller: Partial<Caller>): Promise<void> | undefined {
     this.usedAt = performance.now();
     if (!expectsResponse(body)) {
@@ -83,7 +83,7 @@ export class HttpSession implements Transport {
       });
       this.#replies.add(sessionReply);
       reply.onSilence(() => {
-        // The head of the stream is the last chance to send the session id of a slow handshake.
+        // The session id is a header, so if the handshake is slow, it must be sent with the head of the stream.
         this.#addSessionId(reply);
         sessionReply.openStream();
       });
@@ -106,7 +106,7 @@ export class HttpSession implements Transport {
     if (found === undefined) {
       throw new HttpError(400, `The events after ${JSON.stringify(lastEventId)} are no longer available`);
     }
-    // In the SSE standard only a 204 keeps a client from reconnecting.
+    // In the SSE standard only a 204 stops a client from reconnecting.
     if (found.stream.endsAt(found.after)) reply.sendEmpty(204);
     else {
       this.attach(found.stream, reply, found.after);
@@ -118,7 +118,7 @@ export class HttpSession implements Transport {
     return this.#streams.open();
   }
 
-  /** Continues the stream on this reply after event `after`; without it from the start, with a priming event. */
+  /** Continues the stream on this reply after the event `after`. Without `after`, starts it, with a priming event. */
   attach(stream: ReplayStream, reply: Reply, after?: number): void {
     const output = reply.openStream((closed) => {
       stream.detach(closed);
@@ -130,7 +130,7 @@ export class HttpSession implements Transport {
     if (after === undefined && this.#revision?.primesStreams === true) stream.prime(RETRY_MS);
   }
 
-  /** Reads the revision from the handshake response; true if this was it. */
+  /** Reads the revision if this is the response to the handshake. Returns whether it is. */
   #readRevision(message: Message | readonly Message[]): boolean {
     if (this.#revision !== undefined || Array.isArray(message) || !isResponse(message as Message)) return false;
     const { result } = message as { result?: unknown };
@@ -147,8 +147,8 @@ export class HttpSession implements Transport {
 }
 
 /**
- * The reply to one POST. A lone response is a JSON body; otherwise it becomes a resumable stream. Once the client can
- * no longer be reached here, other messages go out on the stream for unsolicited ones; responses are dropped.
+ * The reply to one POST. It is a JSON body if the response is the only message, and a resumable stream otherwise. If
+ * the client disconnects and cannot resume, the response is dropped, and other messages are sent as unsolicited ones.
  */
 class SessionReply {
   readonly #reply: Reply;
@@ -163,7 +163,7 @@ class SessionReply {
     this.#onDone = onDone;
   }
 
-  /** The client has disconnected and cannot resume. */
+  /** Whether the client has disconnected and cannot resume. */
   get isUnreachable(): boolean {
     return this.#stream === undefined ? this.#reply.request.isDisconnected : !this.#stream.isReachable;
   }
@@ -188,14 +188,14 @@ class SessionReply {
     this.#onDone();
   }
 
-  /** Responds with an error because the session was closed and the handler ignores its signal. */
+  /** Responds with an error, for a session that was closed while the handler ignores its signal. */
   abandon(error: ErrorBody): void {
     const { id } = this.#reply;
     if (id === null) this.drop();
     else this.send({ jsonrpc: "2.0", id, error }, true);
   }
 
-  /** Does nothing in revisions where the server may not close a stream before the response. */
+  /** Closes the connection of the stream, except in revisions that forbid this before the response. */
   hangUp(retryMs: number): void {
     if (this.#isDone || this.isUnreachable || this.#session.revision?.primesStreams !== true) return;
     (this.#stream ?? this.openStream()).hangUp(retryMs);
@@ -214,7 +214,7 @@ class SessionReply {
   }
 }
 
-/** A class, because an object literal with a getter is slower, and every call makes one. */
+/** A class, because each call creates one and an object literal with a getter is slower. */
 class SessionInbound implements Inbound {
   readonly kind: Inbound["kind"];
   readonly message?: Message;
@@ -255,8 +255,8 @@ interface TableSession {
 const MAX_SWEEP_INTERVAL_MS = 30_000;
 
 /**
- * The open sessions by id. An id is 128 random bits and not a credential: a session belongs to the principal that
- * opened it, and does not exist for others. It closes on request, or after being idle for long.
+ * The open sessions by id. An id is 128 random bits, but not a credential: a session belongs to the principal that
+ * opened it, and is not found for others. It ends on request, or after a long idle time.
  */
 export class SessionTable<Session extends TableSession> {
   readonly #sessions = new Map<string, { readonly session: Session; readonly served: Promise<ServedConnection> }>();

@@ -1,5 +1,5 @@
-// One interval timer for many members (silent streams, slow readers, late bodies), so that none needs a timer of its
-// own. It runs only while it has members, and never keeps the process alive.
+// One interval timer for many members, such as silent streams and late bodies, so that none needs its own timer. It
+// runs only while it has members, and never keeps the process alive.
 
 import { unref } from "../../core/async.ts";
 
@@ -9,7 +9,7 @@ export class SharedTimer<T> {
   readonly #members = new Set<T>();
   #timer: ReturnType<typeof setInterval> | undefined;
 
-  /** Calls `act` for each member at each tick, with a monotonic time; a member for which it throws is removed. */
+  /** Calls `act` for each member at each tick; `now` is monotonic. Removes a member if `act` throws. */
   constructor(tickMs: number, act: (member: T, now: number) => void) {
     this.#tickMs = tickMs;
     this.#act = act;
@@ -26,7 +26,7 @@ export class SharedTimer<T> {
   }
 
   delete(member: T): void {
-    // An empty timer stops at its next tick, not here: members come and go, and it would restart for each one.
+    // An empty timer stops at its next tick, not here. Otherwise it would restart for each member that comes and goes.
     this.#members.delete(member);
   }
 
@@ -44,7 +44,7 @@ export class SharedTimer<T> {
       try {
         this.#act(member, now);
       } catch {
-        // Thrown from a timer it would end the process.
+        // An exception in a timer would end the process.
         this.#members.delete(member);
       }
     }

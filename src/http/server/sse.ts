@@ -1,5 +1,5 @@
-// Writes server-sent events and disconnects clients that read too slowly, so that unread data cannot fill the memory.
-// It has no timer of its own: `tick` must be called about once a second.
+// Writes server-sent events, and disconnects clients that read too slowly, so that unread data cannot fill the memory.
+// It has no timer, so `tick` must be called about once a second.
 
 import type { StreamSink } from "./http-request.ts";
 
@@ -13,12 +13,12 @@ export interface SseEvent {
 }
 
 export interface StreamLimits {
-  /** Disconnects at once if more than this is unread when the next event is sent. */
+  /** A client is disconnected at once if more than this is unread when the next event is sent. */
   readonly unreadBytes: number;
-  /** Disconnects if more than `lingeringBytes` stay unread for `lingeringMs`. */
+  /** A client is disconnected if more than `lingeringBytes` stay unread for `lingeringMs`. */
   readonly lingeringBytes: number;
   readonly lingeringMs: number;
-  /** Sends a comment after this much silence. */
+  /** A comment is sent after this much silence. */
   readonly keepAliveMs: number;
 }
 
@@ -34,7 +34,10 @@ export class SseWriter {
   #silentSince = 0;
   #lingersSince: number | undefined;
 
-  /** `onClose` is called once: by `end`, by `destroy`, or when a slow client is disconnected; not when it hangs up. */
+  /**
+   * `onClose` is called once: by `end`, by `destroy`, or when a slow client is disconnected. The owner must call
+   * `destroy` if the client disconnects.
+   */
   constructor(sink: StreamSink, limits: StreamLimits, onClose: (how: "ended" | "destroyed") => void = () => {}) {
     this.#sink = sink;
     this.#limits = limits;
@@ -45,7 +48,7 @@ export class SseWriter {
     return this.#isClosed;
   }
 
-  /** Bytes written that the client has not taken yet. */
+  /** Bytes written that have not been sent to the client yet. */
   get bufferedBytes(): number {
     return this.#sink.bufferedBytes;
   }
@@ -53,7 +56,7 @@ export class SseWriter {
   /** Sends one or more events made by `formatEvent`. */
   send(text: string): void {
     if (this.#isClosed) return;
-    // Checked before the write: one long event does not make a slow client of one that has read everything before it.
+    // Checked before the write: a client that has read everything so far is not slow, however long the next event is.
     if (this.#sink.bufferedBytes > this.#limits.unreadBytes) return this.destroy();
     this.#hasWritten = true;
     this.#sink.write(text);
@@ -99,7 +102,7 @@ export class SseWriter {
   }
 }
 
-/** An event in its wire format. */
+/** Formats an event for the stream. */
 export function formatEvent(parts: SseEvent): string {
   const { id, event, retry, data } = parts;
   let text = "";

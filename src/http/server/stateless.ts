@@ -1,5 +1,5 @@
-// Stateless style over HTTP: one POST is one self-contained request. Its headers must agree with its body, some errors
-// have their own status, and a disconnect cancels it. Only parked calls are kept between requests.
+// Serves the stateless style over HTTP: each POST is one self-contained request. Its headers must agree with its body,
+// some errors have their own status, and a disconnect cancels the request. Only parked calls are kept between requests.
 
 import type { Caller, Handler } from "../../core/handler.ts";
 import { encode } from "../../jsonrpc/codec.ts";
@@ -41,7 +41,7 @@ export class StatelessEndpoint {
     this.#maxListens = maxListens;
   }
 
-  /** Resolves when the response has been sent, or the client has left. */
+  /** Resolves when the response was sent or, after a disconnect, when the handler has returned. */
   async post(message: Message, reply: Reply, caller: Partial<Caller>, release: Release): Promise<void> {
     if (isResponse(message)) {
       const problem = "Responses cannot be posted in this revision: send inputResponses in a retry of the request";
@@ -72,7 +72,7 @@ export class StatelessEndpoint {
       release(running.promise);
     };
     reply.request.onDisconnect(cancel);
-    // The client has disconnected already.
+    // The client had already disconnected, so `cancel` was called at once.
     if (call.cancelled) return;
     inbound.onDestroyed = cancel;
     reply.onSilence(() => inbound.openStream());
@@ -97,7 +97,7 @@ export class StatelessEndpoint {
     await this.#drain(graceMs);
     for (const call of this.#calls.keys()) call.cancelToken.abort(reason);
     await this.#drain(SETTLE_MS);
-    // Handlers that ignore their signal: their clients get an error now.
+    // The handlers that still run ignore their signal. Their clients get an error now.
     for (const [call, inbound] of this.#calls) {
       if (call.cancelled) continue;
       call.cancelled = true;
@@ -126,7 +126,7 @@ export class StatelessEndpoint {
   }
 }
 
-/** A request with the reply to its own POST. */
+/** A request, and the HTTP reply that carries its response and notifications. */
 class StatelessInbound implements Inbound {
   readonly kind = "message";
   readonly message: RequestMessage;

@@ -1,6 +1,6 @@
-// An HttpRequest over a web-standard `Request`, for Bun, Deno, Workers and other `fetch` servers. It uses only names that
-// all of them have, and imports no Node module. The runtime owns the connection, so a disconnect or a slow reader is
-// only known as far as the runtime reports it.
+// An HttpRequest over a web-standard `Request`, for Bun, Deno, Workers and other `fetch` servers. Uses only APIs that
+// all of them have, and imports no Node module. The runtime owns the connection, so disconnects and slow readers are
+// noticed only if the runtime reports them.
 
 import {
   type RequestHeaders,
@@ -21,7 +21,7 @@ export class WebHttpRequest implements HttpRequest {
   readonly query: string;
   readonly headers: RequestHeaders;
   readonly origin: string;
-  /** The response of the fetch function. */
+  /** What the fetch function returns. */
   readonly response: Promise<Response>;
   readonly #request: Request;
   #respond!: (response: Response) => void;
@@ -37,20 +37,20 @@ export class WebHttpRequest implements HttpRequest {
     this.path = url.pathname;
     this.query = url.search.slice(1);
     const headers: Record<string, string | undefined> = Object.fromEntries(request.headers);
-    // HTTP/2 has no Host header: the runtime has built the URL from :authority.
+    // HTTP/2 has no Host header. The runtime has built the URL from :authority.
     headers["host"] ??= url.host;
     this.headers = headers;
     this.origin = `${url.protocol}//${headers["host"]}`;
     this.response = new Promise((resolve) => {
       this.#respond = resolve;
     });
-    // Settles the response even if no disconnect callback is set.
+    // Listens always, because a disconnect settles the response even if no callback is set.
     if (request.signal.aborted) queueMicrotask(() => this.#disconnect());
     else request.signal.addEventListener("abort", () => this.#disconnect(), { once: true });
   }
 
   get isAmbiguous(): boolean {
-    // `Headers` joins repeated values with a comma, which none of these headers can contain.
+    // `Headers` joins repeated values with a comma, which these headers do not contain in MCP requests.
     return SINGLE_HEADERS.some((name) => this.headers[name]?.includes(","));
   }
 
@@ -79,7 +79,7 @@ export class WebHttpRequest implements HttpRequest {
     try {
       return await Promise.race([collect(reader, maxBytes), late]);
     } catch (error) {
-      // The rest is not read; whether the sender can be told so does not matter.
+      // Stop reading. It does not matter if cancelling fails.
       reader.cancel().catch(() => {});
       throw error;
     } finally {
@@ -113,7 +113,7 @@ export class WebHttpRequest implements HttpRequest {
     this.#isDisconnected = true;
     this.#onDisconnect?.();
     this.#onDisconnect = undefined;
-    // No client will see it, but the runtime may keep everything alive until there is a response.
+    // No client will see this response, but without one the runtime may keep the request in memory.
     if (this.#hasStarted) return;
     this.#hasStarted = true;
     this.#respond(new Response(null, { status: 499 }));
@@ -126,7 +126,7 @@ class WebStreamSink implements StreamSink {
   readonly #onClose: () => void;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
 
-  /** `onCancel`: the runtime stopped reading. `onClose`: the stream was ended or destroyed by us. */
+  /** `onCancel` is called when the runtime stops reading, `onClose` when we end or destroy the stream. */
   constructor(isDisconnected: () => boolean, onCancel: () => void, onClose: () => void) {
     this.#isDisconnected = isDisconnected;
     this.#onClose = onClose;
@@ -140,7 +140,7 @@ class WebStreamSink implements StreamSink {
           onCancel();
         },
       },
-      // No read-ahead, so that the negative desired size is exactly what is buffered.
+      // Without read-ahead, the negated `desiredSize` is exactly the number of buffered bytes.
       { highWaterMark: 0, size: (chunk) => chunk.byteLength },
     );
   }
@@ -160,7 +160,7 @@ class WebStreamSink implements StreamSink {
   destroy(): void {
     const isDisconnected = this.#isDisconnected();
     this.#finish((controller) => {
-      // Without a client the truncation goes unseen, and an error would only be reported by the runtime.
+      // The error shows the client that the stream is truncated. Without a client, the runtime would only log it.
       if (isDisconnected) controller.close();
       else controller.error(new Error("the stream was destroyed"));
     });
@@ -180,7 +180,7 @@ const SINGLE_HEADERS = ["host", "origin", "content-type", "content-length", "aut
 const ENCODER = new TextEncoder();
 
 async function collect(reader: ReadableStreamDefaultReader<Uint8Array>, maxBytes: number): Promise<string> {
-  // The decoder of messages handles a byte order mark, on every transport alike.
+  // Keep a byte order mark: the message codec handles it, for all transports in the same way.
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   let text = "";
   let length = 0;

@@ -1,5 +1,5 @@
-// Turns an error into the condition that the host gets: type, message, and the user's own stack frames at the positions
-// that the user wrote. Frames of Node and of the guest are removed, here and in printed errors.
+// Turns an error into the condition that is sent to the host: type, message, and the stack frames of the user's code,
+// with positions in the code as the user wrote it. Frames of Node and of the guest are removed, also in printed errors.
 
 import type { Condition, Frame } from "../runtime.ts";
 import type { SyntaxPosition, Thrown } from "./messages.ts";
@@ -8,11 +8,11 @@ import { columnWithTypes, writtenColumn, type ColumnMap, type TypeGaps } from ".
 
 const MAX_FRAMES = 20;
 const MAX_FRAME_LENGTH = 300;
-/** Cells whose column maps are kept. */
+/** Column maps are kept for this many cells. */
 const MAX_CELLS = 1_000;
 const AT = "    at ";
 
-/** The name of a cell in stack frames. */
+/** The name in stack frames of a cell, which is one evaluated piece of code. */
 export function cellName(number: number): string {
   return `<eval ${number}>`;
 }
@@ -53,7 +53,7 @@ export class ConditionBuilder {
     return own.slice(0, MAX_FRAMES).map((text, number) => ({ number, text: cutFrame(this.restoreColumns(text)) }));
   }
 
-  /** Replaces columns by those that the user wrote; removes a column that cannot be restored. */
+  /** Replaces columns of rewritten code with columns of the user's code; removes a column that cannot be restored. */
   restoreColumns(text: string): string {
     return text.replaceAll(/(<eval \d+>):(\d+):(\d+)/g, (_whole, name: string, line: string, column: string) => {
       const { columns, gaps } = this.#maps.get(name) ?? {};
@@ -63,32 +63,32 @@ export class ConditionBuilder {
     });
   }
 
-  /** A printed error without the guest's frames, and without the frames of Node that called the guest. */
+  /** Removes the guest's frames from a printed error, and the frames of Node that called the guest. */
   trimFrames(text: string): string {
     if (!text.includes(AT)) return text;
     const kept: string[] = [];
-    let isBelow = false;
+    let isInGuestPart = false;
     for (const line of text.split("\n")) {
       const isFrame = line.trimStart().startsWith("at ");
-      isBelow = isFrame && (isBelow || line.includes(this.#guestFolder));
-      if (!isBelow || !(line.includes(this.#guestFolder) || isNodeFrame(line))) {
+      isInGuestPart = isFrame && (isInGuestPart || line.includes(this.#guestFolder));
+      if (!isInGuestPart || !(line.includes(this.#guestFolder) || isNodeFrame(line))) {
         kept.push(line);
         continue;
       }
       while (/^\s+at .*\(node:vm:/.test(kept.at(-1) ?? "")) kept.pop();
-      // The properties of the error follow.
+      // The removed line opened the list of the error's properties.
       if (line.endsWith(" {")) kept.push(`${kept.pop() ?? ""} {`);
     }
     return this.restoreColumns(kept.join("\n"));
   }
 }
 
-/** For TypeScript without the column, which is that of the source without types. */
+/** Omits the column for TypeScript, since it refers to the source without types. */
 function positionText({ file, line, column }: SyntaxPosition): string {
   return column === undefined || /\.m?ts(?:[?#].*)?$/.test(file) ? `${file}:${line}` : `${file}:${line}:${column}`;
 }
 
-/** Node's messages about modules name a file of ours and give no advice. */
+/** Node's messages about missing modules name one of our files and do not say what to do. */
 function withAdvice(message: string): string {
   const [, wanted, from] =
     /^Cannot find package '([^']+)' imported from (.+)$/.exec(message) ??
@@ -112,7 +112,6 @@ export function parseCondition(error: unknown, source: string, cell: string): Co
   return { type, message: text, restarts: [], frames: [] };
 }
 
-/** Shows the line with a mark below the position. */
 function syntaxCondition(error: CodeSyntaxError, source: string, cell: string): Condition {
   const { line, column } = error.position;
   return {
@@ -123,7 +122,7 @@ function syntaxCondition(error: CodeSyntaxError, source: string, cell: string): 
   };
 }
 
-/** The line, cut if it is long, and a mark below the column. */
+/** Returns the line, cut if it is long, with a mark below the column. */
 function excerptOf(source: string, line: number, column: number): string {
   const whole = source.split("\n")[line - 1] ?? "";
   const from = Math.max(0, column - 60);

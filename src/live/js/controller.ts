@@ -24,7 +24,7 @@ interface RunningJob {
 
 const EMPTY_EVALUATION = { values: [], warnings: [], defined: [] } as const;
 
-/** Requests whose `code` is run. */
+/** Requests that run their argument `code`. */
 const RUNS_CODE: ReadonlySet<string> = new Set(["eval", "profile-code", "heap-report"]);
 
 const port = workerData as MessagePort;
@@ -191,10 +191,10 @@ function interrupt({ id, target }: GuestRequest): void {
 async function stopJob(job: RunningJob): Promise<void> {
   const { request, since } = job;
   const stopped = await mainThread.stop(request.id, () => running !== job);
-  // It may have finished meanwhile. If it cannot be stopped, the host ends the process.
+  // The job may have finished in the meantime. If it cannot be stopped, the host ends the process.
   if (stopped === undefined || running !== job) return;
   const message = stopped.wasIdle
-    ? `It was waiting ${waitText(stopped.resources)} and was abandoned`
+    ? `The evaluation was waiting ${waitText(stopped.resources)} and was abandoned`
     : "The evaluation was interrupted";
   const condition = { type: "Interrupted", message, restarts: [], frames: conditions.frames(stopped.frames) };
   finish(request, { condition, isInterrupted: true, realMs: performance.now() - since });
@@ -208,15 +208,16 @@ function waitText(resources: readonly string[]): string {
 async function getStack(id: number): Promise<void> {
   const { idle, frames } = await mainThread.inspect();
   if (idle !== undefined) {
-    const text = running === undefined ? "Nothing is running." : `It is waiting ${waitText(idle.resources)}.`;
+    const text =
+      running === undefined ? "Nothing is running." : `The evaluation is waiting ${waitText(idle.resources)}.`;
     return write({ id, result: { text, data: { frames: [] } } satisfies GuestText });
   }
   if (frames === undefined) {
-    return write({ id, result: { text: "It is in native code, which has no stack to show.", data: { frames: [] } } });
+    return write({ id, result: { text: "Native code is running, which has no stack to show.", data: { frames: [] } } });
   }
   const own = conditions.frames(frames);
   const lines = own.map((one) => `${one.number}: ${one.text}`);
-  write({ id, result: { text: lines.join("\n") || "It is in Node's own code.", data: { frames: own } } });
+  write({ id, result: { text: lines.join("\n") || "Only Node's own code is running.", data: { frames: own } } });
 }
 
 function onDone(message: Done): void {
@@ -224,7 +225,7 @@ function onDone(message: Done): void {
   if (running?.request.id !== message.id) return;
   const { thrown, ...outcome } = message;
   const { request } = running;
-  // A cell that was not compiled has defined nothing.
+  // A cell that could not be compiled has defined nothing.
   if (thrown?.isUncompiled === true) running = { ...running, cell: undefined };
   try {
     finish(request, { ...outcome, ...(thrown && { condition: conditions.fromThrown(thrown) }) });

@@ -1,8 +1,8 @@
-// Runs the user's code in the main thread, in Node's own context, so that values of Node's modules have the classes
+// Runs the user's code in the main thread, in Node's own context, so that values from Node's modules have the classes
 // that the code expects (an Error is an Error, a Buffer a Uint8Array). It is not a sandbox. The code may be terminated
-// at any instruction; the controller then answers for it.
+// at any instruction; then the controller sends the reply.
 
-// Not used as a security boundary, only for the name of the code, its first line and `import()`.
+// Not used as a security boundary, only to set the file name, the first line and the loader for `import()`.
 // oxlint-disable-next-line no-restricted-imports
 import { constants, Script } from "node:vm";
 import type { Globals } from "./globals.ts";
@@ -11,27 +11,27 @@ import { describeThrown, printValue } from "./print.ts";
 
 const now = performance.now.bind(performance);
 const cpuUsage = process.cpuUsage.bind(process);
-// Kept uncurried, to be applied to each script.
+// Unbound on purpose: `apply` calls it on each script.
 // oxlint-disable-next-line typescript/unbound-method
 const runInThisContext = Script.prototype.runInThisContext;
 const { apply } = Reflect;
-// Kept because the user's code may replace the globals.
+// Saved because the user's code may replace the globals.
 const NativePromise = Promise;
 const NativeSyntaxError = SyntaxError;
 
 export interface JobState {
   readonly id: number;
-  /** It was answered or abandoned. */
+  /** Whether the job was answered or abandoned. */
   isOver: boolean;
 }
 
-/** What the rewritten code calls. The names are short because they are part of that code. */
+/** The object that rewritten async code uses. The names are short because that code contains them. */
 interface EvaluationScope {
-  /** Awaits, unless the job is over. */
+  /** Awaits a value; never settles if the job is over by then. */
   a(awaited: unknown): Promise<unknown>;
   /** Checks that a module has the imported names. */
   i(module: unknown, name: string, keys: readonly string[]): unknown;
-  /** The value of the code. */
+  /** The code stores its value here. */
   v: unknown;
 }
 
@@ -55,7 +55,7 @@ export class Evaluator {
     };
     const succeed = (value: unknown): void => {
       if (job.isOver) return;
-      // Printed before it is kept: a value that cannot be printed is an error.
+      // Print first: a value that cannot be printed is an error and does not become `_`.
       const result = cell.hasValue ? { value: printValue(value, limits) } : {};
       if (cell.hasValue) this.#globals.last.value = value;
       finish(result);

@@ -1,6 +1,6 @@
 // The global names of the user's session: those of Node, `require`, the built-in modules by name, `_` and `_error`, and
-// the names that the user's code declares. Also looks up variables and sources, without calling getters. It runs in the
-// main thread beside the user's code, so it keeps the functions that it needs.
+// the names that the user's code declares. Also lists variables and finds sources. It runs in the main thread, beside
+// the user's code, so it saves the built-in functions that it needs before that code can replace them.
 
 import { builtinModules, createRequire } from "node:module";
 import { join } from "node:path";
@@ -11,11 +11,11 @@ import type { Declared } from "./rewrite.ts";
 const { create, defineProperty, getOwnPropertyDescriptor, getOwnPropertyNames, getPrototypeOf } = Object;
 const { deleteProperty } = Reflect;
 const cwd = process.cwd.bind(process);
-// Kept uncurried, to be applied to any function of the user.
+// Unbound on purpose: `apply` calls it on functions of the user.
 // oxlint-disable-next-line typescript/unbound-method
 const functionToString = Function.prototype.toString;
 
-/** Modules that are not made global: deprecated, with a path, or the name of another global. */
+/** Modules that are not made global: deprecated ones, paths, and names that already have another meaning. */
 const NOT_GLOBAL = /^_|\/|^(?:sys|wasi|punycode|process|console|crypto|module|test)$/;
 
 export class Globals {
@@ -40,8 +40,8 @@ export class Globals {
   }
 
   /**
-   * Creates the globals that the code will assign to, since it may run in strict mode, and removes accessors that are in
-   * the way. Returns the names that are new.
+   * Creates the globals that the code will assign to, since strict mode forbids assigning to an undeclared name.
+   * Replaces accessors of these names by values. Returns the names that are new.
    */
   declare(declared: readonly Declared[], cell: string): string[] {
     const created: string[] = [];
@@ -57,7 +57,7 @@ export class Globals {
     return created;
   }
 
-  /** Removes the names that failed code did not reach, and returns them. */
+  /** Removes the names whose declarations did not run because the code failed, and returns them. */
   undeclare(created: readonly string[]): string[] {
     const removed: string[] = [];
     for (let at = 0; at < created.length; at += 1) {
@@ -89,7 +89,7 @@ export class Globals {
   }
 }
 
-/** An object without a prototype. The methods of a Map could be replaced by the user's code. */
+/** An object without a prototype. It is not a Map, since the user's code could replace the methods of Map. */
 function dictionary<T>(): Record<string, T> {
   return create(null) as Record<string, T>;
 }
@@ -165,7 +165,7 @@ function describeVariable(globals: Globals, name: string): Variable {
   }
 }
 
-/** `function`, `class`, the type of a primitive, or the constructor's name of an object. */
+/** `function`, `class`, the type of a primitive, or the name of an object's constructor. */
 function typeOf(value: unknown): string {
   if (typeof value === "function") return startsWith(sourceOf(value), "class") ? "class" : "function";
   return typeof value === "object" ? typeName(value) : typeof value;
@@ -181,7 +181,7 @@ function firstLine(text: string): string {
   return line.length > 80 ? `${slice(line, 0, 77)}...` : line;
 }
 
-/** The source of a function or class by its path; a string is the reason why there is none. */
+/** Finds the source of a function or class by its path. A string is the reason why there is none. */
 export function getSource(globals: Globals, path: string): SourceInfo | string {
   const names = split(path, ".");
   const first = names[0] as string;
@@ -194,7 +194,7 @@ export function getSource(globals: Globals, path: string): SourceInfo | string {
   return { name: path, type: typeOf(value), source: sourceOf(value), place: globals.positionOf(first) };
 }
 
-/** An own or inherited property. Of the getters, only those of Node's modules and `require` are called. */
+/** Returns an own or inherited property. Only getters of globals are called, since they load the built-in modules. */
 function lookUp(holder: unknown, name: string): unknown {
   for (let at = holder; at !== null && at !== undefined; at = getPrototypeOf(at) as unknown) {
     const known = getOwnPropertyDescriptor(at, name);

@@ -1,6 +1,6 @@
-// The program of a JavaScript session: two threads and a port between them. The user's code runs in the main thread.
-// The controller, a worker thread, talks to the host and stops what runs in the main thread. It is started before
-// anything else is loaded, because it takes longest.
+// The entry point of a JavaScript session's process: two threads, connected by a port. The user's code runs in the main
+// thread. The controller, a worker thread, talks to the host and interrupts the main thread. The controller takes
+// longest to start, so it is started before anything else is loaded.
 
 import { writeSync } from "node:fs";
 import { MessageChannel, Worker } from "node:worker_threads";
@@ -11,7 +11,7 @@ const controller = new Worker(new URL("./controller.js", import.meta.url), {
   transferList: [port2],
 });
 
-// Without the controller the process cannot be reached any more.
+// Without the controller, the host can no longer reach the process.
 const end = process.kill.bind(process, process.pid, "SIGKILL");
 controller.once("exit", end);
 controller.once("error", (error) => {

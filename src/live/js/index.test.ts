@@ -93,7 +93,7 @@ describe("heap-report", () => {
   it("shows what code has left behind", async () => {
     const { text, data } = await guest.tool("heap-report", { code: "grow(); held.length" });
     expect(text).toMatch(
-      /After the code and a full collection: \+\d+ KiB\nStill in use[^\n]*\n[^\n]*grow {2}<eval 1>:5/,
+      /Heap growth after the code and a full garbage collection: \+\d+ KiB\nStill in use[^\n]*\n[^\n]*grow {2}<eval 1>:5/,
     );
     expect(text).toMatch(/\n=> 50000$/);
     expect((data as { grown: number }).grown).toBeGreaterThan(500_000);

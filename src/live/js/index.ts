@@ -1,5 +1,5 @@
-// JavaScript and TypeScript as a live language: its tools, and the texts for the model. The guest's own modules are not
-// loaded here; they run in the session's process.
+// JavaScript and TypeScript as a live language: its tools, and the texts for the language model. The guest's own
+// modules are not loaded here; they run in the session's process.
 
 import type { GuestTool, Language } from "../tool.ts";
 import { jsRuntime, type JavaScriptGuestOptions } from "./runtime.ts";
@@ -83,7 +83,7 @@ export const TOOLS: readonly GuestTool[] = [
     title: "Profile code",
     description:
       "Evaluate code under the CPU profiler and list the functions in which the time was spent, the most expensive " +
-      "first, with the value of the code. The code should run for at least some tens of milliseconds.",
+      "first, with the value of the code. The code should run for at least a few tens of milliseconds.",
     arguments: {
       code: { ...CODE, description: "The code to run." },
       interval: { type: "integer", description: "Microseconds between two samples.", default: 500 },
@@ -127,7 +127,7 @@ declared.
 - Everything may be declared again, in any form: \`const x = 1\`, later \`let x = 2\` or \`function x() {}\`. A \`const\` can be
   assigned to as well. Functions that use the name see the new value.
 - \`{a: 1}\` is an object. \`_\` is the last value, \`_error\` the last error, unless you declare those names yourself.
-- \`await\` at the top level, \`for await\`, static \`import\`, \`import()\` and \`require\`. Relative paths start at the
+- \`await\` at the top level, \`for await\`, static \`import\`, \`import()\` and \`require\` work. Relative paths start at the
   working directory of the session. The built-in modules are global: \`fs.readdirSync(".")\`, \`path.join("a", "b")\`.
 - A module is loaded once. After the file has changed, \`import("./file.ts?2")\` loads it again (use a new query each
   time; the files that it imports are not reloaded). For \`require\`, first
@@ -149,12 +149,12 @@ session; it is reported with the next result.
 
 ## Long-running code
 - An evaluation has a time limit (30 s, or \`timeout\`). When it is reached, or the call is cancelled, the code is stopped
-  and all variables are kept. This works for busy loops, also in timers and promises, for slow regular expressions, and
+  and all variables are kept. This works for busy loops (in timers and promises too), for slow regular expressions, and
   for code that waits.
 - Waiting code is abandoned: what follows its top-level \`await\` does not run. Timers and async functions that it started
   continue.
-- Native code that blocks (\`execSync\`, very large array operations) cannot be stopped. Then the process is ended and the
-  variables are lost; the result says so. The same happens when the memory limit is reached.
+- Native code that blocks (\`execSync\`, very large array operations) cannot be stopped. Then the process is ended, the
+  variables are lost, and the result reports this. The same happens when the memory limit is reached.
 - \`get-stack\` shows where a running evaluation is, without stopping it.
 
 ## Looking around

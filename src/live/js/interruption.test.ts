@@ -117,7 +117,7 @@ describe("get-stack", () => {
     expect((await guest.control("get-stack")).text).toBe("Nothing is running.");
     const waiting = guest.evaluate(`${BEGIN}await new Promise(() => {})`, stopped);
     await begun();
-    expect((await guest.control("get-stack")).text).toContain("It is waiting");
+    expect((await guest.control("get-stack")).text).toContain("The evaluation is waiting");
     stop();
     expect(await waiting).toMatchObject({ status: "interrupted" });
   });

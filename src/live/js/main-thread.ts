@@ -1,6 +1,6 @@
-// The main thread of a guest as the controller sees it: probes whether it is idle, finds out where it is if not, and
-// stops it, with Node's inspector. An idle thread is never terminated, because some versions of Node crash when the
-// next thing that runs there is their own code. So the thread is probed first, then paused, and terminated where it is.
+// Lets the controller inspect and stop the main thread of a guest, with Node's inspector. An idle thread must not be
+// terminated: the termination would hit whatever runs next, and some versions of Node crash if that is their own code.
+// So the thread is first probed. If it does not answer, it is paused and then terminated where it stands.
 
 import { Session, type Debugger } from "node:inspector";
 import type { ToMainThread } from "./messages.ts";
@@ -8,18 +8,18 @@ import type { ToMainThread } from "./messages.ts";
 /** How long an idle thread may take to answer a probe. */
 const PROBE_TIMEOUT_MS = 100;
 /**
- * How long a busy one may take to pause. Native code never does; a thread that is only slow must not lose its
- * backtrace.
+ * How long a busy thread may take to pause. Native code never pauses, but a thread that is merely slow must have enough
+ * time to give a backtrace.
  */
 const PAUSE_TIMEOUT_MS = 600;
-/** The same after a termination, when the backtrace is known. */
+/** The same in later rounds, when the backtrace is already known. */
 const PAUSE_AGAIN_TIMEOUT_MS = 100;
 /** How long a terminated thread may take to answer before it is terminated again. */
 const TERMINATE_TIMEOUT_MS = 150;
 const MAX_TERMINATIONS = 20;
 
 export interface IdleReport {
-  /** What keeps the thread waiting, by Node's names. */
+  /** What the thread may be waiting for, by Node's names of active resources. */
   readonly resources: readonly string[];
 }
 
@@ -38,28 +38,28 @@ export class MainThread {
     this.#send = send;
   }
 
-  /** Call it when the thread has answered a probe. */
+  /** Must be called when the thread answers a probe. */
   onIdle(token: number, report: IdleReport): void {
     this.#probes.get(token)?.(report);
     this.#probes.delete(token);
   }
 
-  /** Where the thread is: a report if it is idle, frames if it could be paused, else neither. */
+  /** Finds out what the thread does: a report if it is idle, frames if it could be paused, else neither. */
   async inspect(): Promise<{ readonly idle?: IdleReport; readonly frames?: readonly string[] }> {
     const answer = this.#probe();
     const idle = await within(answer, PROBE_TIMEOUT_MS);
     if (idle !== undefined) return { idle };
     const inspector = new Inspector();
     try {
-      const sign = await within(Promise.race([inspector.pause(), answer]), PAUSE_TIMEOUT_MS);
-      if (sign === undefined) return {};
-      return Array.isArray(sign) ? { frames: sign.map(frameText) } : { idle: sign };
+      const response = await within(Promise.race([inspector.pause(), answer]), PAUSE_TIMEOUT_MS);
+      if (response === undefined) return {};
+      return Array.isArray(response) ? { frames: response.map(frameText) } : { idle: response };
     } finally {
       inspector.close();
     }
   }
 
-  /** Stops and abandons the job. Undefined if `isDone` became true first, or if nothing helps. */
+  /** Stops and abandons the job. Undefined if `isDone` became true first, or if the job cannot be stopped. */
   async stop(job: number, isDone: () => boolean): Promise<StoppedJob | undefined> {
     const answers = [this.#probe(job)];
     const idle = await within(Promise.race(answers), PROBE_TIMEOUT_MS);
@@ -68,14 +68,14 @@ export class MainThread {
     let frames: readonly string[] = [];
     try {
       for (let round = 0; round < MAX_TERMINATIONS && !isDone(); round += 1) {
-        // A thread that was only slow pauses while it takes the message, or has answered.
+        // A thread that was merely slow has answered by now, or pauses while it receives the probe.
         const timeoutMs = round === 0 ? PAUSE_TIMEOUT_MS : PAUSE_AGAIN_TIMEOUT_MS;
-        const sign = await within(Promise.race([inspector.pause(), ...answers]), timeoutMs);
-        if (sign === undefined || Array.isArray(sign)) {
-          if (frames.length === 0) frames = (sign ?? []).map(frameText);
-          if (sign === undefined || !isReceiving(sign)) inspector.terminate();
+        const response = await within(Promise.race([inspector.pause(), ...answers]), timeoutMs);
+        if (response === undefined || Array.isArray(response)) {
+          if (frames.length === 0) frames = (response ?? []).map(frameText);
+          if (response === undefined || !isReceiving(response)) inspector.terminate();
           else inspector.resume();
-          // The termination may have hit the answer to the last probe.
+          // The termination may have interrupted the answer to the previous probe.
           answers.push(this.#probe(job));
         }
         const report = await within(Promise.race(answers), TERMINATE_TIMEOUT_MS);
@@ -105,7 +105,7 @@ interface PausedFrame {
   readonly column: number;
 }
 
-/** Connected only while it is needed: a process that exits would wait for it. */
+/** Connected only while it is needed, since a connected session delays the exit of the process. */
 class Inspector {
   readonly #session = new Session();
   readonly #urls = new Map<string, string>();
@@ -114,7 +114,7 @@ class Inspector {
   constructor() {
     this.#session.connectToMainThread();
     this.#session.on("Debugger.scriptParsed", ({ params }) => this.#urls.set(params.scriptId, params.url));
-    // One listener for all rounds: a listener per round would leak if the thread does not pause.
+    // One listener for all rounds, since a listener of a round in which the thread does not pause would leak.
     this.#session.on("Debugger.paused", ({ params }) => this.#onPaused?.(params.callFrames));
   }
 
@@ -144,7 +144,7 @@ class Inspector {
     this.#session.post("Debugger.disable");
   }
 
-  /** A paused thread goes on. */
+  /** Disconnects. A paused thread resumes. */
   close(): void {
     this.#session.disconnect();
   }

@@ -1,5 +1,5 @@
 // Messages between the two threads of a guest: the controller, which talks to the host, and the main thread, which runs
-// the user's code. They hold strings and numbers only, so that broken user code cannot break the controller.
+// the user's code. They hold plain data only, so that broken user code cannot break the controller.
 
 import type { Declared } from "./rewrite.ts";
 
@@ -8,6 +8,7 @@ export interface Cell {
   /** The name in stack frames, such as `<eval 3>`. */
   readonly name: string;
   readonly code: string;
+  /** Function declarations, which run before `code`. */
   readonly hoisted?: string;
   readonly isAsync: boolean;
   readonly lineOffset: number;
@@ -34,19 +35,19 @@ export interface Job extends PrintLimits {
 
 export type ToMainThread =
   | Job
-  /** An idle thread answers with "idle". If the job `abandon` still waits for something, it is abandoned. */
+  /** A thread that is not busy answers "idle". It first abandons the job `abandon`, if that job is still waiting. */
   | { readonly kind: "probe"; readonly token: number; readonly abandon?: number }
-  /** Something was terminated: Node's state for that callback must be reset. */
+  /** A callback was terminated, so Node's state for it must be reset. */
   | { readonly kind: "recover" };
 
-/** Where a file that was imported or required has a syntax error. Line and columns are counted from 1. */
+/** The position of a syntax error in an imported or required file. Line and columns are counted from 1. */
 export interface SyntaxPosition {
   /** A path or a URL, as Node shows it. */
   readonly file: string;
   readonly line: number;
   /** Absent if the line is too long for Node to show. */
   readonly column?: number;
-  /** The part of the line around it, and its column in that part. */
+  /** The part of the line around the position, and the column of the position in that part. */
   readonly excerpt?: { readonly text: string; readonly column: number };
 }
 
@@ -56,7 +57,7 @@ export interface Thrown {
   readonly stack: string;
   /** The position of a syntax error in an imported file. */
   readonly position?: SyntaxPosition;
-  /** The cell could not be compiled. */
+  /** Whether the cell could not be compiled. */
   readonly isUncompiled?: boolean;
 }
 
@@ -66,7 +67,7 @@ export interface Done {
   /** The printed value; undefined if there is none. */
   readonly value?: string;
   readonly thrown?: Thrown;
-  /** Names that the failed cell declares but did not reach. */
+  /** Names whose declarations did not run because the cell failed. */
   readonly undeclared?: readonly string[];
   readonly realMs: number;
   readonly runMs: number;

@@ -1,16 +1,16 @@
-// Parses code into a syntax tree, as JavaScript if possible, else as TypeScript whose types are removed without being
-// checked. Node removes them itself if it can, which keeps every column; else sucrase does, which keeps every line and
-// supports enums. Both are loaded on first use.
+// Parses code into a syntax tree, as JavaScript if possible, else as TypeScript. Types are removed without being
+// checked: by Node if it can, which keeps every column, else by sucrase, which keeps every line and supports enums.
+// Both are loaded on first use.
 
 import { createRequire } from "node:module";
 import { Parser, type Node, type Options, type Program } from "acorn";
 import { positionAt, type Position } from "./source-positions.ts";
 
 export interface Parsed {
-  /** Without types; every line is in place. */
+  /** The source without types. Line numbers are unchanged. */
   readonly source: string;
   readonly program: Program;
-  /** An object literal that would parse as a block: it must be put in parentheses. */
+  /** Whether the code is an object literal, which needs parentheses so that it does not run as a block. */
   readonly isObject: boolean;
   readonly isTypeScript: boolean;
 }
@@ -29,7 +29,7 @@ export class CodeSyntaxError extends Error {
 
 const OPTIONS: Options = {
   ecmaVersion: "latest",
-  // Sloppy mode, as in Node's own REPL; imports and `import.meta` are allowed all the same.
+  // Sloppy mode, as in Node's own REPL. The options below still allow imports and `import.meta`.
   sourceType: "script",
   allowAwaitOutsideFunction: true,
   allowImportExportEverywhere: true,
@@ -66,7 +66,7 @@ function parseJavaScript(source: string): Attempt {
   return program instanceof CodeSyntaxError ? program : { source, program, isObject: false };
 }
 
-/** Undefined if the source is a block, or not valid. */
+/** Undefined if the source is a block or invalid. */
 function parseObject(source: string): Program | undefined {
   const wrapped = parseProgram(`(${source}\n)`);
   if (wrapped instanceof CodeSyntaxError || wrapped.body.length !== 1) return undefined;
@@ -111,12 +111,12 @@ type StripTypes = (code: string, options: { readonly mode: "strip" }) => string;
 
 const require = createRequire(import.meta.url);
 
-/** The source in JavaScript, or the error that prevents it. */
+/** Returns the source in JavaScript, or the error that prevents it. */
 function removeTypes(source: string): string | TypeScriptError {
   return removeTypesWithNode(source) ?? removeTypesWithSucrase(source);
 }
 
-/** Undefined if this Node cannot do it, or the source needs more than removing types. */
+/** Undefined if this version of Node cannot do it, or if removing types is not enough. */
 function removeTypesWithNode(source: string): string | undefined {
   const { stripTypeScriptTypes } = require("node:module") as { readonly stripTypeScriptTypes?: StripTypes };
   if (stripTypeScriptTypes === undefined) return undefined;
@@ -145,7 +145,7 @@ function removeTypesWithSucrase(source: string): string | TypeScriptError {
   const { transform } = require("sucrase") as typeof import("sucrase");
   try {
     const options = { transforms: ["typescript" as const], disableESTransforms: true, preserveDynamicImport: true };
-    // An import that this code does not use may be used by the next.
+    // Later code may use an import that this code does not use.
     return transform(source, { ...options, keepUnusedImports: true }).code;
   } catch (error) {
     const { message: raw } = error as Error;

@@ -1,5 +1,5 @@
-// JavaScript's own functions as they were before the user's code could replace them. Loaded before any of that code
-// runs. Only what the guest needs between two evaluations is kept here.
+// Built-in functions of JavaScript, saved before the user's code can replace them. This module must be loaded before
+// any of that code runs.
 
 /* oxlint-disable typescript/unbound-method -- the methods are uncurried, to be called on any string */
 

@@ -1,9 +1,9 @@
-// Prints values and errors of the user's code with Node's inspect. Runs in the main thread, where getters and
-// `inspect.custom` of the user may be called: callers must expect them to throw. Also finds the position of a syntax
+// Prints values and errors of the user's code with Node's inspect. Runs in the main thread. Printing may call the
+// user's getters and `inspect.custom` methods, so callers must expect it to throw. Also finds the position of a syntax
 // error in an imported file.
 
 import { inspect, types } from "node:util";
-// Only `throw error` runs in that context, nothing of the user's.
+// Only `throw error` runs in the new context, no code of the user.
 // oxlint-disable-next-line no-restricted-imports
 import { runInNewContext } from "node:vm";
 import { firstChars } from "../output.ts";
@@ -12,10 +12,10 @@ import { apply, includes, isArray, NativeError, slice, startsWith, toText } from
 
 const { isNativeError } = types;
 
-/** How deep causes are followed, and how many errors of an AggregateError are shown. */
+/** The maximum depth of causes, and the maximum number of errors of an AggregateError, that are shown. */
 const MAX_CAUSES = 5;
 
-/** Characters of an error's type, of its message with all causes, and of its stack. */
+/** The maximum number of characters of an error's type, of its message with all causes, and of its stack. */
 const MAX_TYPE_LENGTH = 200;
 const MAX_MESSAGE_LENGTH = 20_000;
 const MAX_STACK_LENGTH = 50_000;
@@ -29,11 +29,11 @@ export function printValue(value: unknown, { printLength, printLevel, maxOutput 
     maxStringLength: maxOutput,
     colors: false,
   });
-  // Node has cut a long string already and says so after it.
+  // Node has already cut a long string and added a note, which must be kept.
   return cut(text, typeof value === "string" ? maxOutput + CUT_MARGIN : maxOutput);
 }
 
-/** The first characters, and a note if these are not all. */
+/** Returns the first `max` characters, with a note if the text is longer. */
 export function cut(text: string, max: number): string {
   return text.length <= max ? text : `${firstChars(text, max)}... [cut at ${max.toLocaleString("en")} characters]`;
 }
@@ -44,7 +44,7 @@ export function preview(value: unknown): string {
   return text.length > 80 ? `${slice(text, 0, 77)}...` : text;
 }
 
-/** An error that came from another thread may not be a native one. */
+/** An error that came from another thread may not be a native error, so its prototype is checked too. */
 function isError(value: unknown): value is Error {
   return isNativeError(value) || value instanceof NativeError;
 }
@@ -68,7 +68,7 @@ export function describeThrown(error: unknown): Thrown {
   }
 }
 
-/** The stack begins with the message, which may be longer than all frames. */
+/** Keeps the frames rather than the message, which stands at the start of the stack and may be very long. */
 function cutStack(stack: string): string {
   if (stack.length <= MAX_STACK_LENGTH) return stack;
   const frames = stack.lastIndexOf("\n    at ", stack.indexOf("\n    at ") + MAX_STACK_LENGTH);
@@ -78,8 +78,8 @@ function cutStack(stack: string): string {
 /** The name of the value's constructor, or its type. */
 export function typeName(value: unknown): string {
   if (value === null || value === undefined) return value === null ? "null" : "undefined";
-  const maker: unknown = (value as { readonly constructor?: unknown }).constructor;
-  const name: unknown = typeof maker === "function" ? maker.name : undefined;
+  const constructor: unknown = (value as { readonly constructor?: unknown }).constructor;
+  const name: unknown = typeof constructor === "function" ? constructor.name : undefined;
   return typeof name === "string" && name !== "" ? name : typeof value;
 }
 
@@ -99,11 +99,11 @@ function causeText(cause: unknown, depth: number): string {
 }
 
 const RETHROW_FILE = "catenary:rethrown";
-// Kept uncurried, because the user's code may replace it.
+// Saved, because the user's code may replace it.
 // oxlint-disable-next-line typescript/unbound-method
 const { exec } = RegExp.prototype;
 const POSITION = /^(\S[^\n]*):(\d+)\n([^\n]*)\n([ \t]*)(\^?)/;
-/** Characters of the line before the position, and in all. */
+/** The maximum number of characters of the excerpt before the position, and in all. */
 const EXCERPT_BEFORE = 60;
 const EXCERPT_LENGTH = 100;
 
@@ -120,7 +120,7 @@ export function withSyntaxPosition<T>(error: T): T {
   try {
     runInNewContext("throw error", { error }, { filename: RETHROW_FILE });
   } catch {
-    // Node knew no position and wrote that of our own script.
+    // Node did not know the position and wrote that of our own script.
     if (startsWith(error.stack ?? "", RETHROW_FILE)) error.stack = stack;
   }
   return error;

@@ -7,7 +7,7 @@ import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 type Inspector = typeof import("node:inspector");
 type Session = import("node:inspector").Session;
 
-/** Bytes between two samples of what is allocated. */
+/** The number of allocated bytes between two heap samples. */
 const HEAP_INTERVAL = 16 * 1024;
 
 const memoryUsage = process.memoryUsage.bind(process);
@@ -15,7 +15,7 @@ let session: Session | undefined;
 /** Whether a profile was started and not stopped. */
 let isProfiling = false;
 
-/** Within one thread, `post` calls back before it returns. */
+/** Returns the answer at once: within one thread, the inspector calls back before its `post` returns. */
 function post(method: string, params: object = {}): unknown {
   if (session === undefined) {
     const { Session } = createRequire(import.meta.url)("node:inspector") as Inspector;
@@ -33,12 +33,12 @@ export interface HeapProfile {
   readonly heap: ReturnType<typeof getHeapStatistics>;
   readonly spaces: ReturnType<typeof getHeapSpaceStatistics>;
   readonly memory: NodeJS.MemoryUsage;
-  /** Bytes that the code left behind, and the functions that allocated them. */
+  /** How many bytes the heap has grown, and the functions that allocated what is still in use. */
   readonly grown?: number;
   readonly profile?: unknown;
 }
 
-/** Starts a profile; the function that it returns stops it and returns the profile. */
+/** Starts profiling. The returned function stops it and returns the profile. */
 export function startProfiling(op: string, params: Readonly<Record<string, unknown>>, hasCode: boolean): () => unknown {
   isProfiling = op === "profile-code" || hasCode;
   const stop = op === "profile-code" ? profileTime(params) : profileHeap(params, hasCode);
@@ -49,7 +49,7 @@ export function startProfiling(op: string, params: Readonly<Record<string, unkno
   };
 }
 
-/** Stops the profile of an abandoned job, which would cost time and memory as long as the process runs. */
+/** Stops profiling an abandoned job, which would otherwise cost time and memory as long as the process runs. */
 export function abortProfiling(): void {
   if (!isProfiling) return;
   post("Profiler.disable");
@@ -70,8 +70,7 @@ function profileTime(params: Readonly<Record<string, unknown>>): () => unknown {
 }
 
 function profileHeap(params: Readonly<Record<string, unknown>>, hasCode: boolean): () => HeapProfile {
-  const collects = hasCode || params["gc"] === true;
-  if (collects) post("HeapProfiler.collectGarbage");
+  if (hasCode || params["gc"] === true) post("HeapProfiler.collectGarbage");
   const before = getHeapStatistics().used_heap_size;
   if (hasCode) post("HeapProfiler.startSampling", { samplingInterval: HEAP_INTERVAL });
   return () => {

@@ -1,5 +1,5 @@
-// The texts of the JavaScript tools, made from what the main thread found: profiles, heap, variables, sources. Also
-// check-syntax, which needs no main thread.
+// The texts of the JavaScript tools, made from what the main thread found: profiles, heap, variables, sources. Also the
+// text of check-syntax, which does not need the main thread.
 
 import type { GuestText } from "../runtime.ts";
 import { parseCondition } from "./conditions.ts";
@@ -14,7 +14,7 @@ export interface ToolOutcome {
   readonly found?: unknown;
 }
 
-/** Rows of a table. */
+/** The maximum number of rows of a table. */
 const MAX_ROWS = 20;
 
 interface CallFrame {
@@ -103,7 +103,7 @@ function timeReport({ value, realMs, found }: ToolOutcome, isGuestFile: (url: st
   const text = [
     head,
     "",
-    ...(lines.length > 0 ? ["Self time by function:", ...lines] : ["It was too short to be sampled."]),
+    ...(lines.length > 0 ? ["Self time by function:", ...lines] : ["The code was too short to be sampled."]),
   ];
   if (value !== undefined) text.push("", `=> ${value}`);
   return { text: text.join("\n"), data: { realMs, samples: samples.length, functions: shown } };
@@ -131,7 +131,10 @@ function heapReport(
   const { head } = (profile ?? {}) as { readonly head?: HeapNode };
   const shown = head === undefined ? [] : sumByFunction(allocations(head), isGuestFile).slice(0, MAX_ROWS);
   if (grown !== undefined) {
-    lines.push("", `After the code and a full collection: ${grown < 0 ? "-" : "+"}${bytes(Math.abs(grown))}`);
+    lines.push(
+      "",
+      `Heap growth after the code and a full garbage collection: ${grown < 0 ? "-" : "+"}${bytes(Math.abs(grown))}`,
+    );
     lines.push(...(shown.length > 0 ? ["Still in use, by allocating function (sampled):"] : []));
     for (const row of shown) lines.push(`${bytes(row.self).padStart(12)}  ${row.function}  ${row.place}`.trimEnd());
   }

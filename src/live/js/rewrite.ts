@@ -1,6 +1,6 @@
-// Rewrites code so that every declaration can be made again: a top-level variable becomes a property of the global
-// object, classes and imports become assignments to one, functions stay as they are. With a top-level `await` the code
-// becomes an async function that hands its value to the evaluator. Lines stay in place; columns are mapped back.
+// Rewrites code so that every name can be declared again: top-level variables become properties of the global object,
+// classes and imports become assignments to such properties, functions stay as they are. With a top-level `await`, the
+// code becomes an async function that passes its value to the evaluator. Lines do not change; columns are mapped back.
 
 import type {
   ClassDeclaration,
@@ -23,12 +23,13 @@ export interface Declared {
 export interface Rewritten {
   readonly code: string;
   /**
-   * The function declarations, each in its place, to be run first. Undefined if there are none or they were not moved.
+   * The function declarations, each at its position, to be run first. Undefined if there are none or they were not
+   * moved.
    */
   readonly hoisted?: string;
-  /** The code evaluates to a function, which is called with an `EvaluationScope`. */
+  /** Whether the code evaluates to a function, which is then called with an `EvaluationScope`. */
   readonly isAsync: boolean;
-  /** The offset of the first line. */
+  /** The offset of line numbers: -1 if a line was added at the start. */
   readonly lineOffset: number;
   readonly declared: readonly Declared[];
   /** Whether the last statement has a value: a declaration has none. */
@@ -37,7 +38,8 @@ export interface Rewritten {
 }
 
 /**
- * The context of a declaration: in a list of statements, the only body of another statement, or in the head of a loop.
+ * Where a declaration is: in a list of statements, alone as the body of another statement, or in the head of a loop, as
+ * its `init` (`for (;;)`) or `left` part (`for in`, `for of`).
  */
 type Context = "list" | "single" | "init" | "left";
 
@@ -72,18 +74,18 @@ class Rewriter {
     const isDefault = this.#last?.type === "ExportDefaultDeclaration" && !isNamed(this.#last.declaration);
     for (const statement of this.#parsed.program.body) this.#topLevel(statement);
     const { text, columns } = this.#edits.apply();
-    const about = { isAsync: this.#isAsync, declared: this.#declared, hasValue: hasValue || isDefault, columns };
+    const common = { isAsync: this.#isAsync, declared: this.#declared, hasValue: hasValue || isDefault, columns };
     const [open, close] = this.#parsed.isObject ? ["(", ")"] : ["", ""];
     if (!this.#isAsync) {
-      if (!this.#parsed.isObject) return { ...about, code: text, lineOffset: 0 };
-      return { ...about, code: `${open}\n${text}\n${close}`, lineOffset: -1 };
+      if (!this.#parsed.isObject) return { ...common, code: text, lineOffset: 0 };
+      return { ...common, code: `${open}\n${text}\n${close}`, lineOffset: -1 };
     }
     const code = `(async(${this.#scope})=>{${open}\n${text}\n${close}})`;
     const hoisted = this.#hoisted.length > 0 ? { hoisted: this.#hoistedCode(columns) } : undefined;
-    return { ...about, ...hoisted, code, lineOffset: -1 };
+    return { ...common, ...hoisted, code, lineOffset: -1 };
   }
 
-  /** In the columns of the edited code, so that one column map serves both. */
+  /** Places each function at its column in the edited code, so that one column map serves both scripts. */
   #hoistedCode(columns: ColumnMap): string {
     let text = "";
     let from = 0;
@@ -146,7 +148,7 @@ class Rewriter {
     this.#remove(node);
   }
 
-  /** A semicolon takes its place, so that the statement before it does not continue with the one after it. */
+  /** Leaves a semicolon, so that the statement before it is not joined with the one after it. */
   #remove({ start, end }: Node): void {
     this.#edits.replace(start, end, ";");
   }
@@ -160,7 +162,7 @@ class Rewriter {
 
   #variables(node: VariableDeclaration, context: Context): void {
     if (!this.#isAsync && node.kind === "var") {
-      // Outside a function, `var` makes a property of the global object and may be repeated.
+      // Outside a function, `var` creates a property of the global object and may be repeated.
       for (const { id } of node.declarations) for (const name of boundNames(id)) this.#declare(name, "variable", id);
       return;
     }
@@ -245,7 +247,7 @@ function importedNames(node: Node): string[] {
   return node.type === "ImportDeclaration" ? (node as ImportDeclaration).specifiers.map(({ local }) => local.name) : [];
 }
 
-/** A static import as `import()` and assignments. Unlike a real import, it does not see later changes of the module. */
+/** Turns a static import into `import()` and assignments, which, unlike a real import, do not see later changes. */
 function importStatements(node: Node, text: string, scope: string): string {
   const { source, attributes = [] } = node as ModuleRequest;
   const raw = (part: Node): string => text.slice(part.start, part.end);

@@ -1,5 +1,5 @@
-// Starts a JavaScript session: Node with the guest as its program. The guest always runs from dist/, even if this file
-// runs as TypeScript, because plain Node starts its threads.
+// Builds the command that runs the guest of a JavaScript session in Node, with the flags that restrict it. The guest
+// always runs from dist/, even if this file runs as TypeScript: plain Node must be able to load its worker thread.
 
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -8,30 +8,30 @@ import { fileURLToPath } from "node:url";
 import { ConnectionError } from "../../core/errors.ts";
 import type { GuestCommand, GuestRequest, Limits, Runtime } from "../runtime.ts";
 
-/** What a session may access, as far as Node can restrict it. It prevents accidents; it is not a sandbox. */
+/** What a session may access, as far as Node can restrict it. This prevents accidents, but is not a sandbox. */
 export interface JavaScriptPermission {
   /** Files and folders that may be read; all by default. */
   readonly read?: readonly string[];
   /** Files and folders that may be written; none by default. */
   readonly write?: readonly string[];
-  /** Whether other programs may be started. */
+  /** Whether the session may start other programs. */
   readonly childProcess?: boolean;
-  /** Whether the network may be used, if this Node can restrict that. */
+  /** Whether the session may use the network. Before Node 25 it always may, since Node cannot restrict it. */
   readonly net?: boolean;
 }
 
 export interface JavaScriptGuestOptions {
-  /** The Node executable; that of this process by default. */
+  /** The Node executable; by default that of this process. */
   readonly command?: string;
-  /** The folder to which imports, `require` and paths are relative; that of this process by default. */
+  /** The working directory, to which imports, `require` and paths are relative; by default that of this process. */
   readonly cwd?: string;
-  /** Added to the environment of this process. */
+  /** Variables to add to the environment that the guest inherits. */
   readonly env?: Readonly<Record<string, string>>;
   /** Restricts the session with the permission model of Node 24 and later. */
   readonly permission?: boolean | JavaScriptPermission;
 }
 
-/** The first Node whose permission model allows the inspector, without which nothing could be interrupted. */
+/** The first Node whose permission model can allow the inspector, which the guest needs to interrupt an evaluation. */
 export const MIN_PERMISSION_NODE: number = 24;
 /** The first Node that can restrict the network. */
 const MIN_NET_PERMISSION_NODE = 25;
@@ -54,12 +54,12 @@ function guestCommand(options: JavaScriptGuestOptions, limits: Limits, flags: re
     command: options.command ?? process.execPath,
     args: [
       `--max-old-space-size=${limits.memoryMb}`,
-      // Without it, Node aborts when a callback of its event loop was terminated.
+      // Without this flag, Node aborts when an interrupt terminates a callback of its event loop.
       "--no-force-async-hooks-checks",
       ...flags,
       guestFile(),
     ],
-    // Modules that this process preloads are not for the guest.
+    // The guest must not preload the modules that this process preloads.
     env: { NODE_OPTIONS: "", ...options.env },
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
   };
@@ -76,7 +76,7 @@ function guestFile(): string {
 async function permissionFlags(options: JavaScriptGuestOptions): Promise<string[]> {
   const major = await nodeMajor(options.command ?? process.execPath);
   if (major < MIN_PERMISSION_NODE) {
-    const message = `The option "permission" of a JavaScript session needs Node ${MIN_PERMISSION_NODE} or later, but this is Node ${major}; name a later one with "command" ("program" in a config), or leave the option out`;
+    const message = `The option "permission" of a JavaScript session needs Node ${MIN_PERMISSION_NODE} or later, but this is Node ${major}; set "command" ("program" in a config) to a later one, or leave the option out`;
     throw new ConnectionError("spawn", message, { mayHaveRun: false });
   }
   const { read, write = [], childProcess, net } = typeof options.permission === "object" ? options.permission : {};
@@ -90,12 +90,12 @@ async function permissionFlags(options: JavaScriptGuestOptions): Promise<string[
     ...write.map((path) => `--allow-fs-write=${path}`),
     ...(childProcess === true ? ["--allow-child-process"] : []),
     ...(net === true && major >= MIN_NET_PERMISSION_NODE ? ["--allow-net"] : []),
-    // Node warns at each start that workers and the inspector weaken the restriction; the documentation says so too.
+    // Node warns at each start that workers and the inspector weaken the restriction. Our documentation explains that.
     "--disable-warning=SecurityWarning",
   ];
 }
 
-/** The folders that the guest itself reads. */
+/** The folders that the guest itself must be able to read. */
 function guestFolders(): string[] {
   const own = fileURLToPath(new URL("../../../", import.meta.url));
   const require = createRequire(import.meta.url);

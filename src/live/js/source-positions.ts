@@ -1,11 +1,11 @@
-// Edits to source text that keep every line in place, and the maps from a column of the edited text back to the column
-// that the user wrote: one for our own edits, one for types that were removed.
+// Edits to source text that keep every line in place, and maps from a column of the edited text back to the column that
+// the user wrote: one map for our own edits, one for removed types.
 
-/** On its line, the text at `column` was written at `written`, and so is what follows, at the same distance. */
+/** Maps a column of an edited line to a column of the written line. The text that follows has the same offset. */
 interface Anchor {
   readonly column: number;
   readonly written: number;
-  /** Generated text begins here: all of it maps to this one column. */
+  /** Whether generated text begins here. All of it maps to the one column `written`. */
   readonly isGenerated: boolean;
 }
 
@@ -29,7 +29,7 @@ export interface Position {
   readonly column: number;
 }
 
-/** Replaces everything but line breaks by spaces. */
+/** Replaces everything except line breaks with spaces. */
 export function blank(text: string): string {
   return text.replaceAll(/[^\n\r\u2028\u2029]/g, " ");
 }
@@ -46,7 +46,7 @@ export class SourceEdits {
     this.#edits.push({ start: at, end: at, text });
   }
 
-  /** Keeps the columns if the new text is not longer than the old, and always the lines. */
+  /** Always keeps the lines; also keeps the columns if the new text is not longer than the old. */
   replace(start: number, end: number, text: string): void {
     const old = this.#source.slice(start, end);
     const lines = old.split("\n");
@@ -105,39 +105,40 @@ function advance({ line, column }: Position, text: string): Position {
   return lines.length === 1 ? { line, column: column + last } : { line: line + lines.length - 1, column: last + 1 };
 }
 
-/** From a column of the edited text to the column that was written. */
+/** Maps a column of the edited text to the column that the user wrote. */
 export function writtenColumn(columns: ColumnMap | undefined, line: number, column: number): number {
   const last = columns?.get(line)?.findLast((anchor) => anchor.column <= column);
   if (last === undefined) return column;
   return last.isGenerated ? last.written : last.written + column - last.column;
 }
 
-/** From a written column to the column of the edited text. */
+/** Maps a column that the user wrote to the column of the edited text. */
 export function editedColumn(columns: ColumnMap, line: number, column: number): number {
   const last = columns.get(line)?.findLast(({ isGenerated, written }) => !isGenerated && written <= column);
   return last === undefined ? column : last.column + column - last.written;
 }
 
-/** Where types were removed from a line. The tools that remove them do not say where, so the lines are compared. */
+/** Where types were removed from a line. The tools that remove them do not report it, so the lines are compared. */
 interface TypeGap {
-  /** Characters at the start of the line that were kept. */
+  /** The number of characters before the first removed type. */
   readonly prefix: number;
-  /** Where the part begins that was kept at the end of the line, counted from 0, and how far it has moved. */
+  /** Where the text after the last removed type begins in the stripped line, counted from 0. */
   readonly suffixStart: number;
+  /** How many columns that text has moved to the left. */
   readonly moved: number;
 }
 
 /** By line, counted from 1; lines that did not change are absent. */
 export type TypeGaps = ReadonlyMap<number, TypeGap>;
 
-/** Both texts have the same lines. */
+/** Both texts must have the same number of lines. */
 export function findTypeGaps(written: string, stripped: string): TypeGaps {
   const gaps = new Map<number, TypeGap>();
   if (written === stripped) return gaps;
   const lines = stripped.split("\n");
   for (const [at, line] of written.split("\n").entries()) {
     const other = lines[at] ?? "";
-    // In a line of the same length, types were replaced by spaces.
+    // In a line of the same length, spaces have replaced the types.
     if (other.length !== line.length) gaps.set(at + 1, findTypeGap(line, other));
   }
   return gaps;
@@ -152,7 +153,10 @@ function findTypeGap(written: string, stripped: string): TypeGap {
   return { prefix, suffixStart: stripped.length - suffix, moved: written.length - stripped.length };
 }
 
-/** From a column without types to the written one, counted from 1. Undefined between the first and the last type. */
+/**
+ * Maps a column of the stripped text to the column that the user wrote, both counted from 1. Undefined between the
+ * first and the last removed type, where the column is uncertain.
+ */
 export function columnWithTypes(gaps: TypeGaps | undefined, line: number, column: number): number | undefined {
   const gap = gaps?.get(line);
   if (gap === undefined || column <= gap.prefix) return column;

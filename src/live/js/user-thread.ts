@@ -1,6 +1,6 @@
-// The main thread of a guest, which runs the user's code: it takes jobs from the controller one after the other and
-// sends back the outcome. It keeps the functions it needs before the user's code can replace them. Whatever runs here
-// may be terminated at any instruction; the next message is then handled normally.
+// The main thread of a guest, which runs the user's code: it takes one job after the other from the controller and
+// sends back the outcome. It saves the functions that it needs before the user's code can replace them. Whatever runs
+// here may be terminated at any instruction; the next message is then handled normally.
 
 import { writeSync } from "node:fs";
 import { register } from "node:module";
@@ -23,7 +23,7 @@ const nextTick = process.nextTick.bind(process);
 
 /** Thrown uncaught, which makes Node forget the callback that was terminated. */
 const RECOVERY = new Error("recovery");
-/** More than are shown, because frames of Node and of the guest are removed. */
+/** More frames than are shown, because those of Node and of the guest are removed. */
 const STACK_FRAMES = 25;
 const MAX_UNCAUGHT_LENGTH = 10_000;
 
@@ -64,7 +64,8 @@ export class UserThread {
           this.#current = undefined;
         }
         this.#send({ kind: "idle", token: message.token, resources: activeResources() });
-        // After the answer, since the controller terminates a late one. The next job then aborts the profiling.
+        // Answer first, since the controller terminates a thread that answers late. If it does so, the next job aborts
+        // the profiling.
         if (message.abandon !== undefined) abortProfiling();
         return;
       case "recover":
@@ -90,8 +91,10 @@ export class UserThread {
     try {
       this.#perform(job, state, done);
     } catch (error) {
-      // The user's code may have broken something that cannot be kept.
-      done({ thrown: { type: "Error", message: `The session failed to run this: ${errorText(error)}`, stack: "" } });
+      // The user's code may have broken a function that cannot be saved.
+      done({
+        thrown: { type: "Error", message: `The session could not run this request: ${errorText(error)}`, stack: "" },
+      });
     }
   }
 
@@ -152,6 +155,6 @@ function writeAll(fd: number, bytes: Uint8Array): void {
   try {
     for (let from = 0; from < bytes.length;) from += writeSync(fd, bytes, from);
   } catch {
-    // The reader is gone, which is not the fault of the code that prints.
+    // The reader is gone. The code that prints must not fail because of that.
   }
 }

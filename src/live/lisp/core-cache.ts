@@ -1,4 +1,4 @@
-// Caches what makes sessions start faster: the compiled guest, and a core, which is an SBCL image with the guest in it.
+// Caches what makes sessions start faster: the compiled guest, and a core (an SBCL image with the guest loaded).
 // File names contain a digest of the SBCL build and of the sources, so a stale file is never used. A separate SBCL
 // process saves the core in the background.
 
@@ -10,10 +10,10 @@ import { errorMessage } from "../../core/values.ts";
 import { startChild, type Child } from "../../process/child.ts";
 import { runtimeOptions, toplevelOptions, type LispSources, type Sbcl } from "./sbcl.ts";
 
-/** Cores of other builds and sources that are kept, the most recently used first. A core has about 45 MB. */
+/** How many cores of other builds and sources are kept: the most recently used ones. A core takes about 45 MB. */
 const MAX_OTHER_CORES = 2;
-/** How long a file that another process is writing is left alone. */
-const DRAFT_MAX_AGE_MS = 3_600_000;
+/** Newer files other than cores are never deleted, since another process may be writing or using them. */
+const MIN_DELETE_AGE_MS = 3_600_000;
 
 export class CoreCache {
   readonly core: string;
@@ -59,7 +59,7 @@ export class CoreCache {
     }
   }
 
-  /** Whether there is a core of the right size. If its content is damaged, the guest that starts from it fails. */
+  /** Whether there is a core of the right size. If its content is damaged, the guest that starts from it will fail. */
   async hasCore(): Promise<boolean> {
     try {
       const [file, json] = await Promise.all([stat(this.core), readFile(this.#sizeFile, "utf8")]);
@@ -106,7 +106,7 @@ export class CoreCache {
     await utimes(this.core, now, now).catch(() => undefined);
   }
 
-  /** Deletes a core that does not start. A damaged compiled guest is replaced by start.lisp. */
+  /** Deletes a core that does not start. A damaged compiled guest needs no such step: start.lisp replaces it. */
   async drop(): Promise<void> {
     await Promise.all([this.#sizeFile, this.core].map((path) => rm(path, { force: true }).catch(() => undefined)));
   }
@@ -118,21 +118,25 @@ export class CoreCache {
 
   async #deleteOld(): Promise<void> {
     const names = (await readdir(this.#folder)).filter((name) => !name.startsWith(this.#key) || name.endsWith(".tmp"));
-    const files = await Promise.all(names.map((name) => this.#withAge(name)));
-    const drafts = files.filter(({ name, at }) => name.endsWith(".tmp") && Date.now() - at > DRAFT_MAX_AGE_MS);
-    const cores = files.filter(({ name }) => name.endsWith(".core")).toSorted((a, b) => b.at - a.at);
+    const files = await Promise.all(names.map((name) => this.#withModifiedMs(name)));
+    const drafts = files.filter(
+      ({ name, modifiedMs }) => name.endsWith(".tmp") && Date.now() - modifiedMs > MIN_DELETE_AGE_MS,
+    );
+    const cores = files.filter(({ name }) => name.endsWith(".core")).toSorted((a, b) => b.modifiedMs - a.modifiedMs);
     const kept = new Set(cores.slice(0, MAX_OTHER_CORES).map(({ name }) => name.slice(0, 32)));
-    const stale = files.filter(({ name, at }) => {
+    const stale = files.filter(({ name, modifiedMs }) => {
       const isOurs = /^[0-9a-f]{32}\.(core|fasl|json)$/.test(name);
       return (
-        isOurs && !kept.has(name.slice(0, 32)) && Date.now() - at > (name.endsWith(".core") ? 0 : DRAFT_MAX_AGE_MS)
+        isOurs &&
+        !kept.has(name.slice(0, 32)) &&
+        Date.now() - modifiedMs > (name.endsWith(".core") ? 0 : MIN_DELETE_AGE_MS)
       );
     });
     await Promise.all([...drafts, ...stale].map(({ name }) => rm(join(this.#folder, name), { force: true })));
   }
 
-  async #withAge(name: string): Promise<{ readonly name: string; readonly at: number }> {
+  async #withModifiedMs(name: string): Promise<{ readonly name: string; readonly modifiedMs: number }> {
     const file = await stat(join(this.#folder, name)).catch(() => undefined);
-    return { name, at: file?.mtimeMs ?? 0 };
+    return { name, modifiedMs: file?.mtimeMs ?? 0 };
   }
 }

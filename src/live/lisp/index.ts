@@ -1,5 +1,5 @@
-// Common Lisp as a live language: the runtime that starts SBCL, the tools, and the texts for the model. The .lisp files
-// in this folder run inside the session's image.
+// Common Lisp as a live language: the runtime that starts SBCL, the tools, and the texts for the language model. The
+// .lisp files in this folder run inside the session's image.
 
 import type { Language } from "../tool.ts";
 import { lispRuntime, type LispRuntimeOptions } from "./runtime.ts";
@@ -28,7 +28,7 @@ const INSTRUCTIONS =
 const GUIDE = `# Common Lisp sessions
 
 A session is a running SBCL image. Later calls see what earlier calls defined; an error ends the call, not the session.
-Work as at a REPL: try a small piece, look at the result, go on.
+Work as at a REPL: try a small piece, look at the result, continue.
 
 ## Quick start
 
@@ -72,8 +72,8 @@ Work as at a REPL: try a small piece, look at the result, go on.
 - Several forms in one call run in order. Each is read after those before it have run, so \`(defpackage :app ...)\`,
   \`(in-package :app)\` and code in that package may be in one call.
 - The package is kept: after \`(in-package :app)\`, or with \`package\` given to evaluate-lisp, later calls and tools work
-  in APP. For other tools, \`package\` holds for that call only.
-- \`*\`, \`**\` and \`***\` are the last values. \`(values)\` returns \`; No values\`.
+  in APP. For other tools, \`package\` applies to that call only.
+- \`*\`, \`**\` and \`***\` are the last three values. \`(values)\` returns \`; No values\`.
 - Print with \`format t\`; output comes back before the values, and as progress while the code runs.
 - Long values are cut in length and depth; ask for the part that you need.
 
@@ -91,14 +91,14 @@ Work as at a REPL: try a small piece, look at the result, go on.
 
 - \`[ERROR] TYPE\` with a message and a \`[Backtrace]\`: fix the code and evaluate it again; all definitions are kept.
 - With several forms, the message names the one that failed. Those before it have run, so send only the rest again.
-- Changing a \`defstruct\` or \`defconstant\` is an error with a restart CONTINUE. Take it like this:
+- Changing a \`defstruct\` or \`defconstant\` is an error with a restart CONTINUE. Invoke it like this:
   \`(handler-bind ((error #'continue)) (eval '(defstruct foo a b)))\`. \`describe-last-error\` lists the restarts.
 - \`[TIMEOUT]\`: the evaluation was stopped. The result says whether the state was kept. Pass \`timeout\` (seconds) for a
   call that needs more, or raise the limit with \`configure-limits\`.
-- Stack or heap exhaustion is an error like any other; drop what you no longer need, then go on.
-- If a session loses its state (it exited, or could not be stopped otherwise), the next result says so and names what was
-  defined. Define it again, best from a file with \`load-file\`.
-- If the definitions are in a mess, \`reset-session\` starts a fresh image.
+- Stack or heap exhaustion is an error like any other; release what you no longer need, then continue.
+- If a session loses its state (it exited, or could not be stopped otherwise), the next result reports this and lists
+  the lost definitions. Define them again, preferably from a file with \`load-file\`.
+- If the definitions have become inconsistent, \`reset-session\` starts a fresh image.
 
 ## Persistence and sessions
 

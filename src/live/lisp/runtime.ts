@@ -15,7 +15,7 @@ export interface LispRuntimeOptions {
 }
 
 export interface LispRuntime extends Runtime {
-  /** Resolves to true if the guest was started from a core, which is now deleted, so that another start may succeed. */
+  /** Deletes the core if the guest was started from one. Resolves to true then, since another start may succeed. */
   startFailed(command: GuestCommand, isCancelled?: boolean): Promise<boolean>;
   /** Resolves when no core is being saved, with the error if saving failed. */
   saved(): Promise<Error | undefined>;
@@ -27,7 +27,7 @@ interface Installation {
   readonly cache: CoreCache;
 }
 
-/** As long as a guest may take until it is ready. */
+/** The same time that a guest may take to become ready. */
 const COMPILE_TIMEOUT_MS = 60_000;
 
 /** `onWarning` is called once if sessions start slowly for a reason that the user can fix. */
@@ -41,7 +41,7 @@ export function lispRuntime(
 class SbclRuntime implements LispRuntime {
   readonly language = "lisp";
   readonly stopSteps = ["interrupt", "renew"] as const;
-  /** SBCL prints these with a stack overflow, some of them one evaluation later. The condition says it already. */
+  /** SBCL prints these lines after a stack overflow, some one evaluation later. The condition already reports it. */
   readonly noise: RegExp =
     /^(?:INFO: )?(?:Control|Binding|Alien) stack guard page (?:unprotected|reprotected|temporarily disabled: proceed with caution)\n/gm;
   readonly encode: (request: GuestRequest) => string = encodeRequest;
@@ -50,7 +50,7 @@ class SbclRuntime implements LispRuntime {
   #installation: Promise<Installation> | undefined;
   #saving: Promise<Error | undefined> | undefined;
   #isClosed = false;
-  /** Resolves when the first guest that had to compile has done so or has failed. */
+  /** Resolves when the first guest has compiled its sources, or has failed. */
   #compiling: Promise<void> | undefined;
   #endCompiling: () => void = () => undefined;
 
@@ -84,7 +84,7 @@ class SbclRuntime implements LispRuntime {
     this.#endCompiling();
     if (isCancelled) return false;
     const { cache } = await this.#find();
-    // Without a core there is nothing else to start from.
+    // The guest did not start from a core, so another start would fail in the same way.
     if (command.args[0] !== "--core") return false;
     await cache.drop();
     this.#saving = undefined;
@@ -111,15 +111,15 @@ class SbclRuntime implements LispRuntime {
   }
 
   #find(): Promise<Installation> {
-    this.#installation ??= this.#look().catch((error: unknown) => {
-      // SBCL may be installed while we run.
+    this.#installation ??= this.#findInstallation().catch((error: unknown) => {
+      // SBCL may be installed later, while this process runs.
       this.#installation = undefined;
       throw error;
     });
     return this.#installation;
   }
 
-  async #look(): Promise<Installation> {
+  async #findInstallation(): Promise<Installation> {
     const [sbcl, sources] = await Promise.all([
       findSbcl(this.#options.command, this.#options.env?.["PATH"]),
       lispSources(),
@@ -140,7 +140,7 @@ class SbclRuntime implements LispRuntime {
   }
 }
 
-/** Encodes a request as a property list with keywords as keys. Values that Lisp has no form for become nil. */
+/** Encodes a request as a property list with keywords as keys. Values that cannot be written in Lisp become nil. */
 export function encodeRequest(request: GuestRequest): string {
   let text = "";
   for (const name of Object.keys(request)) {

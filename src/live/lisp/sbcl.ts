@@ -14,7 +14,7 @@ export interface Sbcl {
   readonly identity: string;
 }
 
-/** With less, SBCL cannot hold its own core and copy it during a collection. */
+/** With less, SBCL cannot hold its own core and copy it during a garbage collection. */
 const MIN_MEMORY_MB = 128;
 const STACK_MB = 2;
 
@@ -47,14 +47,14 @@ async function inspectFile(path: string): Promise<Sbcl | undefined> {
   }
 }
 
-/** SBCL accepts the options of its runtime only before those of its toplevel. */
+/** The options of SBCL's runtime, which must come before those of its toplevel. */
 export function runtimeOptions(memoryMb?: number): readonly string[] {
   const heap = memoryMb === undefined ? [] : ["--dynamic-space-size", `${Math.max(MIN_MEMORY_MB, memoryMb)}MB`];
   // Never --lose-on-corruption, nor --script, which implies it: a stack overflow would end the process.
   return ["--noinform", ...heap, "--control-stack-size", `${STACK_MB}MB`, "--disable-ldb", "--end-runtime-options"];
 }
 
-/** The options of the toplevel without a core: load start.lisp, which reads the arguments after them. */
+/** The options of SBCL's toplevel for a start without a core: load start.lisp, which reads the arguments after them. */
 export function toplevelOptions(start: string, args: readonly string[]): readonly string[] {
   return ["--no-sysinit", "--no-userinit", "--load", start, "--end-toplevel-options", ...args];
 }
@@ -62,7 +62,7 @@ export function toplevelOptions(start: string, args: readonly string[]): readonl
 /** The source folder, whether this file runs from src or from dist. */
 const FOLDER = fileURLToPath(new URL("../../../src/live/lisp/", import.meta.url));
 
-/** Each file needs those before it. The tools-*.lisp files come last and share tools.lisp. */
+/** Each file needs those before it. tools.lisp and the tools-*.lisp files, which need it, are loaded after these. */
 const GUEST_FILES = [
   "package",
   "json",
@@ -85,13 +85,13 @@ export interface LispSources {
   /** The file that SBCL loads; it gets the other files as arguments. */
   readonly start: string;
   readonly files: readonly string[];
-  /** Identifies what was compiled from these sources. */
+  /** A digest of the content of all files. */
   readonly digest: string;
 }
 
 let sources: Promise<LispSources> | undefined;
 
-/** Read once: a running process does not see them change. */
+/** Reads the sources once: a running process does not notice changes. */
 export function lispSources(): Promise<LispSources> {
   sources ??= readSources();
   return sources;

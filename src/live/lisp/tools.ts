@@ -1,5 +1,5 @@
-// The tools of a Lisp session: their names, arguments and descriptions for the model. The names and arguments are those
-// of CL-MCP-Server, so that prompts written for it work here. The tools-*.lisp files implement them in the image.
+// The tools of a Lisp session: their names, arguments and descriptions. The names and arguments are those of
+// CL-MCP-Server, so that prompts written for it work here. The tools-*.lisp files implement the tools in the image.
 
 import type { ArgumentSpec, GuestTool } from "../tool.ts";
 
@@ -11,7 +11,7 @@ const PACKAGE: ArgumentSpec = {
 const NAME: ArgumentSpec = {
   type: "string",
   required: true,
-  description: 'Name of the symbol, in any case; may be qualified, such as "cl:mapcar".',
+  description: 'Name of the symbol, case-insensitive; may be qualified, such as "cl:mapcar".',
 };
 
 const CLASS: ArgumentSpec = {
@@ -65,7 +65,7 @@ const NAME_TOOLS: readonly GuestTool[] = [
       "Find symbols whose name contains a string. Without a package: exported symbols of all packages, and all symbols " +
       "of the session's current package. At most 200 are listed, with the total count.",
     arguments: {
-      pattern: { type: "string", required: true, description: "Part of a name, in any case." },
+      pattern: { type: "string", required: true, description: "Part of a name, case-insensitive." },
       package: { type: "string", description: "Search only the symbols accessible in this package." },
       type: {
         type: "string",
@@ -129,7 +129,7 @@ const NAME_TOOLS: readonly GuestTool[] = [
           ...["function", "macro", "variable", "class", "condition", "struct", "method"],
           ...["type", "setf", "compiler-macro", "system"],
         ],
-        description: "Only this kind.",
+        description: "Only definitions of this kind.",
       },
     },
     readOnly: true,
@@ -197,7 +197,7 @@ const ERROR_TOOLS: readonly GuestTool[] = [
     title: "Backtrace of the last error",
     description: "Show the frames of the last error, innermost first: only those of your own code, not of the session.",
     arguments: {
-      "max-frames": { type: "integer", default: 20, description: "The maximum number of frames; 20 are kept." },
+      "max-frames": { type: "integer", default: 20, description: "The maximum number of frames, at most 20." },
     },
     readOnly: true,
   },
@@ -210,8 +210,7 @@ const LOADING_TOOLS: readonly GuestTool[] = [
   {
     name: "load-system",
     title: "Load a system",
-    description:
-      "Load an ASDF system from this machine, compiling it if needed. For systems on the network see quickload.",
+    description: "Load an ASDF system from this machine, compiling it if needed. To download a system, use quickload.",
     arguments: {
       "system-name": { type: "string", description: "Name of the system. Required, unless `system` is given." },
       system: { type: "string", description: "Another name for `system-name`." },
@@ -268,7 +267,7 @@ const LOADING_TOOLS: readonly GuestTool[] = [
     title: "Search Quicklisp",
     description: "Find Quicklisp systems whose name contains a string. Quicklisp must be loaded in the session.",
     arguments: {
-      pattern: { type: "string", required: true, description: "Part of a name, in any case." },
+      pattern: { type: "string", required: true, description: "Part of a name, case-insensitive." },
       limit: { type: "integer", default: 30, description: "The maximum number of names." },
     },
     readOnly: true,
@@ -375,7 +374,7 @@ const PROFILING_TOOLS: readonly GuestTool[] = [
 const FEATURE: ArgumentSpec = {
   type: "string",
   required: true,
-  description: 'Name of the feature, in any case; "package::name" if several share it.',
+  description: 'Name of the feature, case-insensitive; "package::name" if several share it.',
 };
 
 const INTENT_NAME: ArgumentSpec = {

@@ -1,12 +1,12 @@
-// What all requests share: `_meta`, pages, caching, progress, logs, cancellation, capabilities and subscriptions. Types
-// only, except for the reserved keys of `_meta`.
+// Types that requests of many methods share: `_meta`, pages, caching, progress, logs, cancellation, capabilities and
+// subscriptions. Also the reserved keys of `_meta`, the only values in this file.
 
 import type { LogLevel, Meta } from "../../core/handler.ts";
 import type { Id } from "../../jsonrpc/message.ts";
 import type { Icon } from "./content.ts";
 
 export const META = {
-  /** The revision of the request. */
+  /** The protocol revision of the request. */
   revision: "io.modelcontextprotocol/protocolVersion",
   clientCapabilities: "io.modelcontextprotocol/clientCapabilities",
   clientInfo: "io.modelcontextprotocol/clientInfo",
@@ -15,7 +15,7 @@ export const META = {
   serverInfo: "io.modelcontextprotocol/serverInfo",
   /** On every message of a subscription: the id of its `subscriptions/listen`. */
   subscriptionId: "io.modelcontextprotocol/subscriptionId",
-  /** The task that a session's message belongs to. */
+  /** On a message of a session that belongs to a task: `{ taskId }`. */
   relatedTask: "io.modelcontextprotocol/related-task",
   progressToken: "progressToken",
 } as const;
@@ -26,7 +26,7 @@ export interface RequestParams {
 }
 
 export interface PageParams extends RequestParams {
-  /** Opaque; an empty string is a cursor like any other. */
+  /** Opaque; an empty string is a valid cursor. */
   readonly cursor?: string;
 }
 
@@ -39,7 +39,7 @@ export interface CompleteResultBase {
 export type CacheScope = "public" | "private";
 
 export interface CacheableResult extends CompleteResultBase {
-  /** How long the result may be cached; not at all if it is absent. */
+  /** How long the result may be cached. If absent, it must not be cached. */
   readonly ttlMs?: number;
   readonly cacheScope?: CacheScope;
 }
@@ -82,7 +82,7 @@ export interface Implementation {
 }
 
 export interface ClientCapabilities {
-  /** Empty means forms only. */
+  /** An empty object means that only forms are supported. */
   readonly elicitation?: { readonly form?: Settings; readonly url?: Settings };
   readonly sampling?: { readonly context?: Settings; readonly tools?: Settings };
   readonly roots?: Settings;
@@ -125,6 +125,6 @@ export interface ListenParams extends RequestParams {
 }
 
 export interface AcknowledgedParams extends RequestParams {
-  /** The part of the filter that is granted. */
+  /** The part of the filter that the server accepted. */
   readonly notifications: SubscriptionFilter;
 }

@@ -1,5 +1,5 @@
-// Requests that a server sends to the client (elicitation, sampling, roots), and `input_required`, the result that
-// carries them in the newest revision; and tasks. Types only.
+// Requests that a server sends to the client (elicitation, sampling, roots), the result `input_required` that carries
+// them in the newest revision, and tasks. Types only.
 
 import type { Meta } from "../../core/handler.ts";
 import type { RequestParams, CompleteResultBase } from "./base.ts";
@@ -101,7 +101,7 @@ export type ElicitValue = string | number | boolean | readonly string[];
 
 export interface ElicitResult {
   readonly action: "accept" | "decline" | "cancel";
-  /** Only with "accept" of a form. */
+  /** Only if the user accepted a form. */
   readonly content?: { readonly [name: string]: ElicitValue };
   readonly [key: string]: unknown;
 }
@@ -156,7 +156,7 @@ export interface CreateMessageResult {
   readonly role: Role;
   readonly content: SamplingContent | readonly SamplingContent[];
   readonly model: string;
-  /** "endTurn", "stopSequence", "maxTokens", "toolUse", or a value of the provider. */
+  /** "endTurn", "stopSequence", "maxTokens", "toolUse", or a provider-specific value. */
   readonly stopReason?: string;
   readonly _meta?: Meta;
   readonly [key: string]: unknown;
@@ -181,7 +181,7 @@ export type InputRequest =
 
 export type InputResponse = ElicitResult | CreateMessageResult | ListRootsResult;
 
-/** By keys that the server chooses; the responses have the same keys. */
+/** The server chooses the keys. The responses have the same keys. */
 export type InputRequests = { readonly [key: string]: InputRequest };
 export type InputResponses = { readonly [key: string]: InputResponse };
 
@@ -200,8 +200,8 @@ export interface RetryableParams extends RequestParams {
   readonly requestState?: string;
 }
 
-// Tasks: calls that continue after the client got a handle. An extension of the newest revision; the tasks of the
-// previous revision differ and are handled in dialogue/session. Types only.
+// Tasks: calls that continue after the client has received a handle. An extension of the newest revision; the tasks of
+// the previous revision differ and are handled in dialogue/session. Types only.
 
 export type TaskStatus = "working" | "input_required" | "completed" | "failed" | "cancelled";
 
@@ -210,10 +210,11 @@ export interface Task {
   readonly status: TaskStatus;
   /** For people and models: the current step, or the outcome. */
   readonly statusMessage?: string;
-  /** Both in ISO 8601. */
+  /** ISO 8601. */
   readonly createdAt: string;
+  /** ISO 8601. */
   readonly lastUpdatedAt: string;
-  /** How long after its creation it can be queried; null: without limit. */
+  /** How long after its creation the task can be queried; null means no limit. */
   readonly ttlMs: number | null;
   /** How long to wait between two queries. */
   readonly pollIntervalMs?: number;

@@ -1,4 +1,4 @@
-// The model: types of the newest revision. They are open, so that unknown fields survive.
+// The model: the message types of the newest revision. They allow unknown fields, because these are passed on.
 
 export type * from "./base.ts";
 export { META } from "./base.ts";

@@ -1,4 +1,4 @@
-// Tools, resources, prompts and completion. Types only.
+// The types of tools, resources, prompts and completion, and of the requests and results about them.
 
 import type { Meta } from "../../core/handler.ts";
 import type { CacheableResult, CompleteResultBase, PageResult, RequestParams } from "./base.ts";
@@ -116,13 +116,13 @@ export interface ResourceTemplateReference {
 export interface CompleteParams extends RequestParams {
   readonly ref: PromptReference | ResourceTemplateReference;
   readonly argument: { readonly name: string; readonly value: string };
-  /** The arguments that are already set. */
+  /** The values that were already chosen for other arguments. */
   readonly context?: { readonly arguments?: { readonly [name: string]: string } };
 }
 
 export interface CompleteResult extends CompleteResultBase {
   readonly completion: {
-    /** At most 100. */
+    /** At most 100 values. */
     readonly values: readonly string[];
     readonly total?: number;
     readonly hasMore?: boolean;

@@ -1,6 +1,6 @@
 // The first revision: no audio, no tool annotations, no progress messages, and no capability for completion. Audio
-// becomes an embedded resource; in sampling, which has only text and images, it is refused. Since completion is not
-// declared, newer clients see the capability wherever there are prompts or resources.
+// becomes an embedded resource. In sampling, which allows only text and images, audio is refused. Servers cannot
+// declare completion, so newer clients see the capability if the server has prompts or resources.
 
 import type { Delta } from "../revision.ts";
 import {
@@ -18,7 +18,7 @@ import {
   type Edit,
 } from "./edits.ts";
 
-/** A blob needs a URI; nothing can be read at this one. */
+/** An embedded resource needs a URI. This one cannot be read. */
 const AUDIO_URI = "urn:catenary:audio";
 
 const audioToResource: Edit = block(

@@ -1,5 +1,5 @@
-// Has batches, but no titles, structured content, resource links and elicitation; its successor is the other way round.
-// A resource link becomes text with its URI.
+// This revision has batches, but no titles, structured content, resource links or elicitation. Its successor dropped
+// batches and added the rest. A resource link becomes text with its URI.
 
 import type { Delta } from "../revision.ts";
 import {
@@ -34,7 +34,7 @@ const linkToText: Edit = block(
 
 const contentDown: Edit = all(linkToText, dropModified);
 
-/** A tool's title was only in its annotations. */
+/** In this revision, a tool has a title only in its annotations. */
 const titleToAnnotations: Edit = object((tool) => {
   if (!Object.hasOwn(tool, "title")) return tool;
   const { title, ...rest } = tool;

@@ -1,5 +1,5 @@
-// Has forms, structured content and resource links, but no icons, URL elicitation, tools in sampling and tasks. A form or
-// a sampling message that cannot be expressed here is refused, never changed into something with another meaning.
+// This revision has forms, structured content and resource links, but no icons, URL elicitation, tools in sampling or
+// tasks. A form or sampling message that it cannot express is refused, never changed into one with another meaning.
 
 import type { McpError } from "../errors.ts";
 import type { Delta } from "../revision.ts";
@@ -27,9 +27,9 @@ const TOOLS = { sampling: { tools: {} } };
 const dropIcons: Edit = drop("icons");
 const linkDown: Edit = block("resource_link", dropIcons);
 
-/** One field of a form. Only booleans could have a default. */
+/** Lowers one field of a form. In this revision, only booleans can have a default. */
 const fieldDown: Edit = object((field) => {
-  if (field.type === "array") throw cannotAsk("a choice of several values", { elicitation: { form: {} } });
+  if (field.type === "array") throw cannotAsk("a form field with several values", { elicitation: { form: {} } });
   if (field.type === "boolean") return field;
   return drop("default")(Array.isArray(field.oneOf) ? namedChoices(field, field.oneOf) : field);
 });
@@ -41,17 +41,17 @@ function namedChoices(field: Readonly<Record<string, unknown>>, choices: readonl
 }
 
 const formDown: Edit = object((params) => {
-  if (params.mode === "url") throw cannotAsk("an address to visit", { elicitation: { url: {} } });
+  if (params.mode === "url") throw cannotAsk("a request to open a URL", { elicitation: { url: {} } });
   return all(
     drop("mode", "task"),
     at("requestedSchema", all(drop("$schema"), at("properties", values(fieldDown)))),
   )(params);
 });
 
-/** One block of a type that exists here; `refuse` creates the error. */
+/** Reduces content to one block of a type that this revision has; `refuse` creates the error if it cannot. */
 function plainContent(refuse: (what: string) => McpError): Edit {
   return <T>(content: T): T => {
-    if (Array.isArray(content) && content.length !== 1) throw refuse("a message of several content blocks");
+    if (Array.isArray(content) && content.length !== 1) throw refuse("a message with several content blocks");
     const only: unknown = Array.isArray(content) ? content[0] : content;
     if (isObject(only) && (only.type === "tool_use" || only.type === "tool_result")) {
       throw refuse("the use of tools in sampling");
@@ -69,7 +69,7 @@ const samplingDown: Edit = object((params) => {
 const formResultDown: Edit = at(
   "content",
   values(<T>(value: T): T => {
-    if (Array.isArray(value)) throw cannotAnswer("an answer of several values");
+    if (Array.isArray(value)) throw cannotAnswer("a form field with several values");
     return value;
   }),
 );
@@ -77,7 +77,7 @@ const formResultDown: Edit = at(
 const clientDown: Edit = all(
   drop("tasks"),
   at("sampling", drop("tools", "context")),
-  // Elicitation means forms here; a client that supports only URLs supports nothing.
+  // In this revision `elicitation` means forms, so a client that supports only URLs must not declare it.
   object((capabilities) => {
     const declared = capabilities.elicitation;
     const onlyUrl = isObject(declared) && declared.url !== undefined && declared.form === undefined;
@@ -85,7 +85,7 @@ const clientDown: Edit = all(
   }),
 );
 
-/** Without `elicitations`, the code is the server's own. */
+/** Only an error with `elicitations` asks for a URL. Otherwise the server uses -32042 for something else. */
 function errorDown(error: ErrorBody): ErrorBody {
   const isUrl = error.code === -32042 && isObject(error.data) && Array.isArray(error.data.elicitations);
   return isUrl ? { ...error, code: -32603 } : error;
@@ -106,7 +106,7 @@ export const delta: Delta = {
   codes: { url_elicitation_required: -32603 },
   up: {
     request: { "elicitation/create": set({ mode: "form" }) },
-    // Not defined here, so it means nothing.
+    // This revision does not define the capability, so it has no meaning.
     serverCapabilities: drop("tasks"),
   },
   down: {
@@ -126,7 +126,7 @@ export const delta: Delta = {
       "elicitation/create": formResultDown,
     },
     notification: {
-      // Only a task could be cancelled without an id.
+      // Without a request id it cancels a task, and this revision has no tasks.
       "notifications/cancelled": (params) => (params?.requestId === undefined ? undefined : params),
     },
     clientCapabilities: clientDown,

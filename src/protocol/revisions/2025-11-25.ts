@@ -1,7 +1,7 @@
 // The newest session-style revision. Its successor dropped the handshake and the session and made tasks an extension.
-// Fields that the successor lacks (`execution`, `task`) pass as unknown fields, and `elicitationId` under a symbol, so
-// that they survive a round trip. Capabilities do not pass, since declaring one is a promise, except for tasks. The
-// behaviour of tasks is in dialogue/session.
+// Fields that the successor lacks survive a round trip: `execution` and `task` as unknown fields, `elicitationId` and
+// `roots.listChanged` under symbols. Other capabilities that one side does not define are dropped, since declaring one
+// is a promise; the tasks of servers are converted. How tasks behave is in dialogue/session.
 
 import { newest } from "./2026-07-28.ts";
 import { CACHEABLE } from "../lists.ts";
@@ -36,7 +36,7 @@ const MAX_COMPLETIONS = 100;
 
 const CLIENT_REQUESTS = new Set(newest.vocabulary.clientRequests);
 
-/** A property's schema had to be an object, not `true` or `false`. */
+/** In this revision, the schema of a property must be an object, not `true` or `false`. */
 const spellOutBooleans: Edit = at(
   "properties",
   values(<T>(schema: T): T => (schema === true ? {} : schema === false ? { not: {} } : schema) as T),
@@ -76,7 +76,7 @@ const capCompletions: Edit = at(
 
 const taskUp: Edit = all(rename("ttl", "ttlMs"), rename("pollInterval", "pollIntervalMs"));
 
-/** A tool error made the task fail here; its result was fetched by another request. */
+/** In this revision, a tool error makes the task fail. Clients fetch the result with `tasks/result`. */
 const failedDown: Edit = object((task) => {
   const { status, statusMessage, result, error } = task;
   const message = status === "failed" && isObject(error) ? error.message : undefined;
@@ -100,7 +100,7 @@ const taskDown: Edit = all(
   rename("pollIntervalMs", "pollInterval"),
 );
 
-/** The extension means that tool calls can be tasks, and nothing else. */
+/** Declares the extension only if tool calls can be tasks, since it means nothing else. */
 const serverCapabilitiesUp: Edit = object((capabilities) => {
   const rest = all(drop("tasks"), dropAt("extensions", TASKS_EXTENSION))(capabilities);
   const { tasks } = capabilities;
@@ -163,10 +163,10 @@ export const delta: Delta = {
       return CACHEABLE.has(method) ? completeUncached(result) : complete(result);
     },
     notification: {
-      // Only a task of this revision could be cancelled without an id.
+      // Without a request id it cancels a task, and the successor has no such notification for tasks.
       "notifications/cancelled": (params) => (params?.requestId === undefined ? undefined : params),
     },
-    // The extension is not defined here, so it means nothing.
+    // This revision does not define the extension, so it has no meaning.
     clientCapabilities: all(drop("tasks"), dropAt("extensions", TASKS_EXTENSION), at("roots", hideListChanged)),
     serverCapabilities: serverCapabilitiesUp,
     error: errorUp,

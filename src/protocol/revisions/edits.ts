@@ -1,6 +1,6 @@
-// The edits of JSON that deltas are written in: first general ones (drop a key, edit the value at a key, edit each item),
-// then those of MCP content that several deltas need. An edit never changes its input, copies only what it changes, and
-// ignores values of an unexpected type, since it also sees unchecked input.
+// Functions that edit JSON, for the deltas: first general ones (drop a key, edit the value at a key, edit each item),
+// then edits of MCP content that several deltas need. An edit never changes its input, copies only what it changes, and
+// ignores values of an unexpected type, since its input may be unchecked.
 
 import { isObject } from "../../core/values.ts";
 import { McpError } from "../errors.ts";
@@ -8,7 +8,7 @@ import { McpError } from "../errors.ts";
 export type Edit = <T>(value: T) => T;
 type Json = { readonly [key: string]: unknown };
 
-/** Edits objects; other values stay. */
+/** Edits objects; leaves other values unchanged. */
 export function object(edit: (value: Json) => unknown): Edit {
   return <T>(value: T): T => (isObject(value) ? (edit(value) as T) : value);
 }
@@ -21,7 +21,7 @@ export function drop(...keys: readonly string[]): Edit {
   return object((value) => without(value, keys));
 }
 
-/** Drops keys of the object at `key`, and that object too if nothing is left. */
+/** Drops keys of the object at `key`, and the object itself if it becomes empty. */
 export function dropAt(key: string, ...keys: readonly string[]): Edit {
   return object((value) => {
     const inner = value[key];
@@ -75,7 +75,7 @@ export function set(fields: Json): Edit {
   return object((value) => ({ ...value, ...fields }));
 }
 
-/** A new object, since `delete` would make a slow one. */
+/** Builds a new object, since `delete` on a copy would make it slow. */
 function without(value: Json, keys: readonly string[]): Json {
   if (!keys.some((key) => Object.hasOwn(value, key))) return value;
   const copy: Record<string, unknown> = {};
@@ -90,7 +90,7 @@ function put(copy: Record<string, unknown>, key: string, value: unknown): void {
   else copy[key] = value;
 }
 
-/** `drop` and `dropAt` in one copy: faster, since every result passes through it. */
+/** `drop` and `dropAt` with one copy, since every result passes through here. */
 export function dropBoth(dropped: readonly string[], at: string, inner: readonly string[]): Edit {
   return object((value) => {
     const nested = value[at];
@@ -110,7 +110,7 @@ export function dropBoth(dropped: readonly string[], at: string, inner: readonly
   });
 }
 
-/** Edits content blocks of one type; others stay. */
+/** Edits content blocks of one type; leaves others unchanged. */
 export function block(type: string, edit: Edit): Edit {
   return object((value) => (value.type === type ? edit(value) : value));
 }
@@ -137,7 +137,7 @@ export function samplingContent(edit: Edit): Edit {
   return at("messages", items(sampledContent(edit)));
 }
 
-/** Drops structured content that the revision cannot express. A result without other content gets it as text. */
+/** Drops structured content that the revision cannot express. If the result has no other content, adds it as text. */
 export function dropStructured(isUnsupported: (structured: unknown) => boolean): Edit {
   return object((result) => {
     if (!Object.hasOwn(result, "structuredContent") || !isUnsupported(result.structuredContent)) return result;

@@ -1,5 +1,5 @@
-// All revisions, oldest first. A new one needs its file and a line here; the previous newest becomes a delta to it. No
-// other file names a revision by its date.
+// All revisions, oldest first. A new one needs a file and a line here; the previous newest becomes a delta to it. No
+// source file outside this folder names a revision by its date.
 
 import { buildRevisions } from "../revision.ts";
 import type { Delta, Revision } from "../revision.ts";
@@ -30,9 +30,9 @@ export function revisionNamed(name: string): Revision | undefined {
   return byName.get(name);
 }
 
-/** Throws a TypeError with the known revisions if there is no such revision. */
+/** Throws a TypeError that lists the supported revisions if there is no such revision. */
 export function knownRevision(name: string): Revision {
   const found = byName.get(name);
   if (found !== undefined) return found;
-  throw new TypeError(`Unknown revision ${name}; known are ${REVISIONS.map((known) => known.name).join(", ")}`);
+  throw new TypeError(`Unknown revision ${name}; supported: ${REVISIONS.map((known) => known.name).join(", ")}`);
 }

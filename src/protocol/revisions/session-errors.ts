@@ -1,5 +1,5 @@
-// Converts error codes between the session-style revisions and their successor, which made a missing resource a case of
-// invalid params and reserved -32020 to -32099. `data.kind` names the failure on both sides.
+// Converts errors between the session-style revisions and their successor. The successor reports a missing resource as
+// invalid params, and reserves the codes -32020 to -32099. `data.kind` names the failure on both sides.
 
 import { McpError } from "../errors.ts";
 import type { ErrorKind } from "../errors.ts";
@@ -28,14 +28,14 @@ export const SESSION_CODES: Readonly<Record<SessionKind, number>> = {
   unsupported_revision: INVALID_PARAMS,
 };
 
-/** Codes that only the successor has. */
+/** Codes that only the successor defines. */
 const SUCCESSOR_CODES: ReadonlyMap<number, SessionKind> = new Map([
   [-32020, "header_mismatch"],
   [-32021, "missing_capability"],
   [-32022, "unsupported_revision"],
 ] as const);
 
-/** Whether the successor gives the code its own meaning. */
+/** Whether the successor reserves the code. */
 const isReserved = (code: number): boolean =>
   (code <= -32020 && code >= -32099) || code === SESSION_CODES.resource_not_found;
 
@@ -50,14 +50,14 @@ export function errorUp(error: ErrorBody, { method, params }: FailedRequest): Er
   if (code === SESSION_CODES.resource_not_found && method === "resources/read") {
     return { code: INVALID_PARAMS, message, data: withKind("resource_not_found", data, { uri: params.uri }) };
   }
-  // Some older servers use this code for an unknown tool.
+  // Some older servers answer METHOD_NOT_FOUND for an unknown tool.
   if (code === METHOD_NOT_FOUND && method === "tools/call") {
     return { code: INVALID_PARAMS, message, data: { kind: "tool_not_found", upstream: error } };
   }
   if (code === SESSION_CODES.url_elicitation_required && isObject(data) && Array.isArray(data.elicitations)) {
     return { code: INTERNAL_ERROR, message, data: withKind("url_elicitation_required", data) };
   }
-  // The caller would otherwise read it as the specification's own code.
+  // Wrapped, because the caller would take a reserved code for one that the specification defines.
   return isReserved(code) ? McpError.of("internal_error", message, { upstream: error }).toBody() : error;
 }
 
@@ -83,7 +83,7 @@ function isMissingMethod(upstream: unknown, message: string): upstream is ErrorB
   return isObject(upstream) && upstream.code === METHOD_NOT_FOUND && upstream.message === message;
 }
 
-/** Whether `errorUp` wrapped the error. A server's own error with a field `upstream` stays as it is. */
+/** Whether `errorUp` created this error. A server's own error with a field `upstream` is not unwrapped. */
 function isWrapped(
   data: Readonly<Record<string, unknown>>,
   message: string,
@@ -93,7 +93,7 @@ function isWrapped(
   return upstream.message === message && typeof upstream.code === "number" && isReserved(upstream.code);
 }
 
-/** Without a kind, the URI in the data decides. */
+/** If the error has no kind, it is about a missing resource if its data has the requested URI. */
 function isMissingResource(
   data: Readonly<Record<string, unknown>>,
   method: string,

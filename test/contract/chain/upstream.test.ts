@@ -362,11 +362,11 @@ describe("a crash", () => {
     expect(one.status()).toMatchObject({ state: "failed", problem: expect.stringMatching(/told to fail/) });
     // Failed starts count for all callers.
     await expect(one({ method: "tools/call", params: { name: "pid" } }, stranger)).rejects.toThrow(
-      /is not restarted for/,
+      /will not be restarted for/,
     );
     rmSync(fail);
     const left =
-      /The upstream program failed 5 times in 3 minutes and is not restarted for \d+ s; .* exited with code 3$/;
+      /The upstream program failed 5 times in 3 minutes and will not be restarted for \d+ s; .* exited with code 3$/;
     await expect(context.client.callTool("pid")).rejects.toThrow(left);
   });
 });
@@ -385,7 +385,7 @@ describe("an upstream", () => {
     expect(() => upstream(program(), { share: "all" as never })).toThrow(/`share` must be one of shared, per-session/);
     expect(() => upstream(program(), { revision: 2020 as never })).toThrow(/`revision`/);
     await expect(caller(upstream(program(), { revision: "2020-01-01" }), SESSION)).rejects.toThrow(
-      /2020-01-01; known are/,
+      /2020-01-01; supported:/,
     );
     expect(() => upstream(program(), { idleMs: -1 })).toThrow(/`idleMs`/);
   });

@@ -178,7 +178,7 @@ describe("eval", () => {
   it("times out", async () => {
     const result = await evaluate(["js", "for (;;);", "--timeout", "0.3"]);
     expect(result).toMatchObject({ code: 5, out: "" });
-    expect(result.err).toMatch(/^catenary: Timed out after 0\.3 s and was interrupted; --timeout gives it longer\n/);
+    expect(result.err).toMatch(/^catenary: Timed out after 0\.3 s and was interrupted; use --timeout to allow more\n/);
   });
 
   it("is interrupted by Ctrl-C, after printing output", async () => {

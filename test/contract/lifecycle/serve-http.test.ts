@@ -196,7 +196,7 @@ describe("a module that serves itself", () => {
       const command = serve(...args);
       expect(await command.exited, args.join(" ")).toEqual({ code: 1, signal: null });
       expect(command.err).toBe(
-        `catenary: ${file} calls serve() itself: start it by \`node ${file}\`, or remove the call, export the server, and this command serves it\n`,
+        `catenary: ${file} calls serve() itself; start it with \`node ${file}\`, or remove the call and export the server\n`,
       );
       expect(command.out).toBe("");
     }

@@ -225,7 +225,7 @@ export const IN_SESSION: readonly Row[] = [
   row(
     "a second initialize",
     request("initialize", '{"protocolVersion":"2025-11-25"}'),
-    error(INVALID, "1", "initialized already"),
+    error(INVALID, "1", "already initialized"),
   ),
 ];
 

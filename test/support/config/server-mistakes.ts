@@ -34,7 +34,7 @@ export const SYNTAX_MISTAKES: readonly Mistake[] = [
     "single quotes",
     "{'mcpServers': {}}",
     "not JSON",
-    "1:2 error: Not a JSON value; put strings in double quotes; only true, false and null go without",
+    "1:2 error: Not a JSON value; put strings in double quotes; only true, false and null need none",
   ],
   [
     "two objects",
@@ -70,7 +70,7 @@ export const SYNTAX_MISTAKES: readonly Mistake[] = [
 ];
 
 export const SERVER_MISTAKES: readonly Mistake[] = [
-  ["an array", "[]", "detected", '1:1 error: A config is an object; write {"mcpServers": {...}}'],
+  ["an array", "[]", "detected", '1:1 error: The config must be an object; write {"mcpServers": {...}}'],
   [
     "a duplicate server name",
     '{"mcpServers": {\n  "a": {"command": "x"},\n  "a": {"command": "y"}\n}}',
@@ -201,7 +201,7 @@ export const SERVER_MISTAKES: readonly Mistake[] = [
     "null in env",
     '{"mcpServers": {"a": {"command": "x", "env": {"A": null}}}}',
     "undetected",
-    "1:52 warning: mcpServers.a.env.A: null is ignored; a variable cannot be removed for one command; unset it for the gateway",
+    "1:52 warning: mcpServers.a.env.A: null is ignored; a variable cannot be unset for one command; unset it in the environment of the gateway",
   ],
   [
     "a missing folder",
@@ -395,6 +395,6 @@ export const SERVER_MISTAKES: readonly Mistake[] = [
     "a server name that cannot be a prefix",
     '{"mcpServers": {"my notes": {"command": "x"}}}',
     "undetected",
-    '1:17 warning: mcpServers["my notes"]: its tools that need a prefix are called my_notes.TOOL; a name of up to 32 letters, digits, _ and - is used unchanged',
+    '1:17 warning: mcpServers["my notes"]: where a prefix is needed, its tools are called my_notes.TOOL; a name of up to 32 letters, digits, _ and - is used unchanged',
   ],
 ];

@@ -12,7 +12,7 @@ const ANSWERS = new Map([
   ["(error 'condition-type)", failed("[ERROR] condition-type\nError message...\n[Backtrace]\n...")],
 ]);
 
-export const server = createServer({ name: "cl-mcp-server", version: "0.1.0" }, { listChanged: false }).tool(
+export const server = createServer({ name: "cl-mcp-server", version: "0.1.0", listChanged: false }).tool(
   "evaluate-lisp",
   {
     description: "Evaluate Common Lisp code in a persistent session",
