@@ -63,7 +63,7 @@ function handlerFor(upstreams: ReadonlyMap<string, GatewayUpstream>, options: Ga
   return options.info === undefined && options.instructions === undefined ? only : withInfo(only, options);
 }
 
-/** Loads the router with the first request, since most programs with a single upstream never need it. */
+/** Loads the router with the first request, so that a program whose chains have one upstream never loads it. */
 function lazyRouter(upstreams: ReadonlyMap<string, GatewayUpstream>, options: GatewayOptions): Handler {
   let handler: Handler | undefined;
   const load = async (): Promise<Handler> => {

@@ -1,5 +1,5 @@
-// Wraps a handler in middleware, the first outermost. Middleware is code of others, so a mistake in it must affect only
-// its own request: an unexpected exception becomes an error that names the middleware, a promise that it does not await
+// Wraps a handler in middleware, the first outermost. Middleware is user code, so a mistake in it must affect only its
+// own request: an unexpected exception becomes an error that names the middleware, a promise that it does not await
 // cannot end the process, and an exception in its `notify` does not reach the upstream. Middleware may call `next` any
 // number of times, at any time.
 

@@ -19,7 +19,7 @@ import { styleOf } from "./upstream/sharing.ts";
 
 const MAX_TOOLS = 10_000;
 const MAX_PAGES = 100;
-/** For a tool that is not in the list, the list is read again after this time at the earliest: names may be invented. */
+/** How soon the list may be read again for an unknown tool. Otherwise each call of an invented name would read it. */
 const REREAD_MS = 10_000;
 
 /** Checks calls of stateless callers over HTTP, since only they repeat arguments in headers. */

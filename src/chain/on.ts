@@ -1,7 +1,7 @@
 // `on`: creates typed middleware for some methods: requests of callers, requests to the client, or notifications to the
 // client. The upstream may send a request to the client during a call, or in an `input_required` result. Such a result
-// is answered here, so that the function sees every request once. The front of a stateless caller turns the request into
-// an `input_required` result again. Requests in the state of a task do not pass through here.
+// is answered here, so that the function sees every request once. The front of a stateless caller turns the request
+// into an `input_required` result again. Requests in the state of a task do not pass through here.
 
 import { ConnectionError } from "../core/errors.ts";
 import type { AskOptions, Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";

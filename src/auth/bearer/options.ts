@@ -169,13 +169,19 @@ function readJwtRules(options: BearerOptions, servers: readonly string[]): JwtRu
   }
   const issuers = readStrings("issuer", issuer);
   if (jwks !== undefined && issuers.length > 1) {
-    throw invalid("jwks", "may be set only for a single issuer; omit it to use the keys in the metadata of each issuer");
+    throw invalid(
+      "jwks",
+      "may be set only for a single issuer; omit it to use the keys in the metadata of each issuer",
+    );
   }
   // Without `jwks` the issuer's metadata is fetched, so the issuer must be a URL.
   if (jwks === undefined) for (const one of issuers) parseSecureUrl("issuer", one);
   const unknown = readStrings("algorithms", algorithms).find((algorithm) => !ALGORITHMS.includes(algorithm));
   if (unknown !== undefined) {
-    throw invalid("algorithms", `may contain only ${ALGORITHMS.join(", ")}, which need no shared secret; got ${unknown}`);
+    throw invalid(
+      "algorithms",
+      `may contain only ${ALGORITHMS.join(", ")}, which need no shared secret; got ${unknown}`,
+    );
   }
   const isTolerance = typeof clockToleranceMs === "number" && clockToleranceMs >= 0;
   if (!isTolerance || clockToleranceMs > MAX_CLOCK_TOLERANCE_MS) {

@@ -25,7 +25,7 @@ export function permits(scopes: readonly string[] | undefined, caller: Caller): 
   return scopes.every((scope) => granted.includes(scope));
 }
 
-/** Throws if the caller lacks a scope. The error names all scopes, so that the client can request them in one step-up. */
+/** Throws if the caller lacks a scope. The error names all scopes, so that the client can request them together. */
 export function demandScopes(scopes: readonly string[] = [], caller: Caller, owner: string): void {
   if (permits(scopes, caller)) return;
   const noun = scopes.length === 1 ? "scope" : "scopes";

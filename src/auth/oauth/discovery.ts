@@ -262,7 +262,7 @@ function checkMetadata(server: oauth.AuthorizationServer): oauth.AuthorizationSe
   throw new TypeError("its lists are not arrays of strings");
 }
 
-/** Whether it has spaces, control or format characters. The URL parser drops or escapes them, but messages show them. */
+/** Finds spaces, control and format characters. The URL parser drops or escapes them, but messages show the string. */
 function hasInvisible(text: string): boolean {
   return /[\s\p{Cc}\p{Cf}]/u.test(text);
 }

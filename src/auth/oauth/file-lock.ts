@@ -192,7 +192,8 @@ export class FileLock {
   #timeoutError(blocker: string): ConnectionError {
     const pid = /-(\d+)-\d+-[0-9a-f]+$/.exec(blocker)?.[1];
     const holder = pid === undefined ? "another part of this process" : `process ${pid}`;
-    const message = `The lock on stored tokens was held by ${holder} for ${this.#timeoutMs} ms; if that process hangs, stop it (${blocker})`;
+    const what = `The lock on stored tokens was held by ${holder} for ${this.#timeoutMs} ms`;
+    const message = `${what}; if that process hangs, stop it (${blocker})`;
     return new ConnectionError("timeout", message, { mayHaveRun: false });
   }
 }

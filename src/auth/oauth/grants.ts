@@ -84,8 +84,8 @@ export interface WorkloadIdentityOptions {
   /** The client ID, if the authorization server requires one in addition to the JWT. */
   readonly clientId?: string;
   /**
-   * Names the workload, so that a store keeps the tokens of several workloads apart. Default: the subject of the JWT. If
-   * that is unknown, as when `assertion` is a function, tokens are kept in memory only.
+   * Names the workload, so that a store keeps the tokens of several workloads apart. Default: the subject of the JWT.
+   * If that is unknown, as when `assertion` is a function, tokens are kept in memory only.
    */
   readonly subject?: string;
   /** The only server that gets the JWT. Default: the first that issues a token and is not excluded by the audience. */
@@ -147,8 +147,8 @@ export interface EnterpriseManagedOptions {
   /** The client at the authorization server of the MCP server. Default: the one that `oauth()` was given. */
   readonly client?: PreRegisteredClient;
   /**
-   * Names the user, so that a store keeps the tokens of several users apart. Default: the subject of the identity token.
-   * If that is unknown, as when `idToken` is a function, tokens are kept in memory only.
+   * Names the user, so that a store keeps the tokens of several users apart. Default: the subject of the identity
+   * token. If that is unknown, as when `idToken` is a function, tokens are kept in memory only.
    */
   readonly subject?: string;
 }
@@ -216,8 +216,8 @@ function checkEnterpriseOptions(options: EnterpriseManagedOptions): void {
 }
 
 /**
- * Limits credentials to one authorization server: the one that the program named, or else the first that issued a token.
- * Without this, a hostile MCP server could name an authorization server that collects them.
+ * Limits credentials to one authorization server: the one that the program named, or else the first that issued a
+ * token. Without this, a hostile MCP server could name an authorization server that collects them.
  */
 class IssuerPin {
   #issuer: string | undefined;

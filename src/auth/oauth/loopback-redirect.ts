@@ -236,5 +236,6 @@ function sendText(response: ServerResponse, status: number, text: string): void 
 }
 
 function html(title: string, text: string): string {
-  return `<!doctype html><html lang="en"><meta charset="utf-8"><title>${title}</title><h1>${title}</h1><p>${text}</p></html>\n`;
+  const head = `<meta charset="utf-8"><title>${title}</title>`;
+  return `<!doctype html><html lang="en">${head}<h1>${title}</h1><p>${text}</p></html>\n`;
 }

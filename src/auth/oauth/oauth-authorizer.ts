@@ -36,7 +36,7 @@ interface Setup {
 const MAX_STEP_UPS = 3;
 /** How often one request is sent again with a new DPoP nonce. */
 const MAX_NONCE_RETRIES = 4;
-/** After a failed renewal, the next one is tried this much later. Until then the token is used as long as it is valid. */
+/** How long to wait after a failed renewal before the next one. A token that is still valid is used meanwhile. */
 const RENEWAL_PAUSE_MS = 10_000;
 
 export class OAuthAuthorizer implements Authorizer {
@@ -200,7 +200,9 @@ export class OAuthAuthorizer implements Authorizer {
   #needsKey({ requiresDpop, server }: DiscoveryResult, { schemes }: ChallengeParams): boolean {
     const { dpop } = this.#options;
     if (dpop === false && requiresDpop) {
-      throw unauthorized(`The MCP server requires tokens of ${server.issuer} that are bound with DPoP, but \`dpop\` is false`);
+      throw unauthorized(
+        `The MCP server requires tokens of ${server.issuer} that are bound with DPoP, but \`dpop\` is false`,
+      );
     }
     return dpop ?? (requiresDpop || (schemes.has("dpop") && !schemes.has("bearer")));
   }

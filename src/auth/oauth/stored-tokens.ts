@@ -1,7 +1,7 @@
 // Reads and writes the tokens and client registrations of one MCP server in a token store; also the in-memory store.
 // A key consists of the grant, client, issuer and resource. So tokens of one authorization server are never used with
-// another, and programs that share a store share only tokens that both may use. An entry that cannot be parsed counts as
-// missing, since a store may be a file that was edited by hand.
+// another, and programs that share a store share only tokens that both may use. An entry that cannot be parsed counts
+// as missing, since a store may be a file that was edited by hand.
 
 import type * as oauth from "oauth4webapi";
 import type { ConnectionError } from "../../core/errors.ts";

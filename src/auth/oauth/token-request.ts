@@ -129,8 +129,8 @@ async function withSafeErrors<T>(
 }
 
 /**
- * Uses the refresh token (OAuth 2.1, 4.3), only with the server that issued it. Returns undefined if there is none, or if
- * it is no longer valid: a new authorization is needed then.
+ * Uses the refresh token (OAuth 2.1, 4.3), only with the server that issued it. Returns undefined if there is none, or
+ * if it is no longer valid: a new authorization is needed then.
  */
 export async function refreshTokens(
   tokens: Tokens,

@@ -130,9 +130,9 @@ function checkTokens(tokens: Tokens): Tokens {
 }
 
 /**
- * Finds or registers our client at an authorization server (specification: basic/authorization/client-registration): the
- * pre-registered client, the URL of our metadata document, or a dynamically registered client. A registration is stored
- * under its authorization server and never used with another.
+ * Finds or registers our client at an authorization server (specification: basic/authorization/client-registration):
+ * the pre-registered client, the URL of our metadata document, or a dynamically registered client. A registration is
+ * stored under its authorization server and never used with another.
  */
 class ClientRegistry {
   readonly #options: OAuthOptions;
@@ -202,7 +202,9 @@ class ClientRegistry {
     this.#firstIssuer ??= known ?? issuer;
     if (known === undefined || isSameIssuer(known, issuer)) return;
     const advice = `configure a client of ${issuer}, with its \`issuer\``;
-    throw unauthorized(`The server requires tokens of ${issuer}, but the client is registered with ${known}: ${advice}`);
+    throw unauthorized(
+      `The server requires tokens of ${issuer}, but the client is registered with ${known}: ${advice}`,
+    );
   }
 
   async #register(

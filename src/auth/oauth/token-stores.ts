@@ -110,9 +110,9 @@ type Keyring = typeof import("@napi-rs/keyring");
 
 /**
  * Keeps tokens in the system's keychain, one entry for each key. Needs the package @napi-rs/keyring, which is loaded on
- * first use. Kernel keyrings are not used, since they are empty after a reboot. A value that is too long for the keychain
- * is split into pieces. Their names are new for each value, and the entry refers to them, so that a reader never mixes
- * old and new pieces.
+ * first use. Kernel keyrings are not used, since they are empty after a reboot. A value that is too long for the
+ * keychain is split into pieces. Their names are new for each value, and the entry refers to them, so that a reader
+ * never mixes old and new pieces.
  */
 export function keychainTokens(options: KeychainTokensOptions = {}): TokenStore {
   checkOptions("keychainTokens()", options, KEYCHAIN_OPTIONS);
@@ -209,9 +209,10 @@ async function loadKeyring(): Promise<Keyring> {
     return await keyring;
   } catch (cause) {
     keyring = undefined;
-    const message =
-      "The keychain needs the package @napi-rs/keyring, which is not installed or does not support this system: run npm install @napi-rs/keyring, or keep tokens in a file with fileTokens()";
-    throw new ConnectionError("refused", message, { cause, mayHaveRun: false });
+    const why =
+      "The keychain needs the package @napi-rs/keyring, which is not installed or does not support this system";
+    const advice = "run npm install @napi-rs/keyring, or keep tokens in a file with fileTokens()";
+    throw new ConnectionError("refused", `${why}: ${advice}`, { cause, mayHaveRun: false });
   }
 }
 
@@ -220,6 +221,7 @@ function keychainUnavailable(cause: unknown): ConnectionError {
     process.platform === "linux"
       ? "start a Secret Service (such as gnome-keyring, in a D-Bus session) and unlock it"
       : "unlock it";
-  const message = `The system's keychain could not be used (${errorMessage(cause)}); ${remedy}, or keep tokens in a file with fileTokens()`;
+  const advice = `${remedy}, or keep tokens in a file with fileTokens()`;
+  const message = `The system's keychain could not be used (${errorMessage(cause)}); ${advice}`;
   return new ConnectionError("refused", message, { cause, mayHaveRun: false });
 }

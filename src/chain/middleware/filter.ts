@@ -139,8 +139,8 @@ function mayMatchBeforeShortening(glob: string, name: string): boolean {
 }
 
 /**
- * `*` matches any number of characters, even none. Every other character matches itself. Never backtracks, because names
- * come from upstreams and may be long.
+ * `*` matches any number of characters, even none. Every other character matches itself. Never backtracks, because
+ * names come from upstreams and may be long.
  */
 export function matchesGlob(glob: string, name: string): boolean {
   const [first = "", ...rest] = glob.split("*");

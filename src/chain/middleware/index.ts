@@ -17,7 +17,7 @@ export type { RetryOptions } from "./retry.ts";
 export type { TimeoutOptions } from "./timeout.ts";
 export { filter, log, rateLimit, rename, retry, timeout };
 
-/** Creates middleware from the options in a config, which may be any JSON. Throws an `OptionError` if they are invalid. */
+/** Creates middleware from the options in a config, which may be any JSON. Throws an `OptionError` if it is invalid. */
 export type MiddlewareFactory = (options?: unknown) => Middleware;
 
 /** The built-in middleware, by the names that a config uses. */

@@ -1,6 +1,6 @@
 // Writes one line for each request when it is finished: the method and the tool, the outcome, the duration and the
 // caller. Names come from outside, so characters that could end a line or control a terminal are escaped. Arguments and
-// error messages may contain secrets and are only written if an option says so.
+// error messages of upstreams may contain secrets and are only written if the option `arguments` is set.
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Middleware, Request, Result } from "../../core/handler.ts";

@@ -90,7 +90,7 @@ export class Buckets {
     return Math.min(this.#calls, level + ((now - at) * this.#calls) / this.#perMs);
   }
 
-  /** Drops the least recently used bucket, and the next ones as long as they are full, which is the same as no bucket. */
+  /** Drops the least recently used bucket, and the next ones while they are full: a full bucket is the same as none. */
   #evict(now: number): void {
     for (const [key, bucket] of this.#buckets) {
       if (this.#buckets.size <= MAX_CALLERS && this.#levelOf(bucket, now) < this.#calls) return;

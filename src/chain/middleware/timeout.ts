@@ -123,7 +123,7 @@ class LimitedCall {
 
   #fail(message: string): void {
     this.#reject(new ConnectionError("timeout", message));
-    // A different error object: if `next` rejects with this reason, it must not look like our own error.
+    // A different error object: if `next` rejected with the same one, compose.ts would not add our name to it.
     this.#stop.abort(new Error(message));
   }
 }
