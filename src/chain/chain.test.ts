@@ -101,7 +101,8 @@ it("refuses wrong middleware, upstreams and options, and says why", () => {
   for (const nothing of [undefined, null, 1, "", []]) expect(to(nothing)).toThrow("to() must be a URL");
   expect(to({ command: 5 })).toThrow("to() must be");
   expect(to(echo, { nams: "always" })).toThrow("to() has no option `nams`; did you mean `names`?");
-  for (const address of ["nope", "ftp://x", { notes: "ftp://x" }]) expect(to(address)).toThrow("begins with http://");
+  for (const address of ["nope", "ftp://x", { notes: "ftp://x" }])
+    expect(to(address)).toThrow("must begin with http://");
   expect(() => reach({ command: "x" }, { idelMs: 5 } as never)).toThrow(
     "upstream() has no option `idelMs`; did you mean `idleMs`?",
   );

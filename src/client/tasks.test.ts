@@ -275,7 +275,7 @@ describe.each(TARGETS)("tasks %s", (_, revision) => {
     await expect(client.task("none")).rejects.toThrow("The server has no task none");
     const brief = await client.callToolAsTask("brief");
     expect(brief.state.ttlMs).toBe(300);
-    await expect(brief.result()).rejects.toThrow(/no longer knows the task|within (the|its) 300 ms/);
+    await expect(brief.result()).rejects.toThrow(/no longer knows the task|within (the|its lifetime of) 300 ms/);
     const later = (await client.callToolAsTask("brief")).refresh();
     expect((await later).status).toBe("working");
   });

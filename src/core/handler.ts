@@ -33,7 +33,7 @@ export interface Middleware {
  * with its own functions.
  */
 export interface Context {
-  /** The caller's revision, such as "2026-07-28". */
+  /** The caller's revision. */
   readonly revision: string;
   readonly caller: Caller;
   /** Aborted when the caller no longer wants the result. */

@@ -55,7 +55,7 @@ describe("arguments", () => {
     ["hello", undefined, "hello is not a valid argument: write key=value for a string, key:=json for JSON"],
     ["=x", undefined, "=x is not a valid argument"],
     ["a:={", undefined, "a is not JSON"],
-    ["a=@", undefined, "names no file"],
+    ["a=@", undefined, "has no file name"],
     ["a=1", "[1]", "--args must be a JSON object"],
     ["a=1", "{", "--args is not JSON"],
   ])("%s with --args %s is refused", async (word, whole, message) => {

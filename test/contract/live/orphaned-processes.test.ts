@@ -43,10 +43,10 @@ afterEach(async () => {
   for (const program of programs.splice(0)) await program.kill();
 });
 
-/** Zombies do not count. */
+/** Zombies do not count, nor does a process that is exiting: it has lost its memory, and so its command line. */
 function running(pids: readonly number[]): string[] {
   return processes()
-    .filter(({ pid, state }) => pids.includes(pid) && state !== "Z")
+    .filter(({ pid, state }) => pids.includes(pid) && state !== "Z" && commandLine(pid) !== "")
     .map(({ pid }) => `${pid} ${commandLine(pid)}`);
 }
 

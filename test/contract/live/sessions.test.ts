@@ -171,7 +171,10 @@ describe("too many sessions", () => {
     await own.evaluate("1", { session: "a" });
     await own.evaluate("1", { session: "b" });
     const refused = await own.answer("1", { session: "c" });
-    expect(refused).toMatchObject({ isError: true, content: [{ text: expect.stringMatching(/2 sessions.*: a, b$/) }] });
+    expect(refused).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringMatching(/limit of 2 running sessions.*: a, b$/) }],
+    });
     await own.call("reset-session", { session: "a" });
     expect((await own.evaluate("1", { session: "c" })).status).toBe("ok");
   });
