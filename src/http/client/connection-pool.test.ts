@@ -146,6 +146,15 @@ describe("a connection that the server has closed", () => {
     expect(requests).toHaveLength(2);
   });
 
+  it("is not replaced for a GET with a DPoP proof, which is valid only once", async () => {
+    const { url, requests } = await manualServer(fickle);
+    const requester = requesterFor();
+    await (await requester(get(url))).text(10);
+    const withProof = { ...get(url), headers: { dpop: "proof" } };
+    expect(await failure(requester(withProof))).toMatchObject({ kind: "closed" });
+    expect(requests).toHaveLength(2);
+  });
+
   it("is not replaced if it was new", async () => {
     const { url, requests } = await manualServer(({ socket }) => socket.destroy());
     expect(await failure(requesterFor()(get(url)))).toMatchObject({ kind: "closed", mayHaveRun: true });

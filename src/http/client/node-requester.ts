@@ -45,8 +45,9 @@ export function nodeRequester(options: NodeRequesterOptions = {}): Requester {
     if (protocol !== "http:" && protocol !== "https:")
       throw notSendable(request.url, `${protocol} is not http or https`);
     if (pool.schemeFor(protocol) === undefined) await pool.loadScheme(protocol);
-    // A GET is safe to repeat.
-    return send(request, { pool, connectTimeoutMs, mayRetry: request.method === "GET" });
+    // A GET is safe to repeat, but a DPoP proof may be used only once.
+    const mayRetry = request.method === "GET" && request.headers["dpop"] === undefined;
+    return send(request, { pool, connectTimeoutMs, mayRetry });
   };
   requester.close = (): void => pool.close();
   return requester;
