@@ -27,8 +27,8 @@ const ISOLATED = [
 const config: ViteUserConfig = {
   test: {
     globalSetup: ["test/support/setup/index.ts"],
-    // Two cores are the smallest machine that we test on; more workers only delay the child processes.
-    maxWorkers: 2,
+    // For two cores, the smallest machine that we test on: many tests wait for child processes and timers.
+    maxWorkers: 3,
     testTimeout: 30_000,
     // Keeps what the tests cache out of the cache of the person who runs them.
     env: { CATENARY_CACHE: cache },

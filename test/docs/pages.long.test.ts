@@ -1,10 +1,9 @@
 // Plays the documentation: every command of a page is typed into a shell, in a folder with the files of the page, and
-// must print what the page shows. A short run plays the getting-started pages, a long run all pages.
+// must print what the page shows.
 
 import { readdirSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { IS_LONG } from "../support/thoroughness.ts";
 import { hasSbcl } from "../support/setup/sbcl.ts";
 import { ENTER, HAS_TERMINAL, Terminal } from "../support/terminal/terminal.ts";
 import { codeBlocks } from "./markdown.ts";
@@ -20,7 +19,7 @@ const pages = readdirSync(join(ROOT, "docs"), { recursive: true, encoding: "utf8
   .map((name) => `docs/${name}`)
   .toSorted();
 const starting = pages.filter((page) => page.startsWith(STARTING));
-const played = (IS_LONG ? ["README.md", ...pages] : starting).filter((page) => commandsOf(readPage(page)).length > 0);
+const played = ["README.md", ...pages].filter((page) => commandsOf(readPage(page)).length > 0);
 
 describe.each(played)("%s", (page) => {
   const markdown = readPage(page);
