@@ -1,6 +1,6 @@
 // Compares what the documentation says with the code: error codes, limits, revisions, middleware, commands, live tools,
 // links, paths and configs; and compiles and runs its examples in TypeScript. The commands of the pages are played in
-// pages.test.ts.
+// pages.long.test.ts.
 
 import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
