@@ -10,6 +10,7 @@ import { copyFile, mkdir, mkdtemp, readFile, realpath, rename, rm, writeFile } f
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { FileLock } from "../../src/auth/oauth/file-lock.ts";
 
 const run = promisify(execFile);
 
@@ -37,7 +38,10 @@ export async function installSuite(): Promise<InstalledSuite | string> {
     .update(await readFile(join(SUITE, "package-lock.json")))
     .digest("hex");
   if ((await readStamp(MODULES)) !== hash) {
-    const reason = await install(hash);
+    // Several test files need the suite at the same time; one of them installs it.
+    const reason = await new FileLock(join(STAGING, "catenary-locks")).exclusively("suite", async () =>
+      (await readStamp(MODULES)) === hash ? undefined : install(hash),
+    );
     if (reason !== undefined) return reason;
   }
   return { node: suiteNode(), script: join(MODULES, "@modelcontextprotocol/conformance/dist/index.js") };
