@@ -1,5 +1,4 @@
-// How the tests are run: `unit` and `isolated` beside the sources, `conformance` for the official suite, `whole` for the
-// rest of test/. Projects start in the order of their names, so the slow official suite comes first. Files named
+// How the tests are run: `unit` and `isolated` beside the sources, `whole` for everything under test/. Files named
 // *.long.test.ts, and full matrices and properties, run only with CATENARY_LONG=1 (npm run test:long). Only the type is
 // imported, so that tools which read this file need not load vitest.
 
@@ -25,8 +24,6 @@ const ISOLATED = [
   "src/http/client/{connection-pool,node-requester}.test.ts",
 ];
 
-const CONFORMANCE = "test/conformance/**/*.test.ts";
-
 const config: ViteUserConfig = {
   test: {
     globalSetup: ["test/support/setup/index.ts"],
@@ -41,11 +38,7 @@ const config: ViteUserConfig = {
         test: { name: "unit", include: ["src/**/*.test.ts"], exclude: [...exclude, ...ISOLATED], isolate: false },
       },
       { extends: true, test: { name: "isolated", include: ISOLATED, exclude } },
-      { extends: true, test: { name: "conformance", include: [CONFORMANCE], exclude } },
-      {
-        extends: true,
-        test: { name: "whole", include: ["test/**/*.test.ts"], exclude: [...exclude, CONFORMANCE], isolate: false },
-      },
+      { extends: true, test: { name: "whole", include: ["test/**/*.test.ts"], exclude, isolate: false } },
     ],
   },
 };
