@@ -155,7 +155,7 @@ describe("the examples", () => {
   const folder = new ExampleFolder(ROOT, examples);
   afterAll(() => folder.close());
 
-  it("in TypeScript compile", () => {
+  it.runIf(IS_LONG)("in TypeScript compile", () => {
     expect(examples.length).toBeGreaterThan(15);
     expect(folder.compile()).toBe("");
   });

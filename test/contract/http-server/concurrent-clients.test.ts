@@ -5,10 +5,12 @@ import { describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
 import { StatelessClient, LegacySseClient, SessionClient, toolCall } from "../../support/http/mcp-clients.ts";
 import type { HttpPeer, Json, Reply } from "../../support/http/http-peer.ts";
+import { IS_LONG } from "../../support/thoroughness.ts";
 import { startServer, textOf } from "./fixture.ts";
 
 const SESSIONS = REVISIONS.filter(({ style }) => style === "session").map(({ name }) => name);
 const LATEST = NEWEST_SESSION.name;
+const COUNT = IS_LONG ? 500 : 100;
 
 /** Calls tools; `received` is everything that the client received. */
 interface TestClient {
@@ -49,9 +51,9 @@ async function open(peer: HttpPeer, kind: number): Promise<TestClient> {
 }
 
 describe("a server with clients of all styles", () => {
-  it("separates 500 clients that use the same ids", { timeout: 60_000 }, async () => {
+  it(`separates ${COUNT} clients that use the same ids`, { timeout: 60_000 }, async () => {
     const { peer } = await startServer();
-    const clients = await Promise.all(Array.from({ length: 500 }, (_, n) => open(peer, n % 6)));
+    const clients = await Promise.all(Array.from({ length: COUNT }, (_, n) => open(peer, n % 6)));
     const answers = await Promise.all(
       clients.map(async (client, n) => {
         const secret = `secret-${n}-of-its-own`;
