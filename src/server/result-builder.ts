@@ -5,7 +5,7 @@ import { defined } from "../core/values.ts";
 import type { Implementation } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
 import { page, type PageItem } from "../protocol/lists.ts";
-import type { CacheHint, ServerInfo, ServerOptions } from "./options.ts";
+import type { CacheHint, ServerOptions } from "./options.ts";
 import type { TrustedResult } from "./tool-result.ts";
 
 /** An entry of a list; `listItem` is what clients see. */
