@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { findSpawnProblem } from "./spawn-error.ts";
+import { findSpawnProblem, spawnError } from "./spawn-error.ts";
 
 let folder = "";
 beforeAll(() => {
@@ -49,5 +49,12 @@ describe("a command", () => {
     const problem = await findSpawnProblem({ command: "./plain", cwd: folder });
     expect(problem?.message).toContain("is not executable; run chmod +x on it");
     expect(problem?.cause).toEqual({ code: "EACCES" });
+  });
+
+  it("that is missing is explained, even if the system reports that a folder of the PATH cannot be read", async () => {
+    const missing = await spawnError({ command: "catenary-no-such" }, { code: "EACCES" });
+    expect(missing.message).toContain("there is no command of that name on the PATH");
+    const found = await spawnError({ command: "plain", env: { PATH: folder } }, { code: "EACCES" });
+    expect(found.message).toContain("the command of that name on the PATH is not executable");
   });
 });

@@ -19,24 +19,30 @@ export async function spawnError(program: Program, cause: unknown): Promise<Erro
 }
 
 /** Returns the error that a start would give, with the system's code on its cause; undefined if it finds no problem. */
-export async function findSpawnProblem({ command, cwd, env }: Program): Promise<Error | undefined> {
-  const folder = cwd ?? ".";
-  const path = env?.["PATH"] ?? process.env["PATH"] ?? "";
-  const folders = command.includes("/") ? [folder] : path.split(delimiter).map((entry) => resolve(folder, entry));
-  const found = await Promise.all(folders.map((one) => programAt(resolve(one, command))));
-  if ((await typeOf(folder)) === "folder" && found.includes("executable")) return undefined;
-  const code = found.includes("other") ? "EACCES" : "ENOENT";
-  return spawnError({ command, cwd }, { code });
+export async function findSpawnProblem(program: Program): Promise<Error | undefined> {
+  const found = await findFiles(program);
+  if ((await typeOf(program.cwd ?? ".")) === "folder" && found.includes("executable")) return undefined;
+  return spawnError(program, { code: found.includes("other") ? "EACCES" : "ENOENT" });
 }
 
-async function reason({ command, cwd }: Program, cause: unknown): Promise<string> {
-  const code = (cause as NodeJS.ErrnoException | null)?.code;
+/** What is at each place where the system would look for the program. */
+async function findFiles({ command, cwd = ".", env }: Program): Promise<("executable" | "other" | "nothing")[]> {
+  const path = env?.["PATH"] ?? process.env["PATH"] ?? "";
+  const folders = command.includes("/") ? [cwd] : path.split(delimiter).map((entry) => resolve(cwd, entry));
+  return Promise.all(folders.map((folder) => programAt(resolve(folder, command))));
+}
+
+async function reason(program: Program, cause: unknown): Promise<string> {
+  const { command, cwd } = program;
+  let code = (cause as NodeJS.ErrnoException | null)?.code;
   if (cwd !== undefined) {
     const folder = await typeOf(cwd);
     if (folder === "nothing") return `its folder ${cwd} does not exist; create it or change "cwd"`;
     if (folder === "file") return `${cwd} is not a folder; change "cwd"`;
   }
   const isPath = command.includes("/");
+  // The system also reports EACCES for a missing command if it may not read a folder of the PATH.
+  if (code === "EACCES" && !isPath && !(await findFiles(program)).includes("other")) code = "ENOENT";
   const file = resolve(cwd ?? ".", command);
   if (code === "ENOENT" && !isPath) {
     return /\s/.test(command)
