@@ -214,7 +214,7 @@ const MIN_KILL_TIMEOUT_MS = 250;
 const STDIN_SHARE = 0.4;
 const TERM_SHARE = 0.8;
 
-export class Termination {
+class Termination {
   readonly #tree: ProcessTree;
   readonly #grace: GracePeriods;
   readonly #endInput: () => void;

@@ -229,7 +229,7 @@ interface Scheme {
 }
 
 /** The connections of one requester. Idle ones are kept briefly, and never keep the process alive. */
-export class ConnectionPool {
+class ConnectionPool {
   readonly #options: AgentOptions;
   readonly #schemes = new Map<string, Scheme>();
   /** The time at which an idle connection expires. */
