@@ -46,5 +46,6 @@ describe("a restart", () => {
     expect(policy.waitMs(1)).toBeLessThanOrEqual(12 * 1.2);
     expect(policy.isExhausted(1)).toBe(true);
     expect(policy.limit).toBe("2 times in 1.5 seconds");
+    expect(new RestartPolicy({ windowMs: 60_000, maxFailures: 2 }).limit).toBe("2 times in 60 seconds");
   });
 });

@@ -56,7 +56,8 @@ export class RestartPolicy {
   /** The limit in words: "5 times in 3 minutes". */
   get limit(): string {
     const minutes = this.#windowMs / 60_000;
-    const window = Number.isInteger(minutes) ? `${minutes} minutes` : `${this.#windowMs / 1_000} seconds`;
+    const isWhole = minutes > 1 && Number.isInteger(minutes);
+    const window = isWhole ? `${minutes} minutes` : `${this.#windowMs / 1_000} seconds`;
     return `${this.#maxFailures} times in ${window}`;
   }
 

@@ -130,7 +130,7 @@ function closeAtSignal(close: () => Promise<void>): void {
     const end = (): void => process.exit(SIGNAL_EXIT[signal]);
     if (isClosing) end();
     isClosing = true;
-    printStatus("catenary: shutting down; calls in flight get 30 s, a second signal quits at once");
+    printStatus(`catenary: shutting down; calls in flight get ${DRAIN_MS / 1_000} s, a second signal quits at once`);
     setTimeout(end, DRAIN_MS);
     void close().finally(end);
   };

@@ -43,7 +43,9 @@ export async function withClient(
   { target, values }: { readonly target: CliTarget; readonly values: TargetValues },
   work: (context: CommandContext) => Promise<number>,
 ): Promise<number> {
-  const token = values.token ?? takeToken();
+  // Taken from the environment in any case, so that it is never passed on.
+  const fromEnvironment = takeToken();
+  const token = values.token ?? fromEnvironment;
   const options = await connectOptions(target, values);
   const line = new ProgressLine(process.stderr, { quiet: values.quiet === true, dumb: process.env["TERM"] === "dumb" });
   const interruption = new Interruption((text) => {
