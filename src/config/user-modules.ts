@@ -38,9 +38,8 @@ export async function serverFromModule(file: string): Promise<Handler> {
  * - a function with no or one parameter, `(options)`: a factory. It is called once with the `options` of the config
  *   (`{}` if there are none) and returns a middleware or a promise of one.
  *
- * The `length` of the function decides. It does not count `...rest`, parameters with a default value, and those after
- * them.
- * `on(...)` of catenary/chain returns a middleware.
+ * The `length` of the function decides. It counts the parameters before the first one with a default value, without
+ * `...rest`. `on(...)` of catenary/chain returns a middleware.
  */
 export type MiddlewareModule = Middleware | ((options: never) => Middleware | Promise<Middleware>);
 

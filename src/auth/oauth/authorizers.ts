@@ -83,7 +83,7 @@ function isClientMetadataUrl(text: string): boolean {
 /** Visible ASCII: more than RFC 6750, 2.1 allows, but safe in a header. */
 const TOKEN = /^[\x21-\x7e]+$/;
 
-/** Sends a token to one MCP server: the first that it is used with. A function is called before each request. */
+/** Sends a token to one MCP server: the first that it is used with. If `token` is a function, it is called before each request. */
 export function bearerToken(token: string | (() => string | Promise<string>)): Authorizer {
   if (typeof token !== "function" && !isToken(token)) {
     throw new TypeError("bearerToken(): the token is empty, or has characters that a header cannot carry");

@@ -9,13 +9,13 @@ import { KeyedMutex } from "../../core/async.ts";
 import { reasonOf, unauthorized } from "./errors.ts";
 import type { TokenStore } from "./types.ts";
 
-/** What tokens and registrations are stored under. */
+/** The part of a key that varies within one StoredTokens; the owner is added to it. */
 export interface StorageKey {
   readonly issuer: string;
   readonly resource: string;
 }
 
-/** The key and client that an MCP server used last. */
+/** The key and client last used for an MCP server. */
 export interface LastUsed extends StorageKey {
   readonly client: string;
 }
@@ -35,7 +35,7 @@ export interface Tokens extends LastUsed {
   readonly renew?: number;
   /** The DPoP key that they are bound to. */
   readonly key?: string;
-  /** The server publishes no metadata, so its endpoints are the default ones. */
+  /** The authorization server publishes no metadata, so its endpoints are the default ones. */
   readonly plain?: boolean;
 }
 
@@ -83,7 +83,7 @@ interface Unsaved {
 
 export class StoredTokens {
   readonly #options: StoredTokensOptions;
-  /** Used in place of the stored values, since a second use of an old refresh token may revoke all tokens. */
+  /** What could not be saved. Used instead of the stored values: using a refresh token twice may revoke all tokens. */
   readonly #unsaved = new Map<string, Unsaved>();
 
   constructor(options: StoredTokensOptions) {
@@ -137,7 +137,7 @@ export class StoredTokens {
       throw unreadable(error);
     }
     const unsaved = this.#unsaved.get(key);
-    // If another process has written a value since then, that value is used.
+    // If another process has written a value since the failed write, that value is used.
     return unsaved !== undefined && unsaved.stored === stored ? unsaved.text : stored;
   }
 

@@ -23,9 +23,9 @@ const USAGE = `Usage: catenary eval LANGUAGE CODE [OPTIONS]
 const HELP = `${USAGE}
 Evaluates CODE in a new live session. LANGUAGE is js (JavaScript and TypeScript) or lisp (Common
 Lisp, needs SBCL). Output of the code goes to stdout and stderr at once; then the values of its last
-expression go to stdout, one per line, after => on a terminal; undefined is not printed. An error
-goes to stderr with its backtrace. The session ends with the evaluation: it waits for a top-level
-await, but not for timers and threads. With - as CODE, reads the code from stdin; after --, CODE may
+expression go to stdout, one per line, on a terminal each after =>. undefined is not printed. An
+error goes to stderr with its backtrace. The session ends with the evaluation: a top-level await is
+awaited, timers and threads are not. With - as CODE, reads the code from stdin; after --, CODE may
 begin with a dash.
 
   --file PATH            evaluate the code in this file
@@ -42,11 +42,11 @@ const EXPECTED = { file: "the path of a file", timeout: "a number of seconds" };
 
 /** Characters of output kept for --json. */
 const MAX_OUTPUT_CHARS = 10_000_000;
-/** If preparing or saving takes longer, a message says so. */
+/** Preparing or saving that takes longer is announced. */
 const NOTICE_AFTER_MS = 1_000;
 /** How long to wait for the SBCL image that makes the next start faster. */
 const SAVE_TIMEOUT_MS = 5_000;
-/** The longest delay of a timer. */
+/** The longest delay of a Node timer, in seconds. */
 const MAX_SECONDS = 2_147_483;
 
 interface EvalLine {
@@ -58,7 +58,7 @@ interface EvalLine {
 }
 
 async function parseLine(args: readonly string[]): Promise<EvalLine> {
-  // No option begins with a digit, a dot or a parenthesis, so this is code.
+  // A word such as `-1` or `-(` is code, but parseFlags would take it for an option.
   const dash = args.findIndex((word) => /^-[\d.(]/.test(word));
   if (dash > 0 && !args.slice(0, dash).includes("--") && !/^--(?:file|timeout)$/.test(args[dash - 1] ?? "")) {
     throw new UsageError(`${args[dash]} looks like an option: put -- before it, as in catenary eval js -- '-1'`);

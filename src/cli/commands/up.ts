@@ -25,9 +25,9 @@ const USAGE = "Usage: catenary up [CONFIG] [--http HOST:PORT] [OPTIONS]";
 const HELP = `${USAGE}
 
 Serves the gateway of CONFIG over HTTP, and reports on stderr when its servers start, stop or crash.
-CONFIG defaults to ./${CONFIG}. Without one, serves a live JavaScript session. Listens on the
-address of --http, else of "listen" in the config, else on 127.0.0.1:3000. Asks at the terminal for
-the inputs of the config.
+CONFIG defaults to ./${CONFIG}. Without one, serves a live JavaScript session. The address
+is that of --http, or "listen" of the config, or 127.0.0.1:3000. If the config has "inputs", asks for
+them at the terminal.
 
   --http HOST:PORT       where to listen; also :PORT, PORT, [::1]:PORT, or HOST alone (port 3000);
                          port 0 picks a free one

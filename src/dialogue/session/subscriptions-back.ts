@@ -1,6 +1,6 @@
 // Presents the change notifications of a session-style server as `subscriptions/listen`, for any number of
-// subscribers. We are subscribed to a resource of the server while at least one of them wants it. Each subscriber gets
-// only what it asked for and the server supports. Messages outside any call (logs, requests right after the handshake)
+// subscribers. A resource of the server stays subscribed while at least one subscriber wants it. Each subscriber gets
+// what it asked for, as far as the server supports it. Messages outside any call (logs, requests right after the handshake)
 // are delivered here too, because a subscription is the only call that is always open.
 
 import { onAbort } from "../../core/async.ts";
@@ -59,7 +59,7 @@ export class ServerSubscriptions {
     this.#defaultContext = defaultContext;
   }
 
-  /** The subscriber to ask outside any call: the latest one of a session-style client. */
+  /** The context for requests of the server outside any call: the newest subscription of a session-style client. */
   askableContext(): Context | undefined {
     return [...this.#subscribers].findLast(({ context: { revision, caller } }) => {
       return caller.origin !== INTERNAL_ORIGIN && knownRevision(revision).style === "session";
@@ -72,7 +72,7 @@ export class ServerSubscriptions {
     return new Set(origins.filter((origin) => origin !== INTERNAL_ORIGIN)).size < 2;
   }
 
-  /** A subscription of this client, for messages outside any call; preferably not one for a single resource. */
+  /** A subscription of this client, for messages outside any call; one without resources is preferred. */
   contextOf({ origin }: Caller): Context | undefined {
     const own = [...this.#subscribers].filter(({ context }) => context.caller.origin === origin);
     return (own.findLast(({ uris }) => uris.size === 0) ?? own.at(-1))?.context;

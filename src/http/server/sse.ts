@@ -29,7 +29,7 @@ export class SseWriter {
   readonly #limits: StreamLimits;
   readonly #onClose: (how: "ended" | "destroyed") => void;
   #isClosed = false;
-  /** Whether anything was written since the last tick. */
+  /** Whether anything was written since the last tick. True at first, so that the first tick sets `#silentSince`. */
   #hasWritten = true;
   #silentSince = 0;
   #lingersSince: number | undefined;
@@ -81,7 +81,7 @@ export class SseWriter {
     }
   }
 
-  /** Ends the stream after everything sent so far. */
+  /** Ends the stream once everything sent so far is written. */
   end(): void {
     if (!this.#close()) return;
     this.#sink.end();

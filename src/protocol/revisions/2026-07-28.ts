@@ -1,6 +1,6 @@
-// The newest revision: its methods, by sender. Its messages are the model itself. Each request is self-contained,
-// without a handshake or session, and requests to the client travel in an `input_required` result. Tasks are an
-// official extension, but their methods are listed here because the model has them.
+// The newest revision: its methods, by sender. The internal model has exactly the messages of this revision. Each
+// request is self-contained, without a handshake or session, and requests to the client travel in an `input_required`
+// result. Tasks are an official extension, but their methods are listed here because the model has them.
 
 import type { Newest } from "../revision.ts";
 
