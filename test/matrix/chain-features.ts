@@ -169,7 +169,7 @@ export const FEATURES: Readonly<Record<Feature, (tester: TestCaller) => Promise<
       await expectRefusal(tester, "open-url-for", /elicitation/);
       return;
     }
-    if (!bothHave(tester, FOURTH)) await expectRefusal(tester, "open-url-for", /elicitation|address to visit/);
+    if (!bothHave(tester, FOURTH)) await expectRefusal(tester, "open-url-for", /elicitation|request to open a URL/);
     else expect(await call(tester, "open-url-for", { name })).toBe(`${name}: accept`);
     expect(await call(tester, "elicit-for", { name })).toBe(`${name}: accept ${name} answers ${formFor(name)}`);
     const urls = bothHave(tester, FOURTH) ? [urlFor(name)] : [];
