@@ -1,7 +1,7 @@
 // `serve`: runs one handler on one transport and manages the lifetime of the process. At the end of its input, or on
 // SIGTERM or SIGINT, a server on stdio closes the handler and exits, since clients soon kill a server that does not. At
-// the end of input, calls in flight first get a short grace. On streams passed as options, the handler is closed but
-// the process continues. Over HTTP, only `close` ends the server.
+// the end of input, calls in flight first get a short time to finish. On streams passed as options, the handler is
+// closed but the process continues. Over HTTP, only `close` ends the server.
 
 import type { Readable, Writable } from "node:stream";
 import { within } from "./core/async.ts";

@@ -28,7 +28,7 @@ export interface RecordedTransport extends Transport {
   readonly sent: readonly Message[];
   /** Messages that this side received, in order. */
   readonly received: readonly Message[];
-  /** Sent and received messages together, in order. This side is the client. */
+  /** Sent and received messages together, in order. Messages that this side sent are `from: "client"`. */
   readonly messages: readonly RecordedMessage[];
 }
 

@@ -1,6 +1,6 @@
-// `chain`: puts middleware in front of upstreams. `to` takes one upstream, or several by name. Each is a handler, which
-// is used as it is, or a URL, a command or a transport, which goes through `upstream`. The router makes several
-// upstreams one handler. It is loaded only if it is needed.
+// `chain`: puts middleware in front of upstreams. `to` takes one upstream, or several by name. A handler is used as it
+// is. A URL, a command or a transport is passed to `upstream()`. The router turns several upstreams into one handler.
+// It is loaded only if it is needed.
 
 import type { Handler, Middleware } from "../core/handler.ts";
 import { checkOptions, kindOf } from "../core/options.ts";
@@ -12,7 +12,10 @@ import { upstream } from "./upstream/upstream.ts";
 import { type UpstreamTarget } from "./upstream/options.ts";
 
 export interface GatewayOptions {
-  /** When a name gets the prefix of its upstream: if another upstream has the same name (the default), or always. */
+  /**
+   * When the name of a tool, prompt or resource gets the prefix of its upstream: only if another upstream uses the same
+   * name (the default), or always.
+   */
   readonly names?: "when-needed" | "always";
   /** The name and version of the gateway. Default: those of its only upstream, or else Catenary's own. */
   readonly info?: Implementation;
@@ -110,7 +113,7 @@ function isRecord(
   targets: UpstreamTarget | Readonly<Record<string, UpstreamTarget>>,
 ): targets is Readonly<Record<string, UpstreamTarget>> {
   if (typeof targets !== "object" || targets === null || Array.isArray(targets) || isTarget(targets)) return false;
-  // With the key `command` it is a command, and not several upstreams, unless an upstream has that name.
+  // An object with the key `command` describes one command, unless the value is an upstream with the name `command`.
   return !("command" in targets) || typeof targets.command === "function" || isTarget(targets.command);
 }
 

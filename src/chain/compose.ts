@@ -69,7 +69,7 @@ class MiddlewareCall {
   /** Catches exceptions in the middleware's `notify`, so that they do not reach the upstream. */
   #guarded(request: Request, given: Context): Context {
     if (given.notify === this.#context.notify) return given;
-    // If `notify` fails, a call ends by itself, but a subscription would stay open. So it is aborted.
+    // If `notify` fails, a call ends by itself, but a subscription would stay open. So abort the subscription.
     const stop = request.method === "subscriptions/listen" ? forwardAbort(given.signal) : undefined;
     const fail = (error: unknown, { method }: Notification): void => {
       const failure = this.#ownError(error, method);

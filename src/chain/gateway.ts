@@ -23,7 +23,7 @@ export interface Gateway extends Handler {
   replace(name: string, middleware: Middleware): void;
   /** The status of each upstream, by name. */
   status(): Record<string, UpstreamStatus>;
-  /** Closes upstreams and middleware; further calls wait for the first. Stops waiting after `budgetMs` (10 s). */
+  /** Closes upstreams and middleware. Further calls wait for the first. Waits at most `budgetMs` (default: 10 s). */
   close(budgetMs?: number): Promise<void>;
 }
 
@@ -64,7 +64,7 @@ export function createGateway({ entries, upstreams, isNameless, handler }: Gatew
   };
   return Object.defineProperties(gateway, {
     [EVALUATES_CODE]: { value: [...upstreams.values()].some(evaluatesCode) },
-    // If this gateway is itself an upstream, its only upstream gets its name.
+    // If this gateway is itself an upstream, it passes its name on to an only upstream that was given without one.
     called: {
       value: (name: string): void => {
         if (isNameless) for (const upstream of upstreams.values()) upstream.called?.(name);
@@ -139,7 +139,10 @@ function lazyStack(given: readonly ChainEntry[], handler: Handler): Stack {
   };
 }
 
-/** Checks headers that repeat tool arguments, before middleware can change these. Loaded with the first such call. */
+/**
+ * Checks headers that repeat tool arguments, before middleware can change the arguments. Loads header-gate.ts with the
+ * first request over HTTP that calls or lists tools.
+ */
 function withHeaderCheck(handler: Handler): Handler {
   let gate: Handler | undefined;
   const load = async (): Promise<Handler> => {

@@ -76,7 +76,7 @@ class HeaderGate {
     return checkHeaderParams(known, params["arguments"], headers);
   }
 
-  /** Reads the list, once for all calls that wait. If that fails, the calls go to the upstream without a check. */
+  /** Reads the list, once for all calls that wait. If that fails, calls of unknown tools are not checked. */
   #read(context: Context): Promise<void> {
     this.#reading ??= this.#readAll({ ...context, signal: new AbortController().signal, notify: () => undefined })
       .then(

@@ -1,7 +1,8 @@
 // `on`: creates typed middleware for some methods: requests of callers, requests to the client, or notifications to the
-// client. The upstream may send a request to the client during a call, or in an `input_required` result. Such a result
-// is answered here, so that the function sees every request once. The front of a stateless caller turns the request
-// into an `input_required` result again. Requests in the state of a task do not pass through here.
+// client. The upstream may send a request to the client during a call, or put it into an `input_required` result.
+// Requests in such a result are also passed to the function here, so that it sees every request once. For a stateless
+// caller, its front puts them into an `input_required` result again. Requests that are part of a task's state do not
+// pass through here.
 
 import { ConnectionError } from "../core/errors.ts";
 import type { AskOptions, Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
@@ -31,7 +32,7 @@ interface OtherResults {
   "resources/read": InputRequiredResult;
 }
 
-/** The result of a request: the usual one or, depending on `resultType`, an `input_required` or a task. */
+/** The result of a request: the usual one or, depending on `resultType`, a request for input or a task. */
 export type ResultOf<M extends MethodName> = {
   [K in M]: Methods[K]["result"] | (K extends keyof OtherResults ? OtherResults[K] : never);
 }[M];

@@ -24,7 +24,7 @@ export interface CallOptions {
   readonly maxTimeoutMs?: number;
   /** Asks the server to report progress. */
   readonly onProgress?: (progress: Progress) => void;
-  /** The least urgent log messages to receive with this call. */
+  /** The least urgent level of log messages to receive with this call. */
   readonly logLevel?: LogLevel;
   readonly onLog?: (message: LogMessageParams) => void;
   /** Sent as `_meta` of the request. */
@@ -108,7 +108,7 @@ export class Calls {
       );
       if (first.resultType !== "task") return first;
       const { waitForResult } = await import("./task-outcome.ts");
-      // The default limit applies to each request, and now each one is short. So apply it to the whole call here.
+      // The default limit applies to single requests. Those of a task are short, so limit the whole call here.
       const limit = (options.maxTimeoutMs ?? this.#maxTimeoutMs) === undefined ? DEFAULT_TIMEOUTS.totalMs : 0;
       const timer = limit > 0 ? setTimeout(() => abort.abort(timedOut(request.method, limit)), limit) : undefined;
       return waitForResult(this.#handler, first, request, declared).finally(() => clearTimeout(timer));

@@ -78,7 +78,7 @@ export class Client {
   /** The name and version that the server claims. They prove nothing. */
   get server(): Implementation | undefined {
     const { discovered } = this.#connection;
-    // Some servers of the newest revision still have it in the body, as in older revisions.
+    // Some servers of the newest revision still send `serverInfo` in the body, as in older revisions.
     return (discovered._meta?.[META.serverInfo] ?? discovered["serverInfo"]) as Implementation | undefined;
   }
 
@@ -111,7 +111,7 @@ export class Client {
     return (await this.#calls.callTool({ name, arguments: args }, options)) as CallToolResult;
   }
 
-  /** Calls a tool as a task if the server supports that; otherwise the task of the returned handle is already over. */
+  /** Calls a tool as a task. If the server answers without a task, the returned handle is over and has the result. */
   async callToolAsTask(
     name: string,
     args: { readonly [name: string]: unknown } = {},
@@ -184,12 +184,12 @@ export class Client {
     return this.#items("prompts/list", "prompts", options);
   }
 
-  /** Resolves if the server answers. Sends the cheapest request that its style has. */
+  /** Resolves if the server answers. Sends `ping` in a session, and `server/discover` to a stateless server. */
   async ping(options?: CallOptions): Promise<void> {
     await this.#calls.uncached(this.#isSession ? "ping" : "server/discover", {}, options);
   }
 
-  /** Sets the least urgent log messages to receive, for later calls that have no `logLevel` of their own. */
+  /** Sets the least urgent log level to receive, for later calls that have no `logLevel` of their own. */
   async setLogLevel(level: LogLevel, options?: CallOptions): Promise<void> {
     if (!LOG_LEVELS.includes(level)) {
       throw new TypeError(`Unknown log level ${level}; the levels are ${LOG_LEVELS.join(", ")}`);

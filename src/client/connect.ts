@@ -230,7 +230,7 @@ function withAuthExtensions({ capabilities = {}, auth }: ConnectOptions): Client
   return { ...capabilities, extensions: { ...declared, ...capabilities.extensions } };
 }
 
-/** Returns the credentials that we send, which identify us. The cache keeps the results of each identity apart. */
+/** Returns a function that gets the credentials we send. The cache uses them to keep identities apart. */
 function identityOf(target: Target, auth: Authorizer | undefined): (() => Promise<string | undefined>) | undefined {
   if (auth === undefined || (typeof target !== "string" && !(target instanceof URL))) return undefined;
   const { signal } = new AbortController();

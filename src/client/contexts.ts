@@ -113,8 +113,8 @@ export class Contexts {
   }
 
   /**
-   * A session has one log level for all its calls, so the server may send more than this call wants. Reads the level
-   * now, not when the call started: it may have changed, and a message of another call may arrive with this one.
+   * A session has one log level for all its calls, so the server may send more than this call wants. The minimum level
+   * is read for each message, because it may have changed since the call started.
    */
   #isBelowLevel(level: unknown, listeners: CallListeners): boolean {
     const min = this.#levelFor(listeners);

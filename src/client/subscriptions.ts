@@ -88,7 +88,7 @@ export class Subscriptions {
       } else if (CHANGES.has(notification.method)) {
         context.notify(notification);
         subscription.push(notification as ChangeEvent);
-        // Not through the context of the subscription: its log level may be out of date.
+        // Do not use the context of the subscription here: its log level may be out of date.
       } else if (this.#isFirst(subscription)) this.#contexts.notify(notification);
     };
     this.#open.add(subscription);

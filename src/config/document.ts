@@ -147,7 +147,7 @@ function toMembers(properties: readonly Node[], text: string, problems: Problems
   return [...members.values()];
 }
 
-/** Continues from the last index, since callers usually go through a string from start to end. */
+/** The returned function continues from its previous index, since callers usually go from start to end. */
 function offsetsIn(text: string, offset: number): StringValue["offsetOf"] {
   let [passed, at] = [0, offset + 1];
   return (index) => {

@@ -21,7 +21,7 @@ import { middlewareFromModule } from "./user-modules.ts";
 export interface CreateGatewayOptions {
   /** Called with what the program of an upstream writes to stderr. */
   readonly onStderr?: (upstream: string, text: string) => void;
-  /** Called with each line that it writes to stdout and that is not a message. */
+  /** Called with each line on the program's stdout that is not a message. */
   readonly onNoise?: (upstream: string, line: string) => void;
   /** Called when the status of an upstream changes. */
   readonly onState?: (upstream: string, status: UpstreamStatus) => void;

@@ -1,6 +1,6 @@
 // `inputs`, as in VS Code: values that are asked for when a config is used, so that the file does not contain them. A
-// callback answers them, by default from environment variables. Only inputs that the config refers to are asked for,
-// each once.
+// callback returns the values; the default callback reads environment variables. Only inputs that the config refers to
+// are asked for, each once.
 
 import { type Cursor, arrayOf, readFields, suggest, warnIfMisspelt, wrongType, type Fields } from "./readers.ts";
 import type { Problems } from "./document.ts";
@@ -8,7 +8,10 @@ import type { InputAnswers } from "./variables.ts";
 
 export interface Input {
   readonly id: string;
-  /** A string, or one of `options`. An editor runs a `command` to get the value; here it is asked for like a string. */
+  /**
+   * `promptString`: any string. `pickString`: one of `options`. `command`: an editor would run a command to get the
+   * value, but here the value is asked for like a string.
+   */
   readonly type: "promptString" | "pickString" | "command";
   readonly description?: string;
   readonly default?: string;

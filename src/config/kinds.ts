@@ -42,9 +42,9 @@ export interface UpstreamSource {
   readonly kind: string;
   /** The values of the entry, for display; they may contain secrets. */
   readonly settings: Readonly<Record<string, unknown>>;
-  /** The program that it starts. Absent if there is none, or if an input must be asked for first. */
+  /** The program that the upstream starts. Absent if it starts none, or if an input that it needs has no answer yet. */
   readonly program?: RequiredProgram;
-  /** A reason why it will not work on this machine. */
+  /** A reason why the upstream will not work on this machine. */
   readonly warning?: Problem;
   /** Rejects with an error that says what is missing. */
   resolve(): Promise<UpstreamArguments>;
@@ -56,7 +56,7 @@ export interface UpstreamKind {
   /** What the key holds, for hints. */
   readonly purpose: string;
   readonly fields: Fields;
-  /** The hints for entries that also have the key of another kind, by that key. */
+  /** Hints for entries that also have the key of another kind. Each hint is stored under that other key. */
   readonly conflicts?: Readonly<Record<string, string>>;
   /** Checks the fields against each other; returns undefined if it reported a problem. */
   read(values: Readonly<Record<string, unknown>>, cursor: Cursor): UpstreamSource | undefined;

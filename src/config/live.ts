@@ -58,7 +58,7 @@ export function nearestLanguage(name: string): LanguageName | undefined {
   return findLanguage(name) ?? nearest(name, LANGUAGE_NAMES, name.length < 4 ? 1 : 2).find(isLanguage);
 }
 
-/** The options of `javascript()` and `lisp()` in a config: limits are at the top level, and `program` is `command`. */
+/** The options of `javascript()` and `lisp()` in a config. Limits are at the top level, and `command` is `program`. */
 export type LiveSettings = Partial<Limits> &
   Pick<JavaScriptOptions, "maxSessions" | "idleMs" | "cwd" | "env" | "permission"> & { readonly program?: string };
 
@@ -77,7 +77,7 @@ export async function createLiveServer(name: LanguageName, settings: LiveSetting
   return name === "lisp" ? lisp(options) : javascript({ ...options, ...(permission !== undefined && { permission }) });
 }
 
-/** A copy of the bounds in src/live, which a check does not load. A test compares them. */
+/** A copy of the bounds in src/live, since checking a config does not load src/live. A test compares the two copies. */
 export const LIVE_BOUNDS: Readonly<Record<keyof Limits, readonly [min: number, max: number]>> = {
   timeoutMs: [0, 86_400_000],
   memoryMb: [64, 16_384],

@@ -67,7 +67,7 @@ export interface ConfigOptions {
 const OPTIONS = { env: true, inputs: true, middleware: true } as const satisfies Record<keyof ConfigOptions, true>;
 
 /**
- * Loads a config for use. Throws a ConfigError with all problems, or the error of reading the file.
+ * Loads a config for use. Throws a ConfigError with all problems, or Node's error if the file cannot be read.
  *
  * @example
  * const gateway = await createGateway(await loadConfig("catenary.json"));
@@ -213,7 +213,7 @@ async function readConfig(
   return { problems: sorted, ...(config && { config: { ...config, warnings } }) };
 }
 
-/** If the config is in such a folder of an editor, its paths are relative to the parent folder. */
+/** Folders of editors. The paths in a config in such a folder are relative to the parent of the folder. */
 const EDITOR_FOLDERS = new Set([".vscode", ".cursor"]);
 
 function baseFolder(file: string): string {

@@ -50,7 +50,7 @@ export const nonEmptyString: Reader<string> = stringThat(
   "write something, or remove it",
 );
 
-/** `advise` gives the hint for any other string. */
+/** `advise` returns the hint for a string that is not one of the choices. */
 export function oneOf<const T extends string>(
   choices: readonly T[],
   advise: (given: string) => string | undefined = (given) => suggest(given, choices),
@@ -195,13 +195,13 @@ export function warnIfMisspelt(unknown: Cursor, name: string, known: readonly st
   if (near !== undefined) unknown.warnAtKey("ignored", `did you mean ${near}?`);
 }
 
-/** Returns "did you mean x?". Only for names that are certainly wrong, since it accepts less similar names too. */
+/** Returns "did you mean x?". Suggests less similar names than `nearestKey`, so use it for wrong names only. */
 export function suggest(name: string, known: Iterable<string>): string | undefined {
   const [near] = nearest(name, known, name.length < 4 ? 1 : 2);
   return near && `did you mean ${near}?`;
 }
 
-/** The key that was probably meant. Stricter than `suggest`, since the name may be correct; none for short names. */
+/** The key that was probably meant. Stricter than `suggest`, since the name may be correct. Ignores short names. */
 export function nearestKey(name: string, known: readonly string[]): string | undefined {
   return name.length < 3 ? undefined : nearest(name, known, Math.min(Math.floor(name.length / 3), 2))[0];
 }

@@ -35,7 +35,7 @@ export async function serverFromModule(file: string): Promise<Handler> {
  * What a module named by `use` exports, as the default or as `middleware`:
  *
  * - a function with two or more parameters, `(request, context, next)`: a middleware;
- * - a function with no or one parameter, `(options)`: a factory. It is called once with the `options` of the config
+ * - a function with at most one parameter, `(options)`: a factory. It is called once with the `options` of the config
  *   (`{}` if there are none) and returns a middleware or a promise of one.
  *
  * The `length` of the function decides. It counts the parameters before the first one with a default value, without

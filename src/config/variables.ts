@@ -73,7 +73,7 @@ export class Variables {
     ]);
   }
 
-  /** Reports a reference without a value and returns undefined. */
+  /** If a reference has no value, reports it and returns undefined. */
   expand(value: StringValue): Expanded | undefined {
     let [isPending, isComplete] = [false, true];
     const secrets: Secret[] = [];
@@ -132,7 +132,7 @@ export class Variables {
     return { text: text ?? "", isSecret: true, isPending: text === undefined };
   }
 
-  /** Any other use of `${` may be meant for the program, so it is kept. */
+  /** Any other use of `${` may be meant for the upstream's program, so it is kept. */
   #literal(offset: number, reference: string): string {
     const shown = reference === "${" ? "${" : "${...}";
     const hint = `write $${reference} to silence this warning; the references are ${FORMS}`;

@@ -61,7 +61,8 @@ export function onAbort(signal: AbortSignal | undefined, listener: () => void): 
   const one = (): void => listener();
   listeners.add(one);
   return () => {
-    // The sources of an AbortSignal.any() keep it alive while it has an event listener, so remove an unused one.
+    // While a signal from AbortSignal.any() has an event listener, its source signals keep it alive. So remove the
+    // event listener once it is unused.
     if (!listeners.delete(one) || listeners.size > 0 || watches.get(signal)?.listeners !== listeners) return;
     watches.delete(signal);
     signal.removeEventListener("abort", fire);
@@ -95,7 +96,7 @@ export interface ForwardedAbort {
   forget(): void;
 }
 
-/** Creates a signal that is aborted with the given one, but can also be aborted by itself. Call `forget` when done. */
+/** Creates a signal that is aborted when the given one is, or by its own `abort`. Call `forget` when done. */
 export function forwardAbort(signal: AbortSignal): ForwardedAbort {
   const own = new AbortController();
   if (signal.aborted) own.abort(signal.reason);
@@ -133,7 +134,7 @@ export async function pause(ms: number, signal: AbortSignal): Promise<void> {
         forget();
         resolve();
       },
-      // setTimeout fires at once if the delay is longer.
+      // setTimeout fires at once for delays beyond 2^31 - 1 ms.
       Math.min(ms, 0x7fffffff),
     );
     const forget = onAbort(signal, () => {

@@ -11,7 +11,7 @@ export class BoundedMap<Key, Value> {
 
   get(key: Key): Value | undefined {
     const value = this.#entries.get(key);
-    // The entry that was used last, the usual case, is already in its place.
+    // In the usual case, the entry is the one that was used last. It is then already at the end of the map.
     if (value === undefined || key === this.#last) return value;
     this.#entries.delete(key);
     this.#entries.set(key, value);

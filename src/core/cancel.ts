@@ -46,7 +46,7 @@ export class CancelToken {
     this.#listeners = undefined;
   }
 
-  /** Adds this token's signal to the context, and returns it. */
+  /** Adds this token's signal to the context, and returns the context. */
   attachTo(context: ContextBeforeSignal): Context {
     this.#context = Object.defineProperty<unknown>(context, "signal", SIGNAL) as Context;
     return this.#context;
@@ -81,7 +81,7 @@ export function isCancelled(context: CancellableFields): boolean {
   return (cancelTokenOf(context) ?? context.signal).aborted;
 }
 
-/** Calls `listener`, a new function, once when the context is cancelled; returns a function that removes it. */
+/** Calls `listener` once when the context is cancelled. It must be a new function. Returns a function to remove it. */
 export function onCancel(context: CancellableFields, listener: () => void): () => void {
   return cancelTokenOf(context)?.watch(listener) ?? onAbort(context.signal, listener);
 }

@@ -1,6 +1,6 @@
 // Local errors: failures between us and the other side of a connection. Only McpErrors are sent to the other side.
-// `kind` is a closed list to switch over. If `mayHaveRun` is false, the failed request can be sent again without
-// running twice.
+// `kind` has a fixed set of values, so that code can switch over it. If `mayHaveRun` is false, the failed request can
+// be sent again without running twice.
 
 export type ConnectionErrorKind =
   | "closed"

@@ -1,6 +1,7 @@
 // Seals JSON objects into opaque tokens that a caller stores for us. The cipher is AES-256-GCM: without the key, a
-// token can be neither read nor changed. To bind a token to a call, include its principal, method and digest of the
-// arguments, and compare them after opening. node:crypto is loaded on first use, since most programs never seal.
+// token can be neither read nor changed. To bind a token to a call, put the call's principal, its method and a digest
+// of its arguments into the object, and compare them after opening. node:crypto is loaded on first use, since most
+// programs never seal.
 
 import type * as Crypto from "node:crypto";
 

@@ -1,7 +1,7 @@
 // Connects to a server over a duplex transport, in the requested revision or in one that the server supports. A
 // `server/discover` request probes for the stateless style. If the server does not know the request, or stays silent,
-// the handshake of a session follows. If the server closes the connection because of the probe, it is connected to once
-// more without the probe. If a session is preferred, the handshake comes first and the probe second.
+// the handshake of a session follows. If the server closes the connection because of the probe, we connect once more,
+// without the probe. If a session is preferred, the handshake comes first and the probe second.
 
 import type { Context, Handler, Result } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
@@ -47,7 +47,7 @@ export interface ServerConnection {
 const PROBE_TIMEOUT_MS = 1_000;
 export const START_TIMEOUT_MS = 10_000;
 
-/** `connect` creates the transport. If the first one is closed by the server, it is called again with that failure. */
+/** `connect` creates a transport. If the server closes the first one, `connect` is called again with that failure. */
 export async function openConnection(
   connect: (failure?: ConnectionError) => Transport,
   options: ServerConnectionOptions,
@@ -247,9 +247,9 @@ interface ProbeFailure {
 type ProbeResult = StatelessServer | ProbeFailure;
 
 /**
- * Asks with `server/discover` whether the server is stateless. It is if the answer names a stateless revision of ours.
- * An error that only stateless servers send is final. Any other answer, and silence, suggests a session. Without
- * `timeoutMs`, only the timeout of the request itself applies.
+ * Asks with `server/discover` whether the server is stateless. The server is stateless if its answer names a stateless
+ * revision that we know. An error that only stateless servers send is final. Any other answer, and silence, suggests a
+ * session. Without `timeoutMs`, only the timeout of the request itself applies.
  */
 export async function probe(
   peer: Peer,
@@ -305,7 +305,7 @@ async function discover(
   const common = REVISIONS.findLast(({ style, name }) => style === "stateless" && names?.includes(name) === true);
   // Even the revision that was refused is tried again, since some servers refuse any first request.
   if (common !== undefined && mayRetry) return discover(peer, options, common, false);
-  // Some session-style servers answer any request. The answer is final only if it names revisions without sessions.
+  // Some session-style servers answer any request. The answer is final if it names revisions, but none with sessions.
   const final = names !== undefined && !names.some((name) => isSession(name));
   if (!final) {
     const error = problem ?? new ConnectionError("protocol", "The server does not speak a stateless revision");

@@ -118,7 +118,7 @@ class Connection implements ServedConnection {
     if (fault !== undefined) void this.#runInOrder(() => this.#respond(fault, inbound));
   }
 
-  /** Runs work in order with the requests. It counts as in flight, so that a shutdown waits for it. */
+  /** Runs work that is not a request; with `ordering: "sequential"`, in its turn. A shutdown waits for the work. */
   async #runInOrder(work: () => Promise<void>): Promise<void> {
     const call = this.#inFlight.beginAnonymous();
     try {

@@ -51,7 +51,7 @@ export function decode(text: string, limits: Limits = DEFAULT_LIMITS, paths: Pat
   try {
     value = JSON.parse(body);
   } catch (error) {
-    // V8 quotes about twenty characters of the input. Other engines may quote more, so the message is cut.
+    // The error of V8 quotes about twenty characters of the input. Other engines may quote more, so it is cut.
     const reason = error instanceof Error ? error.message : "Not JSON";
     return refuse(parseError(reason.slice(0, 100)));
   }
@@ -146,11 +146,11 @@ function readToken(raw: string | undefined): Id | null {
 
 function toId(raw: string, value: string | number): Id {
   if ((typeof value === "number" ? String(value) : JSON.stringify(value)) === raw) return value;
-  // UTF-8 cannot encode an unpaired surrogate; JSON.stringify escapes it.
+  // UTF-8 cannot encode an unpaired surrogate, so keep the plain value, in which JSON.stringify escapes it.
   return /[\ud800-\udfff]/u.test(raw) ? value : new ExactId(raw, value);
 }
 
-/** Replaces a token by an ExactId if necessary. The scan found the path in the string, so no prototype is read. */
+/** Replaces a token by an ExactId if necessary. The scan found the path in the string, so it reads only own fields. */
 function restore(root: Parsed, text: string, token: Token): void {
   const last = token.path.length - 1;
   let holder = root;

@@ -10,7 +10,10 @@ export interface LineReaderOptions {
   /** The longest line, without its newline. */
   readonly maxBytes: number;
   onLine(text: string): void;
-  /** Called for an unreadable line. The fault has its id if the line begins with it. A response is not answerable. */
+  /**
+   * Called for an unreadable line. The fault has the id of the message if the id is found near the start of the line,
+   * except in a parse error that is answered. `answerable` is false for a response.
+   */
   onFault(fault: ErrorMessage, answerable: boolean): void;
 }
 

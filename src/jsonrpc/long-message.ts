@@ -1,7 +1,7 @@
-// Decodes a long message from its bytes without converting all of it to one string, which V8 would collect late: five
+// Decodes a long message from its bytes without converting all of it to one string, which V8 would free late: five
 // messages of 10 MB in a row took up to 8 times the memory of one, and 17 times if a character beyond Latin-1 doubles
 // the string. A message is nearly always long because of a few strings, so these are cut out and decoded separately.
-// The short rest is decoded like any other message. If this is not possible, the whole is decoded as one string.
+// The short rest is decoded like any other message. If that fails, the whole message is decoded as one string.
 
 import { decode, type Decoded, type Limits, parseError } from "./codec.ts";
 import { ExactId } from "./message.ts";
@@ -125,7 +125,7 @@ function findGaps(message: Record<string, unknown>, spans: readonly Span[], mark
 
 const LOWER_U = 117;
 const FIRST_PLAIN = 32;
-/** Blocks are copied, because V8 processes a resizable buffer more slowly. Must be a multiple of four. */
+/** Bytes are copied in blocks of this size, since V8 processes a resizable buffer more slowly. A multiple of four. */
 const BLOCK_BYTES = 64 * 1024;
 
 /** The byte for each escape, by the character after the backslash; 0 if there is none. */
@@ -135,9 +135,9 @@ for (const [name, byte] of Object.entries({ b: 8, f: 12, n: 10, r: 13, t: 9, '"'
 }
 
 /**
- * Decodes the bytes between the quotes of a JSON string, and overwrites them. Escapes are resolved in place, since the
- * result is always shorter, so that only the string is allocated. JSON.parse handles invalid strings, for which it
- * throws, and unpaired surrogates, which UTF-8 cannot encode.
+ * Decodes the bytes between the quotes of a JSON string, and overwrites them. A resolved escape is always shorter, so
+ * escapes are resolved in place, and only the string is allocated. Two cases are left to JSON.parse: invalid strings,
+ * for which it throws, and unpaired surrogates, which UTF-8 cannot encode.
  */
 export function readString(bytes: Buffer, start: number, end: number, blockBytes: number = BLOCK_BYTES): string {
   const block = new Uint8Array(blockBytes);

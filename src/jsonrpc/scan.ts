@@ -2,7 +2,10 @@
 // come back byte for byte. It is not a parser: for invalid JSON it may record nonsense, but then JSON.parse fails. It
 // does not recurse, reads each character a bounded number of times, and allocates nothing if every token is plain.
 
-/** One name on a path to a recorded token. The slots of its descendants are `slot + 1` to `lastSlot`. */
+/**
+ * One name on a path to a recorded token. `slot` is its index in `starts` and `ends`. Its descendants have the slots
+ * `slot + 1` to `lastSlot`.
+ */
 interface Step {
   readonly name: string;
   readonly path: readonly string[];
@@ -50,7 +53,7 @@ const MINUS = 45;
 const BACKSLASH = 92;
 const BRACE = 123; // with bit 32 set, `[` and `{` both have this code, and `]` and `}` both have this code plus 2
 
-// Their positions are recorded so that `peek` can tell a request from a response if the message is too deep to parse.
+// Recorded so that `peek` can tell whether a message that is too deep to parse is a request or a response.
 const MARKS = [["method"], ["result"], ["error"]];
 
 /** Prepares the paths of the tokens to record exactly. The top-level id is always one of them. */
@@ -89,7 +92,7 @@ export function compilePaths(others: readonly (readonly string[])[]): Paths {
   return { root, steps, starts: new Int32Array(steps.length), ends: new Int32Array(steps.length) };
 }
 
-/** `maxItems`: tokens of later items of a batch are not recorded, since such a batch is refused. */
+/** Records tokens only in the first `maxItems` items of a batch, since a longer batch is refused. */
 export function scan(text: string, paths: Paths, maxDepth: number, maxItems: number): Scan {
   const { root, starts, ends } = paths;
   let tokens: Token[] | undefined;
@@ -99,7 +102,7 @@ export function scan(text: string, paths: Paths, maxDepth: number, maxItems: num
   let item = 0;
   let step: Step | undefined; // the object being read; values without recorded names are skipped as a whole
   let atKey = false;
-  let pending: Step | undefined; // its key was read, its value comes next
+  let pending: Step | undefined; // the step whose key was just read and whose value comes next
 
   for (let i = 0; i < text.length; i++) {
     const c = text.charCodeAt(i);

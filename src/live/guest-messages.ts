@@ -1,12 +1,13 @@
 // Validates messages from the guest process. The user's code can write to the guest's channel too, so no message may
-// cost the host much. Checks the number of values, the rate of unrequested messages and the shape of an evaluation.
+// take much of the host's time or memory. Checks the number of values, the rate of unrequested messages and the shape
+// of an evaluation.
 
 import { isObject } from "../core/values.ts";
 
 /** A message from the guest, or the result in it. */
 export type GuestReply = { readonly [key: string]: unknown };
 
-/** Only messages longer than this are scanned. The scan is fast, since a normal long message is mostly one string. */
+/** Values are counted only in messages longer than this. That is fast: a normal long message is mostly one string. */
 const MIN_SCANNED_LENGTH = 64 * 1024;
 const MAX_VALUES = 50_000;
 

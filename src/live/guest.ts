@@ -23,7 +23,7 @@ const EXIT_GRACE_MS = 300;
 
 /**
  * The longest frame accepted: a minimum, plus some bytes for each character of output that is kept. Guests truncate
- * their replies, so user code must have written a longer frame, and reading it would block the host.
+ * their replies, so a longer frame comes from the user's code, and reading it would block the host.
  */
 const MIN_FRAME_LIMIT_BYTES = 1024 * 1024;
 const FRAME_BYTES_PER_CHAR = 16;

@@ -125,7 +125,7 @@ function registerEvaluate(server: Server, tool: GuestTool, sessions: Sessions): 
   );
 }
 
-/** The record is built here, so it need not be validated. */
+/** Our own code builds the result of an evaluation, so it need not be validated. */
 const UNCHECKED = {
   "~standard": { version: 1, vendor: "catenary", validate: (value: unknown) => ({ value }) },
 } as const;

@@ -66,8 +66,8 @@ export class SessionQueue {
 }
 
 /**
- * The current deadline of a session, which has at most one. Setting a deadline starts no new timer if one fires before
- * it anyway: when that timer fires too early, it is started again for the remaining time.
+ * The deadline of a session's running call. Setting a deadline keeps the timer of an earlier one if that timer fires
+ * first. If a timer fires before the deadline, it is started again for the remaining time.
  */
 export class Deadline {
   readonly #onExpire: () => void;

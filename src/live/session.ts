@@ -157,8 +157,8 @@ export class Session {
   }
 
   /**
-   * Ends the process. The next call starts a new one and reports the loss with this reason. Without a reason, the
-   * caller has asked for it, and nothing is reported.
+   * Ends the process. The next call starts a new one and reports the loss with this reason. No reason means that the
+   * caller asked for the end; then nothing is reported.
    */
   async end(reason: string | undefined, budgetMs?: number): Promise<void> {
     const guest = this.#guest;
@@ -227,7 +227,7 @@ export class Session {
     // The results of other tools have no field for output, so it becomes background output.
     const onOutput = isEvaluation ? options.onOutput : this.#background.write;
     const capture = new OutputCapture(limits.outputChars, options.onProgress, onOutput);
-    // Programs look for the notice in evaluations, so other tools show it without clearing it.
+    // Programs look for the notice in the results of evaluations, so other tools show it without clearing it.
     const notice = isEvaluation ? this.#stateLoss.takeNotice() : this.#stateLoss.notice;
     const background = isEvaluation ? this.#background.take() : "";
     this.#background.release(guest);

@@ -57,7 +57,7 @@ export interface ToolInput {
 /** Encoding a longer string for the guest would block the host's event loop. */
 const MAX_STRING_LENGTH = 5_000_000;
 
-/** Problems reported for one call. */
+/** The maximum number of problems reported for one call. */
 const MAX_ISSUES = 20;
 /** Longer argument names are cut in these reports. */
 const MAX_NAME_LENGTH = 100;

@@ -25,7 +25,7 @@ export function isTypeScript(path: string): boolean {
   return /\.m?ts$/.test(path);
 }
 
-/** Throws a SyntaxError that starts with file, line and column. */
+/** If the syntax is invalid, rejects with a SyntaxError whose message starts with file, line and column. */
 export async function compile(source: string, file: string): Promise<Compiled> {
   const { transform } = await import("sucrase");
   try {

@@ -17,7 +17,7 @@ export interface ChildOptions {
   /** Added to our own environment. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** Connects a socket to the child's fd 3, which it uses instead of stdin and stdout. Its stdin is empty. */
+  /** Connects a socket to fd 3 of the child, which uses it instead of stdin and stdout. The child's stdin is empty. */
   readonly channel?: true;
   /** How long the child may take to exit after the end of its input; 2000 by default. */
   readonly stdinGraceMs?: number;
@@ -57,7 +57,7 @@ export interface Child {
 
 const GRACE_MS = 2_000;
 const TAIL_BYTES = 8 * 1024;
-/** How long output may be silent when all known processes are gone: then an unknown process holds the pipe open. */
+/** How long the output may be silent if an unknown process still holds the pipe when all known processes are gone. */
 const OUTPUT_TIMEOUT_MS = 250;
 
 /** Resolves when the program runs; rejects with an error that explains why it could not be started. */
@@ -143,8 +143,8 @@ function wrapChild(
 }
 
 /**
- * Waits until an output stream has ended. All known writers are gone. If an unknown process holds the pipe open, the
- * stream is destroyed after a silence. Output that nobody reads yet is kept, unless `drop` is true.
+ * Waits until an output stream has ended. Called when all known writers are gone. If an unknown process still holds the
+ * pipe open, the stream is destroyed after a silence. Output that nobody reads yet is kept, unless `drop` is true.
  */
 async function endOf(stream: Socket, drop: boolean): Promise<void> {
   let seen = -1;
@@ -159,7 +159,7 @@ async function endOf(stream: Socket, drop: boolean): Promise<void> {
         resolve();
       };
       const timer = setTimeout(done, OUTPUT_TIMEOUT_MS);
-      // Nothing waits for this result, so it must not keep our process alive.
+      // Unless the child is being closed, this wait must not keep our process alive.
       if (!drop) timer.unref();
       stream.once("close", done);
     });
@@ -210,7 +210,7 @@ const MAX_CHECK_MS = 100;
 /** How long SIGKILL may take. A process that survives it is stuck in the kernel or belongs to another user. */
 const KILL_TIMEOUT_MS = 5_000;
 const MIN_KILL_TIMEOUT_MS = 250;
-/** The part of a budget after which each step must be over. */
+/** The fraction of the budget after which the step must be over. */
 const STDIN_SHARE = 0.4;
 const TERM_SHARE = 0.8;
 

@@ -1,8 +1,8 @@
 // The guardian: a small process beside ours that outlives us by a moment and kills our children, however we die. It
-// reads a pipe from us, which the kernel closes even after kill -9. Then it kills the process groups that it knows and,
-// if there is a /proc, all processes that carry their marks. It is a shell script, since a shell takes one megabyte and
-// starts in two milliseconds. It must run in dash, whose `kill` accepts only `-s KILL --`. Without /bin/sh there is no
-// guardian, and orphaned children only see the end of their input.
+// reads a pipe from us, which the kernel closes even after kill -9. Then it kills our children's process groups and, if
+// there is a /proc, all processes that carry our children's marks. It is a shell script, since a shell takes 1 MB and
+// starts in 2 ms. It must run in dash, whose `kill` accepts only `-s KILL --`. Without /bin/sh there is no guardian;
+// orphaned children then only see the end of their input.
 
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
@@ -81,7 +81,8 @@ function startGuardian(): void {
     spawned = spawn("/bin/sh", ["-c", SCRIPT, "catenary-guardian"], {
       detached: true,
       stdio: ["pipe", "ignore", "ignore"],
-      // Keeps no folder busy, and inherits no mark, so that it survives if an outer Catenary terminates us by its mark.
+      // The guardian must keep no folder busy. It must inherit no mark: if an outer Catenary ends all processes with
+      // its mark, including us, the guardian must survive.
       cwd: "/",
       env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin" },
     });

@@ -122,7 +122,7 @@ export class PendingInputs {
     });
   }
 
-  /** Takes responses by key and ignores unknown keys. Throws if one is not valid, and then takes none. */
+  /** Takes responses by key and ignores unknown keys. If any response is invalid, throws and takes none. */
   answer(responses: { readonly [key: string]: unknown }): void {
     const answered = [...this.#open].filter(([key]) => Object.hasOwn(responses, key));
     // Check all of them before taking any, so that the client can send all of them again.

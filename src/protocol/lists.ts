@@ -69,7 +69,7 @@ export interface Page<Item> {
   readonly nextCursor?: string;
 }
 
-/** Throws an `invalid_params` error for a cursor that is not from this list, such as an empty one. */
+/** Throws an `invalid_params` error for a cursor that is not from this list, such as an empty string. */
 export function page<Item extends PageItem>(
   list: string,
   items: readonly Item[],

@@ -58,7 +58,7 @@ export interface Delta {
   readonly down: Step;
 }
 
-/** Converts messages between a revision and the newest one. `lift` and `lower` are one codec each. */
+/** Converts messages in one direction between a revision and the newest one: see `lift` and `lower` of `Revision`. */
 export interface Codec {
   request(method: string, params: Params): Params;
   result(method: string, result: Result): Result;
@@ -88,7 +88,7 @@ export interface Revision {
   readonly lower: Codec;
 }
 
-/** The newest revision. All other code uses its message shapes, so it needs no conversion. */
+/** The newest revision. All other code uses its message shapes, so its messages need no conversion. */
 export interface Newest {
   readonly name: string;
   readonly style: "session" | "stateless";
@@ -96,7 +96,7 @@ export interface Newest {
   readonly vocabulary: Vocabulary;
 }
 
-/** Builds all revisions, oldest first, from the newest and the deltas to it, which are also oldest first. */
+/** Builds all revisions from the newest one and the deltas. Both the deltas and the returned list are oldest first. */
 export function buildRevisions(newest: Newest, deltas: readonly Delta[]): readonly Revision[] {
   const revisions: Revision[] = [];
   let names = newest.vocabulary;
@@ -139,7 +139,7 @@ export function buildRevisions(newest: Newest, deltas: readonly Delta[]): readon
 interface DirectedStep {
   readonly step: Step;
   readonly removed: { readonly requests: ReadonlySet<string>; readonly notifications: ReadonlySet<string> };
-  /** Whether a request with a removed name is refused. Not on the way up, where the session layer handles it. */
+  /** Whether a request with a removed name is refused. False on the way up, where the session layer handles it. */
   readonly refuses: boolean;
 }
 

@@ -1,7 +1,7 @@
 // What clients and servers both need to know about tasks: the extension's name, who has declared it, and when a task is
-// finished. In the previous revision a tool states its task support, a caller can request a task with its own params,
-// and tasks can be listed. The newest revision has no fields for these, so within a process they travel under symbols,
-// which are never sent.
+// finished. In the revision before the newest, a tool states its task support, a caller can request a task and send
+// params for it, and tasks can be listed. The newest revision has no fields for these, so within a process they travel
+// under symbols, which are never sent.
 
 import type { Caller, Context } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";

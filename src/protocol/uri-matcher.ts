@@ -9,7 +9,7 @@ export interface Op {
   readonly slot: number;
   /** Characters that a "one" or a "some" does not match. */
   readonly stops: Stops;
-  /** The row of a "some" or a "fork" in the table of tried pairs. */
+  /** The row of a "some" or a "fork" in the table of the positions that it was tried at. */
   readonly mark: number;
   /** Undefined for an "end". */
   readonly next: Op | undefined;
@@ -90,7 +90,7 @@ export function run({ start, marks }: Program, text: string): MatchRun {
   if (start.kind === "text" && !text.startsWith(start.text)) return { found: undefined, steps: 1 };
   const width = text.length + 1;
   const tried = new Uint32Array((marks * width + 31) >>> 5);
-  // The arrays are truncated by counters, since setting the length of an array is slow.
+  // Counters hold the current lengths of these arrays, since setting the length of an array is slow.
   const found: number[] = [];
   let foundCount = 0;
   // Postponed choices: the instruction, and pairs of position and `foundCount`.

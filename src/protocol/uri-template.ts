@@ -19,7 +19,8 @@ export interface UriTemplate {
    * - `{a}` and `{+a}` are required and not empty. `{#a}`, `{.a}`, `{/a}`, `{;a}`, `{?a}` and `{&a}` are optional.
    * - Named values (`;`, `?`, `&`) may come in any order, each at most once, and may be empty.
    * - A value of `{a}` ends before "/", "?" or "#". Every value is as short as the rest of the template allows.
-   * - Values are percent-decoded, so they may contain any character. If a value cannot be decoded, nothing matches.
+   * - Values are percent-decoded, so they may contain any character. A URI with a value that cannot be decoded
+   *   does not match.
    * - `{a*}` gives an array, everything else a string, so the types depend only on the template.
    */
   match(uri: string): TemplateMatch | undefined;

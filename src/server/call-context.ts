@@ -99,7 +99,7 @@ export interface RetryInput {
 
 const LOGGING_UNDECLARED = "context.log needs the capability logging: createServer({ ..., logging: true })";
 
-/** Shared by all calls: with loader hooks, the duration of each import() varies, which would reorder requests. */
+/** One import for all calls: with loader hooks, the duration of each import() varies, which could reorder requests. */
 let clientRequests: Promise<typeof import("../protocol/client-requests.ts")> | undefined;
 
 export class CallContext implements ToolContext {
@@ -139,7 +139,7 @@ export class CallContext implements ToolContext {
     return this.#context.signal;
   }
 
-  /** For core/cancel.ts. It is on the prototype, so that a copy with another signal does not inherit it. */
+  /** The wrapped context, for core/cancel.ts. A spread copy, which may have another signal, lacks this method. */
   behind(): Context {
     return this.#context;
   }

@@ -78,7 +78,7 @@ export class InputRequiredCodec {
     };
   }
 
-  /** Throws an `invalid_params` error if the state is invalid or of another call, or if the answers are malformed. */
+  /** Throws an `invalid_params` error if the state is invalid or from another call, or if the answers are malformed. */
   decode(request: Request, context: Context): RetryInput | Promise<RetryInput> {
     const { requestState, inputResponses } = request.params;
     if (requestState === undefined && inputResponses === undefined) return FIRST_CALL;

@@ -168,9 +168,9 @@ const NAMED_KEYWORDS: ReadonlySet<string> = new Set([
 
 /**
  * Rewrites references so that ajv resolves them as the dialect requires. ajv ignores anchors at the root, and resolves
- * a dynamic reference to the schema around it. Without an inner `$id` there is only one scope, so a dynamic reference
- * is replaced by a plain one. With an inner `$id` dynamic references stay, and ajv resolves them in its own way.
- * `dynamic` is the dialect's keyword for a dynamic reference, if it has one.
+ * a dynamic reference to the schema that contains the reference. Without an inner `$id` there is only one scope, so a
+ * dynamic reference is replaced by a plain one. With an inner `$id` dynamic references stay, and ajv resolves them in
+ * its own way. `dynamic` is the dialect's keyword for a dynamic reference, if it has one.
  */
 function normalizeReferences(schema: JsonSchema, dynamic: string | undefined): JsonSchema {
   let innerScopes = 0;
@@ -191,7 +191,7 @@ function normalizeReferences(schema: JsonSchema, dynamic: string | undefined): J
   return withRootAnchors(keywords);
 }
 
-/** Adds a schema to `$defs` for each anchor at the root. It has the anchor and refers to the root. */
+/** For each anchor at the root, adds a schema to `$defs` that has the anchor and refers to the root. */
 function withRootAnchors(schema: JsonSchema): JsonSchema {
   const anchors = [schema["$anchor"], schema["$dynamicAnchor"]].filter((anchor) => typeof anchor === "string");
   if (anchors.length === 0) return schema;

@@ -29,8 +29,8 @@ export interface PromptArgumentOptions<Required = unknown> {
 }
 
 /**
- * Options of `server.prompt()`. `Required` holds for each argument whether it is required. It is the base of a mapped
- * type, so that the types of completers are inferred.
+ * Options of `server.prompt()`. `Required` maps the name of each argument to its option `required`. The type of
+ * `arguments` is a mapped type over `Required`, so that TypeScript infers the types of completers.
  */
 export interface PromptOptions<Required = Readonly<Record<string, unknown>>> {
   /** The name to show to people. */

@@ -1,6 +1,6 @@
 // Recognizes what was passed as a schema: a Standard Schema, a JSON Schema, or a mistake that would silently disable
 // checking. The usual mistake is to pass the bare fields of an object schema, `{ a: z.string() }`, since any object
-// looks like a JSON Schema. Also the types that both kinds of check share.
+// looks like a JSON Schema. This file also has the types that both kinds of check share.
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { isObject } from "../core/values.ts";

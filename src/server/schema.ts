@@ -22,7 +22,7 @@ export type SchemaInput<Of> = Of extends StandardSchemaV1 ? StandardSchemaV1.Inf
 /** The type of a value after the schema has checked it. */
 export type SchemaOutput<Of> = Of extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<Of> : FromJsonSchema<Of>;
 
-/** The type that a literal JSON Schema describes. Understands the simple keywords; the type is unknown for others. */
+/** The type that a literal JSON Schema describes. Understands the simple keywords; others give `unknown`. */
 export type FromJsonSchema<Of> = Of extends { readonly const: infer Value }
   ? Value
   : Of extends { readonly enum: readonly (infer Value)[] }
@@ -95,7 +95,7 @@ function toCheckResult(result: StandardSchemaV1.Result<unknown>): SchemaCheckRes
 
 /**
  * The JSON Schema that clients see. `given` is the explicit JSON Schema for a library that cannot produce one. `owner`
- * starts the error messages. Throws a TypeError if either is not a schema.
+ * starts the error messages. Throws a TypeError if `schema` or `given` is not a schema.
  */
 export function toJsonSchema(
   owner: string,
@@ -130,7 +130,7 @@ function convert(schema: StandardSchemaV1, side: "input" | "output", what: strin
     throw new TypeError(`${what} is a schema of ${vendor}, which cannot produce JSON Schema; ${advice}${more}`);
   }
   try {
-    // This is the default dialect, so `$schema` would only make the lists of tools longer.
+    // 2020-12 is the default dialect, so `$schema` would only make the lists of tools longer.
     const { $schema: _dialect, ...keywords } = standard.jsonSchema[side]({ target: "draft-2020-12" });
     return keywords;
   } catch (error) {

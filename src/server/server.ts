@@ -119,7 +119,7 @@ type ServerMethods = { [Name in keyof Server]: Server[Name] };
 
 /**
  * Creates an empty server. It is a handler: pass it to `serve`, or to `connect` in the same process. Clients see
- * its name, its version and what else describes it.
+ * its name, its version and the other fields of `ServerInfo`.
  *
  * @example
  * const server = createServer({ name: "notes", version: "1.0.0" })

@@ -1,5 +1,6 @@
-// Tool calls that run as tasks, and the methods `tasks/*`. A call of a tool that supports tasks runs here: in a task,
-// from the start or once the tool detaches, or as a plain call if there are too many tasks. Loaded when first needed.
+// Tool calls that run as tasks, and the methods `tasks/*`. A call of a tool that supports tasks runs here. It is a task
+// from the start, becomes one when the tool detaches, or stays a plain call if there are too many tasks. This file is
+// loaded when first needed.
 
 import { demandScopes, permits } from "../auth/bearer/scopes.ts";
 import { onAbort, unref } from "../core/async.ts";

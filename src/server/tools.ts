@@ -105,7 +105,7 @@ const OPTION_NAMES: OptionNames<ToolOptions> = {
   _meta: true,
 };
 
-/** Makes the bare fields of an object schema, `{ a: z.string() }`, a compile error. They look like a JSON Schema. */
+/** Makes it a compile error to pass bare fields, `{ a: z.string() }`, which would be taken for a JSON Schema. */
 export type WrappedInput<Input> = [BareFields<Input>] extends [never]
   ? unknown
   : { readonly input: "its values are schemas; wrap them: z.object({ ... })" };
@@ -230,7 +230,7 @@ export class Tools {
       const pending = tool.input?.(given) ?? { value: given };
       const checked = pending instanceof Promise ? await pending : pending;
       if (checked.issues !== undefined) return this.#results.complete(invalidArguments(name, checked.issues));
-      // A client without tasks gets a plain call.
+      // A client without tasks gets a plain call, unless the tool always runs as a task.
       const task = tool.task?.support === "required" || hasTasks(context.caller.capabilities) ? tool.task : undefined;
       if (task !== undefined) return await this.#callTask(tool, task, checked.value, request, context, retry);
       const value = await tool.run(checked.value, new CallContext(context, request, this.#results, retry));

@@ -43,7 +43,7 @@ const MAX_NOISE_BEFORE_MESSAGE = 10_000;
 const MAX_STDERR_LENGTH = 1_000;
 /** How long a server that has closed one of its pipes may take to exit by itself. */
 const EXIT_TIMEOUT_MS = 1_000;
-/** How long to wait for the rest of its output after it has exited. */
+/** How long to wait for the rest of a server's output after it has exited. */
 const OUTPUT_TIMEOUT_MS = 500;
 
 // Typed against the options, so that a new option must be added here too.
@@ -183,7 +183,7 @@ class PipedChildProcess implements ChildTransport {
     this.child?.close(0).catch(() => {});
   }
 
-  /** A server that closed a pipe cannot be used any more: waits for it to exit, then ends it. */
+  /** A server that closed a pipe cannot be used any more. Gives it some time to exit by itself, then ends it. */
   async #onPipeClosed(child: Child, how: string): Promise<void> {
     let exited = false;
     await within(

@@ -49,7 +49,7 @@ export interface Inbound {
    */
   readonly kind: "message" | "batch" | "fault" | "lost" | "gap" | "hang-up" | "end";
   readonly message?: Message;
-  /** The items of a batch; an invalid item is its error response. */
+  /** The items of a batch. For an invalid item, this has its error response. */
   readonly batch?: readonly BatchItem[];
   readonly fault?: ErrorMessage;
   /** The request on whose stream the message came, if the transport knows. */

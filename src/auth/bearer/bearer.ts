@@ -66,7 +66,8 @@ class Bearer implements Required<Authenticator> {
   #audience({ endpoint }: Credentials): readonly string[] {
     const { audience } = this.#settings;
     if (audience !== undefined) return audience;
-    // The client chooses the host name of its request, so it could pass off a token that is for another server.
+    // `endpoint` contains the host name that the client sent. A client could name another server there, and so use a
+    // token for that server. So without `resource`, only localhost is accepted.
     if (URL.canParse(endpoint) && isLoopback(new URL(endpoint).hostname)) return spellingsOf(endpoint);
     throw new Error(`bearer(): set \`resource\` to accept requests for hosts other than localhost; got ${endpoint}`);
   }

@@ -135,14 +135,14 @@ function scopesOf({ scope, scp }: jose.JWTPayload): readonly string[] {
 }
 
 const FETCH_TIMEOUT_MS = 5_000;
-/** After a failed request, the next one is made this much later. Otherwise every token that arrives would cause one. */
+/** After a failed request, no other is made for this long. Otherwise every token that arrives would cause a request. */
 const FAILURE_CACHE_MS = 5_000;
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 
 /**
- * Returns a function that finds the key for a token. The keys come from the option, or from its URL, or from the URL in
- * the issuer's metadata (RFC 8414, OpenID Connect Discovery). The function rejects with an error in `FAULTS` if the
- * issuer does not have the key, and with another error if the keys cannot be fetched.
+ * Returns a function that finds the key for a token. The option `jwks` has the keys or their URL. Without it, the URL
+ * in the issuer's metadata is used (RFC 8414, OpenID Connect Discovery). The function rejects with an error in `FAULTS`
+ * if the issuer does not have the key, and with another error if the keys cannot be fetched.
  */
 function keysOf(issuer: string, { jwks }: JwtRules): jose.JWTVerifyGetKey {
   if (typeof jwks === "function") return jwks;

@@ -9,8 +9,9 @@ import { scopesProblem } from "./scopes.ts";
 
 export interface BearerOptions {
   /**
-   * The issuer URLs of the authorization servers: clients are sent there, and only their tokens are accepted. Required
-   * unless `verify` is set. Without them, clients do not learn where to get a token.
+   * The issuer URLs of the authorization servers. Clients are sent to these servers to get a token. Only tokens of
+   * these servers are accepted, unless `issuer` or `verify` is set. Required unless `verify` is set. If this option is
+   * omitted, clients do not learn where to get a token.
    *
    * @example
    * authorizationServers: ["https://auth.example.com"]
@@ -80,7 +81,7 @@ export interface BearerSettings {
   /** Undefined means the URL of the request. Empty with `verify`. */
   readonly audience: readonly string[] | undefined;
   readonly scopes: readonly string[];
-  /** By scope: itself and all scopes that it includes. */
+  /** Maps a scope to a list: the scope itself, and all scopes that it includes. */
   readonly implied: ReadonlyMap<string, readonly string[]>;
   /** The published metadata without `resource`; undefined if there are no authorization servers. */
   readonly metadata: object | undefined;

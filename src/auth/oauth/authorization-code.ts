@@ -91,7 +91,7 @@ async function obtain(context: GrantContext, redirect: Redirect): Promise<oauth.
       ),
     );
   } catch (error) {
-    // The server no longer knows the client. The caller may register it again, so it needs this error.
+    // The server no longer knows the client. The caller needs the original error, to register the client again.
     if (isInvalidClient(error)) throw error;
     const secrets = [callback.searchParams.get("code") ?? undefined, verifier, secret];
     throw authFailure(`exchanging the authorization code at ${server.issuer}`, error, secrets);
@@ -110,7 +110,10 @@ function isInvalidClient(error: unknown): boolean {
   return error instanceof oauth.ResponseBodyError && error.error === "invalid_client";
 }
 
-/** The URL for the user, with the request in its query or, if the server requires it, pushed beforehand (RFC 9126). */
+/**
+ * Returns the URL to send the user to. The request is in the query of the URL. If the server requires it, the request
+ * is pushed to the server instead, and the URL refers to it (RFC 9126).
+ */
 async function authorizationUrl(
   { server, http }: GrantContext,
   { client, auth, secret }: OAuthClient,
@@ -131,7 +134,7 @@ async function authorizationUrl(
     );
     url.searchParams.set("client_id", client.client_id);
     url.searchParams.set("request_uri", requestUri);
-    // The server ignores `state` here, but a redirect uses it to match the callback.
+    // The server ignores `state` in this URL, but `redirect.visit` may use it to recognize the callback.
     url.searchParams.set("state", request.get("state") ?? "");
     return url;
   } catch (error) {

@@ -29,7 +29,9 @@ const OPTIONS = {
  * first that it is used with.
  *
  * @example
- * await connect("https://notes.example.com/mcp", { auth: oauth({ redirect: loopbackRedirect(), store: fileTokens() }) });
+ * await connect("https://notes.example.com/mcp", {
+ *   auth: oauth({ redirect: loopbackRedirect(), store: fileTokens() }),
+ * });
  */
 export function oauth(options: OAuthOptions = {}): Authorizer {
   check(options);
@@ -83,7 +85,10 @@ function isClientMetadataUrl(text: string): boolean {
 /** Visible ASCII: more than RFC 6750, 2.1 allows, but safe in a header. */
 const TOKEN = /^[\x21-\x7e]+$/;
 
-/** Sends a token to one MCP server: the first that it is used with. If `token` is a function, it is called before each request. */
+/**
+ * Sends a token to one MCP server: the first that it is used with. If `token` is a function, it is called before each
+ * request.
+ */
 export function bearerToken(token: string | (() => string | Promise<string>)): Authorizer {
   if (typeof token !== "function" && !isToken(token)) {
     throw new TypeError("bearerToken(): the token is empty, or has characters that a header cannot carry");

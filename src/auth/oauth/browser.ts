@@ -81,7 +81,7 @@ function start({ file, args }: BrowserCommand, { BROWSER: _, ...env }: NodeJS.Pr
   });
 }
 
-/** Escapes characters that RFC 3986 does not allow. Some of them are special in the scripts behind xdg-open. */
+/** Escapes quotes, and characters that RFC 3986 does not allow. Some are special in the scripts behind xdg-open. */
 function escapeUrl(url: URL): string {
   return url.href.replaceAll(/[^\w\-.~:/?#[\]@!$&()*+,;=%]/gu, (one) =>
     one === "'" ? "%27" : encodeURIComponent(one),

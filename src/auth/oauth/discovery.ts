@@ -1,7 +1,8 @@
 // Finds the authorization server of an MCP server, and the name of the resource to request tokens for (specification:
-// basic/authorization/authorization-server-discovery). The metadata of the MCP server names both. Without metadata the
-// MCP server's own origin is the authorization server, as in the first revision with authorization. Metadata of another
-// resource or another issuer is rejected, since a hostile server could use it to get tokens for another server.
+// basic/authorization/authorization-server-discovery). The metadata of the MCP server names both. Without metadata, the
+// MCP server's own origin is the authorization server, as in the first protocol revision that had authorization.
+// Metadata of another resource or another issuer is rejected, since a hostile server could use it to get tokens for
+// another server.
 
 import * as oauth from "oauth4webapi";
 import { ConnectionError } from "../../core/errors.ts";
@@ -161,14 +162,14 @@ export async function fetchKnownServer(
   return usesDefaultEndpoints ? defaultServer(new URL(issuer).origin) : fetchServer(issuer, http);
 }
 
-/** A server without metadata, as in the first revision with authorization: its endpoints are at the root. */
+/** The default endpoints of a server without metadata, as in the first protocol revision that had authorization. */
 function defaultServer(origin: string): oauth.AuthorizationServer {
   return {
     issuer: origin,
     authorization_endpoint: `${origin}/authorize`,
     token_endpoint: `${origin}/token`,
     registration_endpoint: `${origin}/register`,
-    // Without metadata it cannot declare PKCE, but that revision requires it.
+    // The server cannot declare PKCE without metadata, but that revision requires PKCE.
     code_challenge_methods_supported: ["S256"],
   };
 }
@@ -177,7 +178,7 @@ interface SearchResult<T> {
   readonly found?: T;
   /** One reason for each URL that had no document. */
   readonly reasons: readonly string[];
-  /** Whether the document does not exist. False if a URL was unreachable or failed, so that it may exist. */
+  /** Whether the document does not exist. False if a URL was unreachable or failed, since it may exist there. */
   readonly isAbsent: boolean;
 }
 
@@ -262,7 +263,7 @@ function checkMetadata(server: oauth.AuthorizationServer): oauth.AuthorizationSe
   throw new TypeError("its lists are not arrays of strings");
 }
 
-/** Finds spaces, control and format characters. The URL parser drops or escapes them, but messages show the string. */
+/** Finds spaces, control and format characters. The URL parser drops or escapes them, but error messages would not. */
 function hasInvisible(text: string): boolean {
   return /[\s\p{Cc}\p{Cf}]/u.test(text);
 }

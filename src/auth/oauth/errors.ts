@@ -58,7 +58,7 @@ export function describeResponse({ status, headers }: Response): string {
 }
 
 function causeText(cause: Error): string {
-  // An AggregateError of several addresses has an empty message, but a code.
+  // If a host has several addresses and all fail, the cause is an AggregateError with a code and an empty message.
   const { code } = cause as { code?: unknown };
   return cause.message === "" && typeof code === "string" ? code : cause.message;
 }

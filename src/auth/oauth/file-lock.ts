@@ -120,11 +120,11 @@ export class FileLock {
       const number = String(Math.max(0, ...numbers) + 1).padStart(NUMBER_DIGITS, "0");
       const numbered = `${lock}.${number}.${owner}`;
       await this.#create(numbered, files);
-      // Removed only after the number exists, so that other processes always see one of the two files.
+      // This file is removed only after the numbered one exists, so that other processes always see one of the two.
       const wasThere = await this.#remove(choosing);
       files.delete(choosing);
       if (wasThere) return number;
-      // Another process took us for dead and removed it, so others may not have waited for our number.
+      // Another process took us for dead and removed the file, so others may not have waited for our number.
       await this.#remove(numbered);
       files.delete(numbered);
     }
@@ -215,7 +215,7 @@ async function pause(before: number, polls: number, signal: AbortSignal): Promis
 }
 
 const UNKNOWN = "0";
-/** Identifies where process IDs are comparable: within one boot of one machine, and one PID namespace. */
+/** Process IDs can be compared only within one boot of a machine and one PID namespace. This identifies the two. */
 const PID_SCOPE = findPidScope();
 const OWN_START = attemptSync(() => startTimeIn(readFileSync(`/proc/${process.pid}/stat`, "utf8"))) ?? UNKNOWN;
 
@@ -226,7 +226,7 @@ export function newOwnerName(): string {
 
 interface LastTouch {
   readonly mtimeMs: number;
-  /** When we first saw this time, on our own clock. */
+  /** When we first saw this `mtimeMs`, on our own clock. */
   readonly seenAt: number;
 }
 
@@ -268,7 +268,7 @@ export class OwnerWatch {
   }
 }
 
-/** Returns undefined if the process has ended, and `fallback` if that is unknown, such as without a free descriptor. */
+/** Returns undefined if the process has ended, and `fallback` if we cannot tell, for lack of a free descriptor. */
 async function startTimeOf(pid: number, fallback: string | undefined): Promise<string | undefined> {
   return readFile(`/proc/${pid}/stat`, "utf8").then(startTimeIn, (error: unknown) =>
     systemErrorCode(error) === "ENOENT" || systemErrorCode(error) === "ESRCH" ? undefined : fallback,

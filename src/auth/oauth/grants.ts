@@ -88,7 +88,7 @@ export interface WorkloadIdentityOptions {
    * If that is unknown, as when `assertion` is a function, tokens are kept in memory only.
    */
   readonly subject?: string;
-  /** The only server that gets the JWT. Default: the first that issues a token and is not excluded by the audience. */
+  /** The only server that gets the JWT. Default: the first that issues a token and that the JWT's audience allows. */
   readonly issuer?: string;
 }
 
@@ -140,7 +140,7 @@ export function workloadIdentity(options: WorkloadIdentityOptions): Grant {
 export interface EnterpriseManagedOptions {
   /** The organization's identity provider. */
   readonly idp: IdentityProvider;
-  /** The token that the user got by signing in there, or a function that returns a fresh one. */
+  /** The token that the user got by signing in to `idp`, or a function that returns a fresh one. */
   readonly idToken: Assertion;
   /** "saml2" for a SAML assertion. Default: "id_token", an OpenID Connect identity token. */
   readonly idTokenType?: "id_token" | "saml2";
@@ -190,7 +190,7 @@ export function enterpriseManaged(options: EnterpriseManagedOptions): Grant {
       pin.check(context.server, JWT_BEARER);
       const { server, resource, signal } = context;
       const { exchangeIdToken, findIdentityProvider, oauthClient, requestTokens } = await import("./token-request.ts");
-      // Found before the user's token is sent anywhere, since no access token can be issued without a client.
+      // The client is found before the user's token is sent anywhere: without a client, no access token is issued.
       const ownClient = client === undefined ? await context.client() : await oauthClient(client, server);
       const provider = await findIdentityProvider(idp, context);
       const token = await readAssertion(idToken, { audience: provider.issuer, resource, signal }, "identity token");
@@ -217,7 +217,7 @@ function checkEnterpriseOptions(options: EnterpriseManagedOptions): void {
 
 /**
  * Limits credentials to one authorization server: the one that the program named, or else the first that issued a
- * token. Without this, a hostile MCP server could name an authorization server that collects them.
+ * token. Without this, a hostile MCP server could name an authorization server that collects credentials.
  */
 class IssuerPin {
   #issuer: string | undefined;

@@ -12,7 +12,7 @@ const DPOP_ALGORITHM = "ES256";
 const DPOP_CURVE = { name: "ECDSA", namedCurve: "P-256" };
 /** Enough for all origins that one MCP server uses. The oldest nonce is dropped first. */
 const MAX_NONCES = 100;
-/** RFC 9449 (8.1), with a length that a header can carry. */
+/** The syntax of RFC 9449 (8.1), limited to a length that a header can carry. */
 const NONCE = /^[\x21\x23-\x5B\x5D-\x7E]{1,1024}$/;
 
 type PublicJwk = Readonly<Record<"kty" | "crv" | "x" | "y", string>>;
@@ -90,7 +90,7 @@ async function restoreKeys(stored: string): Promise<oauth.CryptoKeyPair> {
     ]);
     return { privateKey, publicKey };
   } catch {
-    // Without the cause, which might quote the key.
+    // The cause is left out, since it might quote the key.
     const message = "The stored DPoP key cannot be read, so the tokens bound to it cannot be used: sign in again";
     throw new ConnectionError("unauthorized", message, { mayHaveRun: false });
   }
@@ -123,7 +123,7 @@ export async function importSigningKey(
       return { key, ...(jwk.kid === undefined ? {} : { kid: jwk.kid }) };
     }
   } catch {
-    // Without the cause, which might quote the key.
+    // The cause is left out, since it might quote the key.
   }
   const kind = alg === undefined ? "" : ` for ${alg}`;
   throw unauthorized(`The client's private key cannot be used: pass a PEM string, a private JWK or a CryptoKey${kind}`);

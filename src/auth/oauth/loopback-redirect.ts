@@ -19,7 +19,7 @@ export interface LoopbackRedirectOptions {
   readonly path?: string;
   /** Opens the URL for the user. Default: in the system's browser. */
   readonly open?: (url: URL) => Promise<void> | void;
-  /** Called with every URL, and whether a browser was opened. If not, show the URL to the user. */
+  /** Called with each URL for the user, and whether it was opened in a browser. If not, show it to the user. */
   readonly onAddress?: (url: URL, opened: boolean) => void;
   /** How long to wait for the user, in milliseconds. Default: five minutes. */
   readonly timeoutMs?: number;
@@ -48,7 +48,7 @@ const HEADERS = {
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
-  // The URL contains the code.
+  // The URL of the page contains the authorization code.
   "referrer-policy": "no-referrer",
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
@@ -162,7 +162,7 @@ class LoopbackRedirect implements Redirect {
     const bound = server.address();
     if (typeof bound === "object" && bound !== null) this.#port = bound.port;
     if (host !== "localhost") return [server];
-    // A browser may use IPv6 for localhost, so no other program may listen there. A machine without IPv6 is fine.
+    // A browser may use IPv6 for localhost. So listen there too, and fail if another program does. IPv6 may be missing.
     const other = await this.#bind("::1", this.#port).catch((error: unknown) => {
       if ((error as NodeJS.ErrnoException).code === "EADDRINUSE") {
         server.close();

@@ -1,6 +1,7 @@
 // The authorizer behind `oauth()`: chooses the token for a request, and gets another when the MCP server refuses it. If
-// several requests need a new token, only one gets it, and the others wait. The lock of the store extends this to all
-// processes that share the store. An authorizer works with one MCP server only: the first that it is used with.
+// several requests need a new token at once, it is obtained only once, and all of them use it. The lock of the store
+// extends this to all processes that share the store. An authorizer works with one MCP server only: the first that it
+// is used with.
 
 import type { Authorizer, Challenge, OutgoingRequest } from "../../core/authentication.ts";
 import { authorizationCode } from "./authorization-code.ts";
@@ -311,7 +312,7 @@ export function scopesToRequest(sources: ScopeSources): readonly string[] {
     ...named.filter((scope) => scope !== OFFLINE_ACCESS || supportsOffline),
     ...(configured ?? []),
   ]);
-  // Not added to an empty list: it would replace the scopes that the server grants by default.
+  // Not added to an empty list: the server would then grant only offline_access, instead of its default scopes.
   if (wantsRefreshToken && supportsOffline && scopes.size > 0) scopes.add(OFFLINE_ACCESS);
   return [...scopes].filter((scope) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope));
 }

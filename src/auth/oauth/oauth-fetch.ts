@@ -1,5 +1,5 @@
 // Makes all requests of the OAuth flow: for metadata, and to the endpoints of authorization servers. Remote servers
-// choose these URLs, so it enforces https (http only on this machine, for an MCP server on this machine), follows no
+// choose these URLs, so it enforces https (or http, if both the URL and the MCP server are on this machine), follows no
 // redirect of a request with credentials, and limits time and size. The guarded fetch decides which IP addresses may be
 // reached.
 
@@ -34,7 +34,7 @@ export class OAuthFetch {
     return {
       ...(signal === undefined ? undefined : { signal }),
       [oauth.customFetch]: (url, init) => this.#request(new URL(url), init),
-      // Marked as deprecated only to make it stand out; `allows` decides when http is used.
+      // oauth4webapi marks this as deprecated only to make it stand out. `allows` decides when http is used.
       // oxlint-disable-next-line typescript/no-deprecated
       [oauth.allowInsecureRequests]: this.#allowsHttp,
       ...(key === undefined ? undefined : { DPoP: key }),

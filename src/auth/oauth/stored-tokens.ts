@@ -83,7 +83,10 @@ interface Unsaved {
 
 export class StoredTokens {
   readonly #options: StoredTokensOptions;
-  /** What could not be saved. Used instead of the stored values: using a refresh token twice may revoke all tokens. */
+  /**
+   * Values that could not be saved. They are used instead of the older values in the store, because using an old
+   * refresh token again may revoke all tokens.
+   */
   readonly #unsaved = new Map<string, Unsaved>();
 
   constructor(options: StoredTokensOptions) {

@@ -196,7 +196,7 @@ export async function findIdentityProvider(
   const advice = "check the URL of the identity provider";
   return withSafeErrors({ issuer }, { secrets: [], advice }, async () => {
     const url = new URL(issuer);
-    // The type allows POST requests only, but the fetch in it makes any request.
+    // The type of `context.http` is for POST requests only, but the fetch in it makes any request.
     const http = context.http as unknown as oauth.DiscoveryRequestOptions;
     let response = await oauth.discoveryRequest(url, { ...http, algorithm: "oidc" });
     if (response.status === 404) response = await oauth.discoveryRequest(url, { ...http, algorithm: "oauth2" });

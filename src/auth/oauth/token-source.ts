@@ -180,7 +180,7 @@ class ClientRegistry {
     return registered === undefined ? undefined : fromRegistered(server, registered);
   }
 
-  /** Drops the registration if the server no longer knows it. Returns whether it did: a retry then registers again. */
+  /** Drops the registration if the server no longer knows it. Returns whether it did. A retry then registers again. */
   async forgetIfUnknown(server: oauth.AuthorizationServer, resource: string, error: unknown): Promise<boolean> {
     if (this.#options.client !== undefined || errorCode(error) !== "invalid_client") return false;
     const key = { issuer: server.issuer, resource };
@@ -194,7 +194,7 @@ class ClientRegistry {
     return [last, last?.before].find((one) => one !== undefined && one.client_id === id);
   }
 
-  /** Throws if the credentials belong to another server: the MCP server may name a different one later. */
+  /** Throws if the credentials belong to another authorization server. The MCP server may name a new one later. */
   async #checkIssuer(client: PreRegisteredClient, { issuer }: oauth.AuthorizationServer): Promise<void> {
     const lastUsed = client.issuer === undefined ? await this.#stored.lastUsed() : undefined;
     const known = client.issuer ?? (lastUsed?.client === client.id ? lastUsed.issuer : this.#firstIssuer);
@@ -213,7 +213,8 @@ class ClientRegistry {
     http: oauth.TokenEndpointRequestOptions,
     redirectUri: string | undefined,
   ): Promise<RegisteredClient> {
-    // Without a redirect, the program acts for itself. Its client must be registered by hand: anyone can register one.
+    // Without a redirect, the program acts for itself. Its client must be registered by hand: anyone can register a
+    // client dynamically, so such a client proves nothing.
     if (server.registration_endpoint === undefined || redirectUri === undefined) {
       throw cannotRegister(server, this.#options);
     }
@@ -275,7 +276,7 @@ function isNative(redirectUri: string): boolean {
   return isLoopback(hostname) || (protocol !== "https:" && protocol !== "http:");
 }
 
-/** Some servers answer 200 and omit `client_secret_expires_at`, which RFC 7591 does not allow. */
+/** Corrects responses that RFC 7591 does not allow: status 200, or no `client_secret_expires_at`. */
 async function normalizeRegistration(response: Response): Promise<Response> {
   if (response.status !== 200 && response.status !== 201) return response;
   const body: unknown = await response.json().catch(() => undefined);

@@ -64,8 +64,8 @@ export interface Redirect {
 }
 
 /**
- * Keeps tokens and client registrations as strings by key. A key names an issuer and an MCP server, so an entry of one
- * is never found under another.
+ * Keeps tokens and client registrations as strings by key. A key names an issuer and an MCP server, so that their
+ * entries are never used for another issuer or server.
  */
 export interface TokenStore {
   get(key: string): Promise<string | undefined>;
@@ -83,7 +83,7 @@ export interface TokenStore {
  * all grants and happen around it.
  */
 export interface Grant {
-  /** The MCP extension that this grant implements, if any. A client that uses it declares it. */
+  /** The MCP extension that this grant implements, if any. A client with this grant declares it. */
   readonly extension?: string;
   /** The `grant_type` of the token request. */
   readonly grantType: string;
@@ -93,7 +93,10 @@ export interface Grant {
   readonly memoryOnly?: boolean;
   /** Whether the user takes part. An interactive grant runs only after the MCP server has refused a request. */
   readonly interactive: boolean;
-  /** Returns why this server cannot be used, as the end of a sentence, or undefined. The next server is then tried. */
+  /**
+   * Returns why this server cannot be used, as the end of a sentence. The next server is then tried. Returns undefined
+   * if the server can be used.
+   */
   rejectServer?(server: oauth.AuthorizationServer): string | undefined;
   obtain(context: GrantContext): Promise<oauth.TokenEndpointResponse>;
 }
@@ -134,7 +137,7 @@ export type Assertion = string | ((request: AssertionRequest) => Promise<string>
 
 /** The organization's identity provider. */
 export interface IdentityProvider {
-  /** The provider's metadata is looked up there, unless `tokenEndpoint` is given. */
+  /** The issuer URL. The provider's metadata is looked up under it, unless `tokenEndpoint` is given. */
   readonly issuer?: string;
   readonly tokenEndpoint?: string;
   /** The client that the user signed in to. */

@@ -52,7 +52,7 @@ export function rateLimit(options: RateLimitOptions): Middleware {
     const message = `The middleware ${NAME} refused ${request.method}: ${limit}; try again in ${waitMs} ms`;
     return Promise.reject(McpError.of("rate_limited", message, { middlewareName: NAME, retryAfterMs: waitMs }));
   };
-  // In a chain it has the same name as in a config.
+  // The name of the middleware in a config. It is not a valid function name, so it is set here.
   return Object.defineProperty(middleware, "name", { value: NAME });
 }
 
@@ -75,7 +75,7 @@ export class Buckets {
     return this.#buckets.size;
   }
 
-  /** Takes one call from the bucket and returns 0, or returns the milliseconds until it has one. */
+  /** Takes one call from the bucket and returns 0, or returns the milliseconds until the bucket has one. */
   take(key: string, now: number = performance.now()): number {
     const known = this.#buckets.get(key);
     const level = known === undefined ? this.#calls : this.#levelOf(known, now);

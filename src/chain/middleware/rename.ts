@@ -1,5 +1,6 @@
 // Gives tools, prompts and resources other names and descriptions. Callers see the new names in lists, results and
-// notifications, and use them in requests. If a new name is the name of another item, listing the items fails.
+// notifications, and use them in requests. If a new name is also the name of an item that is not renamed, listing the
+// items fails.
 
 import type { Context, Handler, Middleware, Notification, Params, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
@@ -17,12 +18,12 @@ import { LISTS_BY_METHOD, mapItems, NAMING_PARAMS, notFound, nothingToComplete, 
 type Names = Readonly<Record<string, string>>;
 
 export interface RenameOptions {
-  /** New names by the upstream's names. */
+  /** Maps the upstream's names to new names. */
   readonly tools?: Names;
   readonly prompts?: Names;
-  /** New URIs by the upstream's URIs. `*` at the end of both changes a prefix. */
+  /** Maps the upstream's URIs to new URIs. If both end with `*`, the URIs are renamed by prefix. */
   readonly resources?: Names;
-  /** New descriptions by the new names. */
+  /** Maps the names that callers see to new descriptions. */
   readonly descriptions?: { readonly tools?: Names; readonly prompts?: Names; readonly resources?: Names };
 }
 
@@ -130,7 +131,7 @@ class Renamer {
   }
 }
 
-/** Changes the URIs in a requested or granted filter of `subscriptions/listen`. `undefined` removes a URI. */
+/** Changes the URIs in a filter of `subscriptions/listen`. A URI for which `change` returns undefined is removed. */
 function mapSubscribedUris(params: Params, change: (uri: string) => string | undefined): Params {
   const { notifications } = params;
   const uris = isObject(notifications) ? notifications["resourceSubscriptions"] : undefined;
@@ -149,8 +150,8 @@ function collision(capability: ListCapability, own: string, name: string): McpEr
 }
 
 /**
- * Maps the upstream's own names to the names shown to callers, and back. Callers cannot use the own name of a renamed
- * item, but another item may be renamed to it. URIs can be renamed by prefix: `file:///*` to `notes:///*`.
+ * Maps the upstream's own names to the names shown to callers, and back. Callers cannot use the upstream's name
+ * of a renamed item, but another item may get that name. URIs can be renamed by prefix: `file:///*` to `notes:///*`.
  */
 class NameMap {
   readonly #shown: ReadonlyMap<string, string>;

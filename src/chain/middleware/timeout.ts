@@ -19,7 +19,7 @@ export interface TimeoutOptions {
 
 const LISTEN = "subscriptions/listen";
 
-/** A number is `totalMs`. */
+/** If `options` is a number, it is `totalMs`. */
 export function timeout(options: number | TimeoutOptions): Middleware {
   const names = ["totalMs", "idleMs", "methods"];
   const given = typeof options === "number" ? { totalMs: options } : options;

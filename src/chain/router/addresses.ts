@@ -130,7 +130,7 @@ export class TaskIds {
     return `${this.#upstreams[upstream]?.label.scheme ?? ""}.${id}`;
   }
 
-  /** Undefined if the id has no label of ours. */
+  /** Undefined if the id does not begin with the label of an upstream. */
   route(id: string): Route | undefined {
     const dot = id.indexOf(".");
     const upstream = dot === -1 ? undefined : this.#byLabel.get(id.slice(0, dot));
@@ -219,7 +219,7 @@ function withUri(fields: Json, uri: string): Json {
   return fields["uri"] === uri ? fields : { ...fields, uri };
 }
 
-/** The same array if nothing has changed. */
+/** Returns the same array if nothing has changed. */
 function mapChanged(items: readonly unknown[], change: (item: unknown) => unknown): readonly unknown[] {
   let copy: unknown[] | undefined;
   for (const [index, item] of items.entries()) {

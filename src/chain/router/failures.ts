@@ -1,5 +1,6 @@
-// Classifies the errors of upstreams, and adds the upstream's name where callers need it. An error response ("tool not
-// found") is passed on unchanged. If an upstream does not answer, the error names it: callers see only one server.
+// Classifies the errors of upstreams, and adds the upstream's name where callers need it. An error response, such
+// as "tool not found", does not get the name. If an upstream does not answer, the error names it, because callers see
+// only one server and could not tell which upstream failed.
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";

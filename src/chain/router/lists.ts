@@ -43,7 +43,7 @@ export interface UpstreamList {
   readonly isLate?: boolean;
 }
 
-/** A list, and how to tell from its capabilities that an upstream has it. */
+/** A list, and a function that tells from an upstream's capabilities whether the upstream has this list. */
 export interface OfferedList extends PagedList {
   readonly isOffered: (capabilities: Json) => boolean;
 }
@@ -77,7 +77,10 @@ export class Lists {
     return this.#createPage(list, lists, index, after);
   }
 
-  /** The first upstream to read. Names depend on all upstreams, but the lists before the page may be known already. */
+  /**
+   * The first upstream to read. Names depend on the lists of all upstreams, so the upstreams before the page are
+   * skipped only if their lists are known already.
+   */
   #firstUpstream(after: PageEnd | undefined, index: NameIndex): number {
     const first = after === undefined ? 0 : (this.#byScheme.get(after.upstream) ?? 0);
     return this.#upstreams.slice(0, first).every((upstream) => index.isKnown(upstream.index)) ? first : 0;
@@ -152,7 +155,10 @@ export async function readLists(
   return lists;
 }
 
-/** An empty list would be wrong if every upstream has failed. One that timed out reports its list as a change later. */
+/**
+ * Throws if every upstream has failed, since an empty list would be wrong. Does not throw if an upstream has timed out,
+ * because it reports its list as a change later.
+ */
 function throwIfAllFailed(method: string, lists: readonly UpstreamList[]): void {
   const failures = lists.flatMap(({ failure, contents }) => (contents === undefined ? (failure ?? []) : []));
   const isLate = lists.some((one) => one.isLate);

@@ -168,7 +168,7 @@ export interface NameIndexOptions {
   readonly option: NamesOption;
   readonly prefix: PrefixName;
   labelOf(upstream: RoutedUpstream): string;
-  /** Whether a name that begins with a label always means that upstream. */
+  /** Whether a name that begins with an upstream's label always belongs to that upstream. */
   readonly isStrict: boolean;
 }
 
@@ -176,8 +176,8 @@ export interface NameIndexOptions {
 const FRESH_MS = 1_000;
 
 /**
- * Everything known about one kind of names in all upstreams. `View` and `Lists` read the lists and set them here. The
- * last list of an unavailable upstream still counts, so that the names of the others do not change meanwhile.
+ * What is known about the names of one kind of items in all upstreams. `View` and `Lists` read the lists and set them
+ * here. The last list of an unavailable upstream still counts, so that the names of the others do not change meanwhile.
  */
 export class NameIndex {
   readonly #options: NameIndexOptions;
@@ -214,7 +214,7 @@ export class NameIndex {
     return this.#changes;
   }
 
-  /** Whether a change was notified since the last listing. */
+  /** Whether an upstream has reported a change since the last listing began. */
   get isStale(): boolean {
     return this.#changes !== this.#seenChanges;
   }
@@ -266,7 +266,7 @@ export class NameIndex {
     return this.names.route(text) ?? (this.isAlways ? this.parseLabel(text) : undefined);
   }
 
-  /** The shown name for a name with an unneeded label: `search` for `notes.search` if only notes has it. */
+  /** The shown name for a name with an unneeded label: `search` for `notes.search` if no other upstream has it. */
   shownFor(text: string): string | undefined {
     const route = this.parseLabel(text);
     if (route === undefined || !this.names.owners(route.name).includes(route.upstream)) return undefined;

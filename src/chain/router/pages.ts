@@ -11,7 +11,7 @@ const MAX_PAGES = 1_000;
 const MAX_ITEMS = 10_000;
 /** Characters of JSON in all pages except the last. A single page may be as long as a message. */
 const MAX_LENGTH = 16 * 1024 * 1024;
-/** Cursors are sent back, and kept to detect pages that repeat. */
+/** Cursors are sent back to the upstream, and kept in memory to detect pages that repeat. */
 const MAX_CURSOR_LENGTH = 64 * 1024;
 
 /** `field` holds the items of a result; `key` is the field of an item that identifies it. */

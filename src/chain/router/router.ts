@@ -114,7 +114,7 @@ async function setLevel(request: Request, context: Context, { upstreams }: View)
   return { resultType: "complete" };
 }
 
-/** Sends a method that the router does not know to the first upstream that knows it. */
+/** Sends a request with a method that the router does not know to the first upstream that knows the method. */
 async function sendToFirst(request: Request, context: Context, { upstreams }: View): Promise<Result> {
   let failure: Error | undefined;
   for (const { upstream } of upstreams) {

@@ -23,7 +23,7 @@ import type { View } from "./view.ts";
 
 /** How long the acknowledgement waits for upstreams that do not answer. */
 const ACKNOWLEDGE_MS = 5_000;
-/** Notifications that are held until the acknowledgement. */
+/** How many notifications are held until the acknowledgement. */
 const MAX_EARLY = 1_000;
 
 const TASK_CHANGED = "notifications/tasks";
@@ -36,7 +36,7 @@ const EVENTS: ReadonlySet<string> = new Set([
 
 const FLAGS: ReadonlySet<string> = new Set(LIST_CAPABILITIES.map((capability) => changedFlag(capability)));
 
-/** The part of a filter for one upstream. The maps give the caller's URI or task id for the upstream's own. */
+/** The part of a filter for one upstream. The maps go from the upstream's own URIs and task ids to the caller's. */
 interface PartFilter {
   /** Flags, and fields of the caller's filter that the router does not know. */
   readonly filter: Json;

@@ -25,7 +25,7 @@ import { readAllPages } from "./pages.ts";
 
 /** How long the list of an upstream may take, with all its pages. */
 export const LIST_TIMEOUT_MS = 30_000;
-/** How long to wait for other upstreams that might have the same name as the one that was found. */
+/** How long to wait for other upstreams that might also have a name that was found. */
 const COLLISION_WAIT_MS = 1_000;
 
 /** A listing in progress. */
@@ -39,7 +39,7 @@ interface RoutedTarget {
   readonly rewriter: ResultRewriter;
 }
 
-/** Whether a listing has found the name. After `"unless others have it"` it waits briefly for the other upstreams. */
+/** Whether the name was found. `"unless others have it"`: it was, but wait briefly for the other upstreams. */
 export type IsFound = () => boolean | "unless others have it";
 
 export class View {
@@ -305,7 +305,7 @@ export class Views {
   }
 }
 
-/** The keys of callers, by object. Many sessions have one object for all calls; stateless calls never share one. */
+/** Caches the keys of session callers by `Caller` object. Many sessions have one object for all their calls. */
 const keys = new WeakMap<Caller, { readonly revision: string; readonly key: string }>();
 
 function cachedCallerKey(context: Context): string {

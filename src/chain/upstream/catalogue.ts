@@ -20,7 +20,7 @@ export interface Catalogue {
   readonly lists: Readonly<Partial<Record<ListMethod, readonly unknown[]>>>;
 }
 
-/** Longer lists are not kept; the upstream is started to answer them. */
+/** A catalogue with a longer list is not kept. The upstream is then started to answer list requests. */
 const MAX_PAGES = 20;
 const MAX_ITEMS = 5_000;
 
@@ -103,7 +103,7 @@ const MIN_READ_INTERVAL_MS = 1_000;
 
 export interface CatalogueKeeperOptions {
   readonly file: CatalogueFile;
-  /** Whether the session belongs to one client connection. Then later list changes are not written to the file. */
+  /** Whether the session belongs to one client connection. If so, later list changes are not written to the file. */
   readonly isExclusive: boolean;
   /** The context in which the upstream is read. */
   background(signal: AbortSignal): Context;
@@ -184,7 +184,7 @@ export class CatalogueKeeper {
 /** Increase this when the format of the files changes. */
 const FORMAT_VERSION = 1;
 const MAX_FILE_BYTES = 4 * 1024 * 1024;
-/** Above this, the oldest files are deleted. Each set of capabilities has a file, and callers choose theirs freely. */
+/** Above this, the oldest files are deleted. Each set of capabilities has a file, and callers may declare any set. */
 const MAX_FILES = 1_000;
 
 /**
@@ -241,7 +241,7 @@ async function deleteOldest(folder: string): Promise<void> {
   await Promise.all(oldest.map(({ path }) => rm(path, { force: true }).catch(() => undefined)));
 }
 
-/** Another process may have written the file. Its content is shown to callers, and must not prevent a start. */
+/** Checks a file that another process may have written. Invalid content must not reach callers or prevent a start. */
 function isCatalogue(content: unknown): content is Catalogue {
   if (!isObject(content) || !isObject(content["discovered"]) || !isObject(content["lists"])) return false;
   const { discovered, lists } = content;

@@ -1,7 +1,7 @@
 // Finds the caller that answers a request of an upstream to its client (elicitation, sampling, roots). A request
-// outside of any call waits for a call whose caller can answer. A stateless caller gets a request as the result of one
-// of its calls, so that call must be known. If the upstream does not say which call it is, calls whose callers can be
-// asked run one after another.
+// outside of any call waits for a call whose caller can answer. A stateless caller gets a request as the result of the
+// call that the request belongs to, so that call must be known. If the upstream does not say which call it is, calls of
+// stateless callers that can answer run one after another.
 
 import { ignoreRejection, onAbort, unref } from "../../core/async.ts";
 import type { AskOptions, Context, Request, Result } from "../../core/handler.ts";
@@ -102,7 +102,7 @@ export const SESSION_BUSY: Error = new Error("The session cannot take the call")
 export class AskableCallQueue {
   #last: Promise<void> = Promise.resolve();
   #waiting = 0;
-  /** How many requests to its caller the running call waits for. */
+  /** How many requests to the caller of the running call are unanswered. */
   #asking = 0;
   #parkTimer: NodeJS.Timeout | undefined;
   #isParked = false;
@@ -113,7 +113,7 @@ export class AskableCallQueue {
     return this.#isParked;
   }
 
-  /** Runs a request of the running call to its caller. */
+  /** Runs `ask`, which sends a request to the caller of the running call. */
   async asking<T>(ask: () => Promise<T>): Promise<T> {
     if (this.#asking === 0) this.#parkTimer = unref(setTimeout(() => this.#park(), PARKED_AFTER_MS));
     this.#asking += 1;

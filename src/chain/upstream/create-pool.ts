@@ -74,7 +74,7 @@ export function createPool(
   const pool = new UpstreamPool({
     name,
     target: description,
-    // A transport can be started once, so all callers must share it.
+    // A transport can be started only once, so all callers must share it.
     share: isTransport(target) ? "shared" : options.share,
     attributesRequests: !isProgram,
     createSession,
@@ -122,17 +122,20 @@ function connectionOptions(
 }
 
 /**
- * Remembers the negotiated revision so that a restart skips the probe. A program that crashes during the probe would
- * look like one that does not support it. If the program rejects the remembered revision, the revision is negotiated
- * again.
+ * Remembers the negotiated revision so that a restart skips the probe. Otherwise, a program that crashes during the
+ * probe would look like one that does not support the probe. If the program rejects the remembered revision, the
+ * revision is negotiated again.
  */
 export class RevisionMemory {
   readonly #required: string | undefined;
   readonly #isProgram: boolean;
-  /** By the style that its callers prefer. */
+  /** Revisions by the style of the callers. */
   readonly #known = new Map<Style | undefined, string>();
 
-  /** `required`: the revision in the options. For addresses, http/client/connect.ts remembers the style. */
+  /**
+   * `required`: the revision in the options. `isProgram`: revisions are remembered only for programs. For addresses,
+   * http/client/connect.ts remembers the style.
+   */
   constructor(required: string | undefined, isProgram: boolean) {
     this.#required = required;
     this.#isProgram = isProgram;
@@ -172,7 +175,7 @@ const MAX_OWNED = 10_000;
  * guess.
  */
 export class Ownership {
-  /** The principal by digest; empty for callers without one. Oldest first. */
+  /** The principals (empty for callers without one) by the digest of what they own. Oldest first. */
   readonly #owners = new Map<string, string>();
 
   async handle(request: Request, context: Context, next: Handler): Promise<Result> {

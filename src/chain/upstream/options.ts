@@ -8,7 +8,8 @@ import type { Transport } from "../../transport/transport.ts";
 
 /**
  * `shared`: one session for all callers. `per-session`: one for each session of a caller. `per-caller`: one for each
- * authenticated caller, and for each session of the others. `per-request`: a new one for each request.
+ * authenticated caller, and one for each session of an unauthenticated caller. `per-request`: a new one for each
+ * request.
  */
 export type Share = "shared" | "per-session" | "per-caller" | "per-request";
 
@@ -21,7 +22,7 @@ export const MESSAGE_BYTES: number = 64 * 1024 * 1024;
 export type UpstreamTarget = Target;
 
 export interface RestartOptions {
-  /** After this many failures within the window, the upstream is not restarted. Default: 5. */
+  /** After this many failures within the window, the upstream is not restarted for now. Default: 5. */
   readonly maxFailures?: number;
   /** The length of the window in milliseconds. Default: 3 minutes. */
   readonly windowMs?: number;

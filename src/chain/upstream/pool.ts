@@ -14,9 +14,9 @@ import type { UpstreamSession } from "./session.ts";
 import { canBeAsked, sessionKeyFor, styleOf, type SessionKey, type Style } from "./sharing.ts";
 
 export interface SessionKind {
-  /** The style of its callers; undefined for both. */
+  /** The style of its callers; undefined if callers of both styles use it. */
   readonly style: Style | undefined;
-  /** Whether callers with any capabilities use it. */
+  /** Whether all callers use it, whatever their capabilities. */
   readonly isShared: boolean;
   /** Whether it belongs to one client connection. */
   readonly isExclusive: boolean;
@@ -58,7 +58,7 @@ export interface UpstreamPoolOptions {
 /** A session is kept this long after its client connection closed, since requests sent before may still arrive. */
 const LEAVE_MS = 1_000;
 
-/** The capabilities of a session that all callers share. Requests that a caller cannot answer are refused for it. */
+/** The capabilities of a session that all callers share. A request that the caller cannot answer is refused. */
 const ALL_CAPABILITIES: Caller["capabilities"] = {
   elicitation: { form: {}, url: {} },
   sampling: { tools: {}, context: {} },
@@ -68,9 +68,12 @@ const ALL_CAPABILITIES: Caller["capabilities"] = {
 export class UpstreamPool {
   readonly #options: UpstreamPoolOptions;
   readonly #sessions = new Map<string, PoolEntry>();
-  /** Whether the upstream is stateless, as far as is known. Then a principal's stateless calls share one session. */
+  /** Whether the upstream is stateless, as far as is known. If so, a principal's stateless calls share one session. */
   isStateless = true;
-  /** As far as is known. If false, a caller that has a session and can be asked gets a session of its own. */
+  /**
+   * Whether the upstream says to which call its requests belong, as far as is known. If not, a caller that has a
+   * session and can be asked gets a session of its own.
+   */
   attributesRequests: boolean;
   readonly #perRequest: PerRequestSessions;
   /** Sessions that are closing; their processes may still run. */
@@ -123,7 +126,7 @@ export class UpstreamPool {
     }
   }
 
-  /** The session that created the request's task. Sessions may have the same key, apart from a number in front. */
+  /** The session that created the request's task. Several sessions may have this key, with a number in front of it. */
   #sessionOfTask({ method, params }: Request, { key }: SessionKey): UpstreamSession | undefined {
     const filter = method === "subscriptions/listen" ? params["notifications"] : undefined;
     const listed = isObject(filter) && Array.isArray(filter["taskIds"]) ? (filter["taskIds"] as unknown[]) : [];
@@ -244,9 +247,9 @@ const MAX_SHARE_OF_ONE = 0.75;
 const MAX_IN_ALL = 10_000;
 
 /**
- * Limits how many sessions with an upstream are active, since each may be a process. No principal may have all of them,
- * and neither may the callers without a principal together. An unused session is stopped to make room. If all are in
- * use, the caller is refused. Idle sessions cost little and have a limit of their own.
+ * Limits how many sessions with an upstream are active, since each may be a process. No principal may have all of them.
+ * All callers without a principal count as one principal. An unused session is stopped to make room. If all are in use,
+ * the caller is refused. Idle sessions cost little and have a limit of their own.
  */
 class SessionLimits {
   readonly maxSessions: number;

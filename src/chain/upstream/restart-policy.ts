@@ -9,7 +9,7 @@ import type { RestartOptions } from "./options.ts";
 const MAX_FAILURES = 5;
 const WINDOW_MS = 180_000;
 
-/** Counts failures of one kind. */
+/** Counts failures of one kind: crashes, or failed starts. */
 export class RestartPolicy {
   readonly #maxFailures: number;
   readonly #windowMs: number;
@@ -68,9 +68,12 @@ export class RestartPolicy {
 
 export interface RecoveryOptions {
   readonly name: string;
-  /** Undefined if there is no process to start. Then retries cost little and are not limited. */
+  /** Undefined if there is no process to start. Retries then cost little and are not limited. */
   readonly restart?: RestartOptions | undefined;
-  /** Counts the failed starts of all sessions. The program causes a failed start; a caller may cause a crash. */
+  /**
+   * Counts the failed starts of all sessions. All sessions share it, because the program itself causes a failed start.
+   * Crashes are counted for each session, because its caller may have caused them.
+   */
   readonly startFailures?: RestartPolicy | undefined;
 }
 

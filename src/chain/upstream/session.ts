@@ -21,14 +21,14 @@ export interface UpstreamSessionOptions {
   readonly caller: Caller;
   /** Whether all callers use it, whatever their capabilities (`share: "shared"`). */
   readonly isShared: boolean;
-  /** Whether it belongs to one connection of a caller. Then its list changes are not written to the catalogue. */
+  /** Whether it belongs to one connection of a caller. If so, later list changes are not written to `file`. */
   readonly isExclusive: boolean;
   /** Opens a connection. `background` receives requests and notifications that belong to no call. */
   open(background: Context): Promise<UpstreamConnection>;
   readonly restart?: RestartOptions | undefined;
   /** Counts the failed starts of all sessions with the upstream. */
   readonly startFailures?: RestartPolicy | undefined;
-  /** Idle time after which it is stopped. If absent: IDLE_MS, and not while a caller with a session is connected. */
+  /** Idle time after which it is stopped. Default: IDLE_MS, but not while a caller with a session is connected. */
   readonly idleMs?: number | undefined;
   /** Where its catalogue is stored; undefined if it has none. */
   readonly file?: CatalogueFile | undefined;
@@ -40,7 +40,7 @@ export interface UpstreamSessionOptions {
 }
 
 const IDLE_MS = 30 * 60_000;
-/** How long a task keeps the upstream running: at most, and if the task has no `ttlMs`. */
+/** The longest time that a task keeps the upstream running. Also applies if the task has no `ttlMs`. */
 const TASK_MS = 60 * 60_000;
 const MAX_TASKS = 1_000;
 
@@ -50,7 +50,7 @@ export class UpstreamSession {
   readonly #options: UpstreamSessionOptions;
   readonly #queue = new AskableCallQueue();
   readonly #strayRequests = new StrayRequests();
-  /** By principal, the common origin of its stateless calls. */
+  /** The common origin of all stateless calls of a principal, by principal. */
   readonly #origins = new Map<string, object>();
   /** Ids of the tasks that this session created, oldest first. */
   readonly #taskIds = new Set<unknown>();

@@ -1,7 +1,7 @@
-// Decides which callers share a session with an upstream. By default, those that look the same to the upstream: the
-// same principal, style and capabilities. If the upstream does not say to which call its requests belong, a caller that
-// has a session and can be asked gets a session of its own, so that a request never reaches another caller. The option
-// `share` overrides this.
+// Decides which callers share a session with an upstream. By default, callers share a session if they look the same to
+// the upstream: the same principal, style and capabilities. If the upstream does not say to which call its requests
+// belong, a caller that has a session and can be asked gets a session of its own, so that a request never reaches
+// another caller. The option `share` overrides this.
 
 import type { Caller, Context } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
@@ -24,8 +24,8 @@ const MAX_CACHED = 1_000;
 const MAX_FINGERPRINT_LENGTH = 1_000;
 
 /**
- * The capabilities of a caller as a string that does not depend on the order of keys. Leaves out tasks: the same caller
- * declares them with some calls only, and both kinds of calls must find its tasks.
+ * The capabilities of a caller as a string that does not depend on the order of keys. Leaves out the tasks
+ * extension: a caller may declare it in only some of its calls, but all its calls must find its tasks.
  */
 export function fingerprint(capabilities: Caller["capabilities"]): string {
   const known = byObject.get(capabilities);
@@ -55,17 +55,17 @@ function withoutTasks(capabilities: Caller["capabilities"]): Caller["capabilitie
   return Object.keys(others).length === 0 ? rest : { ...rest, extensions: others };
 }
 
-/** The same for all callers that may share a session with an upstream, and for no others. */
+/** A key that is the same for all callers that may share a session with an upstream, and for no others. */
 export function callerKey(context: Context): string {
   return keyFor(context, fingerprint(context.caller.capabilities));
 }
 
-/** The same for all calls of one principal, whatever capabilities they declare. For upstreams without sessions. */
+/** A key for upstreams without sessions. It does not depend on the capabilities that a principal's calls declare. */
 function principalKey(context: Context): string {
   return keyFor(context, "");
 }
 
-/** The first parts contain no line breaks, so that two callers cannot have the same key. */
+/** Only the last part may contain line breaks, so that different parts never give the same key. */
 function keyFor(context: Context, capabilities: string): string {
   const { principal } = context.caller;
   return `${styleOf(context)}\n${capabilities}\n${principal === undefined ? "" : `is ${principal}`}`;

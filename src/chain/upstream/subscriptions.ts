@@ -1,5 +1,5 @@
-// Keeps subscriptions open while their upstream stops, fails and restarts. Each is acknowledged once, and ends when its
-// caller ends it. A subscription to list changes does not start the upstream: while the upstream is idle, the catalogue
+// Keeps subscriptions open while their upstream stops, fails and restarts. Each is acknowledged only once, even if it
+// is interrupted. A subscription to list changes does not start the upstream: while the upstream is idle, the catalogue
 // determines what is granted. A subscription to resources or tasks starts and restarts the upstream. After an
 // interruption the caller is notified of everything it subscribed to, since changes may have been missed.
 

@@ -20,7 +20,7 @@ export interface UpstreamConnection {
 }
 
 export interface SupervisorOptions extends RecoveryOptions {
-  /** Opens a connection, which ends with the signal. */
+  /** Opens a connection. Aborting the signal stops the attempt. */
   open(signal: AbortSignal): Promise<UpstreamConnection>;
   /** Milliseconds without a call after which it stops; 0 means never. */
   readonly idleMs: number;
@@ -34,7 +34,7 @@ export interface SupervisorOptions extends RecoveryOptions {
 
 /** A call does not wait for a longer pause, but fails with an error that says how long the pause is. */
 const MAX_WAIT_MS = 10_000;
-/** The shortest time between two checks whether an address has changed its style. */
+/** The shortest time between two reconnects to an address that may have changed its style. */
 const MIN_RECONNECT_INTERVAL_MS = 1_000;
 const UNSENT = { mayHaveRun: false } as const;
 
@@ -244,7 +244,7 @@ export class Supervisor {
     if (this.#current === undefined) this.#options.onState?.();
   }
 
-  /** An address has no process whose exit is seen. Only calls show that it cannot be reached. */
+  /** An address has no process whose exit could be noticed, so only failed calls show that it cannot be reached. */
   #noteUnreachable(error: unknown): void {
     const isAddress = this.#options.restart === undefined;
     if (!isAddress || this.#current === undefined || !(error instanceof ConnectionError)) return;
@@ -309,7 +309,7 @@ const NO_LONGER_ACCEPTED: ReadonlySet<number | undefined> = new Set([400, 404, 4
 
 const UNSUPPORTED_REVISION = codeOf("unsupported_revision", NEWEST);
 
-/** Whether the upstream rejected the style of the request. Then nothing has run. */
+/** Whether the upstream rejected the style of the request. If so, the request has not run. */
 function isWrongStyle(error: unknown): boolean {
   if (error instanceof ConnectionError) {
     const isRefused = error.kind === "http" && NO_LONGER_ACCEPTED.has(error.status);
@@ -375,7 +375,7 @@ export class StartLimiter {
     this.#heldMs = heldMs;
   }
 
-  /** Resolves to a function that releases the slot and may be called twice. Rejects with the signal's reason. */
+  /** Resolves to a function that releases the slot, and may be called twice. Rejects if the signal is aborted. */
   async take(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     if (this.#free > 0) this.#free -= 1;

@@ -93,7 +93,7 @@ function withOptions(command: Command, { env, cwd }: UpstreamOptions): Command {
 /** Programs whose first argument names the program that they run. */
 const RUNNERS: ReadonlySet<string> = new Set(["bun", "bunx", "deno", "node", "npx", "python", "python3", "tsx", "uvx"]);
 
-/** Flags of the runners without a value; any other flag may be followed by one, which may be secret. */
+/** Flags of the runners that take no value. Any other flag may be followed by a value, which may be secret. */
 export const FLAGS_WITHOUT_VALUE: ReadonlySet<string> = new Set([
   ...["-y", "--yes", "-q", "--quiet", "-u", "--no-install", "--bun"],
   ...["--enable-source-maps", "--no-warnings", "--experimental-strip-types"],

@@ -1,5 +1,5 @@
-// `catenary prompts TARGET [NAME]` lists prompts or shows one; `catenary prompt TARGET NAME key=value ...` gets its
-// messages. A single message is printed without its role, so that it can be piped.
+// `catenary prompts TARGET [NAME]` lists prompts or shows one; `catenary prompt TARGET NAME key=value ...` gets the
+// messages of one. A single message is printed without its role, so that it can be piped.
 
 import { isObject } from "../../core/values.ts";
 import type { ListPromptsResult, Prompt, PromptMessage } from "../../protocol/model/index.ts";

@@ -103,7 +103,7 @@ function parseShare(text: string): Share {
   return share;
 }
 
-/** Answers the requests of a waiting client with the error, then exits with its code. */
+/** Answers the requests of a waiting client with the error, then exits with the exit code of the error. */
 async function refuse(problem: Error): Promise<undefined> {
   const { exit, message } = toFailure(problem);
   printStatus(`catenary: ${sanitizeFor(process.stderr, message)}`);
@@ -132,7 +132,7 @@ async function run(args: readonly string[]): Promise<number | undefined> {
   let hasRun = false;
   const onState = (status: UpstreamStatus): void => {
     hasRun ||= status.state === "running";
-    // The process exits when stdin closes. It has failed if the program was needed and never ran.
+    // Our process exits when stdin closes. Its exit code reports a failure if the program was needed but never ran.
     if (http === undefined) process.exitCode = hasRun ? undefined : EXIT.unreachable;
     report.onState(name, status);
   };
@@ -151,7 +151,7 @@ async function run(args: readonly string[]): Promise<number | undefined> {
   return undefined;
 }
 
-/** Programs that run another program, named by their first argument. */
+/** Programs that run another program. Their first argument that is not a flag names it. */
 const RUNNERS = new Set(["npx", "bunx", "uvx", "node", "bun", "deno", "tsx", "python", "python3", "sh", "bash"]);
 
 /** A short name: "notes-mcp" for `npx -y @me/notes-mcp@1`, "server" for `node server.js`. */

@@ -71,7 +71,7 @@ interface ServeSource {
   /** The HTTP options of the config. */
   readonly http: ServeHttpOptions;
   readonly token?: string | undefined;
-  /** Ends the reservation of stdin and stdout, so that they can be served. */
+  /** Ends the reservation of stdin and stdout, so that we can serve on them. */
   readonly release: () => void;
   /** For the banner; by default, the path of the file. */
   readonly source?: string;
@@ -95,7 +95,7 @@ function parseLine(args: readonly string[]): ServeLine {
 }
 
 async function openConfigured(path: string, isStdio: boolean): Promise<ServeSource> {
-  // Imported here, because a module does not need it.
+  // Imported only here, because serving a module does not need the gateway.
   const { openGateway } = await import("../serve/gateway.ts");
   const { config, gateway, release } = await openGateway(path, new UpstreamReport(false), isStdio);
   const limits = { ...defaultLimits(isStdio), ...config.limits };
@@ -114,7 +114,7 @@ async function openDefault(isStdio: boolean): Promise<ServeSource> {
   return { handler: await openSession(), limits, http: {}, release: () => undefined, ...NO_CONFIG };
 }
 
-/** On stdio a client may send messages as long as those of the upstreams. */
+/** On stdio, messages from the client may be as long as messages from upstreams. */
 function defaultLimits(isStdio: boolean): ServeSource["limits"] {
   return isStdio ? { messageBytes: MESSAGE_BYTES } : {};
 }

@@ -26,8 +26,8 @@ const HELP = `${USAGE}
 
 Serves the gateway of CONFIG over HTTP, and reports on stderr when its servers start, stop or crash.
 CONFIG defaults to ./${CONFIG}. Without one, serves a live JavaScript session. The address
-is that of --http, or "listen" of the config, or 127.0.0.1:3000. If the config has "inputs", asks for
-them at the terminal.
+is that of --http, or "listen" of the config, or 127.0.0.1:3000. If the config has "inputs", asks
+for them at the terminal.
 
   --http HOST:PORT       where to listen; also :PORT, PORT, [::1]:PORT, or HOST alone (port 3000);
                          port 0 picks a free one

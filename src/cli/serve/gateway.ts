@@ -1,5 +1,5 @@
 // Opens the gateway of a config for the commands that serve: prints problems, asks for inputs, and reports on the
-// upstreams while it runs. Separate so that serving a module does not load it.
+// upstreams while it runs. This is a separate file, so that serving a module does not load the gateway.
 
 import { chain } from "../../chain/chain.ts";
 import type { Gateway } from "../../chain/gateway.ts";
@@ -27,7 +27,7 @@ import type { UpstreamReport } from "./upstream-report.ts";
 export interface OpenedGateway {
   readonly config: Config;
   readonly gateway: Gateway;
-  /** Ends the reservation of stdin and stdout, so that they can be served. */
+  /** Ends the reservation of stdin and stdout, so that we can serve on them. */
   readonly release: () => void;
 }
 
@@ -51,7 +51,7 @@ export async function openGateway(path: string, report: UpstreamReport, isStdio:
 
 async function openConfig(path: string, isStdio: boolean): Promise<Config> {
   const env = { ...process.env };
-  // Upstreams inherit our environment, but an input is meant for one of them.
+  // Remove the inputs: upstreams inherit our environment, but should get only the inputs that the config gives them.
   for (const name of Object.keys(env).filter((key) => key.startsWith(inputVariable("")))) delete process.env[name];
   const config = await reportProblems(path, () => loadConfig(path, { env, inputs: inputsFrom(env, isStdio) }));
   printProblems(path, config.text, config.warnings);

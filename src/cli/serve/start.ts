@@ -13,7 +13,7 @@ import { AuthError, type Authenticator } from "../../core/authentication.ts";
 import { evaluatesCode, type Handler } from "../../core/handler.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
 
-/** How long calls may take after stdin has closed. An upstream may still have to start for the last ones. */
+/** How long calls may take after stdin has closed. The last calls may have to wait until an upstream has started. */
 export const GATEWAY_GRACE_MS = 2_500;
 
 /** How long calls in flight may take after the first signal. */
@@ -47,7 +47,7 @@ export interface Banner {
   readonly source: string;
   /** The name for the client's config. */
   readonly name: string;
-  /** The host that it listens on. */
+  /** The host that the server listens on. */
   readonly host: string;
   /** The path of the config whose token callers must send; the token itself is not printed. */
   readonly tokenIn?: string | undefined;
@@ -89,7 +89,10 @@ function otherAddresses(host: string, url: string, interfaces: Interfaces): stri
   return `, and on all other addresses of this machine${others.length === 0 ? "" : `: ${others.join(", ")}`}`;
 }
 
-/** Empty if only this machine can reach the server and it is not open, or if a token is required and no code is run. */
+/**
+ * Warns if callers can run code without a token (`isOpen`). If the network can reach the host, also warns if callers
+ * can run code with a token, or can call tools without one.
+ */
 export function warningLines({
   host,
   tokenIn,
@@ -171,7 +174,7 @@ export async function setUpToken(handler: Handler, { token, path, noToken }: Tok
   return { http: { auth: withHint(await acceptToken(generated)) }, banner: { token: generated, evaluatesCode: true } };
 }
 
-/** Adds where to find the token. Many clients show only this message. */
+/** Adds to the error message where to find the token, because many clients show only the message. */
 function withHint(auth: Authenticator): Authenticator {
   return {
     authenticate: (credentials) =>

@@ -95,7 +95,7 @@ export class UpstreamReport {
             : isBack
               ? undefined
               : last.failed,
-      // An upstream without a session reports no problem, so the last one is kept.
+      // An upstream without a session reports no problem, so the last problem is kept.
       problem: problem ?? (state === "running" ? undefined : last.problem),
     });
     if (state === last.state && !isNews && !isBack) return;

@@ -45,7 +45,7 @@ export async function readArguments(words: readonly string[], args?: string): Pr
     }
     const text = value.startsWith("@") ? await files.read(word, value.slice(1)) : value;
     const argument: Argument = { key, value: colon === ":" ? { json: parseJson(key, text) } : { text } };
-    // The first use of a key overrides --args. Whether it may be repeated depends on the schema.
+    // The first use of a key overrides --args. Whether the key may be repeated depends on the schema.
     if (args !== undefined && !overridden.has(key)) {
       overridden.add(key);
       const at = given.findIndex((other) => other.key === key);
@@ -103,7 +103,7 @@ function decodeText(source: string, bytes: Buffer): string {
 
 type Arguments = { readonly [name: string]: unknown };
 
-/** Converts the arguments by the tool's schema. `unknown` names those that it does not declare; they are sent too. */
+/** Converts the arguments by the tool's schema. `unknown` lists those that the schema lacks; they are sent too. */
 export function toolArguments(tool: Tool, given: readonly Argument[]): { args: Arguments; unknown: readonly string[] } {
   const properties = readProperties(tool.inputSchema);
   const byName = new Map(properties.map((property) => [property.name, property]));
@@ -240,7 +240,7 @@ export function withKey<T>(list: unknown, key: keyof T & string): T[] {
   return list.filter((one: unknown): one is T => isObject(one) && typeof one[key] === "string");
 }
 
-/** A name is suggested if it has at most one typo per this many characters, and at most this many typos. */
+/** A name is suggested if it differs by at most one typo for every 3 characters, and by at most 3 typos in total. */
 const TYPO_LENGTH = 3;
 const MAX_LISTED_NAMES = 12;
 
@@ -293,7 +293,7 @@ export interface Property {
 const TYPES: ReadonlySet<string> = new Set(["string", "number", "integer", "boolean", "null", "array", "object"]);
 /** References may be circular. */
 const MAX_DEPTH = 8;
-/** Circular references may branch, so that a limit of depth alone is not enough. */
+/** Circular references may branch, so a depth limit alone is not enough. */
 const MAX_STEPS = 5_000;
 
 /** The state of one walk through a schema. */
@@ -332,7 +332,10 @@ interface Members {
   readonly required: Set<string>;
 }
 
-/** Collects properties, also from allOf, anyOf and oneOf. Alternatives require what all of them require. */
+/**
+ * Collects properties, also from allOf, anyOf and oneOf. For anyOf and oneOf, a property is required only if every
+ * alternative requires it.
+ */
 function collectMembers(written: unknown, walk: Walk, depth = 0): Members {
   const members: Members = { properties: new Map(), required: new Set() };
   if (depth > MAX_DEPTH || walk.stepsLeft <= 0) return members;

@@ -27,7 +27,7 @@ export type FlagValues<F extends Flags> = {
       : string;
 };
 
-/** Throws a UsageError. `expected` describes the values of flags, for the error if one is missing. */
+/** Throws a UsageError for an invalid flag. `expected` says which values flags take, for errors about missing ones. */
 export function parseFlags<const F extends Flags>(
   command: string,
   args: readonly string[],

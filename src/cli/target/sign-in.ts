@@ -34,7 +34,7 @@ export function takeToken(): string | undefined {
   return token === "" ? undefined : token;
 }
 
-/** Returns undefined if the user passed an Authorization header. */
+/** Returns undefined if the user passed an Authorization header and no token. */
 export async function createAuthorizer(
   url: URL,
   values: TargetValues,

@@ -1,5 +1,6 @@
-// Parses the target of a command: a URL, or a command after `--`, which always comes last and takes TARGET's place.
-// Also the flags that all commands with a target share. Everything is checked before anything is started.
+// Parses the server that a `catenary` command talks to, its target. The target is a URL as the first argument, or a
+// program to start, after `--` at the end of the line. Also parses the flags that all commands with a target share.
+// Everything is checked before anything is started.
 
 import { stat, readFile } from "node:fs/promises";
 import { basename, resolve, extname } from "node:path";
@@ -99,7 +100,7 @@ export interface TargetLine<F extends Flags> {
   readonly values: FlagValues<F> & TargetValues;
 }
 
-/** Throws a UsageError. `usage` is shown if the target is missing. */
+/** Throws a UsageError if the line is not valid. `usage` is shown if the target is missing. */
 export function parseTargetLine<const F extends Flags>(
   name: string,
   args: readonly string[],

@@ -21,7 +21,7 @@ import { parseHeaders, resolveRoots, targetName, type CliTarget, type TargetValu
 
 export interface CommandContext {
   readonly client: Client;
-  /** Options for every call: they make Ctrl-C cancel it and show its progress. */
+  /** Pass these options to every call, so that Ctrl-C cancels the call and its progress is shown. */
   readonly callOptions: CallOptions;
   /** Shows this text on the progress line if the work takes a while. */
   readonly busy: (text: string) => void;
@@ -43,7 +43,7 @@ export async function withClient(
   { target, values }: { readonly target: CliTarget; readonly values: TargetValues },
   work: (context: CommandContext) => Promise<number>,
 ): Promise<number> {
-  // Taken from the environment in any case, so that it is never passed on.
+  // Take the token out of the environment even if --token is given, so that no child process inherits it.
   const fromEnvironment = takeToken();
   const token = values.token ?? fromEnvironment;
   const options = await connectOptions(target, values);

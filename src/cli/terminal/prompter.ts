@@ -78,7 +78,7 @@ class MutableStderr extends Writable {
 }
 
 class ReadlineDialog implements Dialog {
-  /** Whether a question is shown that has no answer. */
+  /** Whether the question on the screen is still unanswered. */
   isOpen = false;
   readonly #input: Interface;
   readonly #output: MutableStderr;

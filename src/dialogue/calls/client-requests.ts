@@ -20,7 +20,7 @@ const NEVER_SENT = new Error("The request was never sent");
 export interface ClientRequestTarget {
   readonly caller: Caller;
   readonly revision: Revision;
-  /** One of them is aborted when the call of the request ends. Absent for requests outside any call. */
+  /** One of these is aborted when the call that makes the request ends. Absent for requests outside any call. */
   readonly signals?: readonly AbortSignal[];
   send(message: Message): void;
 }
@@ -55,7 +55,7 @@ export class ClientRequests {
       target.send({ jsonrpc: "2.0", id, method, ...(Object.keys(params).length > 0 ? { params } : undefined) });
       return revision.lift.result(method, await answer);
     } finally {
-      // Still pending only if `send` threw.
+      // At this point the request is still pending only if `send` threw.
       this.#pending.fail(id, NEVER_SENT);
       for (const forgetOne of forget) forgetOne();
     }
@@ -82,7 +82,8 @@ export function checkEncodable(method: string, params: Params): void {
 
 // Decides whether a message from a session-style server can be attributed to a client. Some transports do not say which
 // call a request or log message belongs to. CallAttribution tracks the clients that have calls in flight, or had some
-// recently. Such a message is passed on only if there is just one, so that no client gets another's messages.
+// recently. If there are several, a message without a known call is passed on to none of them, so that no client gets
+// another's messages.
 
 /** How long a call may still cause messages after it was answered. */
 const LINGER_MS = 10_000;

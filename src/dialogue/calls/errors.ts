@@ -73,7 +73,7 @@ function lowerError(error: unknown, request: Request, revision: Revision, profil
   return avoidReservedCode(revision.lower.error(coded, request), revision);
 }
 
-/** An upstream's error may have the name of one of our kinds. It is ours only if it has one of our codes too. */
+/** An upstream's error may have the name of one of our kinds. It is ours only if its code belongs to that kind too. */
 function isCodeOf(kind: ErrorKind, code: number): boolean {
   return REVISIONS.some((known) => codeOf(kind, known) === code || codeOf(kind, known, "chain") === code);
 }

@@ -27,7 +27,7 @@ export interface InFlightCall {
   clientRequests?: AbortController;
 }
 
-/** A call without a table entry: it is the only one of its HTTP request, and is cancelled with that request. */
+/** A call without a table entry: it is the only call of its HTTP request, and is cancelled with it. */
 export function untrackedCall(background: boolean): InFlightCall {
   return {
     key: "",
@@ -211,9 +211,9 @@ export async function runRequest(
 }
 
 /**
- * Filters progress for the client, and puts the client's token in. Returns undefined for progress that is dropped: if
- * the client sent no token, or the value does not increase, which happens if the call is run again with the client's
- * input.
+ * Returns a function that adds the client's token to progress notifications. It returns undefined for notifications to
+ * drop: if the client sent no token, or if the value does not increase. The latter happens if the call is run again
+ * with the client's input.
  */
 export function progressFilter(token: unknown): (notification: Notification) => Notification | undefined {
   let reached = -Infinity;

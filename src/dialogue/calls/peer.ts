@@ -38,7 +38,7 @@ export interface Abandonment {
   readonly abandoned: AbortController;
   /** Aborted when the answer is no longer of interest. */
   readonly expired: AbortSignal;
-  /** Receives what the server sends in the call after it was abandoned. */
+  /** Receives what the server sends for the call after the call was abandoned. */
   readonly context: Context;
   /** Receives an answer that comes after the call was abandoned. */
   readonly onLateAnswer: (answer: Params) => void;
@@ -191,7 +191,7 @@ export class Peer {
     }
     if (inbound.kind === "lost") this.listener.onSessionLost?.();
     if (inbound.kind === "gap") this.listener.onGap?.();
-    // Passed on to the caller, if its own transport can hang up too.
+    // Pass the hang-up on to the caller, if the caller's transport can hang up too.
     if (inbound.kind === "hang-up") this.findCall(inbound.about)?.context.hangUp?.(inbound.retryMs ?? 0);
     const { fault } = inbound;
     if (fault?.id !== undefined && fault.id !== null) this.#failMalformed(fault.id, fault.error.data);
@@ -199,7 +199,7 @@ export class Peer {
     for (const item of inbound.batch ?? []) if ("message" in item) this.#take(item.message, inbound);
   }
 
-  /** Fails the call of a malformed answer, so that it does not time out later. */
+  /** Fails the call that a malformed answer belongs to, so that the call does not have to time out. */
   #failMalformed(id: Id, data: unknown): void {
     const details = isObject(data) ? data["details"] : data;
     const why = typeof details === "string" ? `: ${details}` : "";

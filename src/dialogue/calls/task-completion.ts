@@ -51,7 +51,7 @@ export class TaskInputRequests {
     }
   }
 
-  /** Cancels unanswered input requests. With `by`, only those sent through that waiter: others can resend them. */
+  /** Cancels unanswered input requests. With `by`, only those of that waiter; another waiter can send them again. */
   cancel(reason: string, by?: TaskWaiter): void {
     for (const { stop, waiter } of this.#sent.values()) {
       if (by === undefined || waiter === by) stop.abort(new Error(reason));
@@ -85,7 +85,7 @@ export class TaskInputRequests {
       await handler({ method: "tasks/update", params }, context);
       this.#answered.add(key);
     } catch (error) {
-      // It is not a failure if we cancelled it, or the waiting request was cancelled.
+      // It is not a failure if we cancelled the input request, or if the waiting request was cancelled.
       if (signal.aborted || context.signal.aborted) return;
       onFailure(answer === undefined ? { unanswered: toMcpError(error) } : { rejected: error });
     } finally {
@@ -161,7 +161,7 @@ export async function completeTask(
   const ask: TaskWaiter["ask"] = (input, options) => context.ask(input, options);
   const waiter: TaskWaiter = { handler, context, tool: request.params["name"], respectsPollInterval: true, ask };
   const { signal } = context;
-  // Immediately, since the caller may be about to close the connection.
+  // Cancel the task immediately, since the caller may be about to close the connection.
   const cancel = (): void => void cancelTask(watch, waiter);
   const forget = onAbort(signal, cancel);
   if (signal.aborted) cancel();

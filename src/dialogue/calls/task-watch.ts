@@ -252,7 +252,7 @@ export class TaskWatch {
     return Math.min(Math.max(Math.min(paced, this.#leftMs()), MIN_POLL_MS), MAX_POLL_MS);
   }
 
-  /** How long the handler still has to keep the task, counted from when the watch began. */
+  /** What remains of the task's TTL, which is counted from when the watch began. */
   #leftMs(): number {
     const { ttlMs } = this.#state as { readonly ttlMs?: unknown };
     // A TTL of 0 makes no sense, so it is ignored.

@@ -15,7 +15,7 @@ import {
 } from "../../protocol/session-features.ts";
 import { errorKind } from "./errors.ts";
 
-/** The result for a stateless client. Rethrows other errors, and also this one if the client has declined to visit. */
+/** Returns the result for a stateless client. Rethrows any other error, and this one too if the client has declined. */
 export function urlElicitationAsInput(error: unknown, { method, params }: Request, { capabilities }: Caller): Result {
   const elicitations = requiredUrlElicitations(error);
   if (elicitations === undefined || !INPUT_METHODS.has(method)) throw error;
@@ -46,8 +46,8 @@ function isRefusal(answer: unknown): boolean {
 }
 
 /**
- * The result for a tool call of an older session. For its other requests, throws the error with the URLs in the
- * message. Rethrows errors that the client's revision knows.
+ * Returns the result for a tool call of an older session. For other requests of such a session, throws the error with
+ * the URLs in the message. Rethrows errors that ask for no visit, or that the client's revision knows.
  */
 export function urlElicitationAsText(error: unknown, { method }: Request, revision: Revision): Result {
   const elicitations = requiredUrlElicitations(error);

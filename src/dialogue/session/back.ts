@@ -249,7 +249,7 @@ export class SessionBack implements PeerListener {
     } else this.#subscriptions.deliver(params === undefined ? { method } : { method, params });
   }
 
-  /** Notifies only the client that was asked to visit the URL, in its subscription, since the call may be answered. */
+  /** Notifies only the client that was asked to visit. Uses its subscription, since its call may have been answered. */
   #elicitationComplete({ method, params = {} }: NotificationMessage): void {
     const isKnown = this.revision.serverNotifications.has(method);
     const owner = isKnown ? this.#urlElicitations.take(params["elicitationId"]) : undefined;
@@ -257,8 +257,9 @@ export class SessionBack implements PeerListener {
   }
 
   /**
-   * Delivers a log message to the call that it belongs to. If the transport does not say which, and one client uses the
-   * connection, that is the only call that wants logs. Otherwise the message is delivered outside any call.
+   * Delivers a log message to the call that it belongs to. If the transport does not say which call that is, but only
+   * one client uses the connection and only one call wants logs, the message goes to that call. Otherwise it is
+   * delivered outside any call.
    */
   #log(notification: Notification, inbound: Inbound): void {
     const named = this.#peer.findCall(inbound.about);
@@ -282,8 +283,8 @@ function mayBeSource({ method, context: { logLevel, caller } }: OutgoingCall): b
 }
 
 /**
- * Calls `notify` when the client's roots change, for as long as the subscription lasts. Only the list subscription of
- * a session front reports that; subscriptions to resources or tasks are ignored.
+ * Calls `notify` when the client's roots change, for as long as the subscription lasts. Only a session front's
+ * subscription to list changes reports changed roots. Subscriptions to resources or tasks are ignored.
  */
 function onRootsChanged(listen: Request, context: Context & RootsChangeSource, notify: () => void): () => void {
   const wanted = listen.params["notifications"] as Json;
@@ -380,7 +381,7 @@ export class ServerRequests {
       : [];
   }
 
-  /** If a call ends before its client has replied, it did not make the request. Then the next candidate is asked. */
+  /** A call that ends before its client has replied did not make the request. Then the next candidate is asked. */
   async #askOneOf(
     calls: readonly OutgoingCall[],
     ask: (context: AskTarget) => Promise<Result>,

@@ -110,7 +110,7 @@ export class ClientTasks {
         : this.#finished(result, context);
     call.created(watch);
     this.#table.add(watch, tool, context.caller);
-    // Later, so that the client gets the task before its first notification.
+    // Subscribe later, so that the client gets the task before the task's first notification.
     setImmediate(() => watch.subscribe());
     // This revision requires every task to begin as "working", even if it is already finished.
     const { _meta, ...fields } = this.#lower({ ...watch.state, status: "working" });
@@ -158,7 +158,7 @@ export class ClientTasks {
     });
   }
 
-  /** Asks the handler about a task that this session has not seen, since it may still be the client's. */
+  /** Asks the handler about a task that this session has not seen, since the task may still belong to the client. */
   async #entry(id: string, context: Context): Promise<TaskEntry> {
     const known = this.#table.find(id, context.caller);
     if (known !== undefined) return known;
@@ -217,7 +217,7 @@ interface TaskEntry extends PageItem {
   /** The name of the tool, for error messages. */
   readonly tool: unknown;
   readonly principal: string | undefined;
-  /** Whether it was finished when it was added. Then this session may be the only one that has its result. */
+  /** Whether the task was finished when it was added. Then perhaps only this session has its result. */
   readonly isLocal: boolean;
   readonly expires: number;
 }
@@ -346,7 +346,7 @@ async function stateOf(entry: TaskEntry, table: TaskTable, context: Context): Pr
   }
 }
 
-/** The sort key of listed tasks. The order of the table is unknown for tasks of the handler. */
+/** The sort key of listed tasks. `order` of the table cannot be used: the table may lack tasks of the handler. */
 function createdAt(state: Json): number {
   return Date.parse(String(state["createdAt"])) || 0;
 }

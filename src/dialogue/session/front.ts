@@ -54,10 +54,10 @@ const SHUTDOWN_GRACE_MS = 30_000;
 export interface SessionFrontOptions {
   /** Session-style revisions that may be spoken, oldest first. */
   readonly revisions: readonly Revision[];
-  /** All revisions that may be spoken, for the error if none of them is session-style. */
+  /** All revisions that may be spoken. The error lists them if none is session-style. */
   readonly allRevisions: readonly Revision[];
   readonly profile: Profile;
-  /** Whether the client may stop the server with `shutdown`: only if it is the only client. */
+  /** Whether the client may stop the server with `shutdown`. True only if the server has no other clients. */
   readonly mayShutDown: boolean;
   /** Identifies the connection in the contexts of its calls. */
   readonly origin: object;
@@ -161,7 +161,7 @@ export class SessionFront {
     return toErrorBody(error, request, this.#revision, this.#options.profile);
   }
 
-  /** Takes a notification of the client. The connection handles cancellations, for both styles. */
+  /** Handles a notification from the client, except for cancellations, which the connection handles. */
   take(message: NotificationMessage): void {
     // Some clients leave the prefix out.
     if (message.method === "notifications/initialized" || message.method === "initialized") {

@@ -74,7 +74,8 @@ export async function initialize(
 /**
  * Starts a new session when the server has forgotten the old one. All callers that notice the loss wait for the same
  * handshake. A request that was refused because of the loss is sent again, since the server cannot have run it. If the
- * transport reports the loss, the handshake is retried with backoff without any request, so that subscriptions go on.
+ * transport reports the loss, the handshake starts without waiting for a request and is retried with backoff, so that
+ * subscriptions continue.
  */
 export class SessionRenewal {
   readonly #begin: () => Promise<void>;
@@ -90,7 +91,7 @@ export class SessionRenewal {
     this.#closed = closed;
   }
 
-  /** Runs `work` in the current session. If that turns out to be lost, renews it and runs `work` once more. */
+  /** Runs `work` in the current session. If the session turns out to be lost, renews it and runs `work` once more. */
   async run<T>(work: () => Promise<T>, owner?: { readonly signal: AbortSignal }): Promise<T> {
     if (this.#isLost) await this.#renewed(this.#count, owner?.signal ?? this.#closed);
     const count = this.#count;

@@ -1,6 +1,6 @@
 // Presents the tasks of a session-style server in the form of the newest revision: decides which calls become a task,
 // and answers requests about tasks. A caller that does not know tasks waits for the outcome. A task belongs to the
-// principal that created it. The creator of a task from before this connection is unknown, so only unauthenticated
+// principal that created it. If a task is older than this connection, its creator is unknown, so only unauthenticated
 // callers may ask for it.
 
 import type {
@@ -83,7 +83,7 @@ interface TaskEntry {
 
 export class ServerTasks {
   readonly #host: ServerTasksHost;
-  /** In the order in which they became known. */
+  /** By task id, in the order in which the tasks became known. */
   readonly #entries = new Map<string, TaskEntry>();
   /** By progress token, which is the id of the call that created the task. */
   readonly #byToken = new Map<unknown, ServerTask>();
@@ -138,7 +138,7 @@ export class ServerTasks {
     };
   }
 
-  /** Who answers a server request about this task. Its id may arrive before the answer to the call that created it. */
+  /** Who answers a server request about this task. The request may arrive before the answer that creates the task. */
   async askTarget(id: string): Promise<AskTarget | undefined> {
     if (!this.#entries.has(id)) await Promise.allSettled(this.#creating);
     return this.#entries.get(id)?.task;
@@ -304,9 +304,9 @@ type TaskOutcome =
 
 /**
  * One task of the server. The newest revision puts input requests and the outcome into the task itself. A session-style
- * server sends the former as requests, and the latter as the answer to a blocking `tasks/result`. Both are fetched when
- * the status says that they exist. If the tool returned `isError`, the task is completed; only a protocol error makes
- * it failed.
+ * server sends an input request as a JSON-RPC request, and the outcome as the answer to a blocking `tasks/result`. Both
+ * are fetched when the status says that they exist. If the tool returned `isError`, the task is completed; only a
+ * protocol error makes it failed.
  */
 class ServerTask {
   readonly watch: TaskWatch;
@@ -358,7 +358,7 @@ class ServerTask {
     return this.watch.state;
   }
 
-  /** An input request of the server on behalf of this task. */
+  /** Handles an input request that the server sends on behalf of this task. */
   async ask({ method, params }: Request, { signal }: AskOptions = {}): Promise<Result> {
     if (this.#isReleased) throw new Error("The task is finished; it can no longer send requests to the client");
     if (this.#inputs.size >= MAX_INPUT_REQUESTS) {
@@ -459,7 +459,7 @@ class ServerTask {
     try {
       this.#outcome = await this.#result({ ...this.#context, signal: this.#stop.signal, timeouts: NO_TIMEOUT });
     } catch {
-      // The next poll reports it, if it matters.
+      // If the problem persists, the next poll reports it.
     }
   }
 

@@ -1,7 +1,7 @@
 // Presents the change notifications of a session-style server as `subscriptions/listen`, for any number of
 // subscribers. A resource of the server stays subscribed while at least one subscriber wants it. Each subscriber gets
-// what it asked for, as far as the server supports it. Messages outside any call (logs, requests right after the handshake)
-// are delivered here too, because a subscription is the only call that is always open.
+// what it asked for, as far as the server supports it. Messages outside any call (logs, requests right after the
+// handshake) are delivered here too, because a subscription is the only call that is always open.
 
 import { onAbort } from "../../core/async.ts";
 import type { Caller, Context, Notification, Request, Result } from "../../core/handler.ts";
@@ -78,7 +78,10 @@ export class ServerSubscriptions {
     return (own.findLast(({ uris }) => uris.size === 0) ?? own.at(-1))?.context;
   }
 
-  /** Runs until the caller ends it; throws if the connection closes first. */
+  /**
+   * Runs until the caller ends it. A subscription to tasks alone also ends when all its tasks have ended. Throws if the
+   * connection closes first.
+   */
   async listen(request: Request, context: Context, tasks?: TaskSubscription): Promise<Result> {
     const wanted = request.params["notifications"] as Json;
     const flags = Object.values(FLAG_OF).filter((flag) => wanted[flag] === true && this.#canChange(flag));
@@ -124,7 +127,7 @@ export class ServerSubscriptions {
     this.notifyAll();
   }
 
-  /** Notifies all subscribers that everything may have changed, after changes may have been missed. */
+  /** Tells all subscribers that everything may have changed. Called when changes may have been missed. */
   notifyAll(): void {
     for (const [method, flag] of Object.entries(FLAG_OF)) if (this.#canChange(flag)) this.deliver({ method });
     for (const uri of this.#shared.keys()) this.deliver({ method: RESOURCE_UPDATED, params: { uri } });

@@ -1,5 +1,5 @@
-// Decides which requests to a session-style server, and which of its notifications, concern tasks, and which of its
-// tools can run as one. The rest (server-tasks.ts) is loaded on first use, since most servers have no tasks.
+// Recognizes requests to a session-style server, and notifications from it, that concern tasks. Also finds out which of
+// its tools can run as a task. The rest (server-tasks.ts) is loaded on first use, since most servers have no tasks.
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Notification, Params, Request, Result } from "../../core/handler.ts";

@@ -1,5 +1,5 @@
-// Decides which requests of a session-style client concern tasks, and what to do if a tool that always runs as a task
-// is called without one. The rest (client-tasks.ts) is loaded on first use, since most sessions never need it.
+// Recognizes requests of a session-style client that concern tasks. Also handles calls that do not request a task, but
+// whose tool must run as one. The rest (client-tasks.ts) is loaded on first use, since most sessions never need it.
 
 import type { Context, Request, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -42,8 +42,9 @@ export class TasksFront {
   }
 
   /**
-   * Recovers from the error of a tool that must run as a task: runs it as one and waits for the outcome. If the list of
-   * tools shows the requirement, the client must request the task itself. Rethrows any other error.
+   * Recovers from the error of a tool that must run as a task: runs it as one and waits for the outcome. If the client
+   * can see this requirement in the list of tools, it must request the task itself, so an error is thrown. Rethrows any
+   * other error.
    */
   async recover(error: unknown, request: Request, context: Context): Promise<Result> {
     if (request.method !== "tools/call" || !isTasksNotDeclared(error)) throw error;

@@ -1,6 +1,6 @@
 // The side that faces a stateless server. Each request carries its client's identity, revision and capabilities, so no
-// state is kept here. `input_required` is passed on like any result. The caller's front decides whether to return it to
-// its client or to ask that client (calls/input-required.ts).
+// state is kept here. `input_required` is passed on like any result. The front that faces the client either returns it
+// to the client, or sends the client the requests that it contains (calls/input-required.ts).
 
 import {
   LOG_LEVELS,
@@ -112,9 +112,9 @@ export class StatelessBack implements PeerListener {
   }
 
   /**
-   * Delivers a log message to the call that it belongs to. Stdio does not say which call that is. Then it goes to a
-   * call that wants logs, since no other call may get it (specification, server/utilities/logging). If no call wants
-   * logs, it goes to the client's subscriptions. If it could belong to more than one client, no call gets it.
+   * Delivers a log message to the call that it belongs to. On stdio that call is unknown. There the message goes to a
+   * call that asked for logs, since no other call may get it (specification, server/utilities/logging). If no call
+   * asked for logs, it goes to the client's subscriptions. If it could belong to more than one client, no call gets it.
    */
   #log(notification: Notification, inbound: Inbound): void {
     const named = this.#peer.findCall(inbound.about);

@@ -182,7 +182,10 @@ export class StatelessFront {
   }
 }
 
-/** A client that declares tasks lets the server decide, but a session-style server needs an explicit request. */
+/**
+ * Requests a task explicitly, because a session-style server creates none otherwise. A stateless client only declares
+ * that it can handle tasks, and lets the server decide.
+ */
 function requestTask(method: string, params: Params, { capabilities }: Caller): Params {
   if (method !== "tools/call" || !hasTasks(capabilities)) return params;
   const requesting: Params & WithTaskRequest = { ...params, [TASK_REQUESTED]: "if-supported" };
@@ -200,7 +203,7 @@ function completeResult(method: string, given: Result, capabilities: Json): Resu
     checkInputRequests(result, capabilities);
     return result;
   }
-  // Only a client that declares tasks with this request can handle one.
+  // Only a client that declares support for tasks in this request can handle a task.
   if (resultType === "task" && (method !== "tools/call" || !hasTasks(capabilities))) throw tasksNotDeclared(method);
   const hinted = !CACHEABLE.has(method) || (result["ttlMs"] !== undefined && result["cacheScope"] !== undefined);
   if (resultType !== undefined && hinted) return result;

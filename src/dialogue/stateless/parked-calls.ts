@@ -1,7 +1,8 @@
 // Sends requests to a stateless client during a call. The handler waits in memory while its client gets
 // `input_required` with a sealed `requestState`, and the client's retry finds the parked call by that state. The state
 // expires and is bound to the principal, the method and a digest of the arguments. An answered round keeps its outcome,
-// so that repeating a retry never runs anything twice. A `requestState` with another key is passed on unchanged.
+// so that repeating a retry never runs anything twice. A `requestState` that was sealed with another key is not
+// ours. The handler gets it unchanged.
 
 import { onAbort, attempt, ignoreRejection, unref } from "../../core/async.ts";
 import type { Context, Handler, Notification, Request, Result, AskOptions } from "../../core/handler.ts";
@@ -189,7 +190,7 @@ export class ParkedCalls {
     });
     const answered: AnsweredRound = { next, waiting, isSettled: false };
     parked.answered.set(sealed.round, answered);
-    // The outcome is kept for repeated retries until the state expires. Two handlers, so that an error is handled too.
+    // The outcome, even if it is an error, is kept for repeated retries until the state expires.
     const keep = (): void => {
       answered.isSettled = true;
       waiting.clear();
@@ -199,7 +200,7 @@ export class ParkedCalls {
     return this.#wait(answered, parked.call, call);
   }
 
-  /** Waits for the outcome. Cancelling one of several retries affects only that one; the last one cancels the call. */
+  /** Waits for the outcome. Cancelling a retry affects only that retry; cancelling the last one cancels the call. */
   #wait(answered: AnsweredRound, resumable: ResumableCall, call: StatelessCall): Promise<Result> {
     const { next, waiting } = answered;
     if (answered.isSettled) return next;
@@ -392,7 +393,7 @@ class ResumableCall {
     }, GATHER_MS);
   }
 
-  /** Keeps a notification until the client retries. Of progress, only the newest is kept. */
+  /** Keeps a notification until the client retries. Of progress notifications, only the newest is kept. */
   #keep(notification: Notification): void {
     if (notification.method === "notifications/progress") {
       this.#kept = this.#kept.filter(({ method }) => method !== notification.method);

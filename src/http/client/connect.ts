@@ -73,7 +73,7 @@ class ConnectAttempt {
   readonly #options: ServerConnectionOptions;
   readonly #revision: Revision | undefined;
   readonly #failures: string[] = [];
-  /** The server has listed its revisions, and we support none of them. */
+  /** True if the server has listed its revisions and we support none of them. */
   #isUnsupported = false;
 
   constructor(target: HttpTarget, options: ServerConnectionOptions, revision: Revision | undefined) {
@@ -108,8 +108,8 @@ class ConnectAttempt {
   }
 
   /**
-   * Tries stateless before legacy HTTP+SSE: a stateless-only server and a server that accepts no POST reject the
-   * handshake in the same way.
+   * Tries session style, then stateless, then legacy HTTP+SSE. Stateless comes before legacy, because a stateless-only
+   * server and a server that accepts no POST reject the handshake in the same way.
    */
   async #sessionFirst(except: Style | undefined): Promise<Connected> {
     let failure: unknown;

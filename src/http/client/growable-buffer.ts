@@ -71,7 +71,7 @@ export class GrowableBuffer {
 
 /** Invalid UTF-8 becomes U+FFFD. */
 export function decodeUtf8(bytes: Buffer): string {
-  // For short ASCII, latin1 is faster. It would keep a long string outside the heap, where V8 collects it late.
+  // For short ASCII, latin1 is faster. A long latin1 string would be outside the heap, where V8 collects it late.
   return bytes.length <= RETAINED_BYTES && isAscii(bytes) ? bytes.toString("latin1") : bytes.toString("utf8");
 }
 

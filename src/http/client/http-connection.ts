@@ -49,7 +49,7 @@ export class HttpConnection {
     };
   }
 
-  /** Resolves with a response of any status but 401 and 403. Rejects with an error for these, or without a response. */
+  /** Resolves with the response, unless its status is 401 or 403. Rejects on these, and if no response arrives. */
   async send({
     method,
     url = this.url,

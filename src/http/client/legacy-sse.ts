@@ -1,6 +1,6 @@
 // The transport for a legacy HTTP+SSE server (first revision). One GET stream carries everything from the server, and
 // its first event is the address that we post to. The session lives as long as the stream: when the stream breaks,
-// requests in flight fail, and the next handshake opens a new one.
+// requests in flight fail, and the next handshake opens a new stream.
 
 import { onAbort, abortable, withTimeout } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -88,7 +88,7 @@ export class LegacySseTransport implements Transport {
   }
 
   async #call(id: Id, message: Message, session: Session, { onWait, quiet }: SendOptions): Promise<void> {
-    // Not aborted with the stream: if the server rejects the POST, the request has certainly not run.
+    // Not aborted when the stream breaks: the server may still reject the POST, which proves that nothing has run.
     const controller = new AbortController();
     let isSent = true;
     abortQuietly(quiet, controller, () => isSent);

@@ -1,15 +1,18 @@
-// The response to a request sent with node:http. The body is read no faster than it is consumed. Separate from the
-// request, because once a response has arrived the server has certainly received the request.
+// The response to a request sent with node:http. The body is read no faster than it is consumed. This is separate from
+// node-requester.ts, because errors are different here: the server has certainly received the request.
 
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { unref } from "../../core/async.ts";
 import { GrowableBuffer, decodeBody } from "./growable-buffer.ts";
 import { bodyBroken, responseTooLong, type HttpResponse } from "./requester.ts";
 
-/** A discarded body is read up to this size and time, so that its connection can be reused. Otherwise it is closed. */
+/**
+ * A discarded body is read up to this size and for this time, so that its connection can be reused. If the body is
+ * longer or takes longer, the connection is closed.
+ */
 const MAX_DISCARD_BYTES = 64 * 1024;
 const MAX_DISCARD_MS = 1_000;
-/** The same for an SSE stream, which ends right after its last event or not at all. */
+/** The time for an SSE stream is shorter, since a stream ends right after its last event or not at all. */
 const MAX_DISCARD_STREAM_MS = 100;
 /** Buffered bytes above which the response is paused. */
 const MAX_UNREAD_BYTES = 64 * 1024;

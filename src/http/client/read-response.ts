@@ -1,6 +1,6 @@
 // Reads JSON-RPC messages from an HTTP response (a JSON body or an SSE stream), and passes them to the receiver of the
-// transport. An HTTP response without messages becomes a ConnectionError that describes what was received instead. If a
-// JSON-RPC response may arrive in another HTTP response, the transport matches it to its request.
+// transport. An HTTP response without messages becomes a ConnectionError that describes what was received instead. Some
+// transports receive a JSON-RPC response in the HTTP response to another request. They match it to its request.
 
 import { ConnectionError } from "../../core/errors.ts";
 import { readHead, decode, type Decoded, type Limits, tooLong } from "../../jsonrpc/codec.ts";
@@ -64,7 +64,7 @@ export function readJson(response: HttpResponse, limits: Limits): Promise<Decode
   );
 }
 
-/** Passes each event to `take` until it returns true. Resolves with false if the stream ends before. */
+/** Passes each event to `take` until `take` returns true. Resolves with false if the stream ends first. */
 export function readEvents(
   response: HttpResponse,
   limits: Limits,
@@ -99,7 +99,7 @@ export function readEvents(
   });
 }
 
-/** Passes each message of a stream to `take` until it returns true. Resolves with false if the stream ends before. */
+/** Passes each message to `take` until `take` returns true. Resolves with false if the stream ends first. */
 export function readMessages(
   response: HttpResponse,
   limits: Limits,
@@ -257,7 +257,10 @@ function sameId(given: Id, ours: Id): boolean {
   return (given instanceof ExactId ? given.value : given) === ours;
 }
 
-/** Sends again once, if allowed. Meant for responses: a duplicate is harmless, but the server waits for a lost one. */
+/**
+ * Sends, and retries once if the connection failed and `mayRetry` is true. Meant for responses: a duplicate is
+ * harmless, but the server would wait for a lost one.
+ */
 export async function sendWithRetry(send: () => Promise<void>, mayRetry: boolean): Promise<void> {
   try {
     await send();

@@ -1,6 +1,6 @@
 // Retries requests whose connection failed, if that is harmless: requests that only read, calls of tools that declare
-// themselves idempotent, and requests that have certainly not run. For any other request the error is reported, since
-// it may have run. Broken subscriptions are opened again.
+// themselves idempotent, and requests that have certainly not run. Any other request may have run, so its error is
+// reported. Broken subscriptions are opened again.
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Request, Context, Notification, Result } from "../../core/handler.ts";

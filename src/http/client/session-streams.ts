@@ -30,7 +30,7 @@ interface ResponseStream {
   readonly deliver: (decoded: Decoded, about: Id) => boolean;
   /** Called when the server has dropped the session and its streams. */
   readonly onLost: () => void;
-  /** Called when the server has closed the stream and has sent a time to reconnect after. */
+  /** Called when the server has closed the stream and has told us how long to wait before reconnecting. */
   readonly onHangUp: (retryMs: number) => void;
 }
 
@@ -116,14 +116,14 @@ export async function readUnsolicited(
       await pause(retryDelayMs(position, failures), signal);
     }
   } catch (error) {
-    // Not an error: the stream is optional, and the next call that the server accepts opens it again.
+    // Not an error, since the stream is optional. A refused stream is opened again when the server accepts a call.
     return error instanceof ConnectionError && error.kind === "unauthorized" ? "refused" : "over";
   } finally {
     onHead();
   }
 }
 
-/** Does not reject if the connection breaks, since the stream is resumed then, as after its end. */
+/** Resolves even if the connection breaks, since a broken stream is resumed just like one that has ended. */
 async function readUntilBreak(
   http: HttpConnection,
   response: HttpResponse,

@@ -45,7 +45,7 @@ const DELETE_TIMEOUT_MS = 2_000;
 const NOTIFY_TIMEOUT_MS = 5_000;
 /** How long the server may take to acknowledge a response. Longer, because the server needs the response. */
 const RESPOND_TIMEOUT_MS = 60_000;
-/** Calls wait no longer for the unsolicited stream to open: some servers send its head only with the first event. */
+/** Calls wait at most this long for the unsolicited stream: some servers send its head only with the first event. */
 const STREAM_HEAD_TIMEOUT_MS = 5_000;
 
 export class SessionHttpTransport implements Transport {
@@ -322,7 +322,7 @@ export class SessionHttpTransport implements Transport {
     this.#receiver.gap();
   }
 
-  /** Some servers send the response to a request here, and leave the request's own stream open. */
+  /** Some servers send the response to a request on this stream, and leave the request's own stream open. */
   #deliverUnsolicited(decoded: Decoded): boolean {
     const id = decoded.kind === "message" && isResponse(decoded.message) ? decoded.message.id : null;
     const isDelivered = this.#receiver.deliver(decoded);
@@ -369,16 +369,16 @@ const UNKNOWN_SESSION = /\bsession\b|\bnot initialized\b/i;
 
 /** Whether the response means that the server does not know our session. */
 function isSessionUnknown(status: number, failure: Awaited<ReturnType<typeof readFailure>>, { id }: Session): boolean {
-  // Many servers answer with 400, which is the status for a missing session id.
+  // The specified status is 404, but many servers answer with 400, which is meant for a missing session id.
   const error = "body" in failure ? failure.body : undefined;
   const unknown = status === 400 && error !== undefined && error.code <= -32_000 && UNKNOWN_SESSION.test(error.message);
   return unknown || (status === 404 && id !== undefined);
 }
 
 /**
- * Aborts a request that is cancelled without notifying the server: one that may create a task is cancelled by task id,
- * so we read on for a while to learn the id from its response. A request that has not been sent is aborted at once.
- * Both signals belong to this request alone, so their listeners are not removed.
+ * Aborts a request that is cancelled without notifying the server. If the request may create a task, the task is
+ * cancelled by its id, so we wait for a while for the response with that id. A request that has not been sent is
+ * aborted at once. Both signals belong to this request alone, so their listeners are not removed.
  */
 export function abortQuietly(quiet: QuietCancel | undefined, controller: AbortController, isSent: () => boolean): void {
   if (quiet === undefined) return;

@@ -26,8 +26,8 @@ export interface SseReaderOptions {
   readonly maxBytes?: number;
   onEvent(event: ServerSentEvent): void;
   /**
-   * Called instead of `onEvent` for long data, to avoid a string of the whole. The bytes are valid until it returns,
-   * and may be overwritten.
+   * Called instead of `onEvent` for long data, so that no long string is created. The bytes are valid until `onBytes`
+   * returns. It may overwrite them.
    */
   onBytes?(bytes: Buffer, event: Omit<ServerSentEvent, "data">): void;
   /** Called for an event whose data exceeds `maxBytes`. Without it, such events are skipped silently. */
@@ -104,7 +104,7 @@ export class SseReader {
   push(chunk: Uint8Array): void {
     const bytes = asBuffer(chunk);
     let start = 0;
-    // Each byte is searched only once for each of the two, whichever line ending the server uses.
+    // Each search continues where it stopped, so each byte is compared only once with each of the two line endings.
     let newline = bytes.indexOf(NEWLINE);
     let carriage = bytes.indexOf(RETURN);
     if (this.#isAfterReturn && bytes.length > 0) {

@@ -15,9 +15,9 @@ interface ToolFact {
   readonly isIdempotent: boolean;
 }
 
-/** The oldest entry is dropped above this. */
+/** If there are more tools than this, the oldest entry is dropped. */
 const MAX_TOOLS = 10_000;
-/** Pages read to find one tool. */
+/** How many pages are read at most to find one tool. */
 const MAX_PAGES = 100;
 
 export class ToolFacts {
@@ -25,7 +25,7 @@ export class ToolFacts {
   readonly #warn: (text: string) => void;
   /** Whether arguments are mirrored in headers, which only stateless servers read. */
   mirrorsHeaders = false;
-  /** Resolves when the tools have been listed for a call of an unknown tool. Kept, so that this happens only once. */
+  /** The listing that a call of an unknown tool has started. It is kept, so that the tools are listed only once. */
   #listing: Promise<void> | undefined;
 
   constructor(warn: (text: string) => void) {

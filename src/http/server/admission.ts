@@ -62,7 +62,7 @@ export async function readMessage(reply: Reply, limits: HttpLimits): Promise<Par
   if (decoded.kind === "batch") {
     return { kind: "batch", items: decoded.items.filter((item) => !("fault" in item) || item.answerable) };
   }
-  // The id in an invalid response is one of ours. Sent back, it would look like an id of the client.
+  // An invalid response has an id that we chose. If we sent it back, the client would take it for one of its own ids.
   reply.sendJson(decoded.answerable ? decoded.fault : { ...decoded.fault, id: null }, 400);
   return undefined;
 }
@@ -121,7 +121,7 @@ export async function authenticate(
   throw new AuthError(401, "The caller is not authenticated", "Bearer");
 }
 
-/** Checked at run time, since untyped code may return anything. Scopes as one string would match by substring. */
+/** Checked at run time, since untyped code may return anything. If `scopes` were a string, substrings would match. */
 function checkIdentity(identity: Partial<Identity> | undefined | null): Identity | undefined {
   const { principal, scopes } = identity ?? {};
   if (typeof principal !== "string" || principal === "") return undefined;
@@ -227,8 +227,8 @@ export interface SharedLimits {
 export type Release = (running?: Promise<unknown>) => void;
 
 /**
- * Limits the requests in flight over all clients. Responses and notifications always pass, since they may let requests
- * finish. So do pings, and subscriptions, which have their own limit.
+ * Limits the requests in flight over all clients. Responses and notifications are not limited, since they may let
+ * requests finish. Pings are not limited either. Subscriptions have their own limit.
  */
 export class RequestLimiter {
   readonly #max: number;
@@ -263,7 +263,10 @@ export class RequestLimiter {
     };
   }
 
-  /** For a handler that still runs after its client has disconnected: stops counting it, for up to `max` requests. */
+  /**
+   * Stops counting the requests of a handler that still runs after its client has disconnected. At most `max` requests
+   * are left out of the count in this way at a time.
+   */
   #abandon(size: number, running: Promise<unknown>, free: () => void): void {
     const fits = this.#abandoned + size <= this.#max;
     if (fits) {

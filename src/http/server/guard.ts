@@ -1,6 +1,6 @@
 // Checks Host and Origin of every request before anything else, and creates the CORS headers. Names can be added, but
-// the check cannot be turned off, since it protects local servers from web pages (DNS rebinding). Names must be equal:
-// there are no suffixes, patterns or other spellings of an address. The check does not authenticate the caller.
+// the check cannot be turned off, since it protects local servers from web pages (DNS rebinding). A name must match
+// exactly: no suffixes, patterns or other spellings of an address. The check does not authenticate the caller.
 
 import { HttpError, type HttpRequest } from "./http-request.ts";
 

@@ -14,7 +14,7 @@ export interface ListenOptions {
   /** 0 picks a free port. */
   readonly port: number;
   readonly limits: ListenLimits;
-  /** Called for each request. Requests of one connection come in their order. */
+  /** Called for each request. Requests of one connection come in the order in which they were sent. */
   readonly onRequest: (request: NodeHttpRequest) => void;
 }
 
@@ -52,13 +52,13 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     connectionsCheckingInterval: Math.max(50, Math.min(limits.headerMs, limits.bodyMs, 4_000) / 4),
     noDelay: true,
-    // The operating system detects clients whose network is gone.
+    // TCP keep-alive: the operating system detects clients whose network is gone.
     keepAlive: true,
     joinDuplicateHeaders: true,
     // The guard rejects a request without Host itself, with a message.
     requireHostHeader: false,
   });
-  // Node would silently drop headers above a number. `headerBytes` limits them instead.
+  // By default, Node silently drops headers above a certain number. `headerBytes` limits them instead.
   server.maxHeadersCount = 0;
   const take = (request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): void => {
     connections.set(request.socket, response);
@@ -121,7 +121,10 @@ function listenErrorText({ code, message }: NodeJS.ErrnoException, host: string,
   }
 }
 
-/** The host for `url`. A given name is used unchanged, since the guard rejects any other. */
+/**
+ * The host for `url`. For a loopback address, this is the actual address. Any other given name is used unchanged, since
+ * the guard rejects the address behind it.
+ */
 function displayHost(host: string, address: string): string {
   const own = urlHost(host);
   const actual = urlHost(address);
@@ -130,7 +133,7 @@ function displayHost(host: string, address: string): string {
   return isLoopback(actual) || own === "" ? actual : own;
 }
 
-/** Answers data that is not a valid HTTP request, if the client cannot take the answer for another response. */
+/** Answers data that is not a valid HTTP request, unless the client could mistake the answer for another response. */
 function answerMalformed(error: NodeJS.ErrnoException, socket: Socket, latest: ServerResponse | undefined): void {
   const isBusy = latest !== undefined && !latest.writableFinished;
   if (socket.writableEnded) return;

@@ -1,5 +1,5 @@
-// The public options of the HTTP server, their checks, and the router that is created from them. `serve` passes it the
-// requests of a port; `catenary/http` wraps it in a function.
+// The public options of the HTTP server, their checks, and the router that is created from them. `serve` passes the
+// requests of a port to the router; `catenary/http` wraps the router in a function.
 
 import type { Authenticator } from "../../core/authentication.ts";
 import { type Handler, evaluatesCode } from "../../core/handler.ts";
@@ -12,15 +12,15 @@ import type { HttpRouterOptions } from "./options.ts";
 
 export interface MountOptions extends Omit<HttpRouterOptions, "auth"> {
   /**
-   * Authenticates callers. Without it anyone may call. A handler that evaluates code requires it, unless it is `false`:
-   * then anyone who can reach the port can run code on this machine.
+   * Authenticates callers. Without it anyone may call. For a handler that evaluates code, this option is required. With
+   * `false`, anyone who can reach the port can run code on this machine.
    */
   readonly auth?: Authenticator | false;
   /**
-   * Host headers to accept, `name` or `name:port`, besides the address that is listened on (for a loopback address and
-   * for a mounted handler: `localhost`, `127.0.0.1` and `[::1]`). Other names are refused, since a web page can make a
-   * browser call any name that resolves to this machine (DNS rebinding). Only a server that listens on all addresses
-   * accepts every name if this option is missing.
+   * Host headers to accept, as `name` or `name:port`, besides the address that the server listens on. A server on a
+   * loopback address and a mounted handler also accept `localhost`, `127.0.0.1` and `[::1]`. Other names are refused,
+   * since a web page can make a browser call any name that resolves to this machine (DNS rebinding). Only a server
+   * that listens on all addresses accepts every name if this option is missing.
    */
   readonly allowedHosts?: readonly string[];
   /** Origin headers to accept, such as `https://app.example.com`, besides the origins of accepted hosts. */

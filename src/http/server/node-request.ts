@@ -71,7 +71,7 @@ export class NodeHttpRequest implements HttpRequest {
   }
 
   get isAmbiguous(): boolean {
-    // HTTP/0.9 has no headers, so a proxy in between has read the rest of the request differently.
+    // HTTP/0.9 has no headers. A proxy in front of us would read the rest of such a request differently than we do.
     if (this.#request.httpVersionMajor === 0) return true;
     if (this.#target !== undefined && this.#target.toLowerCase() !== this.headers["host"]?.toLowerCase()) return true;
     const raw = this.#request.rawHeaders;
@@ -111,7 +111,7 @@ export class NodeHttpRequest implements HttpRequest {
     const isEmpty = status === 204 || status === 304;
     if (this.#hasLongBody()) return this.#linger(status, headers, body);
     writeHead(response, status, headers, isEmpty ? undefined : length);
-    // As many bytes as characters means that all are ASCII, which latin1 writes without conversion.
+    // If there are as many bytes as characters, all of them are ASCII, and latin1 writes them without conversion.
     response.end(body, length === body.length ? "latin1" : "utf8");
     limitStall(response, this.#request.socket);
   }
@@ -391,7 +391,7 @@ class NodeStreamSink implements StreamSink {
 /** Limits how long a client that stops reading can keep a finished response in our memory. */
 function limitStall(response: ServerResponse, socket: Socket): void {
   if (response.writableLength === 0) return;
-  // node:http closes a connection that timed out. The server may not be ours, so its own timeout is restored later.
+  // node:http closes a connection that timed out. The server may not be ours, so the old timeout is restored later.
   const before = socket.timeout ?? 0;
   socket.setTimeout(STALL_TIMEOUT_MS);
   response.once("close", () => socket.setTimeout(before));

@@ -68,7 +68,7 @@ export function httpLimits(given: Partial<HttpLimits> = {}): HttpLimits {
 export interface HttpRouterOptions extends Omit<ConnectionOptions, "mayShutDown"> {
   /** The path of the endpoint. Default: "/mcp". */
   readonly path?: string;
-  /** Whether to serve legacy HTTP+SSE at `/sse` and `/messages`, also below `path`. Default: true. */
+  /** Whether to serve legacy HTTP+SSE at `/sse` and `/messages`, both at the root and below `path`. Default: true. */
   readonly legacySse?: boolean;
   /** Authenticates callers. Without it anyone may call. */
   readonly auth?: Authenticator;

@@ -12,7 +12,7 @@ interface LoggedEvent {
   readonly data: string;
 }
 
-/** Limits the bytes that all streams keep together. Above the limit, the stream with the oldest log drops it first. */
+/** Limits the bytes that all streams keep together. Above the limit, whole logs are dropped, oldest first. */
 export class ReplayStore {
   readonly maxEvents: number;
   readonly #maxBytes: number;
@@ -193,16 +193,16 @@ export function parseEventId(id: string): { readonly stream: string; readonly nu
   return stream === undefined ? undefined : { stream, number: Number(number) };
 }
 
-/** How many finished streams are kept that were sent completely, for clients that did not receive the last events. */
+/** How many finished, completely sent streams are kept, for clients that did not receive the last events. */
 const MAX_FINISHED = 32;
-/** How many finished streams are kept that were not sent completely, for clients that resume them. */
+/** How many finished, incompletely sent streams are kept, for clients that resume them. */
 const MAX_MISSED = 512;
 /** How many streams for unsolicited messages are kept, attached or waiting for the client to resume. */
 const MAX_UNSOLICITED = 8;
 
 /**
  * The streams of one session: one for each POST that needed a stream, and those opened by GET for unsolicited messages.
- * Each message is sent on one stream only. While no GET is attached, unsolicited messages wait for the next one.
+ * Each message is sent on one stream only. While no GET is open, unsolicited messages wait for the next GET.
  */
 export class SessionStreams {
   readonly #store: ReplayStore;

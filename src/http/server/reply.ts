@@ -125,7 +125,7 @@ export class Reply {
   }
 }
 
-/** Encodes a message. A response that cannot be encoded becomes an error response; for any other message it throws. */
+/** Encodes a message. A response that cannot be encoded becomes an error response. Throws for any other message. */
 export function encodeResponse(message: Message | readonly Message[]): string {
   try {
     return encode(message);

@@ -1,5 +1,5 @@
 // MCP over HTTP. Checks each request (Host and Origin, path, authentication) and routes it to the MCP endpoint, which
-// serves all revisions, or to legacy HTTP+SSE. It sees an HttpRequest, so it does not depend on the HTTP server in use.
+// serves all revisions, or to legacy HTTP+SSE. It uses only HttpRequest, so it works with any HTTP server.
 
 import type { AuthError, Authenticator, Credentials, Identity } from "../../core/authentication.ts";
 import type { Handler } from "../../core/handler.ts";

@@ -188,7 +188,7 @@ class SessionReply {
     this.#onDone();
   }
 
-  /** Responds with an error, for a session that was closed while the handler ignores its signal. */
+  /** Responds with an error. Called when the session closes while a handler ignores its signal. */
   abandon(error: ErrorBody): void {
     const { id } = this.#reply;
     if (id === null) this.drop();

@@ -1,5 +1,5 @@
-// One interval timer for many members, such as silent streams and late bodies, so that none needs its own timer. It
-// runs only while it has members, and never keeps the process alive.
+// One interval timer for many members, such as open streams and incomplete request bodies, so that none needs its own
+// timer. It runs only while it has members, and never keeps the process alive.
 
 import { unref } from "../../core/async.ts";
 

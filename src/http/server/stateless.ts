@@ -131,7 +131,7 @@ class StatelessInbound implements Inbound {
   readonly kind = "message";
   readonly message: RequestMessage;
   readonly caller: Partial<Caller>;
-  /** Called when a client that reads too slowly is disconnected. */
+  /** Called when the stream closes before the response: the client has left, or was disconnected as too slow. */
   onDestroyed: (() => void) | undefined;
   readonly #reply: Reply;
   #stream: SseWriter | undefined;

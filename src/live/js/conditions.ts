@@ -12,7 +12,7 @@ const MAX_FRAME_LENGTH = 300;
 const MAX_CELLS = 1_000;
 const AT = "    at ";
 
-/** The name in stack frames of a cell, which is one evaluated piece of code. */
+/** The name that a cell, which is one evaluated piece of code, has in stack frames. */
 export function cellName(number: number): string {
   return `<eval ${number}>`;
 }

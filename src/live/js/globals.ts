@@ -181,7 +181,7 @@ function firstLine(text: string): string {
   return line.length > 80 ? `${slice(line, 0, 77)}...` : line;
 }
 
-/** Finds the source of a function or class by its path. A string is the reason why there is none. */
+/** Finds the source of a function or class by its path. If there is none, returns the reason as a string. */
 export function getSource(globals: Globals, path: string): SourceInfo | string {
   const names = split(path, ".");
   const first = names[0] as string;

@@ -1,5 +1,5 @@
 // Lets the controller inspect and stop the main thread of a guest, with Node's inspector. An idle thread must not be
-// terminated: the termination would hit whatever runs next, and some versions of Node crash if that is their own code.
+// terminated: the termination would hit whatever runs next, and if that is internal code of Node, some versions crash.
 // So the thread is first probed. If it does not answer, it is paused and then terminated where it stands.
 
 import { Session, type Debugger } from "node:inspector";
@@ -44,7 +44,7 @@ export class MainThread {
     this.#probes.delete(token);
   }
 
-  /** Finds out what the thread does: a report if it is idle, frames if it could be paused, else neither. */
+  /** Finds out what the thread is doing. Returns a report if it is idle, frames if it could be paused, else neither. */
   async inspect(): Promise<{ readonly idle?: IdleReport; readonly frames?: readonly string[] }> {
     const answer = this.#probe();
     const idle = await within(answer, PROBE_TIMEOUT_MS);
@@ -114,7 +114,7 @@ class Inspector {
   constructor() {
     this.#session.connectToMainThread();
     this.#session.on("Debugger.scriptParsed", ({ params }) => this.#urls.set(params.scriptId, params.url));
-    // One listener for all rounds, since a listener of a round in which the thread does not pause would leak.
+    // One listener for all rounds: a listener per round would leak in each round in which the thread does not pause.
     this.#session.on("Debugger.paused", ({ params }) => this.#onPaused?.(params.callFrames));
   }
 

@@ -1,6 +1,6 @@
 // Parses code into a syntax tree, as JavaScript if possible, else as TypeScript. Types are removed without being
 // checked: by Node if it can, which keeps every column, else by sucrase, which keeps every line and supports enums.
-// Both are loaded on first use.
+// Node's function and sucrase are loaded on first use.
 
 import { createRequire } from "node:module";
 import { Parser, type Node, type Options, type Program } from "acorn";
@@ -36,7 +36,7 @@ const OPTIONS: Options = {
   locations: true,
 };
 
-/** Throws a CodeSyntaxError. */
+/** Throws a CodeSyntaxError if the source is neither valid JavaScript nor valid TypeScript. */
 export function parse(source: string): Parsed {
   const plain = parseJavaScript(source);
   if (!(plain instanceof CodeSyntaxError)) return { ...plain, isTypeScript: false };
@@ -111,7 +111,7 @@ type StripTypes = (code: string, options: { readonly mode: "strip" }) => string;
 
 const require = createRequire(import.meta.url);
 
-/** Returns the source in JavaScript, or the error that prevents it. */
+/** Returns the source as JavaScript, or an error if its types cannot be removed. */
 function removeTypes(source: string): string | TypeScriptError {
   return removeTypesWithNode(source) ?? removeTypesWithSucrase(source);
 }
@@ -132,7 +132,7 @@ function removeTypesWithNode(source: string): string | undefined {
   }
 }
 
-/** Sucrase drops namespaces silently. */
+/** Matches a namespace. Sucrase would drop it silently. */
 const NAMESPACE = /(?:^|[;{}])[ \t]*(?:export\s+)?(?:namespace|module)\s+[A-Za-z_$][\w$.]*\s*\{/m;
 
 function removeTypesWithSucrase(source: string): string | TypeScriptError {

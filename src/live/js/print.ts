@@ -3,7 +3,7 @@
 // error in an imported file.
 
 import { inspect, types } from "node:util";
-// Only `throw error` runs in the new context, no code of the user.
+// Only `throw error` runs in the new context, none of the user's code.
 // oxlint-disable-next-line no-restricted-imports
 import { runInNewContext } from "node:vm";
 import { firstChars } from "../output.ts";
@@ -108,8 +108,8 @@ const EXCERPT_BEFORE = 60;
 const EXCERPT_LENGTH = 100;
 
 /**
- * Makes Node write the position above the error's stack. For a required file it does so at once; for an ES module only
- * when the error leaves a script of `node:vm`, so the error is thrown again in one.
+ * Makes Node write the position of the syntax error above the error's stack. For a required file, Node has already done
+ * so. For an ES module, Node does so only when the error leaves a `node:vm` script, so such a script throws it again.
  */
 export function withSyntaxPosition<T>(error: T): T {
   if (!isNativeError(error)) return error;
@@ -120,7 +120,7 @@ export function withSyntaxPosition<T>(error: T): T {
   try {
     runInNewContext("throw error", { error }, { filename: RETHROW_FILE });
   } catch {
-    // Node did not know the position and wrote that of our own script.
+    // Node did not know the position and wrote the position in our own script instead.
     if (startsWith(error.stack ?? "", RETHROW_FILE)) error.stack = stack;
   }
   return error;

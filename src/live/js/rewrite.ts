@@ -23,8 +23,8 @@ export interface Declared {
 export interface Rewritten {
   readonly code: string;
   /**
-   * The function declarations, each at its position, to be run first. Undefined if there are none or they were not
-   * moved.
+   * A script with the function declarations, each at its original position. It runs before `code`. Undefined if `code`
+   * still contains the declarations, or if there are none.
    */
   readonly hoisted?: string;
   /** Whether the code evaluates to a function, which is then called with an `EvaluationScope`. */
@@ -85,7 +85,7 @@ class Rewriter {
     return { ...common, ...hoisted, code, lineOffset: -1 };
   }
 
-  /** Places each function at its column in the edited code, so that one column map serves both scripts. */
+  /** Places each function at its column in the edited code, so that its column map is valid here too. */
   #hoistedCode(columns: ColumnMap): string {
     let text = "";
     let from = 0;
@@ -211,7 +211,7 @@ function contextOf(node: Node, child: Node): Context {
   return "single";
 }
 
-/** Whether the node awaits outside any function. */
+/** Whether the node awaits outside any function. A static import counts, since it becomes `await import()`. */
 function awaits(node: Node): boolean {
   if (/^(?:AwaitExpression|ImportDeclaration|ExportAllDeclaration)$/.test(node.type)) return true;
   if (node.type === "ForOfStatement" && (node as Node & { await?: boolean }).await === true) return true;
@@ -247,7 +247,10 @@ function importedNames(node: Node): string[] {
   return node.type === "ImportDeclaration" ? (node as ImportDeclaration).specifiers.map(({ local }) => local.name) : [];
 }
 
-/** Turns a static import into `import()` and assignments, which, unlike a real import, do not see later changes. */
+/**
+ * Turns a static import into `import()` and assignments. Unlike real imports, the assigned variables keep their values
+ * when the module changes its exports later.
+ */
 function importStatements(node: Node, text: string, scope: string): string {
   const { source, attributes = [] } = node as ModuleRequest;
   const raw = (part: Node): string => text.slice(part.start, part.end);

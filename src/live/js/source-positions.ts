@@ -1,7 +1,7 @@
 // Edits to source text that keep every line in place, and maps from a column of the edited text back to the column that
 // the user wrote: one map for our own edits, one for removed types.
 
-/** Maps a column of an edited line to a column of the written line. The text that follows has the same offset. */
+/** Maps a column of an edited line to a column of the written line. Text up to the next anchor has the same offset. */
 interface Anchor {
   readonly column: number;
   readonly written: number;
@@ -118,7 +118,7 @@ export function editedColumn(columns: ColumnMap, line: number, column: number): 
   return last === undefined ? column : last.column + column - last.written;
 }
 
-/** Where types were removed from a line. The tools that remove them do not report it, so the lines are compared. */
+/** Where types were removed from a line. The tools that remove types do not report where, so the lines are compared. */
 interface TypeGap {
   /** The number of characters before the first removed type. */
   readonly prefix: number;

@@ -21,7 +21,7 @@ const emitWarning = process.emitWarning.bind(process) as (...args: unknown[]) =>
 const bytesOf = Buffer.from.bind(Buffer) as (text: string, encoding?: BufferEncoding) => Buffer;
 const nextTick = process.nextTick.bind(process);
 
-/** Thrown uncaught, which makes Node forget the callback that was terminated. */
+/** Thrown and never caught. This makes Node forget the callback that was terminated. */
 const RECOVERY = new Error("recovery");
 /** More frames than are shown, because those of Node and of the guest are removed. */
 const STACK_FRAMES = 25;
@@ -64,8 +64,8 @@ export class UserThread {
           this.#current = undefined;
         }
         this.#send({ kind: "idle", token: message.token, resources: activeResources() });
-        // Answer first, since the controller terminates a thread that answers late. If it does so, the next job aborts
-        // the profiling.
+        // Answer first, since the controller terminates a thread that answers late. If the thread is terminated before
+        // the next line runs, the next job aborts the profiling.
         if (message.abandon !== undefined) abortProfiling();
         return;
       case "recover":
@@ -91,7 +91,7 @@ export class UserThread {
     try {
       this.#perform(job, state, done);
     } catch (error) {
-      // The user's code may have broken a function that cannot be saved.
+      // The user's code may have replaced a built-in function that could not be saved beforehand.
       done({
         thrown: { type: "Error", message: `The session could not run this request: ${errorText(error)}`, stack: "" },
       });
@@ -129,9 +129,9 @@ function hideLoaderWarning(): void {
 }
 
 /**
- * Makes each write to stdout and stderr complete before it returns. A program that prints endlessly then waits for its
- * reader instead of filling its memory, its output is in the pipe before its result is in the channel, and terminating
- * it leaves no half-done write.
+ * Makes each write to stdout and stderr complete before it returns. So a program that prints endlessly waits for its
+ * reader instead of filling its memory, all output of a job is in the pipe before its result is in the channel, and no
+ * write is pending when the code is terminated.
  */
 function makeOutputSynchronous(): void {
   for (const stream of [process.stdout, process.stderr]) {

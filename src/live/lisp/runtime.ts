@@ -1,5 +1,5 @@
 // The SBCL runtime: starts a guest from a saved core if there is one, else from the compiled guest, else from its
-// sources. Once a guest is ready, it saves a core in the background for the next start.
+// sources. Once a guest is ready, the runtime saves a core in the background for the next start.
 
 import { within } from "../../core/async.ts";
 import type { GuestCommand, GuestRequest, Limits, Runtime } from "../runtime.ts";
@@ -27,7 +27,7 @@ interface Installation {
   readonly cache: CoreCache;
 }
 
-/** The same time that a guest may take to become ready. */
+/** How long other guests wait for the one that compiles: as long as a guest may take to become ready. */
 const COMPILE_TIMEOUT_MS = 60_000;
 
 /** `onWarning` is called once if sessions start slowly for a reason that the user can fix. */
@@ -41,7 +41,7 @@ export function lispRuntime(
 class SbclRuntime implements LispRuntime {
   readonly language = "lisp";
   readonly stopSteps = ["interrupt", "renew"] as const;
-  /** SBCL prints these lines after a stack overflow, some one evaluation later. The condition already reports it. */
+  /** SBCL's lines about a stack overflow, which the condition already reports. Some come one evaluation later. */
   readonly noise: RegExp =
     /^(?:INFO: )?(?:Control|Binding|Alien) stack guard page (?:unprotected|reprotected|temporarily disabled: proceed with caution)\n/gm;
   readonly encode: (request: GuestRequest) => string = encodeRequest;

@@ -54,7 +54,7 @@ export function runtimeOptions(memoryMb?: number): readonly string[] {
   return ["--noinform", ...heap, "--control-stack-size", `${STACK_MB}MB`, "--disable-ldb", "--end-runtime-options"];
 }
 
-/** The options of SBCL's toplevel for a start without a core: load start.lisp, which reads the arguments after them. */
+/** The options of SBCL's toplevel for a start without a core. They load start.lisp, which reads `args`. */
 export function toplevelOptions(start: string, args: readonly string[]): readonly string[] {
   return ["--no-sysinit", "--no-userinit", "--load", start, "--end-toplevel-options", ...args];
 }
@@ -62,7 +62,7 @@ export function toplevelOptions(start: string, args: readonly string[]): readonl
 /** The source folder, whether this file runs from src or from dist. */
 const FOLDER = fileURLToPath(new URL("../../../src/live/lisp/", import.meta.url));
 
-/** Each file needs those before it. tools.lisp and the tools-*.lisp files, which need it, are loaded after these. */
+/** Each file needs those before it. Then tools.lisp is loaded, and last the tools-*.lisp files, which need it. */
 const GUEST_FILES = [
   "package",
   "json",

@@ -1,5 +1,5 @@
 // Types that requests of many methods share: `_meta`, pages, caching, progress, logs, cancellation, capabilities and
-// subscriptions. Also the reserved keys of `_meta`, the only values in this file.
+// subscriptions. Also the reserved keys of `_meta`, the only runtime value in this file.
 
 import type { LogLevel, Meta } from "../../core/handler.ts";
 import type { Id } from "../../jsonrpc/message.ts";
@@ -15,7 +15,7 @@ export const META = {
   serverInfo: "io.modelcontextprotocol/serverInfo",
   /** On every message of a subscription: the id of its `subscriptions/listen`. */
   subscriptionId: "io.modelcontextprotocol/subscriptionId",
-  /** On a message of a session that belongs to a task: `{ taskId }`. */
+  /** On a session-style message that belongs to a task: `{ taskId }`. */
   relatedTask: "io.modelcontextprotocol/related-task",
   progressToken: "progressToken",
 } as const;

@@ -1,5 +1,5 @@
 // Content blocks of tool results, prompts and sampling messages, and tool definitions, which sampling uses too. Types
-// only, and open: unknown fields survive.
+// only. Objects may have fields that are not listed here; they are passed on unchanged.
 
 import type { Meta } from "../../core/handler.ts";
 

@@ -1,4 +1,4 @@
-// The model: the message types of the newest revision. They allow unknown fields, because these are passed on.
+// The model: the message types of the newest revision. They allow unknown fields, because such fields are passed on.
 
 export type * from "./base.ts";
 export { META } from "./base.ts";

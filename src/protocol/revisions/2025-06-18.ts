@@ -48,7 +48,7 @@ const formDown: Edit = object((params) => {
   )(params);
 });
 
-/** Reduces content to one block of a type that this revision has; `refuse` creates the error if it cannot. */
+/** Reduces content to one block of a type that this revision has; `refuse` creates the error if that is impossible. */
 function plainContent(refuse: (what: string) => McpError): Edit {
   return <T>(content: T): T => {
     if (Array.isArray(content) && content.length !== 1) throw refuse("a message with several content blocks");
@@ -85,7 +85,7 @@ const clientDown: Edit = all(
   }),
 );
 
-/** Only an error with `elicitations` asks for a URL. Otherwise the server uses -32042 for something else. */
+/** The code -32042 is about URLs only if the data has `elicitations`. Otherwise the server gave it its own meaning. */
 function errorDown(error: ErrorBody): ErrorBody {
   const isUrl = error.code === -32042 && isObject(error.data) && Array.isArray(error.data.elicitations);
   return isUrl ? { ...error, code: -32603 } : error;
@@ -126,7 +126,7 @@ export const delta: Delta = {
       "elicitation/create": formResultDown,
     },
     notification: {
-      // Without a request id it cancels a task, and this revision has no tasks.
+      // A cancellation without a request id is for a task, and this revision has no tasks.
       "notifications/cancelled": (params) => (params?.requestId === undefined ? undefined : params),
     },
     clientCapabilities: clientDown,

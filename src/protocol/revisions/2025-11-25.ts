@@ -1,7 +1,8 @@
 // The newest session-style revision. Its successor dropped the handshake and the session and made tasks an extension.
 // Fields that the successor lacks survive a round trip: `execution` and `task` as unknown fields, `elicitationId` and
-// `roots.listChanged` under symbols. Other capabilities that one side does not define are dropped, since declaring one
-// is a promise; the tasks of servers are converted. How tasks behave is in dialogue/session.
+// `roots.listChanged` under symbols. Other capabilities that the target revision does not define are dropped, since
+// declaring a capability is a promise. Only the `tasks` capability of servers is converted. The behavior of tasks is
+// implemented in dialogue/session.
 
 import { newest } from "./2026-07-28.ts";
 import { CACHEABLE } from "../lists.ts";
@@ -100,7 +101,7 @@ const taskDown: Edit = all(
   rename("pollIntervalMs", "pollInterval"),
 );
 
-/** Declares the extension only if tool calls can be tasks, since it means nothing else. */
+/** Declares the extension only if tool calls can be tasks, since the extension covers nothing else. */
 const serverCapabilitiesUp: Edit = object((capabilities) => {
   const rest = all(drop("tasks"), dropAt("extensions", TASKS_EXTENSION))(capabilities);
   const { tasks } = capabilities;
@@ -163,7 +164,7 @@ export const delta: Delta = {
       return CACHEABLE.has(method) ? completeUncached(result) : complete(result);
     },
     notification: {
-      // Without a request id it cancels a task, and the successor has no such notification for tasks.
+      // A cancellation without a request id is for a task, and the successor has no such notification for tasks.
       "notifications/cancelled": (params) => (params?.requestId === undefined ? undefined : params),
     },
     // This revision does not define the extension, so it has no meaning.

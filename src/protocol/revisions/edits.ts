@@ -90,7 +90,7 @@ function put(copy: Record<string, unknown>, key: string, value: unknown): void {
   else copy[key] = value;
 }
 
-/** `drop` and `dropAt` with one copy, since every result passes through here. */
+/** Does `drop` and `dropAt` together and copies only once, since every result passes through here. */
 export function dropBoth(dropped: readonly string[], at: string, inner: readonly string[]): Edit {
   return object((value) => {
     const nested = value[at];

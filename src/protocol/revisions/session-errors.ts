@@ -93,7 +93,7 @@ function isWrapped(
   return upstream.message === message && typeof upstream.code === "number" && isReserved(upstream.code);
 }
 
-/** If the error has no kind, it is about a missing resource if its data has the requested URI. */
+/** An error without a kind reports a missing resource if its data has the requested URI. */
 function isMissingResource(
   data: Readonly<Record<string, unknown>>,
   method: string,
