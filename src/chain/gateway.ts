@@ -87,7 +87,7 @@ export function createGateway({ entries, upstreams, isNameless, handler }: Gatew
 
 const loaded: { Stack?: typeof MiddlewareStack } = {};
 
-/** Gateways that are created from now on run their middleware without a dynamic import. */
+/** After this call, new gateways run their middleware without a dynamic import. */
 export function useLoadedStack(Stack: typeof MiddlewareStack): void {
   loaded.Stack = Stack;
 }

@@ -22,7 +22,10 @@ const MAX_PAGES = 100;
 /** How soon the list may be read again for an unknown tool. Otherwise each call of an invented name would read it. */
 const REREAD_MS = 10_000;
 
-/** Checks calls of stateless callers over HTTP, since only they repeat arguments in headers. */
+/**
+ * Checks only calls over HTTP of a stateless revision (one without sessions), since in older revisions no header
+ * repeats an argument.
+ */
 export function headerGate(handler: Handler): Handler {
   const gate = new HeaderGate(handler);
   return (request, context) => {

@@ -108,7 +108,7 @@ export class Calls {
       );
       if (first.resultType !== "task") return first;
       const { waitForResult } = await import("./task-outcome.ts");
-      // The default limit applies to single requests. Those of a task are short, so limit the whole call here.
+      // The default limit applies to each request. A task takes many short requests, so limit the whole call here.
       const limit = (options.maxTimeoutMs ?? this.#maxTimeoutMs) === undefined ? DEFAULT_TIMEOUTS.totalMs : 0;
       const timer = limit > 0 ? setTimeout(() => abort.abort(timedOut(request.method, limit)), limit) : undefined;
       return waitForResult(this.#handler, first, request, declared).finally(() => clearTimeout(timer));

@@ -169,7 +169,7 @@ export interface CacheOptions {
 export interface CacheSlot {
   /** The cached result, if there is one that is still fresh. */
   readonly result: Result | undefined;
-  /** Caches the result if it has a `ttlMs` and nothing has been invalidated since `slot()` was called. */
+  /** Caches the result if it has a `ttlMs` and no result of its method was invalidated since `slot()` was called. */
   store(result: Result): void;
 }
 

@@ -88,7 +88,7 @@ export class Subscriptions {
       } else if (CHANGES.has(notification.method)) {
         context.notify(notification);
         subscription.push(notification as ChangeEvent);
-        // Do not use the context of the subscription here: its log level may be out of date.
+        // All other notifications belong to no subscription, so they go to the listeners of the client.
       } else if (this.#isFirst(subscription)) this.#contexts.notify(notification);
     };
     this.#open.add(subscription);

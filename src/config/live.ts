@@ -58,7 +58,10 @@ export function nearestLanguage(name: string): LanguageName | undefined {
   return findLanguage(name) ?? nearest(name, LANGUAGE_NAMES, name.length < 4 ? 1 : 2).find(isLanguage);
 }
 
-/** The options of `javascript()` and `lisp()` in a config. Limits are at the top level, and `command` is `program`. */
+/**
+ * The options of `javascript()` and `lisp()`, as a config names them: limits are not nested in `limits`, and `command`
+ * is called `program`.
+ */
 export type LiveSettings = Partial<Limits> &
   Pick<JavaScriptOptions, "maxSessions" | "idleMs" | "cwd" | "env" | "permission"> & { readonly program?: string };
 

@@ -7,7 +7,7 @@ import type { Value, Member, Position, Problems } from "./document.ts";
 import type { Expanded, Variables } from "./variables.ts";
 import type { MiddlewareFactory } from "../chain/middleware/index.ts";
 
-/** Returns undefined if it reported a problem, or if an input must be asked for first. */
+/** Returns undefined if it reported a problem. A value whose input has no answer yet is undefined or unchecked. */
 export type Reader<T> = (cursor: Cursor) => T | undefined;
 export type Fields = Readonly<Record<string, Reader<unknown>>>;
 /** The fields that were read; missing and invalid ones are absent. */
@@ -195,13 +195,16 @@ export function warnIfMisspelt(unknown: Cursor, name: string, known: readonly st
   if (near !== undefined) unknown.warnAtKey("ignored", `did you mean ${near}?`);
 }
 
-/** Returns "did you mean x?". Suggests less similar names than `nearestKey`, so use it for wrong names only. */
+/** Returns "did you mean x?". Accepts less similar names than `nearestKey`, so the name must be certainly wrong. */
 export function suggest(name: string, known: Iterable<string>): string | undefined {
   const [near] = nearest(name, known, name.length < 4 ? 1 : 2);
   return near && `did you mean ${near}?`;
 }
 
-/** The key that was probably meant. Stricter than `suggest`, since the name may be correct. Ignores short names. */
+/**
+ * The key that was probably meant. Stricter than `suggest`, since the name may be a correct key of another program.
+ * Ignores short names.
+ */
 export function nearestKey(name: string, known: readonly string[]): string | undefined {
   return name.length < 3 ? undefined : nearest(name, known, Math.min(Math.floor(name.length / 3), 2))[0];
 }
@@ -252,7 +255,7 @@ export class Cursor {
     return new Cursor(this.context, value, `${this.path}${step}`, offset);
   }
 
-  /** Empty if the value is not an object, which its reader has reported. */
+  /** Empty if the value is not an object. Reporting that is left to the reader of the value. */
   members(): readonly Member[] {
     return this.value.kind === "object" ? this.value.members : [];
   }

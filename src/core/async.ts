@@ -210,7 +210,7 @@ export class SingleFlight {
     const outcome = work(controller.signal).finally(() => {
       if (this.#running === running) this.#running = undefined;
     });
-    // If it fails after all callers have left, nothing awaits it.
+    // The work may fail after all callers have left. Nothing awaits it then, so its rejection must be handled here.
     outcome.catch(() => undefined);
     const running: SharedWork = { outcome, controller, waiting: 0 };
     this.#running = running;

@@ -206,7 +206,7 @@ async function after(ms: number): Promise<undefined> {
   });
 }
 
-/** Getters, because a renewed session may have another revision or self-description. */
+/** `revision` and `discovered` are getters, because they may change when a session is renewed. */
 export function serverConnection(
   peer: Peer,
   back: PeerListener & { readonly handler: Handler; readonly revision: Revision },
@@ -222,7 +222,8 @@ export function serverConnection(
     get discovered() {
       return discovered();
     },
-    // On stdio the messages of all calls share one stream; stateless servers make no requests.
+    // On stdio the messages of all calls share one stream, so it is unknown which call a session-style server's request
+    // belongs to. A stateless server makes no requests.
     attributesRequests: back.revision.style === "stateless",
     ended: (signal) => peer.untilClosed(signal),
     close: (budgetMs) => peer.close(budgetMs),
@@ -296,7 +297,8 @@ async function discover(
   } catch (error) {
     problem = error as Error;
     names = supportedBy(error, revision);
-    // An unexpected answer may come from a server of the other style. Without an answer, there is nothing else to try.
+    // An unexpected answer may come from a server of the other style. Without an answer, there is nothing else
+    // to try on this connection.
     if (error instanceof ConnectionError)
       return { back: undefined, error, final: error.kind !== "http" && error.kind !== "protocol" };
   }

@@ -150,7 +150,7 @@ function toId(raw: string, value: string | number): Id {
   return /[\ud800-\udfff]/u.test(raw) ? value : new ExactId(raw, value);
 }
 
-/** Replaces a token by an ExactId if necessary. The scan found the path in the string, so it reads only own fields. */
+/** Replaces a token by an ExactId if necessary. Reads only own fields, since the scan found the path in the text. */
 function restore(root: Parsed, text: string, token: Token): void {
   const last = token.path.length - 1;
   let holder = root;
@@ -236,7 +236,7 @@ function invalidRequest(id: Id | null, details: string): ErrorMessage {
   return invalid(id, { kind: "invalid_request", details });
 }
 
-/** Its `data` is a plain string, which existing clients expect. */
+/** The `data` of this error is a plain string, which existing clients expect. */
 function missingField(id: Id | null, field: "jsonrpc" | "method"): ErrorMessage {
   return invalid(id, `Missing required field: ${field}`);
 }

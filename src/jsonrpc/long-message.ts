@@ -45,7 +45,7 @@ export function decodeLong(bytes: Buffer, limits: Limits, longString: number = L
   // An error must describe the original message. Batches are not handled here.
   if (decoded.kind !== "message") return whole();
   const gaps = findGaps(decoded.message as unknown as Record<string, unknown>, spans, mark);
-  // A missing mark means that a duplicate key replaced it, or that it was not in a string.
+  // A mark is missing if a duplicate key replaced its value, or if it is not in a string value.
   if (gaps?.length !== spans.length) return whole();
   try {
     for (const { holder, key, span } of gaps) holder[key] = readString(bytes, span.start, span.end);
@@ -125,7 +125,10 @@ function findGaps(message: Record<string, unknown>, spans: readonly Span[], mark
 
 const LOWER_U = 117;
 const FIRST_PLAIN = 32;
-/** Bytes are copied in blocks of this size, since V8 processes a resizable buffer more slowly. A multiple of four. */
+/**
+ * The size of the blocks that bytes are copied into, a multiple of four. The bytes may be in a resizable buffer, which
+ * V8 processes more slowly than a block.
+ */
 const BLOCK_BYTES = 64 * 1024;
 
 /** The byte for each escape, by the character after the backslash; 0 if there is none. */

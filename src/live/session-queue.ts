@@ -66,8 +66,9 @@ export class SessionQueue {
 }
 
 /**
- * The deadline of a session's running call. Setting a deadline keeps the timer of an earlier one if that timer fires
- * first. If a timer fires before the deadline, it is started again for the remaining time.
+ * The deadline of a session's running call. Calls share one timer, so that not every call starts its own: if the timer
+ * of an earlier call fires before the new deadline, it is kept, and when it fires, it is started again for the time
+ * that remains.
  */
 export class Deadline {
   readonly #onExpire: () => void;

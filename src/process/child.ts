@@ -38,7 +38,7 @@ export interface Child {
   /** The child's stdin, or the channel if it has one. */
   readonly stdin: Writable;
   readonly stdout: Readable;
-  /** It is always read. Pausing it may block the child. */
+  /** It is always being read, even if nobody else listens. Pausing it may block the child. */
   readonly stderr: Readable;
   /** The socket at fd 3, if `channel` was set. */
   readonly channel: Duplex | undefined;

@@ -1,6 +1,6 @@
 // Errors that are sent to the other side, and their codes. The code follows from the kind of the error, the caller's
 // revision (older revisions list their differences) and the profile. The profile `mcp` follows the specification. The
-// profile `chain` has its own codes for some kinds, such as a missing tool, in session-style revisions only.
+// profile `chain` has its own codes for some kinds, such as a missing tool, but only in the revisions with sessions.
 
 import type { ErrorBody } from "../jsonrpc/message.ts";
 
@@ -32,7 +32,7 @@ const CODES = {
 export type ErrorKind = keyof typeof CODES;
 export type Profile = "mcp" | "chain";
 
-/** Codes of the profile `chain`; only session-style callers get them. */
+/** Codes of the profile `chain`; only callers of revisions with sessions get them. */
 const CHAIN_CODES: Partial<Record<ErrorKind, number>> = {
   tool_not_found: -32001,
   resource_not_found: -32002,
@@ -106,8 +106,8 @@ export function invalidParams(message: string, data?: Readonly<Record<string, un
 }
 
 /**
- * On a tool result that reports invalid arguments: the error to throw instead, for revisions in which invalid arguments
- * are a JSON-RPC error. A symbol is never sent.
+ * A tool result that reports invalid arguments also carries, under this key, the equivalent JSON-RPC error. Callers of
+ * revisions that expect such an error get it instead of the result. The key is a symbol, so it is never serialized.
  */
 export const INVALID_ARGUMENTS: unique symbol = Symbol("catenary.invalidArguments");
 

@@ -135,7 +135,7 @@ function compare(value: unknown, given: string | undefined): string | undefined 
 /** Headers that were already compared with the arguments as they were received. */
 const checked = new WeakSet<object>();
 
-/** Call this before middleware can change the arguments. Changed arguments need not agree with these headers. */
+/** Call this after the comparison. Middleware may then change the arguments, so the headers are not compared again. */
 export function markHeadersChecked(headers: object): void {
   checked.add(headers);
 }

@@ -59,7 +59,7 @@ export function grantsNothing(granted: unknown): boolean {
 
 /** A list is sorted by `order`; items of equal order have different keys. */
 export interface PageItem {
-  /** Later items have greater numbers. A number is never reused. */
+  /** A later item never has a smaller number. For tasks, this may be the time of creation, so two can be equal. */
   readonly order: number;
   readonly key: string;
 }
@@ -69,7 +69,7 @@ export interface Page<Item> {
   readonly nextCursor?: string;
 }
 
-/** Throws an `invalid_params` error for a cursor that is not from this list, such as an empty string. */
+/** Throws an `invalid_params` error for a cursor that is not from this list. Our own cursors are never empty. */
 export function page<Item extends PageItem>(
   list: string,
   items: readonly Item[],

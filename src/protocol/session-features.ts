@@ -1,5 +1,6 @@
 // Features of session-style revisions that the newest revision lacks: ids of URL elicitations with their notification
-// and error, and notifications of changed roots. Within a process they travel under symbols, which are never sent.
+// and error, and notifications of changed roots. Fields that the newest revision has no place for travel under symbols
+// within a process. Symbols are never sent.
 
 import type { Params } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";

@@ -134,12 +134,15 @@ export class CallContext implements ToolContext {
     this.state = state;
   }
 
-  // Not copied: some contexts create their signal on first use.
+  // The signal is not copied in the constructor, because some contexts create their signal when it is first read.
   get signal(): AbortSignal {
     return this.#context.signal;
   }
 
-  /** The wrapped context, for core/cancel.ts. A spread copy, which may have another signal, lacks this method. */
+  /**
+   * Returns the wrapped context, from which core/cancel.ts gets the cancellation token. This is a method, so that a
+   * spread copy of this object, which may have another signal, does not inherit it.
+   */
   behind(): Context {
     return this.#context;
   }
@@ -161,7 +164,8 @@ export class CallContext implements ToolContext {
       // The specification requires each value to be greater than the last one. NaN never is.
       if (!(progress > this.#lastProgress) || progress === Infinity) return;
       this.#lastProgress = progress;
-      // Sent even without a token: a retry may bring one. The connection drops progress that has no token.
+      // Progress is sent even if this request has no token, because the client may repeat the request with a token
+      // while the handler still runs. The connection drops progress for which there is no token.
       const progressToken = this.#request.params._meta?.[META.progressToken];
       this.#context.notify({
         method: "notifications/progress",

@@ -168,9 +168,10 @@ const NAMED_KEYWORDS: ReadonlySet<string> = new Set([
 
 /**
  * Rewrites references so that ajv resolves them as the dialect requires. ajv ignores anchors at the root, and resolves
- * a dynamic reference to the schema that contains the reference. Without an inner `$id` there is only one scope, so a
- * dynamic reference is replaced by a plain one. With an inner `$id` dynamic references stay, and ajv resolves them in
- * its own way. `dynamic` is the dialect's keyword for a dynamic reference, if it has one.
+ * a dynamic reference to the schema that contains the reference. A dynamic reference differs from a plain one only if
+ * an inner schema has its own `$id`. Without an inner `$id`, dynamic references are therefore replaced by plain ones.
+ * With one, those that start with `#` stay, and ajv resolves them in its own way. `dynamic` is the dialect's keyword
+ * for a dynamic reference, if it has one.
  */
 function normalizeReferences(schema: JsonSchema, dynamic: string | undefined): JsonSchema {
   let innerScopes = 0;

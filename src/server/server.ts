@@ -21,8 +21,9 @@ import type { ToolHandler, ToolOptions, WrappedInput } from "./tools.ts";
 export interface Server extends Handler {
   /**
    * Registers a tool: a function that a model can call. A returned string is one text block, content blocks are the
-   * content, and anything else is structured content with its JSON as text. A thrown error becomes a result with
-   * `isError`, for the model to read; a thrown `McpError` becomes a protocol error.
+   * content, an object with a `content` array is the whole result, undefined is empty content, and anything else is
+   * structured content with its JSON as text. A thrown error becomes a result with `isError`, for the model to read; a
+   * thrown `McpError` becomes a protocol error.
    *
    * @example
    * server.tool(
@@ -37,8 +38,8 @@ export interface Server extends Handler {
     handler: ToolHandler<Input, Output>,
   ): Server;
   /**
-   * Registers a resource: something to read at a URI. A string is text, a `Uint8Array` is a blob, undefined is "not
-   * found", anything else is JSON.
+   * Registers a resource: something to read at a URI. A returned string is text, a `Uint8Array` is a blob, an object
+   * with resource `contents` is the whole result, undefined is "not found", and anything else is JSON.
    *
    * @example
    * server.resource("notes://today", { name: "Today", mimeType: "text/plain" }, () => "Water the plants.");
@@ -57,7 +58,8 @@ export interface Server extends Handler {
     read: TemplateHandler<TemplateVariables<Text>>,
   ): Server;
   /**
-   * Registers a prompt: messages that a user can start from. A string is one user message; an array is the messages.
+   * Registers a prompt: messages that a user can start from. A returned string is one user message, an
+   * array is the messages, and an object with `messages` is the whole result.
    *
    * @example
    * server.prompt(

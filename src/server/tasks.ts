@@ -1,6 +1,6 @@
 // Tool calls that run as tasks, and the methods `tasks/*`. A call of a tool that supports tasks runs here. It is a task
-// from the start, becomes one when the tool detaches, or stays a plain call if there are too many tasks. This file is
-// loaded when first needed.
+// from the start, becomes one when the tool detaches, or stays a plain call if the tool never detaches or there are too
+// many tasks. This file is loaded when first needed.
 
 import { demandScopes, permits } from "../auth/bearer/scopes.ts";
 import { onAbort, unref } from "../core/async.ts";
@@ -233,8 +233,9 @@ interface StoredTask {
   /** The scopes of the tool. Every request about the task needs them too. */
   readonly scopes: readonly string[] | undefined;
   readonly expires: number;
-  /** A tool may ignore its signal, so a task counts against the limits until it is both done and forgotten. */
+  /** Whether the tool has returned or thrown. A tool may ignore its signal and run on after its task is forgotten. */
   isDone: boolean;
+  /** Whether the store has removed the task. A task counts against the limits until it is both done and forgotten. */
   isForgotten: boolean;
 }
 

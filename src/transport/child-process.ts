@@ -202,7 +202,8 @@ class PipedChildProcess implements ChildTransport {
     const exit = await child.exited;
     // Descendants may live seconds longer; pending calls must not wait for them.
     await within(OUTPUT_TIMEOUT_MS, child.finished);
-    // Done here because the stream never ends if a process that escaped holds the pipe open.
+    // The reader is ended here and not when stdout ends, because stdout never ends while a descendant that survived the
+    // server holds the pipe open.
     this.#reader?.end();
     const isNoise = !this.#hasSentMessage && this.noise.count >= MAX_NOISE_BEFORE_MESSAGE;
     const diagnostics = describeStderr(child.stderrTail());

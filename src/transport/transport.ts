@@ -18,7 +18,7 @@ export interface Transport {
 export interface SendOptions {
   readonly signal?: AbortSignal;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Called with true when sending waits for something other than the server, such as a sign-in; then with false. */
+  /** Called with true when sending waits for something other than the server (a sign-in), and with false afterwards. */
   readonly onWait?: (isWaiting: boolean) => void;
   /** For a request that is cancelled without notifying the server. */
   readonly quiet?: QuietCancel | undefined;
@@ -65,7 +65,7 @@ export interface Inbound {
   reply(message: Message | readonly Message[], options?: ReplyOptions): Promise<void>;
   /** Call this instead of `reply` if the request was cancelled. For transports that keep a response open. */
   drop?(): void;
-  /** Ends the response stream early, so that the client reconnects for the rest. Does nothing if it cannot. */
+  /** Ends the response stream early, so that the client reconnects for the rest. Does nothing if it cannot do so. */
   hangUp?(retryMs: number): void;
 }
 

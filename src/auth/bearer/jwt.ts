@@ -115,8 +115,8 @@ function faultOf(error: unknown): string {
 
 function identityOf(issuer: string, claims: jose.JWTPayload): Identity | InvalidToken {
   const { sub, client_id: client } = claims;
-  // A subject is unique only together with its issuer, which contains no space. The prefix distinguishes a client that
-  // acts for itself from a user with the same name.
+  // A subject is unique only together with its issuer. The issuer contains no space, so no other pair gives the same
+  // principal. The prefix `client` distinguishes a client that acts for itself from a user with the same name.
   if (isNonEmptyString(sub)) return { principal: `${issuer} ${sub}`, scopes: scopesOf(claims), claims };
   if (sub === undefined && isNonEmptyString(client)) {
     return { principal: `client ${issuer} ${client}`, scopes: scopesOf(claims), claims };

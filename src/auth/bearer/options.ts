@@ -78,7 +78,7 @@ export interface JwtRules {
 export interface BearerSettings {
   readonly verifier: JwtRules | NonNullable<BearerOptions["verify"]>;
   readonly resource: string | undefined;
-  /** Undefined means the URL of the request. Empty with `verify`. */
+  /** Undefined means the URL of the request. The list is empty with `verify`, which checks the audience itself. */
   readonly audience: readonly string[] | undefined;
   readonly scopes: readonly string[];
   /** Maps a scope to a list: the scope itself, and all scopes that it includes. */

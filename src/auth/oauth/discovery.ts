@@ -210,8 +210,8 @@ async function search<T>(
     try {
       return { found: await read(response), reasons, isAbsent };
     } catch (error) {
-      // Some sites answer every path with the same page, so a document that is not metadata counts as absent.
       if (error instanceof ConnectionError) throw error;
+      // Some sites answer every path with the same page, so a document that is not metadata counts as absent.
       addReason(reasonOf(error));
     }
   }
@@ -263,7 +263,10 @@ function checkMetadata(server: oauth.AuthorizationServer): oauth.AuthorizationSe
   throw new TypeError("its lists are not arrays of strings");
 }
 
-/** Finds spaces, control and format characters. The URL parser drops or escapes them, but error messages would not. */
+/**
+ * Finds spaces, control and format characters. A parsed URL does not show them, since the parser drops or escapes them,
+ * but error messages contain the text as it was sent.
+ */
 function hasInvisible(text: string): boolean {
   return /[\s\p{Cc}\p{Cf}]/u.test(text);
 }

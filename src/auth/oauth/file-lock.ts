@@ -268,7 +268,7 @@ export class OwnerWatch {
   }
 }
 
-/** Returns undefined if the process has ended, and `fallback` if we cannot tell, for lack of a free descriptor. */
+/** Returns undefined if the process has ended, and `fallback` if we cannot tell: the file may fail to open. */
 async function startTimeOf(pid: number, fallback: string | undefined): Promise<string | undefined> {
   return readFile(`/proc/${pid}/stat`, "utf8").then(startTimeIn, (error: unknown) =>
     systemErrorCode(error) === "ENOENT" || systemErrorCode(error) === "ESRCH" ? undefined : fallback,

@@ -18,9 +18,9 @@ import type {
 export interface SecretCredentials {
   readonly id: string;
   readonly secret: string;
-  /** Default: chosen from those that the server lists. */
+  /** How the client authenticates. Default: a method that the server lists. */
   readonly authMethod?: "client_secret_basic" | "client_secret_post" | "client_secret_jwt";
-  /** The only authorization server that gets them. Default: the first one that issues a token. */
+  /** The only authorization server that gets the secret. Default: the first one that issues a token. */
   readonly issuer?: string;
 }
 
@@ -190,7 +190,7 @@ export function enterpriseManaged(options: EnterpriseManagedOptions): Grant {
       pin.check(context.server, JWT_BEARER);
       const { server, resource, signal } = context;
       const { exchangeIdToken, findIdentityProvider, oauthClient, requestTokens } = await import("./token-request.ts");
-      // The client is found before the user's token is sent anywhere: without a client, no access token is issued.
+      // Find the client first. Without one, no access token is issued, and the user's token would be sent for nothing.
       const ownClient = client === undefined ? await context.client() : await oauthClient(client, server);
       const provider = await findIdentityProvider(idp, context);
       const token = await readAssertion(idToken, { audience: provider.issuer, resource, signal }, "identity token");
@@ -280,7 +280,8 @@ function subjectOf(assertion: Assertion): string | undefined {
 
 /**
  * Throws if the JWT is for other audiences only. The MCP server names the authorization server, so a hostile MCP server
- * could collect the JWT and use it at its real audience. A JWT without an audience may go to any server.
+ * could name one that collects the JWT, and then use the JWT at its real audience. A JWT without an audience may go to
+ * any server.
  */
 function checkAudience(jwt: string, { issuer, token_endpoint: endpoint }: AuthorizationServer): void {
   const { aud } = readClaims(jwt);

@@ -162,7 +162,8 @@ class LoopbackRedirect implements Redirect {
     const bound = server.address();
     if (typeof bound === "object" && bound !== null) this.#port = bound.port;
     if (host !== "localhost") return [server];
-    // A browser may use IPv6 for localhost. So listen there too, and fail if another program does. IPv6 may be missing.
+    // A browser may use IPv6 for localhost. So listen on ::1 too, and fail if another program listens there, since that
+    // program would get the code. On a machine without IPv6, the first server is enough.
     const other = await this.#bind("::1", this.#port).catch((error: unknown) => {
       if ((error as NodeJS.ErrnoException).code === "EADDRINUSE") {
         server.close();

@@ -30,7 +30,7 @@ interface Setup {
   readonly stored: StoredTokens;
   readonly source: TokenSource;
   readonly grant: Grant;
-  /** Whether a token may be sent there: over https, or on this machine. */
+  /** Whether a token may be sent to the MCP server: its URL is https, or it is on this machine. */
   readonly isSecure: boolean;
 }
 
@@ -129,7 +129,7 @@ export class OAuthAuthorizer implements Authorizer {
     return canRenew && isDue(tokens) && Date.now() >= this.#pausedUntil;
   }
 
-  /** Never rejects. If no token can be renewed, the MCP server refuses the request, and discovery starts again. */
+  /** Never rejects. If renewal fails, the request is sent anyway, and if it is refused, `refused` gets a new token. */
   async #renew({ stored, source }: Setup, { tokens }: CurrentTokens, signal: AbortSignal): Promise<void> {
     const work = async (): Promise<void> => {
       const newest = (await stored.get(tokens)) ?? tokens;

@@ -9,7 +9,7 @@ import { KeyedMutex } from "../../core/async.ts";
 import { reasonOf, unauthorized } from "./errors.ts";
 import type { TokenStore } from "./types.ts";
 
-/** The part of a key that varies within one StoredTokens; the owner is added to it. */
+/** The part of a key that varies within one StoredTokens. The grant and the client are the same in all its keys. */
 export interface StorageKey {
   readonly issuer: string;
   readonly resource: string;

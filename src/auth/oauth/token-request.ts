@@ -17,7 +17,10 @@ export async function oauthClient(identity: ClientIdentity, server: oauth.Author
 
 type ClientCredentials = Omit<ClientIdentity, "id">;
 
-/** Chooses a method that the server lists (RFC 8414). A server that lists none accepts client_secret_basic. */
+/**
+ * Authenticates the client with its private key, with its secret, or not at all. Without `authMethod`, a secret is sent
+ * by a method that the server lists (RFC 8414). A server that lists none accepts client_secret_basic.
+ */
 export async function clientAuth(
   credentials: ClientCredentials,
   server: oauth.AuthorizationServer,

@@ -180,7 +180,7 @@ class ClientRegistry {
     return registered === undefined ? undefined : fromRegistered(server, registered);
   }
 
-  /** Drops the registration if the server no longer knows it. Returns whether it did. A retry then registers again. */
+  /** Drops the registration if the server no longer knows it. Returns true if so; a retry then registers again. */
   async forgetIfUnknown(server: oauth.AuthorizationServer, resource: string, error: unknown): Promise<boolean> {
     if (this.#options.client !== undefined || errorCode(error) !== "invalid_client") return false;
     const key = { issuer: server.issuer, resource };
@@ -194,7 +194,7 @@ class ClientRegistry {
     return [last, last?.before].find((one) => one !== undefined && one.client_id === id);
   }
 
-  /** Throws if the credentials belong to another authorization server. The MCP server may name a new one later. */
+  /** Throws if the credentials belong to another authorization server, since the MCP server may name any server. */
   async #checkIssuer(client: PreRegisteredClient, { issuer }: oauth.AuthorizationServer): Promise<void> {
     const lastUsed = client.issuer === undefined ? await this.#stored.lastUsed() : undefined;
     const known = client.issuer ?? (lastUsed?.client === client.id ? lastUsed.issuer : this.#firstIssuer);

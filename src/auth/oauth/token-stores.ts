@@ -87,7 +87,7 @@ export interface KeychainTokensOptions {
   readonly service?: string;
   /** How long to wait for a lock that another process holds, in milliseconds. Default: six minutes. */
   readonly waitMs?: number;
-  /** The maximum length of an entry in characters. Default: the limit of the system's keychain. */
+  /** The maximum length of an entry in characters. Default: 1200 on Windows, else no limit. */
   readonly entryLength?: number;
 }
 

@@ -83,7 +83,7 @@ export interface TokenStore {
  * all grants and happen around it.
  */
 export interface Grant {
-  /** The MCP extension that this grant implements, if any. A client with this grant declares it. */
+  /** The MCP extension that this grant implements, if any. A client with this grant declares the extension. */
   readonly extension?: string;
   /** The `grant_type` of the token request. */
   readonly grantType: string;
@@ -140,6 +140,6 @@ export interface IdentityProvider {
   /** The issuer URL. The provider's metadata is looked up under it, unless `tokenEndpoint` is given. */
   readonly issuer?: string;
   readonly tokenEndpoint?: string;
-  /** The client that the user signed in to. */
+  /** The client at the identity provider for which the user signed in. */
   readonly client: ClientIdentity;
 }

@@ -3,7 +3,7 @@
 
 /** The parameters of all challenges for tokens in one header. */
 export interface ChallengeParams {
-  /** In lower case. */
+  /** The schemes of all challenges in the header, also of those not for tokens, in lower case. */
   readonly schemes: ReadonlySet<string>;
   /** The URL of the resource metadata. */
   readonly metadata?: string;

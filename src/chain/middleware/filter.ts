@@ -118,7 +118,10 @@ export function nameMatcher(
 const NAME_LABEL = /^[\w-]+\./;
 const SCHEME_LABEL = /^[a-z][a-z0-9+-]*\./;
 
-/** The name, and the name without its first label, its first two, and so on, since routers may be nested. */
+/**
+ * Returns the name, and the name without its first label, its first two, and so on. A label may be the prefix of an
+ * upstream, and there are several if gateways are nested.
+ */
 function withoutLabels(name: string, label: RegExp): string[] {
   const forms = [name];
   for (let rest = name; label.test(rest); forms.push(rest)) rest = rest.replace(label, "");

@@ -123,7 +123,8 @@ class LimitedCall {
 
   #fail(message: string): void {
     this.#reject(new ConnectionError("timeout", message));
-    // A different error object: if `next` rejected with the same one, compose.ts would not add our name to it.
+    // The abort needs an error object of its own: `next` may reject with it, and compose.ts adds no middleware name to
+    // an object that `next` rejected with.
     this.#stop.abort(new Error(message));
   }
 }

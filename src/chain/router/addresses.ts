@@ -1,6 +1,7 @@
-// Resource URIs and task ids of many upstreams, and the rewriting of results that contain them. A listed URI gets a
-// label by the same rules as a name. An unlisted URI comes from a result (a link or an embedded resource), a template
-// or a subscription. It is remembered, or gets its upstream's label if it could be taken for a URI of another upstream.
+// Decides how the resource URIs and task ids of many upstreams are shown to callers, and rewrites results that contain
+// them. A label is a prefix that names the upstream. A listed URI gets a label by the same rules as a name (names.ts).
+// An unlisted URI comes from a result (a link or an embedded resource), a template or a subscription. The router
+// remembers its upstream, or adds the upstream's label if the URI could be taken for one of another upstream.
 
 import { BoundedMap } from "../../core/bounded-map.ts";
 import type { Params, Result } from "../../core/handler.ts";

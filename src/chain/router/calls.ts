@@ -79,8 +79,9 @@ function unknownName(kind: NamedKind, name: string, { indexes }: View): McpError
   return McpError.of(errorKind, message + missing, { [field]: name });
 }
 
-// Requests that name a resource URI, and completions. A URI that is listed or has a label belongs to one upstream. Any
-// other URI is tried at the upstreams with a matching template, then at all others with resources, until one has it.
+// The rest handles requests that name a resource URI, and completions. A URI that is listed or has a label
+// belongs to one upstream. Any other URI is tried at the upstreams with a matching template, then at all others with
+// resources, until one has it.
 
 /** The upstreams that may have the resource, the most likely first. Throws if several upstreams list it. */
 export async function routesFor(uri: string, context: Context, view: View): Promise<AddressRoutes> {

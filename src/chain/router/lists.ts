@@ -157,7 +157,7 @@ export async function readLists(
 
 /**
  * Throws if every upstream has failed, since an empty list would be wrong. Does not throw if an upstream has timed out,
- * because it reports its list as a change later.
+ * because the caller is notified of a change when that upstream answers.
  */
 function throwIfAllFailed(method: string, lists: readonly UpstreamList[]): void {
   const failures = lists.flatMap(({ failure, contents }) => (contents === undefined ? (failure ?? []) : []));
@@ -218,7 +218,7 @@ interface DiscoverOutcome {
 
 /**
  * Combines the capabilities of the upstreams. An upstream that fails is left out. If one times out, all lists are
- * declared: a session discovers only once, and must be notified when the lists become available.
+ * declared: a client with a session reads the capabilities only once, so a list that is declared later would be missed.
  */
 export async function discover(
   upstreams: readonly UpstreamView[],
@@ -266,7 +266,7 @@ function joinCapabilities(offered: readonly Json[], hasFailures: boolean, isLate
   return {
     ...(has("logging") ? { logging: {} } : undefined),
     ...(has("completions") ? { completions: {} } : undefined),
-    // The lists change when a failed upstream comes back.
+    // After a failure, `listChanged` is declared, because the lists change when the failed upstream comes back.
     ...Object.fromEntries(lists.map((capability) => [capability, joinList(capability, offered, hasFailures)])),
     ...(extensions.length === 0 ? undefined : { extensions: joinExtensions(extensions) }),
   };

@@ -1,5 +1,6 @@
-// What one group of callers sees of all upstreams: their capabilities and the names in their lists. When a name is not
-// known yet, the upstreams are listed. All waiting callers share one listing, and wait only until their name is found.
+// A view is what one group of callers sees of all upstreams: their capabilities and the names in their lists. When a
+// name is not known yet, the upstreams are listed. All waiting callers share one listing, and wait only until their
+// name is found.
 
 import { abortable, attempt, ignoreRejection, withTimeout } from "../../core/async.ts";
 import { BoundedMap } from "../../core/bounded-map.ts";
@@ -204,7 +205,7 @@ export class UpstreamView {
     return this.withTimeout(DISCOVER_TIMEOUT_MS, context, () => answer);
   }
 
-  /** Whether it has a capability. One that was declared before is not checked again; one that was missing is. */
+  /** Whether it has a capability. Sends `server/discover` again only if the capability was not declared before. */
   async offers(context: Context, isOffered: (capabilities: Json) => boolean): Promise<boolean> {
     if (!isOffered(this.capabilities ?? {})) await this.discover(context);
     return isOffered(this.capabilities ?? {});

@@ -1,7 +1,7 @@
 // Finds the caller that answers a request of an upstream to its client (elicitation, sampling, roots). A request
 // outside of any call waits for a call whose caller can answer. A stateless caller gets a request as the result of the
-// call that the request belongs to, so that call must be known. If the upstream does not say which call it is, calls of
-// stateless callers that can answer run one after another.
+// call that the request belongs to. If the upstream does not say which call that is, calls of stateless callers that
+// can answer run one after another, so that the request can only belong to the running call.
 
 import { ignoreRejection, onAbort, unref } from "../../core/async.ts";
 import type { AskOptions, Context, Request, Result } from "../../core/handler.ts";

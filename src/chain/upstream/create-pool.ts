@@ -1,4 +1,4 @@
-// Creates the session pool of an upstream that is a command, an address or a transport. Also remembers the revision
+// Creates the session pool of an upstream that is a command, a URL or a transport. Also remembers the revision
 // that a program speaks, and which caller owns each task and `requestState` of the upstream.
 
 import { openTarget, ownInfo, type TargetOptions } from "../../client/connect.ts";
@@ -24,7 +24,7 @@ const START_TIMEOUT_MS = 60_000;
 const TEMPORARY_IDLE_MS = 60_000;
 
 export interface PoolContext {
-  /** The command or address, without secrets. */
+  /** The command or URL, without secrets. */
   readonly description: string;
   readonly name: () => string;
   readonly onState: () => void;
@@ -122,9 +122,9 @@ function connectionOptions(
 }
 
 /**
- * Remembers the negotiated revision so that a restart skips the probe. Otherwise, a program that crashes during the
- * probe would look like one that does not support the probe. If the program rejects the remembered revision, the
- * revision is negotiated again.
+ * Remembers the negotiated revision so that a restart skips the probe (a first `server/discover`). Otherwise, a program
+ * that crashes during the probe would look like one that does not support the probe. If the program rejects the
+ * remembered revision, the revision is negotiated again.
  */
 export class RevisionMemory {
   readonly #required: string | undefined;
@@ -133,7 +133,7 @@ export class RevisionMemory {
   readonly #known = new Map<Style | undefined, string>();
 
   /**
-   * `required`: the revision in the options. `isProgram`: revisions are remembered only for programs. For addresses,
+   * `required`: the revision in the options. `isProgram`: revisions are remembered only for programs. For URLs,
    * http/client/connect.ts remembers the style.
    */
   constructor(required: string | undefined, isProgram: boolean) {

@@ -18,7 +18,7 @@ export const SHARES: readonly Share[] = ["shared", "per-session", "per-caller", 
 /** The default size limit of a message from an upstream. */
 export const MESSAGE_BYTES: number = 64 * 1024 * 1024;
 
-/** An address, a program to start, a handler in this process, or a transport that is not started yet. */
+/** A URL, a program to start, a handler in this process, or a transport that is not started yet. */
 export type UpstreamTarget = Target;
 
 export interface RestartOptions {
@@ -36,7 +36,7 @@ export interface UpstreamOptions extends Pick<
   ConnectOptions,
   "auth" | "fetch" | "headers" | "limits" | "onNoise" | "onStderr" | "revision"
 > {
-  /** Its name in errors. Default: its command or address. */
+  /** Its name in errors. Default: its command or URL. */
   readonly name?: string;
   /** Which callers share a session. Default: those that look the same to the upstream. */
   readonly share?: Share;
@@ -74,7 +74,7 @@ export type UpstreamState = "idle" | "starting" | "running" | "restarting" | "fa
 
 export interface UpstreamStatus {
   readonly state: UpstreamState;
-  /** Its command or address, without secrets. */
+  /** Its command or URL, without secrets. */
   readonly target: string;
   /** Sessions that are open now, for all callers. */
   readonly sessions: number;
@@ -86,7 +86,7 @@ export interface UpstreamStatus {
   readonly restarts: number;
   /** In the state `restarting`: milliseconds until the next start. */
   readonly restartInMs?: number;
-  /** Its last failure; for an address, only until it answers again. */
+  /** Its last failure; for a URL, only until it answers again. */
   readonly problem?: string;
 }
 
@@ -139,7 +139,7 @@ export function checkUpstreamOptions(options: UpstreamOptions): void {
   }
 }
 
-/** The error does not quote the address, which may contain a secret. */
+/** The error does not quote the URL, which may contain a secret. */
 export function checkAddress(text: string): void {
   if (/^https?:\/\//i.test(text.trim()) && URL.canParse(text)) return;
   throw new TypeError(

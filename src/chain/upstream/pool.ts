@@ -136,7 +136,10 @@ export class UpstreamPool {
     return [...this.#sessions].find(([other, { session }]) => isSame(other) && session.created(taskId))?.[1].session;
   }
 
-  /** The session with this key. A call that must not queue behind a parked call gets another session of this kind. */
+  /**
+   * The session with this key. A parked call has waited long for its caller's answer. A call that must not queue behind
+   * a parked call gets another session of this kind.
+   */
   #sessionFor(key: SessionKey, context: Context, avoidsParked: boolean): UpstreamSession {
     for (let number = 1; ; number += 1) {
       const prefix = number === 1 ? "" : `${number}\n`;

@@ -34,7 +34,7 @@ export interface SupervisorOptions extends RecoveryOptions {
 
 /** A call does not wait for a longer pause, but fails with an error that says how long the pause is. */
 const MAX_WAIT_MS = 10_000;
-/** The shortest time between two reconnects to an address that may have changed its style. */
+/** The shortest time between two reconnects to a URL whose server may have changed its style (session or stateless). */
 const MIN_RECONNECT_INTERVAL_MS = 1_000;
 const UNSENT = { mayHaveRun: false } as const;
 
@@ -116,7 +116,7 @@ export class Supervisor {
     }
   }
 
-  /** Whether to reconnect because an address may have changed its style. True at most once in an interval. */
+  /** Whether to reconnect because the server of a URL may have changed its style. True at most once in an interval. */
   #mayReconnect(error: unknown): boolean {
     const now = performance.now();
     if (!isWrongStyle(error) || now - this.#reconnectedAt < MIN_RECONNECT_INTERVAL_MS) return false;
@@ -244,7 +244,7 @@ export class Supervisor {
     if (this.#current === undefined) this.#options.onState?.();
   }
 
-  /** An address has no process whose exit could be noticed, so only failed calls show that it cannot be reached. */
+  /** A URL has no process whose exit could be noticed, so only failed calls show that it cannot be reached. */
   #noteUnreachable(error: unknown): void {
     const isAddress = this.#options.restart === undefined;
     if (!isAddress || this.#current === undefined || !(error instanceof ConnectionError)) return;
@@ -283,7 +283,7 @@ export class Supervisor {
   }
 }
 
-/** Kinds of errors that mean that an address cannot be reached, or rejects our credentials. */
+/** Kinds of errors that mean that a URL cannot be reached, or that its server rejects our credentials. */
 const UNREACHABLE: ReadonlySet<ConnectionErrorKind> = new Set<ConnectionErrorKind>([
   "refused",
   "timeout",
@@ -304,7 +304,7 @@ function asUnsent(error: ConnectionError): ConnectionError {
   return error.with(UNSENT);
 }
 
-/** HTTP statuses of an address that no longer accepts the style it accepted before. */
+/** HTTP statuses of a server that no longer accepts the style it accepted before. */
 const NO_LONGER_ACCEPTED: ReadonlySet<number | undefined> = new Set([400, 404, 405]);
 
 const UNSUPPORTED_REVISION = codeOf("unsupported_revision", NEWEST);
@@ -316,7 +316,8 @@ function isWrongStyle(error: unknown): boolean {
     return !error.mayHaveRun && (isRefused || error.kind === "protocol");
   }
   if (!(error instanceof McpError)) return false;
-  // The code has another meaning in a session, so an error from a session has its original code in `data`.
+  // The newest revision reserves this code. An error of a session-style upstream with this code was converted to
+  // another code, and has the original one in `data.upstream`.
   const { data } = error;
   const code = isObject(data) && isObject(data["upstream"]) ? data["upstream"]["code"] : error.code;
   return code === UNSUPPORTED_REVISION;

@@ -1,5 +1,5 @@
 // `upstream()` turns any target into a handler that many callers can use at once. A handler in this process is called
-// directly. A command, an address or a transport is reached through a pool of sessions.
+// directly. A command, a URL or a transport is reached through a pool of sessions.
 
 import type { Command } from "../../client/command.ts";
 import { EVALUATES_CODE, evaluatesCode, type Handler } from "../../core/handler.ts";
@@ -105,7 +105,7 @@ function describeCommand({ command, args = [] }: Command): string {
   return first !== undefined && /^[\w@./+][\w@./+-]{0,99}$/.test(first) ? `${name} ${first}` : command;
 }
 
-/** Leaves out what may be secret: arguments, the query of an address, and parts of its path that look like a key. */
+/** Leaves out what may be secret: arguments, the query of a URL, and parts of its path that look like a key. */
 function describe(target: Exclude<UpstreamTarget, Handler>): string {
   if (isTransport(target)) return "a transport";
   if (isCommand(target)) return describeCommand(target);

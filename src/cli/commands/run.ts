@@ -140,7 +140,7 @@ async function run(args: readonly string[]): Promise<number | undefined> {
   const onNoise = (text: string): void => report.onNoise(name, text);
   // The lists are not cached: a program that no longer starts must not look as if it did.
   const handler = chain().to(upstream(program, { name, remember: false, ...options, onState, onStderr, onNoise }));
-  // On stdio, allow messages as long as the program and its client could exchange without us.
+  // On stdio, messages from the client may be as long as messages from the program.
   const onStdio = { limits: { messageBytes: MESSAGE_BYTES }, graceMs: GATEWAY_GRACE_MS };
   const serving = await startServing(handler, http === undefined ? onStdio : { http });
   const { url } = serving;
@@ -151,7 +151,7 @@ async function run(args: readonly string[]): Promise<number | undefined> {
   return undefined;
 }
 
-/** Programs that run another program. Their first argument that is not a flag names it. */
+/** Programs that run another one. The first argument after flags without a value names the other program. */
 const RUNNERS = new Set(["npx", "bunx", "uvx", "node", "bun", "deno", "tsx", "python", "python3", "sh", "bash"]);
 
 /** A short name: "notes-mcp" for `npx -y @me/notes-mcp@1`, "server" for `node server.js`. */

@@ -49,7 +49,7 @@ export class UpstreamReport {
   readonly #isVerbose: boolean;
   readonly #last = new Map<string, LastReport>();
   readonly #stderr = new Map<string, LineSplitter>();
-  /** How many lines of each upstream's stdout were not messages. */
+  /** For each upstream, how many stdout lines that are not messages were printed. */
   readonly #noise = new Map<string, number>();
 
   /** `isVerbose`: also reports each start, and each stop of an idle upstream. */
@@ -95,7 +95,7 @@ export class UpstreamReport {
             : isBack
               ? undefined
               : last.failed,
-      // An upstream without a session reports no problem, so the last problem is kept.
+      // An upstream whose sessions have all ended reports no problem. The last problem is kept, to recognize it later.
       problem: problem ?? (state === "running" ? undefined : last.problem),
     });
     if (state === last.state && !isNews && !isBack) return;

@@ -1,6 +1,6 @@
-// Credentials for a URL: a token that the user passed, or one from signing in with OAuth. The browser is opened only if
-// a user is at the terminal, after a message. Otherwise saved tokens are used; without one, the error says what to do.
-// No token, code or secret is ever printed.
+// Gets the credentials for a URL: a token that the user passed, or one from signing in with OAuth. The browser is
+// opened only if a user is at the terminal, after a message. If there is no user, a saved token is used; without a
+// saved token, the error says what to do. No token, authorization code or secret is ever printed.
 
 import type { Authorizer } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";

@@ -9,7 +9,7 @@ const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 export class Interruption {
   /** Aborted at the first interrupt. */
   readonly signal: AbortSignal;
-  /** Aborted at the first interrupt, but only before `connected()` is called: an open connection is closed properly. */
+  /** Aborted by an interrupt before `connected()` is called. After that, the caller closes the connection properly. */
   readonly connectSignal: AbortSignal;
   readonly #work = new AbortController();
   readonly #connecting = new AbortController();

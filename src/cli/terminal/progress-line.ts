@@ -1,6 +1,6 @@
 // Shows progress on stderr: on a terminal as one line that is redrawn in place, otherwise as plain lines, at most one
-// per second. Other messages are printed above the line. It is paused while a dialog is open. Progress comes from the
-// server, so its numbers may have any value and its messages any length.
+// per second. Other messages are printed above the line. The line is hidden while a dialog is open. Progress comes from
+// the server, so its numbers may have any value and its messages any length.
 
 import type { Progress } from "../../client/contexts.ts";
 import { truncate, oneLine } from "./text.ts";

@@ -1,6 +1,6 @@
 // Turns any thrown value into a JSON-RPC error for the client's revision and profile. The kind of an McpError decides
-// its code; one without a kind (from an upstream, or with a code that the user chose) keeps its code. Any other
-// exception becomes -32603 with its message and nothing else.
+// its code; one without a kind (from an upstream, or with a code that the user chose) keeps its code. A ConnectionError
+// becomes an McpError of the kind `timeout` or `unreachable`. Any other exception becomes -32603 with its message only.
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Request } from "../../core/handler.ts";

@@ -204,7 +204,8 @@ export class TaskWatch {
       const granted = isObject(params?.["notifications"]) ? params["notifications"]["taskIds"] : undefined;
       this.#isSubscribed = Array.isArray(granted) && granted.includes(this.id);
       this.#mayHaveMissed = this.#isSubscribed;
-      // Deferred, since the handler may send the state at once. The waiter of a fresh task polls anyway.
+      // The refresh is deferred, since the handler may send the state right after the acknowledgement. It is not needed
+      // if the state is fresh and somebody waits for a change, since the wait ends with a poll.
       queueMicrotask(() => {
         if (this.#isSubscribed && this.#mayHaveMissed && !(this.isFresh && this.#wait !== undefined))
           this.refresh().catch(() => undefined);

@@ -1,6 +1,6 @@
-// The side that faces a session-style server. Presents the session in the form of the newest revision: requests are
-// lowered into the server's revision, `server/discover` is answered from the handshake, and `subscriptions/listen`
-// becomes subscribe and unsubscribe. The handshake, subscriptions and tasks are in files of their own.
+// A back faces a server; this one faces a session-style server. It presents the session in the form of the newest
+// revision: requests are lowered into the server's revision, `server/discover` is answered from the handshake, and
+// `subscriptions/listen` becomes subscribe and unsubscribe. Other files have the handshake, subscriptions and tasks.
 
 import {
   type Context,
@@ -314,7 +314,7 @@ function withoutEnvelope(params: Params): Params {
 // chosen, provided that all are of one client. Outside any call, a subscriber is asked. A request never goes to a
 // client that it may not be meant for.
 
-/** What the session's back provides. */
+/** The parts of SessionBack that ServerRequests uses. */
 export interface ServerRequestsHost {
   readonly peer: Peer;
   readonly defaultContext: Context;
@@ -381,7 +381,10 @@ export class ServerRequests {
       : [];
   }
 
-  /** A call that ends before its client has replied did not make the request. Then the next candidate is asked. */
+  /**
+   * Asks through the newest call. The call that made the request does not end before the client has replied. So if the
+   * newest call ends earlier, another call made the request, and the next candidate is used.
+   */
   async #askOneOf(
     calls: readonly OutgoingCall[],
     ask: (context: AskTarget) => Promise<Result>,

@@ -32,7 +32,7 @@ const MAX_TASKS = 1_000;
 const MAX_LOCAL_TASKS = 100;
 const INVALID_PARAMS = -32602;
 
-/** What the session provides to its tasks. */
+/** The functions of the session that ClientTasks uses. */
 export interface ClientTasksHost {
   readonly handler: Handler;
   revision(): Revision;

@@ -71,7 +71,7 @@ export class SessionFront {
   readonly #subscriptions: ClientSubscriptions;
   readonly #tasks: TasksFront;
   readonly #rootsListeners = new Set<() => void>();
-  /** Sends to the client outside any call. */
+  /** Sends a message that belongs to no call to the client. */
   readonly #push: (message: Message) => void;
   readonly #toClient = (notification: Notification): void => this.#deliver(notification);
   readonly #closed = new AbortController();

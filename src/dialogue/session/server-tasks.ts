@@ -1,7 +1,7 @@
 // Presents the tasks of a session-style server in the form of the newest revision: decides which calls become a task,
 // and answers requests about tasks. A caller that does not know tasks waits for the outcome. A task belongs to the
-// principal that created it. If a task is older than this connection, its creator is unknown, so only unauthenticated
-// callers may ask for it.
+// principal that created it. The creator of a task that is older than this connection is unknown, so authenticated
+// callers are refused. Callers without an identity may ask for it, since they are not told apart anyway.
 
 import type {
   Caller,
@@ -53,7 +53,7 @@ export interface TaskRequestOptions {
   readonly abandonment?: Abandonment;
 }
 
-/** What the session's back provides. */
+/** What `back.ts` provides, the side of a session that faces the server. */
 export interface ServerTasksHost {
   /** The context for requests outside any call. */
   readonly defaultContext: Context;
@@ -72,7 +72,7 @@ export interface ServerTasksHost {
   attribute(caller: Caller): () => void;
 }
 
-/** Who answers a server request. */
+/** Answers a request that the server sends to a client: a task, or the context of a call. */
 export type AskTarget = Pick<Context, "ask" | "caller">;
 
 interface TaskEntry {
@@ -138,7 +138,7 @@ export class ServerTasks {
     };
   }
 
-  /** Who answers a server request about this task. The request may arrive before the answer that creates the task. */
+  /** Finds the task that a server request belongs to. It may arrive before the answer that creates the task. */
   async askTarget(id: string): Promise<AskTarget | undefined> {
     if (!this.#entries.has(id)) await Promise.allSettled(this.#creating);
     return this.#entries.get(id)?.task;
@@ -207,7 +207,7 @@ export class ServerTasks {
     return task;
   }
 
-  /** Only for session fronts: the newest revision has no `tasks/list`. */
+  /** Only for session-style callers: the newest revision has no `tasks/list`. */
   async #list({ method, params }: Request, { caller }: Context): Promise<Result> {
     if ((params as WithTaskListing)[LISTS_TASKS] !== true) throw methodNotFound(method);
     this.#sweep();
@@ -291,7 +291,7 @@ function followTasks(tasks: readonly ServerTask[], context: Context, onEnd: () =
 
 /** How long to wait for the input request that the server says a task has. */
 const INPUT_WAIT_MS = 500;
-/** How long to wait for a `tasks/result` that is already pending; some servers check for a result only now and then. */
+/** How long to wait for a pending `tasks/result` before sending another, since some servers answer the first late. */
 const RESULT_WAIT_MS = 50;
 const MAX_INPUT_REQUESTS = 100;
 /** Error codes of a server that cannot cancel the task, or has nothing left to cancel. */

@@ -26,7 +26,7 @@ const MAX_SUBSCRIPTIONS = 10_000;
 
 type Filter = Readonly<Record<string, unknown>>;
 
-/** What the session provides. */
+/** The session that a subscription belongs to. It provides the context, and sends notifications to the client. */
 export interface SubscriptionHost {
   readonly context: Omit<Context, "signal" | "notify">;
   deliver(notification: Notification): void;

@@ -68,7 +68,7 @@ export class TasksBack {
     return (await this.#load()).subscribe(taskIds, context);
   }
 
-  /** Who answers a server request that is related to a task; undefined if it is not. */
+  /** Finds the task that answers a request of the server. Undefined if the request is not related to a task. */
   askTarget(params: Params): Promise<AskTarget | undefined> | undefined {
     const related = params._meta?.[META.relatedTask];
     const id = isObject(related) ? related["taskId"] : undefined;

@@ -56,7 +56,10 @@ export class TasksFront {
     return callAndWait(this.#host.handler, request, context);
   }
 
-  /** Remote stateless servers cannot declare the requirement: their tools are listed as if tasks were optional. */
+  /**
+   * Whether the list of tools says that this tool must run as a task. Remote stateless servers cannot say so: we list
+   * their tools as if tasks were optional.
+   */
   async #isListedAsRequired(name: unknown, context: Context): Promise<boolean> {
     const { ToolTaskSupport } = await import("./tool-task-support.ts");
     const list = (cursor?: string): Promise<Result> =>

@@ -1,6 +1,6 @@
-// Remembers which tools can or must run as a task. A session-style server declares this in its list of tools. A handler
-// in this process declares it with a symbol as the key. Each page of the list that a client requests is recorded. For
-// an unknown tool the whole list is read once, and again only after it has changed.
+// Remembers which tools can or must run as a task. The list of tools declares this: a session-style server uses the
+// field `execution`, and a handler in this process uses the symbol `TASK_SUPPORT`. Each page of the list that a client
+// requests is recorded. For an unknown tool the whole list is read once, and again only after it has changed.
 
 import type { Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";

@@ -36,7 +36,7 @@ export interface StatelessBackOptions {
 export class StatelessBack implements PeerListener {
   readonly revision: Revision;
   readonly handler: Handler;
-  /** Whether the server has confirmed the revision. If so, an error that denies it is not the caller's fault. */
+  /** Whether the server has confirmed the revision. If so, a later error that rejects it is not the caller's fault. */
   isConfirmed = false;
   readonly #peer: Peer;
   readonly #options: StatelessBackOptions;
@@ -93,7 +93,7 @@ export class StatelessBack implements PeerListener {
   }
 
   onRequest(): void {
-    // Stateless servers make no requests. There is no client to pass one to.
+    // Stateless servers send no requests. If one does, the request is ignored, since no client could answer it.
   }
 
   onNotification(message: NotificationMessage, inbound: Inbound): void {
@@ -154,7 +154,7 @@ function isAllowedType(resultType: unknown, method: string, { caller }: Context)
   return resultType === "task" && method === "tools/call" && hasTasks(caller.capabilities);
 }
 
-/** Removes the subscription id, which is the id of our own request. */
+/** Removes the subscription id. It is the id of our request to the server, which the subscriber does not know. */
 function withoutTag(fields: Params): Params {
   const { _meta, ...rest } = fields;
   if (!isObject(_meta)) return rest;

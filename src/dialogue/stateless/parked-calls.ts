@@ -1,8 +1,8 @@
 // Sends requests to a stateless client during a call. The handler waits in memory while its client gets
 // `input_required` with a sealed `requestState`, and the client's retry finds the parked call by that state. The state
-// expires and is bound to the principal, the method and a digest of the arguments. An answered round keeps its outcome,
-// so that repeating a retry never runs anything twice. A `requestState` that was sealed with another key is not
-// ours. The handler gets it unchanged.
+// expires and is bound to the principal, the method and a digest of the arguments. A round is one `input_required` and
+// its retry. Its outcome is kept, so that repeating a retry never runs anything twice. A `requestState` that was sealed
+// with another key is not ours. The handler gets it unchanged.
 
 import { onAbort, attempt, ignoreRejection, unref } from "../../core/async.ts";
 import type { Context, Handler, Notification, Request, Result, AskOptions } from "../../core/handler.ts";
@@ -86,8 +86,8 @@ export class ParkedCalls {
   }
 
   /**
-   * Contains a fingerprint of the key, so that each of several chained gateways recognizes its own states. A getter, so
-   * that no key is created before it is needed.
+   * The beginning of our states. It contains a fingerprint of the key, so that each of several chained gateways
+   * recognizes its own states. It is a getter, so that no key is created before it is needed.
    */
   get #prefix(): string {
     return `round.${this.#seal.id}.`;
@@ -173,7 +173,7 @@ export class ParkedCalls {
       throw invalidParams("The call that requestState belongs to is no longer waiting; call again without it");
     const requiredScopes = parked.scopes.filter((scope) => call.caller.scopes?.includes(scope) !== true);
     if (requiredScopes.length > 0) {
-      // Which of them the call needs is not known here, so a token that lost any of them cannot continue it.
+      // We do not know which scopes the call needs, so a token that lacks any of the first ones cannot continue it.
       throw McpError.of("access_denied", "The call was begun with scopes that its retry lacks", { requiredScopes });
     }
     const known = parked.answered.get(sealed.round);

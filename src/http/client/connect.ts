@@ -1,7 +1,7 @@
 // Connects to an MCP server over HTTP and detects its style. The order is that of the specification: stateless first,
 // then session style, then legacy HTTP+SSE if the server accepts no POST. A preference for sessions swaps the first
-// two. The detected style is remembered per URL and preference until it stops working. An authentication failure or an
-// unreachable server reveals nothing about the style, so it ends the detection.
+// two. The detected style is remembered per URL and preference until it stops working. If the server
+// cannot be reached or refuses authentication, the other styles would fail too, so the detection ends with that error.
 
 import type { Authorizer } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -89,7 +89,7 @@ class ConnectAttempt {
     return undefined;
   };
 
-  /** Tries all styles in order, except the remembered one that has just failed. */
+  /** Tries all styles in order. `except` is the remembered style that has just failed; stateless is then skipped. */
   async tryAll(except?: Style): Promise<Connected> {
     const style = this.#revision?.style;
     if (style === undefined && this.#options.style === "session") return this.#sessionFirst(except);

@@ -57,7 +57,8 @@ export class GrowableBuffer {
 
   #grow(wanted: number): void {
     this.#memory ??= new ResizableBuffer(0, { maxByteLength: this.#maxBytes });
-    // The size is not doubled: shrinking clears the memory first, which would commit pages that were never written.
+    // Grows by an eighth and not by doubling: a later shrink overwrites all the space it frees with zeros, so the spare
+    // pages, which took no memory until then, would be allocated.
     this.#resize(Math.min(Math.max(RETAINED_BYTES, wanted + Math.ceil(wanted / 8)), this.#maxBytes));
   }
 

@@ -17,7 +17,7 @@ export interface HttpConnectionOptions {
 
 export interface HttpCall {
   readonly method: "GET" | "POST" | "DELETE";
-  /** Another address of the same server. */
+  /** Another URL of the same server, to use instead of that of the connection. */
   readonly url?: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;

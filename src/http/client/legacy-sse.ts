@@ -1,5 +1,5 @@
 // The transport for a legacy HTTP+SSE server (first revision). One GET stream carries everything from the server, and
-// its first event is the address that we post to. The session lives as long as the stream: when the stream breaks,
+// its first event is the URL that we post to. The session lives as long as the stream: when the stream breaks,
 // requests in flight fail, and the next handshake opens a new stream.
 
 import { onAbort, abortable, withTimeout } from "../../core/async.ts";
@@ -88,7 +88,7 @@ export class LegacySseTransport implements Transport {
   }
 
   async #call(id: Id, message: Message, session: Session, { onWait, quiet }: SendOptions): Promise<void> {
-    // Not aborted when the stream breaks: the server may still reject the POST, which proves that nothing has run.
+    // A broken stream does not abort the POST: the server may still reject it, which proves that nothing has run.
     const controller = new AbortController();
     let isSent = true;
     abortQuietly(quiet, controller, () => isSent);

@@ -163,7 +163,7 @@ const EMBEDDED: readonly (readonly [network: [ipaddr.IPv6, number], at: number])
 
 function embedded(address: ipaddr.IPv6): ipaddr.IPv4 | undefined {
   const range = address.range();
-  // Both would match ::/96 with an address in 0.0.0.0/8.
+  // `::1` and `::` are in ::/96 too, but embed no IPv4 address.
   if (range === "loopback" || range === "unspecified") return undefined;
   const found = EMBEDDED.find(([network]) => address.match(network));
   return found && new ipaddr.IPv4(address.toByteArray().slice(found[1], found[1] + 4));

@@ -26,7 +26,7 @@ export const READ_ONLY_METHODS: ReadonlySet<string> = new Set([
   "tasks/get",
   "tasks/result",
   "tasks/list",
-  // Repeated answers are ignored, and a cancelled task stays cancelled.
+  // These two do more than read, but are safe to repeat: repeated answers are ignored, and a cancelled task stays so.
   "tasks/update",
   "tasks/cancel",
 ]);
@@ -68,8 +68,8 @@ function isTransient(error: unknown): error is ConnectionError {
   return kind === "closed" || (kind === "refused" && status === undefined);
 }
 
-// Below: keeps a `subscriptions/listen` alive across broken connections, with backoff. A stateless server does not
-// record the changes that were missed, so after a reconnect everything subscribed to is reported as changed.
+// The code below opens a `subscriptions/listen` again when its connection breaks, with backoff. A stateless server does
+// not record the changes that were missed, so after a reconnect everything subscribed to is reported as changed.
 
 const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 /** How many consecutive failures are tolerated before the subscription fails. */

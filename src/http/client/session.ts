@@ -376,9 +376,9 @@ function isSessionUnknown(status: number, failure: Awaited<ReturnType<typeof rea
 }
 
 /**
- * Aborts a request that is cancelled without notifying the server. If the request may create a task, the task is
- * cancelled by its id, so we wait for a while for the response with that id. A request that has not been sent is
- * aborted at once. Both signals belong to this request alone, so their listeners are not removed.
+ * Cancels a request that may create a task. The server is not notified, since the task has to be cancelled by its id.
+ * So a request that was sent goes on until the response with the id arrives, or until `expired`. A request that has not
+ * been sent is aborted at once. Both signals belong to this request alone, so their listeners are not removed.
  */
 export function abortQuietly(quiet: QuietCancel | undefined, controller: AbortController, isSent: () => boolean): void {
   if (quiet === undefined) return;

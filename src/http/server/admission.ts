@@ -35,7 +35,10 @@ function accepts(accept: string, type: string): boolean {
   });
 }
 
-/** Other types are refused, since any web page can post some of them, such as plain text, without a CORS preflight. */
+/**
+ * Throws a 415 unless the body is JSON. Any web page can post some of the other types, such as plain text, without a
+ * CORS preflight.
+ */
 function checkContentType({ headers }: HttpRequest): void {
   const type = headers["content-type"];
   if (type === "application/json") return;

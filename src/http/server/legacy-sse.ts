@@ -71,7 +71,7 @@ function unknownSession(): HttpError {
 class LegacySseSession implements Transport {
   readonly id: string;
   readonly principal: string | undefined;
-  /** Never idle, because its stream is open as long as the session exists. */
+  /** Such a session is never idle, because its stream is open as long as the session exists. */
   readonly isIdle = false;
   readonly usedAt = 0;
   readonly #closed = new AbortController();

@@ -12,8 +12,8 @@ import type { HttpRouterOptions } from "./options.ts";
 
 export interface MountOptions extends Omit<HttpRouterOptions, "auth"> {
   /**
-   * Authenticates callers. Without it anyone may call. For a handler that evaluates code, this option is required. With
-   * `false`, anyone who can reach the port can run code on this machine.
+   * Authenticates callers. Without it anyone may call. For a handler that evaluates code, this option is required. If
+   * it is `false` for such a handler, anyone who can reach the port can run code on this machine.
    */
   readonly auth?: Authenticator | false;
   /**
@@ -70,7 +70,7 @@ export function checkServeHttpOptions(http: unknown): void {
 function checkHost(host: unknown): void {
   if (typeof host !== "string") throw new TypeError(`serve(): http.host must be a string; got ${describe(host)}`);
   if (host.trim() !== "") return;
-  // Node would listen on all addresses. An empty host may come from an unset environment variable.
+  // An empty host may come from an unset environment variable. Node would then listen on all addresses.
   throw new TypeError(
     "serve(): http.host is empty: leave it out for 127.0.0.1, or write 0.0.0.0 to listen on all addresses",
   );

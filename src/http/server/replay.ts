@@ -1,6 +1,6 @@
 // SSE streams that outlive their connections. Each event has an id and is kept for a while, so that a client that lost
 // its connection can resume after the last id it saw, and gets each event once and in order. The number of events is
-// limited per stream, and their bytes in total. A client that asks for dropped events gets an error.
+// limited per stream, and their size in total. A client that asks for dropped events gets an error.
 
 import { formatEvent, type SseWriter } from "./sse.ts";
 
@@ -12,7 +12,7 @@ interface LoggedEvent {
   readonly data: string;
 }
 
-/** Limits the bytes that all streams keep together. Above the limit, whole logs are dropped, oldest first. */
+/** Limits what all streams keep together, in characters. Above the limit, whole logs are dropped, oldest first. */
 export class ReplayStore {
   readonly maxEvents: number;
   readonly #maxBytes: number;

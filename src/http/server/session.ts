@@ -1,6 +1,6 @@
 // The transport of one session in session style over HTTP. Each POST has its own reply; unsolicited messages are sent
 // on the stream of a GET. A broken connection does not end the session: the client resumes its streams after the last
-// event received, and a request runs until it is answered or cancelled. Also the table of open sessions.
+// event received, and a request runs until it is answered or cancelled. This file also has the session table.
 
 import type { Caller } from "../../core/handler.ts";
 import { encode } from "../../jsonrpc/codec.ts";
@@ -83,7 +83,7 @@ export class HttpSession implements Transport {
       });
       this.#replies.add(sessionReply);
       reply.onSilence(() => {
-        // The session id is a header, so if the handshake is slow, it must be sent with the head of the stream.
+        // The session id is a header, so if the handshake is slow, the id must be sent with the stream's head.
         this.#addSessionId(reply);
         sessionReply.openStream();
       });

@@ -1,5 +1,6 @@
 // Serves the stateless style over HTTP: each POST is one self-contained request. Its headers must agree with its body,
-// some errors have their own status, and a disconnect cancels the request. Only parked calls are kept between requests.
+// some errors have their own status, and a disconnect cancels the request. Only parked calls are kept between requests:
+// their handlers wait until the client retries the request with the input that it was asked for.
 
 import type { Caller, Handler } from "../../core/handler.ts";
 import { encode } from "../../jsonrpc/codec.ts";

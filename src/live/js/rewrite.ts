@@ -85,7 +85,7 @@ class Rewriter {
     return { ...common, ...hoisted, code, lineOffset: -1 };
   }
 
-  /** Places each function at its column in the edited code, so that its column map is valid here too. */
+  /** Places each function at its column in the edited code, so that the edited code's column map is valid here too. */
   #hoistedCode(columns: ColumnMap): string {
     let text = "";
     let from = 0;
@@ -148,7 +148,7 @@ class Rewriter {
     this.#remove(node);
   }
 
-  /** Leaves a semicolon, so that the statement before it is not joined with the one after it. */
+  /** Replaces the node with a semicolon, so that the statement before it is not joined with the one after it. */
   #remove({ start, end }: Node): void {
     this.#edits.replace(start, end, ";");
   }

@@ -12,7 +12,7 @@ import { runtimeOptions, toplevelOptions, type LispSources, type Sbcl } from "./
 
 /** How many cores of other builds and sources are kept: the most recently used ones. A core takes about 45 MB. */
 const MAX_OTHER_CORES = 2;
-/** Except for cores, younger files are never deleted, since another process may be writing or using them. */
+/** A file younger than this is not deleted unless it is a core, since another process may be writing or using it. */
 const MIN_DELETE_AGE_MS = 3_600_000;
 
 export class CoreCache {

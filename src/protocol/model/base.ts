@@ -26,7 +26,7 @@ export interface RequestParams {
 }
 
 export interface PageParams extends RequestParams {
-  /** Opaque; an empty string is a valid cursor. */
+  /** Opaque. A server may use an empty string as a cursor, so only an absent cursor means the first page. */
   readonly cursor?: string;
 }
 

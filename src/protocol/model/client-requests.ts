@@ -200,8 +200,8 @@ export interface RetryableParams extends RequestParams {
   readonly requestState?: string;
 }
 
-// Tasks: calls that continue after the client has received a handle. An extension of the newest revision; the tasks of
-// the previous revision differ and are handled in dialogue/session. Types only.
+// Tasks: calls that continue after the client has received a handle. These types are those of the newest revision, in
+// which tasks are an extension. The tasks of the previous revision differ and are handled in dialogue/session.
 
 export type TaskStatus = "working" | "input_required" | "completed" | "failed" | "cancelled";
 
