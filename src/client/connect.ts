@@ -127,7 +127,7 @@ export interface OpenedTarget {
   readonly program?: Program;
 }
 
-/** Opens a connection without a Client: the server's requests and notifications go to the contexts that calls pass. */
+/** Opens a connection without a Client. The server's requests and notifications go to the context of each call. */
 export async function openTarget(
   target: Target,
   options: TargetOptions,
@@ -140,7 +140,7 @@ export async function openTarget(
     if (connecting.revision !== undefined && connecting.revision !== NEWEST.name) {
       knownRevision(connecting.revision);
       throw new TypeError(
-        `A handler is called in ${NEWEST.name} only; for older revisions, use connectInMemory() of catenary/testing`,
+        `A handler supports only revision ${NEWEST.name}; for older revisions, use connectInMemory() of catenary/testing`,
       );
     }
     return { opened: await openHandler(target, connecting) };

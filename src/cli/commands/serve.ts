@@ -32,7 +32,7 @@ other handler (request, context) => Promise<Result>, as the default export or as
 
 A config is a JSON file (comments allowed) with the same "mcpServers" as the files of MCP clients;
 the default is ./${CONFIG}. If there is none, a live JavaScript session is served. Over HTTP,
-"listen" in the config sets the path, the allowed names and the token; --http sets the address.
+"listen" in the config sets the path, the allowed hosts and the token; --http sets the address.
 
   --stdio                serve on stdin and stdout (the default)
   --http HOST:PORT       serve over HTTP; also :PORT, PORT, [::1]:PORT, or HOST alone (port 3000);

@@ -1,8 +1,8 @@
 // The subscriptions that a session keeps with its handler: one for changed lists, which also carries messages outside
-// any call, and one for each resource that the client subscribed to. Each message is authenticated on its own, so each
-// `resources/subscribe` opens a new subscription, which replaces the previous one once it is granted. A subscription
-// that ends is opened again with backoff, since sessions have no message that tells the client about the end. After the
-// reopening, the client is notified that it may have missed changes.
+// any call, and one for each resource that the client subscribed to. Each message is authenticated on its own, so a
+// second `resources/subscribe` for the same URI may have another caller: it opens a new subscription, which replaces the
+// old one once it is granted. A subscription that ends is opened again with backoff, since sessions have no message that
+// tells the client about the end. After the reopening, the client is notified that it may have missed changes.
 
 import { onAbort, attempt, unref } from "../../core/async.ts";
 import type { Caller, Context, Handler, Notification } from "../../core/handler.ts";

@@ -65,7 +65,8 @@ export async function readMessage(reply: Reply, limits: HttpLimits): Promise<Par
   if (decoded.kind === "batch") {
     return { kind: "batch", items: decoded.items.filter((item) => !("fault" in item) || item.answerable) };
   }
-  // An invalid response has an id that we chose. If we sent it back, the client would take it for one of its own ids.
+  // An invalid response from the client has the id of a request of ours. An error with this id would look to the client
+  // like the answer to one of its own requests.
   reply.sendJson(decoded.answerable ? decoded.fault : { ...decoded.fault, id: null }, 400);
   return undefined;
 }

@@ -40,7 +40,7 @@ export class Globals {
   }
 
   /**
-   * Creates the globals that the code will assign to, since strict mode forbids assigning to an undeclared name.
+   * Creates the globals that the code will assign to, since code in strict mode cannot assign to an undeclared name.
    * Replaces accessors of these names by values. Returns the names that are new.
    */
   declare(declared: readonly Declared[], cell: string): string[] {
@@ -194,7 +194,7 @@ export function getSource(globals: Globals, path: string): SourceInfo | string {
   return { name: path, type: typeOf(value), source: sourceOf(value), place: globals.positionOf(first) };
 }
 
-/** Returns an own or inherited property. Only getters of globals are called, since they load the built-in modules. */
+/** Returns an own or inherited property. Calls no getter, except those of globals: they may load a built-in module. */
 function lookUp(holder: unknown, name: string): unknown {
   for (let at = holder; at !== null && at !== undefined; at = getPrototypeOf(at) as unknown) {
     const known = getOwnPropertyDescriptor(at, name);
