@@ -66,7 +66,7 @@ describe.runIf(onLinux)("the guardian", () => {
     const holder = start(HOLDER);
     const report = await readReport(holder);
     // Six shells, at least three sleeps, and the guardian itself.
-    expect((await survivors(report)).length).toBeGreaterThanOrEqual(10);
+    await expect.poll(async () => (await survivors(report)).length).toBeGreaterThanOrEqual(10);
     holder.kill("SIGKILL");
     await once(holder, "exit");
     await vi.waitFor(async () => expect(await survivors(report)).toEqual([]), WAIT);
