@@ -38,7 +38,7 @@ export interface Child {
   /** The child's stdin, or the channel if it has one. */
   readonly stdin: Writable;
   readonly stdout: Readable;
-  /** It is always being read, even if nobody else listens. Pausing it may block the child. */
+  /** It is read even without a listener. Pausing it may block the child. */
   readonly stderr: Readable;
   /** The socket at fd 3, if `channel` was set. */
   readonly channel: Duplex | undefined;
@@ -144,7 +144,7 @@ function wrapChild(
 
 /**
  * Waits until an output stream has ended. Called when all known writers are gone. If an unknown process still holds the
- * pipe open, the stream is destroyed after a silence. Output that nobody reads yet is kept, unless `drop` is true.
+ * pipe open, the stream is destroyed after a silence. Unread output is kept, unless `drop` is true.
  */
 async function endOf(stream: Socket, drop: boolean): Promise<void> {
   let seen = -1;

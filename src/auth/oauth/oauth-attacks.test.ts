@@ -80,7 +80,7 @@ describe("a refresh", () => {
     [503, "temporarily_unavailable"],
     [429, "rate_limited"],
     [400, "temporarily_unavailable"],
-  ])("that fails for now (%i %s) does not send the user away", async (status, error) => {
+  ])("that fails temporarily (%i %s) does not send the user away", async (status, error) => {
     const redirect = consentingUser();
     const auth = oauth({ redirect });
     await send(auth, mcpServer.url);

@@ -22,7 +22,7 @@ export const MESSAGE_BYTES: number = 64 * 1024 * 1024;
 export type UpstreamTarget = Target;
 
 export interface RestartOptions {
-  /** After this many failures within the window, the upstream is not restarted for now. Default: 5. */
+  /** After this many failures within the window, restarts pause until the oldest is outside it. Default: 5. */
   readonly maxFailures?: number;
   /** The length of the window in milliseconds. Default: 3 minutes. */
   readonly windowMs?: number;

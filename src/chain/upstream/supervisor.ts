@@ -273,7 +273,7 @@ export class Supervisor {
     this.#options.onState?.();
   }
 
-  /** Closes the connection for now; the next request opens another. */
+  /** Closes the connection. The next request opens another. */
   stop(): void {
     const opened = this.#current;
     if (opened === undefined) return;

@@ -13,8 +13,8 @@ const USAGE = "Usage: catenary check [CONFIG] [--json]";
 
 const HELP = `${USAGE}
 
-Checks a config and explains each problem with its line and column. Starts nothing, asks for
-nothing, and loads none of its modules. CONFIG defaults to ./${CONFIG}.
+Checks a config and explains each problem with its line and column. Starts no server, prompts for
+no input, and loads no module that the config names. CONFIG defaults to ./${CONFIG}.
 
   --json   print one JSON document: {"ok", "servers", "middleware", "problems"}; a problem is
            {"line", "column", "severity", "message", "hint"}

@@ -119,7 +119,7 @@ async function evaluate(args: readonly string[]): Promise<number> {
   const runtime = await createRuntime(language);
   const printer = new EvaluationPrinter();
   const interruption = new Interruption((text) => printStatus(`catenary: ${text}`));
-  // If stdout is closed, nobody reads the output, so the evaluation is stopped.
+  // The evaluation stops if stdout is closed, since its output can no longer be read.
   const closed = new AbortController();
   const onClosed = (): void => closed.abort();
   process.stdout.on("error", onClosed);

@@ -205,7 +205,7 @@ export class TaskWatch {
       this.#isSubscribed = Array.isArray(granted) && granted.includes(this.id);
       this.#mayHaveMissed = this.#isSubscribed;
       // The refresh is deferred, since the handler may send the state right after the acknowledgement. It is not needed
-      // if the state is fresh and somebody waits for a change, since the wait ends with a poll.
+      // if the state is fresh and a caller waits for a change, since the wait ends with a poll.
       queueMicrotask(() => {
         if (this.#isSubscribed && this.#mayHaveMissed && !(this.isFresh && this.#wait !== undefined))
           this.refresh().catch(() => undefined);
