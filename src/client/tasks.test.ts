@@ -180,8 +180,8 @@ describe.each(TARGETS)("tasks %s", (_, revision) => {
     await handle.cancel();
     expect(held[0]?.context.signal.aborted).toBe(true);
     expect(handle.status).toBe("cancelled");
-    for (const result of [waiting, handle.result()]) {
-      await expect(result).rejects.toMatchObject({ name: "ConnectionError", kind: "cancelled" });
+    for (const result of [() => waiting, () => handle.result()]) {
+      await expect(result()).rejects.toMatchObject({ name: "ConnectionError", kind: "cancelled" });
     }
     await handle.cancel();
   });

@@ -125,8 +125,8 @@ describe("a token file", () => {
 
   it.each([0o640, 0o604, 0o660, 0o644, 0o601])("is refused with mode %o, and not changed", async (mode) => {
     chmodSync(file, mode);
-    for (const promise of [fileTokens(file).get("a"), fileTokens(file).set("a", "2")]) {
-      const message = await refusal(promise);
+    for (const use of [() => fileTokens(file).get("a"), () => fileTokens(file).set("a", "2")]) {
+      const message = await refusal(use());
       expect(message).toContain(`chmod 600 ${file}`);
       expect(message).not.toContain("the secret");
     }

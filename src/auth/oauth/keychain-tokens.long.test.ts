@@ -61,8 +61,8 @@ describe("tokens in a keychain that is not available", () => {
     });
     vi.resetModules();
     const store = (await import("./token-stores.ts")).keychainTokens();
-    for (const promise of [store.get("a"), store.set("a", "the secret")]) {
-      const error = await refusal(promise);
+    for (const use of [() => store.get("a"), () => store.set("a", "the secret")]) {
+      const error = await refusal(use());
       expect(error).toMatchObject({ name: "ConnectionError", kind: "refused" });
       expect(error.message).toContain("npm install @napi-rs/keyring");
       expect(error.message).toContain("fileTokens()");
