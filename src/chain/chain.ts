@@ -17,7 +17,10 @@ export interface GatewayOptions {
    * name (the default), or always.
    */
   readonly names?: "when-needed" | "always";
-  /** The name and version of the gateway. Default: those of its only upstream, or else Catenary's own. */
+  /**
+   * The name and version of the gateway. Default: those of its only upstream, or Catenary's own if there are several or
+   * `names` is "always".
+   */
   readonly info?: Implementation;
   readonly instructions?: string;
 }

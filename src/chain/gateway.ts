@@ -29,7 +29,7 @@ export interface Gateway extends Handler {
 
 /** An upstream of a gateway: a handler, which may have these methods. */
 export type GatewayUpstream = Handler & {
-  /** Tells the upstream its name in the chain. */
+  /** Called with the name of the upstream in the chain. */
   called?(name: string): void;
   status?(): UpstreamStatus | Record<string, UpstreamStatus>;
   close?(budgetMs?: number): Promise<void> | void;
@@ -64,7 +64,7 @@ export function createGateway({ entries, upstreams, isNameless, handler }: Gatew
   };
   return Object.defineProperties(gateway, {
     [EVALUATES_CODE]: { value: [...upstreams.values()].some(evaluatesCode) },
-    // If this gateway is itself an upstream, it passes its name on to an only upstream that was given without one.
+    // A gateway that is itself an upstream has a name. If its only upstream has none, the gateway passes its name on.
     called: {
       value: (name: string): void => {
         if (isNameless) for (const upstream of upstreams.values()) upstream.called?.(name);

@@ -166,7 +166,7 @@ class MovingSubscription {
     const leg: Leg = { stop: forwardAbort(this.#context.signal) };
     const before = this.#newest;
     this.#newest = leg;
-    // The old leg stays active until the new one is acknowledged, unless it was never acknowledged itself.
+    // An acknowledged leg stays active until the new leg is acknowledged. Any other leg is stopped at once.
     if (before !== undefined && (before !== this.#active || this.#granted === undefined)) before.stop.abort(MOVED);
     if (this.#granted === undefined) this.#active = leg;
     const notify = (notification: Notification): void => this.#receive(leg, notification);

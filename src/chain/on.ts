@@ -1,8 +1,8 @@
-// `on`: creates typed middleware for some methods: requests of callers, requests to the client, or notifications to the
-// client. The upstream may send a request to the client during a call, or put it into an `input_required` result.
-// Requests in such a result are also passed to the function here, so that it sees every request once. If the caller is
-// stateless, requests that the function passes on are put into an `input_required` result again on their way to the
-// caller. Requests that are part of a task's state do not pass through here.
+// `on`: creates typed middleware from a function for some methods: requests of callers, requests to the client, or
+// notifications to the client. The upstream may send a request to the client during a call, or put it into an
+// `input_required` result. In both cases it is passed to the function, once. If the caller is stateless, requests that
+// the function passes on are put into an `input_required` result again on their way to the caller. Requests that are
+// part of a task's state are not passed to the function.
 
 import { ConnectionError } from "../core/errors.ts";
 import type { AskOptions, Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";

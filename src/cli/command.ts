@@ -1,4 +1,4 @@
-// Defines what all commands share: their interface, the exit codes, and errors that carry an exit code.
+// Defines what all commands share: their interface, the exit codes, and errors that have an exit code.
 
 export interface Command {
   /** The text of `catenary NAME --help`. */

@@ -18,7 +18,7 @@ import type { Contexts, Progress } from "./contexts.ts";
 /** Options of a single call. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
-  /** Longest silence in milliseconds; progress restarts it. 0 means no limit. */
+  /** Longest time without progress, in milliseconds. 0 means no limit. */
   readonly timeoutMs?: number;
   /** Longest duration of the whole call in milliseconds, whatever progress it reports. 0 means no limit. */
   readonly maxTimeoutMs?: number;

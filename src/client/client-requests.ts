@@ -115,10 +115,10 @@ export class ClientRequests {
 
   async #openUrl(params: ElicitUrlParams, context: ClientRequestContext): Promise<Result> {
     if (this.#url === undefined) throw missingHandler("elicitation/create", "elicit.url");
-    // The handler will probably open the URL, so other schemes are refused.
+    // The handler will probably open the URL, so schemes other than http and https are refused.
     if (!/^https?:\/\//i.test(params.url))
       throw invalidParams("Only http and https URLs can be opened", { url: params.url });
-    // A session-style server uses this id to say that the elicitation is complete.
+    // In revisions with sessions, the server sends this id again when the elicitation is complete.
     const elicitationId = elicitationIdOf(params);
     const identified = elicitationId === undefined ? params : { ...params, elicitationId };
     return { action: actionOf(await this.#url(identified, context)) };

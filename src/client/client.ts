@@ -47,7 +47,7 @@ export interface ClientOptions {
 export class Client {
   /** The server as a plain handler. */
   readonly handler: Handler;
-  /** The process of the server, if `connect` started it, with its stderr and stray output. */
+  /** The process of the server, if `connect` started it. */
   readonly program: Program | undefined;
   /** Resolves when the connection has ended: with the error, or with undefined if we closed it. */
   readonly closed: Promise<ConnectionError | undefined>;
@@ -75,7 +75,7 @@ export class Client {
     return this.#connection.revision.name;
   }
 
-  /** The name and version that the server claims. They prove nothing. */
+  /** The name and version that the server claims. They are not verified. */
   get server(): Implementation | undefined {
     const { discovered } = this.#connection;
     // Some servers of the newest revision still send `serverInfo` in the body, as in older revisions.
@@ -111,7 +111,7 @@ export class Client {
     return (await this.#calls.callTool({ name, arguments: args }, options)) as CallToolResult;
   }
 
-  /** Calls a tool as a task. If the server answers without a task, the returned handle is over and has the result. */
+  /** Calls a tool as a task. If the server answers without a task, the handle already has the result. */
   async callToolAsTask(
     name: string,
     args: { readonly [name: string]: unknown } = {},

@@ -1,5 +1,6 @@
 // Connects to a server that is a command: starts the process, communicates over its stdin and stdout, and exposes its
-// stderr and stray output. An error while connecting quotes both, since they usually explain it.
+// stderr and its noise, the lines on stdout that are not messages. If connecting fails, the error quotes both, since
+// they usually explain it.
 
 import { ConnectionError } from "../core/errors.ts";
 import { lastLines } from "../core/values.ts";

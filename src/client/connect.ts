@@ -33,7 +33,7 @@ export interface HttpClientOptions {
 
 export interface ConnectOptions
   extends ClientRequestHandlers, NotificationListeners, CommandOptions, HttpClientOptions {
-  /** The name and version that we tell the server. */
+  /** The name and version that we send to the server. */
   readonly info?: Implementation;
   /** Uses this revision and skips the negotiation. */
   readonly revision?: string;

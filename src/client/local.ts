@@ -1,6 +1,6 @@
-// Connects a client to a handler in this process: no transport, and only the newest revision. Does in one step what
-// both sides of a connection do: checks params, drops notifications that were not asked for, applies timeouts, and ends
-// an aborted call on both sides at once.
+// Connects a client to a handler in this process: no transport, and only the newest revision. LocalConnection does
+// the work of both sides of a connection: it checks params, drops notifications that were not asked for, applies
+// timeouts, and ends an aborted call on both sides at once.
 
 import { onAbort } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";

@@ -1,6 +1,6 @@
 // `client.listen`: one long `subscriptions/listen` request. It is open from the server's acknowledgement until either
-// side closes it. Events go to a callback, or into a bounded buffer for iteration. The cache sees every change. Other
-// notifications, such as the log messages of a session, go to the listeners of the client.
+// side closes it. Events go to a callback, or into a bounded buffer for iteration. Every change is also passed to the
+// cache. Other notifications, such as the log messages of a session, go to the listeners of the client.
 
 import { attempt, onAbort } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";

@@ -229,7 +229,7 @@ export class TaskHandle implements AsyncIterable<DetailedTask> {
     return stop;
   }
 
-  /** Subscribes to the task while at least one caller needs it. Returns a function that releases it. */
+  /** Subscribes to the task while at least one caller needs it. A caller that is done calls the returned function. */
   #subscribe(): () => void {
     this.#watchers += 1;
     if (this.#watchers === 1) this.#watch.subscribe();

@@ -58,7 +58,7 @@ const MESSAGES: Readonly<Record<string, readonly [message: string, hint?: string
   InvalidCharacter: ["Unescaped control character in a string", "write \\n for a newline and \\t for a tab"],
 };
 
-/** Returns undefined if the text cannot be parsed; `problems` says why. */
+/** Returns undefined if the text cannot be parsed; the reasons are added to `problems`. */
 export async function parseDocument(text: string, problems: Problems): Promise<Value | undefined> {
   const { createScanner, parseTree, printParseErrorCode } = await import("jsonc-parser");
   const deep = findTooDeep(createScanner(text, true));

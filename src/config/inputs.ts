@@ -25,8 +25,8 @@ export interface Input {
 export type AskInput = (input: Input) => Promise<string | undefined>;
 
 /**
- * The environment variable that answers an input: `CATENARY_INPUT_` and the id in capitals, with _ instead of anything
- * that is not a letter or digit.
+ * The environment variable that answers an input: `CATENARY_INPUT_` and the id in capitals. One _ replaces each run of
+ * characters other than A-Z and 0-9.
  */
 export function inputVariable(id: string): string {
   return `CATENARY_INPUT_${id.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_")}`;

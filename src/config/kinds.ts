@@ -51,9 +51,9 @@ export interface UpstreamSource {
 }
 
 export interface UpstreamKind {
-  /** The key that all entries of this kind have, and no others. */
+  /** The key that every entry of this kind has, and that no other entry has. */
   readonly key: string;
-  /** What the key holds, for hints. */
+  /** What the value of the key is, for hints. */
   readonly purpose: string;
   readonly fields: Fields;
   /** Hints for entries that also have the key of another kind. Each hint is stored under that other key. */

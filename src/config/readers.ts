@@ -7,7 +7,10 @@ import type { Value, Member, Position, Problems } from "./document.ts";
 import type { Expanded, Variables } from "./variables.ts";
 import type { MiddlewareFactory } from "../chain/middleware/index.ts";
 
-/** Returns undefined if it reported a problem. A value whose input has no answer yet is undefined or unchecked. */
+/**
+ * Returns undefined if it reported a problem. If the value refers to an input (inputs.ts) that has no answer yet, the
+ * reader returns undefined or an unchecked value.
+ */
 export type Reader<T> = (cursor: Cursor) => T | undefined;
 export type Fields = Readonly<Record<string, Reader<unknown>>>;
 /** The fields that were read; missing and invalid ones are absent. */
@@ -195,7 +198,7 @@ export function warnIfMisspelt(unknown: Cursor, name: string, known: readonly st
   if (near !== undefined) unknown.warnAtKey("ignored", `did you mean ${near}?`);
 }
 
-/** Returns "did you mean x?". Accepts less similar names than `nearestKey`, so the name must be certainly wrong. */
+/** Returns "did you mean x?". Accepts less similar names than `nearestKey`, so use it only if the name is wrong. */
 export function suggest(name: string, known: Iterable<string>): string | undefined {
   const [near] = nearest(name, known, name.length < 4 ? 1 : 2);
   return near && `did you mean ${near}?`;

@@ -1,6 +1,6 @@
 // Reads the upstreams of a config: the entries of `mcpServers` and `servers`, which mean the same. This file has the
 // fields that every entry may have; the others belong to the kind of the entry (kinds.ts, live.ts). Keys that only
-// other clients know are ignored.
+// other clients use are ignored.
 
 import { createLabels } from "../chain/router/names.ts";
 import { SHARES, type UpstreamOptions } from "../chain/upstream/options.ts";
@@ -191,7 +191,7 @@ function warnOfUnknown(unknown: Cursor, key: string, known: readonly string[], k
   else unknown.warnAtKey("ignored", `it belongs to entries with "${other.key}", not "${kind.key}"`);
 }
 
-/** Finds the kind of an entry by its key. Reports an entry with the key of no kind, or of several. */
+/** Finds the kind of an entry by its key. Reports an entry that has no such key, or several. */
 function findKind(cursor: Cursor): UpstreamKind | undefined {
   const [kind, other] = KINDS.filter(({ key }) => cursor.get(key) !== undefined);
   const { problems } = cursor.context;

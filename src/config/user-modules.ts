@@ -17,7 +17,7 @@ async function loadUserModule(file: string): Promise<Record<string, unknown>> {
   }
 }
 
-/** Where the error was thrown. Empty for a syntax error, whose message already says it. */
+/** Where the error was thrown. Empty for a syntax error, whose message already contains the location. */
 function locationOf(error: unknown): string {
   if (!(error instanceof Error) || error instanceof SyntaxError) return "";
   const [, url, position] = /^ {4}at (?:.*\()?(file:.*?|\/.*?):(\d+:\d+)\)?$/m.exec(error.stack ?? "") ?? [];

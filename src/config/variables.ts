@@ -106,7 +106,7 @@ export class Variables {
       return undefined;
     }
     const found = this.#source.env[name];
-    // As in a shell, an empty variable takes the default if there is one.
+    // As in a shell, a default also replaces an empty value.
     const text = fallback === undefined ? found : found === undefined || found === "" ? fallback : found;
     if (text !== undefined) return { text, isSecret: found !== undefined, isPending: false };
     const [near] = nearest(name, this.#predefined.keys(), 1);
@@ -141,8 +141,9 @@ export class Variables {
   }
 }
 
-// Hides the values of variables and inputs in everything an upstream reports about itself: status, errors and stderr
-// show the reference, such as ${KEY}, instead. Results of the upstream are not changed.
+// Hides the values of variables and inputs in what is reported about an upstream: its status, connection errors, stderr
+// and stray stdout lines show the reference, such as ${KEY}, instead. Results and errors that the upstream sends
+// are not changed.
 
 /** A shorter value is hardly a secret, and would occur in many words by chance. */
 const MIN_LENGTH = 4;

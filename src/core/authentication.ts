@@ -19,7 +19,7 @@ export interface Identity {
 export interface Authenticator {
   /** Rejects with an AuthError if the caller is not authenticated. */
   authenticate(credentials: Credentials): Promise<Identity>;
-  /** Creates the error for an authenticated caller that lacks these scopes; a plain challenge by default. */
+  /** Creates the error for an authenticated caller that lacks these scopes. If absent, a plain challenge is sent. */
   insufficientScope?(scopes: readonly string[], identity: Identity, credentials: Credentials): AuthError;
   /** A public JSON document at this path, such as resource metadata. `endpoint` is our own URL. */
   document?(path: string, endpoint: string): object | undefined;
@@ -64,7 +64,7 @@ export interface Challenge extends OutgoingRequest {
 export interface Authorizer {
   /** Protocol extensions that the authorizer implements. The client declares them. */
   readonly extensions?: readonly string[];
-  /** Resolves to the headers to send. Called for every request. Rejects with ConnectionError("unauthorized"). */
+  /** Called for every request. Resolves to the headers to send; rejects with ConnectionError if it can give none. */
   authorize(request: OutgoingRequest): Promise<Readonly<Record<string, string>>>;
   /** Resolves to whether to send the request again. Rejects with ConnectionError("unauthorized") if that is useless. */
   refused(challenge: Challenge): Promise<boolean>;

@@ -1,5 +1,5 @@
 // A cancellation token that creates its AbortSignal on first use. A signal is expensive and most calls are never
-// aborted, so our own code watches the token instead. A context carries its token under a symbol. A copy of the context
+// aborted, so our own code watches the token instead. A context stores its token under a symbol. A copy of the context
 // inherits the symbol but may have another signal, so the token is used only for the context that it was attached to.
 
 import { onAbort } from "./async.ts";

@@ -69,7 +69,7 @@ export interface Caller {
 }
 
 export interface AskOptions {
-  /** The key under which a stateless caller sees the request; a counter by default. */
+  /** The key of this request in `inputRequests`, if the caller is stateless; default: a counter. */
   readonly key?: string;
   /** Aborted when the result is no longer wanted. */
   readonly signal?: AbortSignal;

@@ -307,7 +307,8 @@ async function discover(
   const common = REVISIONS.findLast(({ style, name }) => style === "stateless" && names?.includes(name) === true);
   // Even the revision that was refused is tried again, since some servers refuse any first request.
   if (common !== undefined && mayRetry) return discover(peer, options, common, false);
-  // Some session-style servers answer any request. The answer is final if it names revisions, but none with sessions.
+  // Some session-style servers answer even unknown requests. So an answer is final only if it names revisions, and none
+  // of them is session-style.
   const final = names !== undefined && !names.some((name) => isSession(name));
   if (!final) {
     const error = problem ?? new ConnectionError("protocol", "The server does not speak a stateless revision");

@@ -39,7 +39,7 @@ export interface ConnectionOptions {
   readonly mayShutDown?: boolean;
 }
 
-/** Names of the options that every transport has, to check them. Typed, so that a new option must be added here too. */
+/** Options of every transport, used to reject unknown ones. The type ensures that a new option is added here too. */
 export const CONNECTION_OPTIONS: Readonly<Record<keyof Omit<ConnectionOptions, "mayShutDown">, true>> = {
   ordering: true,
   profile: true,
@@ -219,7 +219,8 @@ class Connection implements ServedConnection {
       if (call.cancelled) return;
       await this.#respond(response, inbound);
       if ("error" in response) return;
-      // The specification's pages on cancellation and on subscriptions each require one of these two messages.
+      // The subscription ends with a response and a notification: the specification's pages on cancellation and on
+      // subscriptions each require one of them.
       const params = { requestId: id, reason: "The subscription has ended", _meta: { [META.subscriptionId]: id } };
       await inbound.reply({ jsonrpc: "2.0", method: "notifications/cancelled", params }).catch(() => undefined);
     } finally {

@@ -1,6 +1,6 @@
 // Verifies tokens that are JWTs (RFC 9068, RFC 8725), and finds the keys of their issuers. A problem with the token
 // is returned as a sentence. Other failures, such as keys that cannot be fetched, are thrown, since they say nothing
-// about the token. Separate because it loads jose.
+// about the token. This is a module of its own because it loads jose.
 
 import * as jose from "jose";
 import type { Identity } from "../../core/authentication.ts";

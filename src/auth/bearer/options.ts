@@ -87,7 +87,7 @@ export interface BearerSettings {
   readonly metadata: object | undefined;
 }
 
-// Typed against the options, so that a new option must be added here too.
+// `satisfies` makes the compiler report an option that is missing here.
 const OPTIONS = {
   authorizationServers: true,
   resource: true,

@@ -91,7 +91,7 @@ async function obtain(context: GrantContext, redirect: Redirect): Promise<oauth.
       ),
     );
   } catch (error) {
-    // The server no longer knows the client. The caller needs the original error, to register the client again.
+    // The server does not accept the client. The caller needs the original error, to register the client again.
     if (isInvalidClient(error)) throw error;
     const secrets = [callback.searchParams.get("code") ?? undefined, verifier, secret];
     throw authFailure(`exchanging the authorization code at ${server.issuer}`, error, secrets);

@@ -1,6 +1,6 @@
 // Opens a URL in the user's browser. The URL comes from a remote server and is not trusted: it must be http or https,
-// and it is passed without a shell, as part of one argument. The browser outlives this process. Separate because it
-// loads node:child_process.
+// and it is passed without a shell, as part of one argument. The browser outlives this process. This is a
+// module of its own because it loads node:child_process.
 
 import { spawn } from "node:child_process";
 import { join } from "node:path";

@@ -15,14 +15,14 @@ import type { ChallengeParams } from "./www-authenticate.ts";
 export interface TokenTarget {
   readonly server: oauth.AuthorizationServer;
   readonly resource: string;
-  /** The server publishes no metadata, so its endpoints are the default ones. */
+  /** Whether the default endpoints are used, because the server publishes no metadata. */
   readonly usesDefaultEndpoints: boolean;
 }
 
 export interface DiscoveryResult extends TokenTarget {
   /** The scopes that the resource metadata lists. */
   readonly scopes?: readonly string[];
-  /** The MCP server accepts only tokens that are bound to a key. */
+  /** Whether the MCP server accepts only tokens that are bound to a key. */
   readonly requiresDpop: boolean;
 }
 
@@ -39,7 +39,7 @@ export interface Discovery {
   readonly rejectServer?: ((server: oauth.AuthorizationServer) => string | undefined) | undefined;
 }
 
-/** More than any MCP server lists. */
+/** Further authorization servers in the metadata are ignored. Real MCP servers list fewer. */
 const MAX_SERVERS = 8;
 const MAX_ISSUER_LENGTH = 2_048;
 

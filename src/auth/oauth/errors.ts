@@ -25,7 +25,7 @@ export function authFailure(doing: string, error: unknown, secrets: Secrets = []
   return unauthorized(`Failed: ${doing}: ${reasonOf(error, secrets)}`);
 }
 
-/** The message of an error of oauth4webapi or `fetch`, without the data that the error carries. */
+/** The message of an error of oauth4webapi or `fetch`, without the other data of the error. */
 export function reasonOf(error: unknown, secrets: Secrets = []): string {
   if (error instanceof ConnectionError) return error.message;
   const { code, status, cause } = (error ?? {}) as { code?: unknown; status?: unknown; cause?: unknown };
@@ -33,7 +33,7 @@ export function reasonOf(error: unknown, secrets: Secrets = []): string {
   if (named !== undefined) return named;
   if (code === "OAUTH_WWW_AUTHENTICATE_CHALLENGE") return `it answered HTTP ${String(status)}`;
   if (cause instanceof Response) return describeResponse(cause);
-  // `fetch` describes a failed connection in the cause. Other causes may hold anything.
+  // `fetch` describes a failed connection in the cause. Other causes may contain secrets.
   if (error instanceof TypeError && cause instanceof Error) return redact(`${error.message}: ${causeText(cause)}`);
   return redact(errorMessage(error), secrets);
 }

@@ -1,7 +1,7 @@
 // A lock between processes, made of files in a directory. It uses Lamport's bakery algorithm: a process announces that
 // it is choosing, takes a number above all others, and waits for lower numbers, so the lock is fair. Each file has one
 // owner, whose name is in the file name. So the file of a crashed owner can be removed at any time, without the races
-// of a single lock file. The files are empty: the file name holds all data.
+// of a single lock file. The files are empty: the file name contains all data.
 
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
@@ -23,7 +23,7 @@ const MAX_POLL_MS = 100;
 const POLLS_PER_CHECK = 8;
 /** How often an owner touches its files. */
 const HEARTBEAT_MS = 2_000;
-/** An owner that has not touched its files for this long counts as dead. Allows for load and debuggers. */
+/** An owner that has not touched its files for this long counts as dead. A busy or debugged process may pause. */
 const MAX_SILENCE_MS = 30_000;
 
 /** One file in the directory: `<lock>.<number or choosing>.<owner>`. */
@@ -204,7 +204,7 @@ function isBefore(one: Pick<Entry, "number" | "owner">, other: Pick<Entry, "numb
   return one.owner < other.owner;
 }
 
-/** The next in line polls often, since most work is quick. Polls become rarer, since the user may be signing in. */
+/** The next in line polls often, since most work is quick. Later polls are rarer, since the user may be signing in. */
 async function pause(before: number, polls: number, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   const ms = Math.min(MAX_POLL_MS, MIN_POLL_MS * before + polls / 4);
@@ -215,7 +215,7 @@ async function pause(before: number, polls: number, signal: AbortSignal): Promis
 }
 
 const UNKNOWN = "0";
-/** Process IDs can be compared only within one boot of a machine and one PID namespace. This identifies the two. */
+/** Process IDs can be compared only within one boot of a machine and one PID namespace. This value identifies both. */
 const PID_SCOPE = findPidScope();
 const OWN_START = attemptSync(() => startTimeIn(readFileSync(`/proc/${process.pid}/stat`, "utf8"))) ?? UNKNOWN;
 
@@ -268,7 +268,7 @@ export class OwnerWatch {
   }
 }
 
-/** Returns undefined if the process has ended, and `fallback` if we cannot tell: the file may fail to open. */
+/** Returns undefined if the process has ended, and `fallback` if its file cannot be read for another reason. */
 async function startTimeOf(pid: number, fallback: string | undefined): Promise<string | undefined> {
   return readFile(`/proc/${pid}/stat`, "utf8").then(startTimeIn, (error: unknown) =>
     systemErrorCode(error) === "ENOENT" || systemErrorCode(error) === "ESRCH" ? undefined : fallback,

@@ -34,7 +34,7 @@ export interface KeyCredentials {
   readonly issuer?: string;
 }
 
-// Typed against the options, so that a new option must be added here too.
+// The type makes the compiler report an option that is missing here.
 export const CLIENT_OPTIONS: Readonly<Record<keyof PreRegisteredClient, true>> = {
   id: true,
   secret: true,
@@ -241,7 +241,7 @@ class IssuerPin {
     if (reason !== undefined) throw unauthorized(`${server.issuer} cannot be asked for a token: ${reason}`);
   }
 
-  /** Called when a server has issued a token. */
+  /** Pins a server that has issued a token, unless another one is pinned already. */
   set({ issuer }: AuthorizationServer): void {
     this.#issuer ??= issuer;
   }

@@ -1,5 +1,5 @@
 // Private keys: the DPoP key that tokens are bound to (RFC 9449), and the key that a client signs assertions with.
-// Separate because it loads jose, which most flows do not need.
+// This is a module of its own because it loads jose, which most flows do not need.
 
 import { base64url, importJWK, SignJWT } from "jose";
 import type { JWK } from "jose";
@@ -12,7 +12,7 @@ const DPOP_ALGORITHM = "ES256";
 const DPOP_CURVE = { name: "ECDSA", namedCurve: "P-256" };
 /** Enough for all origins that one MCP server uses. The oldest nonce is dropped first. */
 const MAX_NONCES = 100;
-/** The syntax of RFC 9449 (8.1), limited to a length that a header can carry. */
+/** The syntax of RFC 9449 (8.1), limited to a length that fits in a header. */
 const NONCE = /^[\x21\x23-\x5B\x5D-\x7E]{1,1024}$/;
 
 type PublicJwk = Readonly<Record<"kty" | "crv" | "x" | "y", string>>;

@@ -47,7 +47,7 @@ export interface RegisteredClient {
   readonly client_secret_expires_at?: number;
   readonly token_endpoint_auth_method: string;
   readonly redirect_uris: readonly string[];
-  /** The client that this one replaced. Kept as long as there are tokens that were issued to it. */
+  /** The client that this one replaced. Kept to renew the tokens that were issued to it. */
   readonly before?: RegisteredClient;
 }
 

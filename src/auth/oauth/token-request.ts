@@ -158,7 +158,7 @@ export async function refreshTokens(
     return { ...toTokens(response, { ...tokens, refresh }), ...granted };
   } catch (error) {
     if (isFinalRefusal(error)) return undefined;
-    // Left to the caller, which knows whether the client can be registered again.
+    // The caller handles this error, because it may be able to register the client again.
     if (errorCode(error) === "invalid_client") throw error;
     throw authFailure(`refreshing the access token at ${server.issuer}`, error, [refresh, secret]);
   }

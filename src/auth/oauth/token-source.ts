@@ -57,7 +57,8 @@ export class TokenSource {
     const { server, resource } = await this.#targetOf(tokens);
     const client = await this.#clients.find(server, resource, tokens.client);
     if (client === undefined) return undefined;
-    // Cannot be aborted: the server may already have replaced the refresh token, and the new one would be lost.
+    // The request gets no signal: the server may already have replaced the refresh token when the abort comes, and the
+    // new refresh token would be lost.
     const http = this.#options.http.options(undefined, key?.handle);
     const next = await refreshTokens(tokens, server, client, http).catch(async (error: unknown) => {
       if (await this.#clients.forgetIfUnknown(server, resource, error)) return undefined;
@@ -198,7 +199,7 @@ class ClientRegistry {
   async #checkIssuer(client: PreRegisteredClient, { issuer }: oauth.AuthorizationServer): Promise<void> {
     const lastUsed = client.issuer === undefined ? await this.#stored.lastUsed() : undefined;
     const known = client.issuer ?? (lastUsed?.client === client.id ? lastUsed.issuer : this.#firstIssuer);
-    // Set even if the request fails: credentials that one server has seen are never sent to another.
+    // This is set before the request, even if it fails: credentials sent to one server are never sent to another.
     this.#firstIssuer ??= known ?? issuer;
     if (known === undefined || isSameIssuer(known, issuer)) return;
     const advice = `configure a client of ${issuer}, with its \`issuer\``;

@@ -9,7 +9,7 @@ export interface OAuthOptions {
   readonly store?: TokenStore;
   /** How the user gets to the authorization server and back. Without it, no flow that needs the user can run. */
   readonly redirect?: Redirect;
-  /** A client that the authorization server knows already. */
+  /** A client that is already registered with the authorization server. */
   readonly client?: PreRegisteredClient;
   /** The https URL of our client ID metadata document, for servers that read such documents. */
   readonly metadataUrl?: string;
@@ -43,7 +43,7 @@ export interface ClientIdentity {
   readonly authMethod?: string;
 }
 
-/** A client that an authorization server knows already. */
+/** A client that is already registered with an authorization server. */
 export interface PreRegisteredClient extends ClientIdentity {
   /** The server that it is registered with. Default: the first one that it is used with, and never another. */
   readonly issuer?: string;
@@ -79,8 +79,8 @@ export interface TokenStore {
 }
 
 /**
- * One way to obtain tokens from an authorization server. Discovery, registration, refresh and step-up are the same for
- * all grants and happen around it.
+ * One way to obtain tokens from an authorization server. Discovery, registration, refresh and step-up (a new token with
+ * more scopes) are the same for all grants, so a grant does not implement them.
  */
 export interface Grant {
   /** The MCP extension that this grant implements, if any. A client with this grant declares the extension. */
@@ -89,7 +89,7 @@ export interface Grant {
   readonly grantType: string;
   /** The name of the client or subject, if the grant knows it. Tokens are stored under it, so it must not be secret. */
   readonly identity?: string;
-  /** Keep tokens in memory only. Set if the subject is unknown, since another subject could find them in a store. */
+  /** Keeps tokens in memory only. Needed if the subject is unknown: a store could return them for another subject. */
   readonly memoryOnly?: boolean;
   /** Whether the user takes part. An interactive grant runs only after the MCP server has refused a request. */
   readonly interactive: boolean;
@@ -106,7 +106,7 @@ export interface GrantContext {
   readonly server: oauth.AuthorizationServer;
   /** The resource that the token is for, as its metadata names it (RFC 8707). */
   readonly resource: string;
-  /** Space-separated; absent to get the scopes that the server gives by default. */
+  /** The scopes, separated by spaces. If absent, the server grants its default scopes. */
   readonly scope?: string;
   /** The fetch, the signal and the DPoP key. Pass it to every function of oauth4webapi that makes a request. */
   readonly http: oauth.TokenEndpointRequestOptions;

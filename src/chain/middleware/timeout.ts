@@ -123,8 +123,8 @@ class LimitedCall {
 
   #fail(message: string): void {
     this.#reject(new ConnectionError("timeout", message));
-    // The abort needs an error object of its own: `next` may reject with it, and compose.ts adds no middleware name to
-    // an object that `next` rejected with.
+    // The abort gets another error object. `next` may reject with the reason of the abort, and compose.ts would then
+    // take the same object for an error of the upstream, and not add the name of this middleware.
     this.#stop.abort(new Error(message));
   }
 }

@@ -10,9 +10,9 @@ import { invalidParams, type McpError } from "../../protocol/errors.ts";
 import { parseTemplate, type UriTemplate } from "../../protocol/uri-template.ts";
 import type { NameIndex, NamesOption, Route, RoutedUpstream } from "./names.ts";
 
-/** Unlisted URIs that each view remembers. */
+/** How many unlisted URIs each view remembers. */
 const MAX_ROUTES = 1_000;
-/** Parsed templates that are kept. */
+/** How many parsed templates are kept, for all views together. */
 const MAX_TEMPLATES = 10_000;
 
 /** The upstreams that may have a resource. */

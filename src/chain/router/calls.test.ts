@@ -102,6 +102,17 @@ describe("calls", () => {
     expect(said.data).toMatchObject({ candidates: [shown[0]] });
   });
 
+  it("do not find long names by their full form, which middleware that hides the shown one does not know", async () => {
+    const a = scriptedServer({ "tools/list": toolList("x".repeat(90)), "tools/call": answerAs("a") });
+    const caller = fakeClient(createRouter({ a }, { names: "always" }));
+    for (const call of ["before", "after"]) {
+      const error = await caller.callError("tools/call", { name: `a.${"x".repeat(90)}` });
+      expect([call, error.data]).toMatchObject([call, { kind: "tool_not_found" }]);
+      await caller.call("tools/list");
+    }
+    expect(a.requests.map(({ method }) => method)).not.toContain("tools/call");
+  });
+
   it("work with any names of upstreams", async () => {
     const upstreams = Object.fromEntries(
       ["__proto__", "a.b", "ü 1", "constructor"].map((name) => [

@@ -1,5 +1,5 @@
 // Sends requests that name a tool, a prompt or a resource to the upstream that has it. A known name takes one lookup.
-// For an unknown name, all upstreams are listed once.
+// For an unknown name, the lists of all upstreams are read once.
 
 import type { Context, Request, Result } from "../../core/handler.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
@@ -49,7 +49,7 @@ async function routeFor(kind: NamedKind, name: string, context: Context, view: V
   throw unknownName(kind, name, view);
 }
 
-/** The route to the only upstream with items of this kind; undefined if there are several, or one was never listed. */
+/** The route to the only upstream with items of this kind; undefined if there are several, or a list was never read. */
 function onlyRoute(kind: NamedKind, name: string, { upstreams, indexes }: View): Route | undefined {
   const isUnknown = ({ upstream, capabilities }: UpstreamView): boolean =>
     capabilities === undefined || !indexes[kind].isKnown(upstream.index);
@@ -79,8 +79,8 @@ function unknownName(kind: NamedKind, name: string, { indexes }: View): McpError
   return McpError.of(errorKind, message + missing, { [field]: name });
 }
 
-// The rest handles requests that name a resource URI, and completions. A URI that is listed or has a label
-// belongs to one upstream. Any other URI is tried at the upstreams with a matching template, then at all others with
+// The rest handles requests that name a resource URI, and completions. A URI from our own list or with a label belongs
+// to one upstream. To read any other URI, the upstreams with a matching template are tried, then all others with
 // resources, until one has it.
 
 /** The upstreams that may have the resource, the most likely first. Throws if several upstreams list it. */

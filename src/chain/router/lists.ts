@@ -43,7 +43,7 @@ export interface UpstreamList {
   readonly isLate?: boolean;
 }
 
-/** A list, and a function that tells from an upstream's capabilities whether the upstream has this list. */
+/** A list, and a function that returns whether an upstream with the given capabilities has this list. */
 export interface OfferedList extends PagedList {
   readonly isOffered: (capabilities: Json) => boolean;
 }

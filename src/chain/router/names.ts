@@ -263,7 +263,11 @@ export class NameIndex {
    * not know other forms of it.
    */
   find(text: string): Route | undefined {
-    return this.names.route(text) ?? (this.isAlways ? this.parseLabel(text) : undefined);
+    const route = this.names.route(text);
+    if (route !== undefined || !this.isAlways) return route;
+    // The upstream may have a name that is not listed. It must be in the form in which it would be shown.
+    const unlisted = this.parseLabel(text);
+    return unlisted && this.#options.prefix(unlisted.upstream, unlisted.name, 0) === text ? unlisted : undefined;
   }
 
   /** The shown name for a name with an unneeded label: `search` for `notes.search` if no other upstream has it. */

@@ -9,7 +9,7 @@ import { checksum } from "./names.ts";
 
 const MAX_PAGES = 1_000;
 const MAX_ITEMS = 10_000;
-/** Characters of JSON in all pages except the last. A single page may be as long as a message. */
+/** Limits all pages together, in characters of JSON. The last page does not count; it may be as long as a message. */
 const MAX_LENGTH = 16 * 1024 * 1024;
 /** Cursors are sent back to the upstream, and kept in memory to detect pages that repeat. */
 const MAX_CURSOR_LENGTH = 64 * 1024;
@@ -36,7 +36,7 @@ export interface ListContents {
   readonly problem?: string;
 }
 
-/** Reads all pages. Each request has the caller's params. */
+/** Reads all pages. Each request has the caller's params, except the cursor, which is one of our own. */
 export async function readAllPages(
   handler: Handler,
   list: PagedList,
@@ -134,7 +134,7 @@ class PageCollector {
 export interface PageEnd {
   /** The label of the upstream. */
   readonly upstream: string;
-  /** The last item's key, as the upstream knows it. */
+  /** The last item's key in the upstream's own list, without a prefix. */
   readonly key: string;
   /** How many items of the upstream come before the next page. */
   readonly count: number;

@@ -126,8 +126,8 @@ class RoutedSubscription implements SubscriptionHost {
   }
 
   /**
-   * Adds the list flags for each upstream that sends such notifications. The subscription of a session also receives
-   * notifications that belong to no call, so it includes all upstreams.
+   * Adds the flags for list changes to each upstream that sends notifications of them. The subscription of a session
+   * also receives notifications that belong to no call, so it includes all upstreams.
    */
   async #addLists(): Promise<void> {
     const isSessionStream =
@@ -299,7 +299,7 @@ class SubscriptionPart {
         await pause(backoffMs(failures), signal);
       }
     } catch {
-      // Only the pause throws, when the caller has left.
+      // Only the pause throws, when this part is stopped.
     } finally {
       forget();
       this.isOver = true;
@@ -392,7 +392,10 @@ class SubscriptionPart {
     return uri;
   }
 
-  /** Notifies of all that may have changed during an interruption, except tasks, which report their own state. */
+  /**
+   * Notifies of all that may have changed during an interruption, except tasks: the upstream sends their current state
+   * when the subscription is reopened.
+   */
   #notifyAll(): void {
     const { granted } = this;
     for (const capability of LIST_CAPABILITIES) {

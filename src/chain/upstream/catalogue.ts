@@ -1,4 +1,4 @@
-// Keeps what an upstream offers in memory and on disk: its answer to `server/discover` and its four lists. They are
+// Stores, in memory and on disk, what an upstream offers: its answer to `server/discover` and its four lists. They are
 // shown while the upstream does not run, and are read again after each start and each change.
 
 import { createHash, randomUUID } from "node:crypto";

@@ -142,7 +142,7 @@ export class AskableCallQueue {
     const turn = new Promise<void>((resolve) => {
       done = resolve;
     });
-    // A caller that gives up must not block the queue.
+    // If this call gives up early, later calls must still wait for the calls before it.
     this.#last = before.then(() => turn);
     this.#waiting += 1;
     try {

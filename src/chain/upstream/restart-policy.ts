@@ -103,7 +103,7 @@ export class Recovery {
     return this.#exhausted !== undefined;
   }
 
-  /** Milliseconds until the next start. */
+  /** Milliseconds left of the pause after the last failure, regardless of `isExhausted`. */
   get waitMs(): number {
     return Math.max(...this.#policies.map((policy) => policy.waitMs()));
   }

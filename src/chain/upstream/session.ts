@@ -119,7 +119,7 @@ export class UpstreamSession {
     return result;
   }
 
-  /** While it listens, a caller with a session can answer requests outside any call, such as for roots. */
+  /** A caller with a session can answer requests outside any call, such as `roots/list`, as long as it listens. */
   #listen(request: Request, context: Context): Promise<Result> {
     const listen = (): Promise<Result> => this.subscriptions.listen(request, context);
     const isAskable = styleOf(context) === "session" && canBeAsked(context.caller);

@@ -118,7 +118,7 @@ export function sessionKeyFor(
   if (share === "shared") return { key: "", statefulKey: "", exclusiveKey: "", isExclusive: false };
   const statefulKey = callerKey(context);
   const { origin, principal } = context.caller;
-  // Without a session, calls on one connection need not come from one caller.
+  // Stateless calls on one connection may come from different callers.
   const hasSession = origin !== undefined && styleOf(context) === "session";
   const isAskable = hasSession && canBeAsked(context.caller);
   const isExclusive =

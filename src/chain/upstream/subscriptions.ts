@@ -1,7 +1,7 @@
 // Keeps subscriptions open while their upstream stops, fails and restarts. Each is acknowledged only once, even if it
 // is interrupted. A subscription to list changes does not start the upstream: while the upstream is idle, the catalogue
 // determines what is granted. A subscription to resources or tasks starts and restarts the upstream. After an
-// interruption the caller is notified of everything it subscribed to, since changes may have been missed.
+// interruption the caller is notified of all lists and resources it subscribed to, since they may have changed.
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Notification, Request, Result } from "../../core/handler.ts";

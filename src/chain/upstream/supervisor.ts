@@ -71,7 +71,7 @@ export class Supervisor {
     return this.#current;
   }
 
-  /** Whether it runs or starts. */
+  /** Whether it is running or starting. */
   get isActive(): boolean {
     return this.#current !== undefined || this.#starting !== undefined;
   }
@@ -106,7 +106,7 @@ export class Supervisor {
       return await handlerFor(opened)(request, context);
     } catch (error) {
       const isOver = context.signal.aborted || this.#closed.signal.aborted;
-      // The process ended before the request was sent, so nothing has run, and the restarted process can take it.
+      // The process ended before the request was sent, so the request can be sent to the restarted process.
       const isUnsent = error instanceof ConnectionError && error.kind === "closed" && !error.mayHaveRun;
       const mayRetry = this.#options.restart === undefined ? this.#mayReconnect(error) : isUnsent;
       if (isOver || !mayRetry) throw error;
@@ -124,7 +124,7 @@ export class Supervisor {
     return true;
   }
 
-  /** Connects for a call. An error says that the call has not run. */
+  /** Connects for a call. Errors get `mayHaveRun: false`, since the call was not sent. */
   async #connectForCall(signal: AbortSignal): Promise<UpstreamConnection> {
     try {
       return await this.connect(signal);
@@ -323,7 +323,7 @@ function isWrongStyle(error: unknown): boolean {
   return code === UNSUPPORTED_REVISION;
 }
 
-/** Calls back after a time without use. `used()` only records the time, and one timer compares it when it fires. */
+/** Calls back after a time without use. `used()` only records the time; when the timer fires, it checks that time. */
 class IdleTimer {
   readonly #idleMs: number;
   readonly #isInUse: () => boolean;

@@ -42,7 +42,7 @@ const EXPECTED = { file: "the path of a file", timeout: "a number of seconds" };
 
 /** Characters of output kept for --json. */
 const MAX_OUTPUT_CHARS = 10_000_000;
-/** Preparing or saving that takes longer is announced. */
+/** If preparing or saving takes longer, a notice is printed. */
 const NOTICE_AFTER_MS = 1_000;
 /** How long to wait for the SBCL image that makes the next start faster. */
 const SAVE_TIMEOUT_MS = 5_000;

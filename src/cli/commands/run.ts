@@ -1,5 +1,6 @@
-// `catenary run -- COMMAND ARGS...`: serves one stdio server through an empty chain, for use in a client's config. If
-// the command cannot be started, the error is reported at once: on stderr, and as the response to a waiting client.
+// `catenary run -- COMMAND ARGS...`: serves one stdio server through a chain without middleware, for use in a client's
+// config. If the command cannot be started, the error is reported at once: on stderr, and as the response to a waiting
+// client.
 
 import { basename, extname } from "node:path";
 import { chain } from "../../chain/chain.ts";

@@ -141,7 +141,7 @@ function closeAtSignal(close: () => Promise<void>): void {
 }
 
 // Decides who may call over HTTP. If the config has a token, callers must send it. If it has none, a server that runs
-// code requires a generated token, and any other server requires no token.
+// code requires a generated token, unless --no-token is given. Any other server requires no token.
 
 export interface TokenSetup {
   readonly http: Pick<ServeHttpOptions, "auth">;

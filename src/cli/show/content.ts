@@ -1,5 +1,5 @@
-// Prints the content of a result. Text goes to stdout unchanged and a resource link as its URI; images, audio and other
-// bytes go to a file if the user asked for one. Content that cannot be printed is described in a note on stderr.
+// Prints the content of a result. Text and the URIs of resource links go to stdout; images, audio and other bytes go to
+// a file if the user asked for one. Content that cannot be printed is described in a note on stderr.
 // If a result has text, its structured content repeats the text for programs, so only --json prints it.
 
 import { open, stat } from "node:fs/promises";

@@ -67,8 +67,8 @@ const SECRET_KEY = /token|secret|password|passwd|passphrase|credential|auth|cook
 /** A key and its string value, which may be unterminated. */
 const KEY_AND_VALUE = /("(?:[^"\\]|\\.)*"\s*:\s*")((?:[^"\\]|\\.)*)/g;
 /**
- * A secret follows one of these words, or is recognized by its form: 24 or more characters without the slashes and
- * dots of a path. For the second, `coverSecrets` also requires a letter and a digit.
+ * Matches a value that follows one of these words, or 24 or more characters in a row without slashes and dots, which
+ * paths have. `coverSecrets` replaces such a row only if it contains a letter and a digit.
  */
 const SECRET_VALUE =
   /((?:bearer|basic)\s+|--?[a-z-]*(?:token|secret|password|key)(?:[= ]|"\s*,\s*"))([^\s"]+)|[A-Za-z0-9_+=-]{24,}/gi;

@@ -240,7 +240,7 @@ export function withKey<T>(list: unknown, key: keyof T & string): T[] {
   return list.filter((one: unknown): one is T => isObject(one) && typeof one[key] === "string");
 }
 
-/** A name is suggested if it differs by at most one typo for every 3 characters, and by at most 3 typos in total. */
+/** A name is suggested if it differs by at most one typo per 3 characters (rounded up), and by at most 3 in total. */
 const TYPO_LENGTH = 3;
 const MAX_LISTED_NAMES = 12;
 
@@ -398,7 +398,7 @@ function readShape(written: unknown, walk: Walk, depth = 0): ValueShape {
   if (choices !== undefined) return unionShape(choices.map(below));
   const declared = (Array.isArray(schema["type"]) ? schema["type"] : [schema["type"]]) as unknown[];
   const types = new Set(declared.filter((type): type is JsonType => TYPES.has(String(type))));
-  // Generators often wrap a single $ref in allOf to add a description to it.
+  // Schema generators often wrap a single $ref in allOf to add a description to it.
   if (types.size === 0)
     return (
       listOf(schema["allOf"])

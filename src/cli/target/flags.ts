@@ -27,7 +27,7 @@ export type FlagValues<F extends Flags> = {
       : string;
 };
 
-/** Throws a UsageError for an invalid flag. `expected` says which values flags take, for errors about missing ones. */
+/** Throws a UsageError for an invalid flag. If the value of a flag is missing, the error quotes `expected`. */
 export function parseFlags<const F extends Flags>(
   command: string,
   args: readonly string[],

@@ -1,6 +1,6 @@
 // Handles Ctrl-C: the first one cancels the work and waits for it to end, the second one exits at once. No child
-// process survives: the first Ctrl-C closes the connection and with it the child; after the second, the guardian
-// process ends the child when we are gone. SIGTERM and SIGHUP count as Ctrl-C.
+// process survives: the first Ctrl-C closes the connection and with it the child; after the second, a guardian process
+// (src/process/guardian.ts) ends the child when we have exited. SIGTERM and SIGHUP count as Ctrl-C.
 
 import { EXIT } from "../command.ts";
 
@@ -9,7 +9,7 @@ const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 export class Interruption {
   /** Aborted at the first interrupt. */
   readonly signal: AbortSignal;
-  /** Aborted by an interrupt before `connected()` is called. After that, the caller closes the connection properly. */
+  /** Aborted by an interrupt while connecting. After `connected()`, the caller closes the connection itself. */
   readonly connectSignal: AbortSignal;
   readonly #work = new AbortController();
   readonly #connecting = new AbortController();

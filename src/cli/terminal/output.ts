@@ -1,5 +1,5 @@
-// Output of the commands: data on stdout, messages on stderr, colours only on a terminal. Data is written to a pipe or
-// a file byte for byte. On a terminal, text is sanitized; callers of printBytes check for a terminal first.
+// Output of the commands: data on stdout, messages on stderr, colours only on a terminal. Data is sanitized here
+// only for a terminal. printBytes never sanitizes, so its callers check first that stdout is not a terminal.
 
 import { styleText } from "node:util";
 import { errorMessage } from "../../core/values.ts";

@@ -80,8 +80,8 @@ export function checkEncodable(method: string, params: Params): void {
   }
 }
 
-// Decides whether a message from a session-style server can be attributed to a client. Some transports do not say which
-// call a request or log message belongs to. CallAttribution tracks the clients that have calls in flight, or had some
+// Decides whether a message from a session-style server can be attributed to a client. On some transports, requests and
+// log messages do not identify their call. CallAttribution tracks the clients that have calls in flight, or had some
 // recently. If there are several, a message without a known call is passed on to none of them, so that no client gets
 // another's messages.
 

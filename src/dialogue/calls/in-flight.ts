@@ -151,7 +151,7 @@ export class CallLimiter {
     return true;
   }
 
-  /** Waits for a slot; it is taken when the promise resolves. */
+  /** Waits for a slot and takes it. Call this only if `tryAcquire` returned false. */
   acquire(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
@@ -164,26 +164,26 @@ export class CallLimiter {
     else next();
   }
 
-  /** A call that holds a slot was cancelled. */
+  /** Call this when a call that has a slot is cancelled. */
   cancelled(): void {
     this.#cancelled += 1;
     if (this.#cancelled <= this.#max) this.release();
   }
 
-  /** The handler of a cancelled call has returned. */
+  /** Call this when the handler of a cancelled call has returned. */
   cancelledEnded(): void {
     if (this.#cancelled > this.#max) this.release();
     this.#cancelled -= 1;
   }
 }
 
-/** The side that faces clients of one style. */
+/** Answers the requests of clients of one style: session or stateless. */
 export interface Front {
   answer(message: RequestMessage, inbound: Inbound, call: InFlightCall): Promise<{ readonly [key: string]: unknown }>;
   errorBody(error: unknown, message: RequestMessage): ErrorBody;
 }
 
-/** The error of a request to the client that is made, or still pending, after its call has been answered. */
+/** The error of a request to the client if the call that makes the request has already been answered. */
 export const ALREADY_ANSWERED = "The call has been answered; it can no longer send requests to the client";
 
 /** How long aborted calls get to answer before the connection is closed. */
@@ -211,9 +211,9 @@ export async function runRequest(
 }
 
 /**
- * Returns a function that adds the client's token to progress notifications. It returns undefined for notifications to
- * drop: if the client sent no token, or if the value does not increase. The latter happens if the call is run again
- * with the client's input.
+ * Returns a function that adds the client's token to progress notifications. The function returns undefined for
+ * notifications to drop: if the client sent no token, or if the value does not increase. The latter happens if the call
+ * is run again with the client's input.
  */
 export function progressFilter(token: unknown): (notification: Notification) => Notification | undefined {
   let reached = -Infinity;

@@ -34,7 +34,7 @@ export interface OutgoingCall {
  * the server's answer is still awaited.
  */
 export interface Abandonment {
-  /** Aborted by the peer when the caller has cancelled. */
+  /** Aborted by `Peer` when the caller has cancelled the call, or the call has timed out. */
   readonly abandoned: AbortController;
   /** Aborted when the answer is no longer of interest. */
   readonly expired: AbortSignal;
@@ -256,7 +256,7 @@ function cancelled(context: Context): ConnectionError {
   return new ConnectionError("cancelled", `Cancelled: ${reasonOf(context)}`, { cause: context.signal.reason });
 }
 
-/** A class with getters, because reading the signal creates it, and stdio never reads it. */
+/** This is a class with getters, because the signal is created when it is first read, and stdio never reads it. */
 class CallSendOptions implements SendOptions {
   readonly onWait: (isWaiting: boolean) => void;
   readonly #context: Context;

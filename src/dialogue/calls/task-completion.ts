@@ -1,6 +1,6 @@
 // Waits for a task to finish on behalf of a caller that can be asked during a call. Each input request of the task is
-// sent to the caller once, and the answer is returned with `tasks/update`. A task that no request waits for is left
-// alone.
+// sent to the caller once, and the answer is returned with `tasks/update`. While no request waits for a task, its input
+// requests are not sent.
 
 import { onAbort, attempt } from "../../core/async.ts";
 import type { AskOptions, Context, Handler, Request, Result } from "../../core/handler.ts";
@@ -58,7 +58,7 @@ export class TaskInputRequests {
     }
   }
 
-  /** An input request counts as new if the waiter that sent it is gone. */
+  /** Whether the input request must be sent: for the first time, or again because the waiter that sent it is gone. */
   #isNew(key: string): boolean {
     const sent = this.#sent.get(key);
     if (sent === undefined) return !this.#answered.has(key);

@@ -1,7 +1,7 @@
 // Watches one task of a handler from the caller's side: keeps its last known state, and waits for changes. It
-// subscribes if the handler allows that. Otherwise it polls at the interval that the handler asks for, however many
-// requests wait. A few connection failures in a row are tolerated. A finished task is not polled again, except for
-// authenticated callers, since only the handler knows whether they may still see it.
+// subscribes if the handler allows that. Otherwise it polls at the interval that the handler asks for, and all waiting
+// requests share these polls. A few connection failures in a row are tolerated. A finished task is not polled again,
+// except for authenticated callers, since only the handler knows whether they may still see it.
 
 import type { Context, Caller, Handler, Notification, Request } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -21,7 +21,7 @@ const SUBSCRIBED_POLL_MS = 60_000;
 const MAX_FAILURES = 3;
 const INVALID_PARAMS = -32602;
 
-/** Errors that already say what became of the task. A watch may get them from another watch. */
+/** Errors made by `#explain`. They are not explained again if the handler of a watch uses another watch. */
 const EXPLAINED = new WeakSet<Error>();
 
 /** Initial states of tasks that were finished when they were created. Their outcome is fetched at once. */

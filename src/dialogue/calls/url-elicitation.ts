@@ -15,7 +15,7 @@ import {
 } from "../../protocol/session-features.ts";
 import { errorKind } from "./errors.ts";
 
-/** Returns the result for a stateless client. Rethrows any other error, and this one too if the client has declined. */
+/** Returns the result for a stateless client. Rethrows the error if it asks for no visit or the client has declined. */
 export function urlElicitationAsInput(error: unknown, { method, params }: Request, { capabilities }: Caller): Result {
   const elicitations = requiredUrlElicitations(error);
   if (elicitations === undefined || !INPUT_METHODS.has(method)) throw error;
@@ -36,7 +36,7 @@ export function urlElicitationAsInput(error: unknown, { method, params }: Reques
   }
   const keyed = requests.map((request, index) => [`visit-${index + 1}`, request] as const);
   const given = params["inputResponses"];
-  // A client that declined would be asked again forever.
+  // Otherwise a client that declined would be asked again forever.
   if (isObject(given) && keyed.some(([key]) => isRefusal(given[key]))) throw error;
   return { resultType: "input_required", inputRequests: Object.fromEntries(keyed) };
 }

@@ -1,6 +1,6 @@
 // A back faces a server; this one faces a session-style server. It presents the session in the form of the newest
 // revision: requests are lowered into the server's revision, `server/discover` is answered from the handshake, and
-// `subscriptions/listen` becomes subscribe and unsubscribe. Other files have the handshake, subscriptions and tasks.
+// `subscriptions/listen` becomes subscribe and unsubscribe. The handshake, subscriptions and tasks are in other files.
 
 import {
   type Context,

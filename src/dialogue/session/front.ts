@@ -54,7 +54,7 @@ const SHUTDOWN_GRACE_MS = 30_000;
 export interface SessionFrontOptions {
   /** Session-style revisions that may be spoken, oldest first. */
   readonly revisions: readonly Revision[];
-  /** All revisions that may be spoken. The error lists them if none is session-style. */
+  /** All revisions that may be spoken. If none is session-style, `initialize` fails with an error that lists them. */
   readonly allRevisions: readonly Revision[];
   readonly profile: Profile;
   /** Whether the client may stop the server with `shutdown`. True only if the server has no other clients. */

@@ -1,5 +1,5 @@
 // Presents the tasks of a session-style server in the form of the newest revision: decides which calls become a task,
-// and answers requests about tasks. A caller that does not know tasks waits for the outcome. A task belongs to the
+// and answers requests about tasks. A caller that does not support tasks waits for the outcome. A task belongs to the
 // principal that created it. The creator of a task that is older than this connection is unknown, so authenticated
 // callers are refused. Callers without an identity may ask for it, since they are not told apart anyway.
 
@@ -138,7 +138,7 @@ export class ServerTasks {
     };
   }
 
-  /** Finds the task that a server request belongs to. It may arrive before the answer that creates the task. */
+  /** Finds the task that a server request belongs to. The request may come before the answer that creates the task. */
   async askTarget(id: string): Promise<AskTarget | undefined> {
     if (!this.#entries.has(id)) await Promise.allSettled(this.#creating);
     return this.#entries.get(id)?.task;
@@ -289,9 +289,9 @@ function followTasks(tasks: readonly ServerTask[], context: Context, onEnd: () =
   };
 }
 
-/** How long to wait for the input request that the server says a task has. */
+/** How long to wait for the input request of a task whose status is `input_required`. */
 const INPUT_WAIT_MS = 500;
-/** How long to wait for a pending `tasks/result` before sending another, since some servers answer the first late. */
+/** If a pending `tasks/result` is not answered in this time, another is sent: some servers answer the first late. */
 const RESULT_WAIT_MS = 50;
 const MAX_INPUT_REQUESTS = 100;
 /** Error codes of a server that cannot cancel the task, or has nothing left to cancel. */

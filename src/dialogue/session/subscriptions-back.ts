@@ -127,7 +127,7 @@ export class ServerSubscriptions {
     this.notifyAll();
   }
 
-  /** Tells all subscribers that everything may have changed. Called when changes may have been missed. */
+  /** Notifies all subscribers that everything may have changed. Called when changes may have been missed. */
   notifyAll(): void {
     for (const [method, flag] of Object.entries(FLAG_OF)) if (this.#canChange(flag)) this.deliver({ method });
     for (const uri of this.#shared.keys()) this.deliver({ method: RESOURCE_UPDATED, params: { uri } });
@@ -162,7 +162,7 @@ export class ServerSubscriptions {
   async #subscribe(subscriber: Subscriber, uris: readonly string[]): Promise<void> {
     if ((this.#capabilities()["resources"] as Json | undefined)?.["subscribe"] !== true) return;
     const wanted = [...new Set(uris)];
-    // Added before the answer, since an update may come together with it.
+    // The URIs are added before the answer, since an update may come together with the answer.
     for (const uri of wanted) subscriber.uris.add(uri);
     const granted = await Promise.all(wanted.map((uri) => this.#join(uri)));
     for (const [index, uri] of wanted.entries()) if (granted[index] !== true) subscriber.uris.delete(uri);

@@ -1,8 +1,8 @@
 // The subscriptions that a session keeps with its handler: one for changed lists, which also carries messages outside
 // any call, and one for each resource that the client subscribed to. Each message is authenticated on its own, so a
-// second `resources/subscribe` for the same URI may have another caller: it opens a new subscription, which replaces the
-// old one once it is granted. A subscription that ends is opened again with backoff, since sessions have no message that
-// tells the client about the end. After the reopening, the client is notified that it may have missed changes.
+// second `resources/subscribe` for the same URI may have another caller. It opens a new subscription, which replaces
+// the old one once granted. A subscription that ends is opened again with backoff, since sessions have no message that
+// reports the end to the client. After the reopening, the client is notified that it may have missed changes.
 
 import { onAbort, attempt, unref } from "../../core/async.ts";
 import type { Caller, Context, Handler, Notification } from "../../core/handler.ts";
@@ -185,7 +185,7 @@ class Subscription {
     this.#stop.abort(new Error("The subscription is over"));
   }
 
-  /** A resource subscription carries updates; the list subscription carries everything else. */
+  /** A resource subscription delivers updates; the list subscription delivers everything else, except progress. */
   #carries({ method }: Notification): boolean {
     if (method === "notifications/progress") return false;
     return (method === RESOURCE_UPDATED) === "resourceSubscriptions" in this.#filter;

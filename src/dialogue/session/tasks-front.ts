@@ -9,7 +9,7 @@ import type { ClientTasks, ClientTasksHost } from "./client-tasks.ts";
 
 export class TasksFront {
   readonly #host: ClientTasksHost;
-  /** Whether both the client's revision and the server know tasks. */
+  /** Whether both the client's revision and the server support tasks. */
   #isSupported = false;
   #tasks: ClientTasks | undefined;
   #isClosed = false;
@@ -57,8 +57,8 @@ export class TasksFront {
   }
 
   /**
-   * Whether the list of tools says that this tool must run as a task. Remote stateless servers cannot say so: we list
-   * their tools as if tasks were optional.
+   * Whether the list of tools declares that this tool must run as a task. Remote stateless servers cannot declare this:
+   * we list their tools as if tasks were optional.
    */
   async #isListedAsRequired(name: unknown, context: Context): Promise<boolean> {
     const { ToolTaskSupport } = await import("./tool-task-support.ts");

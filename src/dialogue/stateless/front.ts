@@ -51,7 +51,7 @@ export interface StatelessFrontOptions {
   readonly origin: object;
 }
 
-/** What the stream of a subscription may carry. */
+/** The notifications that may be sent in a subscription. */
 const SUBSCRIPTION_NOTIFICATIONS: ReadonlySet<string> = new Set([
   SUBSCRIPTION_ACKNOWLEDGED,
   ...LIST_CAPABILITIES.map(changedMethod),
@@ -63,7 +63,7 @@ const SUBSCRIPTION_NOTIFICATIONS: ReadonlySet<string> = new Set([
 export function isStateless({ method, params }: { readonly method: string; readonly params?: Params }): boolean {
   const meta = params?._meta;
   if (isObject(meta)) return META.revision in meta || META.clientCapabilities in meta || META.clientInfo in meta;
-  // These methods do not exist in a session. Without `_meta`, the stateless error says which keys are missing.
+  // These methods do not exist in a session. The stateless style answers with an error that names the missing keys.
   return method === "server/discover" || method === "subscriptions/listen";
 }
 

@@ -18,7 +18,7 @@ import type { Json } from "../../protocol/revision.ts";
 export interface ParkedCallsOptions {
   /** The key that seals states. By default each connection, or HTTP endpoint, has a random one. */
   readonly sealKey?: string | Uint8Array;
-  /** How long a call waits for its client to come back. */
+  /** How long a call waits for its client to retry. */
   readonly ttlMs?: number;
   /** How many calls may be parked at once. */
   readonly maxParked?: number;
@@ -35,7 +35,7 @@ export interface StatelessCall {
   notify(notification: Notification): void;
 }
 
-/** How often one call may ask for input, so that a client that never answers is not asked forever. */
+/** How many times one call may ask for input, so that a client that never answers is not asked forever. */
 const MAX_ROUNDS = 100;
 
 interface ParkedCall {
@@ -48,7 +48,7 @@ interface ParkedCall {
   readonly answered: Map<number, AnsweredRound>;
 }
 
-/** The outcome of an answered round, for all retries that bring its state. */
+/** The outcome of an answered round, for all retries that send its state. */
 interface AnsweredRound {
   readonly next: Promise<Result>;
   /** Retries that wait for the outcome. The call is cancelled when the last of them is cancelled. */
@@ -173,7 +173,7 @@ export class ParkedCalls {
       throw invalidParams("The call that requestState belongs to is no longer waiting; call again without it");
     const requiredScopes = parked.scopes.filter((scope) => call.caller.scopes?.includes(scope) !== true);
     if (requiredScopes.length > 0) {
-      // We do not know which scopes the call needs, so a token that lacks any of the first ones cannot continue it.
+      // We do not know which scopes the call needs, so the retry must have all scopes of the first request.
       throw McpError.of("access_denied", "The call was begun with scopes that its retry lacks", { requiredScopes });
     }
     const known = parked.answered.get(sealed.round);

@@ -89,7 +89,7 @@ class ConnectAttempt {
     return undefined;
   };
 
-  /** Tries all styles in order. `except` is the remembered style that has just failed; stateless is then skipped. */
+  /** Tries all styles in order. `except` is the remembered style that has just failed; it is skipped if stateless. */
   async tryAll(except?: Style): Promise<Connected> {
     const style = this.#revision?.style;
     if (style === undefined && this.#options.style === "session") return this.#sessionFirst(except);
@@ -153,7 +153,7 @@ class ConnectAttempt {
       const found = await probe(peer, probeOptions, this.#revision ?? NEWEST);
       if (found.back !== undefined) return serverConnection(peer, found.back, () => found.discovered);
       if (this.#revision !== undefined) throw revisionRefused(this.#revision, found.error);
-      // A timeout does not show a wrong style, since an HTTP server can always reject an unknown request.
+      // A timeout does not show a wrong style, since a server of another style would reject the unknown request.
       if (found.error instanceof ConnectionError && found.error.kind === "timeout")
         throw startTimedOut(found.error, startTimeoutMs);
       this.#isUnsupported = found.final;
@@ -187,7 +187,7 @@ class ConnectAttempt {
         connection: {
           handler,
           close,
-          // The server sends a request on the stream of the call it belongs to. Legacy SSE has only one stream.
+          // A server sends its requests on the stream of the call they belong to. Only legacy SSE has a single stream.
           attributesRequests: style !== "legacy-sse",
           ended: (signal) => connection.ended(signal),
           get revision() {

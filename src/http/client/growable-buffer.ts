@@ -57,8 +57,8 @@ export class GrowableBuffer {
 
   #grow(wanted: number): void {
     this.#memory ??= new ResizableBuffer(0, { maxByteLength: this.#maxBytes });
-    // Grows by an eighth and not by doubling: a later shrink overwrites all the space it frees with zeros, so the spare
-    // pages, which took no memory until then, would be allocated.
+    // Grows by an eighth instead of doubling. Spare pages take no memory until they are written, but a later shrink
+    // writes zeros to them, so much spare space would then need memory.
     this.#resize(Math.min(Math.max(RETAINED_BYTES, wanted + Math.ceil(wanted / 8)), this.#maxBytes));
   }
 

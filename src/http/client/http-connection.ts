@@ -1,5 +1,5 @@
-// Sends HTTP requests to one server, with its fixed headers and credentials. A 401 or 403 goes to the authorizer, which
-// decides whether the request is repeated. Used by all styles; it does not read messages.
+// Sends HTTP requests to one server, and adds the configured headers and credentials. A 401 or 403 is passed to the
+// authorizer, which decides whether the request is repeated. Used by all styles, which read the responses themselves.
 
 import type { Authorizer, OutgoingRequest } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -24,7 +24,7 @@ export interface HttpCall {
   readonly signal: AbortSignal;
   /** Called with true while the authorizer works, and with false when it is done. */
   readonly onWait?: ((isWaiting: boolean) => void) | undefined;
-  /** Fails on 401 instead of asking the user to sign in. */
+  /** Fails on 401 and 403 without calling `refused` of the authorizer, which may ask the user to sign in. */
   readonly skipSignIn?: boolean;
 }
 
@@ -122,7 +122,7 @@ function findSecrets(headers: Readonly<Record<string, string>>): string[] {
     .toSorted((a, b) => b.length - a.length);
 }
 
-/** Removes our credentials from a body that echoes them, since error messages quote it. */
+/** Removes our credentials from a body that echoes them, since error messages quote the body. */
 function redact(response: HttpResponse, secrets: readonly string[]): HttpResponse {
   const { status, headers, body } = response;
   const text = async (limit: number): Promise<string> =>

@@ -96,7 +96,7 @@ export class LegacySseTransport implements Transport {
     const answered = new Promise<void>((resolve, reject) => {
       session.pending.set(id, (failure) => (failure === undefined ? resolve() : reject(failure)));
     });
-    // The stream may break while the request is still being sent.
+    // Prevents an unhandled rejection if the stream breaks while the request is still being sent.
     answered.catch(() => undefined);
     try {
       await this.#post(message, session, controller.signal, (isWaiting) => {
@@ -177,7 +177,7 @@ export class LegacySseTransport implements Transport {
     }
   }
 
-  /** Reads the stream until it ends. Resolves as soon as the first event has arrived. */
+  /** Reads the stream until it ends. Resolves earlier, when the `endpoint` event has arrived. */
   #read(response: HttpResponse, over: AbortController): Promise<Session> {
     return new Promise((resolve, reject) => {
       let session: Session | undefined;

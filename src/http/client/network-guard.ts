@@ -27,7 +27,7 @@ export type AllLookup = (
 ) => void;
 
 export interface NetworkGuard {
-  /** Throws ConnectionError("refused") for a scheme or a literal address that is not allowed. */
+  /** Throws ConnectionError("refused") if the URL contains credentials, or a scheme or address that is not allowed. */
   check(url: URL): void;
   /** For node:http: resolves a name, and refuses it if an address it resolves to is not allowed. */
   readonly lookup: LookupFunction;

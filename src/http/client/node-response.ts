@@ -233,7 +233,7 @@ export class ChunkReclaimer {
     const { socket } = response;
     // After the end of the body, the chunks of the socket belong to other requests.
     if (response.readableEnded || response.destroyed) return;
-    // A socket that has read fewer bytes than the body is a substitute for a real one, and may still use its buffers.
+    // An agent may give us an object that is not Node's own socket. Its byte count is too low, and it may reuse buffers.
     if (socket.bytesRead < this.#bytes) return;
     let newest: ArrayBufferLike | undefined;
     const noteNewest = ({ buffer }: Uint8Array): void => {

@@ -1,6 +1,6 @@
 // Reads JSON-RPC messages from an HTTP response (a JSON body or an SSE stream), and passes them to the receiver of the
-// transport. An HTTP response without messages becomes a ConnectionError that describes what was received instead. Some
-// transports receive a JSON-RPC response in the HTTP response to another request. They match it to its request.
+// transport. An HTTP response without messages becomes a ConnectionError that describes what was received instead. If a
+// JSON-RPC response arrives on the stream of another HTTP request, the transport finds the request that it answers.
 
 import { ConnectionError } from "../../core/errors.ts";
 import { readHead, decode, type Decoded, type Limits, tooLong } from "../../jsonrpc/codec.ts";
@@ -37,7 +37,7 @@ export class StreamPosition {
 /** How many event ids are remembered. */
 const MAX_SEEN = 1_000;
 
-/** Encodes an id for a header, as UTF-8 bytes like the HTML standard; undefined if no header can carry it. */
+/** Encodes an id for a header as UTF-8 bytes, as in the HTML standard; undefined if a header cannot contain it. */
 function encodeEventId(id: string): string | undefined {
   const bytes = Buffer.from(id).toString("latin1");
   return id === "" || /[^\t\x20-\x7e\x80-\xff]/.test(bytes) ? undefined : bytes;
@@ -177,7 +177,7 @@ export class MessageReceiver {
   readonly #onToolsChanged: () => void;
   #receive: (inbound: Inbound) => void = () => undefined;
 
-  /** `gone` is aborted when the transport is closed. `onToolsChanged` is called when tool facts may be stale. */
+  /** `gone` is aborted when the transport is closed. `onToolsChanged` is called when the tools may have changed. */
   constructor(send: Transport["send"], gone: AbortSignal, onToolsChanged: () => void) {
     this.#send = send;
     this.#gone = gone;

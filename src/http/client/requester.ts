@@ -1,6 +1,6 @@
 // How the client sends HTTP requests: one function type, implemented with node:http and with `fetch`. Also the errors
-// that both implementations use, and the handling of redirects. Errors name a server by host and port, and at most the
-// path of a redirect target, since the rest of a URL may contain secrets.
+// that both implementations use, and the handling of redirects. These errors name a server by host and port, and a
+// redirect target by origin and path at most, since the rest of a URL may contain secrets.
 
 import { ConnectionError } from "../../core/errors.ts";
 import { errorMessage } from "../../core/values.ts";

@@ -26,7 +26,8 @@ export const READ_ONLY_METHODS: ReadonlySet<string> = new Set([
   "tasks/get",
   "tasks/result",
   "tasks/list",
-  // These two do more than read, but are safe to repeat: repeated answers are ignored, and a cancelled task stays so.
+  // These two change a task, but are safe to repeat: the server ignores repeated answers in an update, and
+  // a cancelled task stays cancelled.
   "tasks/update",
   "tasks/cancel",
 ]);

@@ -1,5 +1,5 @@
 // Reads the resumable streams of a session: the stream of a request until its response arrives, and the stream for
-// unsolicited messages as long as the session lives. A broken stream is resumed after its last event id, and after the
+// unsolicited messages as long as the session lives. A broken stream is resumed from its last event id, after the
 // delay that the server asked for (last session-style specification, basic/transports, resumability).
 
 import { ConnectionError } from "../../core/errors.ts";
@@ -139,7 +139,7 @@ async function readUntilBreak(
   }
 }
 
-/** Returns an error if a later attempt may succeed: the server cannot be reached, or answers with a 5xx. */
+/** Returns an error if a later attempt may succeed: the server cannot be reached, or answers with a 5xx except 501. */
 async function openStream(
   http: HttpConnection,
   headers: Readonly<Record<string, string>>,

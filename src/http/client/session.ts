@@ -209,7 +209,7 @@ export class SessionHttpTransport implements Transport {
         throw new SessionLost(`The server has dropped the session (HTTP ${status})`, { status });
       }
       if ("error" in failure) throw failure.error;
-      // A server that speaks only legacy HTTP+SSE may answer with these statuses and any error.
+      // A server that speaks only legacy HTTP+SSE may answer so, and the style detection needs the status to notice it.
       if (method === "initialize" && (status === 400 || status === 404 || status === 405))
         throw new ConnectionError(
           "http",

@@ -219,7 +219,7 @@ export class SseReader {
     return false;
   }
 
-  /** Drops the data of an event that this line makes too long, except for its beginning. */
+  /** Called when `line` makes the event too long. Drops the data, and keeps its beginning in `#head`. */
   #dropData(line: Buffer): void {
     const first = this.#line ?? this.#buffer.bytes.subarray(this.#dataStart, this.#dataEnd);
     const before = this.#dataLines > 1 ? [first.subarray(0, HEAD_BYTES), LINE_BREAK] : [];

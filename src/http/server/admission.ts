@@ -58,7 +58,7 @@ export async function readMessage(reply: Reply, limits: HttpLimits): Promise<Par
   checkContentType(request);
   const decoded = decode(await request.readBody(limits.messageBytes, limits.bodyMs), limits);
   if (decoded.kind === "message") {
-    // Set here, so that later errors carry the id of the request.
+    // Set here, so that later errors contain the id of the request.
     if (isRequest(decoded.message)) reply.id = decoded.message.id;
     return decoded;
   }
@@ -231,8 +231,8 @@ export interface SharedLimits {
 export type Release = (running?: Promise<unknown>) => void;
 
 /**
- * Limits the requests in flight over all clients. Responses and notifications are not limited, since they may let
- * requests finish. Pings are not limited either. Subscriptions have their own limit.
+ * Limits the requests in flight over all clients. Responses and notifications are not limited, since requests in flight
+ * may be waiting for them. Pings are not limited either. Subscriptions have their own limit.
  */
 export class RequestLimiter {
   readonly #max: number;

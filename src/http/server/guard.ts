@@ -1,6 +1,7 @@
 // Checks Host and Origin of every request before anything else, and creates the CORS headers. Names can be added, but
 // the check cannot be turned off, since it protects local servers from web pages (DNS rebinding). A name must match
-// exactly: no suffixes, patterns or other spellings of an address. The check does not authenticate the caller.
+// exactly: no suffixes, patterns or other spellings of an address. A server that listens on all addresses without
+// allowed names accepts every well-formed Host, and still checks Origin. The check does not authenticate the caller.
 
 import { HttpError, type HttpRequest } from "./http-request.ts";
 
@@ -140,7 +141,7 @@ function isAddress(host: string): boolean {
   return isLoopback(name) || name.startsWith("[") || /^\d{1,3}(?:\.\d{1,3}){3}$/.test(name);
 }
 
-/** Only a scheme and a host: no user, no path, and nothing else that another parser could take for the host. */
+/** Only a scheme and a host: no user, no path, and nothing else that another parser could mistake for the host. */
 const ORIGIN = /^https?:\/\/[a-z0-9._:[\]-]+$/;
 
 function parseAllowedOrigin(entry: string): string {

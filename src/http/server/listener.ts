@@ -55,7 +55,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     // TCP keep-alive: the operating system detects clients whose network is gone.
     keepAlive: true,
     joinDuplicateHeaders: true,
-    // The guard rejects a request without Host itself, with a message.
+    // The guard itself rejects a request without Host, with an error message.
     requireHostHeader: false,
   });
   // By default, Node silently drops headers above a certain number. `headerBytes` limits them instead.
@@ -122,8 +122,8 @@ function listenErrorText({ code, message }: NodeJS.ErrnoException, host: string,
 }
 
 /**
- * The host for `url`. For a loopback address, this is the actual address. Any other given name is used unchanged, since
- * the guard rejects the address behind it.
+ * The host for `url`. For a wildcard such as 0.0.0.0, this is the loopback address; for a loopback name, the actual
+ * address. Any other name is used unchanged, since the guard rejects the address behind it.
  */
 function displayHost(host: string, address: string): string {
   const own = urlHost(host);
