@@ -6,7 +6,7 @@ import type { ConnectOptions, Target } from "./client/connect.ts";
 import type { ServeHttpOptions } from "./http/server/mount.ts";
 import type { Closeable, ServeOptions, Serving } from "./serve.ts";
 
-/** Connects to a URL, a command, a handler or a transport, in the newest revision that both sides support. */
+/** Connects to a URL, a command, a handler or a transport, in the newest MCP revision that both sides support. */
 export async function connect(target: Target, options?: ConnectOptions): Promise<Client> {
   return (await import("./client/connect.ts")).connect(target, options);
 }

@@ -44,7 +44,7 @@ export function decode(text: string, limits: Limits = DEFAULT_LIMITS, paths: Pat
   if (isTooLong(text, limits.messageBytes)) return refuse(tooLong(limits.messageBytes));
   const body = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
   const { tooDeep, batch, tokens } = scan(body, paths, limits.depth, limits.batch);
-  // Rejected before anything that may recurse reads the string.
+  // Reject it before JSON.parse or any later code can recurse into it.
   if (tooDeep) return refuseDeep(body, batch, limits, paths);
 
   let value: unknown;
@@ -146,7 +146,7 @@ function readToken(raw: string | undefined): Id | null {
 
 function toId(raw: string, value: string | number): Id {
   if ((typeof value === "number" ? String(value) : JSON.stringify(value)) === raw) return value;
-  // UTF-8 cannot encode an unpaired surrogate, so keep the plain value, in which JSON.stringify escapes it.
+  // UTF-8 cannot encode an unpaired surrogate. So keep the plain value, because JSON.stringify escapes the surrogate.
   return /[\ud800-\udfff]/u.test(raw) ? value : new ExactId(raw, value);
 }
 

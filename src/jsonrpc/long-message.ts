@@ -45,7 +45,7 @@ export function decodeLong(bytes: Buffer, limits: Limits, longString: number = L
   // An error must describe the original message. Batches are not handled here.
   if (decoded.kind !== "message") return whole();
   const gaps = findGaps(decoded.message as unknown as Record<string, unknown>, spans, mark);
-  // A mark is missing if a duplicate key replaced its value, or if it is not in a string value.
+  // A mark is missing if a duplicate key replaced its value. `gaps` is undefined if a long string is an id.
   if (gaps?.length !== spans.length) return whole();
   try {
     for (const { holder, key, span } of gaps) holder[key] = readString(bytes, span.start, span.end);
@@ -96,7 +96,7 @@ function withoutStrings(bytes: Buffer, spans: readonly Span[], mark: string): st
   let text = "";
   let from = 0;
   spans.forEach(({ start, end }, at) => {
-    // `\u0041` is never the canonical spelling of A, so a mark in place of an id becomes an ExactId, which is detected.
+    // `\u0041` is never the canonical spelling of A, so a mark in place of an id becomes an ExactId; see findGaps.
     text += `${bytes.toString("utf8", from, start)}\\u0041${mark}:${at}`;
     from = end;
   });

@@ -1,6 +1,6 @@
 // One pass over a message before JSON.parse: it checks the nesting depth and records the positions of tokens that must
-// come back byte for byte. It is not a parser: for invalid JSON it may record nonsense, but then JSON.parse fails. It
-// does not recurse, reads each character a bounded number of times, and allocates nothing if every token is plain.
+// be sent back byte for byte. It is not a parser: for invalid JSON it may record nonsense, but then JSON.parse fails.
+// It does not recurse, reads each character a bounded number of times, and allocates very little for most messages.
 
 /**
  * One name on a path to a recorded token. `slot` is its index in `starts` and `ends`. Its descendants have the slots

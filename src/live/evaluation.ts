@@ -17,7 +17,7 @@ export interface Evaluation {
   readonly condition?: Condition;
   /** The package in which the next evaluation begins, if the language has packages. */
   readonly package?: string;
-  /** For each stream, the number of characters printed if not all were kept, or false. */
+  /** For each stream: false if all output was kept, otherwise the number of characters printed. */
   readonly truncated: { readonly stdout: number | false; readonly stderr: number | false };
   readonly timing: Timing;
   readonly state: "kept" | "lost";

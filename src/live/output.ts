@@ -11,9 +11,9 @@ export interface CapturedOutput {
 
 export type ProgressListener = (text: string, total: number) => void;
 
-/** Progress is reported at most this often. */
+/** The minimum time between two progress reports. */
 const PROGRESS_INTERVAL_MS = 100;
-/** The longest report. If more was printed since the last report, the end of it is sent. */
+/** The maximum length of a report. If more was printed since the last report, only its end is sent. */
 const MAX_PROGRESS_LENGTH = 2_000;
 
 export class OutputCapture {

@@ -43,7 +43,7 @@ export interface GuestRequest {
   readonly [param: string]: unknown;
 }
 
-/** A way to stop an evaluation that keeps the session's state: interrupt it, or replace the evaluator's thread. */
+/** A way to stop an evaluation without losing the session's state: interrupt it, or replace the evaluator's thread. */
 export type StopStep = "interrupt" | "renew";
 
 export interface Runtime {
@@ -54,7 +54,7 @@ export interface Runtime {
   start(limits: Limits): Promise<GuestCommand>;
   /** Matches lines that the language's runtime prints to stderr about itself; they are removed. Needs the g flag. */
   readonly noise?: RegExp;
-  /** Returns the payload of a frame. */
+  /** Returns the request as text, which is sent in one frame (frames.ts). */
   encode(request: GuestRequest): string;
   /** Called if a guest ended before it was ready. Resolves to true if another start may succeed. */
   startFailed?(command: GuestCommand, isCancelled: boolean): Promise<boolean>;

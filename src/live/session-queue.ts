@@ -66,9 +66,8 @@ export class SessionQueue {
 }
 
 /**
- * The deadline of a session's running call. Calls share one timer, so that not every call starts its own: if the timer
- * of an earlier call fires before the new deadline, it is kept, and when it fires, it is started again for the time
- * that remains.
+ * The deadline of a session's running call. All calls share one timer, since starting one for each would cost time. A
+ * timer that fires before the deadline of the current call is started again for the remaining time.
  */
 export class Deadline {
   readonly #onExpire: () => void;

@@ -35,7 +35,7 @@ export interface RunResult {
   readonly state: "kept" | "lost";
   /** Why the run was refused, or its state lost. */
   readonly reason: string | undefined;
-  /** State that was lost before the run began. */
+  /** Describes state that was lost before the run began. */
   readonly notice: string | undefined;
   /** What was printed between the previous run and this one. */
   readonly background: string;
@@ -338,7 +338,7 @@ const MAX_NAMES = 1_000;
 const MAX_LISTED_NAMES = 20;
 const MAX_NAME_LENGTH = 200;
 
-/** Remembers the names that a session has defined, and words the notice that is shown once if its process is lost. */
+/** Remembers the names that a session has defined, and builds the notice that is shown once if its process is lost. */
 export class StateLoss {
   readonly #session: string;
   readonly #names = new Set<string>();
@@ -392,7 +392,7 @@ export class StateLoss {
   }
 }
 
-/** Words why a process ended. A runtime that runs out of memory reports it on stderr before it exits. */
+/** Describes why a process ended. A runtime that runs out of memory reports it on stderr before it exits. */
 function exitReason(how: string, stderr: string, memoryMb: number, verb = "ended"): string {
   if (!/heap out of memory|Heap exhausted/.test(stderr)) return `its process ${verb} (${how})`;
   return `its process ran out of memory (limit ${memoryMb} MB; configure-limits raises it from the next reset on)`;

@@ -127,7 +127,7 @@ export class Sessions {
     }
   }
 
-  /** The language limits the heap itself; this limits memory outside the heap. */
+  /** The language's runtime limits its heap itself; this check limits the memory outside the heap. */
   async #checkMemory(session: Session): Promise<void> {
     const { pid, memoryMb } = session;
     // Only Linux has this file. Elsewhere only the heap is limited.

@@ -21,7 +21,7 @@ export type ArgumentSpecs = Readonly<Record<string, ArgumentSpec>>;
 /** The arguments of one call. */
 export type ToolArguments = { readonly [name: string]: unknown };
 
-/** A tool that the guest implements under the same name. */
+/** A tool that the guest implements: under the same name, or as `eval` if it is the tool that evaluates code. */
 export interface GuestTool {
   readonly name: string;
   readonly title: string;
@@ -54,7 +54,7 @@ export interface ToolInput {
   readonly inputSchema: JsonSchema;
 }
 
-/** Encoding a longer string for the guest would block the host's event loop. */
+/** The maximum length of a string argument: encoding a longer one would block the host's event loop. */
 const MAX_STRING_LENGTH = 5_000_000;
 
 /** The maximum number of problems reported for one call. */

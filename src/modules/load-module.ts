@@ -46,7 +46,7 @@ export function exportedFunction(module: Readonly<Record<string, unknown>>): Cal
     .find((value) => typeof value === "function") as Callable | undefined;
 }
 
-/** The module and, if it is an object, its default export, which holds the exports of a CommonJS module. */
+/** The module and, if it is an object, its default export, which contains the exports of a CommonJS module. */
 export function exportObjects(module: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>[] {
   const inner = module["default"];
   return typeof inner === "object" && inner !== null ? [module, inner as Record<string, unknown>] : [module];

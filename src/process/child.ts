@@ -1,6 +1,7 @@
-// A child process that never outlives us. It leads its own process group, carries a mark that its descendants inherit,
-// and is known to the guardian before it runs. When it is closed or exits by itself, all its descendants are ended too,
-// since the command may be a wrapper such as npx. It is started without a shell.
+// A child process that never outlives us. It leads its own process group, and its environment contains a mark that its
+// descendants inherit. Before it starts, the mark is registered with the guardian (guardian.ts), a process that kills
+// our children if we die. When the child is closed or exits by itself, all its descendants are ended too, since the
+// command may be a wrapper such as npx. It is started without a shell.
 
 import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -57,7 +58,7 @@ export interface Child {
 
 const GRACE_MS = 2_000;
 const TAIL_BYTES = 8 * 1024;
-/** How long the output may be silent if an unknown process still holds the pipe when all known processes are gone. */
+/** How long to wait for output once all known processes are gone: an unknown one may still have the pipe open. */
 const OUTPUT_TIMEOUT_MS = 250;
 
 /** Resolves when the program runs; rejects with an error that explains why it could not be started. */
@@ -99,7 +100,7 @@ function wrapChild(
   const grace = { stdinMs: options.stdinGraceMs ?? GRACE_MS, termMs: options.termGraceMs ?? GRACE_MS };
   const termination = new Termination(tree, grace, () => stdin.end());
 
-  // Broken pipes are expected; the exit of the process says more.
+  // Broken pipes are expected; the exit status of the process explains more.
   for (const stream of [stdin, stdout, stderr]) stream.on("error", () => {});
   spawned.on("error", () => {});
   stderr.on("data", (chunk: Buffer) => {

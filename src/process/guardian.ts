@@ -1,8 +1,8 @@
 // The guardian: a small process beside ours that outlives us by a moment and kills our children, however we die. It
 // reads a pipe from us, which the kernel closes even after kill -9. Then it kills our children's process groups and, if
-// there is a /proc, all processes that carry our children's marks. It is a shell script, since a shell takes 1 MB and
-// starts in 2 ms. It must run in dash, whose `kill` accepts only `-s KILL --`. Without /bin/sh there is no guardian;
-// orphaned children then only see the end of their input.
+// there is a /proc, all processes with our children's marks in their environment (see process-tree.ts). It is a shell
+// script, since a shell takes 1 MB and starts in 2 ms. It must run in dash, which can kill a group only with the form
+// `kill -s KILL -- -GROUP`. Without /bin/sh there is no guardian; orphans then only see the end of their input.
 
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";

@@ -181,7 +181,10 @@ function findMarks(environment: string): string {
   return environment.slice(at, end < 0 ? undefined : end);
 }
 
-/** Reads a small file; empty if it cannot be read. (readFileSync makes twice as many system calls.) */
+/**
+ * Reads a small file; empty if it cannot be read. Throws if too many files are open. (readFileSync makes twice as many
+ * system calls.)
+ */
 function readFile(path: string): string {
   let file: number;
   try {

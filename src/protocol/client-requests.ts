@@ -28,7 +28,7 @@ function missingCapability(
     case "elicitation/create": {
       const { elicitation } = declared;
       if (params["mode"] === "url") return elicitation?.url ? undefined : { elicitation: { url: {} } };
-      // An empty object means forms; one that names only `url` does not.
+      // An empty object means that forms are supported; an object with only `url` means that they are not.
       if (!elicitation) return { elicitation: {} };
       return elicitation.form || !elicitation.url ? undefined : { elicitation: { form: {} } };
     }
@@ -122,10 +122,10 @@ export class PendingInputs {
     });
   }
 
-  /** Takes responses by key and ignores unknown keys. If any response is invalid, throws and takes none. */
+  /** Resolves open requests by key; ignores unknown keys. If any response is invalid, throws and resolves none. */
   answer(responses: { readonly [key: string]: unknown }): void {
     const answered = [...this.#open].filter(([key]) => Object.hasOwn(responses, key));
-    // Check all of them before taking any, so that the client can send all of them again.
+    // Check all responses before resolving any request, so that the client can send all responses again.
     for (const [key, { request }] of answered) {
       const result = responses[key];
       if (!isObject(result)) throw invalidParams(`inputResponses: the answer to ${key} must be an object`, { key });

@@ -18,7 +18,7 @@ const CODES = {
   execution_failed: -32603,
   access_denied: -32603,
   unauthorized: -32600,
-  // The newest revision reserves -32768 to -32000 for codes that it or JSON-RPC defines.
+  // Not within -32768 to -32000, which is reserved for codes that the newest revision or JSON-RPC defines.
   rate_limited: -31429,
   user_rejected: -1,
   header_mismatch: -32020,

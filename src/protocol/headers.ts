@@ -53,7 +53,7 @@ export function headerParams(inputSchema: object): HeaderParams {
   const nodes: SchemaNode[] = [{ schema: inputSchema, key: "", parent: undefined, isPlain: true }];
   // The array grows during the loop.
   for (const reached of nodes) {
-    // An object that is reached twice would give two arguments the same header, which is not allowed.
+    // An object that is reached twice would give two arguments the same header. So an annotation in it is a problem.
     const node = seen.plain.has(reached.schema) ? { ...reached, isPlain: false } : reached;
     const known = node.isPlain ? seen.plain : seen.other;
     if (known.has(node.schema)) continue;

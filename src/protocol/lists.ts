@@ -53,9 +53,9 @@ export function grantsNothing(granted: unknown): boolean {
   );
 }
 
-// Pages of a list and their cursors. A cursor names its list, and the last item by order and key instead of index.
-// So it stays valid when items are added or removed, and other lists refuse it. It grants no access, so a checksum is
-// enough to detect altered or invented cursors.
+// Pages of a list and their cursors. A cursor contains the name of its list, so that other lists refuse it, and the
+// order and key of the last item. It contains no index, so it stays valid when items are added or removed. It grants no
+// access, so a checksum is enough to detect altered or invented cursors.
 
 /** A list is sorted by `order`; items of equal order have different keys. */
 export interface PageItem {
@@ -69,7 +69,7 @@ export interface Page<Item> {
   readonly nextCursor?: string;
 }
 
-/** Throws an `invalid_params` error for a cursor that is not from this list. Our own cursors are never empty. */
+/** Throws an `invalid_params` error for a cursor that is not from this list, such as an empty string. */
 export function page<Item extends PageItem>(
   list: string,
   items: readonly Item[],

@@ -50,7 +50,7 @@ export interface Delta {
   readonly lacks?: Partial<Vocabulary>;
   /** Invalid tool arguments are a JSON-RPC error in this and all earlier revisions, and a tool result in later ones. */
   readonly argumentErrors?: true;
-  /** Clients of this and all earlier revisions cannot parse an SSE event without data. */
+  /** Clients of this and all earlier revisions cannot parse an SSE event without data; see `primesStreams`. */
   readonly unprimedStreams?: true;
   /** Error codes that differ from the successor's. */
   readonly codes?: CodeChanges;

@@ -1,5 +1,6 @@
 // Matches a URI against a compiled template. It is separate because it handles hostile input. It builds no regular
-// expression from input and tries each choice at most once per position, so the work is at most choices x length.
+// expression from input. It tries each choice (where a value ends, or which alternative follows) at most once per
+// position, so the work is at most choices x length.
 
 /** One instruction. All have the same fields, so that V8 sees one shape. */
 export interface Op {
@@ -7,7 +8,7 @@ export interface Op {
   readonly text: string;
   /** The value that an "open" begins. */
   readonly slot: number;
-  /** Characters that a "one" or a "some" does not match. */
+  /** Characters that a "one" (one character) or a "some" (any number of characters) does not match. */
   readonly stops: Stops;
   /** The row of a "some" or a "fork" in the table of the positions that it was tried at. */
   readonly mark: number;

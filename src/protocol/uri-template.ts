@@ -17,7 +17,7 @@ export interface UriTemplate {
   /**
    * Returns undefined if the URI does not match. The RFC does not define matching. These are our rules:
    * - `{a}` and `{+a}` are required and not empty. `{#a}`, `{.a}`, `{/a}`, `{;a}`, `{?a}` and `{&a}` are optional.
-   * - Named values (`;`, `?`, `&`) may come in any order, each at most once, and may be empty.
+   * - Named values (`;`, `?`, `&`) may come in any order and may be empty. Only those with `*` may be repeated.
    * - A value of `{a}` ends before "/", "?" or "#". Every value is as short as the rest of the template allows.
    * - Values are percent-decoded, so they may contain any character. A URI with a value that cannot be decoded
    *   does not match.

@@ -140,8 +140,8 @@ export class CallContext implements ToolContext {
   }
 
   /**
-   * Returns the wrapped context, from which core/cancel.ts gets the cancellation token. This is a method, so that a
-   * spread copy of this object, which may have another signal, does not inherit it.
+   * Returns the wrapped context, from which core/cancel.ts gets the cancellation token. This is a method, because
+   * a spread copy of this object may have another signal and must not contain it.
    */
   behind(): Context {
     return this.#context;

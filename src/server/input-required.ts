@@ -1,6 +1,6 @@
-// `inputRequired(requests, state)`: a handler asks the client for input and keeps nothing in memory. The client holds
-// the sealed state, which is bound to principal, method and arguments, and calls again with its answers. `context.ask`,
-// which waits in memory instead, is in call-context.ts.
+// `inputRequired(requests, state)`: a handler asks the client for input and keeps nothing in memory. The client keeps
+// the state in sealed form, bound to principal, method and arguments, and calls again with the state and its answers.
+// `context.ask`, which waits in memory instead, is in call-context.ts.
 
 import type { Context, Meta, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";

@@ -1,5 +1,6 @@
 // Checks values against plain JSON Schemas with ajv. Most servers never need ajv, so it is loaded when the first value
-// is checked. A schema is compiled once. References must point into the schema itself, because nothing is fetched.
+// is checked. A schema is compiled for a check that stops at the first issue and, after an invalid value, also for one
+// that finds all issues. References must point into the schema itself, because nothing is fetched.
 
 import type { ErrorObject, Options, ValidateFunction } from "ajv";
 import { isObject, errorMessage } from "../core/values.ts";
@@ -27,7 +28,7 @@ type AjvClass = Awaited<ReturnType<(typeof LOADERS)[Dialect]["load"]>>;
 // Only own properties count. Otherwise every object would have a property `constructor`.
 const COMMON = { strict: false, allErrors: true, logger: false, ownProperties: true } as const satisfies Options;
 
-/** For values up to this length (as JSON) all issues are reported, so that a model can fix them in one go. */
+/** Longer values (as JSON) get only the first issue. Others get up to MAX_ISSUES, so that a model can fix them. */
 const MAX_THOROUGH_LENGTH = 64 * 1024;
 
 /** Error messages start with `owner`. */
@@ -167,11 +168,10 @@ const NAMED_KEYWORDS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Rewrites references so that ajv resolves them as the dialect requires. ajv ignores anchors at the root, and resolves
- * a dynamic reference to the schema that contains the reference. A dynamic reference differs from a plain one only if
- * an inner schema has its own `$id`. Without an inner `$id`, dynamic references are therefore replaced by plain ones.
- * With one, those that start with `#` stay, and ajv resolves them in its own way. `dynamic` is the dialect's keyword
- * for a dynamic reference, if it has one.
+ * Rewrites references that ajv resolves wrongly: it ignores anchors at the root, and resolves a dynamic reference to
+ * the schema that contains the reference. If no inner schema has its own `$id`, a dynamic reference means the same as a
+ * plain one, so plain ones replace all of them. Otherwise those that start with `#` are left to ajv. `dynamic` is the
+ * dialect's keyword for a dynamic reference, if it has one.
  */
 function normalizeReferences(schema: JsonSchema, dynamic: string | undefined): JsonSchema {
   let innerScopes = 0;

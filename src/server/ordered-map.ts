@@ -1,5 +1,5 @@
-// Registrations by key, in the order in which they were made. Replacing one keeps its position. Each key has an order
-// number that is never used again, so that cursors stay valid while the map changes.
+// Registrations by key, in the order in which they were made. Replacing one keeps its position. Each key gets an
+// order number, which is not reused after the key is deleted, so that cursors stay valid while the map changes.
 
 export interface OrderedEntry<Value> {
   readonly key: string;

@@ -133,7 +133,7 @@ export class Resources {
   constructor(results: ResultBuilder, inputs: InputRequiredCodec, onChange: () => void) {
     this.#results = results;
     this.#inputs = inputs;
-    // One counter, because the resources of templates are listed among the others.
+    // Both share one counter, because resources and the resources of templates are listed together, in this order.
     const nextOrder = createCounter();
     this.#resources = new OrderedMap(nextOrder, onChange);
     this.#templates = new OrderedMap(nextOrder, onChange);

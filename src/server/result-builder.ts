@@ -14,9 +14,9 @@ export interface ListEntry extends PageItem {
 }
 
 export class ResultBuilder {
-  /** The `_meta` of every result: one frozen object. */
+  /** The server info, part of the `_meta` of every result. Results without other metadata share this frozen object. */
   readonly meta: Meta;
-  /** Whether the server declares log messages; undefined until an option or a handler decides it. */
+  /** Whether the server declares the logging capability; undefined until an option or a handler decides it. */
   logging: boolean | undefined;
   readonly #cache: CacheHint;
   readonly #pageSize: number;

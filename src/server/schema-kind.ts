@@ -1,6 +1,6 @@
 // Recognizes what was passed as a schema: a Standard Schema, a JSON Schema, or a mistake that would silently disable
-// checking. The usual mistake is to pass the bare fields of an object schema, `{ a: z.string() }`, since any object
-// looks like a JSON Schema. This file also has the types that both kinds of check share.
+// checking. The usual mistake is to pass the bare fields of an object schema, `{ a: z.string() }`, which would be taken
+// for a JSON Schema without keywords. This file also has the types that both kinds of check share.
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { isObject } from "../core/values.ts";
@@ -45,8 +45,8 @@ export function vendorOf(schema: StandardSchemaV1): string {
 }
 
 /**
- * Throws a TypeError if the value is not a schema that the option `field` takes. If `field` only takes JSON Schema,
- * `standardField` is the option for Standard Schemas.
+ * Throws a TypeError if the value is not a schema that the option `field` accepts. If `field` accepts only JSON
+ * Schema, `standardField` is the option for Standard Schemas.
  */
 export function checkSchema(owner: string, field: string, schema: unknown, standardField: string = field): void {
   const takesStandard = standardField === field;

@@ -1,7 +1,7 @@
-// `subscriptions/listen`: delivers list changes and resource updates, in one long request for each subscriber. The
-// first notification tells what was granted. The request ends when the caller cancels it, when the server closes, when
-// only tasks were granted and all are finished, or at once if nothing was granted. The connection adds the
-// subscription id.
+// `subscriptions/listen`: notifies of changes of lists, resources and tasks, in one long request for each subscriber.
+// The first notification lists what was granted. The request ends when the caller cancels it, when the server closes,
+// when only tasks were granted and all of them are finished, or at once if nothing was granted. The connection adds the
+// subscription id to the notifications.
 
 import type { Context, Notification, Request } from "../core/handler.ts";
 import type { SubscriptionFilter } from "../protocol/model/index.ts";
@@ -19,7 +19,7 @@ export interface TaskSubscription {
   readonly granted: SubscriptionFilter;
   /** The scopes that the caller needs. */
   readonly scopes: readonly string[];
-  /** Starts delivery and calls `end` after the last notification. Returns a function that stops it. */
+  /** Starts delivery and calls `end` after the last notification. Returns a function that stops delivery. */
   begin(end: () => void): () => void;
 }
 

@@ -1,6 +1,6 @@
 // Tool calls that run as tasks, and the methods `tasks/*`. A call of a tool that supports tasks runs here. It is a task
-// from the start, becomes one when the tool detaches, or stays a plain call if the tool never detaches or there are too
-// many tasks. This file is loaded when first needed.
+// from the start, or becomes one when the tool calls `context.detach()`. It stays a plain call if the tool never does
+// that, or if there are too many tasks. This file is loaded when first needed.
 
 import { demandScopes, permits } from "../auth/bearer/scopes.ts";
 import { onAbort, unref } from "../core/async.ts";
@@ -83,7 +83,7 @@ export class Tasks {
     return this.#results.complete({ tasks: stored.map(({ task }) => task.detailed()) });
   }
 
-  /** The tasks that a subscription is granted, or undefined if there are none. */
+  /** A subscription to those of the tasks that belong to the caller, or undefined if there are none. */
   watch(ids: readonly string[], context: Context): TaskSubscription | undefined {
     checkDeclared("A subscription to tasks", context);
     const stored = [...new Set(ids)].flatMap((id) => this.#store.find(id, context.caller) ?? []);
@@ -140,7 +140,7 @@ export class Tasks {
     );
   }
 
-  /** Runs the tool until it needs no more input. With a task, the task asks for input; else the caller must retry. */
+  /** Runs the tool. If it needs input, a task asks for it and runs the tool again; a plain call must be retried. */
   async #run(call: TaskCall, context: Context, detach: () => void, task?: () => Task | undefined): Promise<Result> {
     let { retry } = call;
     for (let round = 1; round <= MAX_INPUT_ROUNDS; round += 1) {
@@ -170,7 +170,7 @@ function checkDeclared(what: string, { caller }: Context): void {
   if (!hasTasks(caller.capabilities)) throw tasksNotDeclared(what);
 }
 
-/** The tool's context. Requests go to the task once there is one. Until then, it behaves like the caller's context. */
+/** The tool's context. It is like the caller's, but once the call is a task, the task sends requests to the client. */
 function taskContext(context: Context, signal: AbortSignal, task: () => Task | undefined): Context {
   const { revision, caller, logLevel, timeouts } = context;
   // A stateless request ends with its answer, so no later notification can belong to it.
@@ -192,7 +192,7 @@ function taskContext(context: Context, signal: AbortSignal, task: () => Task | u
   };
 }
 
-/** Asks all requests and returns the answers under the tool's own keys. The keys that the caller sees may differ. */
+/** Sends all requests and returns the answers under the tool's own keys. The keys that the caller sees may differ. */
 async function askAll(task: Task, { requests }: InputRequired, { caller }: Context): Promise<RetryInput["answers"]> {
   const checked = Object.entries(requests).map(([key, { method, params }]) => {
     const request: Request = { method, params: params ?? {} };
@@ -395,7 +395,7 @@ export class Task {
     } as DetailedTask;
   }
 
-  /** Sets the status message. Watchers are not notified, but the next poll has it. */
+  /** Sets the status message. Watchers are not notified, but `tasks/get` returns it. */
   setMessage(message: string): void {
     if (this.isFinished || message === this.#message) return;
     this.#message = message;
@@ -408,7 +408,7 @@ export class Task {
     return this.#inputs.ask(request, options);
   }
 
-  /** Takes answers by the keys of the open requests. Throws if one is not a valid answer. */
+  /** Answers the open requests with these keys. Throws if a response is invalid. */
   update(responses: { readonly [key: string]: unknown }): void {
     this.#inputs.answer(responses);
   }
@@ -449,7 +449,7 @@ export class Task {
     this.#abort.abort(error);
   }
 
-  /** Calls `watcher` after every change from now on. Returns a function that stops it. */
+  /** Calls `watcher` after every change except a new status message. Returns a function that stops it. */
   watch(watcher: TaskWatcher): () => void {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);

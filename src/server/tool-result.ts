@@ -37,8 +37,8 @@ export function errorResult(text: string): ToolResultFields {
 }
 
 /**
- * The model can read this result and correct its arguments. Older revisions report invalid arguments as an error, so
- * the result also carries that error, under a symbol.
+ * The model can read this result and correct its arguments. Older revisions report invalid arguments as a protocol
+ * error, so the result also contains that error, under a symbol.
  */
 export function invalidArguments(toolName: string, issues: readonly string[]): object {
   const lines = issues.map((issue) => `\n- ${issue}`).join("");
@@ -60,7 +60,10 @@ export function toolResult(tool: string, value: unknown): ToolResultFields {
   return isWholeResult(value) ? wholeResult(tool, value) : structuredResult(tool, value);
 }
 
-/** For a tool with an output schema. Returns a promise only if the check is asynchronous. */
+/**
+ * For a tool with an output schema. Every value is structured content, except an error, and a whole result that has
+ * `structuredContent` or `isError: true`. Returns a promise only if the check is asynchronous.
+ */
 export function checkedToolResult(
   tool: string,
   value: unknown,

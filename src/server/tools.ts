@@ -43,8 +43,8 @@ export interface ToolOptions<Input = Schema | undefined, Output = Schema | undef
   /** For the model: what the tool does and when to call it. */
   readonly description?: string;
   /**
-   * The schema of the arguments: any Standard Schema (zod, arktype, ...) or a plain JSON Schema, of an object. Each
-   * call is checked, and the handler gets the value that the schema returns. Default: any arguments are accepted.
+   * The schema of the arguments: an object schema, as any Standard Schema (zod, arktype, ...) or a plain JSON Schema.
+   * Each call is checked, and the handler gets the value that the schema returns. Default: any arguments are accepted.
    *
    * @example
    * input: z.object({ text: z.string() })
@@ -62,7 +62,7 @@ export interface ToolOptions<Input = Schema | undefined, Output = Schema | undef
   /** Like `inputSchema`, for `output`. */
   readonly outputSchema?: JsonSchema;
   /**
-   * Hints about the effects of a call, for clients that ask their user first.
+   * Hints about the effects of a call, for clients that ask their user before a call.
    *
    * @example
    * annotations: { readOnlyHint: true, openWorldHint: false }
@@ -224,7 +224,7 @@ export class Tools {
     if (tool.task === undefined && (request.params as WithTaskRequest)[TASK_REQUESTED] === true)
       throw cannotBeTask(name);
     const decoded = this.#inputs.decode(request, context);
-    // Every call comes through here, so only promises are awaited: an await costs time even for a plain value.
+    // Every call comes through here, and an await costs time even for a plain value, so only a promise is awaited.
     const retry = decoded instanceof Promise ? await decoded : decoded;
     try {
       const pending = tool.input?.(given) ?? { value: given };
@@ -291,7 +291,7 @@ function cannotBeTask(toolName: string): McpError {
   return McpError.of("method_not_found", `Tool ${toolName} cannot be run as a task`, { toolName });
 }
 
-/** Throws if the headers of a stateless call contradict its arguments. Loads the check on first use. */
+/** Throws if the headers of a stateless call contradict its arguments. */
 async function checkHeaders(
   expected: readonly HeaderParam[],
   { params }: Request,

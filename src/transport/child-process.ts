@@ -37,7 +37,7 @@ export interface ChildTransport extends Transport {
 
 const MAX_NOISE_LINES = 20;
 const MAX_NOISE_LENGTH = 500;
-/** A program with this much noise before its first message is not an MCP server, or was started in another mode. */
+/** A program that writes this many lines before a message is not an MCP server, or was started in another mode. */
 const MAX_NOISE_BEFORE_MESSAGE = 10_000;
 /** How much of stderr an error quotes. */
 const MAX_STDERR_LENGTH = 1_000;
@@ -155,7 +155,7 @@ class PipedChildProcess implements ChildTransport {
       }
       if (batch.length > 0) this.#receive?.({ kind: "batch", batch, ...reply });
     } else {
-      // A log line in JSON is not a response, whatever its fields are called.
+      // Without `jsonrpc`, this is a log line in JSON and not a response, even if it has fields such as `id`.
       if (!decoded.answerable && text.includes('"jsonrpc"')) this.#failCall(decoded.fault);
       this.#onNoise(text);
     }
@@ -215,7 +215,7 @@ class PipedChildProcess implements ChildTransport {
   }
 
   #describeExit({ code, signal }: Exit): string {
-    // Without the arguments, which may contain secrets.
+    // The text does not include the command's arguments, which may contain secrets.
     const how = signal === null ? `exited with code ${code}` : `was killed by ${signal}`;
     const why = this.#closeReason === "" ? "" : ` after it ${this.#closeReason}`;
     return `${this.#options.command} ${how}${why}`;

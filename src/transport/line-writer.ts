@@ -48,7 +48,7 @@ export class LineWriter {
   /** Resolves when the pipe accepts more; rejects with a ConnectionError if the message cannot be sent. */
   send(message: Message | readonly Message[]): Promise<void> {
     if (this.#failure !== undefined) return refuse(this.#failure);
-    // Progress and logs are not buffered for a client that does not read.
+    // Progress and logs are not buffered for a peer that does not read.
     if (this.backlog > BACKLOG_BYTES && isDroppable(message)) return READY;
     let text: string;
     try {
@@ -64,7 +64,7 @@ export class LineWriter {
     this.#pending += frame(text);
     if (!this.#scheduled) {
       this.#scheduled = true;
-      // Not a microtask, since other microtasks may send more messages.
+      // A tick scheduled in a microtask runs after all other microtasks, which may send more messages.
       process.nextTick(() => this.#flush());
     }
     if (this.#drain !== undefined) return this.#drain.promise;
@@ -73,7 +73,7 @@ export class LineWriter {
     return this.#output.writableNeedDrain ? this.#waitForDrain() : READY;
   }
 
-  /** Writes pending messages and waits until the system has taken all of them, at most `timeoutMs`. */
+  /** Writes pending messages and waits until the system has accepted all of them, at most `timeoutMs`. */
   async finish(timeoutMs: number): Promise<void> {
     this.#flush();
     if (this.#failure !== undefined || this.#output.writableLength === 0) return;

@@ -79,7 +79,7 @@ class StdioTransport implements Transport {
     input.on("end", this.#onEnd);
     input.on("close", this.#onEnd);
     input.on("data", this.#onData);
-    // A stream that has ended already emits no further event.
+    // A stream that has already ended emits no further event.
     if (input.destroyed || input.readableEnded) process.nextTick(this.#onEnd);
     if (this.#gone.signal.aborted) process.nextTick(() => this.#end(this.#gone.signal.reason as ConnectionError));
   }

@@ -43,7 +43,7 @@ export interface Inbound {
   /**
    * "fault": invalid input; `fault` is the error response for it.
    * "lost": the server no longer knows the session; a new one can be started.
-   * "gap": messages outside of requests may have been missed.
+   * "gap": messages that belong to no request may have been missed.
    * "hang-up": the server has ended the stream of the request `about`; reconnect for the rest.
    * "end": nothing more will come.
    */

@@ -166,7 +166,7 @@ export class NodeHttpRequest implements HttpRequest {
 
 /**
  * The `onDisconnect` callbacks of a connection, by request. One listener per connection is cheaper than one per
- * request. Also, the response of a pipelined request emits no "close" while it waits behind another response.
+ * response, and a pipelined response that waits behind another one would emit no "close".
  */
 function disconnectCallbacks(socket: Socket): Map<NodeHttpRequest, () => void> {
   let acts = DISCONNECT_CALLBACKS.get(socket);

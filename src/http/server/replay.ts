@@ -12,7 +12,7 @@ interface LoggedEvent {
   readonly data: string;
 }
 
-/** Limits what all streams keep together, in characters. Above the limit, whole logs are dropped, oldest first. */
+/** Limits the total size of all logs; a character counts as a byte. Above it, whole logs are dropped, oldest first. */
 export class ReplayStore {
   readonly maxEvents: number;
   readonly #maxBytes: number;

@@ -1,5 +1,5 @@
-// The response to one HTTP request. Its head is delayed until the first message is known: if that is the response, it
-// is sent as a JSON body, otherwise as the first event of an SSE stream. A stream is also opened after a long silence,
+// The response to one HTTP request. Its head is delayed until there is a JSON-RPC message to send: a response is sent
+// as a JSON body, any other message as the first event of an SSE stream. A stream is also opened after a long silence,
 // because proxies close connections that look dead.
 
 import { encode } from "../../jsonrpc/codec.ts";

@@ -1,6 +1,7 @@
-// The transport of one session in session style over HTTP. Each POST has its own reply; unsolicited messages are sent
-// on the stream of a GET. A broken connection does not end the session: the client resumes its streams after the last
-// event received, and a request runs until it is answered or cancelled. This file also has the session table.
+// The transport of one session over HTTP, for revisions that have sessions. Each POST has its own reply; unsolicited
+// messages are sent on the stream of a GET. A broken connection does not end the session: the client resumes its
+// streams after the last event received, and a request runs until it is answered or cancelled. This file also has the
+// session table.
 
 import type { Caller } from "../../core/handler.ts";
 import { encode } from "../../jsonrpc/codec.ts";
@@ -19,7 +20,7 @@ import { type Reply, encodeResponse } from "./reply.ts";
 import { unref } from "../../core/async.ts";
 import type { ServedConnection } from "../../dialogue/connection.ts";
 
-/** The reconnection time that clients are given in a priming event. */
+/** The reconnection time in a priming event, which starts a stream: it has an id, so that the client can resume. */
 const RETRY_MS = 1_000;
 
 export class HttpSession implements Transport {
@@ -183,7 +184,7 @@ class SessionReply {
     if (this.#isDone) return;
     this.#isDone = true;
     if (this.#stream !== undefined) this.#stream.finish();
-    // Without an event id the client does not try to resume.
+    // This stream sends no event id, so the client does not try to resume it.
     else if (!this.isUnreachable) this.#reply.openStream(() => undefined).end();
     this.#onDone();
   }
@@ -214,7 +215,7 @@ class SessionReply {
   }
 }
 
-/** A class, because each call creates one and an object literal with a getter is slower. */
+/** What the connection receives for a POST. It is a class because an object literal with a getter is slower. */
 class SessionInbound implements Inbound {
   readonly kind: Inbound["kind"];
   readonly message?: Message;

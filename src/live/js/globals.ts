@@ -15,7 +15,7 @@ const cwd = process.cwd.bind(process);
 // oxlint-disable-next-line typescript/unbound-method
 const functionToString = Function.prototype.toString;
 
-/** Modules that are not made global: deprecated ones, paths, and names that already have another meaning. */
+/** Modules that are not made global: deprecated ones, subpaths (fs/promises), and names with another meaning. */
 const NOT_GLOBAL = /^_|\/|^(?:sys|wasi|punycode|process|console|crypto|module|test)$/;
 
 export class Globals {
@@ -194,7 +194,7 @@ export function getSource(globals: Globals, path: string): SourceInfo | string {
   return { name: path, type: typeOf(value), source: sourceOf(value), place: globals.positionOf(first) };
 }
 
-/** Returns an own or inherited property. Calls no getter, except those of globals: they may load a built-in module. */
+/** Returns an own or inherited property. Calls only getters of globals: an unloaded built-in module is a getter. */
 function lookUp(holder: unknown, name: string): unknown {
   for (let at = holder; at !== null && at !== undefined; at = getPrototypeOf(at) as unknown) {
     const known = getOwnPropertyDescriptor(at, name);

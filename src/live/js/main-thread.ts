@@ -1,6 +1,7 @@
 // Lets the controller inspect and stop the main thread of a guest, with Node's inspector. An idle thread must not be
 // terminated: the termination would hit whatever runs next, and if that is internal code of Node, some versions crash.
-// So the thread is first probed. If it does not answer, it is paused and then terminated where it stands.
+// So the controller first sends a probe, which an idle thread answers. A thread that does not answer is paused and then
+// terminated at that point.
 
 import { Session, type Debugger } from "node:inspector";
 import type { ToMainThread } from "./messages.ts";
@@ -68,7 +69,7 @@ export class MainThread {
     let frames: readonly string[] = [];
     try {
       for (let round = 0; round < MAX_TERMINATIONS && !isDone(); round += 1) {
-        // A thread that was merely slow has answered by now, or pauses while it receives the probe.
+        // An idle thread that is merely slow answers now, or pauses while it receives the probe; then it is resumed.
         const timeoutMs = round === 0 ? PAUSE_TIMEOUT_MS : PAUSE_AGAIN_TIMEOUT_MS;
         const response = await within(Promise.race([inspector.pause(), ...answers]), timeoutMs);
         if (response === undefined || Array.isArray(response)) {
@@ -105,7 +106,7 @@ interface PausedFrame {
   readonly column: number;
 }
 
-/** Connected only while it is needed, since a connected session delays the exit of the process. */
+/** A debugger of the main thread. It is connected only while it is needed, since it delays the exit of the process. */
 class Inspector {
   readonly #session = new Session();
   readonly #urls = new Map<string, string>();

@@ -1,5 +1,5 @@
 // Messages between the two threads of a guest: the controller, which talks to the host, and the main thread, which runs
-// the user's code. They hold plain data only, so that broken user code cannot break the controller.
+// the user's code. They contain plain data only, so that broken user code cannot break the controller.
 
 import type { Declared } from "./rewrite.ts";
 
@@ -35,7 +35,7 @@ export interface Job extends PrintLimits {
 
 export type ToMainThread =
   | Job
-  /** A thread that is not busy answers "idle". It first abandons the job `abandon`, if that job is still waiting. */
+  /** Asks for the answer "idle" as soon as no code runs. First abandons the job `abandon` if it is still waiting. */
   | { readonly kind: "probe"; readonly token: number; readonly abandon?: number }
   /** A callback was terminated, so Node's state for it must be reset. */
   | { readonly kind: "recover" };

@@ -68,7 +68,7 @@ export function describeThrown(error: unknown): Thrown {
   }
 }
 
-/** Keeps the frames rather than the message, which stands at the start of the stack and may be very long. */
+/** Keeps the frames rather than the message, which is at the start of the stack and may be very long. */
 function cutStack(stack: string): string {
   if (stack.length <= MAX_STACK_LENGTH) return stack;
   const frames = stack.lastIndexOf("\n    at ", stack.indexOf("\n    at ") + MAX_STACK_LENGTH);

@@ -49,7 +49,7 @@ export function startProfiling(op: string, params: Readonly<Record<string, unkno
   };
 }
 
-/** Stops profiling an abandoned job, which would otherwise cost time and memory as long as the process runs. */
+/** Stops the profiler after a job was abandoned, since it would cost time and memory as long as the process runs. */
 export function abortProfiling(): void {
   if (!isProfiling) return;
   post("Profiler.disable");

@@ -12,7 +12,10 @@ import { runtimeOptions, toplevelOptions, type LispSources, type Sbcl } from "./
 
 /** How many cores of other builds and sources are kept: the most recently used ones. A core takes about 45 MB. */
 const MAX_OTHER_CORES = 2;
-/** A file younger than this is not deleted unless it is a core, since another process may be writing or using it. */
+/**
+ * A file younger than this is not deleted, since another process may be writing or using it. The age of a core does not
+ * matter: only `MAX_OTHER_CORES` of them are kept.
+ */
 const MIN_DELETE_AGE_MS = 3_600_000;
 
 export class CoreCache {

@@ -41,7 +41,7 @@ export function lispRuntime(
 class SbclRuntime implements LispRuntime {
   readonly language = "lisp";
   readonly stopSteps = ["interrupt", "renew"] as const;
-  /** SBCL's lines about a stack overflow, which the condition already reports. Some come one evaluation later. */
+  /** SBCL's lines about a stack overflow. The error already reports it. Some lines come one evaluation late. */
   readonly noise: RegExp =
     /^(?:INFO: )?(?:Control|Binding|Alien) stack guard page (?:unprotected|reprotected|temporarily disabled: proceed with caution)\n/gm;
   readonly encode: (request: GuestRequest) => string = encodeRequest;
@@ -84,7 +84,7 @@ class SbclRuntime implements LispRuntime {
     this.#endCompiling();
     if (isCancelled) return false;
     const { cache } = await this.#find();
-    // The guest did not start from a core, so another start would fail in the same way.
+    // Without a core, another start would fail in the same way.
     if (command.args[0] !== "--core") return false;
     await cache.drop();
     this.#saving = undefined;
@@ -151,7 +151,7 @@ export function encodeRequest(request: GuestRequest): string {
   return `${text})`;
 }
 
-/** Cached; there are only as many names as tools have arguments. */
+/** A cache of keywords by name. It stays small, since the names are those of tool arguments. */
 const keywords = new Map<string, string>();
 
 function toKeyword(name: string): string {

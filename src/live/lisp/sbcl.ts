@@ -1,4 +1,4 @@
-// Finds SBCL and the Lisp sources of the guest, and knows SBCL's command-line options. Nothing here starts SBCL. The
+// Finds SBCL and the Lisp sources of the guest, and builds SBCL's command-line options. Nothing here starts SBCL. The
 // sources ship with the package and are compiled on the user's machine.
 
 import { createHash } from "node:crypto";
@@ -50,7 +50,7 @@ async function inspectFile(path: string): Promise<Sbcl | undefined> {
 /** The options of SBCL's runtime, which must come before those of its toplevel. */
 export function runtimeOptions(memoryMb?: number): readonly string[] {
   const heap = memoryMb === undefined ? [] : ["--dynamic-space-size", `${Math.max(MIN_MEMORY_MB, memoryMb)}MB`];
-  // Never --lose-on-corruption, nor --script, which implies it: a stack overflow would end the process.
+  // With --lose-on-corruption, which --script implies, a stack overflow would end the process, so neither is used.
   return ["--noinform", ...heap, "--control-stack-size", `${STACK_MB}MB`, "--disable-ldb", "--end-runtime-options"];
 }
 

@@ -86,7 +86,7 @@ const failedDown: Edit = object((task) => {
   return { ...task, status: "failed", statusMessage: statusMessage ?? failure };
 });
 
-/** The text of a tool's error; undefined if there is none. */
+/** The text of a tool's error; undefined if the result is not an error. */
 function errorText(result: unknown): string | undefined {
   if (!isObject(result) || result.isError !== true) return undefined;
   const blocks: readonly unknown[] = Array.isArray(result.content) ? result.content : [];

@@ -83,7 +83,7 @@ function without(value: Json, keys: readonly string[]): Json {
   return copy;
 }
 
-/** Sets a key as data, even `__proto__`. */
+/** Sets an own property, even for the key `__proto__`. */
 function put(copy: Record<string, unknown>, key: string, value: unknown): void {
   if (key === "__proto__")
     Object.defineProperty(copy, key, { value, enumerable: true, configurable: true, writable: true });
@@ -137,7 +137,7 @@ export function samplingContent(edit: Edit): Edit {
   return at("messages", items(sampledContent(edit)));
 }
 
-/** Drops structured content that the revision cannot express. If the result has no other content, adds it as text. */
+/** Drops structured content that the revision cannot express, or converts it to text if it is the only content. */
 export function dropStructured(isUnsupported: (structured: unknown) => boolean): Edit {
   return object((result) => {
     if (!Object.hasOwn(result, "structuredContent") || !isUnsupported(result.structuredContent)) return result;
