@@ -28,7 +28,7 @@ export interface RecordedTransport extends Transport {
   readonly sent: readonly Message[];
   /** Messages that this side received, in order. */
   readonly received: readonly Message[];
-  /** Sent and received messages together, in order. Messages that this side sent are `from: "client"`. */
+  /** Sent and received messages together, in order. The transport is taken to be a client's: what it sends is `from: "client"`. */
   readonly messages: readonly RecordedMessage[];
 }
 

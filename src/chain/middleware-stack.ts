@@ -83,7 +83,7 @@ interface RunningRequest {
   readonly context: Context;
 }
 
-/** The middleware between two replacements, composed once, with the requests that run through it. */
+/** The middleware as it is until the next replacement, composed once, and the requests that run through it. */
 class StackVersion {
   readonly entries: readonly ChainEntry[];
   readonly #handler: Handler;
@@ -133,8 +133,8 @@ interface Leg {
 /**
  * A `subscriptions/listen` that outlives the middleware that it was opened through. After a replacement it is opened
  * again through the new middleware. The old leg ends only when the new one is acknowledged, so that no notification is
- * lost. The caller gets one acknowledgement. Since the new middleware may show other names, the caller is notified that
- * the lists in that acknowledgement have changed.
+ * lost. The caller gets one acknowledgement. Since the new middleware may show other names, the caller also gets a
+ * list-changed notification for each list that it subscribed to.
  */
 class MovingSubscription {
   /** Settles when the subscription is over. */

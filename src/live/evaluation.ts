@@ -151,7 +151,7 @@ export function evaluationText(evaluation: Evaluation, { withTiming, timeoutMs }
   return parts.filter((part) => part !== "").join("\n");
 }
 
-/** Puts the notices before the text of a tool other than evaluate, or of a refusal. */
+/** Puts the notices before a text: that of any tool except evaluate, or that of a refused call. */
 export function withNotices(result: RunResult, text: string): string {
   return [...notices(noticeOf(result), result.background), text].join("\n");
 }

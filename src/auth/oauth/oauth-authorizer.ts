@@ -183,7 +183,7 @@ export class OAuthAuthorizer implements Authorizer {
       await this.#save(stored, await source.obtain(found, scopes, key, signal), "grant");
     };
     await stored.exclusively(storageKey, work, signal);
-    // The refused tokens may be of another authorization server or for another resource name. Then delete them.
+    // Refused tokens of another issuer or resource than the new ones are still in the store. Delete them.
     const isOther = current?.tokens.issuer !== storageKey.issuer || current.tokens.resource !== resource;
     if (current !== undefined && isOther) await stored.delete(current.tokens);
   }

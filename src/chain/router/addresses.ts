@@ -1,7 +1,7 @@
 // Decides how the resource URIs and task ids of many upstreams are shown to callers, and rewrites results that contain
 // them. A label is a prefix that names the upstream. A listed URI gets a label by the same rules as a name (names.ts).
-// An unlisted URI comes from a result (a link or an embedded resource), a template or a subscription. The router
-// remembers its upstream, or adds the upstream's label if the URI could be taken for one of another upstream.
+// An unlisted URI comes from a result (a link or an embedded resource), a template or a subscription. It gets a label
+// if it could also belong to another upstream. Otherwise it is shown unchanged, and the router remembers its upstream.
 
 import { BoundedMap } from "../../core/bounded-map.ts";
 import type { Params, Result } from "../../core/handler.ts";
@@ -56,7 +56,7 @@ export class Addresses {
     return uri;
   }
 
-  /** The route of a URI with a label, if callers are shown the URI with this label. */
+  /** Undefined if the URI has no label, or if callers see this URI without a label. */
   #routeByLabel(uri: string): Route | undefined {
     const route = this.#resources.parseLabel(uri);
     return route !== undefined && this.#needsLabel(route) ? route : undefined;
@@ -77,7 +77,7 @@ export class Addresses {
     this.#routes.set(uri, route);
   }
 
-  /** The URIs with labels to use instead of this one; empty if it belongs to one upstream, or no upstream lists it. */
+  /** If several upstreams list this URI, the labelled URIs that a caller can choose from. Otherwise empty. */
   candidates(uri: string): readonly string[] {
     const { names } = this.#resources;
     if (names.route(uri) !== undefined) return [];

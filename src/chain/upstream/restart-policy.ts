@@ -108,7 +108,7 @@ export class Recovery {
     return Math.max(...this.#policies.map((policy) => policy.waitMs()));
   }
 
-  /** Milliseconds until a start is allowed, also after too many failures. */
+  /** Milliseconds until a start is allowed: `waitMs`, or the longer pause that follows too many failures. */
   get pauseMs(): number {
     return this.#exhausted?.exhaustedMs() ?? this.waitMs;
   }

@@ -8,7 +8,7 @@ import { pause } from "../../core/async.ts";
 import { toMcpError } from "./errors.ts";
 
 const MAX_ROUNDS = 10;
-/** Pause before repeating a request that required input but asked for none. Multiplied by the number of the round. */
+/** Pause before repeating a request whose `input_required` result had no input requests, times the round's number. */
 const EMPTY_ROUND_PAUSE_MS = 100;
 
 /** Runs a request and provides the input that it requires. */
@@ -52,7 +52,7 @@ export async function answerInputRequired(
   return result;
 }
 
-/** Returns all answers, or the first failure, since the stateless style cannot report a failed input request. */
+/** Returns all answers, or only the first failure: `inputResponses` cannot tell the server that a request failed. */
 async function collect(
   inputRequests: readonly (readonly [string, Request])[],
   context: Context,

@@ -51,7 +51,7 @@ Work as at a REPL: try a small piece, look at the result, continue.
 | apropos-search | names that contain a string | when you half remember a name |
 | who-calls, who-references | where a function or a variable is used | before you change it |
 | class-info, find-methods | slots, superclasses, methods | when you work with CLOS |
-| list-definitions | what evaluations and load-file have defined, anywhere in a form, and which systems were loaded | when you come back to a session |
+| list-definitions | definitions made by evaluations and load-file (nested ones too), and the systems that were loaded | when you come back to a session |
 | describe-last-error, get-backtrace | the last error, with restarts and frames | after [ERROR] |
 | load-file, load-system, quickload | load code from disk, ASDF, Quicklisp | to load a project |
 | list-local-systems, describe-system, system-dependencies, find-system-file, quicklisp-search | find systems to load | before loading |
@@ -82,8 +82,8 @@ Work as at a REPL: try a small piece, look at the result, continue.
 - Do not read from the terminal: there is none, and \`(read-line)\` fails at once.
 - Do not use \`#.\`: it is refused. Evaluate the form, then use its value.
 - Do not call \`(sb-ext:exit)\`: it ends the session and all its state.
-- Do not disable interrupts for long: such code cannot be interrupted. Its evaluator is replaced and the state kept, or,
-  if that fails, the session's process is ended.
+- Do not disable interrupts for long: such code cannot be interrupted. At a timeout the session goes on with a new
+  evaluator and keeps its state; if that fails, its process is ended and the state is lost.
 - Do not redefine symbols of COMMON-LISP; create your own package and shadow them.
 - A session is not a sandbox: the code can do everything that the user who started the server can do.
 
