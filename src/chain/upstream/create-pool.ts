@@ -17,8 +17,10 @@ import { UpstreamSession } from "./session.ts";
 import { fingerprint, type Style } from "./sharing.ts";
 import type { UpstreamConnection } from "./supervisor.ts";
 
-/** A package manager may have to download the program first. */
-const START_TIMEOUT_MS = 60_000;
+/** How long a request waits for the first answer of the upstream, unless `startTimeoutMs` is set. */
+const START_WAIT_MS = 60_000;
+/** The start itself goes on for this long, since a package manager may have to download the program first. */
+const START_TIMEOUT_MS = 10 * 60_000;
 
 /** The longest idle time of a session that was opened because another was busy. */
 const TEMPORARY_IDLE_MS = 60_000;
@@ -66,6 +68,7 @@ export function createPool(
       open,
       file,
       restart: isProgram ? (options.restart ?? {}) : undefined,
+      startWaitMs: options.startTimeoutMs ?? START_WAIT_MS,
       idleMs: isTemporary ? Math.min(idleMs ?? TEMPORARY_IDLE_MS, TEMPORARY_IDLE_MS) : idleMs,
       onState,
       ...(onLeave === undefined ? undefined : { onLeave }),
@@ -106,15 +109,13 @@ function connectionOptions(
   style: ServerConnectionOptions["style"],
   revision: string | undefined,
 ): ServerConnectionOptions {
-  const { timeoutMs, maxTimeoutMs, startTimeoutMs = START_TIMEOUT_MS } = options;
+  // The caller sets its own limit and cancels, so by default a call has none here.
+  const { timeoutMs = 0, maxTimeoutMs = 0, startTimeoutMs = START_TIMEOUT_MS } = options;
   return {
     info: background.caller.info ?? ownInfo(),
     capabilities: background.caller.capabilities,
     defaultContext: background,
-    timeouts: {
-      ...(timeoutMs === undefined ? undefined : { idleMs: timeoutMs }),
-      ...(maxTimeoutMs === undefined ? undefined : { totalMs: maxTimeoutMs }),
-    },
+    timeouts: { idleMs: timeoutMs, totalMs: maxTimeoutMs },
     startTimeoutMs,
     ...(revision === undefined ? undefined : { revision }),
     ...(style === undefined ? undefined : { style }),

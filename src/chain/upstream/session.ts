@@ -26,6 +26,8 @@ export interface UpstreamSessionOptions {
   /** Opens a connection. `background` receives requests and notifications that belong to no call. */
   open(background: Context): Promise<UpstreamConnection>;
   readonly restart?: RestartOptions | undefined;
+  /** How long a request waits for a start. */
+  readonly startWaitMs: number;
   /** Counts the failed starts of all sessions with the upstream. */
   readonly startFailures?: RestartPolicy | undefined;
   /** Idle time after which it is stopped. Default: IDLE_MS, but not while a caller with a session is connected. */
@@ -43,6 +45,8 @@ const IDLE_MS = 30 * 60_000;
 /** The longest time that a task keeps the upstream running. Also applies if the task has no `ttlMs`. */
 const TASK_MS = 60 * 60_000;
 const MAX_TASKS = 1_000;
+/** The timeout of the gateway's own requests, which no caller cancels. */
+const BACKGROUND_TIMEOUT_MS = 60_000;
 
 export class UpstreamSession {
   readonly supervisor: Supervisor;
@@ -62,11 +66,12 @@ export class UpstreamSession {
 
   constructor(options: UpstreamSessionOptions) {
     this.#options = options;
-    const { name, restart, startFailures, idleMs } = options;
+    const { name, restart, startFailures, startWaitMs, idleMs } = options;
     this.supervisor = new Supervisor({
       name,
       restart,
       startFailures,
+      startWaitMs,
       idleMs: idleMs ?? IDLE_MS,
       open: (signal) => options.open(this.#background(signal)),
       checkCapacity: () => options.checkCapacity(),
@@ -224,6 +229,7 @@ export class UpstreamSession {
       revision: NEWEST.name,
       caller: { ...this.#options.caller, origin: INTERNAL_ORIGIN },
       signal,
+      timeouts: { idleMs: BACKGROUND_TIMEOUT_MS },
       notify: () => undefined,
       ask: (question, options) => this.#strayRequests.ask(question, options),
     };
