@@ -9,6 +9,10 @@ export class BoundedMap<Key, Value> {
     this.#maxEntries = maxEntries;
   }
 
+  get size(): number {
+    return this.#entries.size;
+  }
+
   get(key: Key): Value | undefined {
     const value = this.#entries.get(key);
     // In the usual case, the entry is the one that was used last. It is then already at the end of the map.

@@ -4,6 +4,7 @@
 import { openTarget, ownInfo, type TargetOptions } from "../../client/connect.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
+import { BoundedMap } from "../../core/bounded-map.ts";
 import { isObject } from "../../core/values.ts";
 import { digest } from "../../core/seal.ts";
 import type { ServerConnectionOptions } from "../../dialogue/connect.ts";
@@ -168,16 +169,18 @@ function isWrongRevision(error: unknown): boolean {
 }
 
 const MAX_OWNED = 10_000;
+/** A value that more principals were given is a constant of the upstream, and is not checked. */
+const MAX_OWNERS = 1_000;
 
 /**
- * Records which principal owns each task and requestState. The upstream cannot check this, since all our callers are
- * one client to it. Another principal gets the same error as for a value that does not exist. Stores only digests, and
- * a limited number: a value that is no longer recorded goes to the upstream, and is only protected by being hard to
- * guess.
+ * Records which principals were given each task id and requestState. The upstream cannot check this, since all our
+ * callers are one client to it. Any other principal gets the same error as for a value that does not exist. Two
+ * principals may be given the same value, since each may have a process of its own. Stores only digests, and a limited
+ * number: a value that is no longer recorded goes to the upstream, and is only protected by being hard to guess.
  */
 export class Ownership {
-  /** The principals (empty for callers without one) by the digest of what they own. Oldest first. */
-  readonly #owners = new Map<string, string>();
+  /** The principals (empty for callers without one) by the digest of what they were given. */
+  readonly #owners = new BoundedMap<string, Set<string>>(MAX_OWNED);
 
   async handle(request: Request, context: Context, next: Handler): Promise<Result> {
     const { principal = "" } = context.caller;
@@ -211,16 +214,15 @@ export class Ownership {
 
   #isForeign(kind: string, value: unknown, principal: string): boolean {
     if (typeof value !== "string" || this.#owners.size === 0) return false;
-    const owner = this.#owners.get(digest([kind, value]));
-    return owner !== undefined && owner !== principal;
+    const owners = this.#owners.get(digest([kind, value]));
+    return owners !== undefined && owners.size <= MAX_OWNERS && !owners.has(principal);
   }
 
   #record(kind: string, value: unknown, principal: string): void {
     if (typeof value !== "string") return;
     const key = digest([kind, value]);
-    this.#owners.delete(key);
-    this.#owners.set(key, principal);
-    if (this.#owners.size <= MAX_OWNED) return;
-    for (const oldest of this.#owners.keys()) if (this.#owners.delete(oldest)) return;
+    const owners = this.#owners.get(key);
+    if (owners === undefined) this.#owners.set(key, new Set([principal]));
+    else if (owners.size <= MAX_OWNERS) owners.add(principal);
   }
 }

@@ -45,6 +45,18 @@ it.each(["tasks/get", "tasks/update", "tasks/cancel"])("lets only its owner use 
   expect(seen).toHaveLength(3);
 });
 
+it("lets all who were given the same id use it, and no one else", async () => {
+  const owners = new Ownership();
+  const { seen, next } = upstreamWith(TASK);
+  for (const principal of ["ada", "bob"]) {
+    await owners.handle({ method: "tools/call", params: { name: "job" } }, by(principal), next);
+  }
+  const request = { method: "tasks/get", params: { taskId: "t1" } };
+  for (const principal of ["ada", "bob"]) await owners.handle(request, by(principal), next);
+  await expect(owners.handle(request, by("cyd"), next)).rejects.toMatchObject(REFUSED);
+  expect(seen).toHaveLength(4);
+});
+
 it("removes the tasks of others from a subscription", async () => {
   const owners = new Ownership();
   const { seen, next } = upstreamWith(TASK);
