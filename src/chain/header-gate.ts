@@ -15,7 +15,6 @@ import {
   headerParams,
   type HeaderParam,
 } from "../protocol/headers.ts";
-import { styleOf } from "./upstream/sharing.ts";
 
 const MAX_TOOLS = 10_000;
 const MAX_PAGES = 100;
@@ -29,7 +28,7 @@ const REREAD_MS = 10_000;
 export function headerGate(handler: Handler): Handler {
   const gate = new HeaderGate(handler);
   return (request, context) => {
-    if (context.caller.headers === undefined || styleOf(context) !== "stateless") return handler(request, context);
+    if (context.caller.headers === undefined || context.caller.style !== "stateless") return handler(request, context);
     if (request.method === "tools/list") return gate.list(request, context);
     return request.method === "tools/call" ? gate.call(request, context) : handler(request, context);
   };

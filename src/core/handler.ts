@@ -50,14 +50,26 @@ export interface Context {
   hangUp?(retryMs: number): void;
 }
 
-/** The client, as a handler sees it. */
-export interface Caller {
+/** The client, as a handler sees it. Made once by the side that received the request (protocol/caller.ts). */
+export interface Caller extends CallerIdentity {
+  /** The style of the caller's revision. */
+  readonly style: "session" | "stateless";
+  /**
+   * The same for all requests of one client, and for no other client. Each session has its own. Stateless requests
+   * over HTTP, or over one connection, count as those of one client if they have the same principal, info and
+   * capabilities (except for tasks, which a client may declare in only some of its requests).
+   */
+  readonly key: string;
   /** What the caller claims to be; proves nothing. */
   readonly info?: { readonly name: string; readonly version: string; readonly [key: string]: unknown };
   /** Client capabilities in the shape of the newest revision. */
   readonly capabilities: { readonly [key: string]: unknown };
-  /** Identifies the connection: all its calls have the same object, and no other connection has it. */
-  readonly origin?: object;
+  /** Whether a server may send it requests during a call: it has declared elicitation, sampling or roots. */
+  readonly canBeAsked: boolean;
+}
+
+/** What a transport knows about the sender of a message. In a session it may differ from message to message. */
+export interface CallerIdentity {
   /** The authenticated identity of the caller; absent if the transport does not authenticate. */
   readonly principal?: string;
   /** The scopes that were granted to the caller; absent if the transport does not authenticate. */

@@ -5,12 +5,12 @@
 import { abortable, attempt, ignoreRejection, withTimeout } from "../../core/async.ts";
 import { BoundedMap } from "../../core/bounded-map.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Caller, Context, Request, Result } from "../../core/handler.ts";
+import type { Context, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { LISTS, type ListCapability, type ListKind } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
-import { callerKey, styleOf } from "../upstream/sharing.ts";
+import { sharedKey } from "../upstream/sharing.ts";
 import { Addresses, ResultRewriter, TaskIds } from "./addresses.ts";
 import { isMethodNotFound, isTimeout, publicMessage, withUpstreamName } from "./failures.ts";
 import {
@@ -311,7 +311,7 @@ export class Views {
   }
 
   of(context: Context): View {
-    const key = cachedCallerKey(context);
+    const key = sharedKey(context.caller);
     let view = this.#views.get(key);
     if (view === undefined) {
       view = new View(this.#upstreams, this.#option);
@@ -319,16 +319,4 @@ export class Views {
     }
     return view;
   }
-}
-
-/** Caches the keys of session callers by `Caller` object. Many sessions have one object for all their calls. */
-const keys = new WeakMap<Caller, { readonly revision: string; readonly key: string }>();
-
-function cachedCallerKey(context: Context): string {
-  const { caller, revision } = context;
-  const known = keys.get(caller);
-  if (known?.revision === revision) return known.key;
-  const key = callerKey(context);
-  if (styleOf(context) === "session") keys.set(caller, { revision, key });
-  return key;
 }

@@ -3,11 +3,12 @@
 
 import { openTarget, ownInfo, type TargetOptions } from "../../client/connect.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { BoundedMap } from "../../core/bounded-map.ts";
+import type { Caller, Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { digest } from "../../core/seal.ts";
 import type { ServerConnectionOptions } from "../../dialogue/connect.ts";
+import { fingerprint } from "../../protocol/caller.ts";
 import { invalidParams } from "../../protocol/errors.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";
 import { CatalogueFile } from "./catalogue.ts";
@@ -15,7 +16,6 @@ import { isCommand, isTransport, MESSAGE_BYTES, type UpstreamOptions, type Upstr
 import { UpstreamPool, type CreateSession } from "./pool.ts";
 import { RestartPolicy } from "./restart-policy.ts";
 import { UpstreamSession } from "./session.ts";
-import { fingerprint, type Style } from "./sharing.ts";
 import type { UpstreamConnection } from "./supervisor.ts";
 
 /** How long a request waits for the first answer of the upstream, unless `startTimeoutMs` is set. */
@@ -132,7 +132,7 @@ export class RevisionMemory {
   readonly #required: string | undefined;
   readonly #isProgram: boolean;
   /** Revisions by the style of the callers. */
-  readonly #known = new Map<Style | undefined, string>();
+  readonly #known = new Map<Caller["style"] | undefined, string>();
 
   /**
    * `required`: the revision in the options. `isProgram`: revisions are remembered only for programs. For URLs,
@@ -144,7 +144,7 @@ export class RevisionMemory {
   }
 
   async open(
-    style: Style | undefined,
+    style: Caller["style"] | undefined,
     open: (revision: string | undefined) => Promise<UpstreamConnection>,
   ): Promise<UpstreamConnection> {
     const known = this.#required ?? this.#known.get(style);
@@ -157,7 +157,7 @@ export class RevisionMemory {
     }
   }
 
-  #remember(style: Style | undefined, opened: UpstreamConnection): UpstreamConnection {
+  #remember(style: Caller["style"] | undefined, opened: UpstreamConnection): UpstreamConnection {
     if (this.#isProgram) this.#known.set(style, opened.connection.revision.name);
     return opened;
   }

@@ -3,6 +3,7 @@
 import { expect, it } from "vitest";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
+import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import { Ownership } from "./create-pool.ts";
 
 const TASK: Result = { resultType: "task", taskId: "t1" };
@@ -10,7 +11,7 @@ const INPUT_REQUIRED: Result = { resultType: "input_required", inputRequests: {}
 const REFUSED = { kind: "invalid_params" };
 
 function by(principal?: string): Context {
-  const caller = { capabilities: {}, ...(principal === undefined ? undefined : { principal }) };
+  const caller = fakeCaller(principal === undefined ? {} : { principal });
   return {
     revision: NEWEST.name,
     caller,

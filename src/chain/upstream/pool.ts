@@ -11,11 +11,13 @@ import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
 import { SESSION_BUSY } from "./client-requests.ts";
 import type { Share, UpstreamState, UpstreamStatus } from "./options.ts";
 import type { UpstreamSession } from "./session.ts";
-import { canBeAsked, sessionKeyFor, styleOf, type SessionKey, type Style } from "./sharing.ts";
+import { newCaller } from "../../protocol/caller.ts";
+import { NEWEST } from "../../protocol/revisions/index.ts";
+import { sessionKeyFor, type SessionKey } from "./sharing.ts";
 
 export interface SessionKind {
   /** The style of its callers; undefined if callers of both styles use it. */
-  readonly style: Style | undefined;
+  readonly style: Caller["style"] | undefined;
   /** Whether all callers use it, whatever their capabilities. */
   readonly isShared: boolean;
   /** Whether it belongs to one client connection. */
@@ -106,7 +108,7 @@ export class UpstreamPool {
   /** Learns the traits of the upstream from an open session. The keys of existing sessions change with them. */
   #learnFrom(session: UpstreamSession, context: Context): void {
     if (session.style !== "session") return;
-    if (this.isStateless && styleOf(context) === "stateless") {
+    if (this.isStateless && context.caller.style === "stateless") {
       this.isStateless = false;
       this.#rekey((_key, { statefulKey }) => statefulKey);
     }
@@ -180,10 +182,10 @@ export class UpstreamPool {
     const evicted = this.#limits.evictFor(others);
     if (evicted !== undefined) this.#drop(evicted.key, evicted.session);
     const isShared = this.#options.share === "shared";
-    const caller: Caller = isShared ? { capabilities: ALL_CAPABILITIES } : context.caller;
+    const caller: Caller = isShared ? newCaller(NEWEST.style, ALL_CAPABILITIES) : context.caller;
     const { principal } = context.caller;
     const session = this.#options.createSession(caller, {
-      style: isShared ? undefined : styleOf(context),
+      style: isShared ? undefined : context.caller.style,
       isShared,
       isExclusive: key.isExclusive,
       isTemporary: prefix !== "",
@@ -233,8 +235,8 @@ function closed(name: string): McpError {
 }
 
 /** Whether a call may have to queue behind calls whose callers are asked. */
-function mayWait({ method }: Request, context: Context): boolean {
-  return INPUT_METHODS.has(method) && styleOf(context) === "stateless" && canBeAsked(context.caller);
+function mayWait({ method }: Request, { caller }: Context): boolean {
+  return INPUT_METHODS.has(method) && caller.style === "stateless" && caller.canBeAsked;
 }
 
 /** The state of the upstream, from the states of its sessions. */
@@ -314,7 +316,7 @@ class PerRequestSessions {
   async handle(request: Request, context: Context): Promise<Result> {
     await this.#waitForFreeSession(context.signal);
     const session = this.#options.createSession(context.caller, {
-      style: styleOf(context),
+      style: context.caller.style,
       isShared: false,
       isExclusive: true,
       isTemporary: true,

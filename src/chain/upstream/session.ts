@@ -3,7 +3,7 @@
 // from the upstream reaches the call that it belongs to.
 
 import type { Caller, Context, Handler, Request, Result } from "../../core/handler.ts";
-import { INTERNAL_ORIGIN } from "../../dialogue/calls/client-requests.ts";
+import { fingerprint, INTERNAL_CALLER } from "../../protocol/caller.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { LISTS } from "../../protocol/lists.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
@@ -11,7 +11,6 @@ import { answerFrom, CatalogueKeeper, type CatalogueFile } from "./catalogue.ts"
 import { AskableCallQueue, SESSION_BUSY, StrayRequests } from "./client-requests.ts";
 import type { RestartOptions } from "./options.ts";
 import type { RestartPolicy } from "./restart-policy.ts";
-import { canBeAsked, fingerprint, styleOf, type Style } from "./sharing.ts";
 import { UpstreamSubscriptions } from "./subscriptions.ts";
 import { Supervisor, type UpstreamConnection } from "./supervisor.ts";
 
@@ -54,8 +53,6 @@ export class UpstreamSession {
   readonly #options: UpstreamSessionOptions;
   readonly #queue = new AskableCallQueue();
   readonly #strayRequests = new StrayRequests();
-  /** The common origin of all stateless calls of a principal, by principal. */
-  readonly #origins = new Map<string, object>();
   /** Ids of the tasks that this session created, oldest first. */
   readonly #taskIds = new Set<unknown>();
   readonly #catalogue: CatalogueKeeper | undefined;
@@ -127,8 +124,8 @@ export class UpstreamSession {
   /** A caller with a session can answer requests outside any call, such as `roots/list`, as long as it listens. */
   #listen(request: Request, context: Context): Promise<Result> {
     const listen = (): Promise<Result> => this.subscriptions.listen(request, context);
-    const isAskable = styleOf(context) === "session" && canBeAsked(context.caller);
-    return isAskable && !this.#options.isShared && this.#belongsTo(context)
+    const { style, canBeAsked } = context.caller;
+    return style === "session" && canBeAsked && !this.#options.isShared && this.#belongsTo(context)
       ? this.#strayRequests.during(context, listen, true)
       : listen();
   }
@@ -139,7 +136,7 @@ export class UpstreamSession {
   }
 
   /** The negotiated style; undefined while the upstream does not run. */
-  get style(): Style | undefined {
+  get style(): Caller["style"] | undefined {
     return this.supervisor.current?.connection.revision.style;
   }
 
@@ -175,15 +172,16 @@ export class UpstreamSession {
   /** The handler that sends a request to the upstream, directly or through the queue. */
   #handlerFor({ connection }: UpstreamConnection, method: string, context: Context): Handler {
     const { handler } = connection;
+    const { style, canBeAsked } = context.caller;
     if (connection.revision.style === "stateless") return handler;
-    if (styleOf(context) === "session") {
-      if (!connection.attributesRequests && canBeAsked(context.caller) && !this.#belongsTo(context)) throw SESSION_BUSY;
+    if (style === "session") {
+      if (!connection.attributesRequests && canBeAsked && !this.#belongsTo(context)) throw SESSION_BUSY;
       return handler;
     }
     // The handshake has declared the capabilities of one caller, and cannot be repeated for another.
     if (this.#hasOtherCapabilities(context)) throw SESSION_BUSY;
-    const ours = this.#withCommonOrigin(context);
-    if (!INPUT_METHODS.has(method) || !canBeAsked(context.caller)) return (request) => handler(request, ours);
+    const ours = withCommonKey(context);
+    if (!INPUT_METHODS.has(method) || !canBeAsked) return (request) => handler(request, ours);
     if (connection.attributesRequests)
       return (request) => this.#strayRequests.during(ours, () => handler(request, ours));
     const asking: Context = { ...ours, ask: (...question) => this.#queue.asking(() => ours.ask(...question)) };
@@ -193,21 +191,13 @@ export class UpstreamSession {
   }
 
   /** Whether the caller may get requests that the upstream does not attribute to a call. */
-  #belongsTo({ caller: { origin } }: Context): boolean {
+  #belongsTo({ caller: { key } }: Context): boolean {
     const { isShared, caller } = this.#options;
-    return isShared || origin === undefined || origin === INTERNAL_ORIGIN || origin === caller.origin;
+    return isShared || key === INTERNAL_CALLER.key || key === caller.key;
   }
 
   #hasOtherCapabilities({ caller: { capabilities } }: Context): boolean {
     return !this.#options.isShared && fingerprint(capabilities) !== fingerprint(this.#options.caller.capabilities);
-  }
-
-  /** Each stateless request may come on its own connection, so all requests of one principal get the same origin. */
-  #withCommonOrigin(context: Context): Context {
-    const { principal = "" } = context.caller;
-    const origin = this.#origins.get(principal) ?? {};
-    this.#origins.set(principal, origin);
-    return { ...context, caller: { ...context.caller, origin } };
   }
 
   #isNeeded(): boolean {
@@ -227,13 +217,19 @@ export class UpstreamSession {
   #background(signal: AbortSignal): Context {
     return {
       revision: NEWEST.name,
-      caller: { ...this.#options.caller, origin: INTERNAL_ORIGIN },
+      caller: { ...this.#options.caller, style: NEWEST.style, key: INTERNAL_CALLER.key },
       signal,
       timeouts: { idleMs: BACKGROUND_TIMEOUT_MS },
       notify: () => undefined,
       ask: (question, options) => this.#strayRequests.ask(question, options),
     };
   }
+}
+
+/** All stateless calls of one principal count as calls of one client, whatever their info and capabilities are. */
+function withCommonKey(context: Context): Context {
+  const { caller } = context;
+  return { ...context, caller: { ...caller, key: `principal ${caller.principal ?? ""}` } };
 }
 
 /** Methods that a catalogue can answer. */

@@ -4,89 +4,22 @@
 // another caller. The option `share` overrides this.
 
 import type { Caller, Context } from "../../core/handler.ts";
-import { isObject } from "../../core/values.ts";
-import { digest } from "../../core/seal.ts";
-import { knownRevision } from "../../protocol/revisions/index.ts";
-import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
+import { fingerprint } from "../../protocol/caller.ts";
 import type { Share } from "./options.ts";
 
-export type Style = "session" | "stateless";
-
-export function styleOf({ revision }: Pick<Context, "revision">): Style {
-  return knownRevision(revision).style;
-}
-
-/** Caches fingerprints: by object, since a session has one capabilities object for all its calls, and by JSON. */
-const byObject = new WeakMap<Caller["capabilities"], string>();
-const byJson = new Map<string, string>();
-const MAX_CACHED = 1_000;
-/** A longer fingerprint is replaced with a digest, because it is part of many keys. */
-const MAX_FINGERPRINT_LENGTH = 1_000;
-
-/**
- * The capabilities of a caller as a string that does not depend on the order of keys. Leaves out the tasks
- * extension: a caller may declare it in only some of its calls, but all its calls must find its tasks.
- */
-export function fingerprint(capabilities: Caller["capabilities"]): string {
-  const known = byObject.get(capabilities);
-  if (known !== undefined) return known;
-  const json = JSON.stringify(capabilities);
-  let found = byJson.get(json);
-  if (found === undefined) {
-    const sorted = toSortedJson(withoutTasks(capabilities));
-    found = sorted.length > MAX_FINGERPRINT_LENGTH ? digest(sorted) : sorted;
-    if (byJson.size >= MAX_CACHED) byJson.clear();
-    if (json.length <= MAX_FINGERPRINT_LENGTH) byJson.set(json, found);
-  }
-  byObject.set(capabilities, found);
-  return found;
-}
-
-function toSortedJson(capabilities: Caller["capabilities"]): string {
-  return JSON.stringify(capabilities, (_key, value: unknown) =>
-    isObject(value) ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1))) : value,
-  );
-}
-
-function withoutTasks(capabilities: Caller["capabilities"]): Caller["capabilities"] {
-  const { extensions, ...rest } = capabilities;
-  if (!isObject(extensions)) return rest;
-  const { [TASKS_EXTENSION]: _tasks, ...others } = extensions;
-  return Object.keys(others).length === 0 ? rest : { ...rest, extensions: others };
-}
-
 /** A key that is the same for all callers that may share a session with an upstream, and for no others. */
-export function callerKey(context: Context): string {
-  return keyFor(context, fingerprint(context.caller.capabilities));
+export function sharedKey(caller: Caller): string {
+  return keyFor(caller, fingerprint(caller.capabilities));
 }
 
 /** A key for upstreams without sessions. It does not depend on the capabilities that a principal's calls declare. */
-function principalKey(context: Context): string {
-  return keyFor(context, "");
+function principalKey(caller: Caller): string {
+  return keyFor(caller, "");
 }
 
 /** Only the last part may contain line breaks, so that different parts never give the same key. */
-function keyFor(context: Context, capabilities: string): string {
-  const { principal } = context.caller;
-  return `${styleOf(context)}\n${capabilities}\n${principal === undefined ? "" : `is ${principal}`}`;
-}
-
-/** Whether an upstream may send requests to the caller during a call. */
-export function canBeAsked({ capabilities }: Caller): boolean {
-  return ["elicitation", "sampling", "roots"].some((name) => capabilities[name] !== undefined);
-}
-
-/** A number for each connection, because keys are strings. */
-const connectionNumbers = new WeakMap<object, number>();
-let lastNumber = 0;
-
-function numberOf(origin: object): number {
-  let number = connectionNumbers.get(origin);
-  if (number === undefined) {
-    number = lastNumber += 1;
-    connectionNumbers.set(origin, number);
-  }
-  return number;
+function keyFor({ style, principal }: Caller, capabilities: string): string {
+  return `${style}\n${capabilities}\n${principal === undefined ? "" : `is ${principal}`}`;
 }
 
 /** Identifies the session that a caller uses. */
@@ -116,18 +49,18 @@ export function sessionKeyFor(
 ): SessionKey | undefined {
   if (share === "per-request") return undefined;
   if (share === "shared") return { key: "", statefulKey: "", exclusiveKey: "", isExclusive: false };
-  const statefulKey = callerKey(context);
-  const { origin, principal } = context.caller;
-  // Stateless calls on one connection may come from different callers.
-  const hasSession = origin !== undefined && styleOf(context) === "session";
-  const isAskable = hasSession && canBeAsked(context.caller);
+  const { caller } = context;
+  const statefulKey = sharedKey(caller);
+  // Stateless calls with one key may still come from different clients.
+  const hasSession = caller.style === "session";
+  const isAskable = hasSession && caller.canBeAsked;
   const isExclusive =
     hasSession &&
     (share === "per-session" ||
-      (share === "per-caller" && principal === undefined) ||
+      (share === "per-caller" && caller.principal === undefined) ||
       (isAskable && !attributesRequests));
-  const exclusiveKey = isExclusive || isAskable ? `${numberOf(origin)} ${statefulKey}` : statefulKey;
+  const exclusiveKey = isExclusive || isAskable ? `${caller.key} ${statefulKey}` : statefulKey;
   if (isExclusive) return { key: exclusiveKey, statefulKey: exclusiveKey, exclusiveKey, isExclusive };
-  const key = isStateless && styleOf(context) === "stateless" ? principalKey(context) : statefulKey;
+  const key = isStateless && caller.style === "stateless" ? principalKey(caller) : statefulKey;
   return { key, statefulKey, exclusiveKey, isExclusive };
 }

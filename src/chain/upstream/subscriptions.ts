@@ -15,7 +15,6 @@ import {
 } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { grantedBy, type Catalogue } from "./catalogue.ts";
-import { styleOf } from "./sharing.ts";
 import type { Supervisor, UpstreamConnection } from "./supervisor.ts";
 
 /** The shortest pause before another attempt to start an upstream. */
@@ -58,7 +57,7 @@ export class UpstreamSubscriptions {
 
   /** Whether at least one subscription belongs to a caller with a session. */
   get hasSessions(): boolean {
-    return [...this.#subscriptions].some(({ context }) => styleOf(context) === "session");
+    return [...this.#subscriptions].some(({ context }) => context.caller.style === "session");
   }
 
   /** Notifies callers of lists that have changed since they were shown. */

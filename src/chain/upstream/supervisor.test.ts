@@ -6,13 +6,14 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { ServerConnection } from "../../dialogue/connect.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { UpstreamSubscriptions } from "./subscriptions.ts";
+import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import { Supervisor, type SupervisorOptions, type UpstreamConnection } from "./supervisor.ts";
 
 const forever = new AbortController().signal;
 
 function contextOf(signal: AbortSignal = forever): Context {
   const refuse = (): Promise<never> => Promise.reject(new Error("unexpected"));
-  return { revision: NEWEST.name, caller: { capabilities: {} }, signal, notify: () => undefined, ask: refuse };
+  return { revision: NEWEST.name, caller: fakeCaller(), signal, notify: () => undefined, ask: refuse };
 }
 
 /** A connection that closes when the test says so, or when it is closed with a budget. */

@@ -9,6 +9,7 @@ import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../protocol/revisions/index.ts";
 import { hasTasks, TASK_SUPPORT, TASKS_EXTENSION, tasksNotDeclared } from "../../protocol/tasks.ts";
 import { TaskInputRequests, waitForTask, type TaskWaiter } from "./task-completion.ts";
+import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import { TaskWatch } from "./task-watch.ts";
 
 type Loose = { readonly [key: string]: unknown };
@@ -149,7 +150,7 @@ describe("an input request whose connection is lost", () => {
     const server = taskServer({ update: (taskId) => server.move(taskId, DONE) });
     const context: Context = {
       revision: NEWEST.name,
-      caller: { capabilities: { extensions: { [TASKS_EXTENSION]: {} } } },
+      caller: fakeCaller({ capabilities: { extensions: { [TASKS_EXTENSION]: {} } } }),
       signal: new AbortController().signal,
       notify: () => undefined,
       ask: () => Promise.reject(new Error("Not by this way")),

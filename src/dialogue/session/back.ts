@@ -272,14 +272,15 @@ export class SessionBack implements PeerListener {
     if (named === undefined && !this.#attribution.isUnambiguous) this.#defaultContext.notify(notification);
     else if (one === undefined && this.#subscriptions.isUnambiguous) this.#subscriptions.deliver(notification);
     else if (one === undefined) this.#defaultContext.notify(notification);
-    else if (candidates.length === 1 && !calls.some(mayBeSource)) one.context.notify(notification);
+    else if (candidates.length === 1 && !calls.some((call) => this.#mayBeSource(call)))
+      one.context.notify(notification);
     else (this.#subscriptions.contextOf(one.context.caller) ?? this.#defaultContext).notify(notification);
   }
-}
 
-/** Whether a call that wants no logs may still have caused a log message. */
-function mayBeSource({ method, context: { logLevel, caller } }: OutgoingCall): boolean {
-  return logLevel === undefined && caller.origin !== undefined && INPUT_METHODS.has(method);
+  /** Whether a call that wants no logs may still have caused a log message. Not if all calls are of our own client. */
+  #mayBeSource({ method, context: { logLevel, caller } }: OutgoingCall): boolean {
+    return logLevel === undefined && caller.key !== this.#defaultContext.caller.key && INPUT_METHODS.has(method);
+  }
 }
 
 /**

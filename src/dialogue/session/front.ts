@@ -22,8 +22,8 @@ import type {
   RequestMessage,
   ResponseMessage,
 } from "../../jsonrpc/message.ts";
+import { newCaller } from "../../protocol/caller.ts";
 import { checkParams } from "../../protocol/params.ts";
-import { isObject } from "../../core/values.ts";
 import {
   McpError,
   methodNotFound,
@@ -59,8 +59,6 @@ export interface SessionFrontOptions {
   readonly profile: Profile;
   /** Whether the client may stop the server with `shutdown`. True only if the server has no other clients. */
   readonly mayShutDown: boolean;
-  /** Identifies the connection in the contexts of its calls. */
-  readonly origin: object;
 }
 
 export class SessionFront {
@@ -78,7 +76,10 @@ export class SessionFront {
   #phase: "new" | "starting" | "ready" | "closing" = "new";
   #starting: Promise<Result> | undefined;
   #revision: Revision = NEWEST_SESSION;
-  #caller: Caller = { capabilities: {} };
+  /** The client as its handshake described it, without identity. */
+  #client: Caller = newCaller("session", {});
+  /** The client, with the identity of the handshake. */
+  #caller: Caller = this.#client;
   #serverCapabilities: Json = {};
   #level: LogLevel = "info";
   #isSubscribed = false;
@@ -205,13 +206,9 @@ export class SessionFront {
 
   async #start(params: Params, inbound: Inbound): Promise<Result> {
     const revision = this.#revision;
-    const info = params["clientInfo"];
-    this.#caller = {
-      origin: this.#options.origin,
-      ...inbound.caller,
-      ...(isObject(info) ? { info: info as unknown as NonNullable<Caller["info"]> } : undefined),
-      capabilities: revision.lift.clientCapabilities((params["capabilities"] as Json | undefined) ?? {}),
-    };
+    const capabilities = revision.lift.clientCapabilities((params["capabilities"] as Json | undefined) ?? {});
+    this.#client = newCaller("session", capabilities, params["clientInfo"]);
+    this.#caller = { ...this.#client, ...inbound.caller };
     const discovered = await this.#discover();
     this.#serverCapabilities = (discovered["capabilities"] as Json | undefined) ?? {};
     this.#tasks.open(this.#serverCapabilities);
@@ -302,9 +299,7 @@ export class SessionFront {
 
   /** Each message is authenticated on its own, so the identity from the handshake is not reused. */
   #callerOf({ caller: authenticated }: Inbound): Caller {
-    if (authenticated === undefined) return this.#caller;
-    const { info, capabilities } = this.#caller;
-    return { origin: this.#options.origin, ...(info && { info }), capabilities, ...authenticated };
+    return authenticated === undefined ? this.#caller : { ...this.#client, ...authenticated };
   }
 
   #target(send: (message: Message) => void): ClientRequestTarget {

@@ -15,6 +15,7 @@ import {
 } from "../../../test/support/tasks/session-task-server.ts";
 import type { Context } from "../../core/handler.ts";
 import { REVISIONS } from "../../protocol/revisions/index.ts";
+import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import { TASK_SUPPORT, TASK_REQUESTED, TASKS_EXTENSION, LISTS_TASKS } from "../../protocol/tasks.ts";
 
 type Loose = { readonly [key: string]: unknown };
@@ -244,7 +245,7 @@ describe("a task", () => {
   it("is visible to callers with at least the scopes of its creator", async () => {
     const { start, get } = await sessionTaskFixture();
     const rights = (...scopes: string[]): Partial<Context> => ({
-      caller: { capabilities: TASK_CAPABILITIES, principal: "ada", scopes },
+      caller: fakeCaller({ capabilities: TASK_CAPABILITIES, principal: "ada", scopes }),
     });
     const id = await start(rights("run"));
     await expect(get(id, rights("look"))).rejects.toMatchObject({ kind: "access_denied" });

@@ -37,6 +37,7 @@ import { within, onAbort } from "../../core/async.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
 import { checkClientRequest, PendingInputs } from "../../protocol/client-requests.ts";
 import { ConnectionError } from "../../core/errors.ts";
+import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import type { Abandonment } from "../calls/peer.ts";
 
 /** The TTL to request if the caller names none. The server may choose another. */
@@ -345,7 +346,7 @@ class ServerTask {
       return this.#fetch();
     };
     // The watch needs no identity, since ServerTasks has already checked whose task it is.
-    const anonymous: Context = { ...host.defaultContext, caller: { capabilities: {} } };
+    const anonymous: Context = { ...host.defaultContext, caller: INTERNAL_CALLER };
     this.watch = new TaskWatch(handler, anonymous, this.#fields, ({ status }) => {
       if (isTaskFinished(status)) this.release();
     });

@@ -6,6 +6,7 @@ import { RawPeer } from "../../../test/support/dialogue/raw-peer.ts";
 import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { memoryPair } from "../../transport/memory.ts";
 import { openConnection } from "../connect.ts";
+import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import { serveTransport } from "../connection.ts";
 
 async function openShared({ alone = false } = {}) {
@@ -13,7 +14,7 @@ async function openShared({ alone = false } = {}) {
   const server = await new RawPeer(serverSide).start();
   const defaultContext = {
     revision: "",
-    caller: { capabilities: {} },
+    caller: fakeCaller(),
     signal: new AbortController().signal,
     notify: () => undefined,
     ask: () => Promise.reject(new Error("no default context")),

@@ -14,6 +14,7 @@ import {
 } from "../../core/handler.ts";
 import { attempt } from "../../core/async.ts";
 import type { ErrorBody, RequestMessage } from "../../jsonrpc/message.ts";
+import { statelessCaller } from "../../protocol/caller.ts";
 import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-requests.ts";
 import {
   CACHEABLE,
@@ -47,8 +48,8 @@ export interface StatelessFrontOptions {
   /** Stateless revisions that may be spoken, oldest first. */
   readonly revisions: readonly Revision[];
   readonly profile: Profile;
-  /** Identifies the connection in the contexts of its calls. */
-  readonly origin: object;
+  /** The number of the connection. Absent over HTTP, where a client may use a connection for each request. */
+  readonly connection?: number;
 }
 
 /** The notifications that may be sent in a subscription. */
@@ -125,17 +126,12 @@ export class StatelessFront {
     const { meta, name, capabilities } = envelope(params);
     const revision = this.#options.revisions.find((candidate) => candidate.name === name);
     if (revision === undefined) throw unsupportedRevision(name, this.#options.revisions);
-    const info = meta[META.clientInfo];
     const level = meta[META.logLevel];
     if (level !== undefined && !LOG_LEVELS.includes(level as LogLevel)) {
       throw invalidParams(`Invalid params: \`_meta\` ${META.logLevel} must be one of ${LOG_LEVELS.join(", ")}`);
     }
-    const caller: Caller = {
-      origin: this.#options.origin,
-      ...inbound.caller,
-      ...(isObject(info) ? { info: info as unknown as NonNullable<Caller["info"]> } : undefined),
-      capabilities: revision.lift.clientCapabilities(capabilities),
-    };
+    const lifted = revision.lift.clientCapabilities(capabilities);
+    const caller = statelessCaller(meta[META.clientInfo], lifted, inbound.caller, this.#options.connection);
     const progress = progressFilter(meta["progressToken"]);
     const logLevel = level as LogLevel | undefined;
     const minLevel = logLevel === undefined ? Infinity : LOG_LEVELS.indexOf(logLevel);

@@ -9,12 +9,13 @@ import type { UpstreamOptions } from "../../../src/chain/upstream/options.ts";
 import type { ChangeEvent, Client } from "../../../src/client/index.ts";
 import type { Context } from "../../../src/core/handler.ts";
 import { ConnectionError } from "../../../src/core/errors.ts";
+import { fakeCaller } from "../../support/handlers/fake-client.ts";
 import { call, caller, echoing, STATELESS, folder, isAlive, OLDEST, program, SESSION } from "./callers.ts";
 
 /** Another caller, without a connection. */
 const stranger: Context = {
   revision: SESSION,
-  caller: { capabilities: {}, principal: "eve" },
+  caller: fakeCaller({ style: "session", principal: "eve" }),
   signal: new AbortController().signal,
   notify: () => undefined,
   ask: async () => ({}),

@@ -8,6 +8,7 @@ import { isRequest } from "../../../src/jsonrpc/message.ts";
 import { knownRevision, NEWEST } from "../../../src/protocol/revisions/index.ts";
 import { memoryPair } from "../../../src/transport/memory.ts";
 import type { Transport } from "../../../src/transport/transport.ts";
+import { fakeCaller } from "../handlers/fake-client.ts";
 import { RawPeer, statelessMeta } from "./raw-peer.ts";
 
 type Loose = { readonly [key: string]: unknown };
@@ -60,7 +61,7 @@ export async function rawBridge({
   const unattributed: Notification[] = [];
   const defaultContext: Context = {
     revision: NEWEST.name,
-    caller: { capabilities: bridgeCapabilities },
+    caller: fakeCaller({ capabilities: bridgeCapabilities }),
     signal: new AbortController().signal,
     notify: (notification) => unattributed.push(notification),
     ask: () => Promise.reject(new Error("No client to ask")),
