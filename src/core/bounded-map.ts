@@ -23,6 +23,12 @@ export class BoundedMap<Key, Value> {
     return value;
   }
 
+  /** Whether the condition holds for every entry. */
+  every(holds: (value: Value, key: Key) => boolean): boolean {
+    for (const [key, value] of this.#entries) if (!holds(value, key)) return false;
+    return true;
+  }
+
   set(key: Key, value: Value): void {
     this.#entries.delete(key);
     this.#entries.set(key, value);

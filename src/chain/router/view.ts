@@ -10,7 +10,6 @@ import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { LISTS, type ListCapability, type ListKind } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
-import { sharedKey } from "../upstream/sharing.ts";
 import { Addresses, ResultRewriter, TaskIds } from "./addresses.ts";
 import { isMethodNotFound, isTimeout, publicMessage, withUpstreamName } from "./failures.ts";
 import {
@@ -299,23 +298,22 @@ function backgroundContext({ revision, caller }: Context, signal: AbortSignal = 
 
 const MAX_VIEWS = 1_000;
 
-/** The views of all callers. Callers that get the same answers from upstreams share one. */
+/** The views of all callers. Callers of one principal share a view, whatever their styles and capabilities. */
 export class Views {
   readonly #upstreams: readonly RoutedUpstream[];
   readonly #option: NamesOption;
-  readonly #views = new BoundedMap<string, View>(MAX_VIEWS);
+  readonly #views = new BoundedMap<string | undefined, View>(MAX_VIEWS);
 
   constructor(upstreams: readonly RoutedUpstream[], option: NamesOption) {
     this.#upstreams = upstreams;
     this.#option = option;
   }
 
-  of(context: Context): View {
-    const key = sharedKey(context.caller);
-    let view = this.#views.get(key);
+  of({ caller: { principal } }: Context): View {
+    let view = this.#views.get(principal);
     if (view === undefined) {
       view = new View(this.#upstreams, this.#option);
-      this.#views.set(key, view);
+      this.#views.set(principal, view);
     }
     return view;
   }

@@ -23,9 +23,6 @@ const START_WAIT_MS = 60_000;
 /** The start itself goes on for this long, since a package manager may have to download the program first. */
 const START_TIMEOUT_MS = 10 * 60_000;
 
-/** The longest idle time of a session that was opened because another was busy. */
-const TEMPORARY_IDLE_MS = 60_000;
-
 export interface PoolContext {
   /** The command or URL, without secrets. */
   readonly description: string;
@@ -46,33 +43,23 @@ export function createPool(
   const isProgram = isCommand(target);
   const revisions = new RevisionMemory(options.revision, isProgram);
   const startFailures = isProgram ? new RestartPolicy(options.restart) : undefined;
-  const createSession: CreateSession = (caller, kind) => {
-    const { style, isShared, isExclusive, isTemporary, checkCapacity, onLeave } = kind;
-    const file =
-      isProgram && options.remember !== false
-        ? new CatalogueFile([target, options.revision, style, fingerprint(caller.capabilities), caller.principal])
-        : undefined;
-    const open = (background: Context): Promise<UpstreamConnection> =>
-      revisions.open(style, async (revision) => {
-        const how = connectionOptions(options, background, style, revision);
+  const createSession: CreateSession = (client, host) => {
+    const open = (background: Context, onAsked: () => void): Promise<UpstreamConnection> =>
+      revisions.open(client.style, async (revision) => {
+        const how = { ...connectionOptions(options, background, revision), style: client.style, onAsked };
         const { opened: connection, program } = await openTarget(target, connectOptions(options), how);
         return { connection, ...(program && { program }) };
       });
-    const { idleMs } = options;
     return new UpstreamSession({
       name: name(),
-      caller,
-      isShared,
-      isExclusive,
+      client,
+      host,
       startFailures,
-      checkCapacity,
       open,
-      file,
       restart: isProgram ? (options.restart ?? {}) : undefined,
       startWaitMs: options.startTimeoutMs ?? START_WAIT_MS,
-      idleMs: isTemporary ? Math.min(idleMs ?? TEMPORARY_IDLE_MS, TEMPORARY_IDLE_MS) : idleMs,
+      idleMs: options.idleMs,
       onState,
-      ...(onLeave === undefined ? undefined : { onLeave }),
     });
   };
   const pool = new UpstreamPool({
@@ -80,8 +67,9 @@ export function createPool(
     target: description,
     // A transport can be started only once, so all callers must share it.
     share: isTransport(target) ? "shared" : options.share,
-    attributesRequests: !isProgram,
     createSession,
+    catalogueFile: (principal) =>
+      isProgram && options.remember !== false ? new CatalogueFile([target, options.revision, principal]) : undefined,
     ...(options.maxSessions === undefined ? undefined : { maxSessions: options.maxSessions }),
   });
   const owners = new Ownership();
@@ -107,7 +95,6 @@ function connectOptions({ auth, fetch, headers, limits, onNoise, onStderr }: Ups
 function connectionOptions(
   options: UpstreamOptions,
   background: Context,
-  style: ServerConnectionOptions["style"],
   revision: string | undefined,
 ): ServerConnectionOptions {
   // The caller sets its own limit and cancels, so by default a call has none here.
@@ -119,7 +106,6 @@ function connectionOptions(
     timeouts: { idleMs: timeoutMs, totalMs: maxTimeoutMs },
     startTimeoutMs,
     ...(revision === undefined ? undefined : { revision }),
-    ...(style === undefined ? undefined : { style }),
   };
 }
 

@@ -40,6 +40,8 @@ export interface SupervisorOptions extends RecoveryOptions {
   /** Whether it must keep running although no call is in flight. */
   isNeeded(): boolean;
   onStart?(opened: UpstreamConnection): void;
+  /** Called when it was stopped because it was not used. */
+  onIdle?(): void;
   onState?(): void;
 }
 
@@ -67,7 +69,10 @@ export class Supervisor {
     this.#options = options;
     this.#recovery = new Recovery(options);
     const isInUse = (): boolean => this.#calls > 0 || options.isNeeded();
-    this.#idle = new IdleTimer(options.idleMs, isInUse, () => this.stop());
+    this.#idle = new IdleTimer(options.idleMs, isInUse, () => {
+      this.stop();
+      options.onIdle?.();
+    });
   }
 
   get state(): UpstreamState {

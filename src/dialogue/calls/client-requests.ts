@@ -6,6 +6,7 @@ import type { AskOptions, Caller, Params, Request, Result } from "../../core/han
 import { errorMessage } from "../../core/values.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import type { Message, ResponseMessage } from "../../jsonrpc/message.ts";
+import { BoundedMap } from "../../core/bounded-map.ts";
 import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import { checkClientRequest } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -95,16 +96,20 @@ export class CallAttribution {
   /** By the caller's key: calls in flight, and when the last one ended. */
   readonly #seen = new Map<string, { open: number; ended: number; isGone: boolean }>();
 
-  /** Tracks a call; returns a function to call when it has ended. */
-  begin({ key }: Caller): () => void {
+  /** When a call was last given up without an answer, by the caller's key. The server may go on with such a call. */
+  readonly #abandoned = new BoundedMap<string, number>(MAX_TRACKED);
+
+  /** Tracks a call; returns a function to call when it has ended, with or without an answer. */
+  begin({ key }: Caller): (isAnswered?: boolean) => void {
     if (key === INTERNAL_CALLER.key) return () => undefined;
     if (this.#seen.size > MAX_TRACKED) this.#sweep();
     const seen = this.#seen.get(key) ?? { open: 0, ended: 0, isGone: false };
     seen.open += 1;
     this.#seen.set(key, seen);
-    return () => {
+    return (isAnswered = false) => {
       seen.open -= 1;
       seen.ended = performance.now();
+      if (!isAnswered) this.#abandoned.set(key, seen.ended);
       if (seen.open === 0 && seen.isGone) this.#seen.delete(key);
     };
   }
@@ -115,6 +120,12 @@ export class CallAttribution {
     if (seen === undefined) return;
     seen.isGone = true;
     if (seen.open === 0) this.#seen.delete(key);
+  }
+
+  /** Whether a request that arrives while only this client has calls in flight cannot be for another client. */
+  isOnlyOne(key: string): boolean {
+    const since = performance.now() - LINGER_MS;
+    return this.#abandoned.every((at, other) => other === key || at < since);
   }
 
   /** Whether all current and recent calls are from one client. */

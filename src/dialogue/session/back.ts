@@ -52,6 +52,7 @@ export class SessionBack implements PeerListener {
   readonly #defaultContext: Context;
   /** Whether the server was promised `notifications/roots/list_changed`. */
   readonly #notifiesRoots: boolean;
+  readonly #onAsked: (() => void) | undefined;
   readonly #subscriptions: ServerSubscriptions;
   readonly #renewal: SessionRenewal;
   readonly #tasks: TasksBack;
@@ -67,6 +68,7 @@ export class SessionBack implements PeerListener {
     this.#peer = peer;
     this.#defaultContext = options.defaultContext;
     this.#notifiesRoots = notifiesRoots(options.capabilities);
+    this.#onAsked = options.onAsked;
     this.#terms = terms;
     const begin = async (): Promise<void> => {
       this.#terms = await initialize(peer, options, options.defaultContext, timeoutMs);
@@ -174,18 +176,21 @@ export class SessionBack implements PeerListener {
       return wantsProgress ? { ...lowered, _meta: { ...lowered._meta, progressToken: id } } : lowered;
     };
     const ended = this.#attribution.begin(context.caller);
+    let isAnswered = false;
     try {
       const answer = await this.#peer.call(method, params, context, how.abandonment);
+      isAnswered = true;
       // A client has set the level itself. A renewed session must get the same level.
       if (method === "logging/setLevel") this.#level = lowered["level"] as LogLevel;
       return answer;
     } catch (error) {
       if (!(error instanceof McpError)) throw error;
+      isAnswered = true;
       const lifted = McpError.fromBody(this.revision.lift.error(error.toBody(), { method, params: lowered }));
       this.#urlElicitations.failed(lifted, context.caller);
       throw lifted;
     } finally {
-      ended();
+      ended(isAnswered);
     }
   }
 
@@ -228,6 +233,7 @@ export class SessionBack implements PeerListener {
       void inbound.reply({ jsonrpc: "2.0", id, result: {} }).catch(() => undefined);
       return;
     }
+    if (this.revision.clientRequests.has(method)) this.#onAsked?.();
     void this.#serverRequests.answer(message, inbound);
   }
 
@@ -375,11 +381,11 @@ export class ServerRequests {
     if (!stop.signal.aborted) await inbound.reply(answer).catch(() => undefined);
   }
 
-  /** The calls that may have caused a request, newest last; none unless all recent calls are of one client. */
+  /** The calls that may have caused a request, newest last; none if calls of several clients are running. */
   #candidates(): readonly OutgoingCall[] {
-    return this.#host.attribution.isUnambiguous
-      ? [...this.#host.peer.calls.values()].filter(({ method }) => INPUT_METHODS.has(method))
-      : [];
+    const calls = [...this.#host.peer.calls.values()].filter(({ method }) => INPUT_METHODS.has(method));
+    const [client, ...others] = new Set(calls.map(({ context }) => context.caller.key));
+    return client !== undefined && others.length === 0 && this.#host.attribution.isOnlyOne(client) ? calls : [];
   }
 
   /**

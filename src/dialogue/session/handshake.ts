@@ -20,6 +20,8 @@ export interface HandshakeOptions {
   readonly accepts: readonly Revision[];
   /** The context for requests and notifications outside any call. */
   readonly defaultContext: Context;
+  /** Called when the server sends a request, whether or not it can be answered. */
+  readonly onAsked?: () => void;
 }
 
 /** The outcome of a handshake. */

@@ -49,7 +49,7 @@ async function openShared({ alone = false } = {}) {
 
 const calls = (server: RawPeer) => server.received.filter(({ method }) => method === "tools/call");
 
-it("refuses server requests while several clients have calls in flight, or had recently", async () => {
+it("refuses server requests while several clients have calls in flight, or one has just cancelled its call", async () => {
   const { server, opened, ada, bea } = await openShared();
   ada.send({ id: 1, method: "tools/call", params: { name: "of ada" } });
   bea.send({ id: 1, method: "tools/call", params: { name: "of bea" } });
@@ -63,6 +63,24 @@ it("refuses server requests while several clients have calls in flight, or had r
   for (const call of calls(server)) server.send({ id: call["id"], result: { content: [] } });
   await bea.answerTo(1);
   for (const caller of [ada, bea]) expect(caller.received.some(({ method }) => method === "roots/list")).toBe(false);
+  await opened.close();
+});
+
+it("asks the only client that has a call in flight, even if another one had a call just before", async () => {
+  const { server, opened, ada, bea } = await openShared();
+  ada.send({ id: 1, method: "tools/call", params: { name: "of ada" } });
+  await expect.poll(() => calls(server).length).toBe(1);
+  server.send({ id: calls(server)[0]!["id"], result: { content: [] } });
+  await ada.answerTo(1);
+  bea.send({ id: 1, method: "tools/call", params: { name: "of bea" } });
+  await expect.poll(() => calls(server).length).toBe(2);
+  server.send({ id: "q", method: "roots/list" });
+  const asked = await bea.until(({ method }) => method === "roots/list");
+  bea.send({ id: asked["id"], result: { roots: [{ uri: "file:///bea" }] } });
+  expect(await server.answerTo("q")).toMatchObject({ result: { roots: [{ uri: "file:///bea" }] } });
+  expect(ada.received.some(({ method }) => method === "roots/list")).toBe(false);
+  server.send({ id: calls(server)[1]!["id"], result: { content: [] } });
+  await bea.answerTo(1);
   await opened.close();
 });
 
