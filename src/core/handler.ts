@@ -48,6 +48,23 @@ export interface Context {
   ask(request: Request, options?: AskOptions): Promise<Result>;
   /** Session-style HTTP only: ends the call's stream, so that the caller reconnects for the rest. */
   hangUp?(retryMs: number): void;
+  /** What only session-style revisions have. The front of the caller sets it, and the back of a server reads it. */
+  readonly session?: SessionHints;
+  /** Whether headers that repeat arguments were compared with them. Middleware may change the arguments afterwards. */
+  readonly headersChecked?: true;
+}
+
+/** What session-style revisions say about a request and the newest revision has no field for. */
+export interface SessionHints {
+  /**
+   * With `tools/call`: the caller wants a task, or the call fails ("required"); or it can handle one, so a tool that
+   * supports tasks should run as one ("if-supported"). A session-style server creates no task otherwise.
+   */
+  readonly task?: "required" | "if-supported";
+  /** With `tools/call`: the field `task`, as the caller's revision defines it. */
+  readonly taskParams?: { readonly [key: string]: unknown };
+  /** With a subscription: calls back when the caller's roots have changed. Returns a function that stops this. */
+  onRootsChanged?(changed: () => void): () => void;
 }
 
 /** The client, as a handler sees it. Made once by the side that received the request (protocol/caller.ts). */
@@ -66,6 +83,8 @@ export interface Caller extends CallerIdentity {
   readonly capabilities: { readonly [key: string]: unknown };
   /** Whether a server may send it requests during a call: it has declared elicitation, sampling or roots. */
   readonly canBeAsked: boolean;
+  /** Whether it notifies of changed roots. Only session-style callers can. */
+  readonly notifiesRoots?: boolean;
 }
 
 /** What a transport knows about the sender of a message. In a session it may differ from message to message. */

@@ -3,7 +3,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";
-import { TASK_REQUESTED } from "../../protocol/tasks.ts";
 import { fakeClient } from "../../../test/support/handlers/fake-client.ts";
 import { scriptedServer, answerAs, toolList } from "../../../test/support/handlers/scripted-server.ts";
 import { createRouter } from "./router.ts";
@@ -47,11 +46,11 @@ describe("calls", () => {
     expect(got).toBe(caller.context);
   });
 
-  it("keep symbols and fields if the name is changed", async () => {
+  it("keep unknown fields if the name is changed", async () => {
     const { a, b } = twoUpstreams();
     const caller = fakeClient(createRouter({ a, b }));
-    await caller.call("tools/call", { name: "a.both", [TASK_REQUESTED]: true, later: 1 });
-    expect(a.requests.at(-1)?.params).toEqual({ name: "both", [TASK_REQUESTED]: true, later: 1 });
+    await caller.call("tools/call", { name: "a.both", execution: {}, later: 1 });
+    expect(a.requests.at(-1)?.params).toEqual({ name: "both", execution: {}, later: 1 });
     expect(b.requests.map(({ method }) => method)).not.toContain("tools/call");
   });
 

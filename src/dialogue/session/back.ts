@@ -25,14 +25,7 @@ import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { McpError, methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
-import { revisionNamed } from "../../protocol/revisions/index.ts";
-import {
-  ELICITATION_COMPLETE,
-  notifiesRoots,
-  ON_ROOTS_CHANGED,
-  ROOTS_LIST_CHANGED,
-  type RootsChangeSource,
-} from "../../protocol/session-features.ts";
+import { ELICITATION_COMPLETE, ROOTS_LIST_CHANGED } from "../../protocol/session-features.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import { initialize, SessionRenewal, type HandshakeOptions, type SessionTerms } from "./handshake.ts";
 import { CallAttribution } from "../calls/client-requests.ts";
@@ -50,8 +43,6 @@ export class SessionBack implements PeerListener {
   readonly handler: Handler;
   readonly #peer: Peer;
   readonly #defaultContext: Context;
-  /** Whether the server was promised `notifications/roots/list_changed`. */
-  readonly #notifiesRoots: boolean;
   readonly #onAsked: (() => void) | undefined;
   readonly #subscriptions: ServerSubscriptions;
   readonly #renewal: SessionRenewal;
@@ -67,7 +58,6 @@ export class SessionBack implements PeerListener {
   private constructor(peer: Peer, options: HandshakeOptions, terms: SessionTerms, timeoutMs: number) {
     this.#peer = peer;
     this.#defaultContext = options.defaultContext;
-    this.#notifiesRoots = notifiesRoots(options.capabilities);
     this.#onAsked = options.onAsked;
     this.#terms = terms;
     const begin = async (): Promise<void> => {
@@ -157,9 +147,9 @@ export class SessionBack implements PeerListener {
   }
 
   /** Adds the server's info for stateless callers: in a session, only the handshake contains it. */
-  #withServerInfo(result: Result, { revision }: Context): Result {
+  #withServerInfo(result: Result, { caller }: Context): Result {
     const info = this.discovered._meta?.[META.serverInfo];
-    if (info === undefined || revisionNamed(revision)?.style !== "stateless") return result;
+    if (info === undefined || caller.style !== "stateless") return result;
     return { ...result, _meta: { [META.serverInfo]: info, ...result._meta } };
   }
 
@@ -195,9 +185,9 @@ export class SessionBack implements PeerListener {
   }
 
   async #listen(request: Request, context: Context): Promise<Result> {
-    const forget = onRootsChanged(request, context, () => {
-      if (this.#notifiesRoots) this.#peer.notify(ROOTS_LIST_CHANGED);
-    });
+    // The handshake has promised such notifications only if the caller that it was made for sends them.
+    const isPromised = this.#defaultContext.caller.notifiesRoots === true;
+    const forget = isPromised ? onRootsChanged(request, context, () => this.#peer.notify(ROOTS_LIST_CHANGED)) : nothing;
     try {
       const tasks = this.#tasks.isSubscription(request) ? await this.#tasks.subscribe(request, context) : undefined;
       return await this.#subscriptions.listen(request, context, tasks);
@@ -293,12 +283,13 @@ export class SessionBack implements PeerListener {
  * Calls `notify` when the client's roots change, for as long as the subscription lasts. Only a session front's
  * subscription to list changes reports changed roots. Subscriptions to resources or tasks are ignored.
  */
-function onRootsChanged(listen: Request, context: Context & RootsChangeSource, notify: () => void): () => void {
+function onRootsChanged(listen: Request, { session }: Context, notify: () => void): () => void {
   const wanted = listen.params["notifications"] as Json;
   const isOther = wanted["resourceSubscriptions"] !== undefined || wanted["taskIds"] !== undefined;
-  const nothing = (): void => undefined;
-  return (isOther ? undefined : context[ON_ROOTS_CHANGED]?.(notify)) ?? nothing;
+  return (isOther ? undefined : session?.onRootsChanged?.(notify)) ?? nothing;
 }
+
+const nothing = (): void => undefined;
 
 const ENVELOPE: ReadonlySet<string> = new Set([
   META.revision,
