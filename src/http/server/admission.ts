@@ -1,6 +1,7 @@
 // The checks that an HTTP request must pass before its message is handled: Accept, Content-Type, body, authentication,
 // and the limits on requests and sessions. A request that fails a check gets an error response with a status.
 
+import type { ByteBudget, ByteHolder } from "../../core/byte-budget.ts";
 import { AuthError, type Authenticator, type Credentials, type Identity } from "../../core/authentication.ts";
 import type { Caller } from "../../core/handler.ts";
 import { errorMessage } from "../../core/values.ts";
@@ -13,7 +14,7 @@ import {
   type ErrorMessage,
   type RequestMessage,
 } from "../../jsonrpc/message.ts";
-import { HttpError, type RequestHeaders, type HttpRequest } from "./http-request.ts";
+import { HttpError, type BodyCounter, type RequestHeaders, type HttpRequest } from "./http-request.ts";
 import type { HttpLimits } from "./options.ts";
 import type { Reply } from "./reply.ts";
 import type { BatchItem, Inbound } from "../../transport/transport.ts";
@@ -53,10 +54,10 @@ export type ParsedBody =
   | { readonly kind: "batch"; readonly items: readonly BatchItem[] };
 
 /** If the body is not a valid message, sends the error and returns undefined. */
-export async function readMessage(reply: Reply, limits: HttpLimits): Promise<ParsedBody | undefined> {
+export async function readMessage(reply: Reply, { limits, bodies }: SharedLimits): Promise<ParsedBody | undefined> {
   const { request } = reply;
   checkContentType(request);
-  const decoded = decode(await request.readBody(limits.messageBytes, limits.bodyMs), limits);
+  const decoded = decode(await request.readBody(limits.messageBytes, limits.bodyMs, bodies), limits);
   if (decoded.kind === "message") {
     // Set here, so that later errors contain the id of the request.
     if (isRequest(decoded.message)) reply.id = decoded.message.id;
@@ -220,8 +221,39 @@ export function errorResponse(status: number, message: string, kind?: ErrorKind)
 export interface SharedLimits {
   readonly limits: HttpLimits;
   readonly requests: RequestLimiter;
+  readonly bodies: BodyLimiter;
   /** Counts the sessions of all kinds. */
   readonly sessions: SessionLimiter;
+}
+
+/**
+ * Limits the bodies that are still arriving. If there are too many, the oldest one is given up: a body that takes long
+ * must not keep out those that come at once.
+ */
+export class BodyLimiter implements BodyCounter {
+  readonly #max: number;
+  readonly #budget: ByteBudget;
+  readonly #bodies = new Set<ByteHolder>();
+
+  constructor(max: number, budget: ByteBudget) {
+    this.#max = max;
+    this.#budget = budget;
+  }
+
+  update(body: ByteHolder): void {
+    this.#bodies.add(body);
+    for (const oldest of this.#bodies) {
+      if (this.#bodies.size <= this.#max) break;
+      this.#bodies.delete(oldest);
+      oldest.disconnect();
+    }
+    if (this.#bodies.has(body)) this.#budget.update(body);
+  }
+
+  release(body: ByteHolder): void {
+    this.#bodies.delete(body);
+    this.#budget.release(body);
+  }
 }
 
 /**

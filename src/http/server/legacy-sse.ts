@@ -52,7 +52,7 @@ export class LegacySse {
       throw new HttpError(400, "The query parameter sessionId is missing; post to the address that the stream sent");
     const session = this.#sessions.find(id, identity?.principal);
     if (session === undefined) throw unknownSession();
-    const body = await readMessage(reply, this.#shared.limits);
+    const body = await readMessage(reply, this.#shared);
     if (body === undefined) return;
     // The session may have closed while the body was read.
     if (session.isClosed) throw unknownSession();

@@ -27,6 +27,11 @@ export interface HttpLimits extends Limits {
   /** Unread bytes above which a slow client is disconnected after `lingeringMs`. */
   readonly lingeringBytes: number;
   readonly lingeringMs: number;
+  /**
+   * Bytes held at once for all clients: unread output, and bodies that are still arriving. Above this, the clients that
+   * hold the most for the longest time are disconnected.
+   */
+  readonly heldBytes: number;
   /** A stream that is silent for this long gets a comment, so that proxies keep it open. */
   readonly keepAliveMs: number;
   /** How long a response head is delayed in case a single JSON body is enough. After that, a stream is opened. */
@@ -49,6 +54,7 @@ const HTTP_LIMITS: HttpLimits = {
   unreadBytes: 8 * 1024 * 1024,
   lingeringBytes: 1024 * 1024,
   lingeringMs: 10_000,
+  heldBytes: 256 * 1024 * 1024,
   keepAliveMs: 15_000,
   silenceMs: 5_000,
   replayBytes: 64 * 1024 * 1024,

@@ -9,6 +9,7 @@ import { selectRevisions, serveTransport, type ConnectionOptions } from "../../d
 import {
   challengeHeaders,
   authenticate,
+  BodyLimiter,
   sendError,
   safeReporter,
   type ErrorReporter,
@@ -74,7 +75,13 @@ export class HttpRouter {
     if (!path.startsWith("/")) throw new TypeError(`path must begin with a slash; got ${path}`);
     const limits = httpLimits(options.limits);
     this.#requests = new RequestLimiter(limits.requests);
-    const shared: SharedLimits = { limits, requests: this.#requests, sessions: new SessionLimiter(limits.sessions) };
+    this.#timers = new ReplyTimers(limits);
+    const shared: SharedLimits = {
+      limits,
+      requests: this.#requests,
+      bodies: new BodyLimiter(limits.requests, this.#timers.budget),
+      sessions: new SessionLimiter(limits.sessions),
+    };
     const revisions = selectRevisions(options.revisions);
     const sessionRevisions = revisions.filter(({ style }) => style === "session");
     const statelessRevisions = revisions.filter(({ style }) => style === "stateless");
@@ -85,7 +92,6 @@ export class HttpRouter {
     this.path = path;
     this.graceMs = graceMs;
     this.limits = limits;
-    this.#timers = new ReplyTimers(limits);
     this.#stateless = new StatelessEndpoint(
       handler,
       { revisions: statelessRevisions, profile: options.profile ?? "mcp", origin: this },
@@ -109,6 +115,11 @@ export class HttpRouter {
       GET: (reply, identity) => endpoint.get(reply, identity),
       DELETE: (reply, identity) => endpoint.delete(reply, identity),
     });
+  }
+
+  /** Bytes held for clients: unread output, and bodies that are still arriving. */
+  get heldBytes(): number {
+    return this.#timers.budget.bytes;
   }
 
   /** Answers the request. Never throws. */
@@ -253,7 +264,7 @@ class McpEndpoint {
   async post(reply: Reply, identity: Identity | undefined): Promise<void> {
     const { request } = reply;
     checkAccept(request, "application/json", "text/event-stream");
-    const body = await readMessage(reply, this.#shared.limits);
+    const body = await readMessage(reply, this.#shared);
     if (body === undefined) return;
     if (!this.#isStateless(body, request)) await this.#postToSession(body, reply, identity);
     else if (body.kind === "batch") {
