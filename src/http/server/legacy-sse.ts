@@ -40,6 +40,7 @@ export class LegacySse {
     checkAccept(reply.request, "text/event-stream");
     this.#shared.requests.check();
     const session = this.#sessions.add(
+      identity?.principal,
       (id) => new LegacySseSession(id, identity?.principal),
       (added) => serveTransport(this.#handler, added, this.#connection),
     );
@@ -56,7 +57,12 @@ export class LegacySse {
     if (body === undefined) return;
     // The session may have closed while the body was read.
     if (session.isClosed) throw unknownSession();
-    session.post(body, reply, callerFrom(reply.request, identity), this.#shared.requests.begin(body));
+    session.post(
+      body,
+      reply,
+      callerFrom(reply.request, identity),
+      this.#shared.requests.begin(body, identity?.principal),
+    );
   }
 
   close(graceMs: number): Promise<void> {

@@ -3,6 +3,7 @@
 
 import type { AuthError, Authenticator, Credentials, Identity } from "../../core/authentication.ts";
 import type { Handler } from "../../core/handler.ts";
+import { FairLimit } from "../../core/fair-limit.ts";
 import type { Guard } from "./guard.ts";
 import { HttpError, type HttpRequest } from "./http-request.ts";
 import { selectRevisions, serveTransport, type ConnectionOptions } from "../../dialogue/connection.ts";
@@ -20,7 +21,6 @@ import {
   shuttingDown,
   RequestLimiter,
   type Release,
-  SessionLimiter,
   type SharedLimits,
 } from "./admission.ts";
 import { StatelessEndpoint } from "./stateless.ts";
@@ -74,13 +74,15 @@ export class HttpRouter {
     }
     if (!path.startsWith("/")) throw new TypeError(`path must begin with a slash; got ${path}`);
     const limits = httpLimits(options.limits);
-    this.#requests = new RequestLimiter(limits.requests);
+    // Without authentication, all callers are one principal.
+    const limit = (max: number): FairLimit => new FairLimit(max, auth === undefined ? max : undefined);
+    this.#requests = new RequestLimiter(() => limit(limits.requests));
     this.#timers = new ReplyTimers(limits);
     const shared: SharedLimits = {
       limits,
       requests: this.#requests,
       bodies: new BodyLimiter(limits.requests, this.#timers.budget),
-      sessions: new SessionLimiter(limits.sessions),
+      sessions: limit(limits.sessions),
     };
     const revisions = selectRevisions(options.revisions);
     const sessionRevisions = revisions.filter(({ style }) => style === "session");
@@ -96,7 +98,7 @@ export class HttpRouter {
       handler,
       { revisions: statelessRevisions, profile: options.profile ?? "mcp", origin: this },
       parkedCalls,
-      limits.listens,
+      limit(limits.listens),
     );
     const endpoint = new McpEndpoint(handler, this.#stateless, revisions, perSession, shared);
     this.#endpoint = endpoint;
@@ -274,7 +276,7 @@ class McpEndpoint {
       const error = unsupportedRevision(params?.protocolVersion, this.#revisions).toBody();
       reply.sendJson({ jsonrpc: "2.0", id, error }, 400);
     } else {
-      const release = this.#shared.requests.begin(body);
+      const release = this.#shared.requests.begin(body, identity?.principal);
       try {
         await this.#stateless.post(body.message, reply, callerFrom(request, identity), release);
       } finally {
@@ -323,7 +325,7 @@ class McpEndpoint {
     }
     let release: Release | undefined;
     try {
-      release = this.#shared.requests.begin(body);
+      release = this.#shared.requests.begin(body, identity?.principal);
       await session.post(body, reply, callerFrom(reply.request, identity));
     } finally {
       release?.();
@@ -334,6 +336,7 @@ class McpEndpoint {
 
   #startSession(identity: Identity | undefined): HttpSession {
     return this.#sessions.add(
+      identity?.principal,
       (id) => new HttpSession(id, identity?.principal, this.#store),
       (session) => serveTransport(this.#handler, session, this.#connection),
     );

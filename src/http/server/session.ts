@@ -3,6 +3,7 @@
 // streams after the last event received, and a request runs until it is answered or cancelled. This file also has the
 // session table.
 
+import type { FairLimit } from "../../core/fair-limit.ts";
 import type { Caller } from "../../core/handler.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import { isResponse, type Message, type ErrorBody, type ResponseMessage } from "../../jsonrpc/message.ts";
@@ -15,7 +16,7 @@ import { HttpError } from "./http-request.ts";
 import type { BatchItem, Inbound, Transport } from "../../transport/transport.ts";
 import { SESSION_HEADER } from "../headers.ts";
 
-import { toInbound, NEVER_ABORTED, expectsResponse, type ParsedBody, type SessionLimiter } from "./admission.ts";
+import { toInbound, NEVER_ABORTED, expectsResponse, takePlace, type ParsedBody } from "./admission.ts";
 import { type Reply, encodeResponse } from "./reply.ts";
 import { unref } from "../../core/async.ts";
 import type { ServedConnection } from "../../dialogue/connection.ts";
@@ -261,21 +262,22 @@ const MAX_SWEEP_INTERVAL_MS = 30_000;
  */
 export class SessionTable<Session extends TableSession> {
   readonly #sessions = new Map<string, { readonly session: Session; readonly served: Promise<ServedConnection> }>();
-  readonly #limiter: SessionLimiter;
+  readonly #limit: FairLimit;
   readonly #idleMs: number;
   #sweeper: NodeJS.Timeout | undefined;
 
-  constructor(limiter: SessionLimiter, idleMs: number) {
-    this.#limiter = limiter;
+  constructor(limit: FairLimit, idleMs: number) {
+    this.#limit = limit;
     this.#idleMs = idleMs;
   }
 
-  /** Throws a 503 if too many sessions are open. */
+  /** Throws a 503 if too many sessions are open, of all callers or of this principal. */
   add<Added extends Session>(
+    principal: string | undefined,
     create: (id: string) => Added,
     serve: (session: Added) => Promise<ServedConnection>,
   ): Added {
-    this.#limiter.take();
+    takePlace(this.#limit, principal, "sessions");
     const session = create(newId());
     const served = serve(session);
     this.#sessions.set(session.id, { session, served });
@@ -288,11 +290,11 @@ export class SessionTable<Session extends TableSession> {
     return found?.principal === principal ? found : undefined;
   }
 
-  async end({ id }: Session, graceMs = 0): Promise<void> {
+  async end({ id, principal }: Session, graceMs = 0): Promise<void> {
     const found = this.#sessions.get(id);
     if (found === undefined) return;
     this.#sessions.delete(id);
-    this.#limiter.release();
+    this.#limit.release(principal);
     if (this.#sessions.size === 0) this.#stopSweeping();
     await (await found.served).close(graceMs);
   }
