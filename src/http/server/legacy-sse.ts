@@ -33,7 +33,7 @@ export class LegacySse {
     this.#handler = handler;
     this.#connection = connection;
     this.#shared = shared;
-    this.#sessions = new SessionTable(shared.sessions, shared.limits.sessionIdleMs);
+    this.#sessions = new SessionTable(shared);
   }
 
   open(reply: Reply, identity: Identity | undefined, address: string): void {
@@ -79,6 +79,7 @@ class LegacySseSession implements Transport {
   readonly principal: string | undefined;
   /** Such a session is never idle, because its stream is open as long as the session exists. */
   readonly isIdle = false;
+  readonly hasListened = true;
   readonly usedAt = 0;
   readonly #closed = new AbortController();
   #stream: SseWriter | undefined;

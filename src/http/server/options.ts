@@ -18,6 +18,11 @@ export interface HttpLimits extends Limits {
   readonly sessions: number;
   /** How long a session without an open stream may be idle before it is closed. */
   readonly sessionIdleMs: number;
+  /**
+   * The same for a client that has opened a stream with GET: it has probably gone when its last stream is closed, and
+   * most clients do not end their session.
+   */
+  readonly sessionDisconnectedMs: number;
   /** Requests in flight at once, over all clients; one more gets a 503. */
   readonly requests: number;
   /** `subscriptions/listen` requests open at once. */
@@ -49,6 +54,7 @@ const HTTP_LIMITS: HttpLimits = {
   bodyMs: 30_000,
   sessions: 10_000,
   sessionIdleMs: 1_800_000,
+  sessionDisconnectedMs: 60_000,
   requests: 1_024,
   listens: 10_000,
   unreadBytes: 8 * 1024 * 1024,

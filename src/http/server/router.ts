@@ -260,7 +260,7 @@ class McpEndpoint {
     this.#connection = connection;
     this.#shared = shared;
     this.#store = new ReplayStore(limits.replayBytes, limits.replayEvents);
-    this.#sessions = new SessionTable(shared.sessions, limits.sessionIdleMs);
+    this.#sessions = new SessionTable(shared);
   }
 
   async post(reply: Reply, identity: Identity | undefined): Promise<void> {

@@ -16,7 +16,14 @@ import { HttpError } from "./http-request.ts";
 import type { BatchItem, Inbound, Transport } from "../../transport/transport.ts";
 import { SESSION_HEADER } from "../headers.ts";
 
-import { toInbound, NEVER_ABORTED, expectsResponse, takePlace, type ParsedBody } from "./admission.ts";
+import {
+  toInbound,
+  NEVER_ABORTED,
+  expectsResponse,
+  takePlace,
+  type ParsedBody,
+  type SharedLimits,
+} from "./admission.ts";
 import { type Reply, encodeResponse } from "./reply.ts";
 import { unref } from "../../core/async.ts";
 import type { ServedConnection } from "../../dialogue/connection.ts";
@@ -32,6 +39,7 @@ export class HttpSession implements Transport {
   /** POSTs that are not answered yet. */
   readonly #replies = new Set<SessionReply>();
   #revision: Revision | undefined;
+  #hasListened = false;
   /** Whether the session id has been sent to the client. */
   #isIdSent = false;
   #receive: (inbound: Inbound) => void = () => undefined;
@@ -47,6 +55,10 @@ export class HttpSession implements Transport {
     // A session whose client disconnected during the handshake will never be used.
     const isAbandoned = this.#revision === undefined && [...this.#replies].every(({ isUnreachable }) => isUnreachable);
     return (this.#replies.size === 0 || isAbandoned) && !this.#streams.isAttached;
+  }
+
+  get hasListened(): boolean {
+    return this.#hasListened;
   }
 
   /** Undefined until the handshake has been answered. */
@@ -100,6 +112,7 @@ export class HttpSession implements Transport {
   /** Handles a GET: opens a stream for unsolicited messages, or resumes a broken stream. */
   get(reply: Reply, lastEventId: string | undefined): void {
     this.usedAt = performance.now();
+    this.#hasListened = true;
     if (lastEventId === undefined || lastEventId === "") {
       this.attach(this.#streams.openUnsolicited(), reply);
       return;
@@ -251,10 +264,12 @@ interface TableSession {
   readonly id: string;
   readonly principal: string | undefined;
   readonly isIdle: boolean;
+  /** Whether the client has ever opened a stream with GET. */
+  readonly hasListened: boolean;
   readonly usedAt: number;
 }
 
-const MAX_SWEEP_INTERVAL_MS = 30_000;
+const MAX_SWEEP_INTERVAL_MS = 5_000;
 
 /**
  * The open sessions by id. An id is 128 random bits, but not a credential: a session belongs to the principal that
@@ -264,11 +279,13 @@ export class SessionTable<Session extends TableSession> {
   readonly #sessions = new Map<string, { readonly session: Session; readonly served: Promise<ServedConnection> }>();
   readonly #limit: FairLimit;
   readonly #idleMs: number;
+  readonly #disconnectedMs: number;
   #sweeper: NodeJS.Timeout | undefined;
 
-  constructor(limit: FairLimit, idleMs: number) {
-    this.#limit = limit;
-    this.#idleMs = idleMs;
+  constructor({ sessions, limits }: SharedLimits) {
+    this.#limit = sessions;
+    this.#idleMs = limits.sessionIdleMs;
+    this.#disconnectedMs = Math.min(limits.sessionDisconnectedMs, limits.sessionIdleMs);
   }
 
   /** Throws a 503 if too many sessions are open, of all callers or of this principal. */
@@ -281,7 +298,7 @@ export class SessionTable<Session extends TableSession> {
     const session = create(newId());
     const served = serve(session);
     this.#sessions.set(session.id, { session, served });
-    this.#sweeper ??= unref(setInterval(() => this.#sweep(), Math.min(MAX_SWEEP_INTERVAL_MS, this.#idleMs)));
+    this.#sweeper ??= unref(setInterval(() => this.#sweep(), Math.min(MAX_SWEEP_INTERVAL_MS, this.#disconnectedMs)));
     return session;
   }
 
@@ -307,7 +324,8 @@ export class SessionTable<Session extends TableSession> {
   #sweep(): void {
     const now = performance.now();
     for (const { session } of this.#sessions.values()) {
-      if (session.isIdle && now - session.usedAt >= this.#idleMs) void this.end(session);
+      const idleMs = session.hasListened ? this.#disconnectedMs : this.#idleMs;
+      if (now - session.usedAt >= idleMs && session.isIdle) void this.end(session);
     }
   }
 
