@@ -21,6 +21,7 @@ import {
 } from "./admission.ts";
 
 import { SessionTable } from "./session.ts";
+import { randomId } from "./session-ids.ts";
 import type { Reply } from "./reply.ts";
 
 export class LegacySse {
@@ -39,10 +40,8 @@ export class LegacySse {
   open(reply: Reply, identity: Identity | undefined, address: string): void {
     checkAccept(reply.request, "text/event-stream");
     this.#shared.requests.check();
-    const session = this.#sessions.add(
-      identity?.principal,
-      (id) => new LegacySseSession(id, identity?.principal),
-      (added) => serveTransport(this.#handler, added, this.#connection),
+    const session = this.#sessions.add(new LegacySseSession(randomId(), identity?.principal), (added) =>
+      serveTransport(this.#handler, added, this.#connection),
     );
     session.open(reply, `${address}?sessionId=${session.id}`, () => void this.#sessions.end(session));
   }

@@ -86,6 +86,11 @@ export interface HttpRouterOptions extends Omit<ConnectionOptions, "mayShutDown"
   readonly auth?: Authenticator;
   readonly limits?: Partial<HttpLimits>;
   /**
+   * The key that seals session ids. A server with the same key opens the sessions of a former one again, so that clients
+   * go on after a restart. Default: `parkedCalls.sealKey`. Without a key, sessions end with the server.
+   */
+  readonly sealKey?: string | Uint8Array;
+  /**
    * Called for internal errors that clients must not see, such as a failing authenticator. Default: prints one line on
    * stderr.
    */

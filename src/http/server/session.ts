@@ -11,7 +11,9 @@ import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
-import { SessionStreams, type ReplayStore, type ReplayStream } from "./replay.ts";
+import { changedMethod, LIST_CAPABILITIES } from "../../protocol/lists.ts";
+import type { Json } from "../../protocol/revision.ts";
+import { isUnsolicited, SessionStreams, type ReplayStore, type ReplayStream } from "./replay.ts";
 import { HttpError } from "./http-request.ts";
 import type { BatchItem, Inbound, Transport } from "../../transport/transport.ts";
 import { SESSION_HEADER } from "../headers.ts";
@@ -28,6 +30,12 @@ import { type Reply, encodeResponse } from "./reply.ts";
 import { unref } from "../../core/async.ts";
 import type { ServedConnection } from "../../dialogue/connection.ts";
 
+/** The id of the handshake when a session is opened again. */
+const HANDSHAKE_ID = "catenary-handshake";
+
+/** Names of streams begin here or above if the session is opened again: below 36^11, so that a name is short. */
+const MAX_FIRST_NAME = 2 ** 48;
+
 /** The reconnection time in a priming event, which starts a stream: it has an id, so that the client can resume. */
 const RETRY_MS = 1_000;
 
@@ -35,6 +43,8 @@ export class HttpSession implements Transport {
   readonly id: string;
   readonly principal: string | undefined;
   usedAt: number = performance.now();
+  /** Settles when the session is open again; undefined if it is not being opened again. */
+  reopening: Promise<boolean> | undefined;
   readonly #streams: SessionStreams;
   /** POSTs that are not answered yet. */
   readonly #replies = new Set<SessionReply>();
@@ -44,16 +54,20 @@ export class HttpSession implements Transport {
   #isIdSent = false;
   #receive: (inbound: Inbound) => void = () => undefined;
 
-  constructor(id: string, principal: string | undefined, store: ReplayStore) {
+  readonly #isReopened: boolean;
+
+  constructor(id: string, principal: string | undefined, store: ReplayStore, isReopened: boolean) {
     this.id = id;
     this.principal = principal;
-    this.#streams = new SessionStreams(store);
+    this.#isReopened = isReopened;
+    this.#streams = new SessionStreams(store, isReopened ? Math.floor(Math.random() * MAX_FIRST_NAME) : 0);
   }
 
   /** Whether no request is pending and no stream is open. */
   get isIdle(): boolean {
     // A session whose client disconnected during the handshake will never be used.
     const isAbandoned = this.#revision === undefined && [...this.#replies].every(({ isUnreachable }) => isUnreachable);
+    if (this.reopening !== undefined) return false;
     return (this.#replies.size === 0 || isAbandoned) && !this.#streams.isAttached;
   }
 
@@ -79,6 +93,39 @@ export class HttpSession implements Transport {
     const error = McpError.of("unreachable", "The session was closed before the request was answered").toBody();
     for (const reply of this.#replies) reply.abandon(error);
     this.#streams.close();
+  }
+
+  /**
+   * Repeats the handshake of a session that has ended without its client. Resolves with whether it succeeded, with the
+   * same revision. The client is told that the lists may have changed.
+   */
+  reopen(handshake: Json, caller: Partial<Caller>): Promise<boolean> {
+    this.#isIdSent = true;
+    const inbound = { kind: "message", caller, gone: NEVER_ABORTED } as const;
+    this.reopening = new Promise<boolean>((resolve) => {
+      const answered: Inbound["reply"] = async (message) => {
+        const isOpen = this.#readRevision(message) && this.#revision?.name === handshake["protocolVersion"];
+        if (isOpen) {
+          const initialized = { jsonrpc: "2.0", method: "notifications/initialized" } as const;
+          this.#receive({ ...inbound, message: initialized, reply: async () => undefined });
+          this.#announceLists(message as ResponseMessage);
+        }
+        this.reopening = undefined;
+        resolve(isOpen);
+      };
+      const message = { jsonrpc: "2.0", id: HANDSHAKE_ID, method: "initialize", params: handshake } as const;
+      this.#receive({ ...inbound, message, reply: answered });
+    });
+    return this.reopening;
+  }
+
+  #announceLists(message: ResponseMessage): void {
+    const { capabilities } = (message as { result: Json }).result;
+    for (const name of LIST_CAPABILITIES) {
+      const capability = isObject(capabilities) ? capabilities[name] : undefined;
+      if (!isObject(capability) || capability["listChanged"] !== true) continue;
+      this.#streams.sendUnsolicited(encode({ jsonrpc: "2.0", method: changedMethod(name) }));
+    }
   }
 
   /** Resolves when the response has been sent, or no response will be sent. Undefined if none is expected. */
@@ -113,12 +160,13 @@ export class HttpSession implements Transport {
   get(reply: Reply, lastEventId: string | undefined): void {
     this.usedAt = performance.now();
     this.#hasListened = true;
-    if (lastEventId === undefined || lastEventId === "") {
-      this.attach(this.#streams.openUnsolicited(), reply);
-      return;
-    }
-    const found = this.#streams.find(lastEventId);
+    const found = lastEventId === undefined || lastEventId === "" ? undefined : this.#streams.find(lastEventId);
     if (found === undefined) {
+      // Unsolicited messages of before are lost. The client has been told that everything may have changed.
+      const isFormer = this.#isReopened && isUnsolicited(lastEventId ?? "");
+      if (lastEventId === undefined || lastEventId === "" || isFormer) {
+        return this.attach(this.#streams.openUnsolicited(), reply);
+      }
       throw new HttpError(400, `The events after ${JSON.stringify(lastEventId)} are no longer available`);
     }
     // In the SSE standard only a 204 stops a client from reconnecting.
@@ -272,8 +320,8 @@ interface TableSession {
 const MAX_SWEEP_INTERVAL_MS = 5_000;
 
 /**
- * The open sessions by id. An id is 128 random bits, but not a credential: a session belongs to the principal that
- * opened it, and is not found for others. It ends on request, or after a long idle time.
+ * The open sessions by id. A session belongs to the principal that opened it, and is not found for others. It ends on
+ * request, or after a long idle time.
  */
 export class SessionTable<Session extends TableSession> {
   readonly #sessions = new Map<string, { readonly session: Session; readonly served: Promise<ServedConnection> }>();
@@ -289,15 +337,9 @@ export class SessionTable<Session extends TableSession> {
   }
 
   /** Throws a 503 if too many sessions are open, of all callers or of this principal. */
-  add<Added extends Session>(
-    principal: string | undefined,
-    create: (id: string) => Added,
-    serve: (session: Added) => Promise<ServedConnection>,
-  ): Added {
-    takePlace(this.#limit, principal, "sessions");
-    const session = create(newId());
-    const served = serve(session);
-    this.#sessions.set(session.id, { session, served });
+  add<Added extends Session>(session: Added, serve: (session: Added) => Promise<ServedConnection>): Added {
+    takePlace(this.#limit, session.principal, "sessions");
+    this.#sessions.set(session.id, { session, served: serve(session) });
     this.#sweeper ??= unref(setInterval(() => this.#sweep(), Math.min(MAX_SWEEP_INTERVAL_MS, this.#disconnectedMs)));
     return session;
   }
@@ -333,9 +375,4 @@ export class SessionTable<Session extends TableSession> {
     clearInterval(this.#sweeper);
     this.#sweeper = undefined;
   }
-}
-
-function newId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
