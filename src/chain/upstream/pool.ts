@@ -4,6 +4,7 @@
 
 import { abortable, forwardAbort, unref, within } from "../../core/async.ts";
 import { BoundedMap } from "../../core/bounded-map.ts";
+import { shareOfOne } from "../../core/fair-limit.ts";
 import type { Caller, Context, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -237,8 +238,6 @@ function overallState(states: readonly UpstreamState[]): UpstreamState {
 }
 
 const MAX_ACTIVE = 100;
-/** The fraction of the active sessions that one principal may have. */
-const MAX_SHARE_OF_ONE = 0.75;
 /** Active and idle sessions together: as many sessions as our own server allows. */
 const MAX_IN_ALL = 10_000;
 
@@ -261,7 +260,7 @@ class SessionLimits {
     const active = sessions.filter(({ session }) => session.isActive);
     const own = active.filter((one) => one.principal === principal);
     const isFull = active.length >= this.maxSessions;
-    const hasTooMany = own.length >= Math.max(1, Math.ceil(this.maxSessions * MAX_SHARE_OF_ONE));
+    const hasTooMany = own.length >= shareOfOne(this.maxSessions);
     if (!isFull && !hasTooMany) return;
     const unused = (hasTooMany ? own : active).find(({ session }) => !session.isInUse);
     if (unused === undefined) {

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "catenary";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { ENTER, HAS_TERMINAL, Terminal } from "../../support/terminal/terminal.ts";
 import {
   catenary,
@@ -134,6 +135,32 @@ describe("serve", () => {
 });
 
 describe("up", () => {
+  it("goes on with the sessions of its clients after a restart", async () => {
+    const file = config("again.json", { mcpServers: { mine: { module: "./mine.mjs" } } });
+    const env = { XDG_STATE_HOME: join(folder, "state") };
+    const one = run(["up", file, "--http", ":0", "--json"], { env });
+    const { url } = await ready(one);
+    const headers = { accept: "application/json, text/event-stream", "content-type": "application/json" };
+    const post = (message: object, more = {}): Promise<Response> =>
+      fetch(url, {
+        method: "POST",
+        headers: { ...headers, ...more },
+        body: JSON.stringify({ jsonrpc: "2.0", id: 1, ...message }),
+      });
+    const params = {
+      protocolVersion: NEWEST_SESSION.name,
+      capabilities: {},
+      clientInfo: { name: "test", version: "1" },
+    };
+    const session = (await post({ method: "initialize", params })).headers.get("mcp-session-id") ?? "";
+    one.process.kill("SIGKILL");
+    await one.exited;
+    await ready(run(["up", file, "--http", `:${new URL(url).port}`, "--json"], { env }));
+    const call = await post({ method: "tools/call", params: { name: "mine" } }, { "mcp-session-id": session });
+    expect(await call.text()).toContain("mine says mine");
+    expect((await post({ method: "ping" }, { "mcp-session-id": "unknown" })).status).toBe(404);
+  });
+
   it("reports on its upstreams, and shuts down at a signal", async () => {
     const far = { url: "http://127.0.0.1:1/${FAR}/mcp" };
     const file = config("two.json", { mcpServers: { demo: DEMO, far, gone: { command: "catenary-no-such-command" } } });
