@@ -5,12 +5,12 @@
 import { ConnectionError } from "../../core/errors.ts";
 import { readHead, decode, type Decoded, type Limits, tooLong } from "../../jsonrpc/codec.ts";
 import { decodeLong, LONG_MESSAGE_BYTES } from "../../jsonrpc/long-message.ts";
-import { type ErrorBody, ExactId, isResponse, type Id, type Message } from "../../jsonrpc/message.ts";
+import { type ErrorBody, ExactId, isRequest, isResponse, type Id, type Message } from "../../jsonrpc/message.ts";
 import { isObject } from "../../core/values.ts";
 import { readSse, type ServerSentEvent } from "./sse-reader.ts";
 import { decodeBody } from "./growable-buffer.ts";
 import type { HttpResponse } from "./requester.ts";
-import { quote } from "./http-connection.ts";
+import { quote, type HttpConnection } from "./http-connection.ts";
 import type { Inbound, Transport } from "../../transport/transport.ts";
 
 /** The position in an SSE stream, to resume it after a break. */
@@ -64,20 +64,26 @@ export function readJson(response: HttpResponse, limits: Limits): Promise<Decode
   );
 }
 
-/** Passes each event to `take` until `take` returns true. Resolves with false if the stream ends first. */
+/**
+ * Passes each event to `take` until `take` returns true. Resolves with false if the stream ends first. After requests of
+ * the server, it reads on when the server has taken our answers.
+ */
 export function readEvents(
+  http: HttpConnection,
   response: HttpResponse,
-  limits: Limits,
   position: StreamPosition,
   take: (decoded: Decoded | undefined, event: ServerSentEvent) => boolean,
 ): Promise<boolean> {
   return new Promise((resolve, reject) => {
+    const { limits } = http;
     let done = false;
+    let isAsked = false;
     const seen = position.seenIds();
     const receive = (decoded: Decoded | undefined, event: ServerSentEvent): void => {
       const { id } = event;
       if (done || (id !== undefined && seen.has(id))) return;
       if (id !== undefined) position.advance(id);
+      isAsked ||= decoded?.kind === "batch" || (decoded?.kind === "message" && isRequest(decoded.message));
       if (!take(decoded, event)) return;
       done = true;
       // The server may keep the stream open after its last message.
@@ -95,18 +101,23 @@ export function readEvents(
       onRetry: (ms) => {
         position.retryMs = ms;
       },
+      afterChunk: () => {
+        if (done || !isAsked) return undefined;
+        isAsked = false;
+        return http.canAnswer();
+      },
     }).then(() => resolve(false), reject);
   });
 }
 
 /** Passes each message to `take` until `take` returns true. Resolves with false if the stream ends first. */
 export function readMessages(
+  http: HttpConnection,
   response: HttpResponse,
-  limits: Limits,
   position: StreamPosition,
   take: (decoded: Decoded) => boolean,
 ): Promise<boolean> {
-  return readEvents(response, limits, position, (decoded) => decoded !== undefined && take(decoded));
+  return readEvents(http, response, position, (decoded) => decoded !== undefined && take(decoded));
 }
 
 function isMessage({ event }: Omit<ServerSentEvent, "data">): boolean {

@@ -101,7 +101,7 @@ export class StatelessHttpTransport implements Transport {
       // Messages that arrive after the abort must not reach another call.
       const deliver = (decoded: Parameters<MessageReceiver["deliver"]>[0]): boolean =>
         signal.aborted || this.#receiver.deliver(decoded, id);
-      if (await readMessages(response, this.#http.limits, position, deliver)) return;
+      if (await readMessages(this.#http, response, position, deliver)) return;
       const advice = "the request may have run, so check before you call it again";
       throw new ConnectionError("closed", `The server closed the stream of ${method} before it answered; ${advice}`);
     } else throw noMessages(response, method);
