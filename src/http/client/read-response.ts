@@ -11,7 +11,7 @@ import { readSse, type ServerSentEvent } from "./sse-reader.ts";
 import { decodeBody } from "./growable-buffer.ts";
 import type { HttpResponse } from "./requester.ts";
 import { quote, type HttpConnection } from "./http-connection.ts";
-import type { Inbound, Transport } from "../../transport/transport.ts";
+import type { Inbound } from "../../transport/transport.ts";
 
 /** The position in an SSE stream, to resume it after a break. */
 export class StreamPosition {
@@ -179,17 +179,26 @@ export function noMessages(response: HttpResponse, what: string): ConnectionErro
   return new ConnectionError("http", `The server answered ${what} with ${received}; ${advice}`, { status });
 }
 
-const TOOLS_CHANGED = "notifications/tools/list_changed";
+export const TOOLS_CHANGED = "notifications/tools/list_changed";
+
+/** The error for a JSON body that is not the response to the request. */
+export function notTheResponse(decoded: Decoded, what: string): ConnectionError {
+  const why =
+    decoded.kind === "fault"
+      ? `with an invalid message: ${decoded.fault.error.message}`
+      : "with a message that is not the response";
+  return new ConnectionError("protocol", `The server answered ${what} ${why}`);
+}
 
 /** Passes the messages of HTTP responses to a transport's receiver, with the request that they belong to. */
 export class MessageReceiver {
-  readonly #send: Transport["send"];
+  readonly #send: Inbound["reply"];
   readonly #gone: AbortSignal;
   readonly #onToolsChanged: () => void;
   #receive: (inbound: Inbound) => void = () => undefined;
 
   /** `gone` is aborted when the transport is closed. `onToolsChanged` is called when the tools may have changed. */
-  constructor(send: Transport["send"], gone: AbortSignal, onToolsChanged: () => void) {
+  constructor(send: Inbound["reply"], gone: AbortSignal, onToolsChanged: () => void) {
     this.#send = send;
     this.#gone = gone;
     this.#onToolsChanged = onToolsChanged;
@@ -222,12 +231,7 @@ export class MessageReceiver {
 
   /** Delivers a JSON body; throws if it does not contain the response to `about`. */
   deliverResponse(decoded: Decoded, about: Id, what: string): void {
-    if (this.deliver(decoded, about)) return;
-    const why =
-      decoded.kind === "fault"
-        ? `with an invalid message: ${decoded.fault.error.message}`
-        : "with a message that is not the response";
-    throw new ConnectionError("protocol", `The server answered ${what} ${why}`);
+    if (!this.deliver(decoded, about)) throw notTheResponse(decoded, what);
   }
 
   fail(id: Id, error: ErrorBody): void {
@@ -264,7 +268,7 @@ function isResponseTo(message: Message, id: Id | undefined): boolean {
 }
 
 /** Compares ids by value, since some servers write our id 1 as 1.0. */
-function sameId(given: Id, ours: Id): boolean {
+export function sameId(given: Id, ours: Id): boolean {
   return (given instanceof ExactId ? given.value : given) === ours;
 }
 
