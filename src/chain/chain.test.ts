@@ -1,11 +1,13 @@
 // chain(): middleware and upstreams of every kind, and the errors for wrong ones.
 
-import { expect, it, vi } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { callRequest, fakeContext, textResult } from "../../test/support/handlers/fake-client.ts";
 import { connect } from "../client/connect.ts";
 import type { Handler, Middleware, Request } from "../core/handler.ts";
 import { META } from "../protocol/model/index.ts";
+import { serveTransport } from "../dialogue/connection.ts";
 import { createServer } from "../server/server.ts";
+import { memoryPair } from "../transport/memory.ts";
 import { chain } from "./chain.ts";
 import { upstream as reach } from "./upstream/upstream.ts";
 import { filter } from "./middleware/index.ts";
@@ -16,6 +18,12 @@ const echo: Handler = async (request) => textResult(String(request.params["name"
 const marking = (name: string): Middleware => {
   const middleware: Middleware = async (request, context, next) => ({ ...(await next(request, context)), by: name });
   return Object.defineProperty(middleware, "name", { value: name });
+};
+
+const deferred = (): { promise: Promise<void>; resolve(): void } => {
+  let resolve = (): void => undefined;
+  const promise = new Promise<void>((done) => (resolve = done));
+  return { promise, resolve: () => resolve() };
 };
 
 const server = (name = "notes") =>
@@ -65,6 +73,29 @@ it("passes a call to a single upstream unchanged if there is no middleware", asy
     [request, context],
   ]);
   expect(upstream.mock.calls[0]?.[1]).toBe(context);
+});
+
+it("adds no timeout to a call, however long the upstream is silent", async () => {
+  const [started, finished] = [deferred(), deferred()];
+  const slow = createServer({ name: "slow", version: "1" }).tool("slow", {}, async () => {
+    started.resolve();
+    await finished.promise;
+    return "done";
+  });
+  const [ours, theirs] = memoryPair();
+  await serveTransport(slow, theirs);
+  const gateway = chain().to(reach(ours));
+  const { context } = fakeContext();
+  await gateway({ method: "server/discover", params: {} }, context);
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const call = gateway(callRequest("slow"), context);
+  await started.promise;
+  await vi.advanceTimersByTimeAsync(3 * 60 * 60_000);
+  finished.resolve();
+  expect(await call).toMatchObject({ content: [{ text: "done" }] });
+  vi.useRealTimers();
+  await gateway.close();
 });
 
 it("presents several upstreams as one server", async () => {

@@ -7,6 +7,7 @@ import { McpError } from "../protocol/errors.ts";
 import { META } from "../protocol/model/base.ts";
 import { NEWEST, NEWEST_SESSION } from "../protocol/revisions/index.ts";
 import { createServer } from "../server/server.ts";
+import { fakeCaller } from "../../test/support/handlers/fake-client.ts";
 import { chain } from "./chain.ts";
 
 const property = (header: string) => ({ type: "string", "x-mcp-header": header });
@@ -31,7 +32,7 @@ function tools(...pages: readonly Readonly<Record<string, object>>[]) {
 function context(headers?: Record<string, string>, more: Partial<Context> = {}): Context {
   return {
     revision: NEWEST.name,
-    caller: { capabilities: {}, ...(headers && { headers }) },
+    caller: fakeCaller(headers && { headers }),
     signal: new AbortController().signal,
     notify: () => undefined,
     ask: () => Promise.reject(new Error("Unexpected request to the client")),
@@ -112,7 +113,11 @@ it("ignores callers with a session, and callers without headers", async () => {
   const upstream = tools({ look: { region: property("Region") } });
   const gateway = chain().to(upstream.handler);
   await gateway(call("look", { region: "north" }), context());
-  await gateway(call("look", { region: "north" }), context({}, { revision: NEWEST_SESSION.name }));
+  await gateway(call("look", { region: "north" }), {
+    ...context({}),
+    revision: NEWEST_SESSION.name,
+    caller: fakeCaller({ style: "session", headers: {} }),
+  });
   expect(upstream.received).toEqual(["call look", "call look"]);
 });
 

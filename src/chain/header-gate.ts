@@ -8,14 +8,7 @@ import { abortable } from "../core/async.ts";
 import type { Context, Handler, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";
-import {
-  checkHeaderParams,
-  markHeadersChecked,
-  wereHeadersChecked,
-  headerParams,
-  type HeaderParam,
-} from "../protocol/headers.ts";
-import { styleOf } from "./upstream/sharing.ts";
+import { checkHeaderParams, headerParams, type HeaderParam } from "../protocol/headers.ts";
 
 const MAX_TOOLS = 10_000;
 const MAX_PAGES = 100;
@@ -29,7 +22,7 @@ const REREAD_MS = 10_000;
 export function headerGate(handler: Handler): Handler {
   const gate = new HeaderGate(handler);
   return (request, context) => {
-    if (context.caller.headers === undefined || styleOf(context) !== "stateless") return handler(request, context);
+    if (context.caller.headers === undefined || context.caller.style !== "stateless") return handler(request, context);
     if (request.method === "tools/list") return gate.list(request, context);
     return request.method === "tools/call" ? gate.call(request, context) : handler(request, context);
   };
@@ -63,15 +56,15 @@ class HeaderGate {
 
   async #check(request: Request, context: Context, known: readonly HeaderParam[] | undefined): Promise<Result> {
     const headers = context.caller.headers as Headers;
-    if (wereHeadersChecked(headers)) return this.#handler(request, context);
+    if (context.headersChecked === true) return this.#handler(request, context);
     if (known === undefined) {
       if (performance.now() - this.#readAt > REREAD_MS) await this.#read(context);
       // The schema may be outdated, so it is read again before the call is refused.
     } else if (this.#mismatch(request, headers) !== undefined) await this.#read(context);
     const mismatch = this.#mismatch(request, headers);
     if (mismatch !== undefined) throw McpError.of("header_mismatch", mismatch);
-    if (this.#tools.has(String(request.params["name"]))) markHeadersChecked(headers);
-    return this.#handler(request, context);
+    const isChecked = this.#tools.has(String(request.params["name"]));
+    return this.#handler(request, isChecked ? { ...context, headersChecked: true } : context);
   }
 
   #mismatch({ params }: Request, headers: Headers): string | undefined {

@@ -16,7 +16,6 @@ import type {
   ElicitUrlParams,
   Root,
 } from "../protocol/model/index.ts";
-import { elicitationIdOf } from "../protocol/session-features.ts";
 
 /** The second argument of every handler. */
 export interface ClientRequestContext {
@@ -119,9 +118,9 @@ export class ClientRequests {
     if (!/^https?:\/\//i.test(params.url))
       throw invalidParams("Only http and https URLs can be opened", { url: params.url });
     // In revisions with sessions, the server sends this id again when the elicitation is complete.
-    const elicitationId = elicitationIdOf(params);
-    const identified = elicitationId === undefined ? params : { ...params, elicitationId };
-    return { action: actionOf(await this.#url(identified, context)) };
+    const { elicitationId, ...rest } = params;
+    const checked = typeof elicitationId === "string" ? params : rest;
+    return { action: actionOf(await this.#url(checked, context)) };
   }
 
   async #fillForm(params: ElicitFormParams, context: ClientRequestContext): Promise<Result> {

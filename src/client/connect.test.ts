@@ -9,6 +9,7 @@ import { serveTransport } from "../dialogue/connection.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
 import { memoryPair } from "../transport/memory.ts";
 import type { Transport } from "../transport/transport.ts";
+import type { Caller } from "../core/handler.ts";
 import { connect, type ConnectOptions } from "./connect.ts";
 
 const closers: (() => Promise<void>)[] = [];
@@ -81,7 +82,7 @@ describe("targets", () => {
 
   it("passes info and capabilities to a handler too", async () => {
     const { handler } = sampleServer();
-    const callers: unknown[] = [];
+    const callers: Caller[] = [];
     const seeing: typeof handler = (request, context) => {
       callers.push(context.caller);
       return handler(request, context);
@@ -95,10 +96,10 @@ describe("targets", () => {
     await client.ping();
     await client.close();
     const info = { name: "catenary", version: expect.stringMatching(/^\d+\.\d+\.\d+/) };
-    expect(callers).toEqual([
-      { info, capabilities: { roots: {}, elicitation: { form: {}, url: {} } } },
-      { info, capabilities: { roots: {}, elicitation: { form: {}, url: {} } } },
-    ]);
+    const capabilities = { roots: {}, elicitation: { form: {}, url: {} } };
+    const caller = { style: "stateless", key: expect.any(String), info, capabilities, canBeAsked: true };
+    expect(callers).toEqual([caller, caller]);
+    expect(new Set(callers.map(({ key }) => key)).size).toBe(1);
   });
 });
 

@@ -13,6 +13,7 @@ import {
   type Request,
   type Result,
 } from "../core/handler.ts";
+import { newCaller } from "../protocol/caller.ts";
 import type { LogMessageParams } from "../protocol/model/index.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";
 import type { ClientRequests } from "./client-requests.ts";
@@ -61,7 +62,7 @@ export class Contexts {
     this.cache = options.cache;
     this.identity = options.identity;
     this.logLevel = options.logLevel ?? (options.onLog === undefined ? undefined : "info");
-    this.#caller = { info: options.info, capabilities: options.requests.capabilities };
+    this.#caller = newCaller(NEWEST.style, options.requests.capabilities, options.info);
     this.defaultContext = {
       revision: NEWEST.name,
       caller: this.#caller,

@@ -2,14 +2,14 @@
 // shown to the user twice. Loaded when the first handle is created.
 
 import { onAbort } from "../core/async.ts";
-import type { AskOptions, Context, Handler, Params, Request, Result } from "../core/handler.ts";
+import type { AskOptions, Context, Handler, Request, Result } from "../core/handler.ts";
 import { callWithInput } from "../dialogue/calls/input-required.ts";
 import { TaskInputRequests, waitForTask } from "../dialogue/calls/task-completion.ts";
 import { initialTaskState, TaskWatch } from "../dialogue/calls/task-watch.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { CallToolResult, DetailedTask, TaskStatus } from "../protocol/model/index.ts";
 import type { Json } from "../protocol/revision.ts";
-import { isTaskFinished, TASK_REQUESTED, withTasksExtension, type WithTaskRequest } from "../protocol/tasks.ts";
+import { isTaskFinished, withTasksExtension } from "../protocol/tasks.ts";
 import type { CallOptions, Calls } from "./calls.ts";
 import { callListener } from "./contexts.ts";
 import { resultOf } from "./task-outcome.ts";
@@ -38,10 +38,9 @@ export class Tasks {
 
   async start(name: string, args: Json, options: CallOptions = {}): Promise<TaskHandle> {
     const { handler, calls } = this.#client;
-    const params: Params & WithTaskRequest = { name, arguments: args, [TASK_REQUESTED]: "if-supported" };
-    const request = calls.createRequest("tools/call", params, options);
+    const request = calls.createRequest("tools/call", { name, arguments: args }, options);
     const result = await calls.run(request.method, options, (context) =>
-      callWithInput(handler, request, withTasksExtension(context)),
+      callWithInput(handler, request, { ...withTasksExtension(context), session: { task: "if-supported" } }),
     );
     if (result.resultType !== "task") return new TaskHandle(this.#client, completedState(result), name);
     return this.#keep(new TaskHandle(this.#client, initialTaskState(result), name));

@@ -152,10 +152,11 @@ export async function withTimeout<T>(
   ms: number,
   signal: AbortSignal,
   work: (signal: AbortSignal) => Promise<T>,
+  message = `The server did not answer in ${ms} ms`,
 ): Promise<T> {
   signal.throwIfAborted();
   const stop = new AbortController();
-  const timeOut = (): void => stop.abort(new ConnectionError("timeout", `The server did not answer in ${ms} ms`));
+  const timeOut = (): void => stop.abort(new ConnectionError("timeout", message));
   const timer = setTimeout(timeOut, ms);
   const forget = onAbort(signal, () => stop.abort(signal.reason));
   try {

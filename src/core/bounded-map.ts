@@ -9,6 +9,10 @@ export class BoundedMap<Key, Value> {
     this.#maxEntries = maxEntries;
   }
 
+  get size(): number {
+    return this.#entries.size;
+  }
+
   get(key: Key): Value | undefined {
     const value = this.#entries.get(key);
     // In the usual case, the entry is the one that was used last. It is then already at the end of the map.
@@ -17,6 +21,12 @@ export class BoundedMap<Key, Value> {
     this.#entries.set(key, value);
     this.#last = key;
     return value;
+  }
+
+  /** Whether the condition holds for every entry. */
+  every(holds: (value: Value, key: Key) => boolean): boolean {
+    for (const [key, value] of this.#entries) if (!holds(value, key)) return false;
+    return true;
   }
 
   set(key: Key, value: Value): void {

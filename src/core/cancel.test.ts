@@ -1,6 +1,7 @@
 // Cancellation of a context, with and without its signal.
 
 import { expect, it, vi } from "vitest";
+import { fakeCaller } from "../../test/support/handlers/fake-client.ts";
 import { CANCEL_TOKEN, type CancellableContext, CancelToken, isCancelled, onCancel } from "./cancel.ts";
 
 function contextWith(token: CancelToken): { context: CancellableContext; signalReads: () => number } {
@@ -8,7 +9,7 @@ function contextWith(token: CancelToken): { context: CancellableContext; signalR
   const context = token.attachTo({
     [CANCEL_TOKEN]: token,
     revision: "",
-    caller: { capabilities: {} },
+    caller: fakeCaller(),
     notify: () => undefined,
     ask: () => Promise.reject(new Error("cannot ask")),
   });

@@ -48,16 +48,47 @@ export interface Context {
   ask(request: Request, options?: AskOptions): Promise<Result>;
   /** Session-style HTTP only: ends the call's stream, so that the caller reconnects for the rest. */
   hangUp?(retryMs: number): void;
+  /** What only session-style revisions have. The front of the caller sets it, and the back of a server reads it. */
+  readonly session?: SessionHints;
+  /** Whether headers that repeat arguments were compared with them. Middleware may change the arguments afterwards. */
+  readonly headersChecked?: true;
 }
 
-/** The client, as a handler sees it. */
-export interface Caller {
+/** What session-style revisions say about a request and the newest revision has no field for. */
+export interface SessionHints {
+  /**
+   * With `tools/call`: the caller wants a task, or the call fails ("required"); or it can handle one, so a tool that
+   * supports tasks should run as one ("if-supported"). A session-style server creates no task otherwise.
+   */
+  readonly task?: "required" | "if-supported";
+  /** With `tools/call`: the field `task`, as the caller's revision defines it. */
+  readonly taskParams?: { readonly [key: string]: unknown };
+  /** With a subscription: calls back when the caller's roots have changed. Returns a function that stops this. */
+  onRootsChanged?(changed: () => void): () => void;
+}
+
+/** The client, as a handler sees it. Made once by the side that received the request (protocol/caller.ts). */
+export interface Caller extends CallerIdentity {
+  /** The style of the caller's revision. */
+  readonly style: "session" | "stateless";
+  /**
+   * The same for all requests of one client, and for no other client. Each session has its own. Stateless requests
+   * over HTTP, or over one connection, count as those of one client if they have the same principal, info and
+   * capabilities (except for tasks, which a client may declare in only some of its requests).
+   */
+  readonly key: string;
   /** What the caller claims to be; proves nothing. */
   readonly info?: { readonly name: string; readonly version: string; readonly [key: string]: unknown };
   /** Client capabilities in the shape of the newest revision. */
   readonly capabilities: { readonly [key: string]: unknown };
-  /** Identifies the connection: all its calls have the same object, and no other connection has it. */
-  readonly origin?: object;
+  /** Whether a server may send it requests during a call: it has declared elicitation, sampling or roots. */
+  readonly canBeAsked: boolean;
+  /** Whether it notifies of changed roots. Only session-style callers can. */
+  readonly notifiesRoots?: boolean;
+}
+
+/** What a transport knows about the sender of a message. In a session it may differ from message to message. */
+export interface CallerIdentity {
   /** The authenticated identity of the caller; absent if the transport does not authenticate. */
   readonly principal?: string;
   /** The scopes that were granted to the caller; absent if the transport does not authenticate. */

@@ -71,15 +71,15 @@ describe("what a session says only once", () => {
 
   it("about changed roots is sent to a session-style server, and to no other", async () => {
     const telling = { revision: R4, capabilities: { roots: { listChanged: true } } };
-    const bridgeCapabilities = NEWEST_SESSION.lift.clientCapabilities({ roots: { listChanged: true } });
-    const bridge = await openBridge(R4, [telling], { bridgeCapabilities });
+    const promising = { bridgeCapabilities: { roots: {} }, notifiesRoots: true };
+    const bridge = await openBridge(R4, [telling], promising);
     const { params } = (await bridge.received("initialize")) as { params: { capabilities: Loose } };
     expect(params.capabilities).toEqual({ roots: { listChanged: true } });
     await answered(bridge, { result: { content: [] } });
     bridge.clients[0]!.send({ method: "notifications/roots/list_changed" });
     await bridge.received("notifications/roots/list_changed");
 
-    const other = await openBridge(R5, [telling], { bridgeCapabilities });
+    const other = await openBridge(R5, [telling], promising);
     other.clients[0]!.send({ method: "notifications/roots/list_changed" });
     await answered(other, { result: { resultType: "complete", content: [] } });
     expect(other.server.received.some(({ method }) => String(method).includes("roots"))).toBe(false);

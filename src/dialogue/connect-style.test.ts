@@ -6,6 +6,7 @@ import type { Context } from "../core/handler.ts";
 import { isRequest, type Message } from "../jsonrpc/message.ts";
 import { NEWEST, NEWEST_SESSION } from "../protocol/revisions/index.ts";
 import { memoryPair } from "../transport/memory.ts";
+import { fakeCaller } from "../../test/support/handlers/fake-client.ts";
 import { openConnection, type ServerConnection, type ServerConnectionOptions } from "./connect.ts";
 
 const discovered = {
@@ -22,7 +23,7 @@ const initialized = {
 };
 const defaultContext: Context = {
   revision: NEWEST.name,
-  caller: { capabilities: {} },
+  caller: fakeCaller(),
   signal: new AbortController().signal,
   notify: () => undefined,
   ask: () => Promise.reject(new Error("Not asked")),

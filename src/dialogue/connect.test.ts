@@ -6,6 +6,7 @@ import type { Context, Notification, Request } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { NEWEST, NEWEST_SESSION } from "../protocol/revisions/index.ts";
 import { memoryPair } from "../transport/memory.ts";
+import { fakeCaller } from "../../test/support/handlers/fake-client.ts";
 import { openConnection, type ServerConnection, type ServerConnectionOptions } from "./connect.ts";
 
 const DISCOVERED = { resultType: "complete", capabilities: { tools: {} }, ttlMs: 0, cacheScope: "private" };
@@ -24,7 +25,7 @@ afterEach(async () => {
 function context(more: Partial<Context> = {}): Context {
   return {
     revision: NEWEST.name,
-    caller: { capabilities: {} },
+    caller: fakeCaller(),
     signal: new AbortController().signal,
     notify: () => undefined,
     ask: async ({ method }: Request) => {

@@ -25,6 +25,8 @@ export interface ServerConnectionOptions {
   /** The style for a server that speaks both; stateless by default. Ignored if there is a `revision`. */
   readonly style?: Revision["style"];
   readonly timeouts?: Partial<Timeouts>;
+  /** Called when a session-style server sends a request, whether or not it can be answered. */
+  readonly onAsked?: () => void;
   /** How long to wait for the answer to the probe. */
   readonly probeTimeoutMs?: number;
   /** How long to wait for the first answer once the style is clear. */
@@ -164,9 +166,9 @@ async function initializeSession(
   const offers = wanted ?? sessions.at(-1);
   if (offers === undefined) throw new TypeError("No session-style revision is known");
   const accepts = wanted === undefined ? sessions : [wanted];
-  const { info, capabilities, defaultContext, startTimeoutMs = START_TIMEOUT_MS } = options;
+  const { info, capabilities, defaultContext, onAsked, startTimeoutMs = START_TIMEOUT_MS } = options;
   const startContext: Context = { ...defaultContext, signal: AbortSignal.any([defaultContext.signal, overtaken]) };
-  const handshake = { info, capabilities, offers, accepts, defaultContext };
+  const handshake = { info, capabilities, offers, accepts, defaultContext, ...(onAsked && { onAsked }) };
   try {
     return await SessionBack.initialize(peer, handshake, startContext, startTimeoutMs);
   } catch (error) {

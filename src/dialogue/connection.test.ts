@@ -1,10 +1,9 @@
 // One connection as its client sees it: sessions, cancellation, and the end of input.
 
 import { describe, expect, it } from "vitest";
+import { createServer } from "../server/index.ts";
 import { servePeer, serveSample } from "../../test/support/dialogue/served-connection.ts";
 import { statelessMeta } from "../../test/support/dialogue/raw-peer.ts";
-import type { Result } from "../core/handler.ts";
-import { McpError, INVALID_ARGUMENTS } from "../protocol/errors.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
 
 describe("a session", () => {
@@ -51,14 +50,8 @@ describe("a session", () => {
   it("gets an error for invalid arguments in the revisions that require it", async () => {
     for (const { name, style, argumentErrors } of REVISIONS) {
       if (style !== "session") continue;
-      const peer = await servePeer(async ({ method }) => {
-        if (method === "server/discover") return { capabilities: { tools: {} } };
-        return {
-          content: [],
-          isError: true,
-          [INVALID_ARGUMENTS]: McpError.of("invalid_params", "Invalid params"),
-        } as Result;
-      });
+      const input = { type: "object", required: ["text"] } as const;
+      const peer = await servePeer(createServer({ name: "a", version: "1" }).tool("x", { input }, () => "done"));
       await peer.handshake(name);
       const answer = await peer.request({ id: 1, method: "tools/call", params: { name: "x" } });
       expect(answer).toMatchObject(argumentErrors ? { error: { code: -32602 } } : { result: { isError: true } });

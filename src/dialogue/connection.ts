@@ -13,6 +13,7 @@ import {
   type RequestMessage,
   type ResponseMessage,
 } from "../jsonrpc/message.ts";
+import { nextNumber } from "../protocol/caller.ts";
 import { McpError, type Profile } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import type { Revision } from "../protocol/revision.ts";
@@ -87,11 +88,10 @@ class Connection implements ServedConnection {
       allRevisions,
       profile,
       mayShutDown: this.#mayShutDown,
-      origin: this,
     });
     const revisions = allRevisions.filter(({ style }) => style === "stateless");
     this.#speaks = { session: revisions.length < allRevisions.length, stateless: revisions.length > 0 };
-    this.#stateless = new StatelessFront(handler, this.#parkedCalls, { revisions, profile, origin: this });
+    this.#stateless = new StatelessFront(handler, this.#parkedCalls, { revisions, profile, connection: nextNumber() });
     this.closed = new Promise((resolve) => {
       this.#markClosed = resolve;
     });

@@ -104,11 +104,3 @@ export function methodNotFound(method: string): McpError {
 export function invalidParams(message: string, data?: Readonly<Record<string, unknown>>): McpError {
   return McpError.of("invalid_params", message, data);
 }
-
-/**
- * A tool result that reports invalid arguments also carries, under this key, the equivalent JSON-RPC error. Callers of
- * revisions that expect such an error get it instead of the result. The key is a symbol, so it is never serialized.
- */
-export const INVALID_ARGUMENTS: unique symbol = Symbol("catenary.invalidArguments");
-
-export type WithInvalidArguments = { readonly [INVALID_ARGUMENTS]?: McpError };

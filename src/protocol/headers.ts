@@ -132,18 +132,6 @@ function compare(value: unknown, given: string | undefined): string | undefined 
   return isEqual ? undefined : "does not equal";
 }
 
-/** Headers that were already compared with the arguments as they were received. */
-const checked = new WeakSet<object>();
-
-/** Call this after the comparison. Middleware may then change the arguments, so the headers are not compared again. */
-export function markHeadersChecked(headers: object): void {
-  checked.add(headers);
-}
-
-export function wereHeadersChecked(headers: object): boolean {
-  return checked.has(headers);
-}
-
 /** The headers to send with these arguments. Values that a header cannot express are left out. */
 export function mirrorHeaders(params: readonly HeaderParam[], args: unknown): Record<string, string> {
   const headers: Record<string, string> = {};

@@ -1,7 +1,6 @@
 // What clients and servers both need to know about tasks: the extension's name, who has declared it, and when a task is
-// finished. In the revision before the newest, a tool states its task support, a caller can request a task and send
-// params for it, and tasks can be listed. The newest revision has no fields for these, so within a process they travel
-// under symbols, which are never sent.
+// finished. In the revision before the newest, a tool states its task support in the field `execution`, which the model
+// keeps for session-style callers. What such a caller says about a task is in `context.session`.
 
 import type { Caller, Context } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
@@ -12,21 +11,10 @@ export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 /** Whether a tool may, must or must not run as a task. */
 export type TaskSupport = "optional" | "required" | "forbidden";
 
-/** On a listed tool: its task support, if its server states it. */
-export const TASK_SUPPORT: unique symbol = Symbol("catenary.taskSupport");
-/** On the params of `tools/call`: the caller requests a task, always or only if the tool supports it. */
-export const TASK_REQUESTED: unique symbol = Symbol("catenary.taskRequested");
-/** On the params of `tools/call`: the field `task`, as the caller's revision defines it. */
-export const TASK_PARAMS: unique symbol = Symbol("catenary.taskParams");
-/** On the params of `tasks/list`: the revision of the caller has this method. */
-export const LISTS_TASKS: unique symbol = Symbol("catenary.listsTasks");
-
-export type WithTaskSupport = { readonly [TASK_SUPPORT]?: TaskSupport };
-export type WithTaskRequest = {
-  readonly [TASK_REQUESTED]?: true | "if-supported";
-  readonly [TASK_PARAMS]?: { readonly [key: string]: unknown };
-};
-export type WithTaskListing = { readonly [LISTS_TASKS]?: true };
+/** The field `execution` of a listed tool. Empty if its server says that the tool does not support tasks. */
+export interface ToolExecution {
+  readonly taskSupport?: TaskSupport;
+}
 
 /** Whether the capabilities of a client or a server declare the extension. */
 export function hasTasks(capabilities: unknown): boolean {

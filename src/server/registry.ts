@@ -44,7 +44,7 @@ export class Registry {
     const { tools, resources, prompts } = this;
     return {
       "server/discover": () => this.#discover(),
-      "tools/list": (request) => tools.list(request),
+      "tools/list": (request, context) => tools.list(request, context),
       "tools/call": (request, context) => tools.call(request, context),
       "resources/list": (request, context) => resources.list(request, context),
       "resources/templates/list": (request) => resources.listTemplates(request),

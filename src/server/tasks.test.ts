@@ -17,7 +17,7 @@ import {
 import type { Context, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { NEWEST_SESSION } from "../protocol/revisions/index.ts";
-import { TASK_SUPPORT, TASK_REQUESTED, TASKS_EXTENSION, LISTS_TASKS } from "../protocol/tasks.ts";
+import { TASKS_EXTENSION } from "../protocol/tasks.ts";
 import type { TaskOptions } from "./options.ts";
 import { createServer, inputRequired } from "./index.ts";
 
@@ -75,7 +75,8 @@ describe("a call that becomes a task", () => {
       resultType: "complete",
     });
     // The connection of that revision requests a task in another way.
-    expect(await caller.callError("tools/call", { name: "plain", [TASK_REQUESTED]: true })).toMatchObject({
+    const wanting: Context = { ...caller.context, session: { task: "required" } };
+    await expect(server({ method: "tools/call", params: { name: "plain" } }, wanting)).rejects.toMatchObject({
       code: -32601,
     });
   });
@@ -138,7 +139,7 @@ describe("a call that becomes a task", () => {
       );
       // A session can send notifications after the answer.
       const { context, notifications } = fakeClient(server, {
-        caller: { capabilities: TASK_CAPABILITIES },
+        caller: { style: "session", capabilities: TASK_CAPABILITIES },
         logLevel: "debug",
       });
       const session: Context = { ...context, revision: NEWEST_SESSION.name };
@@ -251,25 +252,32 @@ describe("a server with tasks", () => {
       tools: { listChanged: true },
       extensions: { [TASKS_EXTENSION]: {} },
     });
-    const { tools } = (await caller.call("tools/list")) as unknown as { tools: { [TASK_SUPPORT]?: string }[] };
-    expect(tools.map((tool) => tool[TASK_SUPPORT])).toEqual(["forbidden", "optional"]);
-    // Nothing of that is sent.
-    expect(JSON.parse(JSON.stringify(tools))).toEqual([
-      { name: "plain", inputSchema: { type: "object" } },
-      { name: "job", inputSchema: { type: "object" } },
-    ]);
+    const [plain, job] = ["plain", "job"].map((name) => ({ name, inputSchema: { type: "object" } }));
+    expect((await caller.call("tools/list"))["tools"]).toEqual([plain, job]);
+    // Only session-style revisions have a field for it.
+    const session = fakeClient(server, { caller: { style: "session" } });
+    for (let times = 0; times < 2; times += 1) {
+      expect((await session.call("tools/list"))["tools"]).toEqual([
+        { ...plain, execution: {} },
+        { ...job, execution: { taskSupport: "optional" } },
+      ]);
+    }
+    expect((await caller.call("tools/list"))["tools"]).toEqual([plain, job]);
   });
 
-  it("lists tasks only for connections that need it", async () => {
+  it("lists tasks only for callers of a revision that has such a method", async () => {
     const { run } = gate();
     const server = jobServer(run);
     const ids = [await startTask(taskClient(server, "ada")), await startTask(taskClient(server, "ada"))];
     await startTask(taskClient(server, "bob"));
     const caller = taskClient(server, "ada");
     expect(await caller.callError("tasks/list", {})).toMatchObject({ code: -32601 });
-    const { tasks } = await caller.call("tasks/list", { [LISTS_TASKS]: true });
-    expect(tasks).toMatchObject(ids.map((taskId) => ({ taskId, status: "working" })));
-    expect(await fakeClient(server).callError("tasks/list", { [LISTS_TASKS]: true })).toMatchObject({ code: -32021 });
+    const session = { style: "session", principal: "ada" } as const;
+    const listing = fakeClient(server, { caller: { ...session, capabilities: TASK_CAPABILITIES } });
+    expect((await listing.call("tasks/list"))["tasks"]).toMatchObject(
+      ids.map((taskId) => ({ taskId, status: "working" })),
+    );
+    expect(await fakeClient(server, { caller: session }).callError("tasks/list")).toMatchObject({ code: -32021 });
     await server.close();
   });
 

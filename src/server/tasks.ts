@@ -10,8 +10,7 @@ import { checkClientRequest } from "../protocol/client-requests.ts";
 import { invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
 import type { DetailedTask, InputResponse, Task as TaskFields, TaskStatus } from "../protocol/model/index.ts";
 import { PendingInputs } from "../protocol/client-requests.ts";
-import { revisionNamed } from "../protocol/revisions/index.ts";
-import { hasTasks, isTaskFinished, type WithTaskListing, LISTS_TASKS, tasksNotDeclared } from "../protocol/tasks.ts";
+import { hasTasks, isTaskFinished, tasksNotDeclared } from "../protocol/tasks.ts";
 import type { RetryInput } from "./call-context.ts";
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
 import type { TaskLimits, TaskOptions } from "./options.ts";
@@ -74,11 +73,11 @@ export class Tasks {
     return this.#results.complete({});
   }
 
-  /** All tasks of this caller. Only for connections of an older revision, since the newest has no such method. */
-  list({ method, params }: Request, context: Context): Result {
-    if ((params as WithTaskListing)[LISTS_TASKS] !== true) throw methodNotFound(method);
-    checkDeclared(method, context);
+  /** All tasks of this caller. Only for callers of an older revision, since the newest has no such method. */
+  list({ method }: Request, context: Context): Result {
     const { caller } = context;
+    if (caller.style !== "session") throw methodNotFound(method);
+    checkDeclared(method, context);
     const stored = this.#store.all(caller).filter(({ scopes }) => permits(scopes, caller));
     return this.#results.complete({ tasks: stored.map(({ task }) => task.detailed()) });
   }
@@ -174,7 +173,7 @@ function checkDeclared(what: string, { caller }: Context): void {
 function taskContext(context: Context, signal: AbortSignal, task: () => Task | undefined): Context {
   const { revision, caller, logLevel, timeouts } = context;
   // A stateless request ends with its answer, so no later notification can belong to it.
-  const isSession = revisionNamed(revision)?.style === "session";
+  const isSession = caller.style === "session";
   return {
     revision,
     caller,

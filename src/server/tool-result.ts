@@ -4,7 +4,7 @@
 
 import type { Meta, Result, Context } from "../core/handler.ts";
 import { errorMessage } from "../core/values.ts";
-import { McpError, INVALID_ARGUMENTS } from "../protocol/errors.ts";
+import { McpError } from "../protocol/errors.ts";
 import type { ContentBlock } from "../protocol/model/index.ts";
 import type { SchemaCheck, SchemaCheckResult } from "./schema-kind.ts";
 
@@ -36,19 +36,16 @@ export function errorResult(text: string): ToolResultFields {
   return { content: [{ type: "text", text }], isError: true };
 }
 
-/**
- * The model can read this result and correct its arguments. Older revisions report invalid arguments as a protocol
- * error, so the result also contains that error, under a symbol.
- */
-export function invalidArguments(toolName: string, issues: readonly string[]): object {
+/** The model can read this result and correct its arguments. */
+export function invalidArguments(toolName: string, issues: readonly string[]): ToolResultFields {
   const lines = issues.map((issue) => `\n- ${issue}`).join("");
-  return {
-    ...errorResult(`Invalid arguments for the tool ${toolName}:${lines}`),
-    [INVALID_ARGUMENTS]: McpError.of("invalid_params", "Invalid params", {
-      toolName,
-      details: issues.map((issue) => issue.replace(": ", " ")).join("; "),
-    }),
-  };
+  return errorResult(`Invalid arguments for the tool ${toolName}:${lines}`);
+}
+
+/** The same as a protocol error, for older revisions. */
+export function invalidArgumentsError(toolName: string, issues: readonly string[]): McpError {
+  const details = issues.map((issue) => issue.replace(": ", " ")).join("; ");
+  return McpError.of("invalid_params", "Invalid params", { toolName, details });
 }
 
 /** For a tool without an output schema. `tool` is its name, for error messages. */

@@ -6,7 +6,9 @@ import * as v from "valibot";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
 import { fakeClient } from "../../test/support/handlers/fake-client.ts";
-import { McpError, INVALID_ARGUMENTS, type WithInvalidArguments } from "../protocol/errors.ts";
+import type { Handler, Result } from "../core/handler.ts";
+import { McpError } from "../protocol/errors.ts";
+import { REVISIONS } from "../protocol/revisions/index.ts";
 import { META } from "../protocol/model/index.ts";
 import type { ToolContext } from "./call-context.ts";
 import { createServer, type Server } from "./server.ts";
@@ -48,14 +50,16 @@ describe("calling a tool", () => {
     expect((await call(server, name))["isError"]).toBe(true);
   });
 
-  it.each(names)("carries an error for older revisions: %s", async (name) => {
-    const refused = async (args: Record<string, unknown>): Promise<McpError | undefined> =>
-      ((await call(server, name, args)) as WithInvalidArguments)[INVALID_ARGUMENTS];
-    const { code, message, data } = (await refused({ text: 1 }))?.toBody() ?? {};
+  const older = REVISIONS.find(({ argumentErrors }) => argumentErrors)?.name ?? "none";
+  const callFromOlder = (of: Handler, name: string, args: object): Promise<Result> =>
+    of({ method: "tools/call", params: { name, arguments: args } }, { ...fakeClient(of).context, revision: older });
+
+  it.each(names)("refuses invalid arguments with an error in older revisions: %s", async (name) => {
+    const error = await callFromOlder(server, name, { text: 1 }).catch((thrown: unknown) => thrown);
+    const { code, message, data } = (error as McpError).toBody();
     expect([code, message]).toEqual([-32602, "Invalid params"]);
     expect(data).toEqual({ kind: "invalid_params", toolName: name, details: expect.stringMatching(/^text/) });
-    expect(await refused({ text: "hi" })).toBeUndefined();
-    expect(JSON.stringify(await call(server, name, { text: 1 }))).not.toContain("details");
+    expect(await callFromOlder(server, name, { text: "hi" })).toEqual(textResult("hi"));
   });
 
   it("does not check a trusted result", async () => {
@@ -72,18 +76,15 @@ describe("calling a tool", () => {
 
   it("names all issues of the arguments in the error", async () => {
     const two = createServer(info).tool("two", { input: person }, () => "x");
-    const result: WithInvalidArguments = await call(two, "two", { age: -1 });
-    expect(result[INVALID_ARGUMENTS]?.data).toMatchObject({
-      toolName: "two",
-      details: "name is required; age must be >= 0",
+    await expect(callFromOlder(two, "two", { age: -1 })).rejects.toMatchObject({
+      data: { toolName: "two", details: "name is required; age must be >= 0" },
     });
   });
 
-  it("carries no such error for other failures", async () => {
+  it("returns other failures as results in all revisions", async () => {
     const fails = createServer(info).tool("t", {}, () => Promise.reject(new Error("no")));
-    const result = await call(fails, "t");
-    expect(result["isError"]).toBe(true);
-    expect(Object.getOwnPropertySymbols(result)).toEqual([]);
+    expect((await call(fails, "t"))["isError"]).toBe(true);
+    expect((await callFromOlder(fails, "t", {}))["isError"]).toBe(true);
   });
 
   it("passes the value that the schema returns, and {} without arguments", async () => {

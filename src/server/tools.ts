@@ -9,14 +9,7 @@ import { McpError } from "../protocol/errors.ts";
 import { type HeaderParam, headerParams } from "../protocol/headers.ts";
 import type { CallToolResult, ContentBlock, Icon, JsonSchema, ToolAnnotations } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
-import {
-  hasTasks,
-  type WithTaskSupport,
-  TASK_SUPPORT,
-  TASK_REQUESTED,
-  type TaskSupport,
-  type WithTaskRequest,
-} from "../protocol/tasks.ts";
+import { hasTasks, type TaskSupport, type ToolExecution } from "../protocol/tasks.ts";
 import { CallContext, type RetryInput, type ToolContext } from "./call-context.ts";
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
 import { checkRegistration, type OptionNames, readTaskOptions, type TaskOptions } from "./options.ts";
@@ -34,7 +27,14 @@ import {
   toJsonSchema,
 } from "./schema.ts";
 import type { Tasks } from "./tasks.ts";
-import { checkedToolResult, errorResult, invalidArguments, toolResult, TrustedResult } from "./tool-result.ts";
+import {
+  checkedToolResult,
+  errorResult,
+  invalidArguments,
+  invalidArgumentsError,
+  toolResult,
+  TrustedResult,
+} from "./tool-result.ts";
 
 /** Options of `server.tool()`. */
 export interface ToolOptions<Input = Schema | undefined, Output = Schema | undefined> {
@@ -203,13 +203,12 @@ export class Tools {
     return this.#tools.delete(name);
   }
 
-  list({ method, params }: Request): Result {
+  list({ method, params }: Request, { caller }: Context): Result {
     const { cursor } = params;
-    if (cursor === undefined && this.#firstPage !== undefined) return this.#firstPage;
-    const listed = this.#results.list(method, "tools", this.#tools.entries(), cursor);
-    const result = this.#hasTaskTools ? this.#withTaskSupport(listed) : listed;
-    if (cursor === undefined) this.#firstPage = Object.freeze(result);
-    return result;
+    const first = cursor === undefined ? this.#firstPage : undefined;
+    const listed = first ?? this.#results.list(method, "tools", this.#tools.entries(), cursor);
+    if (cursor === undefined) this.#firstPage = Object.freeze(listed);
+    return this.#hasTaskTools && caller.style === "session" ? this.#withTaskSupport(listed) : listed;
   }
 
   async call(request: Request, context: Context): Promise<Result> {
@@ -218,18 +217,22 @@ export class Tools {
     if (tool === undefined) throw McpError.of("tool_not_found", `Tool not found: ${name}`, { toolName: name });
     if (tool.scopes !== undefined) demandScopes(tool.scopes, context.caller, `The tool ${name}`);
     const { headers } = context.caller;
-    if (tool.headerParams !== undefined && headers !== undefined) {
+    if (tool.headerParams !== undefined && headers !== undefined && context.headersChecked !== true) {
       await checkHeaders(tool.headerParams, request, headers);
     }
-    if (tool.task === undefined && (request.params as WithTaskRequest)[TASK_REQUESTED] === true)
-      throw cannotBeTask(name);
+    if (tool.task === undefined && context.session?.task === "required") throw cannotBeTask(name);
     const decoded = this.#inputs.decode(request, context);
     // Every call comes through here, and an await costs time even for a plain value, so only a promise is awaited.
     const retry = decoded instanceof Promise ? await decoded : decoded;
     try {
       const pending = tool.input?.(given) ?? { value: given };
       const checked = pending instanceof Promise ? await pending : pending;
-      if (checked.issues !== undefined) return this.#results.complete(invalidArguments(name, checked.issues));
+      if (checked.issues !== undefined) {
+        // In older revisions, invalid arguments are a protocol error.
+        const { revisionNamed } = await import("../protocol/revisions/index.ts");
+        if (revisionNamed(context.revision)?.argumentErrors === true) throw invalidArgumentsError(name, checked.issues);
+        return this.#results.complete(invalidArguments(name, checked.issues));
+      }
       // A client without tasks gets a plain call, unless the tool always runs as a task.
       const task = tool.task?.support === "required" || hasTasks(context.caller.capabilities) ? tool.task : undefined;
       if (task !== undefined) return await this.#callTask(tool, task, checked.value, request, context, retry);
@@ -243,9 +246,12 @@ export class Tools {
     }
   }
 
+  /** Adds the field `execution`, which session-style revisions have. It is empty for tools without tasks. */
   #withTaskSupport(listed: Result): Result {
-    const tools = (listed["tools"] as readonly { readonly name: string }[]).map((tool): object & WithTaskSupport => {
-      return { ...tool, [TASK_SUPPORT]: this.#tools.get(tool.name)?.task?.support ?? "forbidden" };
+    const tools = (listed["tools"] as readonly { readonly name: string }[]).map((tool) => {
+      const task = this.#tools.get(tool.name)?.task;
+      const execution: ToolExecution = task === undefined ? {} : { taskSupport: task.support };
+      return { ...tool, execution };
     });
     return { ...listed, tools };
   }
@@ -297,8 +303,8 @@ async function checkHeaders(
   { params }: Request,
   headers: NonNullable<Caller["headers"]>,
 ): Promise<void> {
-  const { checkHeaderParams, wereHeadersChecked } = await import("../protocol/headers.ts");
-  if (params._meta?.[META.revision] === undefined || wereHeadersChecked(headers)) return;
+  const { checkHeaderParams } = await import("../protocol/headers.ts");
+  if (params._meta?.[META.revision] === undefined) return;
   const mismatch = checkHeaderParams(expected, params["arguments"], headers);
   if (mismatch !== undefined) throw McpError.of("header_mismatch", mismatch);
 }

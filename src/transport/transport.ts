@@ -2,7 +2,7 @@
 // has its own `reply` (to the pipe, or as the response of its POST), so that the code that answers need not know the
 // transport.
 
-import type { Caller } from "../core/handler.ts";
+import type { CallerIdentity } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { ErrorMessage, Id, Message, ResponseMessage } from "../jsonrpc/message.ts";
 
@@ -60,7 +60,7 @@ export interface Inbound {
   /** When to reconnect, for `kind: "hang-up"`. */
   readonly retryMs?: number;
   /** Identity and headers, if the transport knows them. */
-  readonly caller?: Partial<Caller>;
+  readonly caller?: CallerIdentity;
   /** Why the connection ended, for `kind: "end"`. */
   readonly error?: Error;
   /** Aborted when replies can no longer be delivered. */

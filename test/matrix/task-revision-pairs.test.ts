@@ -124,7 +124,10 @@ describe.each(REVISIONS)("a caller of $name", ({ name: caller, requests: callerM
 
     it("answers at once where the tool is never a task", async () => {
       const handle = await bridged.client.callToolAsTask("plain");
-      expect([handle.id, textOf(await handle.result())]).toEqual(["", "at once"]);
+      expect(textOf(await handle.result())).toBe("at once");
+      // A stateless server has no field for what its tools support, so such a caller gets a task that is over.
+      const isUnstated = both && caller === NEWEST_SESSION.name && revision === NEWEST.name;
+      expect(handle.id === "").toBe(!isUnstated);
     });
 
     if (both) {

@@ -4,7 +4,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { fakeClient } from "../../../test/support/handlers/fake-client.ts";
 import type { Caller } from "../../core/handler.ts";
-import { TASKS_EXTENSION, LISTS_TASKS } from "../../protocol/tasks.ts";
+import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
 import { createServer, type Server } from "../../server/server.ts";
 
 const info = { name: "test", version: "1" };
@@ -212,7 +212,7 @@ describe("a task of a tool that needs scopes", () => {
   it("is listed for its principal with the scopes", async () => {
     const { taskId, guarded } = await startTask();
     const listed = async (caller: Partial<Caller>): Promise<unknown[]> => {
-      const { tasks } = await fakeClient(guarded, { caller }).call("tasks/list", { [LISTS_TASKS]: true });
+      const { tasks } = await fakeClient(guarded, { caller: { ...caller, style: "session" } }).call("tasks/list");
       return (tasks as { taskId: string }[]).map((task) => task.taskId);
     };
     expect(await listed(wide)).toEqual([taskId]);

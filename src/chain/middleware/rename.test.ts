@@ -4,7 +4,6 @@ import { describe, expect, it } from "vitest";
 import { callRequest, fakeContext, textResult } from "../../../test/support/handlers/fake-client.ts";
 import { connect } from "../../client/connect.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
-import { TASK_SUPPORT, TASK_REQUESTED } from "../../protocol/tasks.ts";
 import { createServer } from "../../server/server.ts";
 import { chain } from "../chain.ts";
 import { rename, type RenameOptions } from "./rename.ts";
@@ -109,20 +108,20 @@ describe("a request or result", () => {
     const { sent, send } = start(options);
     const request = Object.freeze({
       ...callRequest("new", { a: 1 }),
-      params: Object.freeze({ name: "new", x: 1, [TASK_REQUESTED]: true }),
+      params: Object.freeze({ name: "new", x: 1, y: [2] }),
     });
     await send(request);
-    expect(sent).toEqual([{ method: "tools/call", params: { name: "old", x: 1, [TASK_REQUESTED]: true } }]);
+    expect(sent).toEqual([{ method: "tools/call", params: { name: "old", x: 1, y: [2] } }]);
     await send(callRequest("other"));
     expect(sent[1]?.params["name"]).toBe("other");
   });
 
-  it("keeps cursors, symbols and unknown values in a list", async () => {
-    const tools = [{ name: "old", [TASK_SUPPORT]: "optional", x: 1 }, "odd", { title: "nameless" }];
+  it("keeps cursors and unknown values in a list", async () => {
+    const tools = [{ name: "old", execution: {}, x: 1 }, "odd", { title: "nameless" }];
     const { send } = start({ tools: { old: "new" } }, { resultType: "complete", tools, nextCursor: "2", ttlMs: 5 });
     expect(await send({ method: "tools/list", params: {} })).toEqual({
       resultType: "complete",
-      tools: [{ name: "new", [TASK_SUPPORT]: "optional", x: 1 }, "odd", { title: "nameless" }],
+      tools: [{ name: "new", execution: {}, x: 1 }, "odd", { title: "nameless" }],
       nextCursor: "2",
       ttlMs: 5,
     });

@@ -5,7 +5,6 @@ import { callRequest, fakeContext, textResult, type FakeContext } from "../../..
 import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
 import type { Context, Middleware, Request, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { TASK_REQUESTED } from "../../protocol/tasks.ts";
 import { chain } from "../chain.ts";
 import { retry } from "./retry.ts";
 import { useLoadedStack } from "../gateway.ts";
@@ -171,8 +170,9 @@ describe("does not send again", () => {
 
   it("a subscription, a task, answers of the caller, or a method that is not listed", async () => {
     const safe = await knowing({ readOnlyHint: true });
-    const wanted = { method: "tools/call", params: { name: "a", [TASK_REQUESTED]: true } };
-    expect(await send(wanted as Request, [lost()], safe)).toMatchObject({ sent: 1 });
+    const plain = fakeContext();
+    const wanting = { ...plain, context: { ...plain.context, session: { task: "required" as const } } };
+    expect(await send(callRequest("a"), [lost()], safe, wanting)).toMatchObject({ sent: 1 });
     const answering = { method: "tools/call", params: { name: "a", inputResponses: {} } };
     expect(await send(answering, [lost()], safe)).toMatchObject({ sent: 1 });
     const listen = { method: "subscriptions/listen", params: { notifications: {} } };

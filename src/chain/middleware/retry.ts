@@ -8,7 +8,6 @@ import { isObject } from "../../core/values.ts";
 import { OptionReader } from "../../core/options.ts";
 import { backoffMs, pause } from "../../core/async.ts";
 import { READ_ONLY_METHODS } from "../../http/client/retry.ts";
-import { TASK_REQUESTED } from "../../protocol/tasks.ts";
 import { methodsOption } from "../method-names.ts";
 
 export interface RetryOptions {
@@ -95,7 +94,7 @@ class RetriedCall {
     const { method, params } = this.#request;
     if (method !== "tools/call") return READ_ONLY_METHODS.has(method);
     // A second attempt would create a task that nothing refers to, or send the caller's answers twice.
-    if (TASK_REQUESTED in params || params["inputResponses"] !== undefined) return false;
+    if (this.#context.session?.task !== undefined || params["inputResponses"] !== undefined) return false;
     return this.#tools.has(params["name"]);
   }
 }

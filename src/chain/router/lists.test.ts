@@ -3,7 +3,6 @@
 import { describe, expect, it } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";
-import { TASK_SUPPORT } from "../../protocol/tasks.ts";
 import { type FakeClient, fakeClient } from "../../../test/support/handlers/fake-client.ts";
 import { scriptedServer, pages, toolList } from "../../../test/support/handlers/scripted-server.ts";
 import { createRouter } from "./router.ts";
@@ -43,9 +42,9 @@ describe("lists of many upstreams", () => {
     ]);
   });
 
-  it("keep all fields and symbols of renamed items, and other items unchanged", async () => {
+  it("keep all fields of renamed items, and other items unchanged", async () => {
     const plain = { name: "alone", more: { deep: [1] } };
-    const shared = { name: "both", title: "Both", [TASK_SUPPORT]: "required", _meta: { x: 1 } };
+    const shared = { name: "both", title: "Both", execution: { taskSupport: "required" }, _meta: { x: 1 } };
     const a = scriptedServer({ "tools/list": { tools: [plain, shared], futureField: 7, _meta: { note: "n" } } });
     const b = scriptedServer({ "tools/list": toolList("both") });
     const result = await fakeClient(createRouter({ a, b })).call("tools/list");

@@ -217,7 +217,7 @@ interface DiscoverOutcome {
 }
 
 /**
- * Combines the capabilities of the upstreams. An upstream that fails is left out. If one times out, all lists are
+ * Combines the capabilities of the upstreams. An upstream that fails or times out is left out, and all lists are
  * declared: a client with a session reads the capabilities only once, so a list that is declared later would be missed.
  */
 export async function discover(
@@ -232,13 +232,14 @@ export async function discover(
     ({ upstream, result, failure }) => failure ?? nestedUnavailable(upstream.name, result),
   );
   const isLate = outcomes.some((one) => one.isLate);
+  const hasFailures = failures.length > 0;
   if (upstreams.length > 0 && results.length === 0 && !isLate) throw allFailed("server/discover", failures);
   const offered = results.map(({ capabilities }) => (isObject(capabilities) ? capabilities : {}));
   const instructions = joinInstructions(outcomes, ours);
   const ttls = results.map(({ ttlMs }) => (typeof ttlMs === "number" && ttlMs > 0 ? ttlMs : 0));
-  const isWhole = failures.length === 0 && results.length > 0;
+  const isWhole = !hasFailures && results.length > 0;
   return {
-    capabilities: joinCapabilities(offered, failures.length > 0, isLate),
+    capabilities: joinCapabilities(offered, hasFailures),
     ...(instructions === "" ? undefined : { instructions }),
     ttlMs: isWhole ? Math.min(...ttls) : 0,
     cacheScope: isWhole && results.every(({ cacheScope }) => cacheScope === "public") ? "public" : "private",
@@ -259,14 +260,13 @@ async function discoverUpstream(view: UpstreamView, context: Context): Promise<D
   }
 }
 
-function joinCapabilities(offered: readonly Json[], hasFailures: boolean, isLate: boolean): Json {
+function joinCapabilities(offered: readonly Json[], hasFailures: boolean): Json {
   const has = (name: string): boolean => offered.some((one) => isObject(one[name]));
-  const lists = LIST_CAPABILITIES.filter((capability) => isLate || has(capability));
+  const lists = LIST_CAPABILITIES.filter((capability) => hasFailures || has(capability));
   const extensions = offered.map((one) => one["extensions"]).filter(isObject);
   return {
     ...(has("logging") ? { logging: {} } : undefined),
     ...(has("completions") ? { completions: {} } : undefined),
-    // After a failure, `listChanged` is declared, because the lists change when the failed upstream comes back.
     ...Object.fromEntries(lists.map((capability) => [capability, joinList(capability, offered, hasFailures)])),
     ...(extensions.length === 0 ? undefined : { extensions: joinExtensions(extensions) }),
   };

@@ -103,12 +103,12 @@ export class NameTable {
   /** For each upstream, the prefixed names by the upstream's own names. */
   readonly #prefixed: readonly Map<string, string>[];
 
-  /** One list for each upstream. Reserved names always get a prefix. */
+  /** One list for each upstream. `isReserved`: whether a name gets a prefix although no other upstream has it. */
   constructor(
     lists: readonly (readonly string[])[],
     option: NamesOption,
     prefix: PrefixName,
-    isReserved: (name: string) => boolean = () => false,
+    isReserved: (name: string, owner: number) => boolean = () => false,
   ) {
     this.#prefixed = lists.map(() => new Map<string, string>());
     for (const [upstream, names] of lists.entries()) {
@@ -119,8 +119,8 @@ export class NameTable {
       }
     }
     const colliding = new Set<string>();
-    for (const [name, { length }] of this.#owners) {
-      if (option === "always" || length > 1 || isReserved(name)) colliding.add(name);
+    for (const [name, [owner = 0, ...others]] of this.#owners) {
+      if (option === "always" || others.length > 0 || isReserved(name, owner)) colliding.add(name);
     }
     // The loop also visits the names that it adds.
     for (const name of colliding) {
@@ -168,7 +168,7 @@ export interface NameIndexOptions {
   readonly option: NamesOption;
   readonly prefix: PrefixName;
   labelOf(upstream: RoutedUpstream): string;
-  /** Whether a name that begins with an upstream's label always belongs to that upstream. */
+  /** Whether even the upstream itself gets a prefix before a name that begins with its label. */
   readonly isStrict: boolean;
 }
 
@@ -287,7 +287,11 @@ export class NameIndex {
   #createTable(): NameTable {
     const { option, prefix, isStrict } = this.#options;
     const lists = this.#lists.map((list) => list ?? []);
-    return new NameTable(lists, option, prefix, (name) => isStrict && this.parseLabel(name) !== undefined);
+    // A name that begins with the label of another upstream would look like one of that upstream.
+    return new NameTable(lists, option, prefix, (name, owner) => {
+      const route = this.parseLabel(name);
+      return route !== undefined && (isStrict || route.upstream !== owner);
+    });
   }
 }
 

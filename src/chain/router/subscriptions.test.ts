@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from "vitest";
 import { McpError } from "../../protocol/errors.ts";
 import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { createServer } from "../../server/index.ts";
-import { fakeClient } from "../../../test/support/handlers/fake-client.ts";
+import { fakeCaller, fakeClient } from "../../../test/support/handlers/fake-client.ts";
 import {
   acknowledged,
   CHANGED,
@@ -86,7 +86,12 @@ describe("a subscription at many upstreams", () => {
     const router = createRouter({ a: a.server, b: b.server });
     const stop = new AbortController();
     const request = { method: "subscriptions/listen", params: { notifications: {} } };
-    const listening = router(request, { ...context, signal: stop.signal, revision: NEWEST_SESSION.name });
+    const listening = router(request, {
+      ...context,
+      signal: stop.signal,
+      revision: NEWEST_SESSION.name,
+      caller: fakeCaller({ style: "session" }),
+    });
     await settle();
     const log = { method: "notifications/message", params: { level: "info", data: "b" } };
     b.subscriptions[0]?.context.notify(log);

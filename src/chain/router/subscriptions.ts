@@ -14,7 +14,6 @@ import {
   type ListCapability,
 } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
-import { styleOf } from "../upstream/sharing.ts";
 import { unknownTask, type ResultRewriter } from "./addresses.ts";
 import { isRefusal, withUpstreamName } from "./failures.ts";
 import type { Route, RoutedUpstream } from "./names.ts";
@@ -131,7 +130,7 @@ class RoutedSubscription implements SubscriptionHost {
    */
   async #addLists(): Promise<void> {
     const isSessionStream =
-      styleOf(this.context) === "session" && this.#uris.length === 0 && this.#taskIds.length === 0;
+      this.context.caller.style === "session" && this.#uris.length === 0 && this.#taskIds.length === 0;
     const flagged = LIST_CAPABILITIES.filter((capability) => this.#filter[changedFlag(capability)] === true);
     if (!isSessionStream && Object.keys(this.#filter).length === 0) return;
     // Unknown fields may concern any upstream.

@@ -4,14 +4,12 @@ import { describe, expect, it } from "vitest";
 import { connect } from "../../client/index.ts";
 import type { Params } from "../../core/handler.ts";
 import { invalidParams } from "../../protocol/errors.ts";
-import { hasTasks, type WithTaskListing, TASKS_EXTENSION, LISTS_TASKS } from "../../protocol/tasks.ts";
+import { hasTasks, TASKS_EXTENSION } from "../../protocol/tasks.ts";
 import { createServer } from "../../server/index.ts";
 import { fakeClient } from "../../../test/support/handlers/fake-client.ts";
 import { scriptedServer, toolList } from "../../../test/support/handlers/scripted-server.ts";
 import { gate, getTask, TASK_CAPABILITIES, untilStatus } from "../../../test/support/tasks/task-client.ts";
 import { createRouter } from "./router.ts";
-
-const listed: Params & WithTaskListing = { [LISTS_TASKS]: true };
 
 /** An upstream with one task, `1`, whose result links to a resource. */
 function taskServer(who: string, more: object = {}): ReturnType<typeof scriptedServer> {
@@ -29,7 +27,7 @@ function taskServer(who: string, more: object = {}): ReturnType<typeof scriptedS
       "tasks/update": (params) => known(params) && { resultType: "complete" },
       "tasks/cancel": (params) => known(params) && { resultType: "complete" },
       "tasks/result": (params) => known(params) && result,
-      "tasks/list": (params) => ({ tasks: (params as WithTaskListing)[LISTS_TASKS] === true ? [task] : [] }),
+      "tasks/list": { tasks: [task] },
       "resources/list": { resources: [{ uri: "file:///x", name: "x" }] },
       ...more,
     },
@@ -88,7 +86,7 @@ describe("tasks of many upstreams", () => {
       },
     });
     const router = createRouter({ a: taskServer("a"), b: taskServer("b"), none: scriptedServer({}), broken });
-    const result = await fakeClient(router).call("tasks/list", listed);
+    const result = await fakeClient(router).call("tasks/list");
     expect(result["tasks"]).toEqual([
       { taskId: "a.1", status: "working", who: "a" },
       { taskId: "b.1", status: "working", who: "b" },
@@ -96,7 +94,7 @@ describe("tasks of many upstreams", () => {
     expect(result._meta?.["catenary/unavailable"]).toEqual([
       { upstream: "broken", message: "The upstream broken failed: out of order" },
     ]);
-    expect((await fakeClient(createRouter({ none: scriptedServer({}) })).callError("tasks/list", listed)).kind).toBe(
+    expect((await fakeClient(createRouter({ none: scriptedServer({}) })).callError("tasks/list")).kind).toBe(
       "method_not_found",
     );
   });

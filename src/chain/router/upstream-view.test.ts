@@ -14,6 +14,16 @@ afterEach(() => {
 
 const textOf = (result: Result): unknown => (result["content"] as { text: string }[])[0]?.text;
 
+function withResolvers(): {
+  promise: Promise<Result>;
+  resolve(result: Result): void;
+  reject(error: Error): void;
+} {
+  let [resolve, reject] = [(_result: Result): void => undefined, (_error: Error): void => undefined];
+  const promise = new Promise<Result>((done, failed) => ([resolve, reject] = [done, failed]));
+  return { promise, resolve, reject };
+}
+
 describe("calls with unavailable upstreams", () => {
   it("fail with the name of the upstream, and keep the fields of the error", async () => {
     const a = scriptedServer({
@@ -87,10 +97,35 @@ describe("calls with unavailable upstreams", () => {
       return ((await listing)["tools"] as { name: string }[]).map(({ name }) => name);
     };
     expect(await list(8_000)).toEqual(["x"]);
-    expect(await list(1_000)).toEqual(["x"]);
+    expect(await list(50)).toEqual(["x"]);
     answer({ capabilities: { tools: {} } });
     expect(await list(0)).toEqual(["s", "x"]);
     expect(slow.requests.filter(({ method }) => method === "server/discover")).toHaveLength(1);
+  });
+
+  it("do not wait for an upstream that has failed; it is tried again in the background", async () => {
+    vi.useFakeTimers();
+    let outcome = withResolvers();
+    const broken = vi.fn(() => outcome.promise);
+    const a = scriptedServer({ "tools/list": toolList("x") });
+    const caller = fakeClient(createRouter({ broken, a }));
+    const list = async (ms: number): Promise<Result> => {
+      const listing = caller.call("tools/list");
+      await vi.advanceTimersByTimeAsync(ms);
+      return listing;
+    };
+    outcome.promise.catch(() => undefined);
+    outcome.reject(new ConnectionError("spawn", "no such program"));
+    const why = { upstream: "broken", message: "The upstream broken failed: no such program" };
+    expect((await list(0))._meta?.["catenary/unavailable"]).toEqual([why]);
+    outcome = withResolvers();
+    const second = await list(50);
+    expect([second["tools"], second._meta?.["catenary/unavailable"]]).toMatchObject([[{ name: "x" }], [why]]);
+    await list(50);
+    expect(broken).toHaveBeenCalledTimes(2);
+    outcome.resolve({ capabilities: {} });
+    await vi.advanceTimersByTimeAsync(0);
+    expect((await list(0))._meta?.["catenary/unavailable"]).toBeUndefined();
   });
 
   it("ask an upstream that has never answered again after a while", async () => {

@@ -5,12 +5,11 @@
 import { abortable, attempt, ignoreRejection, withTimeout } from "../../core/async.ts";
 import { BoundedMap } from "../../core/bounded-map.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Caller, Context, Request, Result } from "../../core/handler.ts";
+import type { Context, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { LISTS, type ListCapability, type ListKind } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
-import { callerKey, styleOf } from "../upstream/sharing.ts";
 import { Addresses, ResultRewriter, TaskIds } from "./addresses.ts";
 import { isMethodNotFound, isTimeout, publicMessage, withUpstreamName } from "./failures.ts";
 import {
@@ -169,11 +168,12 @@ function prefixUri(upstreams: readonly RoutedUpstream[]): PrefixName {
   return (upstream, uri) => `${upstreams[upstream]?.label.scheme ?? ""}.${uri}`;
 }
 
-/** How long an upstream may take for `server/discover`, which is the first request of a caller. */
-const DISCOVER_TIMEOUT_MS = 8_000;
-/** The longest timeout for an upstream that has timed out and has not answered since. */
-const SLOW_TIMEOUT_MS = 1_000;
-
+/** How long `server/discover` waits for an upstream. It is the first request of a caller, and some callers wait 1.5 s. */
+const DISCOVER_TIMEOUT_MS = 1_000;
+/** How long a list waits for an upstream whose capabilities are not known, such as a program that is still starting. */
+const START_TIMEOUT_MS = 8_000;
+/** How long a request waits for an upstream that has failed or timed out and has not answered since. */
+const UNAVAILABLE_WAIT_MS = 50;
 /** After this long without an answer, `server/discover` is sent again. */
 const REDISCOVER_MS = 60_000;
 
@@ -184,15 +184,16 @@ interface PendingDiscover {
 }
 
 /**
- * One upstream as one group of callers sees it: its capabilities, and its timeouts. An upstream that has timed out gets
- * a short timeout until it answers, so that it does not delay the others. This concerns only the router's own requests;
- * requests of callers go directly to the handler.
+ * One upstream as one group of callers sees it: its capabilities, and whether it is available. An upstream that has
+ * failed or timed out is tried again in the background, and the others do not wait for it until it answers. This
+ * concerns only the router's own requests; requests of callers go directly to the handler.
  */
 export class UpstreamView {
   readonly upstream: RoutedUpstream;
   /** From the last answer to `server/discover`; undefined if there was none. */
   capabilities: Json | undefined;
-  #isSlow = false;
+  /** Why it is not available. */
+  #problem: Error | undefined;
   #pending: PendingDiscover | undefined;
 
   constructor(upstream: RoutedUpstream) {
@@ -202,12 +203,16 @@ export class UpstreamView {
   /** Sends `server/discover`. Callers that wait at the same time share one request. */
   async discover(context: Context): Promise<Result> {
     const answer = this.#discover(context);
-    return this.withTimeout(DISCOVER_TIMEOUT_MS, context, () => answer);
+    // After this short time, an upstream may still be starting. That is not a problem yet.
+    return this.#wait(DISCOVER_TIMEOUT_MS, context, () => answer, { isTimeoutProblem: false });
   }
 
   /** Whether it has a capability. Sends `server/discover` again only if the capability was not declared before. */
   async offers(context: Context, isOffered: (capabilities: Json) => boolean): Promise<boolean> {
-    if (!isOffered(this.capabilities ?? {})) await this.discover(context);
+    if (!isOffered(this.capabilities ?? {})) {
+      const answer = this.#discover(context);
+      await this.#wait(START_TIMEOUT_MS, context, () => answer, { isTimeoutProblem: true });
+    }
     return isOffered(this.capabilities ?? {});
   }
 
@@ -222,21 +227,35 @@ export class UpstreamView {
 
   /** Runs work with a timeout; errors get the name of the upstream. */
   async withTimeout<T>(ms: number, context: Context, work: (context: Context) => Promise<T>): Promise<T> {
-    const { signal } = context;
     try {
-      const done = await withTimeout(this.#isSlow ? Math.min(ms, SLOW_TIMEOUT_MS) : ms, signal, (own) =>
-        attempt(() => work({ ...context, signal: own })),
-      );
-      this.#isSlow = false;
+      return await this.#wait(ms, context, work, { isTimeoutProblem: true });
+    } catch (error) {
+      // The answer will show that the upstream is available again.
+      if (this.#problem !== undefined && !context.signal.aborted) void this.#discover(context);
+      throw error;
+    }
+  }
+
+  async #wait<T>(
+    ms: number,
+    context: Context,
+    work: (context: Context) => Promise<T>,
+    { isTimeoutProblem }: { readonly isTimeoutProblem: boolean },
+  ): Promise<T> {
+    const { signal } = context;
+    const before = this.#problem;
+    try {
+      const limitMs = before === undefined ? ms : UNAVAILABLE_WAIT_MS;
+      const done = await withTimeout(limitMs, signal, (own) => attempt(() => work({ ...context, signal: own })));
+      this.#problem = undefined;
       return done;
     } catch (error) {
-      if (signal.aborted) throw error;
-      if (isTimeout(error)) {
-        this.#isSlow = true;
-        // An answer ends the short timeout.
-        void this.#discover(context);
-      }
-      throw withUpstreamName(this.upstream.name, error);
+      if (signal.aborted || isMethodNotFound(error)) throw error;
+      const named = withUpstreamName(this.upstream.name, error);
+      const isLate = isTimeout(error);
+      if (isLate && !isTimeoutProblem && before === undefined) throw named;
+      this.#problem = isLate && before !== undefined ? before : named;
+      throw this.#problem;
     }
   }
 
@@ -256,16 +275,11 @@ export class UpstreamView {
 
   async #sendDiscover(context: Context): Promise<Result> {
     const request: Request = { method: "server/discover", params: {} };
-    try {
-      const result = await attempt(() => this.upstream.handler(request, context));
-      const { capabilities } = result;
-      this.capabilities = isObject(capabilities) ? capabilities : {};
-      this.#isSlow = false;
-      return result;
-    } catch (error) {
-      if (!isTimeout(error)) this.#isSlow = false;
-      throw error;
-    }
+    const result = await attempt(() => this.upstream.handler(request, context));
+    const { capabilities } = result;
+    this.capabilities = isObject(capabilities) ? capabilities : {};
+    this.#problem = undefined;
+    return result;
   }
 }
 
@@ -284,36 +298,23 @@ function backgroundContext({ revision, caller }: Context, signal: AbortSignal = 
 
 const MAX_VIEWS = 1_000;
 
-/** The views of all callers. Callers that get the same answers from upstreams share one. */
+/** The views of all callers. Callers of one principal share a view, whatever their styles and capabilities. */
 export class Views {
   readonly #upstreams: readonly RoutedUpstream[];
   readonly #option: NamesOption;
-  readonly #views = new BoundedMap<string, View>(MAX_VIEWS);
+  readonly #views = new BoundedMap<string | undefined, View>(MAX_VIEWS);
 
   constructor(upstreams: readonly RoutedUpstream[], option: NamesOption) {
     this.#upstreams = upstreams;
     this.#option = option;
   }
 
-  of(context: Context): View {
-    const key = cachedCallerKey(context);
-    let view = this.#views.get(key);
+  of({ caller: { principal } }: Context): View {
+    let view = this.#views.get(principal);
     if (view === undefined) {
       view = new View(this.#upstreams, this.#option);
-      this.#views.set(key, view);
+      this.#views.set(principal, view);
     }
     return view;
   }
-}
-
-/** Caches the keys of session callers by `Caller` object. Many sessions have one object for all their calls. */
-const keys = new WeakMap<Caller, { readonly revision: string; readonly key: string }>();
-
-function cachedCallerKey(context: Context): string {
-  const { caller, revision } = context;
-  const known = keys.get(caller);
-  if (known?.revision === revision) return known.key;
-  const key = callerKey(context);
-  if (styleOf(context) === "session") keys.set(caller, { revision, key });
-  return key;
 }

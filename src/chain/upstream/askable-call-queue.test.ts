@@ -1,7 +1,7 @@
-// Calls that run one after the other: in the order of arrival, also if one gives up, and with a timeout.
+// Calls that run one after the other: in the order of arrival, also if one gives up, or waits long for its caller.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { AskableCallQueue, SESSION_BUSY } from "./client-requests.ts";
+import { AskableCallQueue } from "./client-requests.ts";
 
 const signal = new AbortController().signal;
 
@@ -30,7 +30,7 @@ describe("queued calls", () => {
   it("run one after the other", async () => {
     const queue = new AskableCallQueue();
     const works = [work(), work(), work()];
-    const taken = works.map(({ run }) => queue.run(signal, "The upstream", run));
+    const taken = works.map(({ run }) => queue.run(signal, run));
     for (const [at, { end }] of works.entries()) {
       await vi.waitFor(() => expect(works.map(({ begun }) => begun)).toEqual(works.map((_, index) => index <= at)));
       end();
@@ -41,13 +41,13 @@ describe("queued calls", () => {
   it("go on if one fails, and if one that waits gives up", async () => {
     const queue = new AskableCallQueue();
     const first = work();
-    const failing = queue.run(signal, "The upstream", async () => {
+    const failing = queue.run(signal, async () => {
       await first.run();
       throw new Error("failed");
     });
     const leaving = new AbortController();
-    const given = queue.run(leaving.signal, "The upstream", async () => "never");
-    const third = queue.run(signal, "The upstream", async () => "third");
+    const given = queue.run(leaving.signal, async () => "never");
+    const third = queue.run(signal, async () => "third");
     leaving.abort(new Error("left"));
     await expect(given).rejects.toThrow("left");
     first.end();
@@ -55,45 +55,47 @@ describe("queued calls", () => {
     expect(await third).toBe("third");
   });
 
+  it("run at once if they need not wait, but nothing can be asked while several run", async () => {
+    const queue = new AskableCallQueue();
+    const [first, second] = [work(), work()];
+    const running = [first, second].map(({ run }) => queue.run(signal, run, false));
+    expect([first.begun, second.begun]).toEqual([true, true]);
+    await expect(queue.asking(async () => "never")).rejects.toThrow(/Several calls are running/);
+    second.end();
+    await running[1];
+    expect(await queue.asking(async () => "answer")).toBe("answer");
+    first.end();
+    await running[0];
+  });
+
   it("wait for a caller that answers soon", async () => {
     const queue = new AskableCallQueue();
     const program = work();
-    const asked = queue.run(signal, "The upstream", () => queue.asking(program.run));
-    const waited = queue.run(signal, "The upstream", async () => "next");
-    expect(queue.isParked).toBe(false);
+    const asked = queue.run(signal, () => queue.asking(program.run));
+    const next = work();
+    const waited = queue.run(signal, next.run);
+    expect(next.begun).toBe(false);
+    next.end();
     program.end();
-    expect(await Promise.all([asked, waited])).toEqual(["done", "next"]);
+    expect(await Promise.all([asked, waited])).toEqual(["done", "done"]);
   });
 
-  it("need another session once the running call is parked", async () => {
+  it("go on while the running call is parked, but nothing can be asked then", async () => {
     vi.useFakeTimers();
     const queue = new AskableCallQueue();
     const person = work();
-    const asked = queue.run(signal, "The upstream", () => queue.asking(person.run));
-    const waited = queue.run(signal, "The upstream", async () => "never");
-    const sent = expect(waited).rejects.toBe(SESSION_BUSY);
+    const asked = queue.run(signal, () => queue.asking(person.run));
+    const second = queue.run(signal, () => queue.asking(async () => "never"));
+    const refused = expect(second).rejects.toThrow(/does not say to which of them its request belongs/);
+    const third = work();
+    const held = queue.run(signal, third.run);
+    const fourth = queue.run(signal, () => queue.asking(async () => "asked"));
     await vi.advanceTimersByTimeAsync(2_000);
-    await sent;
-    expect(queue.isParked).toBe(true);
-    await expect(queue.run(signal, "The upstream", async () => "never")).rejects.toBe(SESSION_BUSY);
+    await refused;
+    expect(third.begun).toBe(true);
     person.end();
     expect(await asked).toBe("done");
-    expect(queue.isParked).toBe(false);
-    expect(await queue.run(signal, "The upstream", async () => "next")).toBe("next");
-  });
-
-  it("wait for a limited time, and do not block the queue after that", async () => {
-    vi.useFakeTimers();
-    const queue = new AskableCallQueue();
-    const first = work();
-    const held = queue.run(signal, "The upstream notes", first.run);
-    const late = queue.run(signal, "The upstream notes", async () => "late");
-    const refused = expect(late).rejects.toThrow(/The upstream notes was busy for 60 s: .*share.*per-request/);
-    await vi.advanceTimersByTimeAsync(60_000);
-    await refused;
-    const next = queue.run(signal, "The upstream notes", async () => "next");
-    first.end();
-    expect(await held).toBe("done");
-    expect(await next).toBe("next");
+    third.end();
+    expect(await Promise.all([held, fourth])).toEqual(["done", "asked"]);
   });
 });

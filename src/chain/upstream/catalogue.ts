@@ -10,21 +10,24 @@ import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { changedFlag, LIST_CAPABILITIES, LISTS, type List, type ListCapability } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
+import { isMethodNotFound } from "../router/failures.ts";
+import { jsonLength, readAllPages } from "../router/pages.ts";
 import type { UpstreamConnection } from "./supervisor.ts";
 
 type ListMethod = List["method"];
 
 export interface Catalogue {
   readonly discovered: Result;
-  /** Complete lists by method. Lists that the upstream refuses are left out. */
+  /** Complete lists by method. Lists that the upstream does not have are left out. */
   readonly lists: Readonly<Partial<Record<ListMethod, readonly unknown[]>>>;
+  /** Whether it has been seen to send requests to its clients (elicitation, sampling, roots). */
+  readonly asks?: boolean;
 }
 
-/** A catalogue with a longer list is not kept. The upstream is then started to answer list requests. */
-const MAX_PAGES = 20;
-const MAX_ITEMS = 5_000;
+/** A longer catalogue is not kept. The upstream is then started to answer list requests. */
+const MAX_BYTES = 4 * 1024 * 1024;
 
-/** Undefined if the catalogue is too long or not valid. */
+/** Undefined if the catalogue is too long. */
 async function readCatalogue(
   handler: Handler,
   discovered: Result,
@@ -32,39 +35,20 @@ async function readCatalogue(
 ): Promise<Catalogue | undefined> {
   const capabilities = isObject(discovered["capabilities"]) ? discovered["capabilities"] : {};
   const lists: Partial<Record<ListMethod, readonly unknown[]>> = {};
-  for (const { method, field, capability } of Object.values(LISTS)) {
-    if (capabilities[capability] === undefined) continue;
-    const items = await readList(handler, method, field, background);
-    if (items === undefined) return undefined;
-    if (items !== "refused") lists[method] = items;
+  let length = 0;
+  for (const list of Object.values(LISTS)) {
+    if (capabilities[list.capability] === undefined) continue;
+    try {
+      const { items, problem } = await readAllPages(handler, list, {}, background);
+      length += jsonLength(items);
+      if (problem !== undefined || length > MAX_BYTES) return undefined;
+      lists[list.method] = items;
+    } catch (error) {
+      // Some upstreams declare resources but do not support templates.
+      if (!isMethodNotFound(error)) throw error;
+    }
   }
   return { discovered, lists };
-}
-
-async function readList(
-  handler: Handler,
-  method: ListMethod,
-  field: string,
-  background: Context,
-): Promise<readonly unknown[] | "refused" | undefined> {
-  const items: unknown[] = [];
-  let cursor: unknown;
-  for (let pages = 0; pages < MAX_PAGES; pages += 1) {
-    let page: Result;
-    try {
-      page = await handler({ method, params: cursor === undefined ? {} : { cursor } }, background);
-    } catch {
-      // Some upstreams declare resources but do not support templates.
-      return pages === 0 ? "refused" : undefined;
-    }
-    const found = page[field];
-    if (!Array.isArray(found)) return undefined;
-    items.push(...(found as unknown[]));
-    cursor = page["nextCursor"];
-    if (cursor === undefined || cursor === null) return items;
-    if (typeof cursor !== "string" || items.length > MAX_ITEMS) return undefined;
-  }
-  return undefined;
 }
 
 /** The answer that the upstream would give; undefined if only the upstream can answer. */
@@ -102,9 +86,9 @@ const SETTLE_MS = 100;
 const MIN_READ_INTERVAL_MS = 1_000;
 
 export interface CatalogueKeeperOptions {
-  readonly file: CatalogueFile;
-  /** Whether the session belongs to one client connection. If so, later list changes are not written to the file. */
-  readonly isExclusive: boolean;
+  readonly store: CatalogueStore;
+  /** Whether the session belongs to one client. If so, later list changes are not stored. */
+  isOwn(): boolean;
   /** The context in which the upstream is read. */
   background(signal: AbortSignal): Context;
   /** Whether the connection is still the current one. */
@@ -113,11 +97,9 @@ export interface CatalogueKeeperOptions {
   onChanges(changes: readonly ListCapability[]): void;
 }
 
-/** Keeps the catalogue of one session up to date. */
+/** Reads the catalogue of one session after each start and each change, and stores it. */
 export class CatalogueKeeper {
   readonly #options: CatalogueKeeperOptions;
-  #catalogue: Catalogue | undefined;
-  #fromFile: Promise<Catalogue | undefined> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #readAt = -Infinity;
   /** Whether the next read is the first since a start. Until then, callers may see the catalogue of an earlier run. */
@@ -127,15 +109,9 @@ export class CatalogueKeeper {
     this.#options = options;
   }
 
-  /** Undefined if nothing is known, or the catalogue is too long to be kept. */
-  known(): Promise<Catalogue | undefined> {
-    if (this.#catalogue !== undefined) return Promise.resolve(this.#catalogue);
-    this.#fromFile ??= this.#options.file.read().then((read) => (this.#catalogue ??= read));
-    return this.#fromFile;
-  }
-
   /** Called when the upstream has started. */
   start(opened: UpstreamConnection): void {
+    this.close();
     this.#isFirstRead = true;
     this.#readAt = -Infinity;
     this.#readSoon(opened);
@@ -151,6 +127,7 @@ export class CatalogueKeeper {
 
   close(): void {
     clearTimeout(this.#timer);
+    this.#timer = undefined;
   }
 
   #readSoon(opened: UpstreamConnection): void {
@@ -164,31 +141,101 @@ export class CatalogueKeeper {
   }
 
   async #read(opened: UpstreamConnection): Promise<void> {
-    if (!this.#options.isCurrent(opened)) return;
+    const { store, isCurrent, background, isOwn, onChanges } = this.#options;
+    if (!isCurrent(opened)) return;
     this.#readAt = performance.now();
     const { handler, discovered } = opened.connection;
-    const now = await readCatalogue(handler, discovered, this.#options.background(new AbortController().signal));
-    if (!this.#options.isCurrent(opened)) return;
-    const before = await this.known();
-    this.#catalogue = now;
-    this.#fromFile = now === undefined ? Promise.resolve(undefined) : undefined;
-    if (now === undefined) return;
-    // The upstream itself notifies of later changes.
-    if (before !== undefined && this.#isFirstRead) this.#options.onChanges(changesBetween(before, now));
+    const before = await store.known();
+    const now = await readCatalogue(handler, discovered, background(new AbortController().signal));
+    if (!isCurrent(opened)) return;
     const isFirst = this.#isFirstRead;
     this.#isFirstRead = false;
-    if (isFirst || !this.#options.isExclusive) await this.#options.file.write(now);
+    if (isFirst || !isOwn()) await store.set(now);
+    // The upstream itself notifies of later changes.
+    if (before !== undefined && now !== undefined && isFirst) onChanges(changesBetween(before, now));
+  }
+}
+
+/** The stores of all upstreams whose catalogues are in memory, least recently used first. */
+const inMemory = new Set<CatalogueStore>();
+/** In characters of JSON. Above this, the least recently used catalogues are only kept in their files. */
+const MAX_IN_MEMORY = 64 * 1024 * 1024;
+
+/** What is known of an upstream for one principal: in memory, and in a file that outlives the process. */
+export class CatalogueStore {
+  readonly #file: CatalogueFile;
+  #catalogue: Catalogue | undefined;
+  #length = 0;
+  #asks = false;
+  #reading: Promise<Catalogue | undefined> | undefined;
+  #isRead = false;
+
+  constructor(file: CatalogueFile) {
+    this.#file = file;
+  }
+
+  /** Whether the upstream has been seen to ask; undefined if the file was not read yet. */
+  get asks(): boolean | undefined {
+    return this.#asks || (this.#isRead ? false : undefined);
+  }
+
+  /** Undefined if nothing is known, or the catalogue is too long to be kept. */
+  async known(): Promise<Catalogue | undefined> {
+    if (this.#catalogue === undefined) return (this.#reading ??= this.#read());
+    inMemory.delete(this);
+    inMemory.add(this);
+    return this.#catalogue;
+  }
+
+  async set(catalogue: Catalogue | undefined): Promise<void> {
+    this.#reading = catalogue === undefined ? Promise.resolve(undefined) : undefined;
+    this.#keep(catalogue === undefined || !this.#asks ? catalogue : { ...catalogue, asks: true });
+    if (this.#catalogue !== undefined) await this.#file.write(this.#catalogue);
+  }
+
+  /** Records that the upstream asks. */
+  async setAsks(): Promise<void> {
+    if (this.#asks) return;
+    this.#asks = true;
+    const known = await this.known();
+    if (known !== undefined) await this.set(known);
+  }
+
+  async #read(): Promise<Catalogue | undefined> {
+    const read = await this.#file.read();
+    this.#isRead = true;
+    this.#reading = undefined;
+    if (this.#catalogue !== undefined) return this.#catalogue;
+    this.#asks ||= read?.asks === true;
+    this.#keep(read);
+    // A file that does not exist is not read again.
+    if (read === undefined) this.#reading = Promise.resolve(undefined);
+    return read;
+  }
+
+  #keep(catalogue: Catalogue | undefined): void {
+    this.#catalogue = catalogue;
+    this.#length = catalogue === undefined ? 0 : jsonLength(catalogue);
+    inMemory.delete(this);
+    if (catalogue !== undefined) inMemory.add(this);
+    let total = 0;
+    for (const store of inMemory) total += store.#length;
+    for (const oldest of inMemory) {
+      if (total <= MAX_IN_MEMORY) break;
+      total -= oldest.#length;
+      oldest.#catalogue = undefined;
+      inMemory.delete(oldest);
+    }
   }
 }
 
 /** Increase this when the format of the files changes. */
-const FORMAT_VERSION = 1;
-const MAX_FILE_BYTES = 4 * 1024 * 1024;
-/** Above this, the oldest files are deleted. Each set of capabilities has a file, and callers may declare any set. */
+const FORMAT_VERSION = 2;
+/** Above this, the oldest files are deleted. Each upstream has a file for each principal. */
 const MAX_FILES = 1_000;
 
 /**
- * A catalogue on disk: one file for each upstream and group of callers, in the cache folder. A file that cannot be read
+ * A catalogue on disk: one file for each upstream and principal, in the cache folder. A file that cannot be read
  * or written is ignored. Its name is a digest, so that it does not reveal a command's arguments or environment.
  */
 export class CatalogueFile {
@@ -207,7 +254,7 @@ export class CatalogueFile {
 
   async read(): Promise<Catalogue | undefined> {
     try {
-      if ((await stat(this.#path)).size > MAX_FILE_BYTES) return undefined;
+      if ((await stat(this.#path)).size > MAX_BYTES) return undefined;
       const content: unknown = JSON.parse(await readFile(this.#path, "utf8"));
       return isCatalogue(content) ? content : undefined;
     } catch {
@@ -217,7 +264,7 @@ export class CatalogueFile {
 
   async write(catalogue: Catalogue): Promise<void> {
     const text = JSON.stringify(catalogue);
-    if (Buffer.byteLength(text) > MAX_FILE_BYTES) return;
+    if (Buffer.byteLength(text) > MAX_BYTES) return;
     const draft = `${this.#path}.${randomUUID()}`;
     try {
       await makeDirectory(this.#folder);

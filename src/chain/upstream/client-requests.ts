@@ -1,7 +1,6 @@
 // Finds the caller that answers a request of an upstream to its client (elicitation, sampling, roots). A request
-// outside of any call waits for a call whose caller can answer. A stateless caller gets a request as the result of the
-// call that the request belongs to. If the upstream does not say which call that is, calls of stateless callers that
-// can answer run one after another, so that the request can only belong to the running call.
+// outside of any call waits for a call whose caller can answer. If the upstream does not say to which call a request
+// belongs, calls whose callers can be asked run one after another, so that it can only belong to the running call.
 
 import { ignoreRejection, onAbort, unref } from "../../core/async.ts";
 import type { AskOptions, Context, Request, Result } from "../../core/handler.ts";
@@ -10,6 +9,11 @@ import { McpError } from "../../protocol/errors.ts";
 /** How long a request waits for a caller that can answer. */
 const STRAY_REQUEST_TIMEOUT_MS = 10_000;
 const MAX_WAITING = 16;
+
+/** The error for a request of the upstream that no client can be given. */
+export function refusal(message: string): McpError {
+  return McpError.of("missing_capability", message, { requiredCapabilities: {} });
+}
 
 interface SentRequest {
   /** The call whose caller was asked. */
@@ -67,8 +71,7 @@ export class StrayRequests {
       };
       const refuse = (): void => {
         settle();
-        const message = `No client can answer ${question.method}: no call from a client that can answer is running`;
-        reject(McpError.of("missing_capability", message, { requiredCapabilities: {} }));
+        reject(refusal(`No client can answer ${question.method}: no call from a client that can answer is running`));
       };
       const send = (via: Context): Promise<Result> => {
         settle();
@@ -87,34 +90,42 @@ export class StrayRequests {
   }
 }
 
-/** How long a call waits for the calls before it. */
-const QUEUE_TIMEOUT_MS = 60_000;
-/** If a caller takes longer to answer, other calls get another session. Programs answer at once, people do not. */
+/** If a caller takes longer to answer, other calls no longer wait for its call. Programs answer at once, people do not. */
 const PARKED_AFTER_MS = 2_000;
 
-/** Tells the pool that this session cannot take the call. The call was not sent, so another session can take it. */
-export const SESSION_BUSY: Error = new Error("The session cannot take the call");
-
 /**
- * Runs calls one after another. A call may have to wait a long time for its caller's answer. After a while it counts as
- * parked, and all other calls get another session. That session does not have the state that earlier calls left.
+ * Runs calls one after another. A call whose caller takes long to answer is parked: the next call starts although it is
+ * not done. While several calls run, a further request of the upstream could belong to any of them, so it is refused.
  */
 export class AskableCallQueue {
-  #last: Promise<void> = Promise.resolve();
-  #waiting = 0;
+  #running = 0;
   /** How many requests to the caller of the running call are unanswered. */
   #asking = 0;
   #parkTimer: NodeJS.Timeout | undefined;
   #isParked = false;
-  readonly #leaving = new Set<() => void>();
+  readonly #waiting = new Set<() => void>();
 
-  /** Whether the running call has waited so long for its caller that others should not wait for it. */
-  get isParked(): boolean {
-    return this.#isParked;
+  /**
+   * Runs the work when all earlier work is done or parked, or at once if `waits` is false. Rejects with the signal's
+   * reason if it is aborted before that.
+   */
+  async run<T>(signal: AbortSignal, work: () => Promise<T>, waits = true): Promise<T> {
+    signal.throwIfAborted();
+    if (this.#isFree || !waits) this.#running += 1;
+    else await this.#wait(signal);
+    try {
+      return await work();
+    } finally {
+      this.#running -= 1;
+      this.#next();
+    }
   }
 
   /** Runs `ask`, which sends a request to the caller of the running call. */
   async asking<T>(ask: () => Promise<T>): Promise<T> {
+    if (this.#running > 1) {
+      throw refusal("Several calls are running, and the upstream does not say to which of them its request belongs");
+    }
     if (this.#asking === 0) this.#parkTimer = unref(setTimeout(() => this.#park(), PARKED_AFTER_MS));
     this.#asking += 1;
     try {
@@ -128,54 +139,35 @@ export class AskableCallQueue {
     }
   }
 
+  get #isFree(): boolean {
+    return this.#running < (this.#isParked ? 2 : 1);
+  }
+
   #park(): void {
     this.#isParked = true;
-    for (const leave of [...this.#leaving]) leave();
+    this.#next();
   }
 
-  /** Runs the work when all earlier work is done. Rejects with the signal's reason if it is aborted before that. */
-  async run<T>(signal: AbortSignal, upstream: string, work: () => Promise<T>): Promise<T> {
-    signal.throwIfAborted();
-    if (this.isParked) throw SESSION_BUSY;
-    const before = this.#last;
-    let done = (): void => undefined;
-    const turn = new Promise<void>((resolve) => {
-      done = resolve;
-    });
-    // If this call gives up early, later calls must still wait for the calls before it.
-    this.#last = before.then(() => turn);
-    this.#waiting += 1;
-    try {
-      if (this.#waiting > 1) await this.#wait(before, signal, upstream);
-      return await work();
-    } finally {
-      this.#waiting -= 1;
-      done();
+  #next(): void {
+    for (const start of this.#waiting) {
+      if (this.#isFree) start();
+      return;
     }
   }
 
-  async #wait(before: Promise<void>, signal: AbortSignal, upstream: string): Promise<void> {
-    let forget = (): void => undefined;
-    let timer: NodeJS.Timeout | undefined;
-    let leave = (): void => undefined;
-    const late = new Promise<never>((_, reject) => {
-      leave = () => reject(SESSION_BUSY);
-      this.#leaving.add(leave);
-      forget = onAbort(signal, () => reject(signal.reason as Error));
-      timer = setTimeout(() => {
-        const why = "another call is running, and the upstream does not say to which call its requests belong";
-        const advice = "try again later, or set `share` to per-request";
-        reject(
-          McpError.of("rate_limited", `${upstream} was busy for ${QUEUE_TIMEOUT_MS / 1_000} s: ${why}; ${advice}`),
-        );
-      }, QUEUE_TIMEOUT_MS);
+  #wait(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const start = (): void => {
+        forget();
+        this.#waiting.delete(start);
+        this.#running += 1;
+        resolve();
+      };
+      const forget = onAbort(signal, () => {
+        this.#waiting.delete(start);
+        reject(signal.reason as Error);
+      });
+      this.#waiting.add(start);
     });
-    try {
-      await Promise.race([before, late]);
-    } finally {
-      clearTimeout(timer);
-      forget();
-      this.#leaving.delete(leave);
-    }
   }
 }

@@ -3,10 +3,12 @@
 
 import { openTarget, ownInfo, type TargetOptions } from "../../client/connect.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Context, Handler, Request, Result } from "../../core/handler.ts";
+import { BoundedMap } from "../../core/bounded-map.ts";
+import type { Caller, Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { digest } from "../../core/seal.ts";
 import type { ServerConnectionOptions } from "../../dialogue/connect.ts";
+import { fingerprint } from "../../protocol/caller.ts";
 import { invalidParams } from "../../protocol/errors.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";
 import { CatalogueFile } from "./catalogue.ts";
@@ -14,14 +16,12 @@ import { isCommand, isTransport, MESSAGE_BYTES, type UpstreamOptions, type Upstr
 import { UpstreamPool, type CreateSession } from "./pool.ts";
 import { RestartPolicy } from "./restart-policy.ts";
 import { UpstreamSession } from "./session.ts";
-import { fingerprint, type Style } from "./sharing.ts";
 import type { UpstreamConnection } from "./supervisor.ts";
 
-/** A package manager may have to download the program first. */
-const START_TIMEOUT_MS = 60_000;
-
-/** The longest idle time of a session that was opened because another was busy. */
-const TEMPORARY_IDLE_MS = 60_000;
+/** How long a request waits for the first answer of the upstream, unless `startTimeoutMs` is set. */
+const START_WAIT_MS = 60_000;
+/** The start itself goes on for this long, since a package manager may have to download the program first. */
+const START_TIMEOUT_MS = 10 * 60_000;
 
 export interface PoolContext {
   /** The command or URL, without secrets. */
@@ -43,32 +43,23 @@ export function createPool(
   const isProgram = isCommand(target);
   const revisions = new RevisionMemory(options.revision, isProgram);
   const startFailures = isProgram ? new RestartPolicy(options.restart) : undefined;
-  const createSession: CreateSession = (caller, kind) => {
-    const { style, isShared, isExclusive, isTemporary, checkCapacity, onLeave } = kind;
-    const file =
-      isProgram && options.remember !== false
-        ? new CatalogueFile([target, options.revision, style, fingerprint(caller.capabilities), caller.principal])
-        : undefined;
-    const open = (background: Context): Promise<UpstreamConnection> =>
-      revisions.open(style, async (revision) => {
-        const how = connectionOptions(options, background, style, revision);
+  const createSession: CreateSession = (client, host) => {
+    const open = (background: Context, onAsked: () => void): Promise<UpstreamConnection> =>
+      revisions.open(client.style, async (revision) => {
+        const how = { ...connectionOptions(options, background, revision), style: client.style, onAsked };
         const { opened: connection, program } = await openTarget(target, connectOptions(options), how);
         return { connection, ...(program && { program }) };
       });
-    const { idleMs } = options;
     return new UpstreamSession({
       name: name(),
-      caller,
-      isShared,
-      isExclusive,
+      client,
+      host,
       startFailures,
-      checkCapacity,
       open,
-      file,
       restart: isProgram ? (options.restart ?? {}) : undefined,
-      idleMs: isTemporary ? Math.min(idleMs ?? TEMPORARY_IDLE_MS, TEMPORARY_IDLE_MS) : idleMs,
+      startWaitMs: options.startTimeoutMs ?? START_WAIT_MS,
+      idleMs: options.idleMs,
       onState,
-      ...(onLeave === undefined ? undefined : { onLeave }),
     });
   };
   const pool = new UpstreamPool({
@@ -76,8 +67,9 @@ export function createPool(
     target: description,
     // A transport can be started only once, so all callers must share it.
     share: isTransport(target) ? "shared" : options.share,
-    attributesRequests: !isProgram,
     createSession,
+    catalogueFile: (principal) =>
+      isProgram && options.remember !== false ? new CatalogueFile([target, options.revision, principal]) : undefined,
     ...(options.maxSessions === undefined ? undefined : { maxSessions: options.maxSessions }),
   });
   const owners = new Ownership();
@@ -103,21 +95,17 @@ function connectOptions({ auth, fetch, headers, limits, onNoise, onStderr }: Ups
 function connectionOptions(
   options: UpstreamOptions,
   background: Context,
-  style: ServerConnectionOptions["style"],
   revision: string | undefined,
 ): ServerConnectionOptions {
-  const { timeoutMs, maxTimeoutMs, startTimeoutMs = START_TIMEOUT_MS } = options;
+  // The caller sets its own limit and cancels, so by default a call has none here.
+  const { timeoutMs = 0, maxTimeoutMs = 0, startTimeoutMs = START_TIMEOUT_MS } = options;
   return {
     info: background.caller.info ?? ownInfo(),
     capabilities: background.caller.capabilities,
     defaultContext: background,
-    timeouts: {
-      ...(timeoutMs === undefined ? undefined : { idleMs: timeoutMs }),
-      ...(maxTimeoutMs === undefined ? undefined : { totalMs: maxTimeoutMs }),
-    },
+    timeouts: { idleMs: timeoutMs, totalMs: maxTimeoutMs },
     startTimeoutMs,
     ...(revision === undefined ? undefined : { revision }),
-    ...(style === undefined ? undefined : { style }),
   };
 }
 
@@ -130,7 +118,7 @@ export class RevisionMemory {
   readonly #required: string | undefined;
   readonly #isProgram: boolean;
   /** Revisions by the style of the callers. */
-  readonly #known = new Map<Style | undefined, string>();
+  readonly #known = new Map<Caller["style"] | undefined, string>();
 
   /**
    * `required`: the revision in the options. `isProgram`: revisions are remembered only for programs. For URLs,
@@ -142,7 +130,7 @@ export class RevisionMemory {
   }
 
   async open(
-    style: Style | undefined,
+    style: Caller["style"] | undefined,
     open: (revision: string | undefined) => Promise<UpstreamConnection>,
   ): Promise<UpstreamConnection> {
     const known = this.#required ?? this.#known.get(style);
@@ -155,7 +143,7 @@ export class RevisionMemory {
     }
   }
 
-  #remember(style: Style | undefined, opened: UpstreamConnection): UpstreamConnection {
+  #remember(style: Caller["style"] | undefined, opened: UpstreamConnection): UpstreamConnection {
     if (this.#isProgram) this.#known.set(style, opened.connection.revision.name);
     return opened;
   }
@@ -167,16 +155,18 @@ function isWrongRevision(error: unknown): boolean {
 }
 
 const MAX_OWNED = 10_000;
+/** A value that more principals were given is a constant of the upstream, and is not checked. */
+const MAX_OWNERS = 1_000;
 
 /**
- * Records which principal owns each task and requestState. The upstream cannot check this, since all our callers are
- * one client to it. Another principal gets the same error as for a value that does not exist. Stores only digests, and
- * a limited number: a value that is no longer recorded goes to the upstream, and is only protected by being hard to
- * guess.
+ * Records which principals were given each task id and requestState. The upstream cannot check this, since all our
+ * callers are one client to it. Any other principal gets the same error as for a value that does not exist. Two
+ * principals may be given the same value, since each may have a process of its own. Stores only digests, and a limited
+ * number: a value that is no longer recorded goes to the upstream, and is only protected by being hard to guess.
  */
 export class Ownership {
-  /** The principals (empty for callers without one) by the digest of what they own. Oldest first. */
-  readonly #owners = new Map<string, string>();
+  /** The principals (empty for callers without one) by the digest of what they were given. */
+  readonly #owners = new BoundedMap<string, Set<string>>(MAX_OWNED);
 
   async handle(request: Request, context: Context, next: Handler): Promise<Result> {
     const { principal = "" } = context.caller;
@@ -210,16 +200,15 @@ export class Ownership {
 
   #isForeign(kind: string, value: unknown, principal: string): boolean {
     if (typeof value !== "string" || this.#owners.size === 0) return false;
-    const owner = this.#owners.get(digest([kind, value]));
-    return owner !== undefined && owner !== principal;
+    const owners = this.#owners.get(digest([kind, value]));
+    return owners !== undefined && owners.size <= MAX_OWNERS && !owners.has(principal);
   }
 
   #record(kind: string, value: unknown, principal: string): void {
     if (typeof value !== "string") return;
     const key = digest([kind, value]);
-    this.#owners.delete(key);
-    this.#owners.set(key, principal);
-    if (this.#owners.size <= MAX_OWNED) return;
-    for (const oldest of this.#owners.keys()) if (this.#owners.delete(oldest)) return;
+    const owners = this.#owners.get(key);
+    if (owners === undefined) this.#owners.set(key, new Set([principal]));
+    else if (owners.size <= MAX_OWNERS) owners.add(principal);
   }
 }

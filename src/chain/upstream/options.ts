@@ -44,11 +44,14 @@ export interface UpstreamOptions extends Pick<
   readonly env?: Readonly<Record<string, string>>;
   /** The folder in which a command is started. */
   readonly cwd?: string;
-  /** Milliseconds that a request may take without progress. */
+  /** Milliseconds that a request may take without progress. Default: no limit, since the caller has one. */
   readonly timeoutMs?: number;
-  /** Milliseconds that a request may take in all. */
+  /** Milliseconds that a request may take in all. Default: no limit. */
   readonly maxTimeoutMs?: number;
-  /** Milliseconds that the upstream may take to start and answer the first request. Default: 60 s. */
+  /**
+   * Milliseconds that the upstream may take to start and answer the first request. Default: 10 minutes, of which a
+   * request waits for 60 s.
+   */
   readonly startTimeoutMs?: number;
   /**
    * Milliseconds without a call after which a session is ended; 0 means never. Default: 30 minutes, but not while a

@@ -3,6 +3,7 @@
 import { expect, it } from "vitest";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
+import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import { Ownership } from "./create-pool.ts";
 
 const TASK: Result = { resultType: "task", taskId: "t1" };
@@ -10,7 +11,7 @@ const INPUT_REQUIRED: Result = { resultType: "input_required", inputRequests: {}
 const REFUSED = { kind: "invalid_params" };
 
 function by(principal?: string): Context {
-  const caller = { capabilities: {}, ...(principal === undefined ? undefined : { principal }) };
+  const caller = fakeCaller(principal === undefined ? {} : { principal });
   return {
     revision: NEWEST.name,
     caller,
@@ -43,6 +44,18 @@ it.each(["tasks/get", "tasks/update", "tasks/cancel"])("lets only its owner use 
   await owners.handle(request, by("ada"), next);
   await owners.handle({ method, params: { taskId: "t2" } }, by("bob"), next);
   expect(seen).toHaveLength(3);
+});
+
+it("lets all who were given the same id use it, and no one else", async () => {
+  const owners = new Ownership();
+  const { seen, next } = upstreamWith(TASK);
+  for (const principal of ["ada", "bob"]) {
+    await owners.handle({ method: "tools/call", params: { name: "job" } }, by(principal), next);
+  }
+  const request = { method: "tasks/get", params: { taskId: "t1" } };
+  for (const principal of ["ada", "bob"]) await owners.handle(request, by(principal), next);
+  await expect(owners.handle(request, by("cyd"), next)).rejects.toMatchObject(REFUSED);
+  expect(seen).toHaveLength(4);
 });
 
 it("removes the tasks of others from a subscription", async () => {

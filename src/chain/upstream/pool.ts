@@ -1,152 +1,177 @@
-// Manages all sessions with one upstream: one for each group of callers that share a session, or one for each request
-// with `share: "per-request"`. A session that belongs to one client connection ends with it; the others end when they
-// are idle. The pool also limits the number of sessions.
+// Manages all sessions with one upstream: those that callers share (sharing.ts), or one for each request with `share:
+// "per-request"`. A session that belongs to one client ends with it; the others end when they are idle. Limits the
+// number of sessions.
 
-import { abortable, unref, within } from "../../core/async.ts";
+import { abortable, forwardAbort, unref, within } from "../../core/async.ts";
+import { BoundedMap } from "../../core/bounded-map.ts";
 import type { Caller, Context, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
-import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
-import { SESSION_BUSY } from "./client-requests.ts";
+import { CatalogueStore, type CatalogueFile } from "./catalogue.ts";
 import type { Share, UpstreamState, UpstreamStatus } from "./options.ts";
-import type { UpstreamSession } from "./session.ts";
-import { canBeAsked, sessionKeyFor, styleOf, type SessionKey, type Style } from "./sharing.ts";
+import type { UpstreamSession, UpstreamSessionHost } from "./session.ts";
+import { declaredCapabilities, sessionKeyFor } from "./sharing.ts";
+import type { Grant } from "./subscriptions.ts";
 
-export interface SessionKind {
-  /** The style of its callers; undefined if callers of both styles use it. */
-  readonly style: Style | undefined;
-  /** Whether all callers use it, whatever their capabilities. */
-  readonly isShared: boolean;
-  /** Whether it belongs to one client connection. */
-  readonly isExclusive: boolean;
-  /** Whether it was opened because another session was busy, and is not kept for long. */
-  readonly isTemporary: boolean;
-  /** Throws if too many sessions are open to start another. */
-  readonly checkCapacity: () => void;
-  readonly onLeave?: ((session: UpstreamSession) => void) | undefined;
-}
-
-/** Creates a session for callers like this one. */
-export type CreateSession = (caller: Caller, kind: SessionKind) => UpstreamSession;
+/** Creates a session. `client` is the client as the upstream sees it. */
+export type CreateSession = (client: Caller, host: UpstreamSessionHost) => UpstreamSession;
 
 interface PooledSession {
   readonly session: UpstreamSession;
   /** The principal it was created for, if any. */
   readonly principal: string | undefined;
-}
-
-interface PoolEntry extends PooledSession {
-  /** Its key if the upstream has sessions. */
-  readonly statefulKey: string;
-  /** Its key if the upstream does not attribute its requests to calls. */
-  readonly exclusiveKey: string;
-  readonly isExclusive: boolean;
+  /** Whether it belongs to one client. */
+  readonly isOwn: boolean;
 }
 
 export interface UpstreamPoolOptions {
   name(): string;
   readonly target: string;
   readonly share: Share | undefined;
-  /** Whether to assume, before the first session, that the upstream says to which call its requests belong. */
-  readonly attributesRequests: boolean;
   /** The most sessions at the same time. Default: 100. */
   readonly maxSessions?: number;
   readonly createSession: CreateSession;
+  /** The file for what is known of the upstream for one principal; undefined if nothing is stored. */
+  catalogueFile(principal: string | undefined): CatalogueFile | undefined;
 }
 
-/** A session is kept this long after its client connection closed, since requests sent before may still arrive. */
+/** A session is kept this long after its client has left, since requests sent before may still arrive. */
 const LEAVE_MS = 1_000;
-
-/** The capabilities of a session that all callers share. A request that the caller cannot answer is refused. */
-const ALL_CAPABILITIES: Caller["capabilities"] = {
-  elicitation: { form: {}, url: {} },
-  sampling: { tools: {}, context: {} },
-  roots: {},
-};
+/** The reason for ending a subscription at a session that is no longer the one of its caller. */
+const MOVED = new Error("The subscription moves to another session");
+/** How many principals' catalogues are known at a time. */
+const MAX_STORES = 1_000;
 
 export class UpstreamPool {
   readonly #options: UpstreamPoolOptions;
-  readonly #sessions = new Map<string, PoolEntry>();
-  /** Whether the upstream is stateless, as far as is known. If so, a principal's stateless calls share one session. */
-  isStateless = true;
-  /**
-   * Whether the upstream says to which call its requests belong, as far as is known. If not, a caller that has a
-   * session and can be asked gets a session of its own.
-   */
-  attributesRequests: boolean;
+  readonly #sessions = new Map<string, PooledSession>();
+  /** By principal. */
+  readonly #stores = new BoundedMap<string | undefined, CatalogueStore>(MAX_STORES);
   readonly #perRequest: PerRequestSessions;
+  /** For each subscription, a function that moves it if its caller has another session now. */
+  readonly #subscribers = new Set<() => void>();
   /** Sessions that are closing; their processes may still run. */
   readonly #leaving = new Set<Promise<void>>();
   readonly #limits: SessionLimits;
+  /** Whether the upstream has been seen to send requests to its clients. */
+  #asks = false;
   #closed = false;
 
   constructor(options: UpstreamPoolOptions) {
     this.#options = options;
-    this.attributesRequests = options.attributesRequests;
     this.#limits = new SessionLimits(options.maxSessions, () => options.name());
     this.#perRequest = new PerRequestSessions(this.#limits.maxSessions, options);
   }
 
   async handle(request: Request, context: Context): Promise<Result> {
+    if (this.#options.share === "per-request") return this.#perRequest.handle(request, context);
+    const { caller } = context;
+    const store = this.#storeFor(caller);
+    // Who shares a session is decided before the call, so what is known must have been read.
+    if (store?.asks === undefined) await store?.known();
+    this.#asks ||= store?.asks === true;
+    const ofTask = this.#sessionOfTask(request, caller);
+    if (ofTask !== undefined) return ofTask.handle(request, context);
+    if (request.method === "subscriptions/listen") return this.#listen(request, context, store);
+    return this.#sessionFor(caller, store).handle(request, context);
+  }
+
+  /** Keeps a subscription at the session of its caller, even if the caller gets a session of its own meanwhile. */
+  async #listen(request: Request, context: Context, store: CatalogueStore | undefined): Promise<Result> {
+    const { caller, signal } = context;
+    const grant: Grant = { granted: undefined };
     for (;;) {
-      const key = sessionKeyFor(this.#options.share, context, this);
-      if (key === undefined) return this.#perRequest.handle(request, context);
-      const session = this.#sessionOfTask(request, key) ?? this.#sessionFor(key, context, mayWait(request, context));
+      const session = this.#sessionFor(caller, store);
+      const stop = forwardAbort(signal);
+      const moveIfOther = (): void => {
+        if (!this.#closed && this.#sessionFor(caller, store) !== session) stop.abort(MOVED);
+      };
+      this.#subscribers.add(moveIfOther);
       try {
-        return await session.handle(request, context);
+        return await session.handle(request, { ...context, signal: stop.signal }, grant);
       } catch (error) {
-        if (error !== SESSION_BUSY) throw error;
+        if (stop.signal.reason !== MOVED || signal.aborted) throw error;
       } finally {
-        this.#learnFrom(session, context);
+        this.#subscribers.delete(moveIfOther);
+        stop.forget();
       }
     }
   }
 
-  /** Learns the traits of the upstream from an open session. The keys of existing sessions change with them. */
-  #learnFrom(session: UpstreamSession, context: Context): void {
-    if (session.style !== "session") return;
-    if (this.isStateless && styleOf(context) === "stateless") {
-      this.isStateless = false;
-      this.#rekey((_key, { statefulKey }) => statefulKey);
-    }
-    if (this.attributesRequests && session.attributesRequests === false) {
-      this.attributesRequests = false;
-      this.#rekey((key, { statefulKey, exclusiveKey }) => (exclusiveKey === statefulKey ? key : exclusiveKey));
-    }
+  #storeFor({ principal: given }: Caller): CatalogueStore | undefined {
+    const principal = this.#options.share === "shared" ? undefined : given;
+    const known = this.#stores.get(principal);
+    if (known !== undefined) return known;
+    const file = this.#options.catalogueFile(principal);
+    if (file === undefined) return undefined;
+    const store = new CatalogueStore(file);
+    this.#stores.set(principal, store);
+    return store;
   }
 
-  #rekey(keyFor: (key: string, entry: PoolEntry) => string): void {
-    const all = [...this.#sessions];
-    this.#sessions.clear();
-    for (const [before, entry] of all) {
-      const key = keyFor(before, entry);
-      const isExclusive = entry.isExclusive || (key === entry.exclusiveKey && key !== entry.statefulKey);
-      this.#sessions.set(key, { ...entry, isExclusive });
-    }
-  }
-
-  /** The session that created the request's task. Several sessions may have this key, with a number in front of it. */
-  #sessionOfTask({ method, params }: Request, { key }: SessionKey): UpstreamSession | undefined {
+  /** The session that created the request's task. */
+  #sessionOfTask({ method, params }: Request, { principal }: Caller): UpstreamSession | undefined {
     const filter = method === "subscriptions/listen" ? params["notifications"] : undefined;
     const listed = isObject(filter) && Array.isArray(filter["taskIds"]) ? (filter["taskIds"] as unknown[]) : [];
     const [taskId] = method.startsWith("tasks/") ? [params["taskId"]] : listed;
     if (taskId === undefined) return undefined;
-    const isSame = (other: string): boolean => other === key || other.endsWith(`\n${key}`);
-    return [...this.#sessions].find(([other, { session }]) => isSame(other) && session.created(taskId))?.[1].session;
+    const isShared = this.#options.share === "shared";
+    for (const entry of this.#sessions.values()) {
+      if ((isShared || entry.principal === principal) && entry.session.created(taskId)) return entry.session;
+    }
+    return undefined;
+  }
+
+  #sessionFor(caller: Caller, store: CatalogueStore | undefined): UpstreamSession {
+    const { key, isOwn } = sessionKeyFor(this.#options.share, caller, this.#asks);
+    return this.#sessions.get(key)?.session ?? this.#add(key, isOwn, caller, store);
+  }
+
+  #add(key: string, isOwn: boolean, caller: Caller, store: CatalogueStore | undefined): UpstreamSession {
+    if (this.#closed) throw closed(this.#options.name());
+    const evicted = this.#limits.evictFor([...this.#sessions].map(([other, entry]) => ({ ...entry, key: other })));
+    if (evicted !== undefined) this.#drop(evicted.session);
+    const { share, createSession } = this.#options;
+    const { principal } = caller;
+    const capabilities = declaredCapabilities(share, caller, { isOwn, asks: this.#asks });
+    const { info: _info, ...anyone } = caller;
+    const session: UpstreamSession = createSession(
+      { ...(isOwn ? caller : anyone), capabilities },
+      {
+        isOwn,
+        store,
+        asks: () => this.#asks,
+        checkCapacity: () => this.#limits.makeRoom(principal, [...this.#sessions.values()]),
+        onAsked: () => this.#onAsked(session, store),
+        onLeave: () => this.#onLeave(session),
+        onIdle: () => (session.isWaitedFor ? undefined : this.#drop(session)),
+      },
+    );
+    this.#sessions.set(key, { session, principal, isOwn });
+    return session;
   }
 
   /**
-   * The session with this key. A parked call has waited long for its caller's answer. A call that must not queue behind
-   * a parked call gets another session of this kind.
+   * Called when the upstream has sent a request to its client. From now on, each client that can be asked gets a
+   * session of its own. If only one client has used this session, the session becomes its own, with its state.
    */
-  #sessionFor(key: SessionKey, context: Context, avoidsParked: boolean): UpstreamSession {
-    for (let number = 1; ; number += 1) {
-      const prefix = number === 1 ? "" : `${number}\n`;
-      const known = this.#sessions.get(`${prefix}${key.key}`)?.session;
-      const session = known ?? this.#add(key, prefix, context);
-      if (!avoidsParked || !session.isParked) return session;
-    }
+  #onAsked(session: UpstreamSession, store: CatalogueStore | undefined): void {
+    void store?.setAsks();
+    if (this.#asks) return;
+    this.#asks = true;
+    const client = session.onlyClient;
+    if (client?.canBeAsked === true) this.#makeOwn(session, client);
+    for (const moveIfOther of [...this.#subscribers]) moveIfOther();
+  }
+
+  #makeOwn(session: UpstreamSession, client: Caller): void {
+    const { key, isOwn } = sessionKeyFor(this.#options.share, client, true);
+    const before = this.#keyOf(session);
+    if (!isOwn || before === undefined || before === key) return;
+    this.#sessions.delete(before);
+    this.#sessions.set(key, { session, principal: client.principal, isOwn });
+    session.isOwn = true;
   }
 
   status(): UpstreamStatus {
@@ -174,53 +199,26 @@ export class UpstreamPool {
     await Promise.all([...all, ...this.#leaving, this.#perRequest.close(budgetMs)]);
   }
 
-  #add(key: SessionKey, prefix: string, context: Context): UpstreamSession {
-    if (this.#closed) throw closed(this.#options.name());
-    const others = [...this.#sessions].map(([other, entry]) => ({ ...entry, key: other }));
-    const evicted = this.#limits.evictFor(others);
-    if (evicted !== undefined) this.#drop(evicted.key, evicted.session);
-    const isShared = this.#options.share === "shared";
-    const caller: Caller = isShared ? { capabilities: ALL_CAPABILITIES } : context.caller;
-    const { principal } = context.caller;
-    const session = this.#options.createSession(caller, {
-      style: isShared ? undefined : styleOf(context),
-      isShared,
-      isExclusive: key.isExclusive,
-      isTemporary: prefix !== "",
-      checkCapacity: () => this.#limits.makeRoom(principal, [...this.#sessions.values()]),
-      onLeave: (left) => this.#onLeave(left),
-    });
-    this.#sessions.set(`${prefix}${key.key}`, {
-      session,
-      statefulKey: `${prefix}${key.statefulKey}`,
-      exclusiveKey: `${prefix}${key.exclusiveKey}`,
-      isExclusive: key.isExclusive,
-      principal,
-    });
-    return session;
-  }
-
   #onLeave(session: UpstreamSession): void {
-    if (session.subscriptions.hasSessions) return;
+    if (!session.isOwn || session.subscriptions.hasSessions) return;
     const dropIfUnused = (): void => {
-      const [key, entry] = [...this.#sessions].find(([, { session: one }]) => one === session) ?? [];
-      if (key !== undefined && entry?.isExclusive === true && !session.subscriptions.hasSessions) {
-        this.#drop(key, session);
-      }
+      if (!session.subscriptions.hasSessions) this.#drop(session);
     };
     unref(setTimeout(dropIfUnused, LEAVE_MS));
   }
 
-  #drop(key: string, session: UpstreamSession): void {
-    this.#sessions.delete(key);
-    void this.#leave(session);
+  #keyOf(session: UpstreamSession): string | undefined {
+    for (const [key, entry] of this.#sessions) if (entry.session === session) return key;
+    return undefined;
   }
 
-  async #leave(session: UpstreamSession): Promise<void> {
+  #drop(session: UpstreamSession): void {
+    const key = this.#keyOf(session);
+    if (key === undefined) return;
+    this.#sessions.delete(key);
     const leaving = session.close().catch(() => undefined);
     this.#leaving.add(leaving);
-    await leaving;
-    this.#leaving.delete(leaving);
+    void leaving.then(() => this.#leaving.delete(leaving));
   }
 
   #all(): UpstreamSession[] {
@@ -230,11 +228,6 @@ export class UpstreamPool {
 
 function closed(name: string): McpError {
   return McpError.of("shutting_down", `The upstream ${name} is closed`);
-}
-
-/** Whether a call may have to queue behind calls whose callers are asked. */
-function mayWait({ method }: Request, context: Context): boolean {
-  return INPUT_METHODS.has(method) && styleOf(context) === "stateless" && canBeAsked(context.caller);
 }
 
 /** The state of the upstream, from the states of its sessions. */
@@ -291,6 +284,14 @@ class SessionLimits {
   }
 }
 
+/** A session for one request belongs to one client, and nothing is remembered of it. */
+const PER_REQUEST: UpstreamSessionHost = {
+  isOwn: true,
+  store: undefined,
+  asks: () => true,
+  checkCapacity: () => undefined,
+};
+
 /** How long a request waits for a free session. */
 const FREE_SESSION_TIMEOUT_MS = 60_000;
 
@@ -313,13 +314,7 @@ class PerRequestSessions {
 
   async handle(request: Request, context: Context): Promise<Result> {
     await this.#waitForFreeSession(context.signal);
-    const session = this.#options.createSession(context.caller, {
-      style: styleOf(context),
-      isShared: false,
-      isExclusive: true,
-      isTemporary: true,
-      checkCapacity: () => undefined,
-    });
+    const session = this.#options.createSession(context.caller, PER_REQUEST);
     this.sessions.add(session);
     try {
       const result = await session.handle(request, context);

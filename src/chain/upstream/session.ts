@@ -1,60 +1,73 @@
-// The session that one group of callers has with an upstream. While the upstream does not run, lists are answered from
-// the catalogue, and any other request starts it. For stateless callers, the session also makes sure that a request
-// from the upstream reaches the call that it belongs to.
+// A session with an upstream, used by one client or by all callers of a principal (sharing.ts). While the upstream does
+// not run, lists are answered from the catalogue, and any other request starts it. The session also makes sure that a
+// request from the upstream reaches the call that it belongs to.
 
 import type { Caller, Context, Handler, Request, Result } from "../../core/handler.ts";
-import { INTERNAL_ORIGIN } from "../../dialogue/calls/client-requests.ts";
+import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { LISTS } from "../../protocol/lists.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
-import { answerFrom, CatalogueKeeper, type CatalogueFile } from "./catalogue.ts";
-import { AskableCallQueue, SESSION_BUSY, StrayRequests } from "./client-requests.ts";
+import { answerFrom, CatalogueKeeper, type CatalogueStore } from "./catalogue.ts";
+import { AskableCallQueue, refusal, StrayRequests } from "./client-requests.ts";
 import type { RestartOptions } from "./options.ts";
 import type { RestartPolicy } from "./restart-policy.ts";
-import { canBeAsked, fingerprint, styleOf, type Style } from "./sharing.ts";
-import { UpstreamSubscriptions } from "./subscriptions.ts";
+import { type Grant, UpstreamSubscriptions } from "./subscriptions.ts";
 import { Supervisor, type UpstreamConnection } from "./supervisor.ts";
+
+/** What a session gets from the pool. */
+export interface UpstreamSessionHost {
+  /** Whether it belongs to one client. */
+  readonly isOwn: boolean;
+  /** Where its catalogue is stored; undefined if it has none. */
+  readonly store: CatalogueStore | undefined;
+  /** Whether the upstream has been seen to send requests to its clients. */
+  asks(): boolean;
+  /** Throws if too many sessions are open to start another. */
+  checkCapacity(): void;
+  /** Called when the upstream has sent a request to its client. */
+  onAsked?(): void;
+  /** Called when a subscription has ended. */
+  onLeave?(): void;
+  /** Called when it was stopped because it was not used. */
+  onIdle?(): void;
+}
 
 export interface UpstreamSessionOptions {
   readonly name: string;
   /** The client as the upstream sees it. */
-  readonly caller: Caller;
-  /** Whether all callers use it, whatever their capabilities (`share: "shared"`). */
-  readonly isShared: boolean;
-  /** Whether it belongs to one connection of a caller. If so, later list changes are not written to `file`. */
-  readonly isExclusive: boolean;
+  readonly client: Caller;
+  readonly host: UpstreamSessionHost;
   /** Opens a connection. `background` receives requests and notifications that belong to no call. */
-  open(background: Context): Promise<UpstreamConnection>;
+  open(background: Context, onAsked: () => void): Promise<UpstreamConnection>;
   readonly restart?: RestartOptions | undefined;
+  /** How long a request waits for a start. */
+  readonly startWaitMs: number;
   /** Counts the failed starts of all sessions with the upstream. */
   readonly startFailures?: RestartPolicy | undefined;
   /** Idle time after which it is stopped. Default: IDLE_MS, but not while a caller with a session is connected. */
   readonly idleMs?: number | undefined;
-  /** Where its catalogue is stored; undefined if it has none. */
-  readonly file?: CatalogueFile | undefined;
-  /** Throws if too many sessions are open to start another. */
-  readonly checkCapacity: () => void;
   onState?(): void;
-  /** Called when a subscription has ended. */
-  onLeave?(session: UpstreamSession): void;
 }
 
 const IDLE_MS = 30 * 60_000;
 /** The longest time that a task keeps the upstream running. Also applies if the task has no `ttlMs`. */
 const TASK_MS = 60 * 60_000;
 const MAX_TASKS = 1_000;
+/** The timeout of the gateway's own requests, which no caller cancels. */
+const BACKGROUND_TIMEOUT_MS = 60_000;
 
 export class UpstreamSession {
   readonly supervisor: Supervisor;
   readonly subscriptions: UpstreamSubscriptions;
+  /** Whether it belongs to one client. */
+  isOwn: boolean;
   readonly #options: UpstreamSessionOptions;
   readonly #queue = new AskableCallQueue();
   readonly #strayRequests = new StrayRequests();
-  /** The common origin of all stateless calls of a principal, by principal. */
-  readonly #origins = new Map<string, object>();
   /** Ids of the tasks that this session created, oldest first. */
   readonly #taskIds = new Set<unknown>();
   readonly #catalogue: CatalogueKeeper | undefined;
+  #client: Caller | "several" | undefined;
   #neededUntil = 0;
   #requests = 0;
   /** Like `#requests`, but without subscriptions. */
@@ -62,42 +75,49 @@ export class UpstreamSession {
 
   constructor(options: UpstreamSessionOptions) {
     this.#options = options;
-    const { name, restart, startFailures, idleMs } = options;
+    const { name, host, restart, startFailures, startWaitMs, idleMs } = options;
+    const { store } = host;
+    this.isOwn = host.isOwn;
     this.supervisor = new Supervisor({
       name,
       restart,
       startFailures,
+      startWaitMs,
       idleMs: idleMs ?? IDLE_MS,
-      open: (signal) => options.open(this.#background(signal)),
-      checkCapacity: () => options.checkCapacity(),
+      open: (signal) => options.open(this.#background(signal), () => host.onAsked?.()),
+      checkCapacity: () => host.checkCapacity(),
       isNeeded: () => this.#isNeeded(),
       onStart: (opened) => this.#catalogue?.start(opened),
+      onIdle: () => host.onIdle?.(),
       onState: () => options.onState?.(),
     });
-    const { file } = options;
     this.#catalogue =
-      file &&
+      store &&
       new CatalogueKeeper({
-        file,
-        isExclusive: options.isExclusive,
+        store,
+        isOwn: () => this.isOwn,
         background: (signal) => this.#background(signal),
         isCurrent: (opened) => this.supervisor.current === opened,
         onChanges: (changes) => this.subscriptions.notify(changes),
       });
     this.subscriptions = new UpstreamSubscriptions(
       this.supervisor,
-      async () => this.#catalogue?.known(),
+      async () => store?.known(),
       (opened, context) => this.#handlerFor(opened, "subscriptions/listen", context),
-      () => options.onLeave?.(this),
+      () => host.onLeave?.(),
     );
   }
 
-  async handle(request: Request, context: Context): Promise<Result> {
+  /** `grant`: of a subscription that moves here from another session. */
+  async handle(request: Request, context: Context, grant?: Grant): Promise<Result> {
+    const { caller } = context;
+    if (this.#client === undefined) this.#client = caller;
+    else if (this.#client !== "several" && this.#client.key !== caller.key) this.#client = "several";
     const calls = request.method === "subscriptions/listen" ? 0 : 1;
     this.#requests += 1;
     this.#calls += calls;
     try {
-      return await this.#handle(request, context);
+      return await (calls === 0 ? this.#listen(request, context, grant) : this.#handle(request, context));
     } finally {
       this.#requests -= 1;
       this.#calls -= calls;
@@ -106,9 +126,8 @@ export class UpstreamSession {
 
   async #handle(request: Request, context: Context): Promise<Result> {
     const { method } = request;
-    if (method === "subscriptions/listen") return this.#listen(request, context);
     if (this.supervisor.current === undefined && IN_CATALOGUE.has(method)) {
-      const catalogue = await this.#catalogue?.known();
+      const catalogue = await this.#options.host.store?.known();
       const answer = catalogue === undefined ? undefined : answerFrom(catalogue, request);
       if (answer !== undefined) return answer;
       // The router lists many upstreams at once, and must not wait for the restart of one that has failed.
@@ -120,10 +139,10 @@ export class UpstreamSession {
   }
 
   /** A caller with a session can answer requests outside any call, such as `roots/list`, as long as it listens. */
-  #listen(request: Request, context: Context): Promise<Result> {
-    const listen = (): Promise<Result> => this.subscriptions.listen(request, context);
-    const isAskable = styleOf(context) === "session" && canBeAsked(context.caller);
-    return isAskable && !this.#options.isShared && this.#belongsTo(context)
+  #listen(request: Request, context: Context, grant: Grant | undefined): Promise<Result> {
+    const listen = (): Promise<Result> => this.subscriptions.listen(request, context, grant);
+    const { style, canBeAsked } = context.caller;
+    return style === "session" && canBeAsked && this.#hasOneClient
       ? this.#strayRequests.during(context, listen, true)
       : listen();
   }
@@ -133,24 +152,18 @@ export class UpstreamSession {
     await this.supervisor.close(budgetMs);
   }
 
-  /** The negotiated style; undefined while the upstream does not run. */
-  get style(): Style | undefined {
-    return this.supervisor.current?.connection.revision.style;
+  /** The only client that has used the session so far. */
+  get onlyClient(): Caller | undefined {
+    return this.#client === "several" ? undefined : this.#client;
   }
 
-  /** Whether the upstream says to which call its requests belong; undefined while it does not run. */
-  get attributesRequests(): boolean | undefined {
-    return this.supervisor.current?.connection.attributesRequests;
+  get #hasOneClient(): boolean {
+    return this.isOwn || this.#client !== "several";
   }
 
   /** Whether this session created the task. */
   created(taskId: unknown): boolean {
     return this.#taskIds.has(taskId);
-  }
-
-  /** Whether a call has waited long for its caller's answer. Calls that would queue behind it need another session. */
-  get isParked(): boolean {
-    return this.#queue.isParked;
   }
 
   get isActive(): boolean {
@@ -170,39 +183,19 @@ export class UpstreamSession {
   /** The handler that sends a request to the upstream, directly or through the queue. */
   #handlerFor({ connection }: UpstreamConnection, method: string, context: Context): Handler {
     const { handler } = connection;
-    if (connection.revision.style === "stateless") return handler;
-    if (styleOf(context) === "session") {
-      if (!connection.attributesRequests && canBeAsked(context.caller) && !this.#belongsTo(context)) throw SESSION_BUSY;
-      return handler;
-    }
-    // The handshake has declared the capabilities of one caller, and cannot be repeated for another.
-    if (this.#hasOtherCapabilities(context)) throw SESSION_BUSY;
-    const ours = this.#withCommonOrigin(context);
-    if (!INPUT_METHODS.has(method) || !canBeAsked(context.caller)) return (request) => handler(request, ours);
-    if (connection.attributesRequests)
-      return (request) => this.#strayRequests.during(ours, () => handler(request, ours));
-    const asking: Context = { ...ours, ask: (...question) => this.#queue.asking(() => ours.ask(...question)) };
-    const run = (request: Request): Promise<Result> =>
-      this.#strayRequests.during(asking, () => handler(request, asking));
-    return (request) => this.#queue.run(context.signal, `The upstream ${this.#options.name}`, () => run(request));
-  }
-
-  /** Whether the caller may get requests that the upstream does not attribute to a call. */
-  #belongsTo({ caller: { origin } }: Context): boolean {
-    const { isShared, caller } = this.#options;
-    return isShared || origin === undefined || origin === INTERNAL_ORIGIN || origin === caller.origin;
-  }
-
-  #hasOtherCapabilities({ caller: { capabilities } }: Context): boolean {
-    return !this.#options.isShared && fingerprint(capabilities) !== fingerprint(this.#options.caller.capabilities);
-  }
-
-  /** Each stateless request may come on its own connection, so all requests of one principal get the same origin. */
-  #withCommonOrigin(context: Context): Context {
-    const { principal = "" } = context.caller;
-    const origin = this.#origins.get(principal) ?? {};
-    this.#origins.set(principal, origin);
-    return { ...context, caller: { ...context.caller, origin } };
+    const { style, canBeAsked } = context.caller;
+    if (connection.revision.style === "stateless" || !canBeAsked || !INPUT_METHODS.has(method)) return handler;
+    const [isSession, asks] = [style === "session", this.#options.host.asks()];
+    // A client with a session can be asked at any time, so it does not matter to which of its calls a request belongs.
+    if (isSession && (this.isOwn || !asks)) return handler;
+    const during = (own: Context): Handler =>
+      isSession || !this.#hasOneClient
+        ? (request) => handler(request, own)
+        : (request) => this.#strayRequests.during(own, () => handler(request, own));
+    if (connection.attributesRequests) return during(context);
+    // Calls wait for each other only if the upstream is known to ask.
+    const run = during({ ...context, ask: (...question) => this.#queue.asking(() => context.ask(...question)) });
+    return (request) => this.#queue.run(context.signal, () => run(request, context), asks);
   }
 
   #isNeeded(): boolean {
@@ -222,10 +215,16 @@ export class UpstreamSession {
   #background(signal: AbortSignal): Context {
     return {
       revision: NEWEST.name,
-      caller: { ...this.#options.caller, origin: INTERNAL_ORIGIN },
+      caller: { ...this.#options.client, style: NEWEST.style, key: INTERNAL_CALLER.key },
       signal,
+      timeouts: { idleMs: BACKGROUND_TIMEOUT_MS },
       notify: () => undefined,
-      ask: (question, options) => this.#strayRequests.ask(question, options),
+      ask: async (question, options) => {
+        if (this.#hasOneClient) return this.#strayRequests.ask(question, options);
+        throw refusal(
+          `Several clients share this session, and ${question.method} does not say which of them it is for`,
+        );
+      },
     };
   }
 }

@@ -1,58 +1,58 @@
-// The keys by which callers share: equal for callers that look the same to an upstream, and different for others.
+// Which callers share a session: by default, by the option `share`, and when the upstream is known to ask.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Context } from "../../core/handler.ts";
-import { NEWEST, REVISIONS } from "../../protocol/revisions/index.ts";
-import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
-import { callerKey, canBeAsked, fingerprint } from "./sharing.ts";
+import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
+import type { Caller } from "../../core/handler.ts";
+import type { Share } from "./options.ts";
+import { declaredCapabilities, sessionKeyFor } from "./sharing.ts";
 
-function context(capabilities: Record<string, unknown>, principal?: string, revision = NEWEST.name): Context {
-  return {
-    revision,
-    caller: { capabilities, ...(principal === undefined ? undefined : { principal }) },
-    signal: new AbortController().signal,
-    notify: () => undefined,
-    ask: async () => ({}),
-  };
-}
+const keyOf = (caller: Partial<Caller>, asks = false, share?: Share): string =>
+  sessionKeyFor(share, fakeCaller(caller), asks).key;
+const as = (principal: string | undefined): Partial<Caller> => (principal === undefined ? {} : { principal });
+const ASKABLE: Partial<Caller> = { capabilities: { roots: {} }, canBeAsked: true };
 
-describe("a caller's key", () => {
-  it("is the same for the same capabilities in any order, and with or without tasks", () => {
-    const one = { elicitation: { form: {}, url: {} }, roots: {} };
-    const other = { roots: {}, elicitation: { url: {}, form: {} } };
-    expect(fingerprint(one)).toBe(fingerprint(other));
-    expect(fingerprint({ ...one, extensions: { [TASKS_EXTENSION]: {} } })).toBe(fingerprint(one));
-    expect(fingerprint({ ...one, extensions: { [TASKS_EXTENSION]: {}, "x/y": {} } })).not.toBe(fingerprint(one));
-    expect(fingerprint({})).not.toBe(fingerprint(one));
-  });
-
-  it("is short for long capabilities, and still different for others", () => {
-    const long = (end: string) => ({ roots: {}, experimental: { x: "y".repeat(100_000) + end } });
-    expect(fingerprint(long("1")).length).toBeLessThan(1_000);
-    expect(fingerprint(long("1"))).toBe(fingerprint({ experimental: long("1").experimental, roots: {} }));
-    expect(fingerprint(long("1"))).not.toBe(fingerprint(long("2")));
-  });
-
-  it("differs between principals, whatever their names, and from none", () => {
+describe("callers", () => {
+  it("of different principals never share a session, whatever their names, unless all share one", () => {
+    const principal = fc.option(fc.string(), { nil: undefined });
     fc.assert(
-      fc.property(fc.option(fc.string(), { nil: undefined }), fc.option(fc.string(), { nil: undefined }), (a, b) => {
-        expect(callerKey(context({}, a)) === callerKey(context({}, b))).toBe(a === b);
+      fc.property(principal, principal, fc.boolean(), (a, b, asks) => {
+        expect(keyOf(as(a), asks) === keyOf(as(b), asks)).toBe(a === b);
+        const own = { ...ASKABLE, key: "k" };
+        expect(keyOf({ ...own, ...as(a) }, asks) === keyOf({ ...own, ...as(b) }, asks)).toBe(a === b);
       }),
     );
-    expect(callerKey(context({}, ""))).not.toBe(callerKey(context({})));
+    expect(keyOf({ principal: "ada" }, true, "shared")).toBe(keyOf({ ...ASKABLE, principal: "bob" }, true, "shared"));
   });
 
-  it("differs between styles, and is the same for all revisions of one", () => {
-    const keys = REVISIONS.map(({ name: revision }) => callerKey(context({}, "ada", revision)));
-    expect(new Set(keys.slice(0, -1)).size).toBe(1);
-    expect(keys.at(-1)).not.toBe(keys[0]);
+  it("of one principal share a session, whatever their styles and capabilities, until the upstream asks", () => {
+    const callers: readonly Partial<Caller>[] = [
+      { key: "1", style: "session" },
+      { key: "2", style: "stateless" },
+      { key: "3", style: "session", ...ASKABLE },
+      { key: "4", style: "stateless", ...ASKABLE },
+    ];
+    expect(new Set(callers.map((caller) => keyOf(caller))).size).toBe(1);
+    const keys = callers.map((caller) => keyOf(caller, true));
+    expect(keys[0]).toBe(keys[1]);
+    expect(new Set(keys).size).toBe(3);
   });
 
-  it("goes with whether the caller can be asked", () => {
-    expect(
-      [{ roots: {} }, { sampling: {} }, { elicitation: {} }].map((capabilities) => canBeAsked({ capabilities })),
-    ).toEqual([true, true, true]);
-    expect(canBeAsked({ capabilities: { extensions: {} } })).toBe(false);
+  it("have a session each by the option, if they have a session and, with per-caller, no principal", () => {
+    const isOwn = (share: Share, caller: Partial<Caller>): boolean =>
+      sessionKeyFor(share, fakeCaller({ style: "session", ...caller }), false).isOwn;
+    expect([isOwn("per-session", {}), isOwn("per-session", { principal: "ada" })]).toEqual([true, true]);
+    expect([isOwn("per-caller", {}), isOwn("per-caller", { principal: "ada" })]).toEqual([true, false]);
+    expect(isOwn("per-session", { style: "stateless" })).toBe(false);
   });
+});
+
+it("declares what its clients can answer: of one client, of any client, or of clients that cannot be asked", () => {
+  const caller = fakeCaller({ capabilities: { roots: {}, extensions: { "x/y": {} } }, canBeAsked: true });
+  expect(declaredCapabilities(undefined, caller, { isOwn: true, asks: true })).toBe(caller.capabilities);
+  const shared = declaredCapabilities(undefined, caller, { isOwn: false, asks: false });
+  expect(Object.keys(shared).toSorted()).toEqual(["elicitation", "extensions", "roots", "sampling"]);
+  const quiet = declaredCapabilities(undefined, caller, { isOwn: false, asks: true });
+  expect(quiet).toEqual({ extensions: { "x/y": {} } });
+  expect(declaredCapabilities("shared", caller, { isOwn: false, asks: true })).toEqual(shared);
 });

@@ -3,6 +3,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Context, Result } from "../../core/handler.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
+import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import { StrayRequests } from "./client-requests.ts";
 
 const QUESTION = { method: "roots/list", params: {} };
@@ -10,7 +11,7 @@ const QUESTION = { method: "roots/list", params: {} };
 function context(ask: Context["ask"]): Context {
   return {
     revision: NEWEST.name,
-    caller: { capabilities: { roots: {} } },
+    caller: fakeCaller({ capabilities: { roots: {} } }),
     signal: new AbortController().signal,
     notify: () => undefined,
     ask,

@@ -15,7 +15,6 @@ import {
 } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { grantedBy, type Catalogue } from "./catalogue.ts";
-import { styleOf } from "./sharing.ts";
 import type { Supervisor, UpstreamConnection } from "./supervisor.ts";
 
 /** The shortest pause before another attempt to start an upstream. */
@@ -23,12 +22,17 @@ const MIN_PAUSE_MS = 1_000;
 /** The pause before another attempt if the upstream seems to run, but its connection is broken. */
 const BROKEN_PAUSE_MS = 100;
 
+/** What was granted to a subscription. It is kept if the subscription moves to another session. */
+export interface Grant {
+  /** Undefined until the subscription is acknowledged. */
+  granted: Json | undefined;
+}
+
 interface Subscription {
   readonly context: Context;
   /** Whether the upstream must run for it. */
   readonly needsUpstream: boolean;
-  /** Undefined until it is acknowledged. */
-  granted: Json | undefined;
+  readonly grant: Grant;
 }
 
 export class UpstreamSubscriptions {
@@ -58,24 +62,25 @@ export class UpstreamSubscriptions {
 
   /** Whether at least one subscription belongs to a caller with a session. */
   get hasSessions(): boolean {
-    return [...this.#subscriptions].some(({ context }) => styleOf(context) === "session");
+    return [...this.#subscriptions].some(({ context }) => context.caller.style === "session");
   }
 
   /** Notifies callers of lists that have changed since they were shown. */
   notify(changes: readonly ListCapability[]): void {
-    for (const { context, granted } of this.#subscriptions) {
+    for (const { context, grant } of this.#subscriptions) {
       for (const capability of changes) {
-        if (granted?.[changedFlag(capability)] === true) context.notify({ method: changedMethod(capability) });
+        if (grant.granted?.[changedFlag(capability)] === true) context.notify({ method: changedMethod(capability) });
       }
     }
   }
 
-  async listen(request: Request, context: Context): Promise<Result> {
+  async listen(request: Request, context: Context, grant: Grant = { granted: undefined }): Promise<Result> {
     const wanted = request.params["notifications"] as Json;
-    const subscription: Subscription = { context, needsUpstream: needsUpstream(wanted), granted: undefined };
+    const subscription: Subscription = { context, needsUpstream: needsUpstream(wanted), grant };
     this.#subscriptions.add(subscription);
     try {
-      if (this.#supervisor.current === undefined && !subscription.needsUpstream) {
+      const isNew = grant.granted === undefined;
+      if (isNew && this.#supervisor.current === undefined && !subscription.needsUpstream) {
         await this.#grantFromCatalogue(subscription, wanted);
       }
       return await this.#run(request, subscription);
@@ -89,13 +94,14 @@ export class UpstreamSubscriptions {
     const catalogue = await this.#catalogue();
     if (catalogue === undefined || subscription.context.signal.aborted) return;
     const notifications = grantedBy(catalogue, wanted);
-    subscription.granted = notifications;
+    subscription.grant.granted = notifications;
     subscription.context.notify({ method: SUBSCRIPTION_ACKNOWLEDGED, params: { notifications } });
   }
 
   async #run(request: Request, subscription: Subscription): Promise<Result> {
-    const { signal } = subscription.context;
-    for (let wasInterrupted = false; ; wasInterrupted = true) {
+    const { grant, context: caller } = subscription;
+    const { signal } = caller;
+    for (let wasInterrupted = grant.granted !== undefined; ; wasInterrupted = true) {
       let opened: UpstreamConnection | undefined;
       try {
         opened = await this.#connect(subscription);
@@ -103,7 +109,7 @@ export class UpstreamSubscriptions {
         return await this.#handlerFor(opened, context)(request, context);
       } catch (error) {
         const isInterruption = error instanceof ConnectionError && error.kind === "closed";
-        if (!isInterruption || subscription.granted === undefined || signal.aborted) throw error;
+        if (!isInterruption || grant.granted === undefined || signal.aborted) throw error;
       }
       if (this.#supervisor.state === "closed") return { resultType: "complete" };
       // The pipe may break before the exit of the process is reported, so wait before another attempt.
@@ -113,8 +119,8 @@ export class UpstreamSubscriptions {
     }
   }
 
-  async #connect({ context: { signal }, needsUpstream, granted }: Subscription): Promise<UpstreamConnection> {
-    if (granted === undefined) return this.#supervisor.connect(signal);
+  async #connect({ context: { signal }, needsUpstream, grant }: Subscription): Promise<UpstreamConnection> {
+    if (grant.granted === undefined) return this.#supervisor.connect(signal);
     if (!needsUpstream) return this.#supervisor.nextConnection(signal);
     for (;;) {
       try {
@@ -129,16 +135,16 @@ export class UpstreamSubscriptions {
 
 /** The context of a subscription. It passes on only the first acknowledgement. */
 function withOneAcknowledgement(subscription: Subscription, wasInterrupted: boolean): Context {
-  const { context } = subscription;
+  const { context, grant } = subscription;
   const notify = (notification: Notification): void => {
     if (notification.method !== SUBSCRIPTION_ACKNOWLEDGED) {
       context.notify(notification);
       return;
     }
-    const isFirst = subscription.granted === undefined;
+    const isFirst = grant.granted === undefined;
     const granted = (notification.params?.["notifications"] as Json | undefined) ?? {};
     // A restarted upstream may grant something else.
-    subscription.granted = granted;
+    grant.granted = granted;
     if (isFirst) context.notify(notification);
     else if (wasInterrupted) for (const missed of possibleChanges(granted)) context.notify(missed);
   };

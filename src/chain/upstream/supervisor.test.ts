@@ -6,13 +6,14 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { ServerConnection } from "../../dialogue/connect.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { UpstreamSubscriptions } from "./subscriptions.ts";
+import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import { Supervisor, type SupervisorOptions, type UpstreamConnection } from "./supervisor.ts";
 
 const forever = new AbortController().signal;
 
 function contextOf(signal: AbortSignal = forever): Context {
   const refuse = (): Promise<never> => Promise.reject(new Error("unexpected"));
-  return { revision: NEWEST.name, caller: { capabilities: {} }, signal, notify: () => undefined, ask: refuse };
+  return { revision: NEWEST.name, caller: fakeCaller(), signal, notify: () => undefined, ask: refuse };
 }
 
 /** A connection that closes when the test says so, or when it is closed with a budget. */
@@ -38,7 +39,7 @@ function slowToClose(): { opened: UpstreamConnection; letGo(): void; budgets: (n
 }
 
 function supervise(options: Partial<SupervisorOptions> & Pick<SupervisorOptions, "open">): Supervisor {
-  return new Supervisor({ name: "it", idleMs: 0, restart: {}, isNeeded: () => false, ...options });
+  return new Supervisor({ name: "it", idleMs: 0, startWaitMs: 60_000, restart: {}, isNeeded: () => false, ...options });
 }
 
 it("waits on close for an idle connection that is still closing", async () => {
@@ -49,6 +50,27 @@ it("waits on close for an idle connection that is still closing", async () => {
   expect(supervisor.state).toBe("idle");
   await supervisor.close(700);
   expect(budgets).toEqual([undefined, 700]);
+});
+
+it("lets a slow start go on when the request has stopped waiting for it", async () => {
+  let start = (_opened: UpstreamConnection): void => undefined;
+  const open = vi.fn(() => new Promise<UpstreamConnection>((resolve) => (start = resolve)));
+  const supervisor = supervise({ open, startWaitMs: 5 });
+  const ping = (): Promise<unknown> =>
+    supervisor.call({ method: "ping", params: {} }, contextOf(), ({ connection }) => connection.handler);
+  await expect(ping()).rejects.toMatchObject({
+    kind: "timeout",
+    message: "The upstream it has not answered in 5 ms and is still starting; try again later",
+    mayHaveRun: false,
+  });
+  expect(supervisor.state).toBe("starting");
+  const { opened, letGo } = slowToClose();
+  start(opened);
+  await vi.waitFor(() => expect(supervisor.state).toBe("running"));
+  await ping();
+  expect(open).toHaveBeenCalledTimes(1);
+  letGo();
+  await supervisor.close();
 });
 
 it("ends a start within the budget, and reports that nothing ran", async () => {

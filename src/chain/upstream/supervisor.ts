@@ -3,7 +3,16 @@
 // run is never sent again. The pool decides which callers share a session.
 
 import type { Program } from "../../client/command.ts";
-import { abortable, forwardAbort, ignoreRejection, onAbort, unref, within, pause } from "../../core/async.ts";
+import {
+  abortable,
+  forwardAbort,
+  ignoreRejection,
+  onAbort,
+  unref,
+  within,
+  withTimeout,
+  pause,
+} from "../../core/async.ts";
 import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
@@ -22,6 +31,8 @@ export interface UpstreamConnection {
 export interface SupervisorOptions extends RecoveryOptions {
   /** Opens a connection. Aborting the signal stops the attempt. */
   open(signal: AbortSignal): Promise<UpstreamConnection>;
+  /** How long a request waits for a start. The start goes on after that. */
+  readonly startWaitMs: number;
   /** Milliseconds without a call after which it stops; 0 means never. */
   readonly idleMs: number;
   /** Throws if it must not be started now. */
@@ -29,6 +40,8 @@ export interface SupervisorOptions extends RecoveryOptions {
   /** Whether it must keep running although no call is in flight. */
   isNeeded(): boolean;
   onStart?(opened: UpstreamConnection): void;
+  /** Called when it was stopped because it was not used. */
+  onIdle?(): void;
   onState?(): void;
 }
 
@@ -56,7 +69,10 @@ export class Supervisor {
     this.#options = options;
     this.#recovery = new Recovery(options);
     const isInUse = (): boolean => this.#calls > 0 || options.isNeeded();
-    this.#idle = new IdleTimer(options.idleMs, isInUse, () => this.stop());
+    this.#idle = new IdleTimer(options.idleMs, isInUse, () => {
+      this.stop();
+      options.onIdle?.();
+    });
   }
 
   get state(): UpstreamState {
@@ -145,7 +161,10 @@ export class Supervisor {
       this.#starting = ignoreRejection(this.#start().finally(() => this.#onStartSettled()));
       this.#options.onState?.();
     }
-    return abortable(signal, this.#starting);
+    const { startWaitMs, name } = this.#options;
+    const starting = this.#starting;
+    const late = `The upstream ${name} has not answered in ${startWaitMs} ms and is still starting; try again later`;
+    return withTimeout(startWaitMs, signal, () => starting, late);
   }
 
   /** Waits for a connection that another caller opens. */

@@ -23,7 +23,7 @@ import { announce, GATEWAY_GRACE_MS, startServing } from "../serve/start.ts";
 import { UpstreamReport } from "../serve/upstream-report.ts";
 import { defineCommand, toFailure } from "../show/problems.ts";
 import { parseFlags } from "../target/flags.ts";
-import { checkRevision, parseEnvFlags } from "../target/target.ts";
+import { checkRevision, checkTimeout, parseEnvFlags } from "../target/target.ts";
 import { printStatus } from "../terminal/output.ts";
 import { isTerminal, sanitizeFor } from "../terminal/text.ts";
 
@@ -36,6 +36,8 @@ crashes; exits when stdin closes. The stderr of COMMAND is passed on.
 
   --env KEY=VALUE        an environment variable for COMMAND; repeatable
   --cwd DIR              the folder to start COMMAND in
+  --timeout SECONDS      how long COMMAND may be silent during a call; by default, as long as the
+                         client waits
   --revision DATE        use this protocol revision with COMMAND only
   --share HOW            which callers share one process of COMMAND, one of
                          ${SHARES.join(", ")};
@@ -56,6 +58,7 @@ const FLAGS = {
   cwd: { type: "string" },
   revision: { type: "string" },
   share: { type: "string" },
+  timeout: { type: "string" },
 } as const;
 
 /** A client sends its first request at once. If none arrives in this time, there is no client. */
@@ -75,7 +78,11 @@ function parseLine(args: readonly string[]): RunLine {
   const at = args.indexOf("--");
   const own = at < 0 ? args : args.slice(0, at);
   const [command, ...rest] = at < 0 ? [] : args.slice(at + 1);
-  const { positionals, values } = parseFlags("run", own, FLAGS, { ...SERVE_EXPECTED, env: "a variable: KEY=VALUE" });
+  const { positionals, values } = parseFlags("run", own, FLAGS, {
+    ...SERVE_EXPECTED,
+    env: "a variable: KEY=VALUE",
+    timeout: "a number of seconds",
+  });
   if (positionals.length > 0) {
     throw new UsageError(`run needs -- before its command: catenary run -- ${positionals.join(" ")}`);
   }
@@ -85,13 +92,15 @@ function parseLine(args: readonly string[]): RunLine {
       `${command} is a URL, but run needs a command; for a URL, write a config and use catenary serve`,
     );
   }
-  const { cwd, revision, share } = values;
+  const { cwd, revision, share, timeout } = values;
   checkRevision(revision);
+  checkTimeout(timeout);
   return {
     program: { command, args: rest, env: parseEnvFlags(values), ...(cwd === undefined ? undefined : { cwd }) },
     options: {
       ...(revision === undefined ? undefined : { revision }),
       ...(share === undefined ? undefined : { share: parseShare(share) }),
+      ...(timeout === undefined ? undefined : { timeoutMs: Number(timeout) * 1_000 }),
     },
     http: parseServeFlags(values),
     json: values.json === true,

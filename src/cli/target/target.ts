@@ -134,10 +134,14 @@ function checkValues(values: TargetValues): void {
     throw new UsageError(`--log-level ${level} is not a valid level; ${hint}`);
   }
   if (quiet === true && verbose === true) throw new UsageError("Give --quiet or --verbose, not both");
-  if (timeout !== undefined && !/^\d+(?:\.\d+)?$/.test(timeout)) {
-    throw new UsageError(`--timeout ${timeout} is not a number of seconds`);
-  }
+  checkTimeout(timeout);
   checkRevision(revision);
+}
+
+/** Throws a UsageError unless the text is a number of seconds. */
+export function checkTimeout(timeout: string | undefined): void {
+  if (timeout === undefined || /^\d+(?:\.\d+)?$/.test(timeout)) return;
+  throw new UsageError(`--timeout ${timeout} is not a number of seconds`);
 }
 
 /** Throws a UsageError for an unknown revision. */

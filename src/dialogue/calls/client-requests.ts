@@ -6,6 +6,8 @@ import type { AskOptions, Caller, Params, Request, Result } from "../../core/han
 import { errorMessage } from "../../core/values.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import type { Message, ResponseMessage } from "../../jsonrpc/message.ts";
+import { BoundedMap } from "../../core/bounded-map.ts";
+import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import { checkClientRequest } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
@@ -93,35 +95,40 @@ const LINGER_MS = 10_000;
 /** Above this number of tracked clients, stale ones are removed. */
 const MAX_TRACKED = 1_000;
 
-/** The origin of our own housekeeping requests. They are made for no client, so they never make a message ambiguous. */
-export const INTERNAL_ORIGIN: object = Object.freeze({});
-
 export class CallAttribution {
-  /** By origin: calls in flight, and when the last one ended. */
-  readonly #seen = new Map<object, { open: number; ended: number; isGone: boolean }>();
+  /** By the caller's key: calls in flight, and when the last one ended. */
+  readonly #seen = new Map<string, { open: number; ended: number; isGone: boolean }>();
 
-  /** Tracks a call; returns a function to call when it has ended. */
-  begin({ origin }: Caller): () => void {
-    if (origin === INTERNAL_ORIGIN) return () => undefined;
-    const key = origin ?? this;
+  /** When a call was last given up without an answer, by the caller's key. The server may go on with such a call. */
+  readonly #abandoned = new BoundedMap<string, number>(MAX_TRACKED);
+
+  /** Tracks a call; returns a function to call when it has ended, with or without an answer. */
+  begin({ key }: Caller): (isAnswered?: boolean) => void {
+    if (key === INTERNAL_CALLER.key) return () => undefined;
     if (this.#seen.size > MAX_TRACKED) this.#sweep();
     const seen = this.#seen.get(key) ?? { open: 0, ended: 0, isGone: false };
     seen.open += 1;
     this.#seen.set(key, seen);
-    return () => {
+    return (isAnswered = false) => {
       seen.open -= 1;
       seen.ended = performance.now();
+      if (!isAnswered) this.#abandoned.set(key, seen.ended);
       if (seen.open === 0 && seen.isGone) this.#seen.delete(key);
     };
   }
 
   /** Called when the client has disconnected. Its entry is removed once its last call has ended. */
-  forget({ origin }: Caller): void {
-    const key = origin ?? this;
+  forget({ key }: Caller): void {
     const seen = this.#seen.get(key);
     if (seen === undefined) return;
     seen.isGone = true;
     if (seen.open === 0) this.#seen.delete(key);
+  }
+
+  /** Whether a request that arrives while only this client has calls in flight cannot be for another client. */
+  isOnlyOne(key: string): boolean {
+    const since = performance.now() - LINGER_MS;
+    return this.#abandoned.every((at, other) => other === key || at < since);
   }
 
   /** Whether all current and recent calls are from one client. */

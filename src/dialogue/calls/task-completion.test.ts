@@ -7,8 +7,9 @@ import { statelessMeta, type RawPeer } from "../../../test/support/dialogue/raw-
 import { taskServer, type TaskServer, type TaskServerOptions } from "../../../test/support/tasks/task-server.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../protocol/revisions/index.ts";
-import { hasTasks, TASK_SUPPORT, TASKS_EXTENSION, tasksNotDeclared } from "../../protocol/tasks.ts";
+import { hasTasks, TASKS_EXTENSION, tasksNotDeclared } from "../../protocol/tasks.ts";
 import { TaskInputRequests, waitForTask, type TaskWaiter } from "./task-completion.ts";
+import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import { TaskWatch } from "./task-watch.ts";
 
 type Loose = { readonly [key: string]: unknown };
@@ -99,7 +100,10 @@ describe("a tool that always runs as a task", () => {
     const handler: Handler = async (request, context) => {
       const result = await server.handler(request, context);
       if (request.method !== "tools/list") return result;
-      return { ...result, tools: [{ name: "job", inputSchema: { type: "object" }, [TASK_SUPPORT]: "required" }] };
+      return {
+        ...result,
+        tools: [{ name: "job", inputSchema: { type: "object" }, execution: { taskSupport: "required" } }],
+      };
     };
     const peer = await servePeer(handler);
     await peer.handshake(NEWEST_SESSION.name);
@@ -149,7 +153,7 @@ describe("an input request whose connection is lost", () => {
     const server = taskServer({ update: (taskId) => server.move(taskId, DONE) });
     const context: Context = {
       revision: NEWEST.name,
-      caller: { capabilities: { extensions: { [TASKS_EXTENSION]: {} } } },
+      caller: fakeCaller({ capabilities: { extensions: { [TASKS_EXTENSION]: {} } } }),
       signal: new AbortController().signal,
       notify: () => undefined,
       ask: () => Promise.reject(new Error("Not by this way")),

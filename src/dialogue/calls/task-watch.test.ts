@@ -8,11 +8,12 @@ import { McpError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
+import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import { initialTaskState, TaskWatch } from "./task-watch.ts";
 
 const context: Context = {
   revision: NEWEST.name,
-  caller: { capabilities: { extensions: { [TASKS_EXTENSION]: {} } } },
+  caller: fakeCaller({ capabilities: { extensions: { [TASKS_EXTENSION]: {} } } }),
   signal: new AbortController().signal,
   notify: () => undefined,
   ask: () => Promise.reject(new Error("Not asked")),

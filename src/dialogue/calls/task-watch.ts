@@ -21,12 +21,6 @@ const SUBSCRIBED_POLL_MS = 60_000;
 const MAX_FAILURES = 3;
 const INVALID_PARAMS = -32602;
 
-/** Errors made by `#explain`. They are not explained again if the handler of a watch uses another watch. */
-const EXPLAINED = new WeakSet<Error>();
-
-/** Initial states of tasks that were finished when they were created. Their outcome is fetched at once. */
-const UNFETCHED = new WeakSet<Json>();
-
 /** A pause until something may have changed, shared by all waiters. */
 interface Wait {
   readonly ended: Promise<void>;
@@ -43,7 +37,7 @@ export class TaskWatch {
   readonly #since = performance.now();
   #state: Json;
   /** When the state was last confirmed. */
-  #updatedAt: number;
+  #updatedAt = performance.now();
   #wait: Wait | undefined;
   #subscription: AbortController | undefined;
   #isSubscribed = false;
@@ -60,7 +54,6 @@ export class TaskWatch {
     this.#handler = handler;
     this.#context = context;
     this.#state = state;
-    this.#updatedAt = UNFETCHED.has(state) ? -Infinity : performance.now();
     this.#onChange = onChange;
   }
 
@@ -261,27 +254,24 @@ export class TaskWatch {
   }
 
   #explain(error: unknown): unknown {
-    if (!(error instanceof McpError) || error.code !== INVALID_PARAMS || EXPLAINED.has(error)) return error;
+    if (!(error instanceof McpError) || error.code !== INVALID_PARAMS) return error;
+    // The handler may use another watch, which has explained the error.
+    if (error.cause instanceof McpError) return error;
     const { status } = this.#state;
     const text = `The server no longer knows the task ${this.id}, last seen ${String(status)}: it has expired, or was lost`;
-    const explained = McpError.of(
-      "invalid_params",
-      `${text} (${error.message})`,
-      { taskId: this.id },
-      { cause: error },
-    );
-    EXPLAINED.add(explained);
-    return explained;
+    return McpError.of("invalid_params", `${text} (${error.message})`, { taskId: this.id }, { cause: error });
   }
 }
 
-/** The state of a task that was just created. If it is already finished, its outcome still has to be fetched. */
+/**
+ * The state of a task that was just created. If it is already finished, its outcome still has to be fetched. This is
+ * done at once, since a state without a poll interval is never fresh.
+ */
 export function initialTaskState(created: Json): Json {
   const { resultType: _kind, _meta, ...state } = created;
   if (!isTaskFinished(state["status"])) return state;
-  const initial = { ...state, status: "working" };
-  UNFETCHED.add(initial);
-  return initial;
+  const { pollIntervalMs: _interval, ...unfetched } = state;
+  return { ...unfetched, status: "working" };
 }
 
 const TRANSIENT: ReadonlySet<unknown> = new Set(["timeout", "http", "closed", "unreachable"]);

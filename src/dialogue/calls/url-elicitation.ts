@@ -7,12 +7,7 @@ import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-request
 import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
-import {
-  type UrlElicitation,
-  ELICITATION_COMPLETE,
-  requiredUrlElicitations,
-  elicitationIdOf,
-} from "../../protocol/session-features.ts";
+import { type UrlElicitation, ELICITATION_COMPLETE, requiredUrlElicitations } from "../../protocol/session-features.ts";
 import { errorKind } from "./errors.ts";
 
 /** Returns the result for a stateless client. Rethrows the error if it asks for no visit or the client has declined. */
@@ -74,7 +69,7 @@ export class UrlElicitationOwners {
 
   /** Records that an elicitation request goes to this client. */
   asked(params: Params, owner: Caller): void {
-    this.#add(elicitationIdOf(params), owner);
+    this.#add(params["elicitationId"], owner);
   }
 
   /** Records that an error, which may require elicitations, goes to this client. */

@@ -14,6 +14,7 @@ import {
 import type { Context, Request, Result } from "../../core/handler.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { ServerTasks } from "./server-tasks.ts";
+import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import type { ServerTasksHost } from "./server-tasks.ts";
 
 type Loose = { readonly [key: string]: unknown };
@@ -127,7 +128,7 @@ it("a caller that leaves while the id is on its way gets no task either", async 
   const sent: Request[] = [];
   const defaultContext: Context = {
     revision: NEWEST.name,
-    caller: { capabilities: TASK_CAPABILITIES },
+    caller: fakeCaller({ capabilities: TASK_CAPABILITIES }),
     signal: new AbortController().signal,
     notify: () => undefined,
     ask: () => Promise.reject(new Error("Not asked")),

@@ -7,6 +7,7 @@ import type { Context, LogLevel, Notification } from "../../core/handler.ts";
 import { META } from "../../protocol/model/index.ts";
 import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { memoryPair } from "../../transport/memory.ts";
+import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import { openConnection, type ServerConnection } from "../connect.ts";
 
 afterEach(() => {
@@ -14,9 +15,9 @@ afterEach(() => {
 });
 
 const heard: string[] = [];
-const contextOf = (name: string, logLevel?: LogLevel, origin?: object): Context => ({
+const contextOf = (name: string, logLevel?: LogLevel, key?: string): Context => ({
   revision: NEWEST.name,
-  caller: { capabilities: {}, ...(origin && { origin }) },
+  caller: fakeCaller(key === undefined ? {} : { key }),
   signal: new AbortController().signal,
   ...(logLevel === undefined ? undefined : { logLevel }),
   notify: ({ params }: Notification) => void heard.push(`${name}: ${String(params?.["data"])}`),
@@ -93,10 +94,10 @@ it("a log of a session-style server goes to the running call, not to a list requ
 
 it("a log goes to no call if another client's call could have caused it", async () => {
   const { server, opened } = await open(NEWEST_SESSION.name);
-  const origin = {};
-  const wanting = opened.handler(called, contextOf("one", "info", origin));
+  const key = "all callers of one principal";
+  const wanting = opened.handler(called, contextOf("one", "info", key));
   server.send({ id: (await server.until(({ method }) => method === "logging/setLevel"))["id"], result: {} });
-  const silent = opened.handler(called, contextOf("other", undefined, origin));
+  const silent = opened.handler(called, contextOf("other", undefined, key));
   await vi.waitFor(() => expect(server.received.filter(({ method }) => method === "tools/call")).toHaveLength(2));
   server.send(say("info", "of one of them"));
   for (const { id } of server.received.filter(({ method }) => method === "tools/call"))

@@ -25,14 +25,7 @@ import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { McpError, methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
-import { revisionNamed } from "../../protocol/revisions/index.ts";
-import {
-  ELICITATION_COMPLETE,
-  notifiesRoots,
-  ON_ROOTS_CHANGED,
-  ROOTS_LIST_CHANGED,
-  type RootsChangeSource,
-} from "../../protocol/session-features.ts";
+import { ELICITATION_COMPLETE, ROOTS_LIST_CHANGED } from "../../protocol/session-features.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import { initialize, SessionRenewal, type HandshakeOptions, type SessionTerms } from "./handshake.ts";
 import { CallAttribution } from "../calls/client-requests.ts";
@@ -50,8 +43,7 @@ export class SessionBack implements PeerListener {
   readonly handler: Handler;
   readonly #peer: Peer;
   readonly #defaultContext: Context;
-  /** Whether the server was promised `notifications/roots/list_changed`. */
-  readonly #notifiesRoots: boolean;
+  readonly #onAsked: (() => void) | undefined;
   readonly #subscriptions: ServerSubscriptions;
   readonly #renewal: SessionRenewal;
   readonly #tasks: TasksBack;
@@ -66,7 +58,7 @@ export class SessionBack implements PeerListener {
   private constructor(peer: Peer, options: HandshakeOptions, terms: SessionTerms, timeoutMs: number) {
     this.#peer = peer;
     this.#defaultContext = options.defaultContext;
-    this.#notifiesRoots = notifiesRoots(options.capabilities);
+    this.#onAsked = options.onAsked;
     this.#terms = terms;
     const begin = async (): Promise<void> => {
       this.#terms = await initialize(peer, options, options.defaultContext, timeoutMs);
@@ -155,9 +147,9 @@ export class SessionBack implements PeerListener {
   }
 
   /** Adds the server's info for stateless callers: in a session, only the handshake contains it. */
-  #withServerInfo(result: Result, { revision }: Context): Result {
+  #withServerInfo(result: Result, { caller }: Context): Result {
     const info = this.discovered._meta?.[META.serverInfo];
-    if (info === undefined || revisionNamed(revision)?.style !== "stateless") return result;
+    if (info === undefined || caller.style !== "stateless") return result;
     return { ...result, _meta: { [META.serverInfo]: info, ...result._meta } };
   }
 
@@ -174,25 +166,28 @@ export class SessionBack implements PeerListener {
       return wantsProgress ? { ...lowered, _meta: { ...lowered._meta, progressToken: id } } : lowered;
     };
     const ended = this.#attribution.begin(context.caller);
+    let isAnswered = false;
     try {
       const answer = await this.#peer.call(method, params, context, how.abandonment);
+      isAnswered = true;
       // A client has set the level itself. A renewed session must get the same level.
       if (method === "logging/setLevel") this.#level = lowered["level"] as LogLevel;
       return answer;
     } catch (error) {
       if (!(error instanceof McpError)) throw error;
+      isAnswered = true;
       const lifted = McpError.fromBody(this.revision.lift.error(error.toBody(), { method, params: lowered }));
       this.#urlElicitations.failed(lifted, context.caller);
       throw lifted;
     } finally {
-      ended();
+      ended(isAnswered);
     }
   }
 
   async #listen(request: Request, context: Context): Promise<Result> {
-    const forget = onRootsChanged(request, context, () => {
-      if (this.#notifiesRoots) this.#peer.notify(ROOTS_LIST_CHANGED);
-    });
+    // The handshake has promised such notifications only if the caller that it was made for sends them.
+    const isPromised = this.#defaultContext.caller.notifiesRoots === true;
+    const forget = isPromised ? onRootsChanged(request, context, () => this.#peer.notify(ROOTS_LIST_CHANGED)) : nothing;
     try {
       const tasks = this.#tasks.isSubscription(request) ? await this.#tasks.subscribe(request, context) : undefined;
       return await this.#subscriptions.listen(request, context, tasks);
@@ -228,6 +223,7 @@ export class SessionBack implements PeerListener {
       void inbound.reply({ jsonrpc: "2.0", id, result: {} }).catch(() => undefined);
       return;
     }
+    if (this.revision.clientRequests.has(method)) this.#onAsked?.();
     void this.#serverRequests.answer(message, inbound);
   }
 
@@ -272,26 +268,28 @@ export class SessionBack implements PeerListener {
     if (named === undefined && !this.#attribution.isUnambiguous) this.#defaultContext.notify(notification);
     else if (one === undefined && this.#subscriptions.isUnambiguous) this.#subscriptions.deliver(notification);
     else if (one === undefined) this.#defaultContext.notify(notification);
-    else if (candidates.length === 1 && !calls.some(mayBeSource)) one.context.notify(notification);
+    else if (candidates.length === 1 && !calls.some((call) => this.#mayBeSource(call)))
+      one.context.notify(notification);
     else (this.#subscriptions.contextOf(one.context.caller) ?? this.#defaultContext).notify(notification);
   }
-}
 
-/** Whether a call that wants no logs may still have caused a log message. */
-function mayBeSource({ method, context: { logLevel, caller } }: OutgoingCall): boolean {
-  return logLevel === undefined && caller.origin !== undefined && INPUT_METHODS.has(method);
+  /** Whether a call that wants no logs may still have caused a log message. Not if all calls are of our own client. */
+  #mayBeSource({ method, context: { logLevel, caller } }: OutgoingCall): boolean {
+    return logLevel === undefined && caller.key !== this.#defaultContext.caller.key && INPUT_METHODS.has(method);
+  }
 }
 
 /**
  * Calls `notify` when the client's roots change, for as long as the subscription lasts. Only a session front's
  * subscription to list changes reports changed roots. Subscriptions to resources or tasks are ignored.
  */
-function onRootsChanged(listen: Request, context: Context & RootsChangeSource, notify: () => void): () => void {
+function onRootsChanged(listen: Request, { session }: Context, notify: () => void): () => void {
   const wanted = listen.params["notifications"] as Json;
   const isOther = wanted["resourceSubscriptions"] !== undefined || wanted["taskIds"] !== undefined;
-  const nothing = (): void => undefined;
-  return (isOther ? undefined : context[ON_ROOTS_CHANGED]?.(notify)) ?? nothing;
+  return (isOther ? undefined : session?.onRootsChanged?.(notify)) ?? nothing;
 }
+
+const nothing = (): void => undefined;
 
 const ENVELOPE: ReadonlySet<string> = new Set([
   META.revision,
@@ -382,11 +380,11 @@ export class ServerRequests {
     if (!stop.signal.aborted) await inbound.reply(answer).catch(() => undefined);
   }
 
-  /** The calls that may have caused a request, newest last; none unless all recent calls are of one client. */
+  /** The calls that may have caused a request, newest last; none if calls of several clients are running. */
   #candidates(): readonly OutgoingCall[] {
-    return this.#host.attribution.isUnambiguous
-      ? [...this.#host.peer.calls.values()].filter(({ method }) => INPUT_METHODS.has(method))
-      : [];
+    const calls = [...this.#host.peer.calls.values()].filter(({ method }) => INPUT_METHODS.has(method));
+    const [client, ...others] = new Set(calls.map(({ context }) => context.caller.key));
+    return client !== undefined && others.length === 0 && this.#host.attribution.isOnlyOne(client) ? calls : [];
   }
 
   /**

@@ -3,22 +3,22 @@
 // revision, so this works for any handler with the tasks extension. A session remembers only the tasks that it has
 // seen. The handler decides who owns a task, who may see it, and how long it is kept.
 
-import type { Context, Caller, Handler, Notification, Params, Request, Result } from "../../core/handler.ts";
+import type {
+  Context,
+  Caller,
+  Handler,
+  Notification,
+  Params,
+  Request,
+  Result,
+  SessionHints,
+} from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { invalidParams, methodNotFound, McpError } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import { page, type PageItem } from "../../protocol/lists.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
-import {
-  withTasksExtension,
-  type WithTaskSupport,
-  TASK_SUPPORT,
-  TASK_PARAMS,
-  TASK_REQUESTED,
-  type WithTaskRequest,
-  type WithTaskListing,
-  LISTS_TASKS,
-} from "../../protocol/tasks.ts";
+import { withTasksExtension, type ToolExecution } from "../../protocol/tasks.ts";
 import { callWithInput } from "../calls/input-required.ts";
 import { progressFilter } from "../calls/in-flight.ts";
 import { taskOutcome, waitForTask, type TaskWaiter, TaskInputRequests } from "../calls/task-completion.ts";
@@ -31,6 +31,7 @@ const LOCAL_TTL_MS = 600_000;
 const MAX_TASKS = 1_000;
 const MAX_LOCAL_TASKS = 100;
 const INVALID_PARAMS = -32602;
+const OPTIONAL: ToolExecution = { taskSupport: "optional" };
 
 /** The functions of the session that ClientTasks uses. */
 export interface ClientTasksHost {
@@ -79,16 +80,19 @@ export class ClientTasks {
     this.#table.close();
   }
 
-  /** Lists a tool as `optional` if the handler does not say whether it can run as a task. */
+  /**
+   * Lists a tool as `optional` if the handler does not say whether it can run as a task. An empty `execution` says that
+   * it cannot. Then the field is left out, which means the same in this revision.
+   */
   async #listTools(request: Request, context: Context): Promise<Result> {
     const result = await this.#host.handler(request, context);
     const lowered = this.#host.revision().lower.result(request.method, result);
-    const original = result["tools"] as readonly (WithTaskSupport | undefined)[];
     if (!Array.isArray(lowered["tools"])) return lowered;
-    const tools = lowered["tools"].map((tool: unknown, index) => {
-      const taskSupport = original[index]?.[TASK_SUPPORT] ?? "optional";
-      const isUnchanged = !isObject(tool) || tool["execution"] !== undefined || taskSupport === "forbidden";
-      return isUnchanged ? tool : { ...tool, execution: { taskSupport } };
+    const tools = lowered["tools"].map((tool: unknown) => {
+      if (!isObject(tool)) return tool;
+      const { execution, ...rest } = tool;
+      if (execution === undefined) return { ...tool, execution: OPTIONAL };
+      return isObject(execution) && Object.keys(execution).length === 0 ? rest : tool;
     });
     return { ...lowered, tools };
   }
@@ -101,9 +105,8 @@ export class ClientTasks {
     }
     const tool = params["name"];
     const call = this.#callContext(params, context);
-    const taskParams = isObject(task) ? { [TASK_PARAMS]: task } : undefined;
-    const requesting: Params & WithTaskRequest = { ...params, [TASK_REQUESTED]: true, ...taskParams };
-    const result = await callWithInput(this.#host.handler, { method, params: requesting }, call.context);
+    const session: SessionHints = { task: "required", ...(isObject(task) ? { taskParams: task } : undefined) };
+    const result = await callWithInput(this.#host.handler, { method, params }, { ...call.context, session });
     const watch =
       result.resultType === "task"
         ? this.#watch(initialTaskState(result), call.context)
@@ -322,9 +325,8 @@ type TaskState = Json & { readonly taskId: string };
 
 /** The tasks of this principal according to the handler; undefined if the handler cannot list tasks. */
 async function listFromHandler(handler: Handler, context: Context): Promise<readonly TaskState[] | undefined> {
-  const params: Params & WithTaskListing = { [LISTS_TASKS]: true };
   try {
-    const { tasks } = await handler({ method: "tasks/list", params }, context);
+    const { tasks } = await handler({ method: "tasks/list", params: {} }, context);
     const isTask = (task: unknown): task is TaskState => isObject(task) && typeof task["taskId"] === "string";
     return Array.isArray(tasks) ? tasks.filter(isTask) : undefined;
   } catch (error) {

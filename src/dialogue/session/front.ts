@@ -22,24 +22,13 @@ import type {
   RequestMessage,
   ResponseMessage,
 } from "../../jsonrpc/message.ts";
+import { newCaller } from "../../protocol/caller.ts";
 import { checkParams } from "../../protocol/params.ts";
-import { isObject } from "../../core/values.ts";
-import {
-  McpError,
-  methodNotFound,
-  INVALID_ARGUMENTS,
-  type Profile,
-  type WithInvalidArguments,
-} from "../../protocol/errors.ts";
+import { McpError, methodNotFound, type Profile } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
-import {
-  notifiesRoots,
-  ON_ROOTS_CHANGED,
-  ROOTS_LIST_CHANGED,
-  type RootsChangeSource,
-} from "../../protocol/session-features.ts";
+import { notifiesRoots, ROOTS_LIST_CHANGED } from "../../protocol/session-features.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import { answerInputRequired } from "../calls/input-required.ts";
 import { toErrorBody, unsupportedRevision } from "../calls/errors.ts";
@@ -59,8 +48,6 @@ export interface SessionFrontOptions {
   readonly profile: Profile;
   /** Whether the client may stop the server with `shutdown`. True only if the server has no other clients. */
   readonly mayShutDown: boolean;
-  /** Identifies the connection in the contexts of its calls. */
-  readonly origin: object;
 }
 
 export class SessionFront {
@@ -71,6 +58,10 @@ export class SessionFront {
   readonly #subscriptions: ClientSubscriptions;
   readonly #tasks: TasksFront;
   readonly #rootsListeners = new Set<() => void>();
+  readonly #onRootsChanged = (changed: () => void): (() => void) => {
+    this.#rootsListeners.add(changed);
+    return () => void this.#rootsListeners.delete(changed);
+  };
   /** Sends a message that belongs to no call to the client. */
   readonly #push: (message: Message) => void;
   readonly #toClient = (notification: Notification): void => this.#deliver(notification);
@@ -78,7 +69,10 @@ export class SessionFront {
   #phase: "new" | "starting" | "ready" | "closing" = "new";
   #starting: Promise<Result> | undefined;
   #revision: Revision = NEWEST_SESSION;
-  #caller: Caller = { capabilities: {} };
+  /** The client as its handshake described it, without identity. */
+  #client: Caller = newCaller("session", {});
+  /** The client, with the identity of the handshake. */
+  #caller: Caller = this.#client;
   #serverCapabilities: Json = {};
   #level: LogLevel = "info";
   #isSubscribed = false;
@@ -150,9 +144,6 @@ export class SessionFront {
         .recover(error, request, context)
         .catch((thrown: unknown) => urlElicitationAsText(thrown, request, this.#revision));
     }
-    // Older revisions report invalid tool arguments as an error, newer ones as an isError result.
-    const invalid = this.#revision.argumentErrors ? (result as WithInvalidArguments)[INVALID_ARGUMENTS] : undefined;
-    if (invalid !== undefined) throw invalid;
     return this.#revision.lower.result(method, result);
   }
 
@@ -205,13 +196,10 @@ export class SessionFront {
 
   async #start(params: Params, inbound: Inbound): Promise<Result> {
     const revision = this.#revision;
-    const info = params["clientInfo"];
-    this.#caller = {
-      origin: this.#options.origin,
-      ...inbound.caller,
-      ...(isObject(info) ? { info: info as unknown as NonNullable<Caller["info"]> } : undefined),
-      capabilities: revision.lift.clientCapabilities((params["capabilities"] as Json | undefined) ?? {}),
-    };
+    const capabilities = (params["capabilities"] as Json | undefined) ?? {};
+    const client = newCaller("session", revision.lift.clientCapabilities(capabilities), params["clientInfo"]);
+    this.#client = { ...client, notifiesRoots: notifiesRoots(capabilities) };
+    this.#caller = { ...this.#client, ...inbound.caller };
     const discovered = await this.#discover();
     this.#serverCapabilities = (discovered["capabilities"] as Json | undefined) ?? {};
     this.#tasks.open(this.#serverCapabilities);
@@ -259,18 +247,7 @@ export class SessionFront {
       logLevel: this.#level,
       notify: () => undefined,
       ask: (request, options) => ignoreRejection(this.#clientRequests.ask(request, this.#target(this.#push), options)),
-      ...this.#rootsChanges(),
-    };
-  }
-
-  /** Lets the back of a session-style server forward changes of the client's roots, if the client announces them. */
-  #rootsChanges(): RootsChangeSource {
-    if (!notifiesRoots(this.#caller.capabilities)) return {};
-    return {
-      [ON_ROOTS_CHANGED]: (changed) => {
-        this.#rootsListeners.add(changed);
-        return () => this.#rootsListeners.delete(changed);
-      },
+      ...(this.#client.notifiesRoots === true && { session: { onRootsChanged: this.#onRootsChanged } }),
     };
   }
 
@@ -302,9 +279,7 @@ export class SessionFront {
 
   /** Each message is authenticated on its own, so the identity from the handshake is not reused. */
   #callerOf({ caller: authenticated }: Inbound): Caller {
-    if (authenticated === undefined) return this.#caller;
-    const { info, capabilities } = this.#caller;
-    return { origin: this.#options.origin, ...(info && { info }), capabilities, ...authenticated };
+    return authenticated === undefined ? this.#caller : { ...this.#client, ...authenticated };
   }
 
   #target(send: (message: Message) => void): ClientRequestTarget {

@@ -20,6 +20,8 @@ export interface HandshakeOptions {
   readonly accepts: readonly Revision[];
   /** The context for requests and notifications outside any call. */
   readonly defaultContext: Context;
+  /** Called when the server sends a request, whether or not it can be answered. */
+  readonly onAsked?: () => void;
 }
 
 /** The outcome of a handshake. */
@@ -44,7 +46,7 @@ export async function initialize(
   const context: Context = { ...startContext, timeouts: { idleMs: timeoutMs, totalMs: 0 } };
   const params = {
     protocolVersion: offers.name,
-    capabilities: offers.lower.clientCapabilities(options.capabilities),
+    capabilities: clientCapabilities(options),
     clientInfo: offers.lower.implementation(options.info),
   };
   const answer: Result = await peer.call("initialize", () => params, context);
@@ -69,6 +71,15 @@ export async function initialize(
     ...(serverInfo === undefined ? undefined : { _meta: { [META.serverInfo]: serverInfo } }),
   };
   return { revision, capabilities, rawCapabilities, discovered };
+}
+
+/** The capabilities to declare. Changes of roots are promised if the caller that the session is for sends them. */
+function clientCapabilities({ offers, capabilities, defaultContext: { caller } }: HandshakeOptions): Json {
+  const lowered = offers.lower.clientCapabilities(capabilities);
+  const { roots } = lowered;
+  return caller.notifiesRoots === true && isObject(roots)
+    ? { ...lowered, roots: { ...roots, listChanged: true } }
+    : lowered;
 }
 
 /**

@@ -13,6 +13,7 @@ import {
   RELATED,
 } from "../../../test/support/tasks/session-task-server.ts";
 import type { Request } from "../../core/handler.ts";
+import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
 
 type Loose = { readonly [key: string]: unknown };
@@ -82,7 +83,7 @@ describe("an input request of a task", () => {
 
   it("is refused if the caller has not declared the capability", async () => {
     const { server, start, get } = await sessionTaskFixture();
-    const id = await start({ caller: { capabilities: { extensions: { [TASKS_EXTENSION]: {} } } } });
+    const id = await start({ caller: fakeCaller({ capabilities: { extensions: { [TASKS_EXTENSION]: {} } } }) });
     expect(await server.requestClient(id, "elicitation/create", FORM).answer).toMatchObject({
       error: { code: -32602 },
     });
@@ -92,7 +93,7 @@ describe("an input request of a task", () => {
 
   it("is refused if the task is unknown and several clients share the server", async () => {
     const { server, start } = await sessionTaskFixture();
-    for (const origin of [{}, {}]) await start({ caller: { capabilities: TASK_CAPABILITIES, origin } });
+    for (const key of ["one", "other"]) await start({ caller: fakeCaller({ capabilities: TASK_CAPABILITIES, key }) });
     expect(await server.requestClient("none", "roots/list").answer).toMatchObject({
       error: { message: expect.stringContaining("Several clients share") as string },
     });

@@ -15,9 +15,15 @@ import {
 } from "../../../test/support/tasks/session-task-server.ts";
 import type { Context } from "../../core/handler.ts";
 import { REVISIONS } from "../../protocol/revisions/index.ts";
-import { TASK_SUPPORT, TASK_REQUESTED, TASKS_EXTENSION, LISTS_TASKS } from "../../protocol/tasks.ts";
+import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
+import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
 
 type Loose = { readonly [key: string]: unknown };
+
+const wanting = (task: "required" | "if-supported"): Partial<Context> => ({ session: { task } });
+const session = (principal: string): Partial<Context> => ({
+  caller: fakeCaller({ style: "session", capabilities: TASK_CAPABILITIES, principal }),
+});
 
 describe("the capabilities of a server", () => {
   it("include the extension only if it can run calls as tasks", async () => {
@@ -37,7 +43,7 @@ describe("the capabilities of a server", () => {
     async ({ name }) => {
       const { request, server, connection } = await sessionTaskFixture({ revision: name });
       expect(connection.discovered["capabilities"]).toEqual({ tools: {} });
-      expect(await request("tools/call", { name: "job", [TASK_REQUESTED]: "if-supported" })).toMatchObject({
+      expect(await request("tools/call", { name: "job" }, wanting("if-supported"))).toMatchObject({
         content: [{ text: "plain" }],
       });
       expect(server.received("tools/list")).toEqual([]);
@@ -68,22 +74,22 @@ describe("a call", () => {
     ["job", undefined, true],
     ["maybe", undefined, false],
     ["maybe", "if-supported", true],
-    ["maybe", true, true],
+    ["maybe", "required", true],
     ["never", "if-supported", false],
     ["silent", "if-supported", false],
     ["nowhere", undefined, false],
     // The server reports what is wrong with it.
-    ["nowhere", true, false],
+    ["nowhere", "required", false],
   ] as const)("of %s with a task request of %j runs as a task: %j", async (name, wanted, isTask) => {
     const { request, server } = await sessionTaskFixture({ tools });
-    const result = await request("tools/call", { name, ...(wanted === undefined ? {} : { [TASK_REQUESTED]: wanted }) });
+    const result = await request("tools/call", { name }, wanted && wanting(wanted));
     expect(result.resultType).toBe(isTask ? "task" : "complete");
     expect("task" in server.last("tools/call")).toBe(isTask);
   });
 
   it.each(["never", "silent"])("of %s is refused and not sent if the caller insists on a task", async (name) => {
     const { request, server } = await sessionTaskFixture({ tools });
-    await expect(request("tools/call", { name, [TASK_REQUESTED]: true })).rejects.toMatchObject({
+    await expect(request("tools/call", { name }, wanting("required"))).rejects.toMatchObject({
       code: -32601,
       message: `Tool ${name} cannot be run as a task`,
     });
@@ -101,12 +107,12 @@ describe("a call", () => {
     expect(server.received("tools/list")).toHaveLength(8);
   });
 
-  it("needs no list if one passed by, which is marked for handlers in this process", async () => {
+  it("needs no list if one passed by, which then says of all tools whether they support tasks", async () => {
     const { request, server } = await sessionTaskFixture({ tools });
     const { tools: page } = (await request("tools/list", { cursor: "3" })) as { tools: readonly Loose[] };
-    expect(page[0]).toMatchObject({ name: "silent", [TASK_SUPPORT]: "forbidden" });
+    expect(page[0]).toMatchObject({ name: "silent", execution: {} });
     const [first] = (await request("tools/list"))["tools"] as readonly Loose[];
-    expect(first).toMatchObject({ execution: { taskSupport: "required" }, [TASK_SUPPORT]: "required" });
+    expect(first).toMatchObject({ execution: { taskSupport: "required" } });
     await request("tools/call", { name: "job" });
     await request("tools/call", { name: "silent" });
     expect(server.received("tools/list")).toHaveLength(2);
@@ -235,16 +241,16 @@ describe("a task", () => {
     await done;
     expect(server.received("tasks/get")).toEqual([]);
     expect(await get(id, asPrincipal("ada"))).toMatchObject({ status: "working" });
-    const listed = async (more: Partial<Context>): Promise<unknown> =>
-      (await request("tasks/list", { [LISTS_TASKS]: true }, more))["tasks"];
-    expect(await listed(asPrincipal("ada"))).toMatchObject([{ taskId: id }]);
-    expect(await listed(asPrincipal("bob"))).toEqual([]);
+    const listed = async (principal: string): Promise<unknown> =>
+      (await request("tasks/list", {}, session(principal)))["tasks"];
+    expect(await listed("ada")).toMatchObject([{ taskId: id }]);
+    expect(await listed("bob")).toEqual([]);
   });
 
   it("is visible to callers with at least the scopes of its creator", async () => {
     const { start, get } = await sessionTaskFixture();
     const rights = (...scopes: string[]): Partial<Context> => ({
-      caller: { capabilities: TASK_CAPABILITIES, principal: "ada", scopes },
+      caller: fakeCaller({ capabilities: TASK_CAPABILITIES, principal: "ada", scopes }),
     });
     const id = await start(rights("run"));
     await expect(get(id, rights("look"))).rejects.toMatchObject({ kind: "access_denied" });
@@ -273,7 +279,7 @@ it("never requests a task from a server without tasks", async () => {
     capabilities: { tools: {}, tasks: { list: {}, cancel: {} } },
   });
   for (const method of ["tasks/get", "tasks/cancel", "tasks/list"]) {
-    await expect(request(method, { taskId: "x", [LISTS_TASKS]: true })).rejects.toMatchObject({ code: -32601 });
+    await expect(request(method, { taskId: "x" }, session("ada"))).rejects.toMatchObject({ code: -32601 });
     expect(server.received(method)).toEqual([]);
   }
 });

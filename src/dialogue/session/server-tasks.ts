@@ -17,18 +17,12 @@ import { isObject } from "../../core/values.ts";
 import { invalidParams, McpError, methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
-import { revisionNamed } from "../../protocol/revisions/index.ts";
 import {
   withTasksExtension,
   hasTasks,
   isTaskFinished,
-  type WithTaskListing,
-  TASK_PARAMS,
-  TASK_REQUESTED,
-  LISTS_TASKS,
   tasksNotDeclared,
   type TaskSupport,
-  type WithTaskRequest,
 } from "../../protocol/tasks.ts";
 import type { TaskSubscription } from "./subscriptions-back.ts";
 import { taskOutcome, completeTask } from "../calls/task-completion.ts";
@@ -37,6 +31,7 @@ import { within, onAbort } from "../../core/async.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
 import { checkClientRequest, PendingInputs } from "../../protocol/client-requests.ts";
 import { ConnectionError } from "../../core/errors.ts";
+import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import type { Abandonment } from "../calls/peer.ts";
 
 /** The TTL to request if the caller names none. The server may choose another. */
@@ -99,8 +94,8 @@ export class ServerTasks {
   async call(request: Request, context: Context, support: TaskSupport): Promise<Result> {
     if (support === "forbidden") throw notATaskTool(request.params["name"]);
     const declared = hasTasks(context.caller.capabilities);
-    const requested = (request.params as WithTaskRequest)[TASK_REQUESTED];
-    const isRequested = declared && (requested === true || (requested !== undefined && support === "optional"));
+    const requested = context.session?.task;
+    const isRequested = declared && (requested === "required" || (requested !== undefined && support === "optional"));
     if (support !== "required" && !isRequested) return this.#host.plain(request, context);
     const creating = this.#create(request, context, !declared);
     this.#creating.add(creating);
@@ -166,7 +161,7 @@ export class ServerTasks {
       if (request.params._meta?.[META.progressToken] !== undefined) token = id;
     };
     const abandonment = abandonUnnamedTask(this.#host, context);
-    const extraParams = { task: (request.params as WithTaskRequest)[TASK_PARAMS] ?? { ttl: DEFAULT_TTL_MS } };
+    const extraParams = { task: context.session?.taskParams ?? { ttl: DEFAULT_TTL_MS } };
     const answer = await this.#host.send(request, context, { extraParams, onSent, abandonment });
     const raw = answer["task"];
     if (context.signal.aborted) cancelAbandonedTask(this.#host, context.caller, raw);
@@ -174,7 +169,7 @@ export class ServerTasks {
     // The server may answer without a task after all.
     if (!isObject(raw)) return this.#host.revision().lift.result(request.method, answer);
     // A stateless call ends with its answer, so no later progress can be delivered in it.
-    const canNotify = waits || revisionNamed(context.revision)?.style === "session";
+    const canNotify = waits || context.caller.style === "session";
     const notify = (notification: Notification): void => context.notify(notification);
     const task = new ServerTask(this.#host, context.caller, raw, canNotify ? notify : undefined);
     this.#add(task, token);
@@ -208,8 +203,8 @@ export class ServerTasks {
   }
 
   /** Only for session-style callers: the newest revision has no `tasks/list`. */
-  async #list({ method, params }: Request, { caller }: Context): Promise<Result> {
-    if ((params as WithTaskListing)[LISTS_TASKS] !== true) throw methodNotFound(method);
+  async #list({ method }: Request, { caller }: Context): Promise<Result> {
+    if (caller.style !== "session") throw methodNotFound(method);
     this.#sweep();
     const own = [...this.#entries.values()].filter(({ task }) => task.caller.principal === caller.principal);
     const states = await Promise.all(own.map(({ task }) => task.watch.refresh().catch(() => undefined)));
@@ -345,7 +340,7 @@ class ServerTask {
       return this.#fetch();
     };
     // The watch needs no identity, since ServerTasks has already checked whose task it is.
-    const anonymous: Context = { ...host.defaultContext, caller: { capabilities: {} } };
+    const anonymous: Context = { ...host.defaultContext, caller: INTERNAL_CALLER };
     this.watch = new TaskWatch(handler, anonymous, this.#fields, ({ status }) => {
       if (isTaskFinished(status)) this.release();
     });

@@ -6,6 +6,7 @@ import { RawPeer } from "../../../test/support/dialogue/raw-peer.ts";
 import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { memoryPair } from "../../transport/memory.ts";
 import { openConnection } from "../connect.ts";
+import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import { serveTransport } from "../connection.ts";
 
 async function openShared({ alone = false } = {}) {
@@ -13,7 +14,7 @@ async function openShared({ alone = false } = {}) {
   const server = await new RawPeer(serverSide).start();
   const defaultContext = {
     revision: "",
-    caller: { capabilities: {} },
+    caller: fakeCaller(),
     signal: new AbortController().signal,
     notify: () => undefined,
     ask: () => Promise.reject(new Error("no default context")),
@@ -48,7 +49,7 @@ async function openShared({ alone = false } = {}) {
 
 const calls = (server: RawPeer) => server.received.filter(({ method }) => method === "tools/call");
 
-it("refuses server requests while several clients have calls in flight, or had recently", async () => {
+it("refuses server requests while several clients have calls in flight, or one has just cancelled its call", async () => {
   const { server, opened, ada, bea } = await openShared();
   ada.send({ id: 1, method: "tools/call", params: { name: "of ada" } });
   bea.send({ id: 1, method: "tools/call", params: { name: "of bea" } });
@@ -62,6 +63,24 @@ it("refuses server requests while several clients have calls in flight, or had r
   for (const call of calls(server)) server.send({ id: call["id"], result: { content: [] } });
   await bea.answerTo(1);
   for (const caller of [ada, bea]) expect(caller.received.some(({ method }) => method === "roots/list")).toBe(false);
+  await opened.close();
+});
+
+it("asks the only client that has a call in flight, even if another one had a call just before", async () => {
+  const { server, opened, ada, bea } = await openShared();
+  ada.send({ id: 1, method: "tools/call", params: { name: "of ada" } });
+  await expect.poll(() => calls(server).length).toBe(1);
+  server.send({ id: calls(server)[0]!["id"], result: { content: [] } });
+  await ada.answerTo(1);
+  bea.send({ id: 1, method: "tools/call", params: { name: "of bea" } });
+  await expect.poll(() => calls(server).length).toBe(2);
+  server.send({ id: "q", method: "roots/list" });
+  const asked = await bea.until(({ method }) => method === "roots/list");
+  bea.send({ id: asked["id"], result: { roots: [{ uri: "file:///bea" }] } });
+  expect(await server.answerTo("q")).toMatchObject({ result: { roots: [{ uri: "file:///bea" }] } });
+  expect(ada.received.some(({ method }) => method === "roots/list")).toBe(false);
+  server.send({ id: calls(server)[1]!["id"], result: { content: [] } });
+  await bea.answerTo(1);
   await opened.close();
 });
 

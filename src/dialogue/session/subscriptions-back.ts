@@ -13,9 +13,8 @@ import {
   SUBSCRIPTION_ACKNOWLEDGED,
 } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
-import { knownRevision } from "../../protocol/revisions/index.ts";
-import { INTERNAL_ORIGIN } from "../calls/client-requests.ts";
 import type { SessionRenewal } from "./handshake.ts";
+import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import type { Peer } from "../calls/peer.ts";
 
 interface Subscriber {
@@ -61,20 +60,18 @@ export class ServerSubscriptions {
 
   /** The context for requests of the server outside any call: the newest subscription of a session-style client. */
   askableContext(): Context | undefined {
-    return [...this.#subscribers].findLast(({ context: { revision, caller } }) => {
-      return caller.origin !== INTERNAL_ORIGIN && knownRevision(revision).style === "session";
-    })?.context;
+    return [...this.#subscribers].findLast(({ context: { caller } }) => caller.style === "session")?.context;
   }
 
   /** Whether all subscribers belong to one client. */
   get isUnambiguous(): boolean {
-    const origins = [...this.#subscribers].map(({ context }) => context.caller.origin);
-    return new Set(origins.filter((origin) => origin !== INTERNAL_ORIGIN)).size < 2;
+    const keys = [...this.#subscribers].map(({ context }) => context.caller.key);
+    return new Set(keys.filter((key) => key !== INTERNAL_CALLER.key)).size < 2;
   }
 
   /** A subscription of this client, for messages outside any call; one without resources is preferred. */
-  contextOf({ origin }: Caller): Context | undefined {
-    const own = [...this.#subscribers].filter(({ context }) => context.caller.origin === origin);
+  contextOf({ key }: Caller): Context | undefined {
+    const own = [...this.#subscribers].filter(({ context }) => context.caller.key === key);
     return (own.findLast(({ uris }) => uris.size === 0) ?? own.at(-1))?.context;
   }
 

@@ -4,6 +4,7 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { Context, Handler, Notification, Result } from "../../core/handler.ts";
 import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
+import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import { ClientSubscriptions } from "./subscriptions-front.ts";
 
 const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
@@ -39,7 +40,7 @@ function listening(end: Upstream): { listen: ClientSubscriptions; told: Notifica
   const listen = new ClientSubscriptions(end.handler);
   const context = {
     revision: NEWEST_SESSION.name,
-    caller: { capabilities: {} },
+    caller: fakeCaller(),
     ask: () => Promise.reject(new Error("Not asked")),
   };
   listen.start(
@@ -55,7 +56,7 @@ afterEach(() => void vi.useRealTimers());
 it("a subscription is opened again, and the client is notified of what it may have missed", async () => {
   const end = new Upstream();
   const { listen, told } = listening(end);
-  await listen.subscribe("r:1", { capabilities: {} });
+  await listen.subscribe("r:1", fakeCaller());
   for (const { end: finish } of [...end.listens]) finish();
   await vi.advanceTimersByTimeAsync(0);
   expect(told).toEqual([]);

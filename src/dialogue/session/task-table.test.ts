@@ -4,11 +4,12 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Context } from "../../core/handler.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { TaskTable } from "./client-tasks.ts";
+import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import { TaskWatch } from "../calls/task-watch.ts";
 
 const context: Context = {
   revision: NEWEST.name,
-  caller: { capabilities: {} },
+  caller: fakeCaller(),
   signal: new AbortController().signal,
   notify: () => undefined,
   ask: () => Promise.reject(new Error("Not asked")),
@@ -18,8 +19,8 @@ function watchOf(taskId: string, status = "working", ttlMs: number | null = 1_00
   return new TaskWatch(() => Promise.reject(new Error("Nothing is asked for")), context, { taskId, status, ttlMs });
 }
 
-const ANONYMOUS = { capabilities: {} };
-const ADA = { capabilities: {}, principal: "ada" };
+const ANONYMOUS = fakeCaller();
+const ADA = fakeCaller({ principal: "ada" });
 
 describe("TaskTable", () => {
   beforeEach(() => {

@@ -7,7 +7,7 @@ import { abortable } from "../../core/async.ts";
 import { isObject } from "../../core/values.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
-import { hasTasks, TASK_REQUESTED, type WithTaskRequest } from "../../protocol/tasks.ts";
+import { hasTasks } from "../../protocol/tasks.ts";
 import type { TaskSubscription } from "./subscriptions-back.ts";
 import type { AskTarget, ServerTasks, ServerTasksHost } from "./server-tasks.ts";
 import { ToolTaskSupport } from "./tool-task-support.ts";
@@ -39,16 +39,15 @@ export class TasksBack {
     if (method === "tools/call") {
       const list = (cursor?: string): Promise<Result> => this.#list(cursor, context);
       const support = await abortable(context.signal, this.#toolSupport.of(request.params["name"], list));
-      const requested = (request.params as WithTaskRequest)[TASK_REQUESTED];
       // A call of an unlisted tool is sent unchanged, so that the server reports what is wrong with it.
-      const isPlain = support === undefined || (support === "forbidden" && requested !== true);
+      const isPlain = support === undefined || (support === "forbidden" && context.session?.task !== "required");
       return isPlain ? this.#host.plain(request, context) : (await this.#load()).call(request, context, support);
     }
     if (!this.#isSupported) throw methodNotFound(method);
     return (await this.#load()).answer(request, context);
   }
 
-  /** Records and marks the task support of listed tools. Throws if a call was answered with an unrequested task. */
+  /** Records the task support of listed tools, and adds it where it is left out. Throws if a call was answered with an unrequested task. */
   inspect(method: string, result: Result): Result {
     if (method === "tools/call" && isObject(result["task"]) && result["content"] === undefined) {
       throw new ConnectionError("protocol", "The server answered tools/call with a task, though none was requested");

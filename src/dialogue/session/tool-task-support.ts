@@ -1,10 +1,10 @@
-// Remembers which tools can or must run as a task. The list of tools declares this: a session-style server uses the
-// field `execution`, and a handler in this process uses the symbol `TASK_SUPPORT`. Each page of the list that a client
-// requests is recorded. For an unknown tool the whole list is read once, and again only after it has changed.
+// Remembers which tools can or must run as a task. The list of tools declares this, in the field `execution`. Each page
+// of the list that a client requests is recorded. For an unknown tool the whole list is read once, and again only after
+// it has changed.
 
 import type { Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
-import { type WithTaskSupport, TASK_SUPPORT, type TaskSupport } from "../../protocol/tasks.ts";
+import type { TaskSupport, ToolExecution } from "../../protocol/tasks.ts";
 
 const MAX_TOOLS = 10_000;
 const MAX_PAGES = 100;
@@ -20,18 +20,21 @@ export class ToolTaskSupport {
   #changes = 0;
   #reading: Promise<void> | undefined;
 
-  /** Records a page, and returns it with each tool marked with its task support. */
+  /**
+   * Records a page. Returns it with an empty `execution` for tools that have none: unlike the tools of other servers,
+   * they are known not to support tasks.
+   */
   record(page: Result): Result {
     const { tools } = page;
     if (!Array.isArray(tools)) return page;
-    const marked = tools.map((tool: unknown) => {
+    const stated = tools.map((tool: unknown) => {
       if (!isObject(tool)) return tool;
-      const support = supportOf(tool);
-      if (typeof tool["name"] === "string" && this.#known.size < MAX_TOOLS) this.#known.set(tool["name"], support);
-      const mark: WithTaskSupport = { [TASK_SUPPORT]: support };
-      return { ...tool, ...mark };
+      if (typeof tool["name"] === "string" && this.#known.size < MAX_TOOLS) {
+        this.#known.set(tool["name"], supportOf(tool));
+      }
+      return tool["execution"] === undefined ? { ...tool, execution: NO_TASKS } : tool;
     });
-    return { ...page, tools: marked };
+    return { ...page, tools: stated };
   }
 
   /** Forgets everything, since the list has changed. */
@@ -65,9 +68,10 @@ export class ToolTaskSupport {
   }
 }
 
+const NO_TASKS: ToolExecution = {};
+
 /** A tool that declares nothing about tasks cannot run as one. */
-function supportOf(tool: WithTaskSupport & { readonly execution?: unknown }): TaskSupport {
-  const { execution } = tool;
-  const support = tool[TASK_SUPPORT] ?? (isObject(execution) ? execution["taskSupport"] : undefined);
+function supportOf({ execution }: { readonly execution?: unknown }): TaskSupport {
+  const support = isObject(execution) ? execution["taskSupport"] : undefined;
   return support === "required" || support === "optional" ? support : "forbidden";
 }

@@ -14,6 +14,7 @@ import {
 } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { NotificationMessage } from "../../jsonrpc/message.ts";
+import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { isObject } from "../../core/values.ts";
 import { codeOf, McpError, methodNotFound } from "../../protocol/errors.ts";
@@ -22,7 +23,6 @@ import type { Json, Revision } from "../../protocol/revision.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { hasTasks } from "../../protocol/tasks.ts";
 import type { Inbound } from "../../transport/transport.ts";
-import { INTERNAL_ORIGIN } from "../calls/client-requests.ts";
 import type { OutgoingCall, PeerListener, Peer } from "../calls/peer.ts";
 
 export interface StatelessBackOptions {
@@ -124,13 +124,13 @@ export class StatelessBack implements PeerListener {
   }
 
   #logReceivers(level: unknown): readonly OutgoingCall[] {
-    const calls = [...this.#peer.calls.values()].filter(({ context }) => context.caller.origin !== INTERNAL_ORIGIN);
+    const calls = [...this.#peer.calls.values()].filter(({ context }) => context.caller.key !== INTERNAL_CALLER.key);
     const subscriptions = calls.filter(({ method }) => method === "subscriptions/listen");
     const wanting = calls.filter((call) => call.context.logLevel !== undefined && !subscriptions.includes(call));
     const best = wanting.findLast(({ context }) => wantsLevel(level, context.logLevel)) ?? wanting.at(-1);
     const receivers = best === undefined ? subscriptions : [best];
-    const origins = new Set((wanting.length > 0 ? wanting : calls).map(({ context }) => context.caller.origin));
-    return origins.size === 1 ? receivers : [];
+    const keys = new Set((wanting.length > 0 ? wanting : calls).map(({ context }) => context.caller.key));
+    return keys.size === 1 ? receivers : [];
   }
 }
 

@@ -3,8 +3,8 @@
 // notifications of a subscription with its id.
 
 import {
-  type Caller,
   type LogLevel,
+  type SessionHints,
   LOG_LEVELS,
   type Handler,
   type Notification,
@@ -14,6 +14,7 @@ import {
 } from "../../core/handler.ts";
 import { attempt } from "../../core/async.ts";
 import type { ErrorBody, RequestMessage } from "../../jsonrpc/message.ts";
+import { statelessCaller } from "../../protocol/caller.ts";
 import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-requests.ts";
 import {
   CACHEABLE,
@@ -25,18 +26,11 @@ import {
 } from "../../protocol/lists.ts";
 import { checkParams } from "../../protocol/params.ts";
 import { isObject } from "../../core/values.ts";
-import {
-  invalidParams,
-  McpError,
-  methodNotFound,
-  INVALID_ARGUMENTS,
-  type Profile,
-  type WithInvalidArguments,
-} from "../../protocol/errors.ts";
+import { invalidParams, McpError, methodNotFound, type Profile } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
-import { hasTasks, TASK_REQUESTED, tasksNotDeclared, type WithTaskRequest } from "../../protocol/tasks.ts";
+import { hasTasks, tasksNotDeclared } from "../../protocol/tasks.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import { toErrorBody, unsupportedRevision } from "../calls/errors.ts";
 import { type InFlightCall, progressFilter } from "../calls/in-flight.ts";
@@ -47,8 +41,8 @@ export interface StatelessFrontOptions {
   /** Stateless revisions that may be spoken, oldest first. */
   readonly revisions: readonly Revision[];
   readonly profile: Profile;
-  /** Identifies the connection in the contexts of its calls. */
-  readonly origin: object;
+  /** The number of the connection. Absent over HTTP, where a client may use a connection for each request. */
+  readonly connection?: number;
 }
 
 /** The notifications that may be sent in a subscription. */
@@ -105,8 +99,7 @@ export class StatelessFront {
     const { revision, call } = this.#call(params, inbound, inFlight);
     if (!revision.requests.has(method)) throw methodNotFound(method);
     checkParams(method, params);
-    const lifted = revision.lift.request(method, params);
-    const request: Request = { method, params: requestTask(method, lifted, call.caller) };
+    const request: Request = { method, params: revision.lift.request(method, params) };
     if (method === "subscriptions/listen") return this.#listen(message, request, call, inbound);
     const result = await attempt(() => this.#parkedCalls.handle(request, call, this.#handler)).catch((error: unknown) =>
       urlElicitationAsInput(error, request, call.caller),
@@ -125,17 +118,12 @@ export class StatelessFront {
     const { meta, name, capabilities } = envelope(params);
     const revision = this.#options.revisions.find((candidate) => candidate.name === name);
     if (revision === undefined) throw unsupportedRevision(name, this.#options.revisions);
-    const info = meta[META.clientInfo];
     const level = meta[META.logLevel];
     if (level !== undefined && !LOG_LEVELS.includes(level as LogLevel)) {
       throw invalidParams(`Invalid params: \`_meta\` ${META.logLevel} must be one of ${LOG_LEVELS.join(", ")}`);
     }
-    const caller: Caller = {
-      origin: this.#options.origin,
-      ...inbound.caller,
-      ...(isObject(info) ? { info: info as unknown as NonNullable<Caller["info"]> } : undefined),
-      capabilities: revision.lift.clientCapabilities(capabilities),
-    };
+    const lifted = revision.lift.clientCapabilities(capabilities);
+    const caller = statelessCaller(meta[META.clientInfo], lifted, inbound.caller, this.#options.connection);
     const progress = progressFilter(meta["progressToken"]);
     const logLevel = level as LogLevel | undefined;
     const minLevel = logLevel === undefined ? Infinity : LOG_LEVELS.indexOf(logLevel);
@@ -149,7 +137,8 @@ export class StatelessFront {
         this.#send(notification, revision, inbound);
       }
     };
-    return { revision, call: { revision: name, caller, logLevel, inFlight, notify } };
+    const session = hasTasks(lifted) ? TASKS_DECLARED : undefined;
+    return { revision, call: { revision: name, caller, logLevel, session, inFlight, notify } };
   }
 
   async #listen(message: RequestMessage, request: Request, call: StatelessCall, inbound: Inbound): Promise<Result> {
@@ -182,21 +171,11 @@ export class StatelessFront {
   }
 }
 
-/**
- * Requests a task explicitly, because a session-style server creates none otherwise. A stateless client only declares
- * that it can handle tasks, and lets the server decide.
- */
-function requestTask(method: string, params: Params, { capabilities }: Caller): Params {
-  if (method !== "tools/call" || !hasTasks(capabilities)) return params;
-  const requesting: Params & WithTaskRequest = { ...params, [TASK_REQUESTED]: "if-supported" };
-  return requesting;
-}
+/** A stateless client only declares that it can handle tasks, and lets the server decide. */
+const TASKS_DECLARED: SessionHints = { task: "if-supported" };
 
 /** Adds `resultType` and cache hints if they are missing. Throws if the client cannot handle the result. */
-function completeResult(method: string, given: Result, capabilities: Json): Result {
-  // The mark is for session fronts. With an in-memory transport it would reach the client.
-  const { [INVALID_ARGUMENTS]: _invalid, ...unmarked } = given as Result & WithInvalidArguments;
-  const result: Result = INVALID_ARGUMENTS in given ? unmarked : given;
+function completeResult(method: string, result: Result, capabilities: Json): Result {
   const { resultType } = result;
   if (resultType === "input_required") {
     if (!INPUT_METHODS.has(method)) throw McpError.of("internal_error", `${method} cannot ask for input`);

@@ -31,6 +31,7 @@ export interface StatelessCall {
   readonly revision: string;
   readonly caller: Context["caller"];
   readonly logLevel: Context["logLevel"];
+  readonly session: Context["session"];
   readonly inFlight: InFlightCall;
   notify(notification: Notification): void;
 }
@@ -117,6 +118,7 @@ export class ParkedCalls {
       revision: call.revision,
       caller: call.caller,
       ...(call.logLevel === undefined ? undefined : { logLevel: call.logLevel }),
+      ...(call.session === undefined ? undefined : { session: call.session }),
       notify: (notification) => resumable.notify(notification),
       ask: (input, options) => ignoreRejection(ask(input, options)),
     });
@@ -126,8 +128,9 @@ export class ParkedCalls {
           method,
         });
       }
-      // Untyped code may leave the params out.
-      const input = { method, params: params ?? {} };
+      // The newest revision has no ids of elicitations. Untyped code may leave the params out.
+      const { elicitationId: _unknown, ...known } = params ?? {};
+      const input = { method, params: known };
       checkClientRequest(input, call.caller.capabilities);
       checkEncodable(method, input.params);
       return resumable.ask(input, options);

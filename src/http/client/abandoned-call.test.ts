@@ -9,6 +9,7 @@ import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
 import type { HttpResponse, ClientHttpRequest } from "./requester.ts";
 import type { ServerConnection } from "../../dialogue/connect.ts";
+import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import { openHttp } from "./connect.ts";
 
 type Loose = { readonly [key: string]: unknown };
@@ -43,7 +44,7 @@ async function calling(auth?: Authorizer) {
   });
   const defaultContext: Context = {
     revision: NEWEST.name,
-    caller: { capabilities: { extensions: { [TASKS_EXTENSION]: {} } } },
+    caller: fakeCaller({ capabilities: { extensions: { [TASKS_EXTENSION]: {} } } }),
     signal: new AbortController().signal,
     notify: () => undefined,
     ask: () => Promise.reject(new Error("not expected")),

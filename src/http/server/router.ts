@@ -88,7 +88,7 @@ export class HttpRouter {
     this.#timers = new ReplyTimers(limits);
     this.#stateless = new StatelessEndpoint(
       handler,
-      { revisions: statelessRevisions, profile: options.profile ?? "mcp", origin: this },
+      { revisions: statelessRevisions, profile: options.profile ?? "mcp" },
       parkedCalls,
       limits.listens,
     );

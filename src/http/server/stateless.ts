@@ -65,7 +65,7 @@ export class StatelessEndpoint {
       throw new HttpError(503, "Too many subscriptions are open; try again later", { "retry-after": "10" });
     }
     const call = untrackedCall(isListen);
-    const inbound = new StatelessInbound(message, reply, { origin: call, ...caller });
+    const inbound = new StatelessInbound(message, reply, caller);
     // `promise` is set once the call runs; the client may have disconnected before that.
     const running: { promise?: Promise<ResponseMessage> } = {};
     const cancel = (): void => {

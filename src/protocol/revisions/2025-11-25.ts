@@ -1,8 +1,7 @@
 // The newest session-style revision. Its successor dropped the handshake and the session and made tasks an extension.
-// Fields that the successor lacks survive a round trip: `execution` and `task` as unknown fields, `elicitationId` and
-// `roots.listChanged` under symbols. Other capabilities that the target revision does not define are dropped, since
-// declaring a capability is a promise. Only the `tasks` capability of servers is converted. The behavior of tasks is
-// implemented in dialogue/session.
+// The fields `execution`, `task` and `elicitationId`, which the successor lacks, survive a round trip as unknown fields.
+// Capabilities that the target revision does not define are dropped, since declaring a capability is a promise. Only
+// the `tasks` capability of servers is converted. The behavior of tasks is implemented in dialogue/session.
 
 import { newest } from "./2026-07-28.ts";
 import { CACHEABLE } from "../lists.ts";
@@ -27,7 +26,6 @@ import {
   type Edit,
 } from "./edits.ts";
 import { isObject } from "../../core/values.ts";
-import { NOTIFIES_ROOTS, ELICITATION_ID, type WithElicitationId } from "../session-features.ts";
 import { hasTasks, TASKS_EXTENSION } from "../tasks.ts";
 import { errorDown, errorUp, SESSION_CODES } from "./session-errors.ts";
 
@@ -51,18 +49,11 @@ const toolDown: Edit = all(dropOpenOutput, at("inputSchema", spellOutBooleans), 
 const structuredDown: Edit = dropStructured((structured) => !isObject(structured));
 const sampledDown: Edit = block("tool_result", structuredDown);
 
-/** Hides the id under a symbol, since the successor has no field for it. */
-const hideElicitationId: Edit = object((params) => {
-  if (params.mode !== "url" || params.elicitationId === undefined) return params;
-  const { elicitationId, ...rest } = params;
-  return { ...rest, [ELICITATION_ID]: elicitationId };
-});
-
-const addElicitationId: Edit = object((params: { readonly [key: string]: unknown } & WithElicitationId) => {
-  if (params.mode !== "url" || params.elicitationId !== undefined) return params;
-  const { [ELICITATION_ID]: id = crypto.randomUUID(), ...rest } = params;
-  return { ...rest, elicitationId: id };
-});
+const addElicitationId: Edit = object((params) =>
+  params.mode === "url" && params.elicitationId === undefined
+    ? { ...params, elicitationId: crypto.randomUUID() }
+    : params,
+);
 
 const dropInputResponses: Edit = drop("inputResponses", "requestState");
 
@@ -119,18 +110,6 @@ const serverCapabilitiesDown: Edit = object((capabilities) => {
     : rest;
 });
 
-/** Hides `listChanged` under a symbol, since the successor has no such notification. */
-const hideListChanged: Edit = object((roots) => {
-  if (!Object.hasOwn(roots, "listChanged")) return roots;
-  const { listChanged, ...rest } = roots;
-  return listChanged === true ? { ...rest, [NOTIFIES_ROOTS]: true } : rest;
-});
-
-const showListChanged: Edit = object((roots: { readonly [NOTIFIES_ROOTS]?: unknown }) => {
-  const { [NOTIFIES_ROOTS]: notifies, ...rest } = roots;
-  return notifies === true ? { ...rest, listChanged: true } : roots;
-});
-
 const dropEnvelope: Edit = dropAt("_meta", META.revision, META.clientCapabilities, META.clientInfo, META.logLevel);
 const dropResultFields: Edit = dropBoth(["resultType", "ttlMs", "cacheScope"], "_meta", [META.serverInfo]);
 const complete: Edit = set({ resultType: "complete" });
@@ -157,7 +136,6 @@ export const delta: Delta = {
   },
   codes: SESSION_CODES,
   up: {
-    request: { "elicitation/create": hideElicitationId },
     result: { "completion/complete": capCompletions, "tasks/get": taskUp },
     everyResult: (result, method) => {
       if (CLIENT_REQUESTS.has(method)) return result;
@@ -168,7 +146,7 @@ export const delta: Delta = {
       "notifications/cancelled": (params) => (params?.requestId === undefined ? undefined : params),
     },
     // This revision does not define the extension, so it has no meaning.
-    clientCapabilities: all(drop("tasks"), dropAt("extensions", TASKS_EXTENSION), at("roots", hideListChanged)),
+    clientCapabilities: all(drop("tasks"), dropAt("extensions", TASKS_EXTENSION), at("roots", drop("listChanged"))),
     serverCapabilities: serverCapabilitiesUp,
     error: errorUp,
   },
@@ -194,7 +172,7 @@ export const delta: Delta = {
       return dropResultFields(result);
     },
     everyNotification: dropAt("_meta", META.subscriptionId),
-    clientCapabilities: all(drop("extensions"), at("roots", showListChanged)),
+    clientCapabilities: drop("extensions"),
     serverCapabilities: serverCapabilitiesDown,
     error: errorDown,
   },

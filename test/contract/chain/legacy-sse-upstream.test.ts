@@ -1,5 +1,5 @@
-// An upstream over legacy HTTP+SSE, which turns out not to attribute its requests to calls: its callers get the same
-// sessions as those of a program.
+// An upstream over legacy HTTP+SSE, which does not attribute its requests to calls: its callers get the same sessions as
+// those of a program.
 
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { upstream, type Upstream } from "../../../src/chain/upstream/upstream.ts";
@@ -11,9 +11,9 @@ import { call, caller, STATELESS, SESSION, textIn } from "./callers.ts";
 const NAME = { type: "object", properties: { name: { type: "string" } }, required: ["name"] } as const;
 const FORM = { type: "object", properties: { answer: { type: "string" } } } as const;
 
-/** An upstream, the connections on which its tools were called, and a function that ends the work of "hold". */
-async function start(): Promise<{ one: Upstream; origins: Map<string, unknown>; release: (text: string) => void }> {
-  const origins = new Map<string, unknown>();
+/** An upstream, the keys of the callers of its tools, and a function that ends the work of "hold". */
+async function start(): Promise<{ one: Upstream; keys: Map<string, unknown>; release: (text: string) => void }> {
+  const keys = new Map<string, unknown>();
   let release = (_text: string): void => undefined;
   const server = createServer({ name: "old", version: "1" })
     .tool("ask", { input: NAME }, async ({ name }, { ask }) => {
@@ -26,7 +26,7 @@ async function start(): Promise<{ one: Upstream; origins: Map<string, unknown>; 
   const front = await serve(
     (request, context: Context) => {
       const args = request.params["arguments"] as { name?: string } | undefined;
-      if (args?.name !== undefined) origins.set(args.name, context.caller.origin);
+      if (args?.name !== undefined) keys.set(args.name, context.caller.key);
       return server(request, context);
     },
     { http: { port: 0, revisions: [SESSION] } },
@@ -34,7 +34,12 @@ async function start(): Promise<{ one: Upstream; origins: Map<string, unknown>; 
   onTestFinished(() => front.close());
   const one = upstream(new URL("/sse", front.url), { name: "old" });
   onTestFinished(() => one.close());
-  return { one, origins, release: (text) => release(text) };
+  // Lets it ask a client once, so that it is known to ask.
+  const { client, close } = await caller(one, SESSION, named("first"));
+  await call(client, "ask", { name: "first" });
+  await close();
+  await vi.waitFor(() => expect(one.status().sessions).toBe(0), { timeout: 10_000 });
+  return { one, keys, release: (text) => release(text) };
 }
 
 const named = (name: string) => ({
@@ -46,30 +51,30 @@ const named = (name: string) => ({
 
 describe("an upstream over legacy HTTP+SSE", () => {
   it("has a session for each caller that has one and can be asked, which ends with it", async () => {
-    const { one, origins } = await start();
+    const { one, keys } = await start();
     const callers = await Promise.all(["ada", "bob"].map((name) => caller(one, SESSION, named(name))));
     const answers = await Promise.all(
       callers.map(({ client }, at) => call(client, "ask", { name: ["ada", "bob"][at] })),
     );
     expect(answers).toEqual(["ada: ada of Who is ada?", "bob: bob of Who is bob?"]);
-    expect(origins.get("ada")).not.toBe(origins.get("bob"));
+    expect(keys.get("ada")).not.toBe(keys.get("bob"));
     const again = await Promise.all(callers.map(({ client }, at) => call(client, "ask", { name: `${at}` })));
     expect(again).toEqual(["0: ada of Who is 0?", "1: bob of Who is 1?"]);
-    expect([origins.get("0"), origins.get("1")]).toEqual([origins.get("ada"), origins.get("bob")]);
+    expect([keys.get("0"), keys.get("1")]).toEqual([keys.get("ada"), keys.get("bob")]);
     expect(one.status().sessions).toBe(2);
     for (const { close } of callers) await close();
     await vi.waitFor(() => expect(one.status().sessions).toBe(0), { timeout: 10_000 });
   });
 
   it("has one session for callers that cannot be asked", async () => {
-    const { one, origins } = await start();
+    const { one, keys } = await start();
     const callers = await Promise.all([caller(one, SESSION), caller(one, SESSION)]);
     for (const [at, { client }] of callers.entries()) await client.callTool("ask", { name: `${at}` }).catch(() => 0);
-    expect(origins.get("0")).toBe(origins.get("1"));
+    expect(keys.get("0")).toBe(keys.get("1"));
   });
 
-  it("gets another session while a call is parked, whose tasks are found later", async () => {
-    const { one, origins, release } = await start();
+  it("goes on with other calls of a client while one is parked", async () => {
+    const { one, keys, release } = await start();
     let answer = (): void => undefined;
     const elicit = async () => {
       await new Promise<void>((resolve) => (answer = resolve));
@@ -77,9 +82,9 @@ describe("an upstream over legacy HTTP+SSE", () => {
     };
     const { client } = await caller(one, STATELESS, { elicit });
     const asked = client.callTool("ask", { name: "slow" });
-    await vi.waitFor(() => expect(origins.has("slow")).toBe(true), { timeout: 10_000 });
+    await vi.waitFor(() => expect(keys.has("slow")).toBe(true), { timeout: 10_000 });
     const handle = await client.callToolAsTask("hold", { name: "task" });
-    expect(origins.get("task")).not.toBe(origins.get("slow"));
+    expect(keys.get("task")).toBe(keys.get("slow"));
     expect((await client.task(handle.id)).status).toBe("working");
     answer();
     expect(textIn(await asked)).toBe("slow: at last");

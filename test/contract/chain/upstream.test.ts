@@ -1,7 +1,7 @@
 // Upstreams that are programs: who shares one, when it starts and stops, what happens to calls and subscriptions when it
 // dies, and that its requests reach the call they belong to.
 
-import { rmSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { upstream, type Upstream } from "../../../src/chain/upstream/upstream.ts";
@@ -9,12 +9,13 @@ import type { UpstreamOptions } from "../../../src/chain/upstream/options.ts";
 import type { ChangeEvent, Client } from "../../../src/client/index.ts";
 import type { Context } from "../../../src/core/handler.ts";
 import { ConnectionError } from "../../../src/core/errors.ts";
+import { fakeCaller } from "../../support/handlers/fake-client.ts";
 import { call, caller, echoing, STATELESS, folder, isAlive, OLDEST, program, SESSION } from "./callers.ts";
 
 /** Another caller, without a connection. */
 const stranger: Context = {
   revision: SESSION,
-  caller: { capabilities: {}, principal: "eve" },
+  caller: fakeCaller({ style: "session", principal: "eve" }),
   signal: new AbortController().signal,
   notify: () => undefined,
   ask: async () => ({}),
@@ -28,32 +29,97 @@ function start(options: UpstreamOptions = {}, ...args: readonly string[]): Upstr
   return one;
 }
 
+/** Lets the upstream ask a client once, so that it is known to ask. The client leaves. */
+async function askOnce(one: Upstream): Promise<void> {
+  const { client, close } = await caller(one, SESSION, echoing);
+  expect(await call(client, "ask", { name: "x" })).toBe("x: Who is x?");
+  await close();
+  await until(one, ({ sessions }) => sessions === 0);
+}
+
 /** Waits until the status fulfils the condition. */
 async function until(one: Upstream, holds: (status: ReturnType<Upstream["status"]>) => boolean): Promise<void> {
   await vi.waitFor(() => expect(holds(one.status())).toBe(true), { timeout: 10_000, interval: 10 });
 }
 
+let cache = "";
+
+/** The contents of all catalogue files. */
+function catalogues(): string {
+  const path = join(cache, "catalogues");
+  return readdirSync(path)
+    .map((name) => readFileSync(join(path, name), "utf8"))
+    .join("\n");
+}
+
 beforeEach(() => {
-  vi.stubEnv("CATENARY_CACHE", folder());
+  cache = folder();
+  vi.stubEnv("CATENARY_CACHE", cache);
   return () => vi.unstubAllEnvs();
 });
 
 describe("sharing", () => {
-  it("gives one session to callers that look the same to the upstream", async () => {
+  it("gives one session to all callers of a principal, if the upstream does not ask", async () => {
     const one = start();
-    const [a, b, oldest, other, asked, known] = await Promise.all([
-      caller(one, SESSION),
+    const callers = await Promise.all([
       caller(one, SESSION),
       caller(one, OLDEST),
       caller(one, STATELESS),
       caller(one, SESSION, echoing),
+      caller(one, STATELESS, echoing),
       caller(one, SESSION, {}, { principal: "ada" }),
     ]);
-    const pids = await Promise.all([a, b, oldest, other, asked, known].map(({ client }) => call(client, "pid")));
-    expect(pids[1]).toBe(pids[0]);
-    expect(pids[2]).toBe(pids[0]);
-    expect(new Set(pids).size).toBe(4);
-    expect(one.status()).toMatchObject({ state: "running", sessions: 4, restarts: 0 });
+    const pids = await Promise.all(callers.map(({ client }) => call(client, "pid")));
+    expect(new Set(pids.slice(0, 5)).size).toBe(1);
+    expect(pids[5]).not.toBe(pids[0]);
+    expect(one.status()).toMatchObject({ state: "running", sessions: 2, restarts: 0 });
+  });
+
+  it("gives a session to each client that can be asked, once the upstream has asked one", async () => {
+    const one = start({}, "--revisions", SESSION);
+    const quiet = await caller(one, SESSION);
+    const asked = await Promise.all([
+      caller(one, SESSION, echoing),
+      caller(one, SESSION, echoing),
+      caller(one, STATELESS, echoing),
+    ]);
+    const pids = (): Promise<string[]> => Promise.all([quiet, ...asked].map(({ client }) => call(client, "pid")));
+    expect(new Set(await pids()).size).toBe(1);
+    // The question is for the only client that has a call in flight.
+    expect(await call(asked[0]!.client, "ask", { name: "x" })).toBe("x: Who is x?");
+    expect(new Set(await pids()).size).toBe(4);
+    for (const { close } of asked) await close();
+    await until(one, ({ sessions }) => sessions <= 2);
+  });
+
+  it("leaves the session to a client that used it alone when it was asked", async () => {
+    const one = start({}, "--revisions", SESSION);
+    const { client } = await caller(one, SESSION, echoing);
+    const pid = await call(client, "pid");
+    expect(await call(client, "ask", { name: "x" })).toBe("x: Who is x?");
+    expect(await call(client, "pid")).toBe(pid);
+    const other = await caller(one, SESSION, echoing);
+    expect(await call(other.client, "pid")).not.toBe(pid);
+  });
+
+  it("remembers that the upstream asks", async () => {
+    const first = start({}, "--revisions", SESSION);
+    await askOnce(first);
+    await vi.waitFor(() => expect(catalogues()).toMatch(/"asks":true/), { timeout: 5_000 });
+    const later = start({}, "--revisions", SESSION);
+    const callers = await Promise.all([caller(later, SESSION, echoing), caller(later, SESSION, echoing)]);
+    const answers = callers.map(({ client }, at) => call(client, "ask", { name: String(at) }));
+    expect(await Promise.all(answers)).toEqual(["0: Who is 0?", "1: Who is 1?"]);
+  });
+
+  it("refuses a question that could be for several clients", async () => {
+    const one = start({}, "--revisions", SESSION);
+    const asked = await Promise.all([caller(one, SESSION, echoing), caller(one, SESSION, echoing)]);
+    const slow = asked.map(({ client }) => client.callTool("slow", { ms: 60_000 }));
+    for (const call of slow) call.catch(() => undefined);
+    await expect(asked[0]!.client.callTool("ask", { name: "x" })).rejects.toThrow(/does not say which of them/);
+    // From now on each has a session of its own.
+    expect(await call(asked[1]!.client, "ask", { name: "y" })).toBe("y: Who is y?");
   });
 
   it("follows the option `share`", async () => {
@@ -120,7 +186,8 @@ describe("sharing", () => {
 
 describe("the limit of sessions", () => {
   it("cannot be used up by callers without a principal", async () => {
-    const one = start({ maxSessions: 4 });
+    const one = start({ maxSessions: 4 }, "--revisions", SESSION);
+    await askOnce(one);
     const busy = async (): Promise<void> => {
       const { client } = await caller(one, SESSION, echoing);
       await new Promise<void>((resolve) => {
@@ -137,7 +204,8 @@ describe("the limit of sessions", () => {
 
 describe("unused sessions", () => {
   it("make room, even with subscriptions, and start again when they are needed", async () => {
-    const one = start({ maxSessions: 2 });
+    const one = start({ maxSessions: 2 }, "--revisions", SESSION);
+    await askOnce(one);
     const callers = [];
     const pids = [];
     for (let count = 0; count < 4; count += 1) {
@@ -175,6 +243,7 @@ describe("the style", () => {
 describe("requests of an upstream that does not attribute them", () => {
   it("reach their calls, which wait for each other only then", async () => {
     const one = start({}, "--revisions", SESSION);
+    await askOnce(one);
     const { client } = await caller(one, STATELESS, echoing);
     const asks = ["a", "b", "c"].map((name) => call(client, "ask", { name }));
     expect(await Promise.all(asks)).toEqual(["a: Who is a?", "b: Who is b?", "c: Who is c?"]);
@@ -187,6 +256,7 @@ describe("requests of an upstream that does not attribute them", () => {
 
   it("reach only the caller of their call, however many callers there are", async () => {
     const one = start({}, "--revisions", SESSION);
+    await askOnce(one);
     const names = ["ada", "bob", "cyd", "dot"];
     const answers = await Promise.all(
       names.map(async (name) => {
@@ -210,19 +280,20 @@ describe("stateless callers", () => {
     expect(new Set(pids).size).toBe(1);
   });
 
-  it("have one session for each set of capabilities with a session-style upstream", async () => {
+  it("that cannot be asked get an error if a session-style upstream asks them", async () => {
     const one = start({}, "--revisions", SESSION);
     const quiet = await caller(one, STATELESS);
     const asked = await caller(one, STATELESS, echoing);
+    expect(await call(asked.client, "ask", { name: "x" })).toBe("x: Who is x?");
+    await expect(quiet.client.callTool("ask", { name: "x" })).rejects.toThrow(/elicitation/);
     const pids = await Promise.all([quiet, asked, quiet, asked].map(({ client }) => call(client, "pid")));
     expect(pids.slice(0, 2)).toEqual(pids.slice(2));
     expect(new Set(pids).size).toBe(2);
-    expect(await call(asked.client, "ask", { name: "x" })).toBe("x: Who is x?");
-    await expect(quiet.client.callTool("ask", { name: "x" })).rejects.toThrow(/has not declared .* elicitation/);
   });
 
-  it("are not blocked by a parked call", async () => {
+  it("are not blocked by a parked call, but nothing else can be asked meanwhile", async () => {
     const one = start({}, "--revisions", SESSION);
+    await askOnce(one);
     let answer = (): void => undefined;
     const elicit = async ({ message }: { message: string }) => {
       if (message === "Who is first?") await new Promise<void>((resolve) => (answer = resolve));
@@ -230,18 +301,20 @@ describe("stateless callers", () => {
     };
     const { client } = await caller(one, STATELESS, { elicit });
     const first = call(client, "ask", { name: "first" });
-    const second = call(client, "ask", { name: "second" });
-    expect(await second).toBe("second: Who is second?");
-    expect(await call(client, "ask", { name: "third" })).toBe("third: Who is third?");
+    const second = call(client, "pid");
+    expect(await second).toMatch(/^\d+$/);
+    await expect(client.callTool("ask", { name: "third" })).rejects.toThrow(/to which of them/);
     answer();
     expect(await first).toBe("first: Who is first?");
-    expect(one.status().sessions).toBe(2);
+    expect(await call(client, "ask", { name: "fourth" })).toBe("fourth: Who is fourth?");
+    expect(await call(client, "pid")).toBe(await second);
   });
 });
 
 describe("two callers with sessions", () => {
   it("that can be asked have a session each if the upstream does not attribute its requests", async () => {
-    const one = start();
+    const one = start({}, "--revisions", SESSION);
+    await askOnce(one);
     const callers = await Promise.all(
       ["ada", "bob"].map(async (name) => {
         const elicit = async ({ message }: { message: string }) => ({

@@ -8,11 +8,12 @@ import type { ServerConnection, ServerConnectionOptions } from "../../../src/dia
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { status } from "../../support/faulty-server/faults.ts";
 import type { FaultyServer } from "../../support/faulty-server/server.ts";
+import { fakeCaller } from "../../support/handlers/fake-client.ts";
 import { LEGACY_SSE, startServer, outcome, STYLES } from "./fixture.ts";
 
 const context: Context = {
   revision: NEWEST.name,
-  caller: { capabilities: {} },
+  caller: fakeCaller(),
   signal: new AbortController().signal,
   notify: () => undefined,
   ask: () => Promise.reject(new Error("No client to ask")),

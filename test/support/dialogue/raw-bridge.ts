@@ -8,6 +8,7 @@ import { isRequest } from "../../../src/jsonrpc/message.ts";
 import { knownRevision, NEWEST } from "../../../src/protocol/revisions/index.ts";
 import { memoryPair } from "../../../src/transport/memory.ts";
 import type { Transport } from "../../../src/transport/transport.ts";
+import { fakeCaller } from "../handlers/fake-client.ts";
 import { RawPeer, statelessMeta } from "./raw-peer.ts";
 
 type Loose = { readonly [key: string]: unknown };
@@ -25,6 +26,8 @@ export interface BridgeOptions {
   readonly serverCapabilities?: Loose;
   /** The client capabilities that the bridge declares to the server, in the newest format. */
   readonly bridgeCapabilities?: Loose;
+  /** Whether the bridge promises the server notifications of changed roots. */
+  readonly notifiesRoots?: boolean;
   readonly clients: readonly RawClient[];
 }
 
@@ -47,6 +50,7 @@ export async function rawBridge({
   server: revision,
   serverCapabilities,
   bridgeCapabilities = ALL,
+  notifiesRoots = false,
   clients,
 }: BridgeOptions): Promise<RawBridge> {
   const capabilities = serverCapabilities ?? {
@@ -60,7 +64,7 @@ export async function rawBridge({
   const unattributed: Notification[] = [];
   const defaultContext: Context = {
     revision: NEWEST.name,
-    caller: { capabilities: bridgeCapabilities },
+    caller: fakeCaller({ capabilities: bridgeCapabilities, notifiesRoots }),
     signal: new AbortController().signal,
     notify: (notification) => unattributed.push(notification),
     ask: () => Promise.reject(new Error("No client to ask")),

@@ -1,5 +1,5 @@
 // A client without a connection, for tests of handlers and middleware: `fakeClient` calls a handler directly,
-// `fakeContext` makes the context of a call. Both record notifications and requests to the client.
+// `fakeContext` makes the context of a call, `fakeCaller` its caller. Both record notifications and requests to the client.
 
 import type {
   AskOptions,
@@ -12,8 +12,17 @@ import type {
   Request,
   Result,
 } from "../../../src/core/handler.ts";
+import { newCaller, statelessCaller } from "../../../src/protocol/caller.ts";
 import { McpError } from "../../../src/protocol/errors.ts";
-import { NEWEST } from "../../../src/protocol/revisions/index.ts";
+import { NEWEST, revisionNamed } from "../../../src/protocol/revisions/index.ts";
+
+/** A caller of the newest revision, unless a style is given. What can be derived from the given fields is derived. */
+export function fakeCaller(given: Partial<Caller> = {}): Caller {
+  const { style = NEWEST.style, capabilities = {}, info, key, ...identity } = given;
+  const caller =
+    style === "session" ? newCaller(style, capabilities, info) : statelessCaller(info, capabilities, identity);
+  return { ...caller, ...identity, ...(key === undefined ? undefined : { key }) };
+}
 
 export interface FakeClientOptions {
   readonly caller?: Partial<Caller>;
@@ -38,7 +47,7 @@ export function fakeClient(handler: Handler, options: FakeClientOptions = {}): F
   const stop = new AbortController();
   const context: Context = {
     revision: NEWEST.name,
-    caller: { capabilities: {}, ...options.caller },
+    caller: fakeCaller(options.caller),
     signal: stop.signal,
     ...(options.logLevel === undefined ? undefined : { logLevel: options.logLevel }),
     ...(options.hangUp === undefined ? undefined : { hangUp: options.hangUp }),
@@ -86,11 +95,12 @@ export function fakeContext(options: FakeContextOptions = {}): FakeContext {
   const stop = new AbortController();
   const context: Context = {
     revision: options.revision ?? NEWEST.name,
-    caller: {
+    caller: fakeCaller({
+      style: revisionNamed(options.revision ?? NEWEST.name)?.style ?? NEWEST.style,
       capabilities: { elicitation: {}, sampling: {}, roots: {} },
       ...(options.name === undefined ? undefined : { info: { name: options.name, version: "1" } }),
       ...(options.principal === undefined ? undefined : { principal: options.principal }),
-    },
+    }),
     signal: stop.signal,
     notify: (notification) => void notifications.push(notification),
     ask: async (request) => {

@@ -8,6 +8,7 @@ import { RawPeer } from "../dialogue/raw-peer.ts";
 import { afterEach, expect, vi } from "vitest";
 import type { Caller, Context, Notification, Params, Result } from "../../../src/core/handler.ts";
 import { openConnection, type ServerConnection } from "../../../src/dialogue/connect.ts";
+import { fakeCaller } from "../handlers/fake-client.ts";
 import { TASKS_EXTENSION } from "../../../src/protocol/tasks.ts";
 
 type Loose = { readonly [key: string]: unknown };
@@ -201,7 +202,7 @@ export async function sessionTaskFixture(
   const notifications: Notification[] = [];
   const context: Context = {
     revision: NEWEST.name,
-    caller: { capabilities: TASK_CAPABILITIES, ...caller },
+    caller: fakeCaller({ capabilities: TASK_CAPABILITIES, ...caller }),
     signal: new AbortController().signal,
     notify: (notification) => void notifications.push(notification),
     ask: ({ method }) => Promise.reject(new Error(`Unexpected ${method} during a call`)),
@@ -243,6 +244,6 @@ export async function sessionTaskFixture(
 }
 
 export const asPrincipal = (principal: string): Partial<Context> => ({
-  caller: { capabilities: TASK_CAPABILITIES, principal },
+  caller: fakeCaller({ capabilities: TASK_CAPABILITIES, principal }),
 });
-export const withoutTasks: Partial<Context> = { caller: { capabilities: { elicitation: {} } } };
+export const withoutTasks: Partial<Context> = { caller: fakeCaller({ capabilities: { elicitation: {} } }) };

@@ -1,0 +1,75 @@
+// What is known about a caller: keys are equal for the requests of one client, and different for others.
+
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Caller } from "../core/handler.ts";
+import { fingerprint, INTERNAL_CALLER, newCaller, statelessCaller } from "./caller.ts";
+import { TASKS_EXTENSION } from "./tasks.ts";
+
+const ONE = { elicitation: { form: {}, url: {} }, roots: {} };
+const long = (end: string) => ({ roots: {}, experimental: { x: "y".repeat(100_000) + end } });
+const keyOf = (capabilities: Caller["capabilities"], principal?: string, info?: object): string =>
+  statelessCaller(info, capabilities, principal === undefined ? {} : { principal }).key;
+
+describe.each([
+  ["the fingerprint of capabilities", fingerprint],
+  ["the key of a stateless caller", (capabilities: Caller["capabilities"]) => keyOf(capabilities)],
+])("%s", (_name, of) => {
+  it("is the same for the same capabilities in any order, and with or without tasks", () => {
+    expect(of(ONE)).toBe(of({ roots: {}, elicitation: { url: {}, form: {} } }));
+    expect(of({ ...ONE, extensions: { [TASKS_EXTENSION]: {} } })).toBe(of(ONE));
+    expect(of({ ...ONE, extensions: { [TASKS_EXTENSION]: {}, "x/y": {} } })).not.toBe(of(ONE));
+    expect(of({})).not.toBe(of(ONE));
+  });
+
+  it("is short for long capabilities, and still different for others", () => {
+    expect(of(long("1")).length).toBeLessThan(1_000);
+    expect(of(long("1"))).toBe(of({ experimental: long("1").experimental, roots: {} }));
+    expect(of(long("1"))).not.toBe(of(long("2")));
+  });
+});
+
+describe("the key of a stateless caller", () => {
+  it("differs between principals, whatever their names, and from none", () => {
+    fc.assert(
+      fc.property(fc.option(fc.string(), { nil: undefined }), fc.option(fc.string(), { nil: undefined }), (a, b) => {
+        expect(keyOf({}, a) === keyOf({}, b)).toBe(a === b);
+      }),
+    );
+    expect(keyOf({}, "")).not.toBe(keyOf({}));
+  });
+
+  it("differs between clients with different info", () => {
+    const one = { name: "one", version: "1" };
+    expect(keyOf({}, "ada", one)).toBe(keyOf({}, "ada", { version: "1", name: "one" }));
+    expect(keyOf({}, "ada", one)).not.toBe(keyOf({}, "ada", { name: "other", version: "1" }));
+    expect(keyOf({}, "ada", one)).not.toBe(keyOf({}, "ada"));
+  });
+});
+
+describe("a caller", () => {
+  it("keeps its own capabilities and identity, however often equal ones were seen", () => {
+    const tasks = { ...ONE, extensions: { [TASKS_EXTENSION]: {} } };
+    const info = { name: "one", version: "1" };
+    for (const capabilities of [ONE, tasks, ONE]) {
+      const identity = { principal: "ada", scopes: ["read"], headers: { "x-a": "b" } };
+      const caller = statelessCaller(info, capabilities, identity);
+      expect(caller).toMatchObject({ style: "stateless", info, capabilities, ...identity });
+    }
+    expect(statelessCaller("no object", {})).not.toHaveProperty("info");
+  });
+
+  it("has a key of its own for each session", () => {
+    const keys = [newCaller("session", {}), newCaller("session", {}), newCaller("stateless", {}), INTERNAL_CALLER];
+    expect(new Set([...keys.map(({ key }) => key), keyOf({})]).size).toBe(5);
+  });
+
+  it("can be asked if it has declared elicitation, sampling or roots", () => {
+    const canBeAsked = (capabilities: Caller["capabilities"]): boolean[] => [
+      newCaller("session", capabilities).canBeAsked,
+      statelessCaller(undefined, capabilities).canBeAsked,
+    ];
+    for (const name of ["roots", "sampling", "elicitation"]) expect(canBeAsked({ [name]: {} })).toEqual([true, true]);
+    expect(canBeAsked({ extensions: {} })).toEqual([false, false]);
+  });
+});

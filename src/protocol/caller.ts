@@ -1,0 +1,97 @@
+// Makes `context.caller`: what the side that received a request knows about its client. Everything that can be derived
+// from the client's info and capabilities is derived here, once: for each session, and for stateless requests once for
+// each combination of info and capabilities.
+
+import { BoundedMap } from "../core/bounded-map.ts";
+import type { Caller, CallerIdentity } from "../core/handler.ts";
+import { digest } from "../core/seal.ts";
+import { isObject } from "../core/values.ts";
+import { TASKS_EXTENSION } from "./tasks.ts";
+
+/** The caller of our own housekeeping requests. They are made for no client, so they never make a message ambiguous. */
+export const INTERNAL_CALLER: Caller = Object.freeze({
+  style: "stateless",
+  key: "internal",
+  capabilities: Object.freeze({}),
+  canBeAsked: false,
+});
+
+let lastNumber = 0;
+
+/** A number for a session, for a connection of stateless clients, or for a client in this process. */
+export function nextNumber(): number {
+  return (lastNumber += 1);
+}
+
+/** A caller with a key of its own: for a session, or for a client in this process. */
+export function newCaller(style: Caller["style"], capabilities: Caller["capabilities"], info?: unknown): Caller {
+  return describe(style, `${style} ${nextNumber()}`, capabilities, info);
+}
+
+const MAX_CACHED = 1_000;
+/** Longer capabilities are not cached. A longer fingerprint is replaced with a digest, as it is part of many keys. */
+const MAX_LENGTH = 1_000;
+
+const statelessCallers = new BoundedMap<string, Caller>(MAX_CACHED);
+
+/**
+ * The caller of a stateless request. Its key is made of principal, info and capabilities, since nothing else connects
+ * the requests of one client. `connection` is the number of its connection, if a client has only one.
+ */
+export function statelessCaller(
+  info: unknown,
+  capabilities: Caller["capabilities"],
+  identity: CallerIdentity = {},
+  connection = 0,
+): Caller {
+  const json = JSON.stringify([info, capabilities]);
+  let caller = statelessCallers.get(json);
+  if (caller === undefined) {
+    const client = fingerprintOf([info, withoutTasks(capabilities)]);
+    caller = describe("stateless", client, capabilities, info);
+    if (json.length <= MAX_LENGTH) statelessCallers.set(json, caller);
+  }
+  const { principal } = identity;
+  // The principal comes last, and JSON and digests have no line breaks, so different parts never give the same key.
+  const key = `stateless ${connection} ${caller.key}${principal === undefined ? "" : `\n${principal}`}`;
+  return { ...caller, ...identity, key };
+}
+
+function describe(style: Caller["style"], key: string, capabilities: Caller["capabilities"], info: unknown): Caller {
+  return {
+    style,
+    key,
+    ...(isObject(info) ? { info: info as NonNullable<Caller["info"]> } : undefined),
+    capabilities,
+    canBeAsked: ["elicitation", "sampling", "roots"].some((name) => capabilities[name] !== undefined),
+  };
+}
+
+const fingerprints = new BoundedMap<string, string>(MAX_CACHED);
+
+/**
+ * The capabilities of a caller as a string that does not depend on the order of keys. Leaves out the tasks
+ * extension: a caller may declare it in only some of its calls, but all its calls must find its tasks.
+ */
+export function fingerprint(capabilities: Caller["capabilities"]): string {
+  const json = JSON.stringify(capabilities);
+  const known = fingerprints.get(json);
+  if (known !== undefined) return known;
+  const found = fingerprintOf(withoutTasks(capabilities));
+  if (json.length <= MAX_LENGTH) fingerprints.set(json, found);
+  return found;
+}
+
+function fingerprintOf(value: unknown): string {
+  const json = JSON.stringify(value, (_key, inner: unknown) =>
+    isObject(inner) ? Object.fromEntries(Object.entries(inner).toSorted(([a], [b]) => (a < b ? -1 : 1))) : inner,
+  );
+  return json.length > MAX_LENGTH ? digest(json) : json;
+}
+
+function withoutTasks(capabilities: Caller["capabilities"]): Caller["capabilities"] {
+  const { extensions, ...rest } = capabilities;
+  if (!isObject(extensions)) return rest;
+  const { [TASKS_EXTENSION]: _tasks, ...others } = extensions;
+  return Object.keys(others).length === 0 ? rest : { ...rest, extensions: others };
+}
