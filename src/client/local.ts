@@ -14,7 +14,7 @@ import {
 } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { toMcpError } from "../dialogue/calls/errors.ts";
-import { DEFAULT_TIMEOUTS, PendingCalls, type Timeouts } from "../dialogue/calls/pending.ts";
+import { DEFAULT_TIMEOUTS, PendingCalls, type PendingCall, type Timeouts } from "../dialogue/calls/pending.ts";
 import type { ServerConnection } from "../dialogue/connect.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";
 import { checkParams } from "../protocol/params.ts";
@@ -65,18 +65,18 @@ class LocalConnection {
     const abort = new AbortController();
     const timeouts =
       method === "subscriptions/listen" ? { idleMs: 0, totalMs: 0 } : { ...this.#timeouts, ...context.timeouts };
-    const { id, answer } = this.#pending.open(method, timeouts, (error) => abort.abort(error));
+    const call = this.#pending.open(method, timeouts, undefined, (error) => abort.abort(error));
     const forget = onAbort(signal, () => {
-      this.#pending.fail(id, cancelled(method, signal.reason));
+      this.#pending.fail(call, cancelled(method, signal.reason));
       abort.abort(signal.reason);
     });
     this.#active.add(abort);
-    this.#call(request, this.#innerContext(id, request, context, abort.signal)).then(
-      (result) => this.#pending.settle({ jsonrpc: "2.0", id, result }),
-      (error: unknown) => this.#pending.fail(id, error as Error),
+    this.#call(request, this.#innerContext(call, request, context, abort.signal)).then(
+      (result) => this.#pending.settle(call, { jsonrpc: "2.0", id: call.id, result }),
+      (error: unknown) => this.#pending.fail(call, error as Error),
     );
     try {
-      return await answer;
+      return await call.answer;
     } finally {
       forget();
       this.#active.delete(abort);
@@ -115,15 +115,15 @@ class LocalConnection {
     return result;
   }
 
-  #innerContext(id: number, { params }: Request, context: Context, signal: AbortSignal): Context {
+  #innerContext(call: PendingCall, { params }: Request, context: Context, signal: AbortSignal): Context {
     const progressToken = params._meta?.["progressToken"];
     const minLevel = context.logLevel === undefined ? Infinity : LOG_LEVELS.indexOf(context.logLevel);
     const notify = (notification: Notification): void => {
-      if (!this.#pending.has(id)) return;
+      if (!this.#pending.calls.has(call.id)) return;
       const { method, params } = notification;
       if (method === "notifications/progress") {
         if (progressToken === undefined) return;
-        this.#pending.touch(id);
+        this.#pending.touch(call);
         context.notify({ method, params: { ...params, progressToken } });
       } else if (method !== "notifications/message" || LOG_LEVELS.indexOf(params?.["level"] as never) >= minLevel) {
         context.notify(notification);
@@ -131,11 +131,11 @@ class LocalConnection {
     };
     const ask: Context["ask"] = async (request, options) => {
       checkClientRequest(request, context.caller.capabilities);
-      this.#pending.hold(id);
+      this.#pending.hold(call);
       try {
         return await context.ask(request, options);
       } finally {
-        this.#pending.release(id);
+        this.#pending.release(call);
       }
     };
     return { ...context, signal, notify, ask };

@@ -43,15 +43,17 @@ export class LineReader {
     return this.#buffered;
   }
 
-  push(chunk: Uint8Array): void {
+  /** Reads the chunk from `from` on, at most `maxLines` lines. Returns where it stopped. */
+  push(chunk: Uint8Array, from = 0, maxLines = Infinity): number {
     const bytes = Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
-    let start = 0;
-    while (start < bytes.length) {
+    let start = from;
+    for (let lines = 0; start < bytes.length && lines < maxLines; lines += 1) {
       const newline = bytes.indexOf(NEWLINE, start);
       const end = newline === -1 ? bytes.length : newline;
       this.#add(bytes, start, end, newline !== -1);
       start = end + 1;
     }
+    return start;
   }
 
   /** Call at the end of input. A last line without a newline is still a line. */

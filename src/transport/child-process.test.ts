@@ -105,6 +105,77 @@ describe("childTransport", () => {
     expect(transport.noise.last.at(-1)).toBe("noise 999");
   });
 
+  it.each([
+    ["text", "noise"],
+    ["invalid UTF-8", "\\xff"],
+    ["objects", "{}"],
+  ])("ends a server that has sent a message and then floods its stdout: %s", async (_name, line) => {
+    const { got, ended, transport } = await talk(`
+      console.log('{"jsonrpc":"2.0","method":"first"}');
+      const lines = Buffer.from("${line}\\n".repeat(5000), "latin1");
+      const write = () => process.stdout.write(lines, write);
+      write();`);
+    const { error } = await ended;
+    expect(got[0]?.message).toMatchObject({ method: "first" });
+    expect(error).toMatchObject({ kind: "protocol" });
+    expect(error?.message).toContain("wrote 10000 lines to its stdout, none of them a message");
+    // The lines that were read at once with the last one still count.
+    expect(transport.noise.count).toBeLessThan(10_064);
+  });
+
+  it("reads noise that has messages between it", async () => {
+    const { ended, transport } = await talk(`
+      for (let i = 0; i < 3; i++) console.log("noise\\n".repeat(6000) + '{"jsonrpc":"2.0","method":"m"}');`);
+    expect((await ended).error?.message).toContain("exited with code 0");
+    expect(transport.noise.count).toBe(18_000);
+  });
+
+  it("stops reading a server that asks and does not read the answers, until it reads", async () => {
+    const text = "x".repeat(16 * 1024);
+    let asked = 0;
+    const transport = childTransport({
+      command: process.execPath,
+      args: [
+        "-e",
+        `const ask = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"ping"}\\n'.repeat(1000));
+         const write = () => process.stdout.write(ask, write);
+         write();
+         process.once("SIGUSR2", () => process.stdin.resume());`,
+      ],
+      stdinGraceMs: 200,
+      termGraceMs: 200,
+    });
+    open.push(transport);
+    await transport.start(({ message, reply }) => {
+      if (message === undefined) return;
+      asked += 1;
+      void reply({ jsonrpc: "2.0", id: 1, result: { text } });
+    });
+    const settled = async (): Promise<number> => {
+      for (let quiet = 0, before = -1; quiet < 5; before = asked) {
+        quiet = asked === before && asked > 0 ? quiet + 1 : 0;
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      return asked;
+    };
+    const first = await settled();
+    // 8 MiB, and the answers to the lines that were read before the next look.
+    expect(first * text.length).toBeLessThan(9.5 * 1024 * 1024);
+    process.kill(transport.child?.pid ?? 0, "SIGUSR2");
+    while (asked < 4 * first) await new Promise(setImmediate);
+  });
+
+  it("reads on from a server that is sent a long request and answers others first", async () => {
+    const { transport, until } = await talk(`
+      const answer = '{"jsonrpc":"2.0","id":1,"result":{"text":"' + "x".repeat(1000) + '"}}\\n';
+      for (let count = 0; count < 1000; count++) fs.writeSync(1, answer);
+      process.stdin.resume();`);
+    const params = { text: "x".repeat(3 * 1024 * 1024) };
+    const sent = Array.from({ length: 4 }, (_, id) => transport.send({ jsonrpc: "2.0", id, method: "long", params }));
+    await until(1000);
+    await Promise.all(sent);
+  });
+
   it("reports the end once, after all output, with the exit code and the end of stderr", async () => {
     const { got, ended, transport } = await talk(`
       let text = ""; for (let id = 0; id < 20000; id++) text += '{"jsonrpc":"2.0","id":' + id + ',"result":{}}\\n';

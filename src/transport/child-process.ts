@@ -7,10 +7,10 @@ import { checkOptions } from "../core/options.ts";
 import { lastLines } from "../core/values.ts";
 import { within } from "../core/async.ts";
 import { decode, DEFAULT_LIMITS, type Limits, faultText } from "../jsonrpc/codec.ts";
-import { LineReader } from "../jsonrpc/lines.ts";
 import type { ErrorMessage, Message } from "../jsonrpc/message.ts";
 import { startChild, type Child, type ChildOptions, type Exit } from "../process/child.ts";
-import { LineWriter, refuse } from "./line-writer.ts";
+import { LineInput } from "./line-input.ts";
+import { BACKLOG_BYTES, LineWriter, refuse } from "./line-writer.ts";
 import type { Inbound, Transport } from "./transport.ts";
 
 export interface ChildTransportOptions extends ChildOptions {
@@ -37,8 +37,12 @@ export interface ChildTransport extends Transport {
 
 const MAX_NOISE_LINES = 20;
 const MAX_NOISE_LENGTH = 500;
-/** A program that writes this many lines before a message is not an MCP server, or was started in another mode. */
-const MAX_NOISE_BEFORE_MESSAGE = 10_000;
+/**
+ * A program that writes this many lines before a message is not an MCP server, or was started in another mode. One that
+ * writes them later, without a message between them and within NOISE_WINDOW_MS, is broken.
+ */
+const MAX_NOISE_IN_A_ROW = 10_000;
+const NOISE_WINDOW_MS = 10_000;
 /** How much of stderr an error quotes. */
 const MAX_STDERR_LENGTH = 1_000;
 /** How long a server that has closed one of its pipes may take to exit by itself. */
@@ -72,13 +76,17 @@ class PipedChildProcess implements ChildTransport {
   readonly #limits: Limits;
   readonly #gone = new AbortController();
   #writer: LineWriter | undefined;
-  #reader: LineReader | undefined;
+  #lines: LineInput | undefined;
   #starting: Promise<Child> | undefined;
   #receive: ((inbound: Inbound) => void) | undefined;
   #closed = false;
   #closeReason = "";
   /** Whether the server has ever sent a message. */
   #hasSentMessage = false;
+  /** Lines of noise since the last message, and when the first of them came. */
+  #noiseInARow = 0;
+  #noiseSince = 0;
+  #isNoisy = false;
 
   constructor(options: ChildTransportOptions) {
     this.#options = options;
@@ -97,12 +105,7 @@ class PipedChildProcess implements ChildTransport {
       throw new ConnectionError("spawn", cause instanceof Error ? cause.message : String(cause), { cause });
     }
     this.child = child;
-    this.#read(child);
-    this.#writer = new LineWriter(
-      child.stdin,
-      this.#limits.messageBytes,
-      () => void this.#onPipeClosed(child, "closed its stdin"),
-    );
+    this.#connect(child);
     void this.#awaitExit(child);
     if (this.#closed) throw new ConnectionError("closed", "this transport was closed while it started");
   }
@@ -121,8 +124,15 @@ class PipedChildProcess implements ChildTransport {
     await child?.close(budgetMs);
   }
 
-  #read(child: Child): void {
-    const reader = new LineReader({
+  #connect(child: Child): void {
+    const writer = new LineWriter(
+      child.stdin,
+      this.#limits.messageBytes,
+      () => void this.#onPipeClosed(child, "closed its stdin"),
+    );
+    const lines = new LineInput(child.stdout, writer, {
+      // Only responses count: while it reads a long request, a server may have to write before it reads on.
+      isBehind: () => writer.unreadResponses > BACKLOG_BYTES,
       maxBytes: this.#limits.messageBytes,
       onLine: (text) => this.#line(text),
       onFault: (fault, answerable) => {
@@ -130,9 +140,10 @@ class PipedChildProcess implements ChildTransport {
         this.#onNoise(`(${faultText(fault)})`);
       },
     });
-    child.stdout.on("data", (chunk: Buffer) => reader.push(chunk));
+    lines.start();
     child.stdout.on("end", () => void this.#onPipeClosed(child, "closed its stdout"));
-    this.#reader = reader;
+    this.#writer = writer;
+    this.#lines = lines;
   }
 
   #line(text: string): void {
@@ -143,7 +154,10 @@ class PipedChildProcess implements ChildTransport {
     }
     const decoded = decode(text, this.#limits);
     const reply = { gone: this.#gone.signal, reply: this.send };
-    if (decoded.kind !== "fault") this.#hasSentMessage = true;
+    if (decoded.kind !== "fault") {
+      this.#hasSentMessage = true;
+      this.#noiseInARow = 0;
+    }
     if (decoded.kind === "message") {
       this.#receive?.({ kind: "message", message: decoded.message, ...reply });
     } else if (decoded.kind === "batch") {
@@ -172,12 +186,18 @@ class PipedChildProcess implements ChildTransport {
     noise.last.push(text.slice(0, MAX_NOISE_LENGTH));
     if (noise.last.length > MAX_NOISE_LINES) noise.last.shift();
     this.#options.onNoise?.(text);
-    if (!this.#hasSentMessage && noise.count === MAX_NOISE_BEFORE_MESSAGE) this.#killNoisy();
+    if (this.#noiseInARow === 0) this.#noiseSince = performance.now();
+    this.#noiseInARow += 1;
+    if (this.#noiseInARow < MAX_NOISE_IN_A_ROW) return;
+    this.#noiseInARow = 0;
+    if (!this.#hasSentMessage || performance.now() - this.#noiseSince < NOISE_WINDOW_MS) this.#killNoisy();
   }
 
   /** Stops reading a program that only makes noise, and kills it at once. */
   #killNoisy(): void {
-    const [count, last] = [MAX_NOISE_BEFORE_MESSAGE, this.noise.last.at(-1) ?? ""];
+    this.#isNoisy = true;
+    this.#lines?.stop();
+    const [count, last] = [MAX_NOISE_IN_A_ROW, this.noise.last.at(-1) ?? ""];
     this.#closeReason = `wrote ${count} lines to its stdout, none of them a message; the last: ${last}`;
     this.child?.stdout.destroy();
     this.child?.close(0).catch(() => {});
@@ -204,10 +224,9 @@ class PipedChildProcess implements ChildTransport {
     await within(OUTPUT_TIMEOUT_MS, child.finished);
     // The reader is ended here and not when stdout ends, because stdout never ends while a descendant that survived the
     // server holds the pipe open.
-    this.#reader?.end();
-    const isNoise = !this.#hasSentMessage && this.noise.count >= MAX_NOISE_BEFORE_MESSAGE;
+    this.#lines?.end();
     const diagnostics = describeStderr(child.stderrTail());
-    const error = new ConnectionError(isNoise ? "protocol" : "closed", this.#describeExit(exit), { diagnostics });
+    const error = new ConnectionError(this.#isNoisy ? "protocol" : "closed", this.#describeExit(exit), { diagnostics });
     this.#writer?.fail(error);
     this.#gone.abort(error);
     const cause = this.#closed ? {} : { error };

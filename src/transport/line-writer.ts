@@ -27,6 +27,9 @@ export class LineWriter {
   #pending = "";
   #scheduled = false;
   #drain: DrainWait | undefined;
+  /** Characters of the responses sent since the pipe was last empty. */
+  #responses = 0;
+  #onDrained: (() => void) | undefined;
   #failure: ConnectionError | undefined;
 
   /** `onBroken` is called once, when the pipe fails or is closed. */
@@ -42,14 +45,27 @@ export class LineWriter {
 
   /** Roughly how many bytes the other side has not read yet. */
   get backlog(): number {
-    return this.#pending.length + this.#output.writableLength;
+    return this.#failure === undefined ? this.#pending.length + this.#output.writableLength : 0;
+  }
+
+  /** Roughly how many bytes of responses the other side has not read yet. */
+  get unreadResponses(): number {
+    return Math.min(this.#responses, this.backlog);
+  }
+
+  /** Calls `listener` once, when the pipe is empty or has failed. */
+  onceDrained(listener: () => void): void {
+    this.#onDrained = listener;
+    this.#flush();
+    if (this.#failure !== undefined || !this.#output.writableNeedDrain) setImmediate(() => this.#notifyDrained());
   }
 
   /** Resolves when the pipe accepts more; rejects with a ConnectionError if the message cannot be sent. */
   send(message: Message | readonly Message[]): Promise<void> {
     if (this.#failure !== undefined) return refuse(this.#failure);
+    const { backlog } = this;
     // Progress and logs are not buffered for a peer that does not read.
-    if (this.backlog > BACKLOG_BYTES && isDroppable(message)) return READY;
+    if (backlog > BACKLOG_BYTES && isDroppable(message)) return READY;
     let text: string;
     try {
       text = encode(message);
@@ -61,6 +77,8 @@ export class LineWriter {
       const why = `the message is longer than ${this.#maxBytes} bytes (limits.messageBytes)`;
       return refuse(new ConnectionError("protocol", why));
     }
+    if (backlog === 0) this.#responses = 0;
+    if (!("method" in message)) this.#responses += text.length;
     this.#pending += frame(text);
     if (!this.#scheduled) {
       this.#scheduled = true;
@@ -91,6 +109,7 @@ export class LineWriter {
     this.#drain?.reject(this.#failure);
     this.#drain = undefined;
     this.#onBroken(this.#failure);
+    this.#notifyDrained();
   }
 
   #flush(): void {
@@ -118,6 +137,14 @@ export class LineWriter {
   #onDrain(): void {
     this.#drain?.resolve();
     this.#drain = undefined;
+    this.#responses = 0;
+    this.#notifyDrained();
+  }
+
+  #notifyDrained(): void {
+    const listener = this.#onDrained;
+    this.#onDrained = undefined;
+    listener?.();
   }
 }
 

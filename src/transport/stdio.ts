@@ -5,8 +5,8 @@ import type { Readable, Writable } from "node:stream";
 import { ConnectionError } from "../core/errors.ts";
 import { checkOptions } from "../core/options.ts";
 import { decode, DEFAULT_LIMITS, type Limits } from "../jsonrpc/codec.ts";
-import { LineReader } from "../jsonrpc/lines.ts";
 import type { ErrorMessage, Message } from "../jsonrpc/message.ts";
+import { LineInput } from "./line-input.ts";
 import { BACKLOG_BYTES, LineWriter } from "./line-writer.ts";
 import type { Inbound, Transport } from "./transport.ts";
 
@@ -41,13 +41,12 @@ class StdioTransport implements Transport {
   readonly #output: Writable;
   readonly #limits: Limits;
   readonly #writer: LineWriter;
-  readonly #reader: LineReader;
+  readonly #lines: LineInput;
   readonly #gone = new AbortController();
   readonly #protect: boolean;
   #receive: ((inbound: Inbound) => void) | undefined;
   #restoreConsole: (() => void) | undefined;
   #ended = false;
-  #isPaused = false;
   #closing: Promise<void> | undefined;
 
   constructor(options: StdioOptions) {
@@ -60,7 +59,9 @@ class StdioTransport implements Transport {
       // If responses cannot be delivered, requests need not be read.
       this.#end(error);
     });
-    this.#reader = new LineReader({
+    this.#lines = new LineInput(this.#input, this.#writer, {
+      // Requests are not read from a client that does not read its responses.
+      isBehind: () => this.#writer.backlog > BACKLOG_BYTES,
       maxBytes: this.#limits.messageBytes,
       onLine: (text) => this.#line(text),
       onFault: (fault, answerable) => {
@@ -78,7 +79,7 @@ class StdioTransport implements Transport {
     input.on("error", this.#onError);
     input.on("end", this.#onEnd);
     input.on("close", this.#onEnd);
-    input.on("data", this.#onData);
+    this.#lines.start();
     // A stream that has already ended emits no further event.
     if (input.destroyed || input.readableEnded) process.nextTick(this.#onEnd);
     if (this.#gone.signal.aborted) process.nextTick(() => this.#end(this.#gone.signal.reason as ConnectionError));
@@ -93,11 +94,9 @@ class StdioTransport implements Transport {
 
   async #close(): Promise<void> {
     this.#ended = true;
-    this.#input.off("data", this.#onData);
     this.#input.off("end", this.#onEnd);
     this.#input.off("close", this.#onEnd);
-    // Reading stdin would keep the process alive.
-    if (this.#receive !== undefined) this.#input.pause();
+    if (this.#receive !== undefined) this.#lines.stop();
     await this.#writer.finish(FINISH_TIMEOUT_MS);
     this.#writer.fail(new ConnectionError("closed", "this transport is closed"));
     // The process's own stdout stays open until it exits.
@@ -105,24 +104,8 @@ class StdioTransport implements Transport {
     this.#restoreConsole?.();
   }
 
-  readonly #onData = (chunk: Buffer | string): void => {
-    this.#reader.push(typeof chunk === "string" ? Buffer.from(chunk) : chunk);
-    if (this.#writer.backlog > BACKLOG_BYTES) this.#pauseInput();
-  };
-
-  /** Stops reading requests from a client that does not read its responses. */
-  #pauseInput(): void {
-    if (this.#isPaused) return;
-    this.#isPaused = true;
-    this.#input.pause();
-    this.#output.once("drain", () => {
-      this.#isPaused = false;
-      if (!this.#ended) this.#input.resume();
-    });
-  }
-
   readonly #onEnd = (): void => {
-    this.#reader.end();
+    this.#lines.end();
     this.#end();
   };
 

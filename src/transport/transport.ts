@@ -4,13 +4,16 @@
 
 import type { CallerIdentity } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
-import type { ErrorMessage, Id, Message } from "../jsonrpc/message.ts";
+import type { ErrorMessage, Id, Message, ResponseMessage } from "../jsonrpc/message.ts";
 
 export interface Transport {
   /** Starts reading. `receive` is called once for each inbound item, never concurrently. */
   start(receive: (inbound: Inbound) => void): Promise<void>;
-  /** Resolves when the transport accepts more; rejects with a ConnectionError if the message cannot be sent. */
-  send(message: Message | readonly Message[], options?: SendOptions): Promise<void>;
+  /**
+   * Resolves when the transport accepts more; rejects with a ConnectionError if the message cannot be sent. A transport
+   * whose requests have a response of their own, such as stateless HTTP, resolves a request with that response.
+   */
+  send(message: Message | readonly Message[], options?: SendOptions): Promise<ResponseMessage | void>;
   /** `budgetMs` limits how long closing may take. */
   close(budgetMs?: number): Promise<void>;
 }

@@ -46,11 +46,12 @@ export class ClientRequests {
     for (const signal of signals) signal.throwIfAborted();
     const cancel = (reason: string): void =>
       target.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id, reason } });
-    const { id, answer } = this.#pending.open(method, TIMEOUTS, (error) => cancel(error.message));
+    const call = this.#pending.open(method, TIMEOUTS, undefined, (error) => cancel(error.message));
+    const { id, answer } = call;
     void ignoreRejection(answer);
     const forget = signals.map((signal) =>
       onAbort(signal, () => {
-        if (this.#pending.fail(id, signal.reason as Error)) cancel("The call that sent this request has ended");
+        if (this.#pending.fail(call, signal.reason as Error)) cancel("The call that sent this request has ended");
       }),
     );
     try {
@@ -58,14 +59,16 @@ export class ClientRequests {
       return revision.lift.result(method, await answer);
     } finally {
       // At this point the request is still pending only if `send` threw.
-      this.#pending.fail(id, NEVER_SENT);
+      this.#pending.fail(call, NEVER_SENT);
       for (const forgetOne of forget) forgetOne();
     }
   }
 
   /** Returns false if no request waits for this response. */
   settle(message: ResponseMessage): boolean {
-    return this.#pending.settle(message);
+    const call = this.#pending.find(message);
+    if (call !== undefined) this.#pending.settle(call, message);
+    return call !== undefined;
   }
 
   failAll(reason: Error): void {

@@ -20,14 +20,10 @@ import {
 } from "../../jsonrpc/message.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
 import type { Inbound, QuietCancel, SendOptions, Transport } from "../../transport/transport.ts";
-import { DEFAULT_TIMEOUTS, PendingCalls, type Timeouts } from "./pending.ts";
+import { DEFAULT_TIMEOUTS, PendingCalls, type PendingCall, type Timeouts } from "./pending.ts";
 
 /** A request of ours that is not answered yet. */
-export interface OutgoingCall {
-  readonly id: number;
-  readonly method: string;
-  readonly context: Context;
-}
+export type OutgoingCall = PendingCall<Context>;
 
 /**
  * How to abandon a call that must not be cancelled by `notifications/cancelled`. The caller gets an error at once, but
@@ -65,18 +61,20 @@ const BEFORE_NEGOTIATION: PeerListener = {
 };
 
 export class Peer {
-  readonly calls: Map<number, OutgoingCall> = new Map();
+  /** By id. */
+  readonly calls: ReadonlyMap<number, OutgoingCall>;
   listener: PeerListener = BEFORE_NEGOTIATION;
   readonly #transport: Transport;
-  readonly #pending = new PendingCalls("The server");
+  readonly #pending = new PendingCalls<Context>("The server");
   readonly #timeouts: Timeouts;
   readonly #watchers = new Set<(reason: ConnectionError) => void>();
   /** Abandoned calls whose answer is still awaited. */
-  readonly #abandoned = new Map<number, OutgoingCall & Pick<Abandonment, "onLateAnswer">>();
+  readonly #abandoned = new Map<number, { readonly call: OutgoingCall } & Pick<Abandonment, "onLateAnswer">>();
   #closed: ConnectionError | undefined;
 
   constructor(transport: Transport, timeouts: Partial<Timeouts> = {}) {
     this.#transport = transport;
+    this.calls = this.#pending.calls;
     this.#timeouts = { ...DEFAULT_TIMEOUTS, ...timeouts };
   }
 
@@ -103,28 +101,32 @@ export class Peer {
     // Specification, basic/utilities/cancellation: the notification must not cancel `initialize` or a call that creates
     // a task.
     const cancel = (reason: string): void => {
-      if (abandonment !== undefined) this.#abandon(id, method, abandonment);
+      if (abandonment !== undefined) this.#abandon(call, abandonment);
       else if (method !== "initialize") this.#cancel(id, reason);
     };
-    const { id, answer } = this.#pending.open(method, timeouts, (error) => cancel(error.message));
+    const call = this.#pending.open(method, timeouts, context, (error) => cancel(error.message));
+    const { id } = call;
     const abort = (): void => {
-      if (this.#pending.fail(id, cancelled(context))) cancel(reasonOf(context));
+      if (this.#pending.fail(call, cancelled(context))) cancel(reasonOf(context));
     };
-    this.calls.set(id, { id, method, context });
     const forget = onCancel(context, abort);
     try {
       // Suspend the idle timeout while we wait for something other than the server, such as a person signing in.
-      const onWait = (isWaiting: boolean): void => (isWaiting ? this.#pending.hold(id) : this.#pending.release(id));
-      this.#transport
-        .send({ jsonrpc: "2.0", id, method, params: params(id) }, new CallSendOptions(context, onWait, abandonment))
-        .catch((error: unknown) => {
+      const onWait = (isWaiting: boolean): void => (isWaiting ? this.#pending.hold(call) : this.#pending.release(call));
+      const message: RequestMessage = { jsonrpc: "2.0", id, method, params: params(id) };
+      const sent = this.#transport.send(message, new CallSendOptions(context, onWait, abandonment));
+      sent.then(
+        (response) => {
+          if (response !== undefined) this.#pending.settle(call, response);
+        },
+        (error: unknown) => {
           this.#abandoned.delete(id);
-          this.#pending.fail(id, error as Error);
-        });
-      return await answer;
+          this.#pending.fail(call, error as Error);
+        },
+      );
+      return await call.answer;
     } finally {
       forget();
-      this.calls.delete(id);
     }
   }
 
@@ -138,27 +140,28 @@ export class Peer {
 
   /** The call with this id, abandoned calls included. */
   findCall(id: unknown): OutgoingCall | undefined {
-    return typeof id === "number" ? (this.calls.get(id) ?? this.#abandoned.get(id)) : undefined;
+    return typeof id === "number" ? (this.calls.get(id) ?? this.#abandoned.get(id)?.call) : undefined;
   }
 
   /** Restarts the idle timeout of a call that has made progress. */
   touch(call: OutgoingCall): void {
-    this.#pending.touch(call.id);
+    this.#pending.touch(call);
   }
 
   /** Suspends the idle timeout of the call while its caller is being asked. */
   hold(call: OutgoingCall): void {
-    this.#pending.hold(call.id);
+    this.#pending.hold(call);
   }
 
   release(call: OutgoingCall): void {
-    this.#pending.release(call.id);
+    this.#pending.release(call);
   }
 
   /** Ends our subscription with this id, as the server asked. A server cannot end other calls in this way. */
   endSubscription(id: unknown): void {
-    if (typeof id === "number" && this.calls.get(id)?.method === "subscriptions/listen")
-      this.#pending.settle({ jsonrpc: "2.0", id, result: { resultType: "complete" } });
+    const call = this.calls.get(id as number);
+    if (call?.method === "subscriptions/listen")
+      this.#pending.settle(call, { jsonrpc: "2.0", id: call.id, result: { resultType: "complete" } });
   }
 
   /** Resolves when the signal is aborted; rejects if the connection closes first. */
@@ -203,14 +206,16 @@ export class Peer {
   #failMalformed(id: Id, data: unknown): void {
     const details = isObject(data) ? data["details"] : data;
     const why = typeof details === "string" ? `: ${details}` : "";
-    const ours = id instanceof ExactId ? id.value : id;
-    if (typeof ours !== "number") return;
-    this.#pending.fail(ours, new ConnectionError("protocol", `The server's answer is not a valid message${why}`));
+    const call = this.calls.get((id instanceof ExactId ? id.value : id) as number);
+    if (call === undefined) return;
+    this.#pending.fail(call, new ConnectionError("protocol", `The server's answer is not a valid message${why}`));
   }
 
   #take(message: Message, inbound: Inbound): void {
     if (isResponse(message)) {
-      if (!this.#pending.settle(message)) this.#takeLate(message);
+      const call = this.#pending.find(message);
+      if (call === undefined) this.#takeLate(message);
+      else this.#pending.settle(call, message);
     } else if (isRequest(message)) this.listener.onRequest(message, inbound);
     else if (isNotification(message)) this.listener.onNotification(message, inbound);
   }
@@ -218,15 +223,15 @@ export class Peer {
   /** Answers to abandoned calls are delivered; other late or unknown answers are dropped. */
   #takeLate(message: ResponseMessage): void {
     const id = message.id instanceof ExactId ? message.id.value : message.id;
-    const call = typeof id === "number" ? this.#abandoned.get(id) : undefined;
-    if (call === undefined) return;
-    this.#abandoned.delete(call.id);
-    if ("result" in message) call.onLateAnswer(message.result);
+    const late = this.#abandoned.get(id as number);
+    if (late === undefined) return;
+    this.#abandoned.delete(late.call.id);
+    if ("result" in message) late.onLateAnswer(message.result);
   }
 
-  #abandon(id: number, method: string, { abandoned, expired, context, onLateAnswer }: Abandonment): void {
-    this.#abandoned.set(id, { id, method, context, onLateAnswer });
-    onAbort(expired, () => this.#abandoned.delete(id));
+  #abandon(call: OutgoingCall, { abandoned, expired, context, onLateAnswer }: Abandonment): void {
+    this.#abandoned.set(call.id, { call: { ...call, context }, onLateAnswer });
+    onAbort(expired, () => this.#abandoned.delete(call.id));
     abandoned.abort();
   }
 

@@ -17,20 +17,27 @@ export const DEFAULT_TIMEOUTS: Timeouts = { idleMs: 60_000, totalMs: 3_600_000 }
 
 type Answer = { readonly [key: string]: unknown };
 
-interface PendingCall {
+/** A request of ours that is not answered yet. */
+export interface PendingCall<Data = undefined> {
+  readonly id: number;
+  readonly method: string;
+  readonly answer: Promise<Answer>;
+  /** The context of the call, for those who need it. */
+  readonly context: Data;
   readonly resolve: (result: Answer) => void;
   readonly reject: (error: Error) => void;
   readonly idleMs: number;
   readonly finalDeadline: number;
   readonly onTimeout: ((error: ConnectionError) => void) | undefined;
-  readonly method: string;
   deadline: number;
   /** How many calls of `hold` are not released yet. */
   holds: number;
 }
 
-export class PendingCalls {
-  readonly #calls = new Map<number, PendingCall>();
+export class PendingCalls<Data = undefined> {
+  /** By id. */
+  readonly calls: ReadonlyMap<number, PendingCall<Data>>;
+  readonly #calls = new Map<number, PendingCall<Data>>();
   readonly #peerName: string;
   #nextId = 1;
   #timer: NodeJS.Timeout | undefined;
@@ -38,98 +45,103 @@ export class PendingCalls {
   /** How many calls have a deadline. */
   #timed = 0;
 
-  get size(): number {
-    return this.#calls.size;
-  }
-
   /** `peerName` is the subject of error messages, such as "The server". */
   constructor(peerName: string) {
     this.#peerName = peerName;
+    this.calls = this.#calls;
   }
 
-  /** Returns a new id and the promise of its answer. `onTimeout` can notify the other side that we gave up. */
+  /** Returns a call with a new id and the promise of its answer. `onTimeout` can tell the other side that we gave up. */
   open(
     method: string,
-    timeouts: Timeouts,
+    { idleMs, totalMs }: Timeouts,
+    context: Data,
     onTimeout?: (error: ConnectionError) => void,
-  ): { id: number; answer: Promise<Answer> } {
+  ): PendingCall<Data> {
     const id = this.#nextId++;
     const now = performance.now();
-    const finalDeadline = timeouts.totalMs > 0 ? now + timeouts.totalMs : Infinity;
-    const deadline = timeouts.idleMs > 0 ? Math.min(now + timeouts.idleMs, finalDeadline) : finalDeadline;
-    const answer = new Promise<Answer>((resolve, reject) => {
-      const { idleMs } = timeouts;
-      this.#calls.set(id, { resolve, reject, idleMs, finalDeadline, onTimeout, method, deadline, holds: 0 });
+    const finalDeadline = totalMs > 0 ? now + totalMs : Infinity;
+    const deadline = idleMs > 0 ? Math.min(now + idleMs, finalDeadline) : finalDeadline;
+    let resolve!: (result: Answer) => void;
+    let reject!: (error: Error) => void;
+    const answer = new Promise<Answer>((yes, no) => {
+      resolve = yes;
+      reject = no;
     });
+    const call: PendingCall<Data> = {
+      id,
+      method,
+      answer,
+      context,
+      resolve,
+      reject,
+      idleMs,
+      finalDeadline,
+      onTimeout,
+      deadline,
+      holds: 0,
+    };
+    this.#calls.set(id, call);
     if (deadline !== Infinity) {
       this.#timed += 1;
       if (deadline < this.#armedFor) this.#arm(deadline, now);
       else if (this.#timed === 1) this.#timer?.ref();
     }
-    return { id, answer };
+    return call;
   }
 
-  /** Returns false if no call waits for this response: it is late, unknown, or its id has another type than ours. */
-  settle(response: ResponseMessage): boolean {
+  /** The call that the response is for; undefined if it is late or unknown, or its id has another type than ours. */
+  find({ id }: ResponseMessage): PendingCall<Data> | undefined {
     // The other side may write our 1 as 1.0.
-    const id = response.id instanceof ExactId ? response.id.value : response.id;
-    if (typeof id !== "number") return false;
-    const call = this.#take(id);
-    if (call === undefined) return false;
+    return this.#calls.get((id instanceof ExactId ? id.value : id) as number);
+  }
+
+  /** Does nothing if the call is over. */
+  settle(call: PendingCall<Data>, response: ResponseMessage): void {
+    if (!this.#remove(call)) return;
     if ("error" in response) call.reject(McpError.fromBody(response.error));
     else call.resolve(response.result);
-    return true;
-  }
-
-  has(id: unknown): id is number {
-    return typeof id === "number" && this.#calls.has(id);
   }
 
   /** Progress came in for this call: restarts its idle timeout. */
-  touch(id: number): void {
-    const call = this.#calls.get(id);
-    if (call === undefined || call.idleMs === 0 || call.holds > 0) return;
+  touch(call: PendingCall<Data>): void {
+    if (call.idleMs === 0 || call.holds > 0 || !this.#calls.has(call.id)) return;
     const now = performance.now();
     call.deadline = Math.min(now + call.idleMs, call.finalDeadline);
     if (call.deadline < this.#armedFor) this.#arm(call.deadline, now);
   }
 
   /** Suspends the idle timeout until `release`, for example while the client is being asked on behalf of this call. */
-  hold(id: number): void {
-    const call = this.#calls.get(id);
-    if (call === undefined) return;
+  hold(call: PendingCall<Data>): void {
     call.holds += 1;
     call.deadline = call.finalDeadline;
   }
 
-  release(id: number): void {
-    const call = this.#calls.get(id);
-    if (call === undefined) return;
+  release(call: PendingCall<Data>): void {
     call.holds -= 1;
-    this.touch(id);
+    this.touch(call);
   }
 
-  fail(id: number, error: Error): boolean {
-    const call = this.#take(id);
-    call?.reject(error);
-    return call !== undefined;
+  /** Returns false if the call was over. */
+  fail(call: PendingCall<Data>, error: Error): boolean {
+    const isPending = this.#remove(call);
+    if (isPending) call.reject(error);
+    return isPending;
   }
 
   failAll(error: Error): void {
-    for (const id of [...this.#calls.keys()]) this.fail(id, error);
+    for (const call of [...this.#calls.values()]) this.fail(call, error);
     this.#disarm();
   }
 
-  #take(id: number): PendingCall | undefined {
-    const call = this.#calls.get(id);
-    if (call === undefined) return undefined;
-    this.#calls.delete(id);
+  #remove(call: PendingCall<Data>): boolean {
+    if (!this.#calls.delete(call.id)) return false;
     // The timer is kept for the next request, which most likely comes before it fires. Meanwhile it is unref'ed.
     if (call.finalDeadline !== Infinity || call.idleMs > 0) {
       this.#timed -= 1;
       if (this.#timed === 0) this.#timer?.unref();
     }
-    return call;
+    return true;
   }
 
   #arm(deadline: number, now: number): void {
@@ -148,7 +160,7 @@ export class PendingCalls {
   #sweep(): void {
     const now = performance.now();
     let earliest = Infinity;
-    for (const [id, call] of this.#calls) {
+    for (const call of this.#calls.values()) {
       if (call.deadline <= now) {
         const isFinal = call.deadline >= call.finalDeadline;
         const error = new ConnectionError(
@@ -157,7 +169,7 @@ export class PendingCalls {
             ? `${this.#peerName} did not finish ${call.method} within the total timeout; raise \`maxTimeoutMs\``
             : `${this.#peerName} did not answer ${call.method} in ${call.idleMs} ms and reported no progress; raise \`timeoutMs\``,
         );
-        this.fail(id, error);
+        this.fail(call, error);
         call.onTimeout?.(error);
       } else if (call.deadline < earliest) earliest = call.deadline;
     }

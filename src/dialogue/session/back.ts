@@ -323,8 +323,12 @@ export interface ServerRequestsHost {
   revision(): Revision;
 }
 
+/** How many requests of one server may wait for their answers. More are refused. */
+const MAX_OPEN_REQUESTS = 256;
+
 export class ServerRequests {
   readonly #host: ServerRequestsHost;
+  #open = 0;
   /** The requests being answered, by id. */
   readonly #inFlight = new Map<string, AbortController>();
 
@@ -350,6 +354,8 @@ export class ServerRequests {
     const isFinal = (): boolean => named !== undefined || stop.signal.aborted || inbound.gone.aborted;
     const run = async (): Promise<Result> => {
       if (!this.#host.revision().clientRequests.has(method)) throw methodNotFound(method);
+      if (this.#open > MAX_OPEN_REQUESTS)
+        throw McpError.of("rate_limited", `${MAX_OPEN_REQUESTS} requests of this server are not answered yet`);
       const lifted: Request = { method, params: this.#host.revision().lift.request(method, request.params) };
       const target = await task;
       const ask = (context: AskTarget): Promise<Result> => {
@@ -359,6 +365,7 @@ export class ServerRequests {
       const answered = target === undefined ? this.#askOneOf(calls, ask, isFinal) : ask(target);
       return this.#host.revision().lower.result(method, await answered);
     };
+    this.#open += 1;
     const answer = await run().then(
       (result): Message => ({ jsonrpc: "2.0", id, result }),
       (error: unknown): Message => ({
@@ -367,6 +374,7 @@ export class ServerRequests {
         error: toErrorBody(asRefusal(error, method), request, this.#host.revision(), "mcp"),
       }),
     );
+    this.#open -= 1;
     this.#inFlight.delete(idKey(id));
     for (const call of calls) this.#host.peer.release(call);
     if (!stop.signal.aborted) await inbound.reply(answer).catch(() => undefined);

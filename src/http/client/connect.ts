@@ -26,6 +26,7 @@ import { HttpConnection } from "./http-connection.ts";
 import { resubscribing, retrying } from "./retry.ts";
 import { LegacySseTransport } from "./legacy-sse.ts";
 import { SessionHttpTransport } from "./session.ts";
+import { sharingListens } from "./shared-listens.ts";
 import { ToolFacts } from "./tool-facts.ts";
 
 export interface HttpTarget {
@@ -177,7 +178,7 @@ class ConnectAttempt {
       const connection = await open(peer);
       tools.mirrorsHeaders = style === "stateless";
       const retried = retrying(tools.wrap(connection.handler, connection.revision), tools);
-      const handler: Handler = style === "stateless" ? resubscribing(retried) : retried;
+      const handler: Handler = style === "stateless" ? sharingListens(resubscribing(retried)) : retried;
       const close: ServerConnection["close"] = async (budgetMs) => {
         await connection.close(budgetMs);
         this.#target.requester.close();

@@ -3,6 +3,7 @@
 
 import type { Authorizer, OutgoingRequest } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
+import { CallLimiter } from "../../dialogue/calls/in-flight.ts";
 import type { Limits } from "../../jsonrpc/codec.ts";
 import type { HttpResponse, Requester } from "./requester.ts";
 
@@ -28,12 +29,16 @@ export interface HttpCall {
   readonly skipSignIn?: boolean;
 }
 
+/** Answers to the server's requests that are sent at once; each is a POST. More wait, and so do the server's streams. */
+const MAX_ANSWERS = 64;
+
 /** After this many attempts a request fails even if the authorizer wants another. */
 const MAX_ATTEMPTS = 8;
 
 export class HttpConnection {
   readonly url: URL;
   readonly limits: Limits;
+  readonly #answers = new CallLimiter(MAX_ANSWERS);
   readonly #options: HttpConnectionOptions;
   readonly #headers: Readonly<Record<string, string>>;
 
@@ -85,6 +90,22 @@ export class HttpConnection {
       if (!shouldRetry) throw await unauthorizedError(url, redact(response, secrets), auth !== undefined);
       response.discard();
     }
+  }
+
+  /** Runs `send`, which sends the answer to a request of the server, when fewer than MAX_ANSWERS are being sent. */
+  async sendAnswer(send: () => Promise<void>): Promise<void> {
+    if (!this.#answers.tryAcquire()) await this.#answers.acquire();
+    try {
+      await send();
+    } finally {
+      this.#answers.release();
+    }
+  }
+
+  /** Resolves when an answer could be sent at once. A stream with requests of the server waits for it. */
+  async canAnswer(): Promise<void> {
+    if (!this.#answers.tryAcquire()) await this.#answers.acquire();
+    this.#answers.release();
   }
 
   close(): void {

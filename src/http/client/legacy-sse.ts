@@ -116,7 +116,8 @@ export class LegacySseTransport implements Transport {
     const ms = isReply ? RESPOND_TIMEOUT_MS : NOTIFY_TIMEOUT_MS;
     const send = (): Promise<void> =>
       withTimeout(ms, this.#closed.signal, (signal) => this.#post(message, session, signal));
-    await sendWithRetry(send, isReply && !session.over.signal.aborted);
+    if (!isReply) await send();
+    else await this.#http.sendAnswer(() => sendWithRetry(send, !session.over.signal.aborted));
   }
 
   /** Aborts the request that a cancellation names. The server has already been notified, if that was possible. */
@@ -181,7 +182,7 @@ export class LegacySseTransport implements Transport {
   #read(response: HttpResponse, over: AbortController): Promise<Session> {
     return new Promise((resolve, reject) => {
       let session: Session | undefined;
-      const { limits, url } = this.#http;
+      const { url } = this.#http;
       const take = (decoded: Decoded | undefined, { event, data }: ServerSentEvent): boolean => {
         if (session !== undefined) {
           if (decoded !== undefined) this.#receiveMessage(decoded, session);
@@ -204,7 +205,7 @@ export class LegacySseTransport implements Transport {
         if (session !== undefined) this.#endSession(session);
         response.discard();
       };
-      readEvents(response, limits, new StreamPosition(), take).then(() => finish(undefined), finish);
+      readEvents(this.#http, response, new StreamPosition(), take).then(() => finish(undefined), finish);
     });
   }
 

@@ -211,6 +211,8 @@ export interface PoolOptions {
   readonly ca?: string | readonly string[];
 }
 
+/** Connections per host. More requests wait. */
+const MAX_SOCKETS = 1_024;
 /** Idle connections kept per host. */
 const MAX_IDLE = 16;
 /**
@@ -242,6 +244,7 @@ class ConnectionPool {
     const { lookup, ca } = options;
     this.#options = {
       keepAlive: true,
+      maxSockets: MAX_SOCKETS,
       maxFreeSockets: MAX_IDLE,
       ...(lookup === undefined ? {} : { lookup }),
       ...(ca === undefined ? {} : { ca: typeof ca === "string" ? ca : [...ca] }),

@@ -5,13 +5,13 @@
 import { ConnectionError } from "../../core/errors.ts";
 import { readHead, decode, type Decoded, type Limits, tooLong } from "../../jsonrpc/codec.ts";
 import { decodeLong, LONG_MESSAGE_BYTES } from "../../jsonrpc/long-message.ts";
-import { type ErrorBody, ExactId, isResponse, type Id, type Message } from "../../jsonrpc/message.ts";
+import { type ErrorBody, ExactId, isRequest, isResponse, type Id, type Message } from "../../jsonrpc/message.ts";
 import { isObject } from "../../core/values.ts";
 import { readSse, type ServerSentEvent } from "./sse-reader.ts";
 import { decodeBody } from "./growable-buffer.ts";
 import type { HttpResponse } from "./requester.ts";
-import { quote } from "./http-connection.ts";
-import type { Inbound, Transport } from "../../transport/transport.ts";
+import { quote, type HttpConnection } from "./http-connection.ts";
+import type { Inbound } from "../../transport/transport.ts";
 
 /** The position in an SSE stream, to resume it after a break. */
 export class StreamPosition {
@@ -64,20 +64,26 @@ export function readJson(response: HttpResponse, limits: Limits): Promise<Decode
   );
 }
 
-/** Passes each event to `take` until `take` returns true. Resolves with false if the stream ends first. */
+/**
+ * Passes each event to `take` until `take` returns true. Resolves with false if the stream ends first. After requests of
+ * the server, it reads on when the server has taken our answers.
+ */
 export function readEvents(
+  http: HttpConnection,
   response: HttpResponse,
-  limits: Limits,
   position: StreamPosition,
   take: (decoded: Decoded | undefined, event: ServerSentEvent) => boolean,
 ): Promise<boolean> {
   return new Promise((resolve, reject) => {
+    const { limits } = http;
     let done = false;
+    let isAsked = false;
     const seen = position.seenIds();
     const receive = (decoded: Decoded | undefined, event: ServerSentEvent): void => {
       const { id } = event;
       if (done || (id !== undefined && seen.has(id))) return;
       if (id !== undefined) position.advance(id);
+      isAsked ||= decoded?.kind === "batch" || (decoded?.kind === "message" && isRequest(decoded.message));
       if (!take(decoded, event)) return;
       done = true;
       // The server may keep the stream open after its last message.
@@ -95,18 +101,23 @@ export function readEvents(
       onRetry: (ms) => {
         position.retryMs = ms;
       },
+      afterChunk: () => {
+        if (done || !isAsked) return undefined;
+        isAsked = false;
+        return http.canAnswer();
+      },
     }).then(() => resolve(false), reject);
   });
 }
 
 /** Passes each message to `take` until `take` returns true. Resolves with false if the stream ends first. */
 export function readMessages(
+  http: HttpConnection,
   response: HttpResponse,
-  limits: Limits,
   position: StreamPosition,
   take: (decoded: Decoded) => boolean,
 ): Promise<boolean> {
-  return readEvents(response, limits, position, (decoded) => decoded !== undefined && take(decoded));
+  return readEvents(http, response, position, (decoded) => decoded !== undefined && take(decoded));
 }
 
 function isMessage({ event }: Omit<ServerSentEvent, "data">): boolean {
@@ -168,17 +179,26 @@ export function noMessages(response: HttpResponse, what: string): ConnectionErro
   return new ConnectionError("http", `The server answered ${what} with ${received}; ${advice}`, { status });
 }
 
-const TOOLS_CHANGED = "notifications/tools/list_changed";
+export const TOOLS_CHANGED = "notifications/tools/list_changed";
+
+/** The error for a JSON body that is not the response to the request. */
+export function notTheResponse(decoded: Decoded, what: string): ConnectionError {
+  const why =
+    decoded.kind === "fault"
+      ? `with an invalid message: ${decoded.fault.error.message}`
+      : "with a message that is not the response";
+  return new ConnectionError("protocol", `The server answered ${what} ${why}`);
+}
 
 /** Passes the messages of HTTP responses to a transport's receiver, with the request that they belong to. */
 export class MessageReceiver {
-  readonly #send: Transport["send"];
+  readonly #send: Inbound["reply"];
   readonly #gone: AbortSignal;
   readonly #onToolsChanged: () => void;
   #receive: (inbound: Inbound) => void = () => undefined;
 
   /** `gone` is aborted when the transport is closed. `onToolsChanged` is called when the tools may have changed. */
-  constructor(send: Transport["send"], gone: AbortSignal, onToolsChanged: () => void) {
+  constructor(send: Inbound["reply"], gone: AbortSignal, onToolsChanged: () => void) {
     this.#send = send;
     this.#gone = gone;
     this.#onToolsChanged = onToolsChanged;
@@ -211,12 +231,7 @@ export class MessageReceiver {
 
   /** Delivers a JSON body; throws if it does not contain the response to `about`. */
   deliverResponse(decoded: Decoded, about: Id, what: string): void {
-    if (this.deliver(decoded, about)) return;
-    const why =
-      decoded.kind === "fault"
-        ? `with an invalid message: ${decoded.fault.error.message}`
-        : "with a message that is not the response";
-    throw new ConnectionError("protocol", `The server answered ${what} ${why}`);
+    if (!this.deliver(decoded, about)) throw notTheResponse(decoded, what);
   }
 
   fail(id: Id, error: ErrorBody): void {
@@ -253,7 +268,7 @@ function isResponseTo(message: Message, id: Id | undefined): boolean {
 }
 
 /** Compares ids by value, since some servers write our id 1 as 1.0. */
-function sameId(given: Id, ours: Id): boolean {
+export function sameId(given: Id, ours: Id): boolean {
   return (given instanceof ExactId ? given.value : given) === ours;
 }
 

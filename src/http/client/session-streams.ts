@@ -132,7 +132,7 @@ async function readUntilBreak(
   signal: AbortSignal,
 ): Promise<"answered" | "ended" | "broken"> {
   try {
-    return (await readMessages(response, http.limits, position, take)) ? "answered" : "ended";
+    return (await readMessages(http, response, position, take)) ? "answered" : "ended";
   } catch (error) {
     if (signal.aborted || !(error instanceof ConnectionError) || error.kind !== "closed") throw error;
     return "broken";

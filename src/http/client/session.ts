@@ -280,7 +280,8 @@ export class SessionHttpTransport implements Transport {
 
   async #respond(message: Message): Promise<void> {
     const session = this.#currentSession();
-    await sendWithRetry(() => this.#deliver(message, session, RESPOND_TIMEOUT_MS), !session.over.signal.aborted);
+    const send = (): Promise<void> => this.#deliver(message, session, RESPOND_TIMEOUT_MS);
+    await this.#http.sendAnswer(() => sendWithRetry(send, !session.over.signal.aborted));
   }
 
   async #deliver(message: Message, session: Session, ms: number): Promise<void> {

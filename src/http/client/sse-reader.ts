@@ -34,6 +34,8 @@ export interface SseReaderOptions {
   onOversizedEvent?(event: OversizedEvent): void;
   /** Milliseconds to wait before reconnecting. */
   onRetry?(ms: number): void;
+  /** Called after each chunk. The next one is read when the promise resolves. */
+  afterChunk?(): Promise<void> | undefined;
 }
 
 const NEWLINE = 10;
@@ -56,7 +58,11 @@ export async function readSse(
 ): Promise<{ incomplete: boolean }> {
   const reader = new SseReader(options);
   try {
-    for await (const chunk of body) reader.push(chunk);
+    for await (const chunk of body) {
+      reader.push(chunk);
+      const ready = options.afterChunk?.();
+      if (ready !== undefined) await ready;
+    }
     return { incomplete: reader.isInsideEvent };
   } finally {
     reader.release();

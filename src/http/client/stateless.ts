@@ -1,17 +1,21 @@
 // The transport to a stateless server over HTTP. Every request is one POST; its result and notifications arrive in the
-// HTTP response. Aborting the POST cancels the request (specification, basic/transports/streamable-http), so
+// HTTP response, so `send` resolves with the result. Aborting the POST cancels the request (specification, basic/transports/streamable-http), so
 // notifications/cancelled is never sent.
 
 import { onAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { encode } from "../../jsonrpc/codec.ts";
+import { encode, faultText, type Decoded } from "../../jsonrpc/codec.ts";
 import {
   ExactId,
   isNotification,
   isRequest,
+  isResponse,
+  type ErrorMessage,
   type Id,
   type Message,
+  type NotificationMessage,
   type RequestMessage,
+  type ResponseMessage,
 } from "../../jsonrpc/message.ts";
 import type { HttpResponse } from "./requester.ts";
 import type { Inbound, SendOptions, Transport } from "../../transport/transport.ts";
@@ -22,9 +26,11 @@ import {
   isSuccess,
   isJson,
   noMessages,
+  notTheResponse,
   readJson,
   readMessages,
-  MessageReceiver,
+  sameId,
+  TOOLS_CHANGED,
 } from "./read-response.ts";
 import type { HttpConnection } from "./http-connection.ts";
 import { statelessHeaders, POST_HEADERS } from "../headers.ts";
@@ -34,31 +40,29 @@ export class StatelessHttpTransport implements Transport {
   readonly #http: HttpConnection;
   readonly #tools: ToolFacts;
   readonly #closed = new AbortController();
-  readonly #receiver: MessageReceiver;
   /** The abort controllers of the requests in flight, by id. */
   readonly #inFlight = new Map<Id, AbortController>();
+  #receive: (inbound: Inbound) => void = () => undefined;
 
   constructor(http: HttpConnection, tools: ToolFacts) {
     this.#http = http;
     this.#tools = tools;
-    this.#receiver = new MessageReceiver(
-      (message) => this.send(message),
-      this.#closed.signal,
-      () => tools.forget(),
-    );
   }
 
   async start(receive: (inbound: Inbound) => void): Promise<void> {
-    this.#receiver.start(receive);
+    this.#receive = receive;
   }
 
-  async send(message: Message | readonly Message[], { signal, onWait }: SendOptions = {}): Promise<void> {
+  async send(
+    message: Message | readonly Message[],
+    { signal, onWait }: SendOptions = {},
+  ): Promise<ResponseMessage | void> {
     if (this.#closed.signal.aborted)
       throw new ConnectionError("closed", "The connection was closed", { mayHaveRun: false });
     if (Array.isArray(message)) throw new ConnectionError("protocol", "Stateless revisions have no batches");
     const one = message as Message;
-    if (isRequest(one)) await this.#call(one, signal, onWait);
-    else if (isNotification(one)) await this.#notify(one);
+    if (isRequest(one)) return this.#call(one, signal, onWait);
+    if (isNotification(one)) await this.#notify(one);
     // Stateless servers send no requests, so there are no responses to send.
   }
 
@@ -69,7 +73,11 @@ export class StatelessHttpTransport implements Transport {
     this.#http.close();
   }
 
-  async #call(message: RequestMessage, signal: AbortSignal | undefined, onWait: SendOptions["onWait"]): Promise<void> {
+  async #call(
+    message: RequestMessage,
+    signal: AbortSignal | undefined,
+    onWait: SendOptions["onWait"],
+  ): Promise<ResponseMessage> {
     const { id, method } = message;
     const controller = new AbortController();
     const removeListener = onAbort(signal, () => controller.abort(signal?.reason));
@@ -82,29 +90,57 @@ export class StatelessHttpTransport implements Transport {
         signal: controller.signal,
         onWait,
       });
-      await this.#receive(response, id, method, controller.signal);
+      return await this.#read(response, id, method, controller.signal);
     } finally {
       removeListener();
       this.#inFlight.delete(id);
     }
   }
 
-  async #receive(response: HttpResponse, id: Id, method: string, signal: AbortSignal): Promise<void> {
+  async #read(response: HttpResponse, id: Id, method: string, signal: AbortSignal): Promise<ResponseMessage> {
     if (!isSuccess(response)) {
       const failure = await readFailure(response, method);
       if ("error" in failure) throw failure.error;
-      this.#receiver.fail(id, failure.body);
-    } else if (isJson(response))
-      this.#receiver.deliverResponse(await readJson(response, this.#http.limits), id, method);
-    else if (isEventStream(response)) {
-      const position = new StreamPosition();
-      // Messages that arrive after the abort must not reach another call.
-      const deliver = (decoded: Parameters<MessageReceiver["deliver"]>[0]): boolean =>
-        signal.aborted || this.#receiver.deliver(decoded, id);
-      if (await readMessages(response, this.#http.limits, position, deliver)) return;
-      const advice = "the request may have run, so check before you call it again";
-      throw new ConnectionError("closed", `The server closed the stream of ${method} before it answered; ${advice}`);
-    } else throw noMessages(response, method);
+      return { jsonrpc: "2.0", id, error: failure.body };
+    }
+    if (isJson(response)) {
+      const decoded = await readJson(response, this.#http.limits);
+      const answer = this.#take(decoded, id);
+      if (answer === undefined) throw notTheResponse(decoded, method);
+      return answer;
+    }
+    if (!isEventStream(response)) throw noMessages(response, method);
+    let answer: ResponseMessage | undefined;
+    const take = (decoded: Decoded): boolean => {
+      // Messages that arrive after the abort belong to no call.
+      if (!signal.aborted) answer = this.#take(decoded, id);
+      return signal.aborted || answer !== undefined;
+    };
+    await readMessages(this.#http, response, new StreamPosition(), take);
+    if (answer !== undefined) return answer;
+    const advice = "the request may have run, so check before you call it again";
+    throw new ConnectionError("closed", `The server closed the stream of ${method} before it answered; ${advice}`);
+  }
+
+  /** Passes notifications on. Returns the response to the request, if it is there. */
+  #take(decoded: Decoded, id: Id): ResponseMessage | undefined {
+    let answer: ResponseMessage | undefined;
+    for (const item of decoded.kind === "batch" ? decoded.items : [decoded]) {
+      if ("fault" in item) {
+        if (item.fault.id !== null && sameId(item.fault.id, id)) throw invalidAnswer(item.fault);
+      } else if (isNotification(item.message)) this.#pass(item.message, id);
+      // An error without an id can only belong to the request whose HTTP response contains it.
+      else if (isResponse(item.message) && (item.message.id === null || sameId(item.message.id, id)))
+        answer = item.message;
+    }
+    return answer;
+  }
+
+  #pass(message: NotificationMessage, about: Id): void {
+    if (this.#closed.signal.aborted) return;
+    if (message.method === TOOLS_CHANGED) this.#tools.forget();
+    const reply = async (): Promise<void> => undefined;
+    this.#receive({ kind: "message", message, about, gone: this.#closed.signal, reply });
   }
 
   async #notify(message: Message): Promise<void> {
@@ -124,4 +160,8 @@ export class StatelessHttpTransport implements Transport {
     });
     response.discard();
   }
+}
+
+function invalidAnswer(fault: ErrorMessage): ConnectionError {
+  return new ConnectionError("protocol", `The server's answer is not a valid message: ${faultText(fault)}`);
 }
