@@ -98,6 +98,31 @@ describe("check", () => {
 });
 
 describe("serve", () => {
+  it("goes on after an exception that belongs to no request, and prints it", async () => {
+    const stray = `export default async (request, context, next) => {
+      if (request.method === "tools/call") {
+        setTimeout(() => { throw new Error("thrown in a timer"); });
+        void Promise.reject(new Error("rejected and not awaited"));
+      }
+      return next(request, context);
+    };`;
+    writeFileSync(join(folder, "stray.mjs"), stray);
+    const file = config("stray.json", {
+      mcpServers: { mine: { module: "./mine.mjs" } },
+      chain: [{ use: "./stray.mjs" }],
+    });
+    const one = run(["up", file, "--http", "127.0.0.1:0", "--json"]);
+    const { url } = await ready(one);
+    const client = await connect(url);
+    for (let count = 0; count < 2; count += 1) {
+      expect(await client.callTool("mine")).toMatchObject({ content: [{ text: "mine says mine" }] });
+      await expect.poll(() => one.err.match(/thrown in a timer/g)?.length ?? 0).toBeGreaterThan(count);
+      await expect.poll(() => one.err.match(/rejected and not awaited/g)?.length ?? 0).toBeGreaterThan(count);
+    }
+    expect(one.err).toContain("catenary: an exception outside any request; the gateway goes on:");
+    await client.close();
+  });
+
   it("serves all servers of a config as one, on stdio", async () => {
     config("catenary.json", { mcpServers: { demo: DEMO } });
     const through = [process.execPath, CLI, "serve"];
