@@ -19,13 +19,13 @@ const MAX_LINGERING = 32;
 
 /** Combines listens that are only for resources. `handler` opens a listen at the server. */
 export function sharingListens(handler: Handler): Handler {
-  const callers = new Map<object | undefined, CallerListens>();
+  const callers = new Map<string, CallerListens>();
   return (request, context) => {
     const uris = resourcesOf(request);
     if (uris === undefined) return handler(request, context);
-    const { origin } = context.caller;
-    const caller = callers.get(origin) ?? new CallerListens(handler, () => callers.delete(origin));
-    callers.set(origin, caller);
+    const { key } = context.caller;
+    const caller = callers.get(key) ?? new CallerListens(handler, () => callers.delete(key));
+    callers.set(key, caller);
     return caller.subscribe(request, uris, context);
   };
 }
