@@ -47,12 +47,12 @@ function stage(maxUris = Infinity, refuse?: Error) {
         context.notify({ method: "notifications/resources/updated", params: { uri } });
     }
   };
-  const subscribe = (uri: string, origin?: object) => {
+  const subscribe = (uri: string, key = "one") => {
     const heard: string[] = [];
     const stop = new AbortController();
     const notify = ({ method, params }: Notification): void =>
       void heard.push(method.endsWith("acknowledged") ? "granted" : String(params?.["uri"]));
-    const context = { signal: stop.signal, notify, caller: { origin } } as unknown as Context;
+    const context = { signal: stop.signal, notify, caller: { key } } as unknown as Context;
     const params = { notifications: { resourceSubscriptions: [uri] } };
     const outcome = shared({ method: "subscriptions/listen", params }, context).catch((error: unknown) => error);
     return { uri, heard, stop, outcome };
@@ -113,7 +113,7 @@ describe("sharingListens", () => {
 
   it("keeps callers apart", async () => {
     const { open, subscribe } = stage();
-    for (const origin of [{}, {}]) for (let at = 0; at < 20; at += 1) subscribe(uri(at), origin);
+    for (const key of ["one", "two"]) for (let at = 0; at < 20; at += 1) subscribe(uri(at), key);
     await vi.advanceTimersByTimeAsync(2_000);
     expect([...open].map(({ uris }) => uris.length)).toEqual([20, 20]);
   });
