@@ -57,6 +57,8 @@ export class UpstreamPool {
   readonly #limits: SessionLimits;
   /** Whether the upstream has been seen to send requests to its clients. */
   #asks = false;
+  /** The restarts of sessions that have ended. */
+  #pastRestarts = 0;
   #closed = false;
 
   constructor(options: UpstreamPoolOptions) {
@@ -187,7 +189,7 @@ export class UpstreamPool {
       target: this.#options.target,
       sessions: connections.length,
       pids: connections.flatMap(({ program }) => program?.pid ?? []),
-      restarts: supervisors.reduce((sum, { recovery }) => sum + recovery.count, 0),
+      restarts: supervisors.reduce((sum, { recovery }) => sum + recovery.count, this.#pastRestarts),
       ...(revision === undefined ? undefined : { revision }),
       ...(state === "restarting" && waits.length > 0 ? { restartInMs: Math.min(...waits) } : undefined),
       ...(problem === undefined ? undefined : { problem }),
@@ -217,6 +219,7 @@ export class UpstreamPool {
     const key = this.#keyOf(session);
     if (key === undefined) return;
     this.#sessions.delete(key);
+    this.#pastRestarts += session.supervisor.recovery.count;
     const leaving = session.close().catch(() => undefined);
     this.#leaving.add(leaving);
     void leaving.then(() => this.#leaving.delete(leaving));
