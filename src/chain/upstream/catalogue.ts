@@ -174,9 +174,14 @@ export class CatalogueStore {
     this.#file = file;
   }
 
-  /** Whether the upstream has been seen to ask; undefined if the file was not read yet. */
-  get asks(): boolean | undefined {
-    return this.#asks || (this.#isRead ? false : undefined);
+  /** Whether the file was read. */
+  get isRead(): boolean {
+    return this.#isRead;
+  }
+
+  /** Whether the upstream has been seen to ask. */
+  get asks(): boolean {
+    return this.#asks;
   }
 
   /** Undefined if nothing is known, or the catalogue is too long to be kept. */
