@@ -217,8 +217,8 @@ interface DiscoverOutcome {
 }
 
 /**
- * Combines the capabilities of the upstreams. An upstream that fails or times out is left out, and all lists are
- * declared: a client with a session reads the capabilities only once, so a list that is declared later would be missed.
+ * Combines the capabilities of the upstreams. If an upstream fails or times out, everything that it may have is declared:
+ * a client with a session reads the capabilities only once, so what is declared later would be missed.
  */
 export async function discover(
   upstreams: readonly UpstreamView[],
@@ -265,8 +265,8 @@ function joinCapabilities(offered: readonly Json[], hasFailures: boolean): Json 
   const lists = LIST_CAPABILITIES.filter((capability) => hasFailures || has(capability));
   const extensions = offered.map((one) => one["extensions"]).filter(isObject);
   return {
-    ...(has("logging") ? { logging: {} } : undefined),
-    ...(has("completions") ? { completions: {} } : undefined),
+    ...(hasFailures || has("logging") ? { logging: {} } : undefined),
+    ...(hasFailures || has("completions") ? { completions: {} } : undefined),
     ...Object.fromEntries(lists.map((capability) => [capability, joinList(capability, offered, hasFailures)])),
     ...(extensions.length === 0 ? undefined : { extensions: joinExtensions(extensions) }),
   };
@@ -274,7 +274,7 @@ function joinCapabilities(offered: readonly Json[], hasFailures: boolean): Json 
 
 function joinList(capability: ListCapability, offered: readonly Json[], hasFailures: boolean): Json {
   const all = offered.map((one) => one[capability]).filter(isObject);
-  const canSubscribe = all.some(({ subscribe }) => subscribe === true);
+  const canSubscribe = (hasFailures && capability === "resources") || all.some(({ subscribe }) => subscribe === true);
   const canChange = hasFailures || all.some(({ listChanged }) => listChanged === true);
   return { ...(canSubscribe ? { subscribe: true } : undefined), ...(canChange ? { listChanged: true } : undefined) };
 }

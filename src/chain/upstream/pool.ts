@@ -163,14 +163,18 @@ export class UpstreamPool {
 
   /**
    * Called when the upstream has sent a request to its client. From now on, each client that can be asked gets a
-   * session of its own. If only one client has used this session, the session becomes its own, with its state.
+   * session of its own. If only one client has called something in this session, the session becomes its own.
    */
   #onAsked(session: UpstreamSession, store: CatalogueStore | undefined): void {
     void store?.setAsks();
     if (this.#asks) return;
     this.#asks = true;
     const client = session.onlyClient;
-    if (client?.canBeAsked === true) this.#makeOwn(session, client);
+    if (client?.canBeAsked === true) {
+      // Before its first call, there is no state to lose, and a new session declares what this client can answer.
+      if (session.hasState) this.#makeOwn(session, client);
+      else this.#dropSoon(session);
+    }
     for (const moveIfOther of [...this.#subscribers]) moveIfOther();
   }
 
@@ -208,10 +212,16 @@ export class UpstreamPool {
     await Promise.all([...all, ...this.#leaving, this.#perRequest.close(budgetMs)]);
   }
 
+  /** Ends the session of a client that has left. A stateless client may end a subscription and stay. */
   #onLeave(session: UpstreamSession): void {
-    if (!session.isOwn || session.subscriptions.hasSessions) return;
+    if (!session.isOwn || session.onlyClient?.style !== "session") return;
+    this.#dropSoon(session);
+  }
+
+  /** Drops a session that no client with a session uses any more. */
+  #dropSoon(session: UpstreamSession): void {
     const dropIfUnused = (): void => {
-      if (!session.subscriptions.hasSessions) this.#drop(session);
+      if (!session.subscriptions.hasSessions && !session.isInUse) this.#drop(session);
     };
     unref(setTimeout(dropIfUnused, LEAVE_MS));
   }

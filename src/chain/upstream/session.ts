@@ -63,6 +63,8 @@ export class UpstreamSession {
   readonly subscriptions: UpstreamSubscriptions;
   /** Whether it belongs to one client. */
   isOwn: boolean;
+  /** Whether a tool, prompt or resource was used, which may have left state in the upstream. */
+  hasState = false;
   readonly #options: UpstreamSessionOptions;
   readonly #queue = new AskableCallQueue();
   readonly #strayRequests = new StrayRequests();
@@ -125,6 +127,7 @@ export class UpstreamSession {
         const answer = await this.#answerFromCatalogue(request);
         if (answer !== undefined) return answer;
       }
+      this.hasState ||= INPUT_METHODS.has(method);
       const handlerFor = (opened: UpstreamConnection): Handler => this.#handlerFor(opened, method, context);
       const result = await this.supervisor.call(request, context, handlerFor);
       const { resultType } = result;
