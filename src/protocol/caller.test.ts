@@ -39,6 +39,21 @@ describe("the key of a stateless caller", () => {
     expect(keyOf({}, "")).not.toBe(keyOf({}));
   });
 
+  it("differs between similar capabilities, whichever came before", () => {
+    const similar = [
+      "{}",
+      '{"x":{}}',
+      '{"__proto__":{}}',
+      '{"x":{},"y":{}}',
+      '{"x":[]}',
+      '{"x":{"y":1}}',
+      '{"x":{"y":"1"}}',
+    ];
+    const all = [...similar, ...similar.toReversed()].map((json) => keyOf(JSON.parse(json) as Caller["capabilities"]));
+    expect(all.slice(similar.length)).toEqual(all.slice(0, similar.length).toReversed());
+    expect(new Set(all).size).toBe(similar.length);
+  });
+
   it("differs between clients with different info", () => {
     const one = { name: "one", version: "1" };
     expect(keyOf({}, "ada", one)).toBe(keyOf({}, "ada", { version: "1", name: "one" }));
@@ -56,7 +71,7 @@ describe("a caller", () => {
       const caller = statelessCaller(info, capabilities, identity);
       expect(caller).toMatchObject({ style: "stateless", info, capabilities, ...identity });
     }
-    expect(statelessCaller("no object", {})).not.toHaveProperty("info");
+    expect(statelessCaller("no object", {}).info).toBeUndefined();
   });
 
   it("has a key of its own for each session", () => {

@@ -2,7 +2,6 @@
 // It only speaks the newest revision; connections translate for clients of older revisions.
 
 import type { Handler } from "../core/handler.ts";
-import { checkParams } from "../protocol/params.ts";
 import { methodNotFound } from "../protocol/errors.ts";
 import { checkServer, type ServerOptions } from "./options.ts";
 import type { PromptHandler, PromptOptions } from "./prompts.ts";
@@ -137,7 +136,6 @@ export function createServer(options: ServerOptions, ...more: never[]): Server {
   const handler: Handler = async (request, context) => {
     const handle = Object.hasOwn(methodHandlers, request.method) ? methodHandlers[request.method] : undefined;
     if (handle === undefined || !registry.hasMethod(request.method)) throw methodNotFound(request.method);
-    checkParams(request.method, request.params);
     return handle(request, context);
   };
   const { tools, resources, prompts, subscriptions } = registry;

@@ -6,7 +6,7 @@ import { idKey, type Id, type ErrorBody, type RequestMessage, type ResponseMessa
 import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Inbound } from "../../transport/transport.ts";
-import type { Notification } from "../../core/handler.ts";
+import type { Notification, Result } from "../../core/handler.ts";
 
 /** A request in flight. Aborting `cancelToken` stops the work; cancelling also suppresses the response. */
 export interface InFlightCall {
@@ -189,6 +189,11 @@ export const ALREADY_ANSWERED = "The call has been answered; it can no longer se
 /** How long aborted calls get to answer before the connection is closed. */
 export const SETTLE_MS = 250;
 
+/** Throws if what a handler returned is not a result. Handlers are user code. */
+export function checkResult(method: string, result: unknown): asserts result is Result {
+  if (!isObject(result)) throw McpError.of("internal_error", `The handler's result of ${method} is not an object`);
+}
+
 /** Runs a request and turns its result or error into a JSON-RPC response. */
 export async function runRequest(
   front: Front,
@@ -196,11 +201,9 @@ export async function runRequest(
   inbound: Inbound,
   call: InFlightCall,
 ): Promise<ResponseMessage> {
-  const { id, method } = message;
+  const { id } = message;
   try {
-    const result: unknown = await front.answer(message, inbound, call);
-    if (!isObject(result)) throw McpError.of("internal_error", `The handler's result of ${method} is not an object`);
-    return { jsonrpc: "2.0", id, result };
+    return { jsonrpc: "2.0", id, result: await front.answer(message, inbound, call) };
   } catch (error) {
     return { jsonrpc: "2.0", id, error: front.errorBody(error, message) };
   } finally {
