@@ -41,16 +41,22 @@ function startPeers(
   return Object.fromEntries(able.map(({ name, program }) => [name, start(program, mode)]));
 }
 
-export const measureHttp: Measurement = async (settings) => {
-  const figures: Figure[] = [];
-  for (const { style, name } of STYLES) {
-    const start = overHttp({ style });
-    const subjects = { [BASELINE]: start("bare-http.js"), [OURS]: start("catenary-http.js") };
-    const all = { ...subjects, ...startPeers(settings, style, start) };
-    figures.push(...Object.values(await measureCalls(`HTTP, ${name}`, all, settings)));
-  }
-  return figures;
-};
+/** A row for each style, with the peers that have the mode. */
+function measureStyles(row: string, program: string, modeOf: (style: Style) => Mode): Measurement {
+  return async (settings) => {
+    const figures: Figure[] = [];
+    for (const { style, name } of STYLES) {
+      const start = overHttp({ style });
+      const subjects = { [BASELINE]: start("bare-http.js"), [OURS]: start(program) };
+      const all = { ...subjects, ...startPeers(settings, modeOf(style), start) };
+      figures.push(...Object.values(await measureCalls(`${row}, ${name}`, all, settings)));
+    }
+    return figures;
+  };
+}
+
+export const measureHttp: Measurement = measureStyles("HTTP", "catenary-http.js", (style) => style);
+export const measureGateway: Measurement = measureStyles("Gateway to stdio", "catenary-gateway.js", () => "gateway");
 
 /** More cases of the same, without peers: many connections, and a tool whose response is an SSE stream. */
 export const measureVariants: Measurement = async (settings) => {
@@ -75,17 +81,6 @@ export const measureStdio: Measurement = async (settings) => {
   const subjects = { [BASELINE]: overStdio("bare-stdio.js"), [OURS]: overStdio("catenary-stdio.js") };
   const all = { ...subjects, ...startPeers(settings, "stdio", overStdio) };
   return Object.values(await measureCalls(`stdio, ${IN_FLIGHT} in flight`, all, settings, STDIO_SLICE));
-};
-
-export const measureGateway: Measurement = async (settings) => {
-  const figures: Figure[] = [];
-  for (const { style, name } of STYLES) {
-    const start = overHttp({ style });
-    const subjects = { [BASELINE]: start("bare-http.js"), [OURS]: start("catenary-gateway.js") };
-    const all = { ...subjects, ...startPeers(settings, "gateway", start) };
-    figures.push(...Object.values(await measureCalls(`Gateway to stdio, ${name}`, all, settings)));
-  }
-  return figures;
 };
 
 /** The baseline is the same server with few of them. */
