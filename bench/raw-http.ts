@@ -12,38 +12,26 @@ export interface HttpResponse {
 }
 
 export class HttpConnection {
-  readonly #url: URL;
-  #socket: Socket;
-  #isOpen = true;
+  readonly #socket: Socket;
+  readonly #host: string;
   #text = "";
   #settle: { resolve(response: HttpResponse): void; reject(error: Error): void } | undefined;
 
   constructor(url: string) {
-    this.#url = new URL(url);
-    this.#socket = this.#connect();
-  }
-
-  #connect(): Socket {
-    const { hostname, port } = this.#url;
-    const socket = connect({ host: hostname, port: Number(port), noDelay: true });
-    const end = (error: Error): void => {
-      if (socket === this.#socket) this.#end(error);
-    };
-    socket.setEncoding("latin1");
-    socket.on("data", (text: string) => this.#onData(text));
-    socket.on("error", end);
-    socket.on("end", () => end(new Error(`The server closed the connection after: ${this.#text}`)));
-    return socket;
+    const { hostname, port, host } = new URL(url);
+    this.#host = host;
+    this.#socket = connect({ host: hostname, port: Number(port), noDelay: true });
+    this.#socket.setEncoding("latin1");
+    this.#socket.on("data", (text: string) => this.#onData(text));
+    this.#socket.on("error", (error) => this.#fail(error));
+    this.#socket.on("close", () => this.#fail(new Error(`The server closed the connection after: ${this.#text}`)));
   }
 
   post(path: string, headers: string, body: string): Promise<HttpResponse> {
     return new Promise((resolve, reject) => {
       this.#settle = { resolve, reject };
-      // A server closes a connection that is idle for a while.
-      if (!this.#isOpen) this.#socket = this.#connect();
-      this.#isOpen = true;
       this.#socket.write(
-        `POST ${path} HTTP/1.1\r\nHost: ${this.#url.host}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n${headers}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+        `POST ${path} HTTP/1.1\r\nHost: ${this.#host}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n${headers}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
       );
     });
   }
@@ -68,8 +56,7 @@ export class HttpConnection {
     settle?.resolve({ status: Number(head.slice(9, 12)), head, body });
   }
 
-  #end(error: Error): void {
-    this.#isOpen = false;
+  #fail(error: Error): void {
     this.#settle?.reject(error);
     this.#settle = undefined;
   }
