@@ -4,10 +4,10 @@
 
 import type { Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
+import { walkPages } from "../../protocol/pages.ts";
 import type { TaskSupport, ToolExecution } from "../../protocol/tasks.ts";
 
 const MAX_TOOLS = 10_000;
-const MAX_PAGES = 100;
 
 /** Reads one page of the list of tools. */
 type ListPage = (cursor: string | undefined) => Promise<Result>;
@@ -56,14 +56,7 @@ export class ToolTaskSupport {
 
   async #readAll(list: ListPage): Promise<void> {
     const changes = this.#changes;
-    let cursor: string | undefined;
-    for (let page = 0; page < MAX_PAGES; page += 1) {
-      const result = await list(cursor);
-      this.record(result);
-      const next = result["nextCursor"];
-      if (typeof next !== "string" || next === cursor) break;
-      cursor = next;
-    }
+    for await (const { page } of walkPages("tools", list)) this.record(page);
     if (changes === this.#changes) this.#isComplete = true;
   }
 }
