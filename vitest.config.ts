@@ -30,8 +30,8 @@ const config: ViteUserConfig = {
     // For two cores, the smallest machine that we test on: many tests wait for child processes and timers.
     maxWorkers: 3,
     testTimeout: 30_000,
-    // Keeps what the tests cache out of the cache of the person who runs them.
-    env: { CATENARY_CACHE: cache },
+    // Keeps what the tests write out of the folders of the person who runs them.
+    env: { CATENARY_CACHE: cache, XDG_STATE_HOME: join(cache, "state") },
     projects: [
       {
         extends: true,

@@ -1,45 +1,88 @@
-// `npm run bench`: measures costs as ratios to bare Node in the same run. Figures go to stdout (as JSON with `--json`),
-// progress to stderr. `npm run bench -- http` runs one measurement. Exits with 1 where a figure is over its bound.
+// `npm run bench`: measures costs as ratios to bare Node in the same run, beside other implementations. Figures go to
+// stdout (as JSON with `--json`), progress to stderr. `npm run bench -- http` runs one measurement, `--write` writes
+// docs/reference/performance.md, `--check` fails where a ratio is worse than on that page, `--quick` gives a rough idea.
 
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { cpus } from "node:os";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { measureClient } from "./client.ts";
 import { measureEndlessLine } from "./endless-line.ts";
-import { measureHttpClient } from "./http-client.ts";
-import { measureGateway, measureHttpServer } from "./http-server.ts";
-import { measureImport } from "./import-time.ts";
 import { measureLiveLisp } from "./live-lisp.ts";
 import type { Figure, Measurement } from "./measurement.ts";
-import { measureStdioServer } from "./stdio-server.ts";
+import { findWorse, formatTable, writeTables } from "./page.ts";
+import { installPeers, PEERS, peerVersion, type Peer } from "./peers.ts";
+import { measureGateway, measureGrowth, measureHttp, measureStdio, measureVariants } from "./servers.ts";
+import { measureFirstAnswer, measureImport } from "./start.ts";
 
-/** Also true for NaN. */
-const isOver = ({ value, bound = Infinity }: Figure): boolean => !(value <= bound);
+const PAGE = fileURLToPath(new URL("../docs/reference/performance.md", import.meta.url));
+const OXFMT = fileURLToPath(new URL("../node_modules/.bin/oxfmt", import.meta.url));
 
 const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
+  http: measureHttp,
+  stdio: measureStdio,
+  gateway: measureGateway,
+  variants: measureVariants,
+  client: measureClient,
   import: measureImport,
+  start: measureFirstAnswer,
+  growth: measureGrowth,
   framing: measureEndlessLine,
-  echo: measureStdioServer,
-  http: measureHttpServer,
-  client: measureHttpClient,
-  chain: measureGateway,
   live: measureLiveLisp,
 };
 
-const names = process.argv.slice(2).filter((argument) => argument !== "--json");
+const { values: flags, positionals: names } = parseArgs({
+  allowPositionals: true,
+  options: {
+    json: { type: "boolean" },
+    write: { type: "boolean" },
+    check: { type: "boolean" },
+    quick: { type: "boolean" },
+  },
+});
 const unknown = names.find((name) => !Object.hasOwn(MEASUREMENTS, name));
 if (unknown !== undefined) {
   throw new Error(`Unknown measurement: ${unknown}. Expected one of ${Object.keys(MEASUREMENTS).join(", ")}`);
 }
+if (flags.write === true && (names.length > 0 || flags.quick === true)) {
+  throw new Error("--write measures everything in full: leave out the names and --quick");
+}
 
+const onProgress = (line: string): void => void process.stderr.write(`${line}\n`);
+
+/** A check needs only our own figures. */
+async function findPeers(): Promise<readonly Peer[]> {
+  if (flags.check === true) return [];
+  const peers = await installPeers();
+  if (typeof peers !== "string") return peers;
+  onProgress(`left out ${PEERS.map(({ name }) => name).join(", ")}: ${peers}`);
+  return [];
+}
+
+const peers = await findPeers();
 const figures: Figure[] = [];
 for (const [name, measure] of Object.entries(MEASUREMENTS)) {
   if (names.length > 0 && !names.includes(name)) continue;
-  for (const figure of await measure((line) => process.stderr.write(`${line}\n`))) figures.push(figure);
+  figures.push(...(await measure({ onProgress, peers, divisor: flags.quick === true ? 10 : 1 })));
 }
-if (process.argv.includes("--json")) process.stdout.write(`${JSON.stringify(figures, undefined, 2)}\n`);
+
+if (flags.json === true) process.stdout.write(`${JSON.stringify(figures, undefined, 2)}\n`);
 else {
-  for (const figure of figures) {
-    const { name, value, unit, bound, detail } = figure;
-    const mark = isOver(figure) ? "OVER" : "ok  ";
-    const limit = bound === undefined ? "" : ` (bound ${bound})`;
-    process.stdout.write(`${mark} ${name}: ${value.toFixed(2)} ${unit}${limit} ${detail}\n`);
+  for (const table of new Set(figures.map((figure) => figure.table))) {
+    process.stdout.write(`${table}\n${formatTable(figures.filter((figure) => figure.table === table))}\n\n`);
   }
 }
-if (figures.some(isOver)) process.exitCode = 1;
+if (flags.write === true) {
+  const versions = peers.map((peer) => `${peer.package} ${peerVersion(peer)}`).join(", ");
+  const machine = `${cpus()[0]?.model.trim() ?? process.arch}, ${cpus().length} cores, Node ${process.versions.node}`;
+  const date = new Date().toISOString().slice(0, 10);
+  const description = `Measured on ${date}: ${machine}, ${process.platform}. Beside ${versions || "no others"}.`;
+  writeFileSync(PAGE, writeTables(readFileSync(PAGE, "utf8"), figures, description));
+  execFileSync(process.execPath, [OXFMT, PAGE]);
+}
+if (flags.check === true) {
+  const worse = findWorse(readFileSync(PAGE, "utf8"), figures);
+  for (const line of worse) process.stdout.write(`FAIL ${line}\n`);
+  if (worse.length > 0) process.exitCode = 1;
+}

@@ -1,8 +1,5 @@
 // The baseline for memory: reads its input, keeps nothing, and answers each ping.
 
-import { reportCostAtExit } from "./report-cost.js";
-
-reportCostAtExit();
 process.stdin.on("data", (chunk) => {
   for (const id of ["0", '"ping"']) {
     if (chunk.includes(`"id":${id}`)) process.stdout.write(`{"jsonrpc":"2.0","id":${id},"result":{}}\n`);

@@ -3,7 +3,6 @@
 
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { reportCostOnRequest } from "./report-cost.js";
 
 const server = createServer((request, response) => {
   let body = "";
@@ -28,4 +27,4 @@ const server = createServer((request, response) => {
 });
 server.listen(0, "127.0.0.1");
 await once(server, "listening");
-reportCostOnRequest(`http://127.0.0.1:${server.address().port}/mcp`);
+process.send?.({ url: `http://127.0.0.1:${server.address().port}/mcp` });

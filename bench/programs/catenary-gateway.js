@@ -2,9 +2,8 @@
 
 import { fileURLToPath } from "node:url";
 import { chain, upstream, serve } from "catenary";
-import { reportCostOnRequest } from "./report-cost.js";
 
 const args = [fileURLToPath(new URL("catenary-stdio.js", import.meta.url))];
 const gateway = chain().to(upstream({ command: process.execPath, args }, { remember: false }));
 const { url } = await serve(gateway, { http: { port: 0 } });
-reportCostOnRequest(url);
+process.send?.({ url });

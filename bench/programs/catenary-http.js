@@ -1,8 +1,7 @@
-// Our echo server over HTTP.
+// Our echo server over HTTP. The argument is the number of tools.
 
 import { serve } from "catenary";
-import { reportCostOnRequest } from "./report-cost.js";
 import { createEcho } from "./echo-server.js";
 
-const { url } = await serve(createEcho(), { http: { port: 0 } });
-reportCostOnRequest(url);
+const { url } = await serve(createEcho(Number(process.argv[2])), { http: { port: 0 } });
+process.send?.({ url });

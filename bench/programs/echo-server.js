@@ -14,11 +14,15 @@ const input = {
   },
 };
 
-export function createEcho() {
-  return createServer({ name: "echo", version: "1" })
+/** With `tools` tools, where that is more than these two. */
+export function createEcho(tools = 0) {
+  const server = createServer({ name: "echo", version: "1" })
     .tool("echo", { description: "Echo a text", input, inputSchema }, ({ text }) => text)
     .tool("steps", { description: "Echo a text, after a step", input, inputSchema }, ({ text }, { progress }) => {
       progress(1, 2);
       return text;
     });
+  for (let n = 2; n < tools; n += 1)
+    server.tool(`echo-${n}`, { description: "Echo a text", input, inputSchema }, ({ text }) => text);
+  return server;
 }

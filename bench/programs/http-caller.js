@@ -1,9 +1,10 @@
-// Makes calls over HTTP one after another, and reports the CPU time per call. The kind is "bare" for node:http (the
-// baseline: keep-alive, the whole body, JSON.parse), "stateless" or "session" for our client, or "sdk" for SDK 2.x.
+// A client that makes calls over HTTP one after another, as many as each message of the parent says. The kind is "bare"
+// for node:http (the baseline: keep-alive, the whole body, JSON.parse), "stateless" or "session" for our client, or "sdk"
+// for SDK 2.x.
 
 import { Agent, request } from "node:http";
 
-const [kind, url, calls, warmUp] = process.argv.slice(2);
+const [kind, url] = process.argv.slice(2);
 
 /** @type {Readonly<Record<string, () => Promise<(text: string) => Promise<string>>>>} */
 const KINDS = {
@@ -52,13 +53,10 @@ async function ours(revision) {
 }
 
 const call = await KINDS[kind]();
-/** @param {number} count */
-async function makeCalls(count) {
-  for (let n = 0; n < count; n += 1)
+process.on("message", async ({ calls = 0 }) => {
+  if (calls === 0) return;
+  for (let n = 0; n < calls; n += 1)
     if ((await call(`hello ${n}`)) !== `hello ${n}`) throw new Error("Unexpected result");
-}
-await makeCalls(Number(warmUp));
-const before = process.cpuUsage();
-await makeCalls(Number(calls));
-const { user, system } = process.cpuUsage(before);
-process.send?.({ url, microseconds: (user + system) / Number(calls) }, () => process.exit());
+  process.send?.({ calls });
+});
+process.send?.({ url });

@@ -2,7 +2,6 @@
 // stream and subscription is notified.
 
 import { createServer, serve } from "catenary";
-import { reportCostOnRequest } from "./report-cost.js";
 
 const server = createServer({ name: "load", version: "1" })
   .tool("echo", { description: "Echo a text" }, ({ text }) => String(text))
@@ -12,4 +11,4 @@ const server = createServer({ name: "load", version: "1" })
   });
 
 const { url } = await serve(server, { http: { port: 0 } });
-reportCostOnRequest(url);
+process.send?.({ url });

@@ -1,23 +1,14 @@
-// Reports the cost of this process: on stderr when it exits (CPU time and peak memory), or over the IPC channel each
-// time the parent sends a message.
+// Loaded before a measured program with `--import`: reports CPU time and memory of the process each time the parent sends
+// "cost". Exits when the channel closes.
 
-export function reportCostAtExit() {
-  process.on("exit", () => {
-    const { user, system } = process.cpuUsage();
-    const { maxRSS } = process.resourceUsage();
-    process.stderr.write(`${JSON.stringify({ cpuMs: (user + system) / 1000, maxRssKb: maxRSS })}\n`);
+process.on("message", (message) => {
+  if (message !== "cost") return;
+  const { user, system } = process.cpuUsage();
+  const { maxRSS } = process.resourceUsage();
+  process.send?.({
+    cpuMs: (user + system) / 1000,
+    rssMb: process.memoryUsage.rss() / 1024 ** 2,
+    peakMb: maxRSS / 1024,
   });
-}
-
-/**
- * Sends the URL of the server to the parent, then the cost for each message. Exits when the channel closes.
- * @param {string} url
- */
-export function reportCostOnRequest(url) {
-  process.on("message", () => {
-    const { user, system } = process.cpuUsage();
-    process.send?.({ cpuMs: (user + system) / 1000, rssMb: process.memoryUsage.rss() / 1024 / 1024 });
-  });
-  process.once("disconnect", () => process.exit());
-  process.send?.({ url });
-}
+});
+process.once("disconnect", () => process.exit());

@@ -7,6 +7,7 @@ import { McpError } from "../protocol/errors.ts";
 import { META } from "../protocol/model/base.ts";
 import { NEWEST, NEWEST_SESSION } from "../protocol/revisions/index.ts";
 import { createServer } from "../server/server.ts";
+import { copying } from "../../test/support/handlers/copying.ts";
 import { fakeCaller } from "../../test/support/handlers/fake-client.ts";
 import { chain } from "./chain.ts";
 
@@ -127,7 +128,7 @@ it("lets middleware change arguments without a second check", async () => {
     { input: { type: "object", properties: { region: property("Region") } } },
     ({ region }) => `Looked in ${String(region)}`,
   );
-  const translate = chain(({ method, params }, given, next) =>
+  const translate = chain(copying, ({ method, params }, given, next) =>
     next({ method, params: method === "tools/call" ? { ...params, arguments: { region: "nord" } } : params }, given),
   );
   const gateway = chain().to(translate.to(server));

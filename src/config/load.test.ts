@@ -90,6 +90,20 @@ describe("a config", () => {
     expect(config.upstreams.get("web")).toMatchObject({ kind: "url", policy: { timeoutMs: 3000 } });
   });
 
+  it("gives the defaults to commands and URLs that do not set the options", async () => {
+    const { upstreams } = await load(`{
+      "defaults": { "share": "shared", "idleMs": 5000 },
+      "mcpServers": {
+        "a": { "command": "x" },
+        "b": { "url": "https://example.com/mcp", "share": "per-session" },
+        "c": { "live": "js" }
+      }
+    }`);
+    expect(upstreams.get("a")?.policy).toEqual({ share: "shared", idleMs: 5000 });
+    expect(upstreams.get("b")?.policy).toEqual({ share: "per-session", idleMs: 5000 });
+    expect(upstreams.get("c")?.policy).toEqual({});
+  });
+
   it("is expanded with variables, inputs and the envFile", async () => {
     const { upstreams } = await load(sample("VS Code"), ".vscode/mcp.json");
     expect(await upstreams.get("files")?.resolve()).toEqual({

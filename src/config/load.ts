@@ -30,7 +30,7 @@ import { parseDocument, ConfigError, Problems, sortProblems, type Problem } from
 import { Answers, inputsFromEnv, readInputs, type AskInput } from "./inputs.ts";
 import { middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import { createRedactor, Variables } from "./variables.ts";
-import { readUpstreams, type UpstreamEntry } from "./upstreams.ts";
+import { readUpstreams, upstreamDefaults, type UpstreamEntry } from "./upstreams.ts";
 
 /** A valid config: variables are expanded and paths are absolute. It may contain secrets, so do not print it. */
 export interface Config {
@@ -169,6 +169,7 @@ const TOP = {
   mcpServers: readElsewhere,
   servers: readElsewhere,
   inputs: readElsewhere,
+  defaults: upstreamDefaults,
   chain: middlewareList,
   listen,
   limits,
@@ -231,6 +232,7 @@ function readRoot(root: Cursor, answers: Answers, source: { path: string; text: 
     name,
     instructions,
     names,
+    defaults = {},
     chain = [],
     listen: listenOptions = {},
     limits: limitOptions = {},
@@ -243,7 +245,7 @@ function readRoot(root: Cursor, answers: Answers, source: { path: string; text: 
     ...(name !== undefined && { name }),
     ...(instructions !== undefined && { instructions }),
     ...(names !== undefined && { names }),
-    ...readUpstreams(root),
+    ...readUpstreams(root, defaults),
     chain,
     listen: listenOptions,
     limits: limitOptions,

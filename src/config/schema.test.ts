@@ -13,7 +13,7 @@ import { LIMIT_FIELDS, LISTEN_FIELDS, TOP_FIELDS } from "./load.ts";
 import { INPUT_FIELDS } from "./inputs.ts";
 import { PERMISSION_FIELDS } from "./live.ts";
 import { MODULE_FIELDS } from "./middleware.ts";
-import { COMMON_FIELDS, KINDS, RESTART_FIELDS } from "./upstreams.ts";
+import { COMMON_FIELDS, KINDS, POLICY_FIELDS, RESTART_FIELDS } from "./upstreams.ts";
 
 interface Schema {
   readonly description?: string;
@@ -40,6 +40,7 @@ describe("the schema has the keys of the readers", () => {
     ["of a server", server, keys(COMMON_FIELDS, ...KINDS.map(({ fields }) => fields))],
     ["of its restart", server?.properties?.["restart"], keys(RESTART_FIELDS)],
     ["of its permission", server?.properties?.["permission"]?.anyOf?.[1], keys(PERMISSION_FIELDS)],
+    ["of the defaults", properties["defaults"], keys(POLICY_FIELDS)],
     ["of listen", properties["listen"], keys(LISTEN_FIELDS)],
     ["of limits", properties["limits"], keys(LIMIT_FIELDS)],
     ["of a middleware module", definitions["moduleMiddleware"], keys(MODULE_FIELDS)],

@@ -82,6 +82,11 @@ const POLICY = {
   restart: objectOf(RESTART, "an object, such as {maxFailures: 5, windowMs: 180000}"),
 } as const satisfies Record<keyof UpstreamPolicy, Reader<unknown>>;
 
+export const POLICY_FIELDS: Fields = POLICY;
+
+/** Options for all commands and URLs that do not set them. */
+export const upstreamDefaults: Reader<UpstreamPolicy> = objectOf(POLICY, 'an object, such as {"share": "shared"}');
+
 const POLICY_KEYS = Object.keys(POLICY) as readonly (keyof UpstreamPolicy)[];
 
 const COMMON = {
@@ -112,7 +117,7 @@ export interface Upstreams {
   readonly disabled: readonly string[];
 }
 
-export function readUpstreams(root: Cursor): Upstreams {
+export function readUpstreams(root: Cursor, defaults: UpstreamPolicy): Upstreams {
   const upstreams = new Map<string, UpstreamEntry>();
   const disabled: string[] = [];
   const seen = new Map<string, Cursor>();
@@ -129,7 +134,7 @@ export function readUpstreams(root: Cursor): Upstreams {
       if (isDisabled(entry)) disabled.push(member.name);
       else {
         enabled.set(member.name, entry);
-        const upstream = readUpstream(entry, member.name);
+        const upstream = readUpstream(entry, member.name, defaults);
         if (upstream !== undefined) upstreams.set(member.name, upstream);
       }
     }
@@ -161,7 +166,7 @@ function isDisabled(entry: Cursor): boolean {
   return hasValue("disabled", true) || hasValue("enabled", false);
 }
 
-function readUpstream(cursor: Cursor, name: string): UpstreamEntry | undefined {
+function readUpstream(cursor: Cursor, name: string, defaults: UpstreamPolicy): UpstreamEntry | undefined {
   if (cursor.value.kind !== "object") return wrongType(cursor, "an object", KIND_HINT);
   const kind = findKind(cursor);
   if (kind === undefined) {
@@ -173,9 +178,10 @@ function readUpstream(cursor: Cursor, name: string): UpstreamEntry | undefined {
   const isOwn = (key: string): boolean => Object.hasOwn(kind.fields, key);
   const source = kind.read(Object.fromEntries(Object.entries(values).filter(([key]) => isOwn(key))), cursor);
   if (source === undefined) return undefined;
-  const policy = Object.fromEntries(
+  const given = Object.fromEntries(
     POLICY_KEYS.flatMap((key) => (values[key] === undefined ? [] : [[key, values[key]]])),
   ) as UpstreamPolicy;
+  const policy = kind === command || kind === url ? { ...defaults, ...given } : given;
   const own = cursor.members().filter(({ name: key }) => isOwn(key));
   const secrets = own.flatMap((member) => scanStrings(cursor.member(member)).secrets);
   return { ...source, name, policy, use: values.use ?? [], secrets, position: cursor.position };

@@ -44,7 +44,7 @@ export class LineReader {
   }
 
   /** Reads the chunk from `from` on, at most `maxLines` lines. Returns where it stopped. */
-  push(chunk: Uint8Array, from = 0, maxLines = Infinity): number {
+  push(chunk: Uint8Array, from: number = 0, maxLines: number = Infinity): number {
     const bytes = Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     let start = from;
     for (let lines = 0; start < bytes.length && lines < maxLines; lines += 1) {

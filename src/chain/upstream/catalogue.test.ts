@@ -1,10 +1,15 @@
-// Catalogues on disk: read back as written, for their caller only, and limited in number.
+// Catalogues on disk: read back as written, for their caller only, and limited in number. Catalogues in memory, and those
+// that are read from an upstream: limited in length.
 
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
-import { CatalogueFile } from "./catalogue.ts";
+import { fakeContext } from "../../../test/support/handlers/fake-client.ts";
+import type { Handler } from "../../core/handler.ts";
+import { McpError } from "../../protocol/errors.ts";
+import { CatalogueFile, CatalogueKeeper, CatalogueStore } from "./catalogue.ts";
+import type { UpstreamConnection } from "./supervisor.ts";
 
 let folder = "";
 beforeEach(() => {
@@ -64,4 +69,65 @@ it("are ignored if they are not valid or too long", async () => {
   }
   writeFileSync(join(folder, name), JSON.stringify({ ...CATALOGUE, lists: { "tools/list": [{ name: "t" }] } }));
   expect((await file.read())?.lists["tools/list"]).toEqual([{ name: "t" }]);
+});
+
+const MEGABYTE = 1024 * 1024;
+
+it("are let go of if all together are too long, and read again from their files", async () => {
+  const tool = { name: "t", description: "x".repeat(3.5 * MEGABYTE) };
+  const catalogue = { ...CATALOGUE, lists: { "tools/list": [tool] } };
+  const stores = Array.from({ length: 20 }, (_, n) => new CatalogueStore(new CatalogueFile(n)));
+  for (const store of stores) await store.set(catalogue);
+  expect(await stores[0]?.known()).toEqual(catalogue);
+  // Without their files, only those in memory are known: 18 of these fit.
+  rmSync(folder, { recursive: true });
+  const known = await Promise.all(stores.map((store) => store.known()));
+  expect(known.filter((one) => one !== undefined)).toHaveLength(18);
+  for (const store of stores) await store.set(undefined);
+});
+
+/** Reads the catalogue of an upstream with this handler into a store. */
+async function readFrom(handler: Handler): Promise<CatalogueStore> {
+  const store = new CatalogueStore(new CatalogueFile("read"));
+  const discovered = { resultType: "complete", capabilities: { tools: {}, prompts: {}, resources: {} } };
+  const opened = { connection: { handler, discovered } } as unknown as UpstreamConnection;
+  const stored = vi.spyOn(store, "set");
+  const keeper = new CatalogueKeeper({
+    store,
+    isOwn: () => false,
+    background: () => fakeContext().context,
+    isCurrent: () => true,
+    onChanges: () => undefined,
+  });
+  keeper.start(opened);
+  onTestFinished(() => keeper.close());
+  await vi.waitFor(() => expect(stored).toHaveBeenCalledTimes(1), { timeout: 10_000 });
+  return store;
+}
+
+it("are not read to the end if an upstream's lists are too long", async () => {
+  const requests: string[] = [];
+  const endless: Handler = async ({ method }) => {
+    requests.push(method);
+    if (method === "subscriptions/listen") return new Promise(() => undefined);
+    const item = { name: `n${requests.length}`, uri: `u:${requests.length}`, description: "x".repeat(8 * MEGABYTE) };
+    return { tools: [item], nextCursor: `c${requests.length}` };
+  };
+  expect(await (await readFrom(endless)).known()).toBeUndefined();
+  // The first list stops at 16 MiB, and the others are not read.
+  expect(requests.filter((method) => method === "tools/list")).toHaveLength(2);
+  expect(requests.filter((method) => method.endsWith("/list"))).toHaveLength(2);
+  expect(existsSync(folder)).toBe(false);
+});
+
+it("leave out a list that an upstream does not have, and are not changed by a failure", async () => {
+  let answer: Handler = async ({ method }) => {
+    if (method === "subscriptions/listen") return new Promise(() => undefined);
+    if (method === "tools/list") return { tools: [{ name: "t" }] };
+    throw new McpError(-32601, "Method not found");
+  };
+  const store = await readFrom((request, context) => answer(request, context));
+  expect((await store.known())?.lists).toEqual({ "tools/list": [{ name: "t" }] });
+  answer = () => Promise.reject(new Error("broken"));
+  expect((await store.known())?.lists).toEqual({ "tools/list": [{ name: "t" }] });
 });

@@ -38,7 +38,7 @@ export interface UpstreamOptions extends Pick<
 > {
   /** Its name in errors. Default: its command or URL. */
   readonly name?: string;
-  /** Which callers share a session. Default: those that look the same to the upstream. */
+  /** Which callers share a session. Default: all callers of one principal, unless the upstream asks its clients. */
   readonly share?: Share;
   /** Added to the environment of a command. */
   readonly env?: Readonly<Record<string, string>>;

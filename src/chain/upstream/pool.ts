@@ -4,6 +4,7 @@
 
 import { abortable, forwardAbort, unref, within } from "../../core/async.ts";
 import { BoundedMap } from "../../core/bounded-map.ts";
+import { shareOfOne } from "../../core/fair-limit.ts";
 import type { Caller, Context, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -56,6 +57,8 @@ export class UpstreamPool {
   readonly #limits: SessionLimits;
   /** Whether the upstream has been seen to send requests to its clients. */
   #asks = false;
+  /** The restarts of sessions that have ended. */
+  #pastRestarts = 0;
   #closed = false;
 
   constructor(options: UpstreamPoolOptions) {
@@ -186,7 +189,7 @@ export class UpstreamPool {
       target: this.#options.target,
       sessions: connections.length,
       pids: connections.flatMap(({ program }) => program?.pid ?? []),
-      restarts: supervisors.reduce((sum, { recovery }) => sum + recovery.count, 0),
+      restarts: supervisors.reduce((sum, { recovery }) => sum + recovery.count, this.#pastRestarts),
       ...(revision === undefined ? undefined : { revision }),
       ...(state === "restarting" && waits.length > 0 ? { restartInMs: Math.min(...waits) } : undefined),
       ...(problem === undefined ? undefined : { problem }),
@@ -216,6 +219,7 @@ export class UpstreamPool {
     const key = this.#keyOf(session);
     if (key === undefined) return;
     this.#sessions.delete(key);
+    this.#pastRestarts += session.supervisor.recovery.count;
     const leaving = session.close().catch(() => undefined);
     this.#leaving.add(leaving);
     void leaving.then(() => this.#leaving.delete(leaving));
@@ -237,8 +241,6 @@ function overallState(states: readonly UpstreamState[]): UpstreamState {
 }
 
 const MAX_ACTIVE = 100;
-/** The fraction of the active sessions that one principal may have. */
-const MAX_SHARE_OF_ONE = 0.75;
 /** Active and idle sessions together: as many sessions as our own server allows. */
 const MAX_IN_ALL = 10_000;
 
@@ -261,7 +263,7 @@ class SessionLimits {
     const active = sessions.filter(({ session }) => session.isActive);
     const own = active.filter((one) => one.principal === principal);
     const isFull = active.length >= this.maxSessions;
-    const hasTooMany = own.length >= Math.max(1, Math.ceil(this.maxSessions * MAX_SHARE_OF_ONE));
+    const hasTooMany = own.length >= shareOfOne(this.maxSessions);
     if (!isFull && !hasTooMany) return;
     const unused = (hasTooMany ? own : active).find(({ session }) => !session.isInUse);
     if (unused === undefined) {

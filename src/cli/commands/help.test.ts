@@ -44,7 +44,7 @@ describe("help", () => {
   it.each([
     ["up", upCommand, [...SERVE, ...TOKEN]],
     ["serve", serveCommand, [...SERVE, ...TOKEN, "stdio", "sequential"]],
-    ["run", runCommand, [...SERVE, "env", "cwd", "revision", "share"]],
+    ["run", runCommand, [...SERVE, "env", "cwd", "revision", "share", "timeout"]],
     ["check", checkCommand, ["json"]],
     ["eval", evalCommand, ["file", "timeout", "json"]],
   ])("of %s, which has no target, lists its options", (name, { help }, flags) => {

@@ -41,7 +41,7 @@ crashes; exits when stdin closes. The stderr of COMMAND is passed on.
   --revision DATE        use this protocol revision with COMMAND only
   --share HOW            which callers share one process of COMMAND, one of
                          ${SHARES.join(", ")};
-                         by default, callers that COMMAND cannot tell apart
+                         by default per-session
   --http HOST:PORT       serve over HTTP instead of stdio; port 0 picks a free one
 
 With --http:
@@ -149,7 +149,10 @@ async function run(args: readonly string[]): Promise<number | undefined> {
   const onStderr = (text: string): void => void process.stderr.write(sanitizeFor(process.stderr, text));
   const onNoise = (text: string): void => report.onNoise(name, text);
   // The lists are not cached: a program that no longer starts must not look as if it did.
-  const handler = chain().to(upstream(program, { name, remember: false, ...options, onState, onStderr, onNoise }));
+  // Each client has its own process, which gets the name and capabilities of the client.
+  const share = "per-session";
+  const settings = { name, remember: false, share, ...options, onState, onStderr, onNoise } as const;
+  const handler = chain().to(upstream(program, settings));
   // On stdio, messages from the client may be as long as messages from the program.
   const onStdio = { limits: { messageBytes: MESSAGE_BYTES }, graceMs: GATEWAY_GRACE_MS };
   const serving = await startServing(handler, http === undefined ? onStdio : { http });

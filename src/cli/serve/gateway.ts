@@ -20,7 +20,7 @@ import { problemLines, tally } from "../show/problems.ts";
 import { exit, printStatus } from "../terminal/output.ts";
 import { ProgressLine } from "../terminal/progress-line.ts";
 import { Prompter, type Dialog } from "../terminal/prompter.ts";
-import { oneLine } from "../terminal/text.ts";
+import { oneLine, sanitizeFor } from "../terminal/text.ts";
 import { reserveStdio } from "./module.ts";
 import type { UpstreamReport } from "./upstream-report.ts";
 
@@ -44,9 +44,20 @@ export async function openGateway(path: string, report: UpstreamReport, isStdio:
   const release = reserveStdio(
     `A module of ${path} calls serve() itself; remove the call, and this command serves the module`,
   );
+  surviveStrayErrors();
   const { onNoise, onStderr, onState } = report;
   const gateway = await reportProblems(path, () => createGateway(config, { onNoise, onStderr, onState }));
   return { config, gateway, release };
+}
+
+/** An exception in a timer or an unawaited promise of a user's module must not end the gateway and all its servers. */
+function surviveStrayErrors(): void {
+  process.on("uncaughtException", (error: unknown) => {
+    const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    printStatus(
+      `catenary: an exception outside any request; the gateway goes on:\n${sanitizeFor(process.stderr, details)}`,
+    );
+  });
 }
 
 async function openConfig(path: string, isStdio: boolean): Promise<Config> {

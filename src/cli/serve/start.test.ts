@@ -1,7 +1,33 @@
-// The banner and the warnings of an HTTP server. Nothing is listened on here.
+// The banner and the warnings of an HTTP server, and the key of its sessions. Nothing is listened on here.
 
-import { describe, expect, it } from "vitest";
-import { bannerLines, warningLines } from "./start.ts";
+import { chmodSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { bannerLines, sessionKey, warningLines } from "./start.ts";
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
+});
+
+describe("the key of sessions", () => {
+  it("is the same for all processes of a user, and only this user can read it", async () => {
+    const home = mkdtempSync(join(tmpdir(), "catenary-key-"));
+    vi.stubEnv("XDG_STATE_HOME", home);
+    const keys = await Promise.all([sessionKey(), sessionKey(), sessionKey()]);
+    const file = join(home, "catenary", "session.key");
+    expect(readFileSync(file, "utf8")).toMatch(/^[\w-]{43}$/);
+    expect(new Set([...keys, await sessionKey()])).toEqual(new Set([readFileSync(file, "utf8")]));
+    expect(readdirSync(join(home, "catenary"))).toEqual(["session.key"]);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    const told = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+    chmodSync(file, 0o644);
+    expect(await sessionKey()).toBeUndefined();
+    expect(String(told.mock.calls)).toContain("sessions will not survive a restart");
+    rmSync(home, { recursive: true });
+  });
+});
 
 const banner = (host: string): Parameters<typeof bannerLines>[0] => ({
   url: "http://127.0.0.1:3000/mcp",

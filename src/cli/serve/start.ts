@@ -1,7 +1,9 @@
 // Starts a server for the commands that serve: sets up its token, prints its URL and the entry for a client's config,
 // and closes it on a signal.
 
+import { link, rm } from "node:fs/promises";
 import { networkInterfaces } from "node:os";
+import { join } from "node:path";
 import { ConnectionError } from "../../core/errors.ts";
 import { isLoopback, urlHost } from "../../http/server/guard.ts";
 import { serve, type Closeable, type ServeOptions, type Serving } from "../../serve.ts";
@@ -9,6 +11,7 @@ import { EXIT, UnreachableError, UsageError } from "../command.ts";
 import { paint, printStatus } from "../terminal/output.ts";
 import { sanitizeFor } from "../terminal/text.ts";
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { errorMessage } from "../../core/values.ts";
 import { AuthError, type Authenticator } from "../../core/authentication.ts";
 import { evaluatesCode, type Handler } from "../../core/handler.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
@@ -23,12 +26,41 @@ export async function startServing(handler: Closeable, options: ServeOptions): P
   const { http } = options;
   if (http === undefined) return serve(handler, options);
   try {
-    return await serve(handler, { graceMs: DRAIN_MS, ...options, http });
+    const sealKey = await sessionKey();
+    return await serve(handler, { graceMs: DRAIN_MS, ...options, http: { ...(sealKey && { sealKey }), ...http } });
   } catch (error) {
     const isRefused = error instanceof ConnectionError && error.kind === "refused";
     throw isRefused ? new UnreachableError(error.message, { cause: error }) : error;
   }
 }
+
+/**
+ * The key that seals session ids, so that clients go on when the server is restarted. It is kept in a file of the user.
+ * Returns undefined if the file cannot be used: sessions then end with the server.
+ */
+export async function sessionKey(): Promise<string | undefined> {
+  const { makePrivateDirectory, readPrivate, stateDirectory, writePrivate } =
+    await import("../../auth/oauth/private-files.ts");
+  const file = join(stateDirectory(), "session.key");
+  try {
+    const known = await readPrivate(file);
+    if (known !== undefined && known !== "") return known;
+    await makePrivateDirectory(stateDirectory());
+    const draft = `${file}.${randomBytes(6).toString("hex")}`;
+    await writePrivate(draft, randomBytes(KEY_BYTES).toString("base64url"));
+    // Fails if another process has written the key meanwhile; that one is used then.
+    const linked = await Promise.allSettled([link(draft, file)]);
+    await rm(draft);
+    const key = await readPrivate(file);
+    if (key === undefined) throw (linked[0] as PromiseRejectedResult).reason;
+    return key;
+  } catch (error) {
+    printStatus(`catenary: sessions will not survive a restart: ${errorMessage(error)}`);
+    return undefined;
+  }
+}
+
+const KEY_BYTES = 32;
 
 /** Prints the banner of an HTTP server on stderr, or `json` on stdout. From now on, a signal closes the server. */
 export function announce(serving: Serving, banner: Banner, json: object | undefined, upstreamTable?: string): void {

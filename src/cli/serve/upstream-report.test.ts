@@ -29,6 +29,8 @@ describe("a report", () => {
     report.onState("notes", status("starting"));
     report.onState("notes", status("running", { pids: [7], revision: "R" }));
     report.onState("notes", status("running", { pids: [7], revision: "R", sessions: 2 }));
+    report.onState("notes", status("running", { pids: [7, 9], sessions: 2 }));
+    report.onState("notes", status("running", { pids: [7], sessions: 1 }));
     report.onState("notes", status("restarting", { problem }));
     report.onState("notes", status("restarting", { problem }));
     report.onState("notes", status("restarting", { problem: "another reason", restartInMs: 3_100 }));
@@ -41,6 +43,7 @@ describe("a report", () => {
     report.onState("notes", status("closed", { problem }));
     expect(printed).toEqual([
       "notes started (pid 7, revision R)\n",
+      "notes has 2 processes (pid 7, 9)\n",
       "notes crashed; restarting: npx exited with code 3\n",
       "notes crashed; restarting in 4 s: another reason\n",
       "notes restarted (pid 8)\n",

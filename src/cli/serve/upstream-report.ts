@@ -38,12 +38,14 @@ const MAX_NOISE_LENGTH = 200;
 
 interface LastReport {
   readonly state: UpstreamStatus["state"];
+  /** How many processes it had. */
+  readonly processes: number;
   /** The failure that was reported; undefined once the upstream has recovered. */
   readonly failed?: "restarting" | "unreachable" | undefined;
   readonly problem?: string | undefined;
 }
 
-const INITIAL: LastReport = { state: "idle" };
+const INITIAL: LastReport = { state: "idle", processes: 0 };
 
 export class UpstreamReport {
   readonly #isVerbose: boolean;
@@ -85,8 +87,10 @@ export class UpstreamReport {
     const isNews = problem !== undefined && problem !== last.problem;
     const isWell = state === "running" && !isNews && (state !== last.state || problem === undefined);
     const isBack = isWell && last.failed !== undefined;
+    const processes = status.pids.length;
     this.#last.set(upstream, {
       state,
+      processes,
       failed:
         state === "restarting" || state === "failed"
           ? "restarting"
@@ -98,14 +102,19 @@ export class UpstreamReport {
       // An upstream whose sessions have all ended reports no problem. The last problem is kept, to recognize it later.
       problem: problem ?? (state === "running" ? undefined : last.problem),
     });
-    if (state === last.state && !isNews && !isBack) return;
+    const hasMore = state === "running" && last.processes > 0 && processes > last.processes;
+    if (state === last.state && !isNews && !isBack && !(hasMore && this.#isVerbose)) return;
     // The process has ended, so its last line of stderr is printed even if it is incomplete.
     if (isNews || (state !== "running" && state !== "starting")) this.#stderr.get(upstream)?.flush();
     const message = this.#describe(status, last, isNews);
     if (message !== undefined) printStatus(`${timestamp()}${paint("bold", oneLine(upstream))} ${message}`);
   };
 
-  #describe(status: UpstreamStatus, { state: before, failed }: LastReport, isNews: boolean): string | undefined {
+  #describe(
+    status: UpstreamStatus,
+    { state: before, failed, processes }: LastReport,
+    isNews: boolean,
+  ): string | undefined {
     const { state, pids, revision, restartInMs, problem = "the process ended" } = status;
     const reason = sanitizeFor(process.stderr, firstLine(problem));
     if (state === "restarting") return `${paint("yellow", "crashed")}; restarting${delay(restartInMs)}: ${reason}`;
@@ -120,7 +129,9 @@ export class UpstreamReport {
     ].join(", ");
     const change =
       failed === undefined
-        ? "started"
+        ? processes > 0 && pids.length > processes
+          ? `has ${pids.length} processes`
+          : "started"
         : failed === "unreachable" && pids.length === 0
           ? "reachable again"
           : "restarted";

@@ -1,6 +1,8 @@
 // The checks that an HTTP request must pass before its message is handled: Accept, Content-Type, body, authentication,
 // and the limits on requests and sessions. A request that fails a check gets an error response with a status.
 
+import type { ByteBudget, ByteHolder } from "../../core/byte-budget.ts";
+import type { FairLimit } from "../../core/fair-limit.ts";
 import { AuthError, type Authenticator, type Credentials, type Identity } from "../../core/authentication.ts";
 import type { Caller } from "../../core/handler.ts";
 import { errorMessage } from "../../core/values.ts";
@@ -13,7 +15,7 @@ import {
   type ErrorMessage,
   type RequestMessage,
 } from "../../jsonrpc/message.ts";
-import { HttpError, type RequestHeaders, type HttpRequest } from "./http-request.ts";
+import { HttpError, type BodyCounter, type RequestHeaders, type HttpRequest } from "./http-request.ts";
 import type { HttpLimits } from "./options.ts";
 import type { Reply } from "./reply.ts";
 import type { BatchItem, Inbound } from "../../transport/transport.ts";
@@ -53,10 +55,10 @@ export type ParsedBody =
   | { readonly kind: "batch"; readonly items: readonly BatchItem[] };
 
 /** If the body is not a valid message, sends the error and returns undefined. */
-export async function readMessage(reply: Reply, limits: HttpLimits): Promise<ParsedBody | undefined> {
+export async function readMessage(reply: Reply, { limits, bodies }: SharedLimits): Promise<ParsedBody | undefined> {
   const { request } = reply;
   checkContentType(request);
-  const decoded = decode(await request.readBody(limits.messageBytes, limits.bodyMs), limits);
+  const decoded = decode(await request.readBody(limits.messageBytes, limits.bodyMs, bodies), limits);
   if (decoded.kind === "message") {
     // Set here, so that later errors contain the id of the request.
     if (isRequest(decoded.message)) reply.id = decoded.message.id;
@@ -220,8 +222,47 @@ export function errorResponse(status: number, message: string, kind?: ErrorKind)
 export interface SharedLimits {
   readonly limits: HttpLimits;
   readonly requests: RequestLimiter;
+  readonly bodies: BodyLimiter;
   /** Counts the sessions of all kinds. */
-  readonly sessions: SessionLimiter;
+  readonly sessions: FairLimit;
+}
+
+/** Throws a 503 if all places are taken, or the principal has its share of them. */
+export function takePlace(limit: FairLimit, principal: string | undefined, what: string): void {
+  const refusal = limit.take(principal);
+  if (refusal === undefined) return;
+  const whose = refusal === "share" ? " of yours" : "";
+  throw new HttpError(503, `Too many ${what}${whose} are open; try again later`, { "retry-after": "10" });
+}
+
+/**
+ * Limits the bodies that are still arriving. If there are too many, the oldest one is given up: a body that takes long
+ * must not keep out those that come at once.
+ */
+export class BodyLimiter implements BodyCounter {
+  readonly #max: number;
+  readonly #budget: ByteBudget;
+  readonly #bodies = new Set<ByteHolder>();
+
+  constructor(max: number, budget: ByteBudget) {
+    this.#max = max;
+    this.#budget = budget;
+  }
+
+  update(body: ByteHolder): void {
+    this.#bodies.add(body);
+    for (const oldest of this.#bodies) {
+      if (this.#bodies.size <= this.#max) break;
+      this.#bodies.delete(oldest);
+      oldest.disconnect();
+    }
+    if (this.#bodies.has(body)) this.#budget.update(body);
+  }
+
+  release(body: ByteHolder): void {
+    this.#bodies.delete(body);
+    this.#budget.release(body);
+  }
 }
 
 /**
@@ -231,56 +272,49 @@ export interface SharedLimits {
 export type Release = (running?: Promise<unknown>) => void;
 
 /**
- * Limits the requests in flight over all clients. Responses and notifications are not limited, since requests in flight
+ * Limits the requests in flight over all clients, and those of one principal. Responses and notifications are not limited, since requests in flight
  * may be waiting for them. Pings are not limited either. Subscriptions have their own limit.
  */
 export class RequestLimiter {
-  readonly #max: number;
-  #count = 0;
-  #abandoned = 0;
+  readonly #inFlight: FairLimit;
+  readonly #abandoned: FairLimit;
   #isClosed = false;
 
-  constructor(max: number) {
-    this.#max = max;
+  /** `limit` makes the limit for one of two counts. */
+  constructor(limit: () => FairLimit) {
+    this.#inFlight = limit();
+    this.#abandoned = limit();
   }
 
   /** Throws a 503 if the limit is reached. */
-  begin(body: ParsedBody): Release {
+  begin(body: ParsedBody, principal: string | undefined): Release {
     // Checked again, because the shutdown may have begun while the body was read.
     this.check();
     const size = countRequests(body);
     if (size === 0) return () => undefined;
     // A batch larger than the limit is accepted if nothing else is in flight.
-    if (this.#count > 0 && this.#count + size > this.#max) {
-      throw new HttpError(503, "Too many requests are in flight; try again soon", { "retry-after": "1" });
+    const refusal = this.#inFlight.take(principal, size);
+    if (refusal !== undefined) {
+      const whose = refusal === "share" ? " of yours" : "";
+      throw new HttpError(503, `Too many requests${whose} are in flight; try again soon`, { "retry-after": "1" });
     }
-    this.#count += size;
     let isReleased = false;
     return (running) => {
       if (isReleased) return;
       isReleased = true;
-      const free = (): void => {
-        this.#count -= size;
-      };
-      if (running === undefined) free();
-      else this.#abandon(size, running, free);
+      if (running === undefined) this.#inFlight.release(principal, size);
+      else this.#abandon(principal, size, running);
     };
   }
 
   /**
-   * Stops counting the requests of a handler that still runs after its client has disconnected. At most `max` requests
-   * are left out of the count in this way at a time.
+   * Stops counting the requests of a handler that still runs after its client has disconnected. They are counted apart
+   * then, with the same limit; above it, they stay in the first count.
    */
-  #abandon(size: number, running: Promise<unknown>, free: () => void): void {
-    const fits = this.#abandoned + size <= this.#max;
-    if (fits) {
-      free();
-      this.#abandoned += size;
-    }
-    const finished = (): void => {
-      if (fits) this.#abandoned -= size;
-      else free();
-    };
+  #abandon(principal: string | undefined, size: number, running: Promise<unknown>): void {
+    const fits = this.#abandoned.take(principal, size) === undefined;
+    if (fits) this.#inFlight.release(principal, size);
+    const finished = (): void => (fits ? this.#abandoned : this.#inFlight).release(principal, size);
     running.then(finished, finished);
   }
 
@@ -303,26 +337,4 @@ function countRequests(body: ParsedBody): number {
   if (body.kind === "batch") return body.items.filter((item) => "message" in item && isRequest(item.message)).length;
   const { method } = body.message as RequestMessage;
   return method === "subscriptions/listen" || method === "ping" ? 0 : 1;
-}
-
-/** Limits the open sessions of all session tables together. */
-export class SessionLimiter {
-  readonly #max: number;
-  #count = 0;
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  /** Throws a 503 if the limit is reached. */
-  take(): void {
-    if (this.#count >= this.#max) {
-      throw new HttpError(503, "Too many sessions are open; try again later", { "retry-after": "10" });
-    }
-    this.#count += 1;
-  }
-
-  release(): void {
-    this.#count -= 1;
-  }
 }

@@ -1,6 +1,8 @@
 // The interface of one HTTP request and its response, implemented for node:http and for web-standard `fetch`. The rest
 // of the server uses only this interface. It does not interpret paths, headers or bodies.
 
+import type { ByteHolder } from "../../core/byte-budget.ts";
+
 /** Request headers by lower-case name; the values of a repeated header are joined by ", ". */
 export type RequestHeaders = Readonly<Record<string, string | undefined>>;
 
@@ -27,20 +29,38 @@ export interface HttpRequest {
   onDisconnect(act: () => void): void;
   /**
    * The whole body as a string; may be called once. Rejects with an HttpError: too long (413), too slow (408), not
-   * UTF-8 or incomplete (400), compressed (415), already consumed by a framework (500).
+   * UTF-8 or incomplete (400), compressed (415), already consumed by a framework (500), given up by `counter` (503).
+   * `counter` counts the body while it arrives.
    */
-  readBody(maxBytes: number, maxMs: number): Promise<string>;
-  /** Sends a complete response. Only the first one counts; does nothing if the client has disconnected. */
-  respond(status: number, headers: Readonly<Record<string, string>>, body?: string): void;
+  readBody(maxBytes: number, maxMs: number, counter?: BodyCounter): Promise<string>;
+  /**
+   * Sends a complete response. Only the first one counts; does nothing if the client has disconnected. Returns the
+   * response if part of it is known to be unsent.
+   */
+  respond(status: number, headers: Readonly<Record<string, string>>, body?: string): UnsentResponse | undefined;
   /** Starts a 200 `text/event-stream` response. At most once, and not together with `respond`. */
   stream(headers: Readonly<Record<string, string>>): StreamSink;
+}
+
+/** Counts the bodies that are still arriving, and may give one up. */
+export interface BodyCounter {
+  update(body: ByteHolder): void;
+  release(body: ByteHolder): void;
+}
+
+/** A complete response that the client has not read yet. */
+export interface UnsentResponse extends ByteHolder {
+  /** Disconnects a client that reads nothing for this long; at the earliest after half of it. */
+  limitStall(ms: number): void;
+  /** Calls `act` once, when the response has been sent or the client has disconnected. */
+  onClose(act: () => void): void;
 }
 
 /** The body of a streamed response. Writing to a closed one does nothing. */
 export interface StreamSink {
   write(text: string): void;
-  /** Ends the response after everything written so far. */
-  end(): void;
+  /** Ends the response after everything written so far. Returns the response if part of it is known to be unsent. */
+  end(): UnsentResponse | undefined;
   /** Disconnects at once; unsent data is lost. */
   destroy(): void;
   /** Bytes written that have not been sent to the client yet. */
@@ -82,6 +102,10 @@ export function bodyTooLong(maxBytes: number): HttpError {
 
 export function bodyTooSlow(maxMs: number): HttpError {
   return new HttpError(408, `The body did not arrive within ${maxMs} ms (limits.bodyMs).`);
+}
+
+export function bodyGivenUp(): HttpError {
+  return new HttpError(503, "Too many or too long bodies are arriving; try again soon", { "retry-after": "1" });
 }
 
 export function bodyNotUtf8(): HttpError {

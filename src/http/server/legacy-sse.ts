@@ -21,6 +21,7 @@ import {
 } from "./admission.ts";
 
 import { SessionTable } from "./session.ts";
+import { randomId } from "./session-ids.ts";
 import type { Reply } from "./reply.ts";
 
 export class LegacySse {
@@ -33,15 +34,14 @@ export class LegacySse {
     this.#handler = handler;
     this.#connection = connection;
     this.#shared = shared;
-    this.#sessions = new SessionTable(shared.sessions, shared.limits.sessionIdleMs);
+    this.#sessions = new SessionTable(shared);
   }
 
   open(reply: Reply, identity: Identity | undefined, address: string): void {
     checkAccept(reply.request, "text/event-stream");
     this.#shared.requests.check();
-    const session = this.#sessions.add(
-      (id) => new LegacySseSession(id, identity?.principal),
-      (added) => serveTransport(this.#handler, added, this.#connection),
+    const session = this.#sessions.add(new LegacySseSession(randomId(), identity?.principal), (added) =>
+      serveTransport(this.#handler, added, this.#connection),
     );
     session.open(reply, `${address}?sessionId=${session.id}`, () => void this.#sessions.end(session));
   }
@@ -52,11 +52,16 @@ export class LegacySse {
       throw new HttpError(400, "The query parameter sessionId is missing; post to the address that the stream sent");
     const session = this.#sessions.find(id, identity?.principal);
     if (session === undefined) throw unknownSession();
-    const body = await readMessage(reply, this.#shared.limits);
+    const body = await readMessage(reply, this.#shared);
     if (body === undefined) return;
     // The session may have closed while the body was read.
     if (session.isClosed) throw unknownSession();
-    session.post(body, reply, callerFrom(reply.request, identity), this.#shared.requests.begin(body));
+    session.post(
+      body,
+      reply,
+      callerFrom(reply.request, identity),
+      this.#shared.requests.begin(body, identity?.principal),
+    );
   }
 
   close(graceMs: number): Promise<void> {
@@ -73,6 +78,7 @@ class LegacySseSession implements Transport {
   readonly principal: string | undefined;
   /** Such a session is never idle, because its stream is open as long as the session exists. */
   readonly isIdle = false;
+  readonly hasListened = true;
   readonly usedAt = 0;
   readonly #closed = new AbortController();
   #stream: SseWriter | undefined;

@@ -26,7 +26,7 @@ async function listening(
   };
 }
 
-const hello = (httpRequest: NodeHttpRequest): void => httpRequest.respond(200, {}, "hello");
+const hello = (httpRequest: NodeHttpRequest): void => void httpRequest.respond(200, {}, "hello");
 
 describe("the URL", () => {
   it.each([

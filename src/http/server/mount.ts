@@ -42,6 +42,7 @@ const MOUNT_OPTIONS = {
   allowedOrigins: true,
   auth: true,
   limits: true,
+  sealKey: true,
   onError: true,
   ...CONNECTION_OPTIONS,
 } as const satisfies Record<keyof MountOptions, true>;

@@ -4,16 +4,20 @@
 
 import { ServerResponse, type IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
+import type { ByteHolder } from "../../core/byte-budget.ts";
 import {
+  type BodyCounter,
   type RequestHeaders,
   type StreamSink,
   type HttpRequest,
+  type UnsentResponse,
   STREAM_HEADERS,
   type HttpError,
   bodyIncomplete,
   bodyCompressed,
   bodyNotUtf8,
   bodyConsumed,
+  bodyGivenUp,
   bodyTooLong,
   bodyTooSlow,
 } from "./http-request.ts";
@@ -95,25 +99,28 @@ export class NodeHttpRequest implements HttpRequest {
     disconnectCallbacks(this.#request.socket).set(this, act);
   }
 
-  readBody(maxBytes: number, maxMs: number): Promise<string> {
+  readBody(maxBytes: number, maxMs: number, counter?: BodyCounter): Promise<string> {
     this.#isBodyRequested = true;
     const proceed = this.#awaitsContinue ? () => this.#response.writeContinue() : undefined;
     this.#awaitsContinue = false;
-    return readNodeBody(this.#request, maxBytes, maxMs, proceed);
+    return readNodeBody(this.#request, { maxBytes, maxMs, counter }, proceed);
   }
 
-  respond(status: number, headers: Readonly<Record<string, string>>, body = ""): void {
+  respond(status: number, headers: Readonly<Record<string, string>>, body = ""): UnsentResponse | undefined {
     const response = this.#response;
-    if (this.#hasStarted || this.isDisconnected || response.headersSent) return;
+    if (this.#hasStarted || this.isDisconnected || response.headersSent) return undefined;
     this.#hasStarted = true;
     this.#complete();
     const length = Buffer.byteLength(body);
     const isEmpty = status === 204 || status === 304;
-    if (this.#hasLongBody()) return this.#linger(status, headers, body);
+    if (this.#hasLongBody()) {
+      this.#linger(status, headers, body);
+      return undefined;
+    }
     writeHead(response, status, headers, isEmpty ? undefined : length);
     // If there are as many bytes as characters, all of them are ASCII, and latin1 writes them without conversion.
     response.end(body, length === body.length ? "latin1" : "utf8");
-    limitStall(response, this.#request.socket);
+    return unsentPart(response, this.#request.socket);
   }
 
   stream(headers: Readonly<Record<string, string>>): StreamSink {
@@ -168,10 +175,10 @@ export class NodeHttpRequest implements HttpRequest {
  * The `onDisconnect` callbacks of a connection, by request. One listener per connection is cheaper than one per
  * response, and a pipelined response that waits behind another one would emit no "close".
  */
-function disconnectCallbacks(socket: Socket): Map<NodeHttpRequest, () => void> {
+function disconnectCallbacks(socket: Socket): Map<object, () => void> {
   let acts = DISCONNECT_CALLBACKS.get(socket);
   if (acts === undefined) {
-    const created = new Map<NodeHttpRequest, () => void>();
+    const created = new Map<object, () => void>();
     acts = created;
     DISCONNECT_CALLBACKS.set(socket, created);
     socket.once("close", () => {
@@ -181,7 +188,7 @@ function disconnectCallbacks(socket: Socket): Map<NodeHttpRequest, () => void> {
   return acts;
 }
 
-const DISCONNECT_CALLBACKS = new WeakMap<Socket, Map<NodeHttpRequest, () => void>>();
+const DISCONNECT_CALLBACKS = new WeakMap<Socket, Map<object, () => void>>();
 
 function writeHead(
   response: ServerResponse,
@@ -224,14 +231,16 @@ function singleHeaderBit(name: string): number {
   }
 }
 
+interface BodyLimits {
+  readonly maxBytes: number;
+  readonly maxMs: number;
+  readonly counter: BodyCounter | undefined;
+}
+
 /** Reads the body as a string. `proceed` is called before reading, since the client may be waiting for 100 Continue. */
-function readNodeBody(
-  request: IncomingMessage,
-  maxBytes: number,
-  maxMs: number,
-  proceed?: () => void,
-): Promise<string> {
+function readNodeBody(request: IncomingMessage, limits: BodyLimits, proceed?: () => void): Promise<string> {
   const { headers } = request;
+  const { maxBytes } = limits;
   if (request.readableEnded) return toPromise(reparse((request as { body?: unknown }).body, maxBytes));
   const encoding = headers["content-encoding"];
   if (encoding !== undefined && encoding.toLowerCase() !== "identity") return Promise.reject(bodyCompressed());
@@ -242,38 +251,47 @@ function readNodeBody(
   if (request.destroyed) return Promise.reject(bodyIncomplete());
   proceed?.();
   return new Promise((resolve, reject) => {
-    new RequestBodyReader(request, maxBytes, maxMs, resolve, reject).begin();
+    new RequestBodyReader(request, limits, resolve, reject).begin(declared);
   });
 }
 
-class RequestBodyReader {
+class RequestBodyReader implements ByteHolder {
   readonly #request: IncomingMessage;
-  readonly #maxBytes: number;
-  readonly #maxMs: number;
+  readonly #limits: BodyLimits;
   readonly #resolve: (text: string) => void;
   readonly #reject: (error: HttpError) => void;
   readonly #chunks: Buffer[] = [];
   readonly #timer: SharedTimer<RequestBodyReader>;
   #length = 0;
+  #declared: number | undefined;
   #since: number | undefined;
+  #isCounted = false;
   #isSettled = false;
 
   constructor(
     request: IncomingMessage,
-    maxBytes: number,
-    maxMs: number,
+    limits: BodyLimits,
     resolve: (text: string) => void,
     reject: (error: HttpError) => void,
   ) {
     this.#request = request;
-    this.#maxBytes = maxBytes;
-    this.#maxMs = maxMs;
+    this.#limits = limits;
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#timer = bodyTimer(maxMs);
+    this.#timer = bodyTimer(limits.maxMs);
   }
 
-  begin(): void {
+  get heldBytes(): number {
+    return this.#length;
+  }
+
+  disconnect(): void {
+    this.#finish(bodyGivenUp());
+  }
+
+  /** `declared` is the Content-Length. */
+  begin(declared: number | undefined): void {
+    this.#declared = declared;
     this.#timer.add(this);
     // A framework may have called setEncoding.
     const bytes = (chunk: Buffer | string): Buffer => (typeof chunk === "string" ? Buffer.from(chunk) : chunk);
@@ -286,26 +304,35 @@ class RequestBodyReader {
     else if (this.#since === undefined) {
       this.#since = now;
       this.#request.once("close", () => this.#finish(bodyIncomplete()));
-    } else if (now - this.#since >= this.#maxMs) this.#finish(bodyTooSlow(this.#maxMs));
+      this.#count();
+    } else if (now - this.#since >= this.#limits.maxMs) this.#finish(bodyTooSlow(this.#limits.maxMs));
   }
 
   #take(chunk: Buffer): void {
     if (this.#isSettled) return;
     this.#length += chunk.length;
-    if (this.#length > this.#maxBytes) this.#finish(bodyTooLong(this.#maxBytes));
-    else this.#chunks.push(chunk);
+    if (this.#length > this.#limits.maxBytes) return this.#finish(bodyTooLong(this.#limits.maxBytes));
+    this.#chunks.push(chunk);
+    // A body that comes whole is not worth counting.
+    if (this.#length !== this.#declared) this.#count();
+  }
+
+  #count(): void {
+    this.#isCounted = true;
+    this.#limits.counter?.update(this);
   }
 
   #end(): void {
     const chunks = this.#chunks;
     const whole = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, this.#length);
-    this.#finish(utf8(whole, this.#maxBytes));
+    this.#finish(utf8(whole, this.#limits.maxBytes));
   }
 
   #finish(text: string | HttpError): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
     this.#timer.delete(this);
+    if (this.#isCounted) this.#limits.counter?.release(this);
     if (typeof text === "string") return this.#resolve(text);
     this.#chunks.length = 0;
     this.#request.pause();
@@ -367,12 +394,12 @@ class NodeStreamSink implements StreamSink {
     if (!this.#isClosed) this.#response.write(text);
   }
 
-  end(): void {
-    if (this.#isClosed) return;
+  end(): UnsentResponse | undefined {
+    if (this.#isClosed) return undefined;
     this.#isEnded = true;
     this.#onClose();
     this.#response.end();
-    limitStall(this.#response, this.#socket);
+    return unsentPart(this.#response, this.#socket);
   }
 
   destroy(): void {
@@ -388,14 +415,54 @@ class NodeStreamSink implements StreamSink {
   }
 }
 
-/** Limits how long a client that stops reading can keep a finished response in our memory. */
-function limitStall(response: ServerResponse, socket: Socket): void {
-  if (response.writableLength === 0) return;
-  // node:http closes a connection that timed out. The server may not be ours, so the old timeout is restored later.
-  const before = socket.timeout ?? 0;
-  socket.setTimeout(STALL_TIMEOUT_MS);
-  response.once("close", () => socket.setTimeout(before));
+function unsentPart(response: ServerResponse, socket: Socket): UnsentResponse | undefined {
+  return response.writableLength === 0 ? undefined : new NodeUnsentResponse(response, socket);
+}
+
+/** A finished response that stays in our memory until the client reads it. */
+class NodeUnsentResponse implements UnsentResponse {
+  readonly #response: ServerResponse;
+  readonly #socket: Socket;
+  #act: (() => void) | undefined;
+
+  constructor(response: ServerResponse, socket: Socket) {
+    this.#response = response;
+    this.#socket = socket;
+    // The server may not be ours, so the old timeout is restored later.
+    const before = socket.timeout ?? 0;
+    this.limitStall(STALL_TIMEOUT_MS);
+    const callbacks = disconnectCallbacks(socket);
+    callbacks.set(this, () => this.#close());
+    response.once("close", () => {
+      callbacks.delete(this);
+      socket.setTimeout(before);
+      this.#close();
+    });
+  }
+
+  get heldBytes(): number {
+    return this.#socket.destroyed ? 0 : this.#response.writableLength;
+  }
+
+  disconnect(): void {
+    this.#socket.destroy();
+  }
+
+  limitStall(ms: number): void {
+    // node:http closes a connection that timed out. Node looks for progress only when the timeout elapses, and first
+    // takes the part that the system buffered at once for progress. So the timeout elapses twice before it counts.
+    this.#socket.setTimeout(ms / 2);
+  }
+
+  onClose(act: () => void): void {
+    this.#act = act;
+  }
+
+  #close(): void {
+    this.#act?.();
+    this.#act = undefined;
+  }
 }
 
 /** The sink of a client that has disconnected. */
-const CLOSED_SINK: StreamSink = { bufferedBytes: 0, write() {}, end() {}, destroy() {} };
+const CLOSED_SINK: StreamSink = { bufferedBytes: 0, write() {}, end: () => undefined, destroy() {} };

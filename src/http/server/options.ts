@@ -18,6 +18,11 @@ export interface HttpLimits extends Limits {
   readonly sessions: number;
   /** How long a session without an open stream may be idle before it is closed. */
   readonly sessionIdleMs: number;
+  /**
+   * The same for a client that has opened a stream with GET: it has probably gone when its last stream is closed, and
+   * most clients do not end their session.
+   */
+  readonly sessionDisconnectedMs: number;
   /** Requests in flight at once, over all clients; one more gets a 503. */
   readonly requests: number;
   /** `subscriptions/listen` requests open at once. */
@@ -27,6 +32,11 @@ export interface HttpLimits extends Limits {
   /** Unread bytes above which a slow client is disconnected after `lingeringMs`. */
   readonly lingeringBytes: number;
   readonly lingeringMs: number;
+  /**
+   * Bytes held at once for all clients: unread output, and bodies that are still arriving. Above this, the clients that
+   * hold the most for the longest time are disconnected.
+   */
+  readonly heldBytes: number;
   /** A stream that is silent for this long gets a comment, so that proxies keep it open. */
   readonly keepAliveMs: number;
   /** How long a response head is delayed in case a single JSON body is enough. After that, a stream is opened. */
@@ -44,11 +54,13 @@ const HTTP_LIMITS: HttpLimits = {
   bodyMs: 30_000,
   sessions: 10_000,
   sessionIdleMs: 1_800_000,
+  sessionDisconnectedMs: 60_000,
   requests: 1_024,
   listens: 10_000,
   unreadBytes: 8 * 1024 * 1024,
   lingeringBytes: 1024 * 1024,
   lingeringMs: 10_000,
+  heldBytes: 256 * 1024 * 1024,
   keepAliveMs: 15_000,
   silenceMs: 5_000,
   replayBytes: 64 * 1024 * 1024,
@@ -73,6 +85,11 @@ export interface HttpRouterOptions extends Omit<ConnectionOptions, "mayShutDown"
   /** Authenticates callers. Without it anyone may call. */
   readonly auth?: Authenticator;
   readonly limits?: Partial<HttpLimits>;
+  /**
+   * The key that seals session ids. A server with the same key opens the sessions of a former one again, so that clients
+   * go on after a restart. Default: `parkedCalls.sealKey`. Without a key, sessions end with the server.
+   */
+  readonly sealKey?: string | Uint8Array;
   /**
    * Called for internal errors that clients must not see, such as a failing authenticator. Default: prints one line on
    * stderr.

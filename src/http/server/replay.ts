@@ -193,6 +193,14 @@ export function parseEventId(id: string): { readonly stream: string; readonly nu
   return stream === undefined ? undefined : { stream, number: Number(number) };
 }
 
+/** In front of the names of streams for unsolicited messages. */
+const UNSOLICITED = "g";
+
+/** Whether the event is of a stream for unsolicited messages, of this session or of one with the same id before. */
+export function isUnsolicited(eventId: string): boolean {
+  return parseEventId(eventId)?.stream.startsWith(UNSOLICITED) === true;
+}
+
 /** How many finished, completely sent streams are kept, for clients that did not receive the last events. */
 const MAX_FINISHED = 32;
 /** How many finished, incompletely sent streams are kept, for clients that resume them. */
@@ -209,11 +217,13 @@ export class SessionStreams {
   readonly #streams = new Map<string, ReplayStream>();
   /** Oldest first; never empty. */
   readonly #unsolicited: ReplayStream[] = [];
-  #names = 0;
+  #names: number;
 
-  constructor(store: ReplayStore) {
+  /** `names` is the first name. A session that is opened again must not use its former names. */
+  constructor(store: ReplayStore, names = 0) {
     this.#store = store;
-    this.#unsolicited.push(this.open());
+    this.#names = names;
+    this.#unsolicited.push(this.#open(UNSOLICITED));
   }
 
   /** Whether any stream has a connection. */
@@ -222,8 +232,13 @@ export class SessionStreams {
     return false;
   }
 
+  /** Opens the stream of a POST. */
   open(): ReplayStream {
-    const name = (this.#names++).toString(36);
+    return this.#open("");
+  }
+
+  #open(prefix: string): ReplayStream {
+    const name = `${prefix}${(this.#names++).toString(36)}`;
     const stream = new ReplayStream(name, this.#store);
     this.#streams.set(name, stream);
     this.#dropFinished();
@@ -240,7 +255,7 @@ export class SessionStreams {
   openUnsolicited(): ReplayStream {
     const last = this.#unsolicited.at(-1);
     if (last?.hasStarted === false) return last;
-    const stream = this.open();
+    const stream = this.#open(UNSOLICITED);
     this.#collect(stream);
     if (this.#unsolicited.length >= MAX_UNSOLICITED) {
       const oldest = Math.max(

@@ -6,7 +6,8 @@ import { encode } from "../../jsonrpc/codec.ts";
 import { isResponse, type ErrorBody, type Id, type Message, type ResponseMessage } from "../../jsonrpc/message.ts";
 import { SseWriter } from "./sse.ts";
 import { SharedTimer } from "./shared-timer.ts";
-import type { HttpRequest } from "./http-request.ts";
+import { ByteBudget } from "../../core/byte-budget.ts";
+import type { HttpRequest, UnsentResponse } from "./http-request.ts";
 import { unsendableResponse } from "../../dialogue/calls/errors.ts";
 import type { HttpLimits } from "./options.ts";
 
@@ -21,14 +22,19 @@ export interface Denial {
 const JSON_TYPE: Headers = { "content-type": "application/json" };
 const TICK_MS = 1_000;
 
-/** Two timers: one shared by all open streams of a server, one by all its pending replies. */
+/**
+ * What all replies of a server share: a timer for open streams, one for pending replies, and the budget of bytes that
+ * clients have not read.
+ */
 export class ReplyTimers {
+  readonly budget: ByteBudget;
   readonly #limits: HttpLimits;
   readonly #streams: SharedTimer<SseWriter>;
   readonly #pending: SharedTimer<Reply>;
 
   constructor(limits: HttpLimits) {
     this.#limits = limits;
+    this.budget = new ByteBudget({ peerBytes: limits.unreadBytes, totalBytes: limits.heldBytes });
     this.#streams = new SharedTimer(Math.min(TICK_MS, limits.keepAliveMs, limits.lingeringMs), (stream, now) =>
       stream.tick(now),
     );
@@ -39,13 +45,23 @@ export class ReplyTimers {
 
   /** `onClose` may be called before this returns, if the client has already disconnected. */
   openStream(request: HttpRequest, headers: Headers, onClose: (stream: SseWriter) => void): SseWriter {
-    const stream: SseWriter = new SseWriter(request.stream(headers), this.#limits, () => {
+    const closed = (_how: unknown, unsent?: UnsentResponse): void => {
       this.#streams.delete(stream);
+      this.hold(unsent);
       onClose(stream);
-    });
+    };
+    const stream: SseWriter = new SseWriter(request.stream(headers), this.#limits, closed, this.budget);
     this.#streams.add(stream);
     request.onDisconnect(() => stream.destroy());
     return stream;
+  }
+
+  /** Counts a response until the client has read it, and limits how long it may take to read on. */
+  hold(unsent: UnsentResponse | undefined): void {
+    if (unsent === undefined) return;
+    unsent.onClose(() => this.budget.release(unsent));
+    if (unsent.heldBytes > this.#limits.lingeringBytes) unsent.limitStall(this.#limits.lingeringMs);
+    this.budget.update(unsent);
   }
 
   add(reply: Reply): void {
@@ -103,7 +119,7 @@ export class Reply {
     this.#start();
     const denial = "error" in message ? this.denialFor?.(message.error) : undefined;
     const headers = { ...JSON_TYPE, ...this.headers, ...denial?.headers };
-    this.request.respond(denial?.status ?? status, headers, encodeResponse(message));
+    this.#timers.hold(this.request.respond(denial?.status ?? status, headers, encodeResponse(message)));
   }
 
   /** Sends a response without a body. */

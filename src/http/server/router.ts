@@ -3,12 +3,14 @@
 
 import type { AuthError, Authenticator, Credentials, Identity } from "../../core/authentication.ts";
 import type { Handler } from "../../core/handler.ts";
+import { FairLimit } from "../../core/fair-limit.ts";
 import type { Guard } from "./guard.ts";
 import { HttpError, type HttpRequest } from "./http-request.ts";
 import { selectRevisions, serveTransport, type ConnectionOptions } from "../../dialogue/connection.ts";
 import {
   challengeHeaders,
   authenticate,
+  BodyLimiter,
   sendError,
   safeReporter,
   type ErrorReporter,
@@ -19,16 +21,16 @@ import {
   shuttingDown,
   RequestLimiter,
   type Release,
-  SessionLimiter,
   type SharedLimits,
 } from "./admission.ts";
 import { StatelessEndpoint } from "./stateless.ts";
 import { LegacySse } from "./legacy-sse.ts";
 import { httpLimits, type HttpRouterOptions, type HttpLimits } from "./options.ts";
 import { HttpSession, SessionTable } from "./session.ts";
+import { SessionIds } from "./session-ids.ts";
 import { ReplyTimers, Reply, type Denial } from "./reply.ts";
-import { isRequest } from "../../jsonrpc/message.ts";
-import type { Revision } from "../../protocol/revision.ts";
+import { isRequest, type RequestMessage } from "../../jsonrpc/message.ts";
+import type { Json, Revision } from "../../protocol/revision.ts";
 import { ReplayStore } from "./replay.ts";
 import { isStateless } from "../../dialogue/stateless/front.ts";
 import { unsupportedRevision } from "../../dialogue/calls/errors.ts";
@@ -62,6 +64,7 @@ export class HttpRouter {
       legacySse = true,
       auth,
       parkedCalls,
+      sealKey = parkedCalls?.sealKey,
       graceMs = GRACE_MS,
       limits: _limits,
       onError,
@@ -73,8 +76,16 @@ export class HttpRouter {
     }
     if (!path.startsWith("/")) throw new TypeError(`path must begin with a slash; got ${path}`);
     const limits = httpLimits(options.limits);
-    this.#requests = new RequestLimiter(limits.requests);
-    const shared: SharedLimits = { limits, requests: this.#requests, sessions: new SessionLimiter(limits.sessions) };
+    // Without authentication, all callers are one principal.
+    const limit = (max: number): FairLimit => new FairLimit(max, auth === undefined ? max : undefined);
+    this.#requests = new RequestLimiter(() => limit(limits.requests));
+    this.#timers = new ReplyTimers(limits);
+    const shared: SharedLimits = {
+      limits,
+      requests: this.#requests,
+      bodies: new BodyLimiter(limits.requests, this.#timers.budget),
+      sessions: limit(limits.sessions),
+    };
     const revisions = selectRevisions(options.revisions);
     const sessionRevisions = revisions.filter(({ style }) => style === "session");
     const statelessRevisions = revisions.filter(({ style }) => style === "stateless");
@@ -85,14 +96,14 @@ export class HttpRouter {
     this.path = path;
     this.graceMs = graceMs;
     this.limits = limits;
-    this.#timers = new ReplyTimers(limits);
     this.#stateless = new StatelessEndpoint(
       handler,
       { revisions: statelessRevisions, profile: options.profile ?? "mcp" },
       parkedCalls,
-      limits.listens,
+      limit(limits.listens),
     );
-    const endpoint = new McpEndpoint(handler, this.#stateless, revisions, perSession, shared);
+    const ids = new SessionIds(sealKey);
+    const endpoint = new McpEndpoint(handler, this.#stateless, revisions, perSession, shared, ids);
     this.#endpoint = endpoint;
     const routes = new Map<string, Route>();
     if (legacySse && sessionRevisions.length > 0) {
@@ -109,6 +120,11 @@ export class HttpRouter {
       GET: (reply, identity) => endpoint.get(reply, identity),
       DELETE: (reply, identity) => endpoint.delete(reply, identity),
     });
+  }
+
+  /** Bytes held for clients: unread output, and bodies that are still arriving. */
+  get heldBytes(): number {
+    return this.#timers.budget.bytes;
   }
 
   /** Answers the request. Never throws. */
@@ -224,6 +240,7 @@ class McpEndpoint {
   readonly #shared: SharedLimits;
   readonly #connection: ConnectionOptions;
   readonly #store: ReplayStore;
+  readonly #ids: SessionIds;
   readonly #sessions: SessionTable<HttpSession>;
   readonly #revisions: readonly Revision[];
   readonly #sessionNames: ReadonlySet<string>;
@@ -235,8 +252,10 @@ class McpEndpoint {
     revisions: readonly Revision[],
     connection: ConnectionOptions,
     shared: SharedLimits,
+    ids: SessionIds,
   ) {
     const { limits } = shared;
+    this.#ids = ids;
     const names = (style: Revision["style"]): Set<string> =>
       new Set(revisions.filter((revision) => revision.style === style).map(({ name }) => name));
     this.#handler = handler;
@@ -247,13 +266,13 @@ class McpEndpoint {
     this.#connection = connection;
     this.#shared = shared;
     this.#store = new ReplayStore(limits.replayBytes, limits.replayEvents);
-    this.#sessions = new SessionTable(shared.sessions, limits.sessionIdleMs);
+    this.#sessions = new SessionTable(shared);
   }
 
   async post(reply: Reply, identity: Identity | undefined): Promise<void> {
     const { request } = reply;
     checkAccept(request, "application/json", "text/event-stream");
-    const body = await readMessage(reply, this.#shared.limits);
+    const body = await readMessage(reply, this.#shared);
     if (body === undefined) return;
     if (!this.#isStateless(body, request)) await this.#postToSession(body, reply, identity);
     else if (body.kind === "batch") {
@@ -263,7 +282,7 @@ class McpEndpoint {
       const error = unsupportedRevision(params?.protocolVersion, this.#revisions).toBody();
       reply.sendJson({ jsonrpc: "2.0", id, error }, 400);
     } else {
-      const release = this.#shared.requests.begin(body);
+      const release = this.#shared.requests.begin(body, identity?.principal);
       try {
         await this.#stateless.post(body.message, reply, callerFrom(request, identity), release);
       } finally {
@@ -273,14 +292,16 @@ class McpEndpoint {
   }
 
   /** Opens a stream for messages outside any request, or resumes a broken stream. */
-  get(reply: Reply, identity: Identity | undefined): void {
-    const session = this.#findSession(reply, identity);
+  async get(reply: Reply, identity: Identity | undefined): Promise<void> {
+    const session = await this.#findSession(reply, identity);
     checkAccept(reply.request, "text/event-stream");
     session.get(reply, reply.request.headers["last-event-id"]);
   }
 
   async delete(reply: Reply, identity: Identity | undefined): Promise<void> {
-    await this.#sessions.end(this.#findSession(reply, identity));
+    const session = await this.#findSession(reply, identity);
+    this.#ids.end(session.id);
+    await this.#sessions.end(session);
     reply.sendEmpty(204);
   }
 
@@ -305,14 +326,15 @@ class McpEndpoint {
   async #postToSession(body: ParsedBody, reply: Reply, identity: Identity | undefined): Promise<void> {
     const isHandshake = body.kind === "message" && isRequest(body.message) && body.message.method === "initialize";
     const isKnown = reply.request.headers[SESSION_HEADER] !== undefined || !isHandshake;
-    const session = isKnown ? this.#findSession(reply, identity) : this.#startSession(identity);
+    const found = isKnown ? this.#findSession(reply, identity) : this.#startSession(body, identity);
+    const session = found instanceof HttpSession ? found : await found;
     if (body.kind === "batch" && session.revision?.batches !== true) {
       const name = session.revision?.name ?? "of this session";
       throw new HttpError(400, `Revision ${name} has no batches: send one message at a time`);
     }
     let release: Release | undefined;
     try {
-      release = this.#shared.requests.begin(body);
+      release = this.#shared.requests.begin(body, identity?.principal);
       await session.post(body, reply, callerFrom(reply.request, identity));
     } finally {
       release?.();
@@ -321,15 +343,37 @@ class McpEndpoint {
     }
   }
 
-  #startSession(identity: Identity | undefined): HttpSession {
-    return this.#sessions.add(
-      (id) => new HttpSession(id, identity?.principal, this.#store),
-      (session) => serveTransport(this.#handler, session, this.#connection),
+  #startSession(body: ParsedBody & { kind: "message" }, identity: Identity | undefined): HttpSession {
+    const { protocolVersion, capabilities, clientInfo } = (body.message as RequestMessage).params ?? {};
+    const revision = this.#sessionNames.has(protocolVersion as string)
+      ? protocolVersion
+      : [...this.#sessionNames].at(-1);
+    const id = this.#ids.create({ protocolVersion: revision, capabilities, clientInfo }, identity?.principal);
+    return this.#addSession(id, identity?.principal, false);
+  }
+
+  #addSession(id: string, principal: string | undefined, isReopened: boolean): HttpSession {
+    return this.#sessions.add(new HttpSession(id, principal, this.#store, isReopened), (session) =>
+      serveTransport(this.#handler, session, this.#connection),
     );
   }
 
-  /** Throws an HttpError if this caller has no such session. */
-  #findSession(reply: Reply, identity: Identity | undefined): HttpSession {
+  /** Opens a session again that has ended without its client, such as by a restart. */
+  async #reopenSession(
+    id: string,
+    handshake: Json,
+    reply: Reply,
+    identity: Identity | undefined,
+  ): Promise<HttpSession> {
+    this.#shared.requests.check();
+    const session = this.#addSession(id, identity?.principal, true);
+    if (await session.reopen(handshake, callerFrom(reply.request, identity))) return session;
+    void this.#sessions.end(session);
+    throw unknownSession();
+  }
+
+  /** Throws or rejects with an HttpError if this caller has no such session. */
+  #findSession(reply: Reply, identity: Identity | undefined): HttpSession | Promise<HttpSession> {
     const { headers, method } = reply.request;
     const revision = headers[REVISION_HEADER];
     if (method !== "POST" && (this.#sessionNames.size === 0 || this.#statelessNames.has(revision ?? ""))) {
@@ -340,11 +384,21 @@ class McpEndpoint {
       throw new HttpError(400, "The header Mcp-Session-Id is missing; start a session with initialize");
     }
     const session = this.#sessions.find(id, identity?.principal);
-    if (session === undefined) throw new HttpError(404, "There is no such session; start a new one with initialize");
+    const handshake = session === undefined ? this.#ids.open(id, identity?.principal) : undefined;
+    if (session === undefined && handshake === undefined) throw unknownSession();
     if (revision !== undefined && !this.#sessionNames.has(revision)) {
       const names = [...this.#sessionNames].join(", ");
       throw new HttpError(400, `Unsupported MCP-Protocol-Version ${JSON.stringify(revision)}; supported: ${names}`);
     }
-    return session;
+    if (session === undefined) return this.#reopenSession(id, handshake ?? {}, reply, identity);
+    if (session.reopening === undefined) return session;
+    return session.reopening.then((isOpen) => {
+      if (!isOpen) throw unknownSession();
+      return session;
+    });
   }
+}
+
+function unknownSession(): HttpError {
+  return new HttpError(404, "There is no such session; start a new one with initialize");
 }

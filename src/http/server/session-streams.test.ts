@@ -31,7 +31,7 @@ describe("an unsolicited message", () => {
     const session = streams();
     session.sendUnsolicited("early");
     const { connection } = listen(session);
-    expect([connection.data, connection.lastId]).toEqual([["early"], "0-1"]);
+    expect([connection.data, connection.lastId]).toEqual([["early"], "g0-1"]);
   });
 
   it("goes to the newest attached stream only", () => {
@@ -41,7 +41,7 @@ describe("an unsolicited message", () => {
     const second = listen(session);
     session.sendUnsolicited("two");
     expect([first.connection.data, second.connection.data]).toEqual([["one"], ["two"]]);
-    expect([first.connection.lastId, second.connection.lastId]).toEqual(["0-1", "1-1"]);
+    expect([first.connection.lastId, second.connection.lastId]).toEqual(["g0-1", "g1-1"]);
     second.stream.detach(second.connection);
     session.sendUnsolicited("three");
     expect(first.connection.data).toEqual(["one", "three"]);
@@ -55,7 +55,7 @@ describe("an unsolicited message", () => {
     session.sendUnsolicited("two");
     const second = listen(session);
     expect(second.connection.data).toEqual(["two"]);
-    const found = session.find("0-0");
+    const found = session.find("g0-0");
     const back = new Connection();
     found?.stream.attach(back, found.after);
     expect(back.data).toEqual(["one"]);

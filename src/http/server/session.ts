@@ -3,6 +3,7 @@
 // streams after the last event received, and a request runs until it is answered or cancelled. This file also has the
 // session table.
 
+import type { FairLimit } from "../../core/fair-limit.ts";
 import type { Caller } from "../../core/handler.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import { isResponse, type Message, type ErrorBody, type ResponseMessage } from "../../jsonrpc/message.ts";
@@ -10,15 +11,30 @@ import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
-import { SessionStreams, type ReplayStore, type ReplayStream } from "./replay.ts";
+import { changedMethod, LIST_CAPABILITIES } from "../../protocol/lists.ts";
+import type { Json } from "../../protocol/revision.ts";
+import { isUnsolicited, SessionStreams, type ReplayStore, type ReplayStream } from "./replay.ts";
 import { HttpError } from "./http-request.ts";
 import type { BatchItem, Inbound, Transport } from "../../transport/transport.ts";
 import { SESSION_HEADER } from "../headers.ts";
 
-import { toInbound, NEVER_ABORTED, expectsResponse, type ParsedBody, type SessionLimiter } from "./admission.ts";
+import {
+  toInbound,
+  NEVER_ABORTED,
+  expectsResponse,
+  takePlace,
+  type ParsedBody,
+  type SharedLimits,
+} from "./admission.ts";
 import { type Reply, encodeResponse } from "./reply.ts";
 import { unref } from "../../core/async.ts";
 import type { ServedConnection } from "../../dialogue/connection.ts";
+
+/** The id of the handshake when a session is opened again. */
+const HANDSHAKE_ID = "catenary-handshake";
+
+/** Names of streams begin here or above if the session is opened again: below 36^11, so that a name is short. */
+const MAX_FIRST_NAME = 2 ** 48;
 
 /** The reconnection time in a priming event, which starts a stream: it has an id, so that the client can resume. */
 const RETRY_MS = 1_000;
@@ -27,25 +43,36 @@ export class HttpSession implements Transport {
   readonly id: string;
   readonly principal: string | undefined;
   usedAt: number = performance.now();
+  /** Settles when the session is open again; undefined if it is not being opened again. */
+  reopening: Promise<boolean> | undefined;
   readonly #streams: SessionStreams;
   /** POSTs that are not answered yet. */
   readonly #replies = new Set<SessionReply>();
   #revision: Revision | undefined;
+  #hasListened = false;
   /** Whether the session id has been sent to the client. */
   #isIdSent = false;
   #receive: (inbound: Inbound) => void = () => undefined;
 
-  constructor(id: string, principal: string | undefined, store: ReplayStore) {
+  readonly #isReopened: boolean;
+
+  constructor(id: string, principal: string | undefined, store: ReplayStore, isReopened: boolean) {
     this.id = id;
     this.principal = principal;
-    this.#streams = new SessionStreams(store);
+    this.#isReopened = isReopened;
+    this.#streams = new SessionStreams(store, isReopened ? Math.floor(Math.random() * MAX_FIRST_NAME) : 0);
   }
 
   /** Whether no request is pending and no stream is open. */
   get isIdle(): boolean {
     // A session whose client disconnected during the handshake will never be used.
     const isAbandoned = this.#revision === undefined && [...this.#replies].every(({ isUnreachable }) => isUnreachable);
+    if (this.reopening !== undefined) return false;
     return (this.#replies.size === 0 || isAbandoned) && !this.#streams.isAttached;
+  }
+
+  get hasListened(): boolean {
+    return this.#hasListened;
   }
 
   /** Undefined until the handshake has been answered. */
@@ -66,6 +93,39 @@ export class HttpSession implements Transport {
     const error = McpError.of("unreachable", "The session was closed before the request was answered").toBody();
     for (const reply of this.#replies) reply.abandon(error);
     this.#streams.close();
+  }
+
+  /**
+   * Repeats the handshake of a session that has ended without its client. Resolves with whether it succeeded, with the
+   * same revision. The client is told that the lists may have changed.
+   */
+  reopen(handshake: Json, caller: Partial<Caller>): Promise<boolean> {
+    this.#isIdSent = true;
+    const inbound = { kind: "message", caller, gone: NEVER_ABORTED } as const;
+    this.reopening = new Promise<boolean>((resolve) => {
+      const answered: Inbound["reply"] = async (message) => {
+        const isOpen = this.#readRevision(message) && this.#revision?.name === handshake["protocolVersion"];
+        if (isOpen) {
+          const initialized = { jsonrpc: "2.0", method: "notifications/initialized" } as const;
+          this.#receive({ ...inbound, message: initialized, reply: async () => undefined });
+          this.#announceLists(message as ResponseMessage);
+        }
+        this.reopening = undefined;
+        resolve(isOpen);
+      };
+      const message = { jsonrpc: "2.0", id: HANDSHAKE_ID, method: "initialize", params: handshake } as const;
+      this.#receive({ ...inbound, message, reply: answered });
+    });
+    return this.reopening;
+  }
+
+  #announceLists(message: ResponseMessage): void {
+    const { capabilities } = (message as { result: Json }).result;
+    for (const name of LIST_CAPABILITIES) {
+      const capability = isObject(capabilities) ? capabilities[name] : undefined;
+      if (!isObject(capability) || capability["listChanged"] !== true) continue;
+      this.#streams.sendUnsolicited(encode({ jsonrpc: "2.0", method: changedMethod(name) }));
+    }
   }
 
   /** Resolves when the response has been sent, or no response will be sent. Undefined if none is expected. */
@@ -99,12 +159,14 @@ export class HttpSession implements Transport {
   /** Handles a GET: opens a stream for unsolicited messages, or resumes a broken stream. */
   get(reply: Reply, lastEventId: string | undefined): void {
     this.usedAt = performance.now();
-    if (lastEventId === undefined || lastEventId === "") {
-      this.attach(this.#streams.openUnsolicited(), reply);
-      return;
-    }
-    const found = this.#streams.find(lastEventId);
+    this.#hasListened = true;
+    const found = lastEventId === undefined || lastEventId === "" ? undefined : this.#streams.find(lastEventId);
     if (found === undefined) {
+      // Unsolicited messages of before are lost. The client has been told that everything may have changed.
+      const isFormer = this.#isReopened && isUnsolicited(lastEventId ?? "");
+      if (lastEventId === undefined || lastEventId === "" || isFormer) {
+        return this.attach(this.#streams.openUnsolicited(), reply);
+      }
       throw new HttpError(400, `The events after ${JSON.stringify(lastEventId)} are no longer available`);
     }
     // In the SSE standard only a 204 stops a client from reconnecting.
@@ -250,36 +312,35 @@ interface TableSession {
   readonly id: string;
   readonly principal: string | undefined;
   readonly isIdle: boolean;
+  /** Whether the client has ever opened a stream with GET. */
+  readonly hasListened: boolean;
   readonly usedAt: number;
 }
 
-const MAX_SWEEP_INTERVAL_MS = 30_000;
+const MAX_SWEEP_INTERVAL_MS = 5_000;
 
 /**
- * The open sessions by id. An id is 128 random bits, but not a credential: a session belongs to the principal that
- * opened it, and is not found for others. It ends on request, or after a long idle time.
+ * The open sessions by id. A session belongs to the principal that opened it, and is not found for others. It ends on
+ * request, or after a long idle time.
  */
 export class SessionTable<Session extends TableSession> {
   readonly #sessions = new Map<string, { readonly session: Session; readonly served: Promise<ServedConnection> }>();
-  readonly #limiter: SessionLimiter;
+  readonly #limit: FairLimit;
   readonly #idleMs: number;
+  readonly #disconnectedMs: number;
   #sweeper: NodeJS.Timeout | undefined;
 
-  constructor(limiter: SessionLimiter, idleMs: number) {
-    this.#limiter = limiter;
-    this.#idleMs = idleMs;
+  constructor({ sessions, limits }: SharedLimits) {
+    this.#limit = sessions;
+    this.#idleMs = limits.sessionIdleMs;
+    this.#disconnectedMs = Math.min(limits.sessionDisconnectedMs, limits.sessionIdleMs);
   }
 
-  /** Throws a 503 if too many sessions are open. */
-  add<Added extends Session>(
-    create: (id: string) => Added,
-    serve: (session: Added) => Promise<ServedConnection>,
-  ): Added {
-    this.#limiter.take();
-    const session = create(newId());
-    const served = serve(session);
-    this.#sessions.set(session.id, { session, served });
-    this.#sweeper ??= unref(setInterval(() => this.#sweep(), Math.min(MAX_SWEEP_INTERVAL_MS, this.#idleMs)));
+  /** Throws a 503 if too many sessions are open, of all callers or of this principal. */
+  add<Added extends Session>(session: Added, serve: (session: Added) => Promise<ServedConnection>): Added {
+    takePlace(this.#limit, session.principal, "sessions");
+    this.#sessions.set(session.id, { session, served: serve(session) });
+    this.#sweeper ??= unref(setInterval(() => this.#sweep(), Math.min(MAX_SWEEP_INTERVAL_MS, this.#disconnectedMs)));
     return session;
   }
 
@@ -288,11 +349,11 @@ export class SessionTable<Session extends TableSession> {
     return found?.principal === principal ? found : undefined;
   }
 
-  async end({ id }: Session, graceMs = 0): Promise<void> {
+  async end({ id, principal }: Session, graceMs = 0): Promise<void> {
     const found = this.#sessions.get(id);
     if (found === undefined) return;
     this.#sessions.delete(id);
-    this.#limiter.release();
+    this.#limit.release(principal);
     if (this.#sessions.size === 0) this.#stopSweeping();
     await (await found.served).close(graceMs);
   }
@@ -305,7 +366,8 @@ export class SessionTable<Session extends TableSession> {
   #sweep(): void {
     const now = performance.now();
     for (const { session } of this.#sessions.values()) {
-      if (session.isIdle && now - session.usedAt >= this.#idleMs) void this.end(session);
+      const idleMs = session.hasListened ? this.#disconnectedMs : this.#idleMs;
+      if (now - session.usedAt >= idleMs && session.isIdle) void this.end(session);
     }
   }
 
@@ -313,9 +375,4 @@ export class SessionTable<Session extends TableSession> {
     clearInterval(this.#sweeper);
     this.#sweeper = undefined;
   }
-}
-
-function newId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

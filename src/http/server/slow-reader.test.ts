@@ -37,10 +37,10 @@ it("a client that does not read is disconnected at the limit, and another one ge
     first.send(event);
     second.send(event);
     sent += 1;
-    most = Math.max(most, first.bufferedBytes);
+    most = Math.max(most, first.heldBytes);
     // The system buffers up to some MiB of unread data.
     expect(sent).toBeLessThan(4_000);
-    while (second.bufferedBytes > 0) await new Promise(setImmediate);
+    while (second.heldBytes > 0) await new Promise(setImmediate);
   }
   expect(over).toEqual(["/stalled destroyed"]);
   expect(most).toBeLessThan(2 * MIB + 2 * event.length);
@@ -48,5 +48,5 @@ it("a client that does not read is disconnected at the limit, and another one ge
   await expect.poll(() => received).toBeGreaterThanOrEqual(sent * event.length);
   second.end();
   expect(over).toEqual(["/stalled destroyed", "/reading ended"]);
-  expect(first.bufferedBytes).toBe(0);
+  expect(first.heldBytes).toBe(0);
 });

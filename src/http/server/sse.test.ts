@@ -17,7 +17,7 @@ class Recorder implements StreamSink {
     this.text += text;
     this.bufferedBytes += text.length;
   }
-  end(): void {
+  end(): undefined {
     this.acts.push("end");
   }
   destroy(): void {
@@ -101,7 +101,7 @@ describe("an SSE writer", () => {
     const over: string[] = [];
     const stream = new SseWriter(sink, LIMITS, (how) => over.push(how));
     stream.send(formatEvent({ data: "1" }));
-    expect(stream.bufferedBytes).toBe(9);
+    expect(stream.heldBytes).toBe(9);
     stream.end();
     stream.end();
     stream.destroy();

@@ -1,7 +1,8 @@
 // Writes server-sent events, and disconnects clients that read too slowly, so that unread data cannot fill the memory.
 // It has no timer, so `tick` must be called about once a second.
 
-import type { StreamSink } from "./http-request.ts";
+import { ByteBudget, type ByteHolder } from "../../core/byte-budget.ts";
+import type { StreamSink, UnsentResponse } from "./http-request.ts";
 
 /** One event; every part is optional. Without `data` it only sets the id or the reconnection time. */
 export interface SseEvent {
@@ -24,10 +25,11 @@ export interface StreamLimits {
 
 const COMMENT = ":\n\n";
 
-export class SseWriter {
+export class SseWriter implements ByteHolder {
   readonly #sink: StreamSink;
   readonly #limits: StreamLimits;
-  readonly #onClose: (how: "ended" | "destroyed") => void;
+  readonly #budget: ByteBudget;
+  readonly #onClose: (how: "ended" | "destroyed", unsent?: UnsentResponse) => void;
   #isClosed = false;
   /** Whether anything was written since the last tick. True at first, so that the first tick sets `#silentSince`. */
   #hasWritten = true;
@@ -36,12 +38,18 @@ export class SseWriter {
 
   /**
    * `onClose` is called once: by `end`, by `destroy`, or when a slow client is disconnected. The owner must call
-   * `destroy` if the client disconnects.
+   * `destroy` if the client disconnects. An ended stream may have a part that is not sent yet.
    */
-  constructor(sink: StreamSink, limits: StreamLimits, onClose: (how: "ended" | "destroyed") => void = () => {}) {
+  constructor(
+    sink: StreamSink,
+    limits: StreamLimits,
+    onClose: (how: "ended" | "destroyed", unsent?: UnsentResponse) => void = () => {},
+    budget: ByteBudget = new ByteBudget({ peerBytes: limits.unreadBytes, totalBytes: Infinity }),
+  ) {
     this.#sink = sink;
     this.#limits = limits;
     this.#onClose = onClose;
+    this.#budget = budget;
   }
 
   get isClosed(): boolean {
@@ -49,17 +57,17 @@ export class SseWriter {
   }
 
   /** Bytes written that have not been sent to the client yet. */
-  get bufferedBytes(): number {
+  get heldBytes(): number {
     return this.#sink.bufferedBytes;
   }
 
   /** Sends one or more events made by `formatEvent`. */
   send(text: string): void {
     if (this.#isClosed) return;
-    // Checked before the write: a client that has read everything so far is not slow, however long the next event is.
-    if (this.#sink.bufferedBytes > this.#limits.unreadBytes) return this.destroy();
+    if (!this.#budget.admits(this)) return this.destroy();
     this.#hasWritten = true;
     this.#sink.write(text);
+    if (this.#sink.bufferedBytes > 0) this.#budget.update(this);
   }
 
   /** Sends a comment, which every client skips. */
@@ -84,8 +92,7 @@ export class SseWriter {
   /** Ends the stream once everything sent so far is written. */
   end(): void {
     if (!this.#close()) return;
-    this.#sink.end();
-    this.#onClose("ended");
+    this.#onClose("ended", this.#sink.end());
   }
 
   /** Disconnects at once; unsent data is lost. */
@@ -95,9 +102,14 @@ export class SseWriter {
     this.#onClose("destroyed");
   }
 
+  disconnect(): void {
+    this.destroy();
+  }
+
   #close(): boolean {
     if (this.#isClosed) return false;
     this.#isClosed = true;
+    this.#budget.release(this);
     return true;
   }
 }

@@ -2,6 +2,7 @@
 // some errors have their own status, and a disconnect cancels the request. Only parked calls are kept between requests:
 // their handlers wait until the client retries the request with the input that it was asked for.
 
+import type { FairLimit } from "../../core/fair-limit.ts";
 import type { Caller, Handler } from "../../core/handler.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import {
@@ -13,33 +14,31 @@ import {
 } from "../../jsonrpc/message.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { type SseWriter, formatEvent } from "./sse.ts";
-import { HttpError } from "./http-request.ts";
 import type { Inbound, ReplyOptions } from "../../transport/transport.ts";
 import { envelope, StatelessFront, type StatelessFrontOptions } from "../../dialogue/stateless/front.ts";
 import { cancellationError } from "../../dialogue/calls/errors.ts";
 import { untrackedCall, type InFlightCall, runRequest, SETTLE_MS } from "../../dialogue/calls/in-flight.ts";
 import { ParkedCalls, type ParkedCallsOptions } from "../../dialogue/stateless/parked-calls.ts";
 import { checkHeaders } from "../headers.ts";
-import { errorResponse, statusOf, NEVER_ABORTED, type Release } from "./admission.ts";
+import { errorResponse, statusOf, takePlace, NEVER_ABORTED, type Release } from "./admission.ts";
 import { encodeResponse, type Reply } from "./reply.ts";
 
 export class StatelessEndpoint {
   readonly #front: StatelessFront;
   readonly #parkedCalls: ParkedCalls;
-  readonly #maxListens: number;
+  readonly #listens: FairLimit;
   readonly #calls = new Map<InFlightCall, StatelessInbound>();
-  #listens = 0;
   #onIdle: (() => void) | undefined;
 
   constructor(
     handler: Handler,
     options: StatelessFrontOptions,
     parkedCalls: ParkedCallsOptions | undefined,
-    maxListens: number,
+    listens: FairLimit,
   ) {
     this.#parkedCalls = new ParkedCalls(parkedCalls);
     this.#front = new StatelessFront(handler, this.#parkedCalls, options);
-    this.#maxListens = maxListens;
+    this.#listens = listens;
   }
 
   /** Resolves when the response was sent or, after a disconnect, when the handler has returned. */
@@ -61,9 +60,7 @@ export class StatelessEndpoint {
       return;
     }
     const isListen = method === "subscriptions/listen";
-    if (isListen && this.#listens >= this.#maxListens) {
-      throw new HttpError(503, "Too many subscriptions are open; try again later", { "retry-after": "10" });
-    }
+    if (isListen) takePlace(this.#listens, caller.principal, "subscriptions");
     const call = untrackedCall(isListen);
     const inbound = new StatelessInbound(message, reply, caller);
     // `promise` is set once the call runs; the client may have disconnected before that.
@@ -74,18 +71,20 @@ export class StatelessEndpoint {
     };
     reply.request.onDisconnect(cancel);
     // The client had already disconnected, so `cancel` was called at once.
-    if (call.cancelled) return;
+    if (call.cancelled) {
+      if (isListen) this.#listens.release(caller.principal);
+      return;
+    }
     inbound.onDestroyed = cancel;
     reply.onSilence(() => inbound.openStream());
     this.#calls.set(call, inbound);
-    if (isListen) this.#listens += 1;
     running.promise = runRequest(this.#front, message, inbound, call);
     try {
       const response = await running.promise;
       call.done = true;
       if (!call.cancelled) inbound.finish(response);
     } finally {
-      if (isListen) this.#listens -= 1;
+      if (isListen) this.#listens.release(caller.principal);
       this.#calls.delete(call);
       if (this.#calls.size === 0) this.#onIdle?.();
     }

@@ -2,7 +2,9 @@
 // all of them have, and imports no Node module. The runtime owns the connection, so disconnects and slow readers are
 // noticed only if the runtime reports them.
 
+import type { ByteHolder } from "../../core/byte-budget.ts";
 import {
+  type BodyCounter,
   type RequestHeaders,
   type StreamSink,
   type HttpRequest,
@@ -11,6 +13,7 @@ import {
   bodyNotUtf8,
   STREAM_HEADERS,
   bodyConsumed,
+  bodyGivenUp,
   bodyTooLong,
   bodyTooSlow,
 } from "./http-request.ts";
@@ -64,7 +67,7 @@ export class WebHttpRequest implements HttpRequest {
     this.#onDisconnect = act;
   }
 
-  async readBody(maxBytes: number, maxMs: number): Promise<string> {
+  async readBody(maxBytes: number, maxMs: number, counter?: BodyCounter): Promise<string> {
     const { body, bodyUsed } = this.#request;
     if (bodyUsed) throw bodyConsumed();
     const encoding = this.headers["content-encoding"];
@@ -73,21 +76,24 @@ export class WebHttpRequest implements HttpRequest {
     if (body === null) return "";
     const reader = body.getReader();
     let timer: ReturnType<typeof setTimeout> | undefined;
+    const arriving = new ArrivingBody(counter);
     const late = new Promise<never>((_resolve, reject) => {
       timer = setTimeout(() => reject(bodyTooSlow(maxMs)), maxMs);
+      arriving.disconnect = () => reject(bodyGivenUp());
     });
     try {
-      return await Promise.race([collect(reader, maxBytes), late]);
+      return await Promise.race([collect(reader, maxBytes, arriving), late]);
     } catch (error) {
       // Stop reading. It does not matter if cancelling fails.
       reader.cancel().catch(() => {});
       throw error;
     } finally {
       clearTimeout(timer);
+      counter?.release(arriving);
     }
   }
 
-  respond(status: number, headers: Readonly<Record<string, string>>, body = ""): void {
+  respond(status: number, headers: Readonly<Record<string, string>>, body = ""): undefined {
     if (this.#hasStarted) return;
     this.#hasStarted = true;
     this.#isComplete = true;
@@ -153,7 +159,7 @@ class WebStreamSink implements StreamSink {
     this.#controller?.enqueue(ENCODER.encode(text));
   }
 
-  end(): void {
+  end(): undefined {
     this.#finish((controller) => controller.close());
   }
 
@@ -179,16 +185,35 @@ const SINGLE_HEADERS = ["host", "origin", "content-type", "content-length", "aut
 
 const ENCODER = new TextEncoder();
 
-async function collect(reader: ReadableStreamDefaultReader<Uint8Array>, maxBytes: number): Promise<string> {
+class ArrivingBody implements ByteHolder {
+  heldBytes = 0;
+  disconnect: () => void = () => undefined;
+  readonly #counter: BodyCounter | undefined;
+
+  constructor(counter: BodyCounter | undefined) {
+    this.#counter = counter;
+    counter?.update(this);
+  }
+
+  add(bytes: number): void {
+    this.heldBytes += bytes;
+    this.#counter?.update(this);
+  }
+}
+
+async function collect(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  maxBytes: number,
+  arriving: ArrivingBody,
+): Promise<string> {
   // Keep a byte order mark: the message codec handles it, for all transports in the same way.
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   let text = "";
-  let length = 0;
   for (;;) {
     const { done, value } = await next(reader);
     if (done) return text + decode(() => decoder.decode());
-    length += value.byteLength;
-    if (length > maxBytes) throw bodyTooLong(maxBytes);
+    arriving.add(value.byteLength);
+    if (arriving.heldBytes > maxBytes) throw bodyTooLong(maxBytes);
     text += decode(() => decoder.decode(value, { stream: true }));
   }
 }

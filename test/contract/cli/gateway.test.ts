@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "catenary";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { ENTER, HAS_TERMINAL, Terminal } from "../../support/terminal/terminal.ts";
 import {
   catenary,
@@ -97,6 +98,31 @@ describe("check", () => {
 });
 
 describe("serve", () => {
+  it("goes on after an exception that belongs to no request, and prints it", async () => {
+    const stray = `export default async (request, context, next) => {
+      if (request.method === "tools/call") {
+        setTimeout(() => { throw new Error("thrown in a timer"); });
+        void Promise.reject(new Error("rejected and not awaited"));
+      }
+      return next(request, context);
+    };`;
+    writeFileSync(join(folder, "stray.mjs"), stray);
+    const file = config("stray.json", {
+      mcpServers: { mine: { module: "./mine.mjs" } },
+      chain: [{ use: "./stray.mjs" }],
+    });
+    const one = run(["up", file, "--http", "127.0.0.1:0", "--json"]);
+    const { url } = await ready(one);
+    const client = await connect(url);
+    for (let count = 0; count < 2; count += 1) {
+      expect(await client.callTool("mine")).toMatchObject({ content: [{ text: "mine says mine" }] });
+      await expect.poll(() => one.err.match(/thrown in a timer/g)?.length ?? 0).toBeGreaterThan(count);
+      await expect.poll(() => one.err.match(/rejected and not awaited/g)?.length ?? 0).toBeGreaterThan(count);
+    }
+    expect(one.err).toContain("catenary: an exception outside any request; the gateway goes on:");
+    await client.close();
+  });
+
   it("serves all servers of a config as one, on stdio", async () => {
     config("catenary.json", { mcpServers: { demo: DEMO } });
     const through = [process.execPath, CLI, "serve"];
@@ -134,6 +160,32 @@ describe("serve", () => {
 });
 
 describe("up", () => {
+  it("goes on with the sessions of its clients after a restart", async () => {
+    const file = config("again.json", { mcpServers: { mine: { module: "./mine.mjs" } } });
+    const env = { XDG_STATE_HOME: join(folder, "state") };
+    const one = run(["up", file, "--http", ":0", "--json"], { env });
+    const { url } = await ready(one);
+    const headers = { accept: "application/json, text/event-stream", "content-type": "application/json" };
+    const post = (message: object, more = {}): Promise<Response> =>
+      fetch(url, {
+        method: "POST",
+        headers: { ...headers, ...more },
+        body: JSON.stringify({ jsonrpc: "2.0", id: 1, ...message }),
+      });
+    const params = {
+      protocolVersion: NEWEST_SESSION.name,
+      capabilities: {},
+      clientInfo: { name: "test", version: "1" },
+    };
+    const session = (await post({ method: "initialize", params })).headers.get("mcp-session-id") ?? "";
+    one.process.kill("SIGKILL");
+    await one.exited;
+    await ready(run(["up", file, "--http", `:${new URL(url).port}`, "--json"], { env }));
+    const call = await post({ method: "tools/call", params: { name: "mine" } }, { "mcp-session-id": session });
+    expect(await call.text()).toContain("mine says mine");
+    expect((await post({ method: "ping" }, { "mcp-session-id": "unknown" })).status).toBe(404);
+  });
+
   it("reports on its upstreams, and shuts down at a signal", async () => {
     const far = { url: "http://127.0.0.1:1/${FAR}/mcp" };
     const file = config("two.json", { mcpServers: { demo: DEMO, far, gone: { command: "catenary-no-such-command" } } });

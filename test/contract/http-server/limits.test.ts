@@ -11,6 +11,7 @@ import {
   toolCall,
 } from "../../support/http/mcp-clients.ts";
 import type { HttpPeer, Reply } from "../../support/http/http-peer.ts";
+import type { Authenticator } from "../../../src/core/authentication.ts";
 import { startServer, textOf } from "./fixture.ts";
 
 const LATEST = NEWEST_SESSION.name;
@@ -163,5 +164,68 @@ describe("too many", () => {
     await ended;
     const again = async (): Promise<number> => (await client.post(4, "subscriptions/listen", listen)).status;
     await expect.poll(again, { timeout: 10_000 }).toBe(200);
+  });
+});
+
+describe("one principal", () => {
+  /** The token is the name of the principal. */
+  const auth: Authenticator = {
+    authenticate: async ({ headers }) => ({ principal: headers["authorization"] ?? "nobody" }),
+  };
+  const ADA = { headers: { authorization: "ada" } };
+  const BOB = { headers: { authorization: "bob" } };
+
+  it("cannot have all requests in flight", async () => {
+    const { fixture, peer } = await startServer({ http: { auth, limits: { requests: 4 } } });
+    const bob = new StatelessClient(peer, BOB);
+    const held = ["1", "2", "3"].map((key) => bob.begin(key, "tools/call", { name: "hold", arguments: { key } }));
+    await Promise.all(["1", "2", "3"].map((key) => fixture.holding(key)));
+    const refused = await bob.post(4, "tools/list");
+    expect(busy(refused)).toEqual([503, true]);
+    expect(refused.text).toContain("Too many requests of yours");
+    expect(await new StatelessClient(peer, ADA).request(5, "tools/list")).toMatchObject({ result: {} });
+    for (const call of held) call.hangUp();
+    await expect.poll(async () => (await bob.post(6, "tools/list")).status).toBe(200);
+  });
+
+  it("cannot have all requests in flight with handlers that ignore a disconnect", async () => {
+    const { fixture, peer } = await startServer({ http: { auth, limits: { requests: 4 } } });
+    const bob = new StatelessClient(peer, BOB);
+    const statuses: number[] = [];
+    for (const key of ["1", "2", "3", "4", "5", "6"]) {
+      const call = bob.begin(key, "tools/call", { name: "ignore", arguments: { key } });
+      const { signal } = await fixture.holding(key);
+      const aborted = new Promise((resolve) => signal.addEventListener("abort", resolve));
+      call.hangUp();
+      await aborted;
+      statuses.push((await new StatelessClient(peer, ADA).post(1, "tools/list")).status);
+    }
+    expect(statuses).toEqual([200, 200, 200, 200, 200, 200]);
+    expect(busy(await bob.post(7, "tools/list"))).toEqual([503, true]);
+  });
+
+  it("cannot have all sessions", async () => {
+    const { peer } = await startServer({ http: { auth, limits: { sessions: 4 } } });
+    const bobs = [1, 2, 3].map(() => SessionClient.open(peer, LATEST, BOB));
+    await Promise.all(bobs);
+    expect(busy(await peer.post(INITIALIZE, BOB.headers))).toEqual([503, true]);
+    expect(busy(await peer.get(BOB.headers, "/sse"))).toEqual([503, true]);
+    const ada = await SessionClient.open(peer, LATEST, ADA);
+    expect(await ada.request("ping")).toMatchObject({ result: {} });
+    expect((await peer.post(INITIALIZE, ADA.headers)).status).toBe(503);
+    await (await bobs[0])?.end();
+    expect((await peer.post(INITIALIZE, BOB.headers)).status).toBe(200);
+  });
+
+  it("cannot have all subscriptions", async () => {
+    const { fixture, peer } = await startServer({ http: { auth, limits: { listens: 4 } } });
+    const listen = { notifications: { toolsListChanged: true } };
+    const bob = new StatelessClient(peer, BOB);
+    for (const index of [0, 1, 2]) {
+      await bob.post(index, "subscriptions/listen", listen);
+      await fixture.subscribed(index);
+    }
+    expect(busy(await bob.post(3, "subscriptions/listen", listen))).toEqual([503, true]);
+    expect((await new StatelessClient(peer, ADA).post(4, "subscriptions/listen", listen)).status).toBe(200);
   });
 });

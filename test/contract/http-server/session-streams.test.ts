@@ -270,7 +270,7 @@ describe("several GET streams", () => {
     const back = await client.resume(first.lastEventId);
     expect(back.status).toBe(200);
     fixture.server.tool("c", {}, () => "c");
-    await second.until(({ id }) => id === "1-2");
+    await second.until(({ id }) => id === "g1-2");
     expect([second.messages.length, back.messages.length]).toEqual([2, 0]);
   });
 });

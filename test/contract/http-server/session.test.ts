@@ -130,6 +130,30 @@ describe("a session over HTTP", () => {
     expect(textOf(await (await call).answerTo(1))).toBe("released k");
   });
 
+  it("ends soon after its last stream closed, unless the client comes back, a call runs, or it never had one", async () => {
+    const { fixture, peer } = await startServer({ http: { limits: { sessionDisconnectedMs: 400 } } });
+    const posting = await SessionClient.open(peer, LATEST);
+    const working = await SessionClient.open(peer, LATEST);
+    const call = working.call(1, "hold", { key: "k" });
+    await fixture.holding("k");
+    const returning = await SessionClient.open(peer, LATEST);
+    const left = await SessionClient.open(peer, LATEST);
+    const { signal } = await fixture.subscribed(3);
+    const ended = new Promise((resolve) => signal.addEventListener("abort", resolve));
+    for (const client of [left, working, returning]) {
+      const stream = await client.listen();
+      stream.hangUp();
+      await stream.ended;
+    }
+    const again = await returning.listen();
+    await ended;
+    expect((await left.post({ id: 2, method: "ping" })).status).toBe(404);
+    expect(again.isEnded).toBe(false);
+    for (const client of [posting, returning]) expect(await client.request("ping")).toMatchObject({ result: {} });
+    fixture.release("k");
+    expect(textOf(await (await call).answerTo(1))).toBe("released k");
+  });
+
   it("never has an id that the client chose", async () => {
     const { peer } = await startServer();
     const chosen = "0123456789abcdef0123456789abcdef";

@@ -1,0 +1,69 @@
+// The tables of docs/reference/performance.md, which is the only place where figures are kept: writes them, and compares
+// new figures with them. A table stands between `<!-- bench NAME -->` and `<!-- end -->`.
+
+import { BASELINE, OURS, type Figure, type Result, type Unit } from "./measurement.ts";
+
+/** How much worse than the page a ratio may be. */
+const TOLERANCE = 1.15;
+
+const BLOCK = /(<!-- bench ([\w ]+) -->\n)([^]*?)(<!-- end -->)/g;
+
+/** Replaces the tables that have new figures, and the description of the machine. */
+export function writeTables(page: string, figures: readonly Figure[], machine: string): string {
+  const written = page.replaceAll(BLOCK, (block, begin: string, table: string, _old: string, end: string) => {
+    const own = figures.filter((figure) => figure.table === table);
+    const content = table === "machine" ? machine : own.length === 0 ? undefined : formatTable(own);
+    return content === undefined ? block : `${begin}\n${content}\n\n${end}`;
+  });
+  const missing = figures.find(({ table }) => !page.includes(`<!-- bench ${table} -->`));
+  if (missing !== undefined) throw new Error(`The page has no place for the table "${missing.table}"`);
+  return written;
+}
+
+export function formatTable(figures: readonly Figure[]): string {
+  const columns = [...new Set(figures.flatMap(({ results }) => Object.keys(results)))];
+  const rows = figures.map(({ name, unit, results }) => [
+    name,
+    ...columns.map((who) => formatResult(who, results[who], unit)),
+  ]);
+  const head = ["", ...columns];
+  return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+}
+
+function formatResult(who: string, result: Result | undefined, unit: Unit): string {
+  if (result === undefined) return "-";
+  const value = `${result.value < 10 ? result.value.toFixed(1) : result.value.toFixed(0)} ${unit}`;
+  return who === BASELINE ? value : `${result.ratio.toFixed(2)}x (${value})`;
+}
+
+/** Our ratios on the page, by table and name. */
+function readRatios(page: string): Map<string, number> {
+  const ratios = new Map<string, number>();
+  for (const [, , table = "", content = ""] of page.matchAll(BLOCK)) {
+    const [head = [], , ...rows] = content
+      .split("\n")
+      .filter((line) => line.startsWith("|"))
+      .map((line) => line.split("|").map((cell) => cell.trim()));
+    for (const row of rows) {
+      const [, ratio] = /^([\d.]+)x/.exec(row[head.indexOf(OURS)] ?? "") ?? [];
+      if (ratio !== undefined) ratios.set(`${table}: ${row[1]}`, Number(ratio));
+    }
+  }
+  return ratios;
+}
+
+/** A line for each ratio that is worse than the page by more than the tolerance, or that the page does not have. */
+export function findWorse(page: string, figures: readonly Figure[]): string[] {
+  const ratios = readRatios(page);
+  return figures.flatMap(({ table, name, results }) => {
+    const key = `${table}: ${name}`;
+    const before = ratios.get(key);
+    const { ratio = Number.NaN } = results[OURS] ?? {};
+    if (before === undefined) return [`${key} is not on the page; add it with npm run bench -- --write`];
+    // Also for NaN.
+    if (!(ratio <= before * TOLERANCE)) {
+      return [`${key} is worse: ${ratio.toFixed(2)}x, and ${before.toFixed(2)}x on the page`];
+    }
+    return [];
+  });
+}

@@ -1,0 +1,110 @@
+// CPU time and memory of a server or gateway per call: over HTTP in both styles, as JSON and as a stream, over stdio, and
+// with many tools and sessions. Only the process of the server counts, or that of the gateway without its upstream.
+
+import { callHttp, LineCaller, type HttpLoad, type Style } from "./callers.ts";
+import { BASELINE, MeasuredServer, measureCalls, OURS, type Measurement, type Settings } from "./measurement.ts";
+import type { Figure, Start, Subject } from "./measurement.ts";
+import type { Mode } from "./peers.ts";
+
+const STYLES = [
+  { style: "session", name: "session style" },
+  { style: "stateless", name: "stateless" },
+] as const satisfies readonly { style: Style; name: string }[];
+
+/** A call over stdio takes a tenth of one over HTTP, so a slice has more of them. */
+const STDIO_SLICE = 2_000;
+const IN_FLIGHT = 32;
+const MANY = 10_000;
+const MANY_TEXT = MANY.toLocaleString("en");
+
+const overHttp =
+  (load: HttpLoad) =>
+  (program: string, argument = ""): Start =>
+  async () =>
+    callHttp(await MeasuredServer.start(program, [argument]), load);
+
+function overStdio(program: string, argument = ""): Start {
+  return async (): Promise<Subject> => {
+    const server = MeasuredServer.startStdio(program, [argument]);
+    const caller = new LineCaller(server.child);
+    await caller.initialize();
+    return { server, makeCalls: (count) => caller.makeCalls(count, IN_FLIGHT) };
+  };
+}
+
+function startPeers(
+  { peers }: Settings,
+  mode: Mode,
+  start: (program: string, mode: string) => Start,
+): Record<string, Start> {
+  const able = peers.filter(({ modes }) => modes.includes(mode));
+  return Object.fromEntries(able.map(({ name, program }) => [name, start(program, mode)]));
+}
+
+export const measureHttp: Measurement = async (settings) => {
+  const figures: Figure[] = [];
+  for (const { style, name } of STYLES) {
+    const start = overHttp({ style });
+    const subjects = { [BASELINE]: start("bare-http.js"), [OURS]: start("catenary-http.js") };
+    const all = { ...subjects, ...startPeers(settings, style, start) };
+    figures.push(...Object.values(await measureCalls(`HTTP, ${name}`, all, settings)));
+  }
+  return figures;
+};
+
+/** More cases of the same, without peers: many connections, and a tool whose response is an SSE stream. */
+export const measureVariants: Measurement = async (settings) => {
+  const figures: Figure[] = [];
+  for (const { style, name } of STYLES) {
+    const busy = overHttp({ style, connections: IN_FLIGHT });
+    const stream = overHttp({ style, tool: "steps" });
+    const rows = {
+      [`HTTP, ${name}, ${IN_FLIGHT} connections`]: [busy, "catenary-http.js"],
+      [`HTTP, ${name}, with progress`]: [stream, "catenary-http.js"],
+      [`Gateway to stdio, ${name}, ${IN_FLIGHT} connections`]: [busy, "catenary-gateway.js"],
+    } as const;
+    for (const [row, [start, program]] of Object.entries(rows)) {
+      const subjects = { [BASELINE]: start("bare-http.js"), [OURS]: start(program) };
+      figures.push({ ...(await measureCalls(row, subjects, settings)).later, table: "variants" });
+    }
+  }
+  return figures;
+};
+
+export const measureStdio: Measurement = async (settings) => {
+  const subjects = { [BASELINE]: overStdio("bare-stdio.js"), [OURS]: overStdio("catenary-stdio.js") };
+  const all = { ...subjects, ...startPeers(settings, "stdio", overStdio) };
+  return Object.values(await measureCalls(`stdio, ${IN_FLIGHT} in flight`, all, settings, STDIO_SLICE));
+};
+
+export const measureGateway: Measurement = async (settings) => {
+  const figures: Figure[] = [];
+  for (const { style, name } of STYLES) {
+    const start = overHttp({ style });
+    const subjects = { [BASELINE]: start("bare-http.js"), [OURS]: start("catenary-gateway.js") };
+    const all = { ...subjects, ...startPeers(settings, "gateway", start) };
+    figures.push(...Object.values(await measureCalls(`Gateway to stdio, ${name}`, all, settings)));
+  }
+  return figures;
+};
+
+/** The baseline is the same server with few of them. */
+export const measureGrowth: Measurement = async (settings) => {
+  const session = overHttp({ style: "session" });
+  const sessions = overHttp({ style: "session", sessions: MANY });
+  const rows = {
+    [`${MANY_TEXT} tools against 10`]: {
+      [BASELINE]: session("catenary-http.js", "10"),
+      [OURS]: session("catenary-http.js", String(MANY)),
+    },
+    [`${MANY_TEXT} sessions against 1`]: {
+      [BASELINE]: session("catenary-http.js"),
+      [OURS]: sessions("catenary-http.js"),
+    },
+  };
+  const figures: Figure[] = [];
+  for (const [name, subjects] of Object.entries(rows)) {
+    figures.push({ ...(await measureCalls(name, subjects, settings)).later, table: "growth" });
+  }
+  return figures;
+};
