@@ -19,7 +19,6 @@ import {
 import type { NameIndex, RoutedUpstream } from "./names.ts";
 import {
   indexAfter,
-  jsonLength,
   readAllPages,
   readCursor,
   writeCursor,
@@ -28,6 +27,7 @@ import {
   type PagedList,
   type PageEnd,
 } from "./pages.ts";
+import { jsonLength } from "../../protocol/pages.ts";
 import { LIST_TIMEOUT_MS, type UpstreamView, type View } from "./view.ts";
 
 /** A page ends at this many items or, roughly, this many characters of JSON. */

@@ -9,9 +9,10 @@ import { cacheFolder, makeDirectory } from "../../core/files.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { changedFlag, LIST_CAPABILITIES, LISTS, type List, type ListCapability } from "../../protocol/lists.ts";
+import { jsonLength } from "../../protocol/pages.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { isMethodNotFound } from "../router/failures.ts";
-import { jsonLength, readAllPages } from "../router/pages.ts";
+import { readAllPages } from "../router/pages.ts";
 import type { UpstreamConnection } from "./supervisor.ts";
 
 type ListMethod = List["method"];

@@ -1,6 +1,7 @@
 // Recognizes requests to a session-style server, and notifications from it, that concern tasks. Also finds out which of
 // its tools can run as a task. The rest (server-tasks.ts) is loaded on first use, since most servers have no tasks.
 
+import { walkPages } from "../../protocol/pages.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Notification, Params, Request, Result } from "../../core/handler.ts";
 import { abortable } from "../../core/async.ts";
@@ -109,7 +110,6 @@ export class TasksBack {
 }
 
 const MAX_TOOLS = 10_000;
-const MAX_PAGES = 100;
 
 /** Reads one page of the list of tools. */
 type ListPage = (cursor: string | undefined) => Promise<Result>;
@@ -163,14 +163,7 @@ export class ToolTaskSupport {
 
   async #readAll(list: ListPage): Promise<void> {
     const changes = this.#changes;
-    let cursor: string | undefined;
-    for (let page = 0; page < MAX_PAGES; page += 1) {
-      const result = await list(cursor);
-      this.record(result);
-      const next = result["nextCursor"];
-      if (typeof next !== "string" || next === cursor) break;
-      cursor = next;
-    }
+    for await (const { page } of walkPages("tools", list)) this.record(page);
     if (changes === this.#changes) this.#isComplete = true;
   }
 }
