@@ -102,21 +102,7 @@ function describe(style: Caller["style"], key: string, capabilities: Caller["cap
   };
 }
 
-const fingerprints = new BoundedMap<string, string>(MAX_CACHED);
-
-/**
- * The capabilities of a caller as a string that does not depend on the order of keys. Leaves out the tasks
- * extension: a caller may declare it in only some of its calls, but all its calls must find its tasks.
- */
-export function fingerprint(capabilities: Caller["capabilities"]): string {
-  const json = JSON.stringify(capabilities);
-  const known = fingerprints.get(json);
-  if (known !== undefined) return known;
-  const found = fingerprintOf(withoutTasks(capabilities));
-  if (json.length <= MAX_LENGTH) fingerprints.set(json, found);
-  return found;
-}
-
+/** A value as a string that does not depend on the order of keys. */
 function fingerprintOf(value: unknown): string {
   const json = JSON.stringify(value, (_key, inner: unknown) =>
     isObject(inner) ? Object.fromEntries(Object.entries(inner).toSorted(([a], [b]) => (a < b ? -1 : 1))) : inner,
@@ -124,6 +110,7 @@ function fingerprintOf(value: unknown): string {
   return json.length > MAX_LENGTH ? digest(json) : json;
 }
 
+/** A caller may declare tasks in only some of its calls, but all its calls must find its tasks. */
 function withoutTasks(capabilities: Caller["capabilities"]): Caller["capabilities"] {
   const { extensions, ...rest } = capabilities;
   if (!isObject(extensions)) return rest;

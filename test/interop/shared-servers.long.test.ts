@@ -88,7 +88,7 @@ interface AnyClient {
 
 async function plainSdk1(): Promise<AnyClient> {
   const client = new Sdk1Client({ name: "plain", version: "1" }, { capabilities: {} });
-  await client.connect(new Http1(new URL(url)) as Parameters<typeof client.connect>[0]);
+  await client.connect(new Http1(new URL(url)));
   return { call: (name, args) => client.callTool({ name, arguments: args }), close: () => client.close() };
 }
 

@@ -142,18 +142,19 @@ export class CatalogueKeeper {
   }
 
   async #read(opened: UpstreamConnection): Promise<void> {
-    const { store, isCurrent, background, isOwn, onChanges } = this.#options;
-    if (!isCurrent(opened)) return;
+    const options = this.#options;
+    const { store } = options;
+    if (!options.isCurrent(opened)) return;
     this.#readAt = performance.now();
     const { handler, discovered } = opened.connection;
     const before = await store.known();
-    const now = await readCatalogue(handler, discovered, background(new AbortController().signal));
-    if (!isCurrent(opened)) return;
+    const now = await readCatalogue(handler, discovered, options.background(new AbortController().signal));
+    if (!options.isCurrent(opened)) return;
     const isFirst = this.#isFirstRead;
     this.#isFirstRead = false;
-    if (isFirst || !isOwn()) await store.set(now);
+    if (isFirst || !options.isOwn()) await store.set(now);
     // The upstream itself notifies of later changes.
-    if (before !== undefined && now !== undefined && isFirst) onChanges(changesBetween(before, now));
+    if (before !== undefined && now !== undefined && isFirst) options.onChanges(changesBetween(before, now));
   }
 }
 

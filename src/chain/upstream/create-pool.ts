@@ -3,9 +3,8 @@
 
 import { openTarget, ownInfo, type TargetOptions } from "../../client/connect.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Caller, Context, Handler, Request, Result } from "../../core/handler.ts";
+import type { Caller, Context, Handler } from "../../core/handler.ts";
 import type { ServerConnectionOptions } from "../../dialogue/connect.ts";
-import { fingerprint } from "../../protocol/caller.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";
 import { CatalogueFile } from "./catalogue.ts";
 import { isCommand, isTransport, MESSAGE_BYTES, type UpstreamOptions, type UpstreamTarget } from "./options.ts";
