@@ -5,7 +5,7 @@
 import { ServerResponse, type IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { ByteHolder } from "../../core/byte-budget.ts";
-import { ChurningSet } from "../../core/churning-set.ts";
+import { ChurningSet } from "../../core/churning.ts";
 import {
   type BodyCounter,
   type RequestHeaders,

@@ -3,7 +3,7 @@
 // streams after the last event received, and a request runs until it is answered or cancelled. This file also has the
 // session table.
 
-import { ChurningSet } from "../../core/churning-set.ts";
+import { ChurningSet } from "../../core/churning.ts";
 import type { FairLimit } from "../../core/fair-limit.ts";
 import type { Caller } from "../../core/handler.ts";
 import { encode } from "../../jsonrpc/codec.ts";
