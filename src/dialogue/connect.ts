@@ -27,6 +27,8 @@ export interface ServerConnectionOptions {
   readonly timeouts?: Partial<Timeouts>;
   /** Called when a session-style server sends a request, whether or not it can be answered. */
   readonly onAsked?: () => void;
+  /** Whether the declared capabilities are those of many clients, so that some of them lack a part of them. */
+  readonly isShared?: boolean;
   /** How long to wait for the answer to the probe. */
   readonly probeTimeoutMs?: number;
   /** How long to wait for the first answer once the style is clear. */
@@ -166,9 +168,9 @@ async function initializeSession(
   const offers = wanted ?? sessions.at(-1);
   if (offers === undefined) throw new TypeError("No session-style revision is known");
   const accepts = wanted === undefined ? sessions : [wanted];
-  const { info, capabilities, defaultContext, onAsked, startTimeoutMs = START_TIMEOUT_MS } = options;
+  const { info, capabilities, defaultContext, onAsked, isShared = false, startTimeoutMs = START_TIMEOUT_MS } = options;
   const startContext: Context = { ...defaultContext, signal: AbortSignal.any([defaultContext.signal, overtaken]) };
-  const handshake = { info, capabilities, offers, accepts, defaultContext, ...(onAsked && { onAsked }) };
+  const handshake = { info, capabilities, offers, accepts, defaultContext, isShared, ...(onAsked && { onAsked }) };
   try {
     return await SessionBack.initialize(peer, handshake, startContext, startTimeoutMs);
   } catch (error) {

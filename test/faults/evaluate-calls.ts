@@ -31,7 +31,8 @@ export function evaluateCalls(calls: readonly RecordedCall[], kills: readonly Ki
   const killByPid = new Map(kills.map((kill) => [kill.pid, kill]));
   const canHit = (call: RecordedCall, { pid }: Kill): boolean => {
     const owner = ownerOf.get(pid);
-    return owner === undefined || owner === `${call.upstream} ${call.style}`;
+    // Callers share the processes of an upstream.
+    return owner === undefined || owner.split(" ")[0] === call.upstream;
   };
   for (const call of calls) {
     const pid = ranIn.get(call.text);

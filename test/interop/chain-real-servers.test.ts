@@ -164,7 +164,9 @@ function testClient(library: Library, transport: "stdio" | "HTTP", direct: () =>
       // this client with its first call. From then on, the list is what the server lists for this client.
       await client.tools();
       await client.call("echo", { message: "hi" });
-      tools = await client.tools();
+      const listed = await client.tools();
+      // A client that called something before the server asked keeps its process, which was told that it can do more.
+      tools = transport === "HTTP" ? listed.filter(({ name }) => name !== "trigger-url-elicitation") : listed;
     }, 60_000);
     afterAll(() => chained.close(), 60_000);
 

@@ -1,7 +1,7 @@
 // Calls that run one after the other: in the order of arrival, also if one gives up, or waits long for its caller.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { AskableCallQueue } from "./client-requests.ts";
+import { AskableCallQueue, SESSION_BUSY } from "./client-requests.ts";
 
 const signal = new AbortController().signal;
 
@@ -80,22 +80,20 @@ describe("queued calls", () => {
     expect(await Promise.all([asked, waited])).toEqual(["done", "done"]);
   });
 
-  it("go on while the running call is parked, but nothing can be asked then", async () => {
+  it("need another session once the running call is parked", async () => {
     vi.useFakeTimers();
     const queue = new AskableCallQueue();
     const person = work();
     const asked = queue.run(signal, () => queue.asking(person.run));
-    const second = queue.run(signal, () => queue.asking(async () => "never"));
-    const refused = expect(second).rejects.toThrow(/does not say to which of them its request belongs/);
-    const third = work();
-    const held = queue.run(signal, third.run);
-    const fourth = queue.run(signal, () => queue.asking(async () => "asked"));
+    const waited = queue.run(signal, async () => "never");
+    const sent = expect(waited).rejects.toBe(SESSION_BUSY);
     await vi.advanceTimersByTimeAsync(2_000);
-    await refused;
-    expect(third.begun).toBe(true);
+    await sent;
+    expect(queue.isParked).toBe(true);
+    await expect(queue.run(signal, async () => "never")).rejects.toBe(SESSION_BUSY);
     person.end();
     expect(await asked).toBe("done");
-    third.end();
-    expect(await Promise.all([held, fourth])).toEqual(["done", "asked"]);
+    expect(queue.isParked).toBe(false);
+    expect(await queue.run(signal, async () => "next")).toBe("next");
   });
 });

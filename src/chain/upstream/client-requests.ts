@@ -90,12 +90,15 @@ export class StrayRequests {
   }
 }
 
-/** If a caller takes longer to answer, other calls no longer wait for its call. Programs answer at once, people do not. */
+/** If a caller takes longer to answer, other calls get another session. Programs answer at once, people do not. */
 const PARKED_AFTER_MS = 2_000;
 
+/** Tells the pool that this session cannot take the call. The call was not sent, so another session can take it. */
+export const SESSION_BUSY: Error = new Error("The session cannot take the call");
+
 /**
- * Runs calls one after another. A call whose caller takes long to answer is parked: the next call starts although it is
- * not done. While several calls run, a further request of the upstream could belong to any of them, so it is refused.
+ * Runs calls one after another. A call may have to wait a long time for its caller's answer. After a while it counts as
+ * parked, and all other calls get another session. That session does not have the state that earlier calls left.
  */
 export class AskableCallQueue {
   #running = 0;
@@ -103,21 +106,28 @@ export class AskableCallQueue {
   #asking = 0;
   #parkTimer: NodeJS.Timeout | undefined;
   #isParked = false;
-  readonly #waiting = new Set<() => void>();
+  /** For each waiting call, functions that start it and that send it to another session. */
+  readonly #waiting = new Set<{ start(): void; leave(): void }>();
+
+  /** Whether the running call has waited so long for its caller that others should not wait for it. */
+  get isParked(): boolean {
+    return this.#isParked;
+  }
 
   /**
-   * Runs the work when all earlier work is done or parked, or at once if `waits` is false. Rejects with the signal's
-   * reason if it is aborted before that.
+   * Runs the work when all earlier work is done, or at once if `waits` is false. Rejects with the signal's reason if it
+   * is aborted before that, and with SESSION_BUSY if earlier work is parked.
    */
   async run<T>(signal: AbortSignal, work: () => Promise<T>, waits = true): Promise<T> {
     signal.throwIfAborted();
-    if (this.#isFree || !waits) this.#running += 1;
+    if (this.#isParked) throw SESSION_BUSY;
+    if (this.#running === 0 || !waits) this.#running += 1;
     else await this.#wait(signal);
     try {
       return await work();
     } finally {
       this.#running -= 1;
-      this.#next();
+      if (this.#running === 0) for (const { start } of [...this.#waiting].slice(0, 1)) start();
     }
   }
 
@@ -139,35 +149,33 @@ export class AskableCallQueue {
     }
   }
 
-  get #isFree(): boolean {
-    return this.#running < (this.#isParked ? 2 : 1);
-  }
-
   #park(): void {
     this.#isParked = true;
-    this.#next();
-  }
-
-  #next(): void {
-    for (const start of this.#waiting) {
-      if (this.#isFree) start();
-      return;
-    }
+    for (const { leave } of [...this.#waiting]) leave();
   }
 
   #wait(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      const start = (): void => {
+      const settle = (): void => {
         forget();
-        this.#waiting.delete(start);
-        this.#running += 1;
-        resolve();
+        this.#waiting.delete(waiting);
+      };
+      const waiting = {
+        start: (): void => {
+          settle();
+          this.#running += 1;
+          resolve();
+        },
+        leave: (): void => {
+          settle();
+          reject(SESSION_BUSY);
+        },
       };
       const forget = onAbort(signal, () => {
-        this.#waiting.delete(start);
+        settle();
         reject(signal.reason as Error);
       });
-      this.#waiting.add(start);
+      this.#waiting.add(waiting);
     });
   }
 }

@@ -37,7 +37,12 @@ export function createPool(
   const createSession: CreateSession = (client, host) => {
     const open = (background: Context, onAsked: () => void): Promise<UpstreamConnection> =>
       revisions.open(client.style, async (revision) => {
-        const how = { ...connectionOptions(options, background, revision), style: client.style, onAsked };
+        const how = {
+          ...connectionOptions(options, background, revision),
+          style: client.style,
+          onAsked,
+          isShared: !host.isOwn,
+        };
         const { opened: connection, program } = await openTarget(target, connectOptions(options), how);
         return { connection, ...(program && { program }) };
       });

@@ -7,9 +7,11 @@ import { BoundedMap } from "../../core/bounded-map.ts";
 import { shareOfOne } from "../../core/fair-limit.ts";
 import type { Caller, Context, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
+import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
 import { CatalogueStore, type CatalogueFile } from "./catalogue.ts";
+import { SESSION_BUSY } from "./client-requests.ts";
 import type { Share, UpstreamState, UpstreamStatus } from "./options.ts";
 import type { UpstreamSession, UpstreamSessionHost } from "./session.ts";
 import { Ownership } from "./ownership.ts";
@@ -82,7 +84,13 @@ export class UpstreamPool {
     const ofTask = this.#sessionOfTask(request, caller);
     if (ofTask !== undefined) return ofTask.handle(request, context);
     if (request.method === "subscriptions/listen") return this.#listen(request, context, store);
-    return this.#sessionFor(caller, store).handle(request, context);
+    for (;;) {
+      try {
+        return await this.#sessionFor(caller, store, request.method).handle(request, context);
+      } catch (error) {
+        if (error !== SESSION_BUSY) throw error;
+      }
+    }
   }
 
   /** Keeps a subscription at the session of its caller, even if the caller gets a session of its own meanwhile. */
@@ -131,9 +139,15 @@ export class UpstreamPool {
     return undefined;
   }
 
-  #sessionFor(caller: Caller, store: CatalogueStore | undefined): UpstreamSession {
+  /** A call that would queue behind a parked call gets another session of the same kind. */
+  #sessionFor(caller: Caller, store: CatalogueStore | undefined, method?: string): UpstreamSession {
     const { key, isOwn } = sessionKeyFor(this.#options.share, caller, this.#asks);
-    return this.#sessions.get(key)?.session ?? this.#add(key, isOwn, caller, store);
+    const mayQueue = method !== undefined && caller.canBeAsked && INPUT_METHODS.has(method);
+    for (let number = 1; ; number += 1) {
+      const numbered = number === 1 ? key : `${number} ${key}`;
+      const session = this.#sessions.get(numbered)?.session ?? this.#add(numbered, isOwn, caller, store);
+      if (!mayQueue || !session.isParked) return session;
+    }
   }
 
   #add(key: string, isOwn: boolean, caller: Caller, store: CatalogueStore | undefined): UpstreamSession {
@@ -221,7 +235,7 @@ export class UpstreamPool {
   /** Drops a session that no client with a session uses any more. */
   #dropSoon(session: UpstreamSession): void {
     const dropIfUnused = (): void => {
-      if (!session.subscriptions.hasSessions && !session.isInUse) this.#drop(session);
+      if (!session.isWaitedFor && !session.isInUse) this.#drop(session);
     };
     unref(setTimeout(dropIfUnused, LEAVE_MS));
   }

@@ -178,6 +178,11 @@ export class UpstreamSession {
     return this.#taskIds.has(taskId);
   }
 
+  /** Whether a call has waited long for its caller's answer. Calls that would queue behind it need another session. */
+  get isParked(): boolean {
+    return this.#queue.isParked;
+  }
+
   get isActive(): boolean {
     return this.supervisor.isActive;
   }

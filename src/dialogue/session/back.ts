@@ -44,6 +44,8 @@ export class SessionBack implements PeerListener {
   readonly #peer: Peer;
   readonly #defaultContext: Context;
   readonly #onAsked: (() => void) | undefined;
+  /** Calls whose client lacked a capability that the server was told of, and the error. Only of a shared session. */
+  readonly #refused: Map<Context, McpError> | undefined;
   readonly #subscriptions: ServerSubscriptions;
   readonly #renewal: SessionRenewal;
   readonly #tasks: TasksBack;
@@ -59,6 +61,7 @@ export class SessionBack implements PeerListener {
     this.#peer = peer;
     this.#defaultContext = options.defaultContext;
     this.#onAsked = options.onAsked;
+    this.#refused = options.isShared === true ? new Map() : undefined;
     this.#terms = terms;
     const begin = async (): Promise<void> => {
       this.#terms = await initialize(peer, options, options.defaultContext, timeoutMs);
@@ -87,6 +90,7 @@ export class SessionBack implements PeerListener {
       attribution: this.#attribution,
       urlElicitations: this.#urlElicitations,
       revision: () => this.revision,
+      onRefused: (context, error) => this.#refused?.set(context, error),
     });
   }
 
@@ -170,17 +174,22 @@ export class SessionBack implements PeerListener {
     try {
       const answer = await this.#peer.call(method, params, context, how.abandonment);
       isAnswered = true;
+      // The server was told of the capability, so the missing one is not its error.
+      if (answer["isError"] === true && this.#refused?.has(context) === true) throw this.#refused.get(context);
       // A client has set the level itself. A renewed session must get the same level.
       if (method === "logging/setLevel") this.#level = lowered["level"] as LogLevel;
       return answer;
     } catch (error) {
       if (!(error instanceof McpError)) throw error;
       isAnswered = true;
+      const refused = this.#refused?.get(context);
+      if (refused !== undefined) throw refused;
       const lifted = McpError.fromBody(this.revision.lift.error(error.toBody(), { method, params: lowered }));
       this.#urlElicitations.failed(lifted, context.caller);
       throw lifted;
     } finally {
       ended(isAnswered);
+      this.#refused?.delete(context);
     }
   }
 
@@ -321,6 +330,8 @@ export interface ServerRequestsHost {
   readonly attribution: CallAttribution;
   readonly urlElicitations: UrlElicitationOwners;
   revision(): Revision;
+  /** Called when the client of a call lacks the capability for a request of the server. */
+  onRefused(context: Context, error: McpError): void;
 }
 
 /** How many requests of one server may wait for their answers. More are refused. */
@@ -401,6 +412,10 @@ export class ServerRequests {
       try {
         return await ask(call?.context ?? this.#outsideCalls());
       } catch (error) {
+        const isRefusal = error instanceof McpError && error.kind === "missing_capability";
+        if (isRefusal && call !== undefined && this.#host.peer.calls.has(call.id)) {
+          this.#host.onRefused(call.context, error);
+        }
         // A call that was cancelled by its client may have made the request. Then the answer no longer matters.
         const isAnswered = call !== undefined && !this.#host.peer.calls.has(call.id) && !call.context.signal.aborted;
         if (!isAnswered || isFinal()) throw error;

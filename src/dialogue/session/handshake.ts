@@ -22,6 +22,8 @@ export interface HandshakeOptions {
   readonly defaultContext: Context;
   /** Called when the server sends a request, whether or not it can be answered. */
   readonly onAsked?: () => void;
+  /** Whether the declared capabilities are those of many clients, so that some of them lack a part of them. */
+  readonly isShared?: boolean;
 }
 
 /** The outcome of a handshake. */
