@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Caller } from "../core/handler.ts";
-import { INTERNAL_CALLER, newCaller, statelessCaller } from "./caller.ts";
+import { INTERNAL_CALLER, isSameClient, newCaller, statelessCaller } from "./caller.ts";
 import { TASKS_EXTENSION } from "./tasks.ts";
 
 const ONE = { elicitation: { form: {}, url: {} }, roots: {} };
@@ -58,6 +58,18 @@ describe("the key of a stateless caller", () => {
 });
 
 describe("a caller", () => {
+  it("is certainly the same client if its session or connection is", () => {
+    const session = newCaller("session", {});
+    expect([isSameClient(session, { ...session }), isSameClient(session, newCaller("session", {}))]).toEqual([
+      true,
+      false,
+    ]);
+    const over = (connection: number): Caller => statelessCaller(undefined, {}, {}, connection);
+    expect([isSameClient(over(3), over(3)), isSameClient(over(3), over(4))]).toEqual([true, false]);
+    const overHttp = over(0);
+    expect([isSameClient(overHttp, overHttp), isSameClient(overHttp, over(0))]).toEqual([true, false]);
+  });
+
   it("keeps its own capabilities and identity, however often equal ones were seen", () => {
     const tasks = { ...ONE, extensions: { [TASKS_EXTENSION]: {} } };
     const info = { name: "one", version: "1" };

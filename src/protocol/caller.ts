@@ -59,6 +59,14 @@ export function statelessCaller(
   return withIdentity(caller, identity, key);
 }
 
+/**
+ * Whether two calls are certainly of one client. Stateless requests over HTTP may come from different clients with the
+ * same info and capabilities, so only the same call is.
+ */
+export function isSameClient(one: Caller, other: Caller): boolean {
+  return one === other || (one.key === other.key && !one.key.startsWith("stateless 0 "));
+}
+
 function findClient(info: unknown, capabilities: Caller["capabilities"]): StatelessClient {
   const json = JSON.stringify([info, capabilities]);
   let client = statelessCallers.get(json);

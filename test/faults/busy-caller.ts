@@ -100,7 +100,7 @@ export class BusyCaller {
   async probe(): Promise<void> {
     await Promise.all(
       this.#upstreams.map(async (upstream) => {
-        const call = await this.#call(upstream, { ms: 0 });
+        const call = await this.#call(upstream, { ms: 0, ...(this.options.elicits && { ask: true }) });
         if (call.outcome !== "result") this.faults.push(`${this.options.name}: the next call failed: ${call.answer}`);
       }),
     );

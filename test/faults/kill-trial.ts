@@ -112,6 +112,8 @@ class RunningTrial {
         return caller.open(target, { timeoutMs: 0, fetch: countFetch(this.#counter(caller)) });
       }),
     ]);
+    // One after the other, so that each upstream is known to ask before several callers can be asked at once.
+    for (const caller of this.#callers) await caller.probe();
     for (const caller of this.#callers) caller.begin();
   }
 

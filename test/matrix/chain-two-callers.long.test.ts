@@ -44,7 +44,7 @@ describe.each(TRANSPORTS)("over %s and %s", (front, back, cases) => {
       const testers = [await open("ada", first, targets[0]), await open("bob", second, targets[1])];
       // Lets the upstream ask one client alone, so that each of them gets a session of its own. An upstream that speaks
       // the stateless style needs none.
-      await FEATURES.roots(testers[0] as TestCaller).catch(() => undefined);
+      for (const tester of testers) await FEATURES.roots(tester).catch(() => undefined);
       const isOnePipe = back === "stdio" && server === STATELESS;
       const work = testers.flatMap((tester) => {
         const logging = isOnePipe ? logWithoutCheck : FEATURES.logging;

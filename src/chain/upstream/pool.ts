@@ -104,10 +104,12 @@ export class UpstreamPool {
         if (!this.#closed && this.#sessionFor(caller, store) !== session) stop.abort(MOVED);
       };
       this.#subscribers.add(moveIfOther);
+      const isMoved = (): boolean => stop.signal.reason === MOVED && !signal.aborted;
       try {
-        return await session.handle(request, { ...context, signal: stop.signal }, grant);
+        const result = await session.handle(request, { ...context, signal: stop.signal }, grant);
+        if (!isMoved()) return result;
       } catch (error) {
-        if (stop.signal.reason !== MOVED || signal.aborted) throw error;
+        if (!isMoved()) throw error;
       } finally {
         this.#subscribers.delete(moveIfOther);
         stop.forget();

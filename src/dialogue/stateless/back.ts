@@ -14,7 +14,7 @@ import {
 } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { NotificationMessage } from "../../jsonrpc/message.ts";
-import { INTERNAL_CALLER } from "../../protocol/caller.ts";
+import { INTERNAL_CALLER, isSameClient } from "../../protocol/caller.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { isObject } from "../../core/values.ts";
 import { codeOf, McpError, methodNotFound } from "../../protocol/errors.ts";
@@ -129,8 +129,8 @@ export class StatelessBack implements PeerListener {
     const wanting = calls.filter((call) => call.context.logLevel !== undefined && !subscriptions.includes(call));
     const best = wanting.findLast(({ context }) => wantsLevel(level, context.logLevel)) ?? wanting.at(-1);
     const receivers = best === undefined ? subscriptions : [best];
-    const keys = new Set((wanting.length > 0 ? wanting : calls).map(({ context }) => context.caller.key));
-    return keys.size === 1 ? receivers : [];
+    const [first, ...others] = (wanting.length > 0 ? wanting : calls).map(({ context }) => context.caller);
+    return first !== undefined && others.every((other) => isSameClient(first, other)) ? receivers : [];
   }
 }
 
