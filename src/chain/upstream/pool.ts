@@ -77,18 +77,18 @@ export class UpstreamPool {
     const ofTask = this.#sessionOfTask(request, caller);
     if (ofTask !== undefined) return ofTask.handle(request, context);
     if (request.method === "subscriptions/listen") return this.#listen(request, context, store);
-    return this.#sessionFor(caller, store).handle(request, context);
+    return this.#sessionFor(context, store).handle(request, context);
   }
 
   /** Keeps a subscription at the session of its caller, even if the caller gets a session of its own meanwhile. */
   async #listen(request: Request, context: Context, store: CatalogueStore | undefined): Promise<Result> {
-    const { caller, signal } = context;
+    const { signal } = context;
     const grant: Grant = { granted: undefined };
     for (;;) {
-      const session = this.#sessionFor(caller, store);
+      const session = this.#sessionFor(context, store);
       const stop = forwardAbort(signal);
       const moveIfOther = (): void => {
-        if (!this.#closed && this.#sessionFor(caller, store) !== session) stop.abort(MOVED);
+        if (!this.#closed && this.#sessionFor(context, store) !== session) stop.abort(MOVED);
       };
       this.#subscribers.add(moveIfOther);
       try {
@@ -126,16 +126,17 @@ export class UpstreamPool {
     return undefined;
   }
 
-  #sessionFor(caller: Caller, store: CatalogueStore | undefined): UpstreamSession {
-    const { key, isOwn } = sessionKeyFor(this.#options.share, caller, this.#asks);
-    return this.#sessions.get(key)?.session ?? this.#add(key, isOwn, caller, store);
+  #sessionFor(context: Context, store: CatalogueStore | undefined): UpstreamSession {
+    const { key, isOwn } = sessionKeyFor(this.#options.share, context.caller, this.#asks);
+    return this.#sessions.get(key)?.session ?? this.#add(key, isOwn, context, store);
   }
 
-  #add(key: string, isOwn: boolean, caller: Caller, store: CatalogueStore | undefined): UpstreamSession {
+  #add(key: string, isOwn: boolean, context: Context, store: CatalogueStore | undefined): UpstreamSession {
     if (this.#closed) throw closed(this.#options.name());
     const evicted = this.#limits.evictFor([...this.#sessions].map(([other, entry]) => ({ ...entry, key: other })));
     if (evicted !== undefined) this.#drop(evicted.session);
     const { share, createSession } = this.#options;
+    const { caller, revision } = context;
     const { principal } = caller;
     const capabilities = declaredCapabilities(share, caller, { isOwn, asks: this.#asks });
     const { info: _info, ...anyone } = caller;
@@ -143,6 +144,8 @@ export class UpstreamPool {
       { ...(isOwn ? caller : anyone), capabilities },
       {
         isOwn,
+        // The catalogue is for callers of all revisions, so it is read in the newest one.
+        ...(isOwn && store === undefined && { revision }),
         store,
         asks: () => this.#asks,
         checkCapacity: () => this.#limits.makeRoom(principal, [...this.#sessions.values()]),
