@@ -125,6 +125,26 @@ describe("a session with a server that has no lists", () => {
   });
 });
 
+describe("a client that notifies without end", () => {
+  it("can have a thousand notifications that wait or run, and the rest is dropped", async () => {
+    let release = (): void => undefined;
+    const gate = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const opened = vi.fn(() => gate);
+    const server = createServer(INFO).notification("acme/opened", opened);
+    const { client } = await connectTo(server, { revision: NEWEST_SESSION.name });
+    for (let count = 0; count < 3_000; count += 1) await client.notify("acme/opened");
+    await client.ping();
+    expect(opened).toHaveBeenCalledTimes(256);
+    release();
+    await vi.waitFor(() => expect(opened).toHaveBeenCalledTimes(1_000));
+    await client.ping();
+    await client.notify("acme/opened");
+    await vi.waitFor(() => expect(opened).toHaveBeenCalledTimes(1_001));
+  });
+});
+
 describe("in memory", () => {
   it("methods and notifications need no connection", async () => {
     const opened = vi.fn();

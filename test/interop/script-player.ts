@@ -88,11 +88,11 @@ export class ScriptPlayer {
   }
 
   #take({ jsonrpc: _jsonrpc, id, ...message }: Loose): void {
-    const { method } = message;
+    const method = message["method"] as string | undefined;
     if (method === undefined) this.#responses.set(id, message);
     else {
       this.#others.push(message);
-      if (id !== undefined) this.#send({ id, ...(ANSWERS[String(method)] ?? UNKNOWN) });
+      if (id !== undefined) this.#send({ id, ...(ANSWERS[method] ?? UNKNOWN) });
     }
     this.#onMessage();
   }

@@ -4,7 +4,7 @@
 import { openTarget, ownInfo, type TargetOptions } from "../../client/connect.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { BoundedMap } from "../../core/bounded-map.ts";
-import type { Caller, Context, Handler, Request, Result } from "../../core/handler.ts";
+import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { digest } from "../../core/seal.ts";
 import type { ServerConnectionOptions } from "../../dialogue/connect.ts";

@@ -26,9 +26,12 @@ export const SESSION_METHODS: Vocabulary = {
 /** Not in the specification, but handled by our fronts for some clients. */
 const OTHERS = ["shutdown", "exit", "initialized"];
 
-const STANDARD: ReadonlySet<string> = new Set(
-  [newest.vocabulary, SESSION_METHODS].flatMap((names) => Object.values(names).flat()).concat(OTHERS),
-);
+const STANDARD: ReadonlySet<string> = new Set([
+  ...[newest.vocabulary, SESSION_METHODS].flatMap((names) => [
+    ...[...names.requests, ...names.clientRequests, ...names.clientNotifications, ...names.serverNotifications],
+  ]),
+  ...OTHERS,
+]);
 
 /** Whether no revision defines the method, neither as a request nor as a notification. */
 export function isVendorMethod(method: string): boolean {
