@@ -16,7 +16,7 @@ afterEach(async () => {
 async function start(handler: Parameters<typeof serve>[0]): Promise<string> {
   const served = await serve(handler, { http: { port: 0 } });
   serving.push(served);
-  return String(served.url);
+  return served.url ?? "";
 }
 
 function vendorServer(onOpened: (file: unknown) => void): Server {
