@@ -216,13 +216,13 @@ export class SessionFront {
     this.#serverCapabilities = (discovered["capabilities"] as Json | undefined) ?? {};
     this.#tasks.open(this.#serverCapabilities);
     this.#phase = "ready";
-    const { instructions } = discovered;
     const serverInfo = discovered._meta?.[META.serverInfo] as Json | undefined;
+    const { supportedVersions: _names, ...rest } = revision.lower.result("server/discover", discovered);
     return {
+      ...rest,
       protocolVersion: revision.name,
       capabilities: revision.lower.serverCapabilities(this.#serverCapabilities),
       serverInfo: revision.lower.implementation(serverInfo ?? { name: "unknown", version: "0" }),
-      ...(instructions === undefined ? undefined : { instructions }),
     };
   }
 
