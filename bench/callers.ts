@@ -54,25 +54,24 @@ export async function callHttp(server: MeasuredServer, load: HttpLoad): Promise<
       ? await openSessions(server.url, sessions)
       : [`MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: ${tool}\r\n`];
   const meta = [...(style === "stateless" ? [META] : []), ...(tool === "steps" ? ['"progressToken":7'] : [])].join(",");
-  const connections = Array.from({ length: load.connections ?? 1 }, () => new HttpConnection(server.url));
   let id = 0;
   const makeCalls = async (count: number): Promise<void> => {
     let remaining = count;
-    const work = async (connection: HttpConnection): Promise<void> => {
+    // New connections each time: a server closes those that are idle while the others have their turn.
+    const work = async (): Promise<void> => {
+      const connection = new HttpConnection(server.url);
       while (remaining > 0) {
         remaining -= 1;
         const mine = (id += 1);
-        const { status, body } = await connection.post(
-          pathname,
-          headers[mine % headers.length] ?? "",
-          call(mine, tool, meta),
-        );
+        const own = headers[mine % headers.length] ?? "";
+        const { status, body } = await connection.post(pathname, own, call(mine, tool, meta));
         const isWhole = tool === "echo" || body.includes("notifications/progress");
         if (status !== 200 || !isEcho(body, mine) || !isWhole)
           throw new Error(`Unexpected response to request ${mine}: ${status} ${body}`);
       }
+      connection.close();
     };
-    await Promise.all(connections.map(work));
+    await Promise.all(Array.from({ length: load.connections ?? 1 }, work));
   };
   return { server, makeCalls };
 }

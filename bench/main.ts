@@ -45,8 +45,9 @@ const unknown = names.find((name) => !Object.hasOwn(MEASUREMENTS, name));
 if (unknown !== undefined) {
   throw new Error(`Unknown measurement: ${unknown}. Expected one of ${Object.keys(MEASUREMENTS).join(", ")}`);
 }
-if (flags.write === true && (names.length > 0 || flags.quick === true)) {
-  throw new Error("--write measures everything in full: leave out the names and --quick");
+if (flags.write === true && names.length > 0) throw new Error("--write measures everything: leave out the names");
+if (flags.quick === true && (flags.write === true || flags.check === true)) {
+  throw new Error("--write and --check measure in full: leave out --quick");
 }
 
 const onProgress = (line: string): void => void process.stderr.write(`${line}\n`);

@@ -11,8 +11,8 @@ const STYLES = [
   { style: "stateless", name: "stateless" },
 ] as const satisfies readonly { style: Style; name: string }[];
 
-/** A call over stdio takes a tenth of one over HTTP, so a slice has more of them. */
-const STDIO_SLICE = 2_000;
+/** For calls over stdio, which take a tenth of those over HTTP, and for many connections, which are opened each time. */
+const LARGE_SLICE = 2_000;
 const IN_FLIGHT = 32;
 const MANY = 10_000;
 const MANY_TEXT = MANY.toLocaleString("en");
@@ -41,16 +41,22 @@ function startPeers(
   return Object.fromEntries(able.map(({ name, program }) => [name, start(program, mode)]));
 }
 
-export const measureHttp: Measurement = async (settings) => {
-  const figures: Figure[] = [];
-  for (const { style, name } of STYLES) {
-    const start = overHttp({ style });
-    const subjects = { [BASELINE]: start("bare-http.js"), [OURS]: start("catenary-http.js") };
-    const all = { ...subjects, ...startPeers(settings, style, start) };
-    figures.push(...Object.values(await measureCalls(`HTTP, ${name}`, all, settings)));
-  }
-  return figures;
-};
+/** A row for each style, with the peers that have the mode. */
+function measureStyles(row: string, program: string, modeOf: (style: Style) => Mode): Measurement {
+  return async (settings) => {
+    const figures: Figure[] = [];
+    for (const { style, name } of STYLES) {
+      const start = overHttp({ style });
+      const subjects = { [BASELINE]: start("bare-http.js"), [OURS]: start(program) };
+      const all = { ...subjects, ...startPeers(settings, modeOf(style), start) };
+      figures.push(...Object.values(await measureCalls(`${row}, ${name}`, all, settings)));
+    }
+    return figures;
+  };
+}
+
+export const measureHttp: Measurement = measureStyles("HTTP", "catenary-http.js", (style) => style);
+export const measureGateway: Measurement = measureStyles("Gateway to stdio", "catenary-gateway.js", () => "gateway");
 
 /** More cases of the same, without peers: many connections, and a tool whose response is an SSE stream. */
 export const measureVariants: Measurement = async (settings) => {
@@ -59,13 +65,13 @@ export const measureVariants: Measurement = async (settings) => {
     const busy = overHttp({ style, connections: IN_FLIGHT });
     const stream = overHttp({ style, tool: "steps" });
     const rows = {
-      [`HTTP, ${name}, ${IN_FLIGHT} connections`]: [busy, "catenary-http.js"],
-      [`HTTP, ${name}, with progress`]: [stream, "catenary-http.js"],
-      [`Gateway to stdio, ${name}, ${IN_FLIGHT} connections`]: [busy, "catenary-gateway.js"],
+      [`HTTP, ${name}, ${IN_FLIGHT} connections`]: [busy, "catenary-http.js", LARGE_SLICE],
+      [`Gateway to stdio, ${name}, ${IN_FLIGHT} connections`]: [busy, "catenary-gateway.js", LARGE_SLICE],
+      [`HTTP, ${name}, with progress`]: [stream, "catenary-http.js", undefined],
     } as const;
-    for (const [row, [start, program]] of Object.entries(rows)) {
+    for (const [row, [start, program, slice]] of Object.entries(rows)) {
       const subjects = { [BASELINE]: start("bare-http.js"), [OURS]: start(program) };
-      figures.push({ ...(await measureCalls(row, subjects, settings)).later, table: "variants" });
+      figures.push({ ...(await measureCalls(row, subjects, settings, slice)).later, table: "variants" });
     }
   }
   return figures;
@@ -74,18 +80,7 @@ export const measureVariants: Measurement = async (settings) => {
 export const measureStdio: Measurement = async (settings) => {
   const subjects = { [BASELINE]: overStdio("bare-stdio.js"), [OURS]: overStdio("catenary-stdio.js") };
   const all = { ...subjects, ...startPeers(settings, "stdio", overStdio) };
-  return Object.values(await measureCalls(`stdio, ${IN_FLIGHT} in flight`, all, settings, STDIO_SLICE));
-};
-
-export const measureGateway: Measurement = async (settings) => {
-  const figures: Figure[] = [];
-  for (const { style, name } of STYLES) {
-    const start = overHttp({ style });
-    const subjects = { [BASELINE]: start("bare-http.js"), [OURS]: start("catenary-gateway.js") };
-    const all = { ...subjects, ...startPeers(settings, "gateway", start) };
-    figures.push(...Object.values(await measureCalls(`Gateway to stdio, ${name}`, all, settings)));
-  }
-  return figures;
+  return Object.values(await measureCalls(`stdio, ${IN_FLIGHT} in flight`, all, settings, LARGE_SLICE));
 };
 
 /** The baseline is the same server with few of them. */

@@ -46,6 +46,16 @@ it("runs the middleware in order, and returns in reverse order", async () => {
   expect(result).toEqual({ ...textResult("xab"), a: true, b: true });
 });
 
+it("checks the params that middleware has changed", async () => {
+  const upstream = vi.fn(echo);
+  const nameless = entry("nameless", ({ method }, context, next) => next({ method, params: {} }, context));
+  expect(await failureOf([nameless, through], upstream)).toMatchObject({
+    kind: "invalid_params",
+    message: "Invalid params for tools/call: `name` must be a string",
+  });
+  expect(upstream).not.toHaveBeenCalled();
+});
+
 it("lets middleware answer by itself, and call next twice", async () => {
   const { context } = fakeContext();
   const upstream = vi.fn(echo);

@@ -8,12 +8,13 @@ import { ConnectionError } from "../core/errors.ts";
 import type { Context, Handler, Notification, Request, Result } from "../core/handler.ts";
 import { isObject, errorMessage } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";
+import { checkParams } from "../protocol/params.ts";
 import type { ChainEntry } from "./entries.ts";
 
 export function compose(entries: readonly ChainEntry[], handler: Handler): Handler {
   if (entries.length === 0) return handler;
   return entries.reduceRight<Handler>(
-    (next, entry) => (request, context) => new MiddlewareCall(entry, next, context).run(request),
+    (next, entry) => (request, context) => new MiddlewareCall(entry, next, request, context).run(),
     withResultCheck(handler),
   );
 }
@@ -31,19 +32,22 @@ function withResultCheck(handler: Handler): Handler {
 class MiddlewareCall {
   readonly #entry: ChainEntry;
   readonly #next: Handler;
+  readonly #request: Request;
   readonly #context: Context;
   /** Errors that came from `next`, which are not the middleware's own. */
   readonly #passed: unknown[] = [];
   #reject: (error: unknown) => void = () => undefined;
 
-  constructor(entry: ChainEntry, next: Handler, context: Context) {
+  constructor(entry: ChainEntry, next: Handler, request: Request, context: Context) {
     this.#entry = entry;
     this.#next = next;
+    this.#request = request;
     this.#context = context;
   }
 
-  run(request: Request): Promise<Result> {
+  run(): Promise<Result> {
     const { middleware } = this.#entry;
+    const request = this.#request;
     return new Promise<Result>((resolve, reject) => {
       this.#reject = reject;
       attempt(() => middleware(request, this.#context, (passed, context) => this.#callNext(passed, context))).then(
@@ -61,7 +65,11 @@ class MiddlewareCall {
       const what = `The middleware ${this.#entry.name} called next without a request and a context`;
       return handled(Promise.reject(this.#error(`${what}: next(request, context)`)), () => undefined);
     }
-    const outcome = attempt(() => this.#next(request, this.#guarded(request, context)));
+    const outcome = attempt(() => {
+      // The params were checked when the request was received. They are checked again only if middleware changed them.
+      if (request !== this.#request) checkParams(request.method, request.params);
+      return this.#next(request, this.#guarded(request, context));
+    });
     // The error is recorded before the middleware can rethrow it.
     return handled(outcome, (error) => this.#passed.push(error));
   }

@@ -9,9 +9,9 @@ import type { Context, Handler, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";
 import { checkHeaderParams, headerParams, type HeaderParam } from "../protocol/headers.ts";
+import { toolPages } from "../protocol/pages.ts";
 
 const MAX_TOOLS = 10_000;
-const MAX_PAGES = 100;
 /** How soon the list may be read again for an unknown tool. Otherwise each call of an invented name would read it. */
 const REREAD_MS = 10_000;
 
@@ -84,14 +84,7 @@ class HeaderGate {
   }
 
   async #readAll(context: Context): Promise<void> {
-    let cursor: unknown;
-    for (let pages = 0; pages < MAX_PAGES; pages += 1) {
-      const params = cursor === undefined ? {} : { cursor };
-      const page = await this.#handler({ method: "tools/list", params }, context);
-      this.#learn(page);
-      cursor = page["nextCursor"];
-      if (cursor === undefined) return;
-    }
+    for await (const page of toolPages(this.#handler, context)) this.#learn(page);
   }
 
   #learn({ tools }: Result): void {

@@ -7,7 +7,7 @@ import type { Result } from "../core/handler.ts";
 import type { LogMessageParams } from "../protocol/model/index.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import { connectInMemory } from "../testing.ts";
-import { type Client, walkPages } from "./client.ts";
+import { type Client, itemPages } from "./client.ts";
 import { connect, type ConnectOptions } from "./connect.ts";
 import type { Progress } from "./contexts.ts";
 
@@ -178,11 +178,11 @@ describe("client.handler", () => {
 
 async function walk(fetch: (cursor: string | undefined) => Result): Promise<unknown[]> {
   const items: unknown[] = [];
-  for await (const page of walkPages("tools/list", "tools", async (cursor) => fetch(cursor))) items.push(...page);
+  for await (const page of itemPages("tools/list", "tools", async (cursor) => fetch(cursor))) items.push(...page);
   return items;
 }
 
-describe("walkPages", () => {
+describe("itemPages", () => {
   it("passes each cursor unchanged, even an empty one", async () => {
     const cursors: (string | undefined)[] = [];
     const next = new Map<string | undefined, string>([
@@ -210,6 +210,7 @@ describe("walkPages", () => {
 
   it("stops at an invalid result", async () => {
     await expect(walk(() => ({}))).rejects.toThrow("no array `tools`");
-    await expect(walk(() => ({ tools: [], nextCursor: 7 }))).rejects.toThrow("a `nextCursor` is not a string");
+    await expect(walk(() => ({ tools: [], nextCursor: 7 }))).rejects.toThrow("its `nextCursor` is not a string");
+    await expect(walk(() => ({ tools: [], nextCursor: "a" }))).rejects.toThrow("its pages repeat");
   });
 });

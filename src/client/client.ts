@@ -25,6 +25,7 @@ import {
   type SubscriptionFilter,
   type Tool,
 } from "../protocol/model/index.ts";
+import { NO_LIMITS, walkPages } from "../protocol/pages.ts";
 import { isVendorMethod } from "../protocol/revisions/index.ts";
 import { hasTasks, TASKS_EXTENSION } from "../protocol/tasks.ts";
 import { type CallOptions, Calls } from "./calls.ts";
@@ -321,7 +322,7 @@ export class Client {
       this.#missingCapability(method) === undefined
         ? undefined
         : { [field]: [], ...(_meta === undefined ? undefined : { _meta }) };
-    return walkPages<T>(method, field, async (cursor) => {
+    return itemPages<T>(method, field, async (cursor) => {
       const page = empty ?? (await this.request(method, cursor === undefined ? {} : { cursor }, options));
       onPage?.(page);
       return page;
@@ -329,27 +330,17 @@ export class Client {
   }
 }
 
-/** A limit for servers whose pages never end. */
-const MAX_PAGES = 1_000;
-
-/** Yields the pages of a list as they are needed. Cursors are opaque, and an empty string is a valid one. */
-export async function* walkPages<T>(
+/** Yields the items of each page as they are needed. */
+export async function* itemPages<T>(
   method: string,
   field: string,
   fetchPage: (cursor: string | undefined) => Promise<Result>,
 ): AsyncGenerator<readonly T[], void, undefined> {
-  let cursor: string | undefined;
-  for (let count = 1; ; count += 1) {
-    const page = await fetchPage(cursor);
+  for await (const { page, problem } of walkPages(field, fetchPage, NO_LIMITS)) {
     const items = page[field];
     if (!Array.isArray(items)) throw brokenList(method, `a result has no array \`${field}\``);
     yield items as readonly T[];
-    const next = page["nextCursor"];
-    // Some servers send null on the last page.
-    if (next === undefined || next === null) return;
-    if (typeof next !== "string") throw brokenList(method, "a `nextCursor` is not a string");
-    if (count === MAX_PAGES) throw brokenList(method, `there are more than ${MAX_PAGES} pages`);
-    cursor = next;
+    if (problem !== undefined) throw brokenList(method, problem);
   }
 }
 

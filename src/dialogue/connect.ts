@@ -278,7 +278,7 @@ export async function probe(
 
 /** Whether the probe is still unanswered. */
 function isProbing(peer: Peer): boolean {
-  return [...peer.calls.values()].some(({ method }) => method === "server/discover");
+  return peer.calls.values().some(({ method }) => method === "server/discover");
 }
 
 async function discover(

@@ -177,15 +177,12 @@ class Connection implements ServedConnection {
         this.#respond({ jsonrpc: "2.0", id, error: front.errorBody(error, message) }, inbound),
       );
     }
-    if (inbound.drop !== undefined) call.onCancel = () => inbound.drop?.();
+    call.inbound = inbound;
     if (background) return this.#answerListen(message, inbound, call);
     if (!awaited) return this.#answer(front, message, inbound, call);
     // A cancelled call no longer holds up its queue or batch, even if its handler ignores the signal.
     const cancelled = new Promise<void>((resolve) => {
-      call.onCancel = () => {
-        inbound.drop?.();
-        resolve();
-      };
+      call.onCancel = resolve;
     });
     const work = (): Promise<void> => Promise.race([this.#answer(front, message, inbound, call), cancelled]);
     if (this.#queue === undefined) return work();
@@ -207,11 +204,7 @@ class Connection implements ServedConnection {
       limiter?.release();
       return;
     }
-    const { onCancel } = call;
-    call.onCancel = () => {
-      limiter?.cancelled();
-      onCancel?.();
-    };
+    call.limiter = limiter;
     try {
       const response = await this.#run(front, message, inbound, call);
       if (!call.cancelled) await this.#respond(response, inbound);

@@ -58,7 +58,7 @@ export class LineReader {
 
   /** Call at the end of input. A last line without a newline is still a line. */
   end(): void {
-    if (this.#buffered > 0) this.#deliver(this.#join());
+    if (this.#buffered > 0) this.#deliverBuffered();
     this.#isSkipping = false;
   }
 
@@ -76,11 +76,11 @@ export class LineReader {
       return;
     }
     if (isLineEnd && this.#buffered === 0) {
-      this.#deliver(bytes.subarray(start, end));
+      this.#deliver(bytes, start, end);
       return;
     }
     this.#keep(bytes, start, end);
-    if (isLineEnd) this.#deliver(this.#join());
+    if (isLineEnd) this.#deliverBuffered();
   }
 
   #keep(bytes: Buffer, start: number, end: number): void {
@@ -128,13 +128,20 @@ export class LineReader {
     this.#options.onFault(isIdNull ? fault : { ...fault, id }, answerable);
   }
 
-  #deliver(line: Buffer): void {
+  #deliverBuffered(): void {
+    const line = this.#join();
+    this.#deliver(line, 0, line.length);
+  }
+
+  #deliver(bytes: Buffer, start: number, end: number): void {
     const isFirst = !this.#hasBegun;
     this.#hasBegun = true;
-    const bom = isFirst && line[0] === 0xef && line[1] === 0xbb && line[2] === 0xbf ? 3 : 0;
-    const text = line.toString("utf8", bom, line[line.length - 1] === RETURN ? line.length - 1 : line.length);
+    const hasBom = isFirst && bytes[start] === 0xef && bytes[start + 1] === 0xbb && bytes[start + 2] === 0xbf;
+    const last = end > start && bytes[end - 1] === RETURN ? end - 1 : end;
+    const text = bytes.toString("utf8", hasBom ? start + 3 : start, last);
     // Decoding replaces invalid UTF-8 by this character, so only a line that contains it needs the check.
-    if (text.includes("\ufffd") && !isUtf8(line)) this.#fault(parseError("Invalid UTF-8"), line);
+    const isInvalid = text.includes("\ufffd") && !isUtf8(bytes.subarray(start, end));
+    if (isInvalid) this.#fault(parseError("Invalid UTF-8"), bytes.subarray(start, end));
     else if (text.trim() !== "") this.#options.onLine(text);
   }
 }

@@ -1,7 +1,7 @@
 // Prompts: list, return values of handlers, invalid arguments, and the types of arguments.
 
 import { describe, expect, expectTypeOf, it } from "vitest";
-import { fakeClient } from "../../test/support/handlers/fake-client.ts";
+import { fakeClient, withParamsCheck } from "../../test/support/handlers/fake-client.ts";
 import { META } from "../protocol/model/index.ts";
 import { createServer } from "./server.ts";
 
@@ -88,7 +88,7 @@ describe("prompts", () => {
       { arguments: { a: { required: true }, b: { required: true }, c: {}, constructor: { required: true } } },
       () => "x",
     );
-    const caller = fakeClient(server);
+    const caller = fakeClient(withParamsCheck(server));
     const missing = await caller.callError("prompts/get", { name: "p", arguments: { b: "1" } });
     expect(missing.kind).toBe("invalid_params");
     expect(missing.message).toBe("The prompt p needs the arguments a, constructor");

@@ -2,7 +2,7 @@
 // template variables.
 
 import { describe, expect, expectTypeOf, it } from "vitest";
-import { fakeClient } from "../../test/support/handlers/fake-client.ts";
+import { fakeClient, withParamsCheck } from "../../test/support/handlers/fake-client.ts";
 import { McpError } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import { createServer, type Server } from "./server.ts";
@@ -149,7 +149,7 @@ describe("reading", () => {
       expect(error.message).toBe(`Resource not found: ${uri}`);
       expect(error.data).toEqual({ kind: "resource_not_found", uri });
     }
-    expect((await fakeClient(server).callError("resources/read", {})).kind).toBe("invalid_params");
+    expect((await fakeClient(withParamsCheck(server)).callError("resources/read", {})).kind).toBe("invalid_params");
     expect(server.removeResource("a:b")).toBe(true);
     expect((await fakeClient(server).callError("resources/read", { uri: "a:b" })).kind).toBe("resource_not_found");
   });

@@ -2,7 +2,6 @@
 // It only speaks the newest revision; connections translate for clients of older revisions.
 
 import type { Handler, Notification } from "../core/handler.ts";
-import { checkParams } from "../protocol/params.ts";
 import { methodNotFound } from "../protocol/errors.ts";
 import { checkServer, type ServerOptions } from "./options.ts";
 import type { MethodOptions, NotificationHandler, VendorMethodHandler } from "./methods.ts";
@@ -171,7 +170,6 @@ export function createServer(options: ServerOptions, ...more: never[]): Server {
       if (answer === undefined) throw methodNotFound(request.method);
       return answer;
     }
-    checkParams(request.method, request.params);
     return handle(request, context);
   };
   const { tools, resources, prompts, vendorMethods, subscriptions } = registry;

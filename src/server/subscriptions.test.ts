@@ -2,7 +2,7 @@
 // gets each broadcast once and in order, and other work runs in between.
 
 import { describe, expect, it } from "vitest";
-import { fakeClient } from "../../test/support/handlers/fake-client.ts";
+import { fakeClient, withParamsCheck } from "../../test/support/handlers/fake-client.ts";
 import { META } from "../protocol/model/index.ts";
 import { createServer } from "./server.ts";
 import { Broadcaster } from "./subscriptions.ts";
@@ -120,7 +120,7 @@ describe("subscriptions/listen", () => {
   });
 
   it("refuses an invalid filter", async () => {
-    const caller = fakeClient(full());
+    const caller = fakeClient(withParamsCheck(full()));
     for (const params of [{}, { notifications: [] }, { notifications: { resourceSubscriptions: [1] } }]) {
       expect((await caller.callError("subscriptions/listen", params)).kind).toBe("invalid_params");
     }

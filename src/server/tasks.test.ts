@@ -1,7 +1,7 @@
 // Tool calls that become tasks: when they do, how they end, their requests to the client, and cancellation.
 
 import { describe, expect, it, vi } from "vitest";
-import { fakeClient } from "../../test/support/handlers/fake-client.ts";
+import { fakeClient, withParamsCheck } from "../../test/support/handlers/fake-client.ts";
 import {
   gate,
   getTask,
@@ -322,7 +322,7 @@ describe("a task that sends requests to the client", () => {
   });
 
   it("refuses an update with an invalid answer as a whole", async () => {
-    const caller = taskClient(jobServer(both));
+    const caller = taskClient(withParamsCheck(jobServer(both)));
     const id = await startTask(caller);
     await untilStatus(caller, id, "input_required");
     for (const junk of [5, null, "x", [], { action: "perhaps" }, {}]) {

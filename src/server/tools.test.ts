@@ -5,7 +5,7 @@ import { type } from "arktype";
 import * as v from "valibot";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
-import { fakeClient } from "../../test/support/handlers/fake-client.ts";
+import { fakeClient, withParamsCheck } from "../../test/support/handlers/fake-client.ts";
 import type { Handler, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
@@ -97,7 +97,7 @@ describe("calling a tool", () => {
   });
 
   it("refuses malformed params and unknown tools", async () => {
-    const caller = fakeClient(server);
+    const caller = fakeClient(withParamsCheck(server));
     for (const params of [{}, { name: 1 }, { name: "zod", arguments: [] }, { name: "zod", arguments: "x" }]) {
       expect((await caller.callError("tools/call", params)).kind).toBe("invalid_params");
     }

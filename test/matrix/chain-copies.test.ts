@@ -48,7 +48,7 @@ describe.each(PAIRS)("a caller of $caller and a server of $server", ({ caller, s
     const client = await connect(front.url, { ...answering("ada", received), revision: caller });
     tester = { name: "ada", client, caller, server, received, isAlone: true };
     closing.push(() => client.close(), front.close, close);
-  });
+  }, 30_000);
   afterAll(async () => {
     for (const close of closing) await close();
   });

@@ -166,7 +166,7 @@ export const FEATURES: Readonly<Record<Feature, (tester: TestCaller) => Promise<
     const { name } = tester;
     if (!bothHave(tester, THIRD)) {
       await expectRefusal(tester, "elicit-for", /elicitation/);
-      await expectRefusal(tester, "open-url-for", /elicitation/);
+      await expectRefusal(tester, "open-url-for", /elicitation|request to open a URL/);
       return;
     }
     if (!bothHave(tester, FOURTH)) await expectRefusal(tester, "open-url-for", /elicitation|request to open a URL/);

@@ -104,9 +104,11 @@ describe("discover of many upstreams", () => {
     await vi.advanceTimersByTimeAsync(1_000);
     const result = await answer;
     expect(result["capabilities"]).toEqual({
+      logging: {},
+      completions: {},
       tools: { listChanged: true },
       prompts: { listChanged: true },
-      resources: { listChanged: true },
+      resources: { subscribe: true, listChanged: true },
     });
     expect(result._meta?.["catenary/unavailable"]).toEqual([
       { upstream: "slow", message: "The upstream slow did not answer in 1000 ms" },

@@ -19,7 +19,6 @@ import {
 import type { NameIndex, RoutedUpstream } from "./names.ts";
 import {
   indexAfter,
-  jsonLength,
   readAllPages,
   readCursor,
   writeCursor,
@@ -28,6 +27,7 @@ import {
   type PagedList,
   type PageEnd,
 } from "./pages.ts";
+import { jsonLength } from "../../protocol/pages.ts";
 import { LIST_TIMEOUT_MS, type UpstreamView, type View } from "./view.ts";
 
 /** A page ends at this many items or, roughly, this many characters of JSON. */
@@ -217,8 +217,8 @@ interface DiscoverOutcome {
 }
 
 /**
- * Combines the capabilities of the upstreams. An upstream that fails or times out is left out, and all lists are
- * declared: a client with a session reads the capabilities only once, so a list that is declared later would be missed.
+ * Combines the capabilities of the upstreams. If an upstream fails or times out, everything that it may have is declared:
+ * a client with a session reads the capabilities only once, so what is declared later would be missed.
  */
 export async function discover(
   upstreams: readonly UpstreamView[],
@@ -264,8 +264,8 @@ function joinCapabilities(offered: readonly Json[], hasFailures: boolean): Json 
   const has = (name: string): boolean => offered.some((one) => isObject(one[name]));
   const lists = LIST_CAPABILITIES.filter((capability) => hasFailures || has(capability));
   return {
-    ...(has("logging") ? { logging: {} } : undefined),
-    ...(has("completions") ? { completions: {} } : undefined),
+    ...(hasFailures || has("logging") ? { logging: {} } : undefined),
+    ...(hasFailures || has("completions") ? { completions: {} } : undefined),
     ...Object.fromEntries(lists.map((capability) => [capability, joinList(capability, offered, hasFailures)])),
     ...joinVendor("extensions", offered),
     ...joinVendor("experimental", offered),
@@ -274,7 +274,7 @@ function joinCapabilities(offered: readonly Json[], hasFailures: boolean): Json 
 
 function joinList(capability: ListCapability, offered: readonly Json[], hasFailures: boolean): Json {
   const all = offered.map((one) => one[capability]).filter(isObject);
-  const canSubscribe = all.some(({ subscribe }) => subscribe === true);
+  const canSubscribe = (hasFailures && capability === "resources") || all.some(({ subscribe }) => subscribe === true);
   const canChange = hasFailures || all.some(({ listChanged }) => listChanged === true);
   return { ...(canSubscribe ? { subscribe: true } : undefined), ...(canChange ? { listChanged: true } : undefined) };
 }

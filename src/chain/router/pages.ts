@@ -5,14 +5,8 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Params, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { invalidParams } from "../../protocol/errors.ts";
+import { walkPages } from "../../protocol/pages.ts";
 import { checksum } from "./names.ts";
-
-const MAX_PAGES = 1_000;
-const MAX_ITEMS = 10_000;
-/** Limits all pages together, in characters of JSON. The last page does not count; it may be as long as a message. */
-const MAX_LENGTH = 16 * 1024 * 1024;
-/** Cursors are sent back to the upstream, and kept in memory to detect pages that repeat. */
-const MAX_CURSOR_LENGTH = 64 * 1024;
 
 /** `field` holds the items of a result; `key` is the field of an item that identifies it. */
 export interface PagedList {
@@ -46,48 +40,18 @@ export async function readAllPages(
   const { method, field } = list;
   const { cursor: _ours, ...others } = params;
   const collector = new PageCollector(list.key);
-  const cursors = new Set<string>();
-  let length = 0;
-  for (let cursor: string | undefined; ;) {
-    const page = await handler({ method, params: cursor === undefined ? others : { ...others, cursor } }, context);
+  const fetch = (cursor: string | undefined): Promise<Result> =>
+    handler({ method, params: cursor === undefined ? others : { ...others, cursor } }, context);
+  for await (const { page, problem } of walkPages(field, fetch)) {
     const items: unknown = page[field];
     if (!Array.isArray(items)) {
       throw new ConnectionError("protocol", `The upstream answered ${method} without \`${field}\``);
     }
     collector.add(page, field, items);
-    const next = page["nextCursor"];
-    // Some upstreams write null for "no more".
-    if (next === undefined || next === null) return collector.contents();
-    length += jsonLength(page);
-    const problem =
-      typeof next !== "string"
-        ? "its `nextCursor` is not a string"
-        : next.length > MAX_CURSOR_LENGTH
-          ? `its \`nextCursor\` is longer than ${MAX_CURSOR_LENGTH} characters`
-          : cursors.has(next)
-            ? "its pages repeat"
-            : cursors.size + 1 >= MAX_PAGES
-              ? `it has more than ${MAX_PAGES} pages`
-              : collector.count >= MAX_ITEMS
-                ? `it has more than ${MAX_ITEMS} items`
-                : length > MAX_LENGTH
-                  ? `it is longer than ${MAX_LENGTH} characters`
-                  : undefined;
-    if (problem !== undefined) {
-      return { ...collector.contents(), problem: `The upstream did not finish ${method}: ${problem}` };
-    }
-    cursor = next as string;
-    cursors.add(cursor);
+    if (problem === undefined) continue;
+    return { ...collector.contents(), problem: `The upstream did not finish ${method}: ${problem}` };
   }
-}
-
-/** The length as JSON; 0 for a value that cannot be serialized, which an upstream in this process may return. */
-export function jsonLength(value: unknown): number {
-  try {
-    return JSON.stringify(value).length;
-  } catch {
-    return 0;
-  }
+  return collector.contents();
 }
 
 class PageCollector {
@@ -103,17 +67,13 @@ class PageCollector {
     this.#key = key;
   }
 
-  get count(): number {
-    return this.#items.length;
-  }
-
   add(page: Result, field: string, items: readonly unknown[]): void {
     const { [field]: _items, nextCursor: _next, ttlMs, cacheScope, _meta, ...rest } = page;
     const meta = _meta === undefined && this.#rest._meta === undefined ? undefined : { ..._meta, ...this.#rest._meta };
     this.#rest = { ...rest, ...this.#rest, ...(meta && { _meta: meta }) };
     this.#ttlMs = Math.min(this.#ttlMs, typeof ttlMs === "number" && ttlMs > 0 ? ttlMs : 0);
     this.#isPublic &&= cacheScope === "public";
-    const before = this.count;
+    const before = this.#items.length;
     for (const item of items) {
       const key = isObject(item) ? item[this.#key] : undefined;
       // An item without a key cannot be used. An item that has moved to a later page was already added.

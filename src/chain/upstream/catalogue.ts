@@ -9,9 +9,10 @@ import { cacheFolder, makeDirectory } from "../../core/files.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { changedFlag, LIST_CAPABILITIES, LISTS, type List, type ListCapability } from "../../protocol/lists.ts";
+import { jsonLength } from "../../protocol/pages.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { isMethodNotFound } from "../router/failures.ts";
-import { jsonLength, readAllPages } from "../router/pages.ts";
+import { readAllPages } from "../router/pages.ts";
 import type { UpstreamConnection } from "./supervisor.ts";
 
 type ListMethod = List["method"];
@@ -141,18 +142,19 @@ export class CatalogueKeeper {
   }
 
   async #read(opened: UpstreamConnection): Promise<void> {
-    const { store, isCurrent, background, isOwn, onChanges } = this.#options;
-    if (!isCurrent(opened)) return;
+    const options = this.#options;
+    const { store } = options;
+    if (!options.isCurrent(opened)) return;
     this.#readAt = performance.now();
     const { handler, discovered } = opened.connection;
     const before = await store.known();
-    const now = await readCatalogue(handler, discovered, background(new AbortController().signal));
-    if (!isCurrent(opened)) return;
+    const now = await readCatalogue(handler, discovered, options.background(new AbortController().signal));
+    if (!options.isCurrent(opened)) return;
     const isFirst = this.#isFirstRead;
     this.#isFirstRead = false;
-    if (isFirst || !isOwn()) await store.set(now);
+    if (isFirst || !options.isOwn()) await store.set(now);
     // The upstream itself notifies of later changes.
-    if (before !== undefined && now !== undefined && isFirst) onChanges(changesBetween(before, now));
+    if (before !== undefined && now !== undefined && isFirst) options.onChanges(changesBetween(before, now));
   }
 }
 
@@ -174,9 +176,14 @@ export class CatalogueStore {
     this.#file = file;
   }
 
-  /** Whether the upstream has been seen to ask; undefined if the file was not read yet. */
-  get asks(): boolean | undefined {
-    return this.#asks || (this.#isRead ? false : undefined);
+  /** Whether the file was read. */
+  get isRead(): boolean {
+    return this.#isRead;
+  }
+
+  /** Whether the upstream has been seen to ask. */
+  get asks(): boolean {
+    return this.#asks;
   }
 
   /** Undefined if nothing is known, or the catalogue is too long to be kept. */

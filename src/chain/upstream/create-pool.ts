@@ -1,15 +1,10 @@
-// Creates the session pool of an upstream that is a command, a URL or a transport. Also remembers the revision
-// that a program speaks, and which caller owns each task and `requestState` of the upstream.
+// Creates the session pool of an upstream that is a command, a URL or a transport. Also remembers the revision that a
+// program speaks.
 
 import { openTarget, ownInfo, type TargetOptions } from "../../client/connect.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { BoundedMap } from "../../core/bounded-map.ts";
-import type { Context, Handler, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/values.ts";
-import { digest } from "../../core/seal.ts";
+import type { Context, Handler } from "../../core/handler.ts";
 import type { ServerConnectionOptions } from "../../dialogue/connect.ts";
-import { fingerprint } from "../../protocol/caller.ts";
-import { invalidParams } from "../../protocol/errors.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";
 import { CatalogueFile } from "./catalogue.ts";
 import { isCommand, isTransport, MESSAGE_BYTES, type UpstreamOptions, type UpstreamTarget } from "./options.ts";
@@ -30,15 +25,11 @@ export interface PoolContext {
   readonly onState: () => void;
 }
 
-export interface PooledUpstream extends Pick<UpstreamPool, "status" | "close"> {
-  readonly handle: Handler;
-}
-
 export function createPool(
   target: Exclude<UpstreamTarget, Handler>,
   options: UpstreamOptions,
   { description, name, onState }: PoolContext,
-): PooledUpstream {
+): UpstreamPool {
   if (options.revision !== undefined) knownRevision(options.revision);
   const isProgram = isCommand(target);
   const revisions = new RevisionMemory(options.revision, isProgram);
@@ -65,7 +56,7 @@ export function createPool(
       onState,
     });
   };
-  const pool = new UpstreamPool({
+  return new UpstreamPool({
     name,
     target: description,
     // A transport can be started only once, so all callers must share it.
@@ -75,13 +66,6 @@ export function createPool(
       isProgram && options.remember !== false ? new CatalogueFile([target, options.revision, principal]) : undefined,
     ...(options.maxSessions === undefined ? undefined : { maxSessions: options.maxSessions }),
   });
-  const owners = new Ownership();
-  const handle: Handler = (request, context) => pool.handle(request, context);
-  return {
-    handle: (request, context) => owners.handle(request, context, handle),
-    status: () => pool.status(),
-    close: (budgetMs) => pool.close(budgetMs),
-  };
 }
 
 function connectOptions({ auth, fetch, headers, limits, onNoise, onStderr }: UpstreamOptions): TargetOptions {
@@ -155,63 +139,4 @@ export class RevisionMemory {
 /** Whether the program runs, but does not speak the revision. */
 function isWrongRevision(error: unknown): boolean {
   return error instanceof ConnectionError && (error.kind === "protocol" || error.kind === "timeout");
-}
-
-const MAX_OWNED = 10_000;
-/** A value that more principals were given is a constant of the upstream, and is not checked. */
-const MAX_OWNERS = 1_000;
-
-/**
- * Records which principals were given each task id and requestState. The upstream cannot check this, since all our
- * callers are one client to it. Any other principal gets the same error as for a value that does not exist. Two
- * principals may be given the same value, since each may have a process of its own. Stores only digests, and a limited
- * number: a value that is no longer recorded goes to the upstream, and is only protected by being hard to guess.
- */
-export class Ownership {
-  /** The principals (empty for callers without one) by the digest of what they were given. */
-  readonly #owners = new BoundedMap<string, Set<string>>(MAX_OWNED);
-
-  async handle(request: Request, context: Context, next: Handler): Promise<Result> {
-    const { principal = "" } = context.caller;
-    const result = await next(this.#check(request, principal), context);
-    if (result.resultType === "task" && request.method === "tools/call")
-      this.#record("task", result["taskId"], principal);
-    if (result.resultType === "input_required") this.#record("state", result["requestState"], principal);
-    return result;
-  }
-
-  #check(request: Request, principal: string): Request {
-    const { method, params } = request;
-    if (this.#isForeign("state", params["requestState"], principal)) {
-      throw invalidParams("requestState belongs to another call; a retry repeats the same method and arguments");
-    }
-    const { taskId } = params;
-    if (method.startsWith("tasks/") && this.#isForeign("task", taskId, principal)) {
-      throw invalidParams("Unknown task: it does not exist, or no longer exists", { taskId });
-    }
-    return method === "subscriptions/listen" ? this.#withoutForeignTasks(request, principal) : request;
-  }
-
-  #withoutForeignTasks(request: Request, principal: string): Request {
-    const { notifications } = request.params;
-    const ids = isObject(notifications) ? notifications["taskIds"] : undefined;
-    if (!isObject(notifications) || !Array.isArray(ids)) return request;
-    const taskIds = (ids as readonly unknown[]).filter((id) => !this.#isForeign("task", id, principal));
-    if (taskIds.length === ids.length) return request;
-    return { ...request, params: { ...request.params, notifications: { ...notifications, taskIds } } };
-  }
-
-  #isForeign(kind: string, value: unknown, principal: string): boolean {
-    if (typeof value !== "string" || this.#owners.size === 0) return false;
-    const owners = this.#owners.get(digest([kind, value]));
-    return owners !== undefined && owners.size <= MAX_OWNERS && !owners.has(principal);
-  }
-
-  #record(kind: string, value: unknown, principal: string): void {
-    if (typeof value !== "string") return;
-    const key = digest([kind, value]);
-    const owners = this.#owners.get(key);
-    if (owners === undefined) this.#owners.set(key, new Set([principal]));
-    else if (owners.size <= MAX_OWNERS) owners.add(principal);
-  }
 }

@@ -12,6 +12,7 @@ import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
 import { CatalogueStore, type CatalogueFile } from "./catalogue.ts";
 import type { Share, UpstreamState, UpstreamStatus } from "./options.ts";
 import type { UpstreamSession, UpstreamSessionHost } from "./session.ts";
+import { Ownership } from "./ownership.ts";
 import { declaredCapabilities, sessionKeyFor } from "./sharing.ts";
 import type { Grant } from "./subscriptions.ts";
 
@@ -50,6 +51,9 @@ export class UpstreamPool {
   /** By principal. */
   readonly #stores = new BoundedMap<string | undefined, CatalogueStore>(MAX_STORES);
   readonly #perRequest: PerRequestSessions;
+  readonly #owners = new Ownership();
+  readonly #onHandedOut = (request: Request, result: Result, caller: Caller): void =>
+    this.#owners.record(request, result, caller);
   /** For each subscription, a function that moves it if its caller has another session now. */
   readonly #subscribers = new Set<() => void>();
   /** Sessions that are closing; their processes may still run. */
@@ -64,15 +68,16 @@ export class UpstreamPool {
   constructor(options: UpstreamPoolOptions) {
     this.#options = options;
     this.#limits = new SessionLimits(options.maxSessions, () => options.name());
-    this.#perRequest = new PerRequestSessions(this.#limits.maxSessions, options);
+    this.#perRequest = new PerRequestSessions(this.#limits.maxSessions, options, this.#onHandedOut);
   }
 
-  async handle(request: Request, context: Context): Promise<Result> {
-    if (this.#options.share === "per-request") return this.#perRequest.handle(request, context);
+  async handle(given: Request, context: Context): Promise<Result> {
     const { caller } = context;
+    const request = this.#owners.check(given, caller);
+    if (this.#options.share === "per-request") return this.#perRequest.handle(request, context);
     const store = this.#storeFor(caller);
     // Who shares a session is decided before the call, so what is known must have been read.
-    if (store?.asks === undefined) await store?.known();
+    if (store !== undefined && !store.isRead) await store.known();
     this.#asks ||= store?.asks === true;
     const ofTask = this.#sessionOfTask(request, caller);
     if (ofTask !== undefined) return ofTask.handle(request, context);
@@ -150,6 +155,7 @@ export class UpstreamPool {
         asks: () => this.#asks,
         checkCapacity: () => this.#limits.makeRoom(principal, [...this.#sessions.values()]),
         onAsked: () => this.#onAsked(session, store),
+        onHandedOut: this.#onHandedOut,
         onLeave: () => this.#onLeave(session),
         onIdle: () => (session.isWaitedFor ? undefined : this.#drop(session)),
       },
@@ -160,14 +166,18 @@ export class UpstreamPool {
 
   /**
    * Called when the upstream has sent a request to its client. From now on, each client that can be asked gets a
-   * session of its own. If only one client has used this session, the session becomes its own, with its state.
+   * session of its own. If only one client has called something in this session, the session becomes its own.
    */
   #onAsked(session: UpstreamSession, store: CatalogueStore | undefined): void {
     void store?.setAsks();
     if (this.#asks) return;
     this.#asks = true;
     const client = session.onlyClient;
-    if (client?.canBeAsked === true) this.#makeOwn(session, client);
+    if (client?.canBeAsked === true) {
+      // Before its first call, there is no state to lose, and a new session declares what this client can answer.
+      if (session.hasState) this.#makeOwn(session, client);
+      else this.#dropSoon(session);
+    }
     for (const moveIfOther of [...this.#subscribers]) moveIfOther();
   }
 
@@ -205,10 +215,16 @@ export class UpstreamPool {
     await Promise.all([...all, ...this.#leaving, this.#perRequest.close(budgetMs)]);
   }
 
+  /** Ends the session of a client that has left. A stateless client may end a subscription and stay. */
   #onLeave(session: UpstreamSession): void {
-    if (!session.isOwn || session.subscriptions.hasSessions) return;
+    if (!session.isOwn || session.onlyClient?.style !== "session") return;
+    this.#dropSoon(session);
+  }
+
+  /** Drops a session that no client with a session uses any more. */
+  #dropSoon(session: UpstreamSession): void {
     const dropIfUnused = (): void => {
-      if (!session.subscriptions.hasSessions) this.#drop(session);
+      if (!session.subscriptions.hasSessions && !session.isInUse) this.#drop(session);
     };
     unref(setTimeout(dropIfUnused, LEAVE_MS));
   }
@@ -309,17 +325,23 @@ class PerRequestSessions {
   readonly sessions: Set<UpstreamSession> = new Set();
   readonly #maxSessions: number;
   readonly #options: Pick<UpstreamPoolOptions, "createSession" | "name">;
+  readonly #host: UpstreamSessionHost;
   readonly #waiting = new Set<() => void>();
   #closed = false;
 
-  constructor(maxSessions: number, options: Pick<UpstreamPoolOptions, "createSession" | "name">) {
+  constructor(
+    maxSessions: number,
+    options: Pick<UpstreamPoolOptions, "createSession" | "name">,
+    onHandedOut: NonNullable<UpstreamSessionHost["onHandedOut"]>,
+  ) {
     this.#maxSessions = maxSessions;
     this.#options = options;
+    this.#host = { ...PER_REQUEST, onHandedOut };
   }
 
   async handle(request: Request, context: Context): Promise<Result> {
     await this.#waitForFreeSession(context.signal);
-    const session = this.#options.createSession(context.caller, PER_REQUEST);
+    const session = this.#options.createSession(context.caller, this.#host);
     this.sessions.add(session);
     try {
       const result = await session.handle(request, context);

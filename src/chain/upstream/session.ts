@@ -28,6 +28,8 @@ export interface UpstreamSessionHost {
   checkCapacity(): void;
   /** Called when the upstream has sent a request to its client. */
   onAsked?(): void;
+  /** Called with a result that refers to a task or to a parked call. */
+  onHandedOut?(request: Request, result: Result, caller: Caller): void;
   /** Called when a subscription has ended. */
   onLeave?(): void;
   /** Called when it was stopped because it was not used. */
@@ -65,6 +67,8 @@ export class UpstreamSession {
   readonly subscriptions: UpstreamSubscriptions;
   /** Whether it belongs to one client. */
   isOwn: boolean;
+  /** Whether a tool, prompt or resource was used, which may have left state in the upstream. */
+  hasState = false;
   readonly #options: UpstreamSessionOptions;
   readonly #queue = new AskableCallQueue();
   readonly #strayRequests = new StrayRequests();
@@ -119,29 +123,37 @@ export class UpstreamSession {
     const { caller } = context;
     if (this.#client === undefined) this.#client = caller;
     else if (this.#client !== "several" && this.#client.key !== caller.key) this.#client = "several";
-    const calls = request.method === "subscriptions/listen" ? 0 : 1;
+    const { method } = request;
+    const calls = method === "subscriptions/listen" ? 0 : 1;
     this.#requests += 1;
     this.#calls += calls;
     try {
-      return await (calls === 0 ? this.#listen(request, context, grant) : this.#handle(request, context));
+      if (calls === 0) return await this.#listen(request, context, grant);
+      if (this.supervisor.current === undefined && IN_CATALOGUE.has(method)) {
+        const answer = await this.#answerFromCatalogue(request);
+        if (answer !== undefined) return answer;
+      }
+      this.hasState ||= INPUT_METHODS.has(method);
+      const handlerFor = (opened: UpstreamConnection): Handler => this.#handlerFor(opened, method, context);
+      const result = await this.supervisor.call(request, context, handlerFor);
+      const { resultType } = result;
+      if (resultType !== undefined && resultType !== "complete") {
+        if (resultType === "task") this.#rememberTask(result);
+        this.#options.host.onHandedOut?.(request, result, context.caller);
+      }
+      return result;
     } finally {
       this.#requests -= 1;
       this.#calls -= calls;
     }
   }
 
-  async #handle(request: Request, context: Context): Promise<Result> {
-    const { method } = request;
-    if (this.supervisor.current === undefined && IN_CATALOGUE.has(method)) {
-      const catalogue = await this.#options.host.store?.known();
-      const answer = catalogue === undefined ? undefined : answerFrom(catalogue, request);
-      if (answer !== undefined) return answer;
-      // The router lists many upstreams at once, and must not wait for the restart of one that has failed.
-      this.supervisor.recovery.throwIfPausing(0);
-    }
-    const result = await this.supervisor.call(request, context, (opened) => this.#handlerFor(opened, method, context));
-    if (result.resultType === "task") this.#rememberTask(result);
-    return result;
+  async #answerFromCatalogue(request: Request): Promise<Result | undefined> {
+    const catalogue = await this.#options.host.store?.known();
+    const answer = catalogue === undefined ? undefined : answerFrom(catalogue, request);
+    // The router lists many upstreams at once, and must not wait for the restart of one that has failed.
+    if (answer === undefined) this.supervisor.recovery.throwIfPausing(0);
+    return answer;
   }
 
   /** A caller with a session can answer requests outside any call, such as `roots/list`, as long as it listens. */

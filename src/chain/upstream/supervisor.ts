@@ -100,7 +100,14 @@ export class Supervisor {
   async call(request: Request, context: Context, handlerFor: (opened: UpstreamConnection) => Handler): Promise<Result> {
     this.#calls += 1;
     try {
-      const result = await this.#attempt(request, context, handlerFor);
+      const opened = this.#current ?? (await this.#connectForCall(context.signal));
+      let result: Result;
+      try {
+        result = await handlerFor(opened)(request, context);
+      } catch (error) {
+        const again = await this.#reconnectAfter(error, opened, context);
+        result = await handlerFor(again)(request, context);
+      }
       this.#noteAnswer();
       return result;
     } catch (error) {
@@ -112,24 +119,16 @@ export class Supervisor {
     }
   }
 
-  async #attempt(
-    request: Request,
-    context: Context,
-    handlerFor: (opened: UpstreamConnection) => Handler,
-  ): Promise<Result> {
-    const opened = this.#current ?? (await this.#connectForCall(context.signal));
-    try {
-      return await handlerFor(opened)(request, context);
-    } catch (error) {
-      const isOver = context.signal.aborted || this.#closed.signal.aborted;
-      // The process ended before the request was sent, so the request can be sent to the restarted process.
-      const isUnsent = error instanceof ConnectionError && error.kind === "closed" && !error.mayHaveRun;
-      const mayRetry = this.#options.restart === undefined ? this.#mayReconnect(error) : isUnsent;
-      if (isOver || !mayRetry) throw error;
-      if (isUnsent && this.#options.restart !== undefined) this.#onEnd(opened, error);
-      else if (this.#current === opened) this.stop();
-      return handlerFor(await this.#connectForCall(context.signal))(request, context);
-    }
+  /** Connects once more for a request that was not sent, or throws the error. */
+  async #reconnectAfter(error: unknown, opened: UpstreamConnection, { signal }: Context): Promise<UpstreamConnection> {
+    const isOver = signal.aborted || this.#closed.signal.aborted;
+    // The process ended before the request was sent, so the request can be sent to the restarted process.
+    const isUnsent = error instanceof ConnectionError && error.kind === "closed" && !error.mayHaveRun;
+    const mayRetry = this.#options.restart === undefined ? this.#mayReconnect(error) : isUnsent;
+    if (isOver || !mayRetry) throw error;
+    if (isUnsent && this.#options.restart !== undefined) this.#onEnd(opened, error);
+    else if (this.#current === opened) this.stop();
+    return this.#connectForCall(signal);
   }
 
   /** Whether to reconnect because the server of a URL may have changed its style. True at most once in an interval. */

@@ -3,7 +3,6 @@
 
 import type { Command } from "../../client/command.ts";
 import { EVALUATES_CODE, evaluatesCode, type Handler } from "../../core/handler.ts";
-import type { PooledUpstream } from "./create-pool.ts";
 import {
   checkAddress,
   checkUpstreamOptions,
@@ -13,6 +12,7 @@ import {
   type UpstreamStatus,
   type UpstreamTarget,
 } from "./options.ts";
+import type { UpstreamPool } from "./pool.ts";
 
 export interface Upstream extends Handler {
   /** Set if the target evaluates code that callers send. */
@@ -34,17 +34,20 @@ export function upstream(target: UpstreamTarget, options: UpstreamOptions = {}):
 function pooled(target: Exclude<UpstreamTarget, Handler>, options: UpstreamOptions): Upstream {
   const description = describe(target);
   let name = options.name ?? description;
-  let pool: PooledUpstream | undefined;
-  let loading: Promise<PooledUpstream> | undefined;
+  let pool: UpstreamPool | undefined;
+  let loading: Promise<UpstreamPool> | undefined;
   let isClosed = false;
-  const load = async (): Promise<PooledUpstream> => {
+  const load = async (): Promise<UpstreamPool> => {
     const { createPool } = await import("./create-pool.ts");
     const onState = (): void => options.onState?.(handler.status());
     pool = createPool(target, options, { description, name: () => name, onState });
     if (isClosed) await pool.close();
     return pool;
   };
-  const handler: Upstream = async (request, context) => (pool ?? (await (loading ??= load()))).handle(request, context);
+  const handler: Upstream = (request, context) =>
+    pool === undefined
+      ? (loading ??= load()).then((loaded) => loaded.handle(request, context))
+      : pool.handle(request, context);
   handler.called = (given) => {
     if (options.name === undefined) name = given;
   };

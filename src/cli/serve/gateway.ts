@@ -3,6 +3,7 @@
 
 import { chain } from "../../chain/chain.ts";
 import type { Gateway } from "../../chain/gateway.ts";
+import { upstream } from "../../chain/upstream/upstream.ts";
 import {
   ConfigError,
   createGateway,
@@ -10,6 +11,7 @@ import {
   loadConfig,
   type AskInput,
   type Config,
+  type CreateGatewayOptions,
   type Environment,
   type Input,
   type Problem,
@@ -46,7 +48,11 @@ export async function openGateway(path: string, report: UpstreamReport, isStdio:
   );
   surviveStrayErrors();
   const { onNoise, onStderr, onState } = report;
-  const gateway = await reportProblems(path, () => createGateway(config, { onNoise, onStderr, onState }));
+  // On stdio there is one client. Its servers get its name and capabilities, as if it had started them itself.
+  const forOneClient: CreateGatewayOptions["upstream"] = (target, options) =>
+    upstream(target, { share: "per-session", ...options });
+  const reports = { onNoise, onStderr, onState, ...(isStdio && { upstream: forOneClient }) };
+  const gateway = await reportProblems(path, () => createGateway(config, reports));
   return { config, gateway, release };
 }
 

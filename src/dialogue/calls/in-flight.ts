@@ -1,12 +1,13 @@
 // Requests that were received and are not answered yet: the table that cancellation and shutdown use, the limit on how
 // many run at once, and the function that runs a request and turns its outcome into a response.
 
+import { ChurningMap } from "../../core/churning.ts";
 import { CancelToken } from "../../core/cancel.ts";
 import { idKey, type Id, type ErrorBody, type RequestMessage, type ResponseMessage } from "../../jsonrpc/message.ts";
 import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Inbound } from "../../transport/transport.ts";
-import type { Notification } from "../../core/handler.ts";
+import type { Notification, Result } from "../../core/handler.ts";
 
 /** A request in flight. Aborting `cancelToken` stops the work; cancelling also suppresses the response. */
 export interface InFlightCall {
@@ -21,6 +22,10 @@ export interface InFlightCall {
   cancelled: boolean;
   /** The response is being sent, so nothing more may be sent for this call. */
   done: boolean;
+  /** The message, whose reply is dropped on cancellation. */
+  inbound?: Inbound | undefined;
+  /** Where the call has a slot. */
+  limiter?: CallLimiter | undefined;
   /** Called on cancellation, whether or not the handler observes its signal. */
   onCancel?: () => void;
   /** Created with the first request to the client; aborted when the call is answered. */
@@ -42,7 +47,7 @@ export function untrackedCall(background: boolean): InFlightCall {
 
 /** The calls in flight on one connection, by id. An id cannot be used again while its call is in flight. */
 export class InFlightCalls {
-  readonly #calls = new Map<string, InFlightCall>();
+  readonly #calls = new ChurningMap<string, InFlightCall>();
   #count = 0;
   #closed: { readonly reason: unknown } | undefined;
   readonly #watchers = new Set<(ended: InFlightCall) => void>();
@@ -62,7 +67,17 @@ export class InFlightCalls {
   #add(key: string, background: boolean, cancellable: boolean): InFlightCall {
     const sequence = (this.#count += 1);
     const cancelToken = new CancelToken();
-    const call: InFlightCall = { key, sequence, background, cancellable, cancelToken, cancelled: false, done: false };
+    const call: InFlightCall = {
+      key,
+      sequence,
+      background,
+      cancellable,
+      cancelToken,
+      cancelled: false,
+      done: false,
+      inbound: undefined,
+      limiter: undefined,
+    };
     if (this.#closed !== undefined) cancelToken.abort(this.#closed.reason);
     this.#calls.set(key, call);
     return call;
@@ -82,6 +97,8 @@ export class InFlightCalls {
     if (call === undefined || !call.cancellable) return;
     call.cancelled = true;
     call.cancelToken.abort(reason);
+    call.limiter?.cancelled();
+    call.inbound?.drop?.();
     call.onCancel?.();
     this.end(call);
   }
@@ -108,7 +125,7 @@ export class InFlightCalls {
 
   /** Waits only for calls that are in flight now, not for later ones. */
   async #until(ignored: (call: InFlightCall) => boolean, graceMs: number): Promise<void> {
-    const awaited = new Set([...this.#calls.values()].filter((call) => !ignored(call)));
+    const awaited = new Set(this.#calls.values().filter((call) => !ignored(call)));
     if (awaited.size === 0) return;
     await new Promise<void>((resolve) => {
       const finish = (): void => {
@@ -189,6 +206,11 @@ export const ALREADY_ANSWERED = "The call has been answered; it can no longer se
 /** How long aborted calls get to answer before the connection is closed. */
 export const SETTLE_MS = 250;
 
+/** Throws if what a handler returned is not a result. Handlers are user code. */
+export function checkResult(method: string, result: unknown): asserts result is Result {
+  if (!isObject(result)) throw McpError.of("internal_error", `The handler's result of ${method} is not an object`);
+}
+
 /** Runs a request and turns its result or error into a JSON-RPC response. */
 export async function runRequest(
   front: Front,
@@ -196,11 +218,9 @@ export async function runRequest(
   inbound: Inbound,
   call: InFlightCall,
 ): Promise<ResponseMessage> {
-  const { id, method } = message;
+  const { id } = message;
   try {
-    const result: unknown = await front.answer(message, inbound, call);
-    if (!isObject(result)) throw McpError.of("internal_error", `The handler's result of ${method} is not an object`);
-    return { jsonrpc: "2.0", id, result };
+    return { jsonrpc: "2.0", id, result: await front.answer(message, inbound, call) };
   } catch (error) {
     return { jsonrpc: "2.0", id, error: front.errorBody(error, message) };
   } finally {

@@ -62,7 +62,7 @@ const BEFORE_NEGOTIATION: PeerListener = {
 
 export class Peer {
   /** By id. */
-  readonly calls: ReadonlyMap<number, OutgoingCall>;
+  readonly calls: PendingCalls<Context>["calls"];
   listener: PeerListener = BEFORE_NEGOTIATION;
   readonly #transport: Transport;
   readonly #pending = new PendingCalls<Context>("The server");

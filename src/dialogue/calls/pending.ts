@@ -2,6 +2,7 @@
 // One timer serves all of them, so a request costs a map entry and no timer of its own. Deadlines use the monotonic
 // clock. They move when progress comes in, but never past the total timeout.
 
+import { ChurningMap } from "../../core/churning.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { ExactId, type ResponseMessage } from "../../jsonrpc/message.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -36,8 +37,8 @@ export interface PendingCall<Data = undefined> {
 
 export class PendingCalls<Data = undefined> {
   /** By id. */
-  readonly calls: ReadonlyMap<number, PendingCall<Data>>;
-  readonly #calls = new Map<number, PendingCall<Data>>();
+  readonly calls: Pick<ChurningMap<number, PendingCall<Data>>, "get" | "has" | "values" | "size">;
+  readonly #calls = new ChurningMap<number, PendingCall<Data>>();
   readonly #peerName: string;
   #nextId = 1;
   #timer: NodeJS.Timeout | undefined;
@@ -130,7 +131,7 @@ export class PendingCalls<Data = undefined> {
   }
 
   failAll(error: Error): void {
-    for (const call of [...this.#calls.values()]) this.fail(call, error);
+    for (const call of this.#calls.values()) this.fail(call, error);
     this.#disarm();
   }
 

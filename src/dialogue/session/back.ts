@@ -273,7 +273,7 @@ export class SessionBack implements PeerListener {
    */
   #log(notification: Notification, inbound: Inbound): void {
     const named = this.#peer.findCall(inbound.about);
-    const calls = named === undefined ? [...this.#peer.calls.values()] : [named];
+    const calls = named === undefined ? this.#peer.calls.values() : [named];
     const wanting = calls.filter(({ context }) => context.logLevel !== undefined);
     // A tool, prompt or resource is a more likely source than a list request.
     const running = wanting.filter(({ method }) => INPUT_METHODS.has(method));
@@ -396,7 +396,7 @@ export class ServerRequests {
 
   /** The calls that may have caused a request, newest last; none if calls of several clients are running. */
   #candidates(): readonly OutgoingCall[] {
-    const calls = [...this.#host.peer.calls.values()].filter(({ method }) => INPUT_METHODS.has(method));
+    const calls = this.#host.peer.calls.values().filter(({ method }) => INPUT_METHODS.has(method));
     const [client, ...others] = new Set(calls.map(({ context }) => context.caller.key));
     return client !== undefined && others.length === 0 && this.#host.attribution.isOnlyOne(client) ? calls : [];
   }

@@ -22,7 +22,7 @@ import type {
   RequestMessage,
   ResponseMessage,
 } from "../../jsonrpc/message.ts";
-import { newCaller } from "../../protocol/caller.ts";
+import { newCaller, withIdentity } from "../../protocol/caller.ts";
 import { checkParams } from "../../protocol/params.ts";
 import { McpError, methodNotFound, type Profile } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
@@ -32,7 +32,13 @@ import { notifiesRoots, ROOTS_LIST_CHANGED } from "../../protocol/session-featur
 import type { Inbound } from "../../transport/transport.ts";
 import { answerInputRequired } from "../calls/input-required.ts";
 import { toErrorBody, unsupportedRevision } from "../calls/errors.ts";
-import { type InFlightCall, type InFlightCalls, ALREADY_ANSWERED, progressFilter } from "../calls/in-flight.ts";
+import {
+  type InFlightCall,
+  type InFlightCalls,
+  ALREADY_ANSWERED,
+  checkResult,
+  progressFilter,
+} from "../calls/in-flight.ts";
 import { ClientRequests, type ClientRequestTarget } from "../calls/client-requests.ts";
 import { ClientSubscriptions } from "./subscriptions-front.ts";
 import { TasksFront } from "./tasks-front.ts";
@@ -137,6 +143,7 @@ export class SessionFront {
     let result: Result;
     try {
       result = await this.#handler(request, context);
+      checkResult(method, result);
       if (result.resultType === "input_required")
         result = await answerInputRequired(result, this.#handler, request, context);
     } catch (error) {
@@ -211,7 +218,7 @@ export class SessionFront {
     const capabilities = (params["capabilities"] as Json | undefined) ?? {};
     const client = newCaller("session", revision.lift.clientCapabilities(capabilities), params["clientInfo"]);
     this.#client = { ...client, notifiesRoots: notifiesRoots(capabilities) };
-    this.#caller = { ...this.#client, ...inbound.caller };
+    this.#caller = withIdentity(this.#client, inbound.caller ?? {});
     const discovered = await this.#discover();
     this.#serverCapabilities = (discovered["capabilities"] as Json | undefined) ?? {};
     this.#tasks.open(this.#serverCapabilities);
@@ -267,31 +274,37 @@ export class SessionFront {
     const progress = progressFilter(params._meta?.["progressToken"]);
     const send = (message: Message): void => void inbound.reply(message).catch(() => undefined);
     const { cancelToken } = call;
+    // Functions are named before they become properties. V8 allocates a function that is written in place of a property
+    // among its old objects, where it keeps its request in memory until the next full collection.
+    const notify: Context["notify"] = (notification) => {
+      if (call.done || call.cancelled) return;
+      const event = notification.method === "notifications/progress" ? progress(notification) : notification;
+      if (event !== undefined) this.#deliver(event, send);
+    };
+    const ask: Context["ask"] = (request, options) => {
+      call.clientRequests ??= new AbortController();
+      if (call.done) call.clientRequests.abort(new Error(ALREADY_ANSWERED));
+      const signals = [cancelToken.signal, call.clientRequests.signal];
+      return ignoreRejection(this.#clientRequests.ask(request, { ...this.#target(send), signals }, options));
+    };
     const context: ContextBeforeSignal = {
       [CANCEL_TOKEN]: cancelToken,
       revision: this.#revision.name,
       caller: this.#callerOf(inbound),
       logLevel: this.#level,
-      notify: (notification) => {
-        if (call.done || call.cancelled) return;
-        const event = notification.method === "notifications/progress" ? progress(notification) : notification;
-        if (event !== undefined) this.#deliver(event, send);
-      },
-      ask: (request, options) => {
-        call.clientRequests ??= new AbortController();
-        if (call.done) call.clientRequests.abort(new Error(ALREADY_ANSWERED));
-        const signals = [cancelToken.signal, call.clientRequests.signal];
-        return ignoreRejection(this.#clientRequests.ask(request, { ...this.#target(send), signals }, options));
-      },
+      notify,
+      ask,
     };
-    // Assigned afterwards, because a spread in the literal would slow down every call.
-    if (inbound.hangUp !== undefined) context.hangUp = (retryMs) => inbound.hangUp?.(retryMs);
+    if (inbound.hangUp !== undefined) {
+      const hangUp = (retryMs: number): void => inbound.hangUp?.(retryMs);
+      context.hangUp = hangUp;
+    }
     return cancelToken.attachTo(context);
   }
 
   /** Each message is authenticated on its own, so the identity from the handshake is not reused. */
   #callerOf({ caller: authenticated }: Inbound): Caller {
-    return authenticated === undefined ? this.#caller : { ...this.#client, ...authenticated };
+    return authenticated === undefined ? this.#caller : withIdentity(this.#client, authenticated);
   }
 
   #target(send: (message: Message) => void): ClientRequestTarget {

@@ -61,7 +61,7 @@ export class TasksFront {
    * we list their tools as if tasks were optional.
    */
   async #isListedAsRequired(name: unknown, context: Context): Promise<boolean> {
-    const { ToolTaskSupport } = await import("./tool-task-support.ts");
+    const { ToolTaskSupport } = await import("./tasks-back.ts");
     const list = (cursor?: string): Promise<Result> =>
       this.#host.handler({ method: "tools/list", params: cursor === undefined ? {} : { cursor } }, context);
     return (await new ToolTaskSupport().of(name, list)) === "required";

@@ -140,7 +140,7 @@ export class StatelessBack implements PeerListener {
   }
 
   #logReceivers(level: unknown): readonly OutgoingCall[] {
-    const calls = [...this.#peer.calls.values()].filter(({ context }) => context.caller.key !== INTERNAL_CALLER.key);
+    const calls = this.#peer.calls.values().filter(({ context }) => context.caller.key !== INTERNAL_CALLER.key);
     const subscriptions = calls.filter(({ method }) => method === "subscriptions/listen");
     const wanting = calls.filter((call) => call.context.logLevel !== undefined && !subscriptions.includes(call));
     const best = wanting.findLast(({ context }) => wantsLevel(level, context.logLevel)) ?? wanting.at(-1);

@@ -33,7 +33,7 @@ import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
 import { hasTasks, tasksNotDeclared } from "../../protocol/tasks.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import { toErrorBody, unsupportedRevision } from "../calls/errors.ts";
-import { type InFlightCall, progressFilter } from "../calls/in-flight.ts";
+import { checkResult, type InFlightCall, progressFilter } from "../calls/in-flight.ts";
 import type { StatelessCall, ParkedCalls } from "./parked-calls.ts";
 import { urlElicitationAsInput } from "../calls/url-elicitation.ts";
 
@@ -104,7 +104,7 @@ export class StatelessFront {
     const result = await attempt(() => this.#parkedCalls.handle(request, call, this.#handler)).catch((error: unknown) =>
       urlElicitationAsInput(error, request, call.caller),
     );
-    if (!isObject(result)) throw McpError.of("internal_error", `The handler's result of ${method} is not an object`);
+    checkResult(method, result);
     const lowered = completeResult(method, revision.lower.result(method, result), call.caller.capabilities);
     if (method !== "server/discover") return lowered;
     return { ...lowered, supportedVersions: this.#options.revisions.map(({ name }) => name) };

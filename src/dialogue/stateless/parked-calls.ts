@@ -7,7 +7,7 @@
 import { onAbort, attempt, ignoreRejection, unref } from "../../core/async.ts";
 import type { Context, Handler, Notification, Request, Result, AskOptions } from "../../core/handler.ts";
 import { createSeal, digest, type Seal } from "../../core/seal.ts";
-import { CANCEL_TOKEN, type CancelToken } from "../../core/cancel.ts";
+import { CANCEL_TOKEN, type CancelToken, type ContextBeforeSignal } from "../../core/cancel.ts";
 import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-requests.ts";
 import { isObject } from "../../core/values.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
@@ -113,15 +113,17 @@ export class ParkedCalls {
         return this.#park(id, resumable, request, call, inputRequests);
       },
     );
+    // Without spreads, which would slow down every call.
+    const { revision, caller, logLevel, session } = call;
     const context: Context = cancelToken.attachTo({
       [CANCEL_TOKEN]: cancelToken,
-      revision: call.revision,
-      caller: call.caller,
-      ...(call.logLevel === undefined ? undefined : { logLevel: call.logLevel }),
-      ...(call.session === undefined ? undefined : { session: call.session }),
+      revision,
+      caller,
+      logLevel,
+      session,
       notify: (notification) => resumable.notify(notification),
       ask: (input, options) => ignoreRejection(ask(input, options)),
-    });
+    } as ContextBeforeSignal);
     const ask: Context["ask"] = async ({ method, params }, options) => {
       if (!INPUT_METHODS.has(request.method)) {
         throw McpError.of("invalid_request", `A client of this revision cannot be asked during ${request.method}`, {
@@ -131,7 +133,7 @@ export class ParkedCalls {
       // The newest revision has no ids of elicitations. Untyped code may leave the params out.
       const { elicitationId: _unknown, ...known } = params ?? {};
       const input = { method, params: known };
-      checkClientRequest(input, call.caller.capabilities);
+      checkClientRequest(input, caller.capabilities);
       checkEncodable(method, input.params);
       return resumable.ask(input, options);
     };

@@ -8,6 +8,7 @@ import type { RequestMessage } from "../../jsonrpc/message.ts";
 import { isObject } from "../../core/values.ts";
 import { codeOf, McpError } from "../../protocol/errors.ts";
 import { mirrorHeaders, headerParams, type HeaderParam } from "../../protocol/headers.ts";
+import { toolPages } from "../../protocol/pages.ts";
 import type { Revision } from "../../protocol/revision.ts";
 
 interface ToolFact {
@@ -17,8 +18,6 @@ interface ToolFact {
 
 /** If there are more tools than this, the oldest entry is dropped. */
 const MAX_TOOLS = 10_000;
-/** How many pages are read at most to find one tool. */
-const MAX_PAGES = 100;
 
 export class ToolFacts {
   readonly #entries = new Map<string, ToolFact>();
@@ -110,12 +109,9 @@ export class ToolFacts {
 
   async #readUntilFound(handler: Handler, call: Request, context: Context): Promise<void> {
     const silent: Context = { ...context, notify: () => undefined };
-    let cursor: unknown;
-    for (let pages = 0; pages < MAX_PAGES; pages += 1) {
-      const params = cursor === undefined ? {} : { cursor };
-      const page = this.#learn(await handler({ method: "tools/list", params }, silent));
-      cursor = page["nextCursor"];
-      if (this.#entries.has(call.params["name"] as string) || cursor === undefined) break;
+    for await (const page of toolPages(handler, silent)) {
+      this.#learn(page);
+      if (this.#entries.has(call.params["name"] as string)) break;
     }
   }
 }

@@ -42,7 +42,7 @@ function accepts(accept: string, type: string): boolean {
  * Throws a 415 unless the body is JSON. Any web page can post some of the other types, such as plain text, without a
  * CORS preflight.
  */
-function checkContentType({ headers }: HttpRequest): void {
+export function checkContentType({ headers }: HttpRequest): void {
   const type = headers["content-type"];
   if (type === "application/json") return;
   if (type?.split(";", 1)[0]?.trim().toLowerCase() === "application/json") return;
@@ -55,11 +55,15 @@ export type ParsedBody =
   | { readonly kind: "message"; readonly message: Message }
   | { readonly kind: "batch"; readonly items: readonly BatchItem[] };
 
-/** If the body is not a valid message, sends the error and returns undefined. */
 export async function readMessage(reply: Reply, { limits, bodies }: SharedLimits): Promise<ParsedBody | undefined> {
   const { request } = reply;
   checkContentType(request);
-  const decoded = decode(await request.readBody(limits.messageBytes, limits.bodyMs, bodies), limits);
+  return parseMessage(await request.readBody(limits.messageBytes, limits.bodyMs, bodies), reply, limits);
+}
+
+/** If the body is not a valid message, sends the error and returns undefined. */
+export function parseMessage(text: string, reply: Reply, limits: HttpLimits): ParsedBody | undefined {
+  const decoded = decode(text, limits);
   if (decoded.kind === "message") {
     // Set here, so that later errors contain the id of the request.
     if (isRequest(decoded.message)) reply.id = decoded.message.id;
@@ -226,6 +230,8 @@ export interface SharedLimits {
   readonly bodies: BodyLimiter;
   /** Counts the sessions of all kinds. */
   readonly sessions: FairLimit;
+  /** Sends the response for an error that ended a request. */
+  readonly fail: (reply: Reply, error: unknown) => void;
 }
 
 /** Throws a 503 if all places are taken, or the principal has its share of them. */

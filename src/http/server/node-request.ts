@@ -5,6 +5,7 @@
 import { ServerResponse, type IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { ByteHolder } from "../../core/byte-budget.ts";
+import { ChurningSet } from "../../core/churning.ts";
 import {
   type BodyCounter,
   type RequestHeaders,
@@ -30,7 +31,7 @@ const MAX_DRAINED_BYTES = 64 * 1024;
 /** How long a client that is still sending its body has to read an early response. */
 const LINGER_MS = 2_000;
 
-export class NodeHttpRequest implements HttpRequest {
+export class NodeHttpRequest implements HttpRequest, CloseListener {
   readonly method: string;
   readonly path: string;
   readonly query: string;
@@ -43,7 +44,8 @@ export class NodeHttpRequest implements HttpRequest {
   #hasStarted = false;
   #isComplete = false;
   #isBodyRequested = false;
-  #hasCallback = false;
+  #onDisconnect: (() => void) | undefined;
+  #listeners: ChurningSet<CloseListener> | undefined;
 
   /** `awaitsContinue`: the client sent `Expect: 100-continue` and has not been answered yet. */
   constructor(request: IncomingMessage, response: ServerResponse, awaitsContinue = false) {
@@ -95,8 +97,13 @@ export class NodeHttpRequest implements HttpRequest {
   onDisconnect(act: () => void): void {
     if (this.#isComplete) return;
     if (this.isDisconnected) return act();
-    this.#hasCallback = true;
-    disconnectCallbacks(this.#request.socket).set(this, act);
+    this.#onDisconnect = act;
+    this.#listeners ??= closeListeners(this.#request.socket);
+    this.#listeners.add(this);
+  }
+
+  onSocketClose(): void {
+    this.#onDisconnect?.();
   }
 
   readBody(maxBytes: number, maxMs: number, counter?: BodyCounter): Promise<string> {
@@ -119,7 +126,7 @@ export class NodeHttpRequest implements HttpRequest {
     }
     writeHead(response, status, headers, isEmpty ? undefined : length);
     // If there are as many bytes as characters, all of them are ASCII, and latin1 writes them without conversion.
-    response.end(body, length === body.length ? "latin1" : "utf8");
+    sendBody(response, body, length === body.length ? "latin1" : "utf8");
     return unsentPart(response, this.#request.socket);
   }
 
@@ -140,7 +147,7 @@ export class NodeHttpRequest implements HttpRequest {
   /** Called when the response is complete, after which a disconnect no longer matters. */
   #complete(): void {
     this.#isComplete = true;
-    if (this.#hasCallback) disconnectCallbacks(this.#request.socket).delete(this);
+    this.#listeners?.delete(this);
   }
 
   /** Whether the rest of the body may be too long to drain. */
@@ -172,23 +179,44 @@ export class NodeHttpRequest implements HttpRequest {
 }
 
 /**
- * The `onDisconnect` callbacks of a connection, by request. One listener per connection is cheaper than one per
- * response, and a pipelined response that waits behind another one would emit no "close".
+ * Ends the response with this body. `end(body)` would write the body and an empty string after it, in a slower call for
+ * several chunks. Written first, while the socket is corked, the body is one chunk with the head.
  */
-function disconnectCallbacks(socket: Socket): Map<object, () => void> {
-  let acts = DISCONNECT_CALLBACKS.get(socket);
-  if (acts === undefined) {
-    const created = new Map<object, () => void>();
-    acts = created;
-    DISCONNECT_CALLBACKS.set(socket, created);
-    socket.once("close", () => {
-      for (const act of created.values()) act();
-    });
+function sendBody(response: ServerResponse, body: string, encoding: "latin1" | "utf8"): void {
+  const { socket } = response;
+  // A framework may have replaced `write`. A pipelined response that waits behind another one has no socket.
+  if (body === "" || socket === null || response.write !== ServerResponse.prototype.write) {
+    response.end(body, encoding);
+    return;
   }
-  return acts;
+  socket.cork();
+  response.write(body, encoding);
+  socket.uncork();
+  response.end();
 }
 
-const DISCONNECT_CALLBACKS = new WeakMap<Socket, Map<object, () => void>>();
+/**
+ * The members of a connection that are called when it closes. One listener per connection is cheaper than one per
+ * response, and a pipelined response that waits behind another one would emit no "close".
+ */
+function closeListeners(socket: Socket): ChurningSet<CloseListener> {
+  let listeners = CLOSE_LISTENERS.get(socket);
+  if (listeners === undefined) {
+    const created = new ChurningSet<CloseListener>();
+    listeners = created;
+    CLOSE_LISTENERS.set(socket, created);
+    socket.once("close", () => {
+      for (const listener of created.all()) listener.onSocketClose();
+    });
+  }
+  return listeners;
+}
+
+interface CloseListener {
+  onSocketClose(): void;
+}
+
+const CLOSE_LISTENERS = new WeakMap<Socket, ChurningSet<CloseListener>>();
 
 function writeHead(
   response: ServerResponse,
@@ -420,7 +448,7 @@ function unsentPart(response: ServerResponse, socket: Socket): UnsentResponse | 
 }
 
 /** A finished response that stays in our memory until the client reads it. */
-class NodeUnsentResponse implements UnsentResponse {
+class NodeUnsentResponse implements UnsentResponse, CloseListener {
   readonly #response: ServerResponse;
   readonly #socket: Socket;
   #act: (() => void) | undefined;
@@ -431,12 +459,12 @@ class NodeUnsentResponse implements UnsentResponse {
     // The server may not be ours, so the old timeout is restored later.
     const before = socket.timeout ?? 0;
     this.limitStall(STALL_TIMEOUT_MS);
-    const callbacks = disconnectCallbacks(socket);
-    callbacks.set(this, () => this.#close());
+    const listeners = closeListeners(socket);
+    listeners.add(this);
     response.once("close", () => {
-      callbacks.delete(this);
+      listeners.delete(this);
       socket.setTimeout(before);
-      this.#close();
+      this.onSocketClose();
     });
   }
 
@@ -458,7 +486,7 @@ class NodeUnsentResponse implements UnsentResponse {
     this.#act = act;
   }
 
-  #close(): void {
+  onSocketClose(): void {
     this.#act?.();
     this.#act = undefined;
   }

@@ -19,6 +19,11 @@ export interface Denial {
   readonly headers: Headers;
 }
 
+/** Called if a reply is silent for long. An object, because a function for each request costs more. */
+export interface SilenceListener {
+  onSilence(): void;
+}
+
 const JSON_TYPE: Headers = { "content-type": "application/json" };
 const TICK_MS = 1_000;
 
@@ -88,7 +93,7 @@ export class Reply {
   /** Decides which errors are authorization failures. Never throws. */
   denialFor: ((error: ErrorBody) => Denial | undefined) | undefined;
   readonly #timers: ReplyTimers;
-  #onSilence: (() => void) | undefined;
+  #silenceListener: SilenceListener | undefined;
   #hasStarted = false;
 
   constructor(request: HttpRequest, headers: Headers, timers: ReplyTimers) {
@@ -102,15 +107,15 @@ export class Reply {
     return this.#hasStarted;
   }
 
-  /** Calls `act` once if nothing has been sent for `limits.silenceMs`. */
-  onSilence(act: () => void): void {
-    this.#onSilence = act;
+  /** Calls the listener once if nothing has been sent for `limits.silenceMs`. */
+  watchSilence(listener: SilenceListener): void {
+    this.#silenceListener = listener;
     this.#timers.add(this);
   }
 
   silenceElapsed(): void {
     this.#timers.delete(this);
-    if (!this.#hasStarted && !this.request.isDisconnected) this.#onSilence?.();
+    if (!this.#hasStarted && !this.request.isDisconnected) this.#silenceListener?.onSilence();
   }
 
   /** Sends a response as a JSON body. An authorization failure has its own status instead of `status`. Never throws. */
@@ -118,7 +123,8 @@ export class Reply {
     if (this.#hasStarted) return;
     this.#start();
     const denial = "error" in message ? this.denialFor?.(message.error) : undefined;
-    const headers = { ...JSON_TYPE, ...this.headers, ...denial?.headers };
+    const headers =
+      denial === undefined ? jsonHeaders(this.headers) : { ...JSON_TYPE, ...this.headers, ...denial.headers };
     this.#timers.hold(this.request.respond(denial?.status ?? status, headers, encodeResponse(message)));
   }
 
@@ -139,6 +145,11 @@ export class Reply {
     this.#hasStarted = true;
     this.#timers.delete(this);
   }
+}
+
+function jsonHeaders(headers: Headers): Headers {
+  for (const _name in headers) return { ...JSON_TYPE, ...headers };
+  return JSON_TYPE;
 }
 
 /** Encodes a message. A response that cannot be encoded becomes an error response. Throws for any other message. */

@@ -16,7 +16,8 @@ import {
   type ErrorReporter,
   callerFrom,
   checkAccept,
-  readMessage,
+  checkContentType,
+  parseMessage,
   type ParsedBody,
   shuttingDown,
   RequestLimiter,
@@ -85,6 +86,7 @@ export class HttpRouter {
       requests: this.#requests,
       bodies: new BodyLimiter(limits.requests, this.#timers.budget),
       sessions: limit(limits.sessions),
+      fail: (reply, error) => sendError(reply, error, this.#report),
     };
     const revisions = selectRevisions(options.revisions);
     const sessionRevisions = revisions.filter(({ style }) => style === "session");
@@ -101,6 +103,7 @@ export class HttpRouter {
       { revisions: statelessRevisions, profile: options.profile ?? "mcp" },
       parkedCalls,
       limit(limits.listens),
+      shared,
     );
     const ids = new SessionIds(sealKey);
     const endpoint = new McpEndpoint(handler, this.#stateless, revisions, perSession, shared, ids);
@@ -269,12 +272,28 @@ class McpEndpoint {
     this.#sessions = new SessionTable(shared);
   }
 
-  async post(reply: Reply, identity: Identity | undefined): Promise<void> {
+  /** Sends the response for its own errors, so that no promise is needed for them. */
+  post(reply: Reply, identity: Identity | undefined): void {
     const { request } = reply;
+    const { limits, bodies, fail } = this.#shared;
     checkAccept(request, "application/json", "text/event-stream");
-    const body = await readMessage(reply, this.#shared);
+    checkContentType(request);
+    const take = (text: string): void => {
+      try {
+        this.#take(text, reply, identity);
+      } catch (error) {
+        fail(reply, error);
+      }
+    };
+    const failed = (error: unknown): void => fail(reply, error);
+    request.readBody(limits.messageBytes, limits.bodyMs, bodies).then(take, failed);
+  }
+
+  #take(text: string, reply: Reply, identity: Identity | undefined): void {
+    const { request } = reply;
+    const body = parseMessage(text, reply, this.#shared.limits);
     if (body === undefined) return;
-    if (!this.#isStateless(body, request)) await this.#postToSession(body, reply, identity);
+    if (!this.#isStateless(body, request)) this.#postToSession(body, reply, identity);
     else if (body.kind === "batch") {
       throw new HttpError(400, "This revision has no batches: send one message at a time");
     } else if (this.#isUnsupportedHandshake(body, request)) {
@@ -284,9 +303,10 @@ class McpEndpoint {
     } else {
       const release = this.#shared.requests.begin(body, identity?.principal);
       try {
-        await this.#stateless.post(body.message, reply, callerFrom(request, identity), release);
-      } finally {
+        this.#stateless.post(body.message, reply, callerFrom(request, identity), release);
+      } catch (error) {
         release();
+        throw error;
       }
     }
   }
@@ -323,23 +343,41 @@ class McpEndpoint {
     return isRequest(body.message) && body.message.method === "initialize" && !isStateless(body.message);
   }
 
-  async #postToSession(body: ParsedBody, reply: Reply, identity: Identity | undefined): Promise<void> {
+  #postToSession(body: ParsedBody, reply: Reply, identity: Identity | undefined): void {
     const isHandshake = body.kind === "message" && isRequest(body.message) && body.message.method === "initialize";
     const isKnown = reply.request.headers[SESSION_HEADER] !== undefined || !isHandshake;
     const found = isKnown ? this.#findSession(reply, identity) : this.#startSession(body, identity);
-    const session = found instanceof HttpSession ? found : await found;
+    if (found instanceof HttpSession) this.#deliver(found, body, reply, identity, isKnown);
+    else {
+      found
+        .then((session) => this.#deliver(session, body, reply, identity, isKnown))
+        .catch((error: unknown) => this.#shared.fail(reply, error));
+    }
+  }
+
+  #deliver(
+    session: HttpSession,
+    body: ParsedBody,
+    reply: Reply,
+    identity: Identity | undefined,
+    isKnown: boolean,
+  ): void {
     if (body.kind === "batch" && session.revision?.batches !== true) {
       const name = session.revision?.name ?? "of this session";
       throw new HttpError(400, `Revision ${name} has no batches: send one message at a time`);
     }
     let release: Release | undefined;
-    try {
-      release = this.#shared.requests.begin(body, identity?.principal);
-      await session.post(body, reply, callerFrom(reply.request, identity));
-    } finally {
+    const onDone = (): void => {
       release?.();
       // Remove the session of a failed handshake.
       if (!isKnown && session.revision === undefined) void this.#sessions.end(session);
+    };
+    try {
+      release = this.#shared.requests.begin(body, identity?.principal);
+      session.post(body, reply, callerFrom(reply.request, identity), onDone);
+    } catch (error) {
+      onDone();
+      throw error;
     }
   }
 

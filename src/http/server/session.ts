@@ -3,6 +3,7 @@
 // streams after the last event received, and a request runs until it is answered or cancelled. This file also has the
 // session table.
 
+import { ChurningSet } from "../../core/churning.ts";
 import type { FairLimit } from "../../core/fair-limit.ts";
 import type { Caller } from "../../core/handler.ts";
 import { encode } from "../../jsonrpc/codec.ts";
@@ -15,7 +16,7 @@ import { changedMethod, LIST_CAPABILITIES } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { isUnsolicited, SessionStreams, type ReplayStore, type ReplayStream } from "./replay.ts";
 import { HttpError } from "./http-request.ts";
-import type { BatchItem, Inbound, Transport } from "../../transport/transport.ts";
+import type { BatchItem, Inbound, ReplyOptions, Transport } from "../../transport/transport.ts";
 import { SESSION_HEADER } from "../headers.ts";
 
 import {
@@ -26,9 +27,12 @@ import {
   type ParsedBody,
   type SharedLimits,
 } from "./admission.ts";
-import { type Reply, encodeResponse } from "./reply.ts";
+import { type Reply, type SilenceListener, encodeResponse } from "./reply.ts";
 import { unref } from "../../core/async.ts";
 import type { ServedConnection } from "../../dialogue/connection.ts";
+
+/** Messages are sent, or kept for the client, at once. */
+const SENT: Promise<void> = Promise.resolve();
 
 /** The id of the handshake when a session is opened again. */
 const HANDSHAKE_ID = "catenary-handshake";
@@ -47,7 +51,7 @@ export class HttpSession implements Transport {
   reopening: Promise<boolean> | undefined;
   readonly #streams: SessionStreams;
   /** POSTs that are not answered yet. */
-  readonly #replies = new Set<SessionReply>();
+  readonly #replies = new ChurningSet<SessionReply>();
   #revision: Revision | undefined;
   #hasListened = false;
   /** Whether the session id has been sent to the client. */
@@ -66,7 +70,7 @@ export class HttpSession implements Transport {
   /** Whether no request is pending and no stream is open. */
   get isIdle(): boolean {
     // A session whose client disconnected during the handshake will never be used.
-    const isAbandoned = this.#revision === undefined && [...this.#replies].every(({ isUnreachable }) => isUnreachable);
+    const isAbandoned = this.#revision === undefined && this.#replies.all().every(({ isUnreachable }) => isUnreachable);
     if (this.reopening !== undefined) return false;
     return (this.#replies.size === 0 || isAbandoned) && !this.#streams.isAttached;
   }
@@ -91,7 +95,7 @@ export class HttpSession implements Transport {
 
   async close(): Promise<void> {
     const error = McpError.of("unreachable", "The session was closed before the request was answered").toBody();
-    for (const reply of this.#replies) reply.abandon(error);
+    for (const reply of this.#replies.all()) reply.abandon(error);
     this.#streams.close();
   }
 
@@ -104,7 +108,7 @@ export class HttpSession implements Transport {
     const inbound = { kind: "message", caller, gone: NEVER_ABORTED } as const;
     this.reopening = new Promise<boolean>((resolve) => {
       const answered: Inbound["reply"] = async (message) => {
-        const isOpen = this.#readRevision(message) && this.#revision?.name === handshake["protocolVersion"];
+        const isOpen = this.readRevision(message) && this.#revision?.name === handshake["protocolVersion"];
         if (isOpen) {
           const initialized = { jsonrpc: "2.0", method: "notifications/initialized" } as const;
           this.#receive({ ...inbound, message: initialized, reply: async () => undefined });
@@ -128,32 +132,24 @@ export class HttpSession implements Transport {
     }
   }
 
-  /** Resolves when the response has been sent, or no response will be sent. Undefined if none is expected. */
-  post(body: ParsedBody, reply: Reply, caller: Partial<Caller>): Promise<void> | undefined {
+  /** Calls `onDone` when the response has been sent, or no response will be sent. */
+  post(body: ParsedBody, reply: Reply, caller: Partial<Caller>, onDone: () => void): void {
     this.usedAt = performance.now();
     if (!expectsResponse(body)) {
-      this.#receive({ ...toInbound(body), caller, gone: NEVER_ABORTED, reply: async () => undefined });
+      this.#receive({ ...toInbound(body), caller, gone: NEVER_ABORTED, reply: () => SENT });
       reply.sendEmpty(202);
-      return undefined;
+      return onDone();
     }
-    return new Promise<void>((resolve) => {
-      const sessionReply: SessionReply = new SessionReply(reply, this, () => {
-        this.#replies.delete(sessionReply);
-        this.usedAt = performance.now();
-        resolve();
-      });
-      this.#replies.add(sessionReply);
-      reply.onSilence(() => {
-        // The session id is a header, so if the handshake is slow, the id must be sent with the stream's head.
-        this.#addSessionId(reply);
-        sessionReply.openStream();
-      });
-      const send: Inbound["reply"] = async (message, options) => {
-        if (this.#readRevision(message)) this.#addSessionId(reply);
-        sessionReply.send(message, options?.last === true);
-      };
-      this.#receive(new SessionInbound(body, caller, sessionReply, send));
-    });
+    const sessionReply = new SessionReply(body, reply, caller, this, onDone);
+    this.#replies.add(sessionReply);
+    reply.watchSilence(sessionReply);
+    this.#receive(sessionReply);
+  }
+
+  /** Called when a POST has been answered, or will not be. */
+  onDone(reply: SessionReply): void {
+    this.#replies.delete(reply);
+    this.usedAt = performance.now();
   }
 
   /** Handles a GET: opens a stream for unsolicited messages, or resumes a broken stream. */
@@ -194,7 +190,7 @@ export class HttpSession implements Transport {
   }
 
   /** Reads the revision if this is the response to the handshake. Returns whether it is. */
-  #readRevision(message: Message | readonly Message[]): boolean {
+  readRevision(message: Message | readonly Message[]): boolean {
     if (this.#revision !== undefined || Array.isArray(message) || !isResponse(message as Message)) return false;
     const { result } = message as { result?: unknown };
     const name = isObject(result) ? result["protocolVersion"] : undefined;
@@ -202,7 +198,7 @@ export class HttpSession implements Transport {
     return this.#revision !== undefined;
   }
 
-  #addSessionId(reply: Reply): void {
+  addSessionId(reply: Reply): void {
     if (this.#isIdSent || reply.hasStarted) return;
     this.#isIdSent = true;
     reply.headers = { ...reply.headers, [SESSION_HEADER]: this.id };
@@ -210,20 +206,33 @@ export class HttpSession implements Transport {
 }
 
 /**
- * The reply to one POST. It is a JSON body if the response is the only message, and a resumable stream otherwise. If
- * the client disconnects and cannot resume, the response is dropped, and other messages are sent as unsolicited ones.
+ * A POST and the reply to it. The reply is a JSON body if the response is the only message, and a resumable stream
+ * otherwise. If the client disconnects and cannot resume, the response is dropped, and other messages are sent as
+ * unsolicited ones.
  */
-class SessionReply {
+class SessionReply implements Inbound, SilenceListener {
+  readonly kind: Inbound["kind"];
+  readonly message?: Message;
+  readonly batch?: readonly BatchItem[];
+  readonly caller: Partial<Caller>;
   readonly #reply: Reply;
   readonly #session: HttpSession;
   readonly #onDone: () => void;
   #stream: ReplayStream | undefined;
   #isDone = false;
 
-  constructor(reply: Reply, session: HttpSession, onDone: () => void) {
+  constructor(body: ParsedBody, reply: Reply, caller: Partial<Caller>, session: HttpSession, onDone: () => void) {
+    this.kind = body.kind;
+    if (body.kind === "message") this.message = body.message;
+    else this.batch = body.items;
+    this.caller = caller;
     this.#reply = reply;
     this.#session = session;
     this.#onDone = onDone;
+  }
+
+  get gone(): AbortSignal {
+    return this.isUnreachable ? AbortSignal.abort() : NEVER_ABORTED;
   }
 
   /** Whether the client has disconnected and cannot resume. */
@@ -231,14 +240,37 @@ class SessionReply {
     return this.#stream === undefined ? this.#reply.request.isDisconnected : !this.#stream.isReachable;
   }
 
-  send(message: Message | readonly Message[], isLast: boolean): void {
+  reply(message: Message | readonly Message[], options?: ReplyOptions): Promise<void> {
+    try {
+      if (this.#session.revision === undefined && this.#session.readRevision(message)) {
+        this.#session.addSessionId(this.#reply);
+      }
+      this.#send(message, options?.last === true);
+      return SENT;
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  onSilence(): void {
+    // The session id is a header, so if the handshake is slow, the id must be sent with the stream's head.
+    this.#session.addSessionId(this.#reply);
+    this.#openStream();
+  }
+
+  #send(message: Message | readonly Message[], isLast: boolean): void {
     if (this.#isDone) return;
     if (isLast) this.#isDone = true;
     if (this.isUnreachable) this.#divert(message);
     else if (isLast && this.#stream === undefined) {
       this.#reply.sendJson(message as ResponseMessage | readonly Message[]);
-    } else (this.#stream ?? this.openStream()).send(encodeResponse(message), isLast);
-    if (isLast) this.#onDone();
+    } else (this.#stream ?? this.#openStream()).send(encodeResponse(message), isLast);
+    if (isLast) this.#finish();
+  }
+
+  #finish(): void {
+    this.#session.onDone(this);
+    this.#onDone();
   }
 
   /** Ends the reply without a response. */
@@ -248,23 +280,23 @@ class SessionReply {
     if (this.#stream !== undefined) this.#stream.finish();
     // This stream sends no event id, so the client does not try to resume it.
     else if (!this.isUnreachable) this.#reply.openStream(() => undefined).end();
-    this.#onDone();
+    this.#finish();
   }
 
   /** Responds with an error. Called when the session closes while a handler ignores its signal. */
   abandon(error: ErrorBody): void {
     const { id } = this.#reply;
     if (id === null) this.drop();
-    else this.send({ jsonrpc: "2.0", id, error }, true);
+    else this.#send({ jsonrpc: "2.0", id, error }, true);
   }
 
   /** Closes the connection of the stream, except in revisions that forbid this before the response. */
   hangUp(retryMs: number): void {
     if (this.#isDone || this.isUnreachable || this.#session.revision?.primesStreams !== true) return;
-    (this.#stream ?? this.openStream()).hangUp(retryMs);
+    (this.#stream ?? this.#openStream()).hangUp(retryMs);
   }
 
-  openStream(): ReplayStream {
+  #openStream(): ReplayStream {
     const stream = this.#session.newStream();
     this.#stream = stream;
     this.#session.attach(stream, this.#reply);
@@ -274,37 +306,6 @@ class SessionReply {
   #divert(message: Message | readonly Message[]): void {
     if (Array.isArray(message) || isResponse(message as Message)) return;
     void this.#session.send(message).catch(() => undefined);
-  }
-}
-
-/** What the connection receives for a POST. It is a class because an object literal with a getter is slower. */
-class SessionInbound implements Inbound {
-  readonly kind: Inbound["kind"];
-  readonly message?: Message;
-  readonly batch?: readonly BatchItem[];
-  readonly caller: Partial<Caller>;
-  readonly reply: Inbound["reply"];
-  readonly #reply: SessionReply;
-
-  constructor(body: ParsedBody, caller: Partial<Caller>, sessionReply: SessionReply, reply: Inbound["reply"]) {
-    this.kind = body.kind;
-    if (body.kind === "message") this.message = body.message;
-    else this.batch = body.items;
-    this.caller = caller;
-    this.reply = reply;
-    this.#reply = sessionReply;
-  }
-
-  get gone(): AbortSignal {
-    return this.#reply.isUnreachable ? AbortSignal.abort() : NEVER_ABORTED;
-  }
-
-  drop(): void {
-    this.#reply.drop();
-  }
-
-  hangUp(retryMs: number): void {
-    this.#reply.hangUp(retryMs);
   }
 }
 

@@ -2,11 +2,12 @@
 // timer. It runs only while it has members, and never keeps the process alive.
 
 import { unref } from "../../core/async.ts";
+import { ChurningSet } from "../../core/churning.ts";
 
 export class SharedTimer<T> {
   readonly #tickMs: number;
   readonly #act: (member: T, now: number) => void;
-  readonly #members = new Set<T>();
+  readonly #members = new ChurningSet<T>();
   #timer: ReturnType<typeof setInterval> | undefined;
 
   /** Calls `act` for each member at each tick; `now` is monotonic. Removes a member if `act` throws. */
@@ -40,7 +41,8 @@ export class SharedTimer<T> {
   #tick(): void {
     if (this.#members.size === 0) return this.clear();
     const now = performance.now();
-    for (const member of this.#members) {
+    for (const member of this.#members.all()) {
+      if (!this.#members.has(member)) continue;
       try {
         this.#act(member, now);
       } catch {

@@ -2,6 +2,7 @@
 // some errors have their own status, and a disconnect cancels the request. Only parked calls are kept between requests:
 // their handlers wait until the client retries the request with the input that it was asked for.
 
+import { ChurningSet } from "../../core/churning.ts";
 import type { FairLimit } from "../../core/fair-limit.ts";
 import type { Caller, Handler } from "../../core/handler.ts";
 import { encode } from "../../jsonrpc/codec.ts";
@@ -16,20 +17,21 @@ import {
 import { McpError } from "../../protocol/errors.ts";
 import { isVendorMethod } from "../../protocol/revisions/index.ts";
 import { type SseWriter, formatEvent } from "./sse.ts";
-import type { Inbound, ReplyOptions } from "../../transport/transport.ts";
+import type { Inbound } from "../../transport/transport.ts";
 import { envelope, StatelessFront, type StatelessFrontOptions } from "../../dialogue/stateless/front.ts";
 import { cancellationError } from "../../dialogue/calls/errors.ts";
 import { untrackedCall, type InFlightCall, runRequest, SETTLE_MS } from "../../dialogue/calls/in-flight.ts";
 import { ParkedCalls, type ParkedCallsOptions } from "../../dialogue/stateless/parked-calls.ts";
 import { checkHeaders } from "../headers.ts";
-import { errorResponse, statusOf, takePlace, NEVER_ABORTED, type Release } from "./admission.ts";
-import { encodeResponse, type Reply } from "./reply.ts";
+import { errorResponse, statusOf, takePlace, NEVER_ABORTED, type Release, type SharedLimits } from "./admission.ts";
+import { encodeResponse, type Reply, type SilenceListener } from "./reply.ts";
 
 export class StatelessEndpoint {
   readonly #front: StatelessFront;
   readonly #parkedCalls: ParkedCalls;
   readonly #listens: FairLimit;
-  readonly #calls = new Map<InFlightCall, StatelessInbound>();
+  readonly #fail: SharedLimits["fail"];
+  readonly #calls = new ChurningSet<StatelessInbound>();
   #onIdle: (() => void) | undefined;
 
   constructor(
@@ -37,78 +39,88 @@ export class StatelessEndpoint {
     options: StatelessFrontOptions,
     parkedCalls: ParkedCallsOptions | undefined,
     listens: FairLimit,
+    { fail }: SharedLimits,
   ) {
     this.#parkedCalls = new ParkedCalls(parkedCalls);
     this.#front = new StatelessFront(handler, this.#parkedCalls, options);
     this.#listens = listens;
+    this.#fail = fail;
   }
 
-  /** Resolves when the response was sent or, after a disconnect, when the handler has returned. */
-  async post(message: Message, reply: Reply, caller: Partial<Caller>, release: Release): Promise<void> {
+  /** Calls `release` when the response was sent, or the client has disconnected. */
+  post(message: Message, reply: Reply, caller: Partial<Caller>, release: Release): void {
     if (isResponse(message)) {
       const problem = "Responses cannot be posted in this revision: send inputResponses in a retry of the request";
       reply.sendJson(errorResponse(400, problem), 400);
     } else if (isNotification(message)) {
       reply.sendEmpty(202);
-      if (isVendorMethod(message.method)) await this.#takeVendor(message, caller);
-    } else await this.#answer(message, reply, caller, release);
+      if (isVendorMethod(message.method)) return this.#takeVendor(message, caller, release);
+    } else return this.#answer(message, reply, caller, release);
+    release();
   }
 
   /** A vendor's notification. It has no stream, so nothing can be sent back. */
-  async #takeVendor(message: NotificationMessage, caller: Partial<Caller>): Promise<void> {
+  #takeVendor(message: NotificationMessage, caller: Partial<Caller>, release: Release): void {
     const inbound: Inbound = { kind: "message", message, caller, gone: NEVER_ABORTED, reply: async () => undefined };
-    await this.#front.takeVendor(message, inbound, untrackedCall(false)).catch(() => undefined);
+    const done = (): void => release();
+    this.#front.takeVendor(message, inbound, untrackedCall(false)).then(done, done);
   }
 
-  async #answer(message: RequestMessage, reply: Reply, caller: Partial<Caller>, release: Release): Promise<void> {
+  #answer(message: RequestMessage, reply: Reply, caller: Partial<Caller>, release: Release): void {
     const { id, method } = message;
     try {
       const { name } = envelope(message.params ?? {});
       checkHeaders(message, name, reply.request.headers);
     } catch (error) {
       reply.sendJson({ jsonrpc: "2.0", id, error: this.#front.errorBody(error, message) }, 400);
-      return;
+      return release();
     }
     const isListen = method === "subscriptions/listen";
-    if (isListen) takePlace(this.#listens, caller.principal, "subscriptions");
     const call = untrackedCall(isListen);
-    const inbound = new StatelessInbound(message, reply, caller);
-    // `promise` is set once the call runs; the client may have disconnected before that.
-    const running: { promise?: Promise<ResponseMessage> } = {};
-    const cancel = (): void => {
-      this.#cancel(call);
-      release(running.promise);
-    };
+    const inbound = new StatelessInbound(message, reply, caller, call, release);
+    const cancel = (): void => inbound.cancel();
     reply.request.onDisconnect(cancel);
     // The client had already disconnected, so `cancel` was called at once.
-    if (call.cancelled) {
-      if (isListen) this.#listens.release(caller.principal);
-      return;
-    }
-    inbound.onDestroyed = cancel;
-    reply.onSilence(() => inbound.openStream());
-    this.#calls.set(call, inbound);
-    running.promise = runRequest(this.#front, message, inbound, call);
-    try {
-      const response = await running.promise;
-      call.done = true;
-      if (!call.cancelled) inbound.finish(response);
-    } finally {
-      if (isListen) this.#listens.release(caller.principal);
-      this.#calls.delete(call);
-      if (this.#calls.size === 0) this.#onIdle?.();
-    }
+    if (call.cancelled) return;
+    if (isListen) takePlace(this.#listens, caller.principal, "subscriptions");
+    reply.watchSilence(inbound);
+    this.#calls.add(inbound);
+    inbound.running = runRequest(this.#front, message, inbound, call);
+    const settle = (response: ResponseMessage): void => {
+      this.#end(inbound);
+      if (call.cancelled) return;
+      try {
+        inbound.finish(response);
+      } catch (error) {
+        this.#fail(reply, error);
+      }
+    };
+    const failed = (error: unknown): void => {
+      this.#end(inbound);
+      this.#fail(reply, error);
+    };
+    inbound.running.then(settle, failed);
+  }
+
+  #end(inbound: StatelessInbound): void {
+    const { call, caller } = inbound;
+    call.done = true;
+    this.#calls.delete(inbound);
+    if (call.background) this.#listens.release(caller.principal);
+    inbound.release();
+    if (this.#calls.size === 0) this.#onIdle?.();
   }
 
   /** Ends subscriptions at once; other calls may finish within `graceMs`. */
   async close(graceMs: number): Promise<void> {
     const reason = new Error("The connection is closed");
-    for (const call of this.#calls.keys()) if (call.background) call.cancelToken.abort(reason);
+    for (const { call } of this.#calls.all()) if (call.background) call.cancelToken.abort(reason);
     await this.#drain(graceMs);
-    for (const call of this.#calls.keys()) call.cancelToken.abort(reason);
+    for (const { call } of this.#calls.all()) call.cancelToken.abort(reason);
     await this.#drain(SETTLE_MS);
     // The handlers that still run ignore their signal. Their clients get an error now.
-    for (const [call, inbound] of this.#calls) {
+    for (const inbound of this.#calls.all()) {
+      const { call } = inbound;
       if (call.cancelled) continue;
       call.cancelled = true;
       const error = McpError.of("unreachable", "The server was shut down before the request was answered").toBody();
@@ -128,29 +140,42 @@ export class StatelessEndpoint {
     });
     this.#onIdle = undefined;
   }
-
-  #cancel(call: InFlightCall): void {
-    if (call.done || call.cancelled) return;
-    call.cancelled = true;
-    call.cancelToken.abort(cancellationError("it disconnected", "the caller"));
-  }
 }
 
 /** A request, and the HTTP reply that carries its response and notifications. */
-class StatelessInbound implements Inbound {
+class StatelessInbound implements Inbound, SilenceListener {
   readonly kind = "message";
   readonly message: RequestMessage;
   readonly caller: Partial<Caller>;
-  /** Called when the stream closes before the response: the client has left, or was disconnected as too slow. */
-  onDestroyed: (() => void) | undefined;
+  readonly call: InFlightCall;
+  readonly release: Release;
+  /** Set once the call runs; the client may disconnect before that. */
+  running: Promise<ResponseMessage> | undefined;
   readonly #reply: Reply;
   #stream: SseWriter | undefined;
   #isClosed = false;
+  #isFinished = false;
 
-  constructor(message: RequestMessage, reply: Reply, caller: Partial<Caller>) {
+  constructor(message: RequestMessage, reply: Reply, caller: Partial<Caller>, call: InFlightCall, release: Release) {
     this.message = message;
     this.#reply = reply;
     this.caller = caller;
+    this.call = call;
+    this.release = release;
+  }
+
+  /** Called when the client has left, or was disconnected as too slow, before the response. */
+  cancel(): void {
+    const { call } = this;
+    if (!call.done && !call.cancelled) {
+      call.cancelled = true;
+      call.cancelToken.abort(cancellationError("it disconnected", "the caller"));
+    }
+    this.release(this.running);
+  }
+
+  onSilence(): void {
+    this.openStream();
   }
 
   get gone(): AbortSignal {
@@ -159,18 +184,18 @@ class StatelessInbound implements Inbound {
 
   openStream(): SseWriter {
     return (this.#stream ??= this.#reply.openStream(() => {
+      if (!this.#isFinished) this.cancel();
       this.#isClosed = true;
-      this.onDestroyed?.();
     }));
   }
 
-  async reply(message: Message | readonly Message[], _options?: ReplyOptions): Promise<void> {
+  async reply(message: Message | readonly Message[]): Promise<void> {
     if (!this.#isClosed) this.openStream().send(formatEvent({ event: "message", data: encode(message) }));
   }
 
   /** Sends the response and ends the reply. */
   finish(response: ResponseMessage): void {
-    this.onDestroyed = undefined;
+    this.#isFinished = true;
     if (this.#stream === undefined)
       this.#reply.sendJson(response, "error" in response ? statusOf(response.error) : 200);
     else {

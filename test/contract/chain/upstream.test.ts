@@ -86,7 +86,7 @@ describe("sharing", () => {
     const pids = (): Promise<string[]> => Promise.all([quiet, ...asked].map(({ client }) => call(client, "pid")));
     expect(new Set(await pids()).size).toBe(1);
     // The question is for the only client that has a call in flight.
-    expect(await call(asked[0]!.client, "ask", { name: "x" })).toBe("x: Who is x?");
+    expect(await call(asked[0].client, "ask", { name: "x" })).toBe("x: Who is x?");
     expect(new Set(await pids()).size).toBe(4);
     for (const { close } of asked) await close();
     await until(one, ({ sessions }) => sessions <= 2);
@@ -117,9 +117,9 @@ describe("sharing", () => {
     const asked = await Promise.all([caller(one, SESSION, echoing), caller(one, SESSION, echoing)]);
     const slow = asked.map(({ client }) => client.callTool("slow", { ms: 60_000 }));
     for (const call of slow) call.catch(() => undefined);
-    await expect(asked[0]!.client.callTool("ask", { name: "x" })).rejects.toThrow(/does not say which of them/);
+    await expect(asked[0].client.callTool("ask", { name: "x" })).rejects.toThrow(/does not say which of them/);
     // From now on each has a session of its own.
-    expect(await call(asked[1]!.client, "ask", { name: "y" })).toBe("y: Who is y?");
+    expect(await call(asked[1].client, "ask", { name: "y" })).toBe("y: Who is y?");
   });
 
   it("follows the option `share`", async () => {

@@ -14,6 +14,7 @@ import type {
 } from "../../../src/core/handler.ts";
 import { newCaller, statelessCaller } from "../../../src/protocol/caller.ts";
 import { McpError } from "../../../src/protocol/errors.ts";
+import { checkParams } from "../../../src/protocol/params.ts";
 import { NEWEST, revisionNamed } from "../../../src/protocol/revisions/index.ts";
 
 /** A caller of the newest revision, unless a style is given. What can be derived from the given fields is derived. */
@@ -22,6 +23,14 @@ export function fakeCaller(given: Partial<Caller> = {}): Caller {
   const caller =
     style === "session" ? newCaller(style, capabilities, info) : statelessCaller(info, capabilities, identity);
   return { ...caller, ...identity, ...(key === undefined ? undefined : { key }) };
+}
+
+/** The handler behind the check of params that every front makes. Handlers rely on it. */
+export function withParamsCheck(handler: Handler): Handler {
+  return async (request, context) => {
+    checkParams(request.method, request.params);
+    return handler(request, context);
+  };
 }
 
 export interface FakeClientOptions {

@@ -1,7 +1,7 @@
 // For tests of tasks in a server: a server with a tool that can run as a task, and a client that supports tasks.
 
 import { expect, vi } from "vitest";
-import type { Result } from "../../../src/core/handler.ts";
+import type { Handler, Result } from "../../../src/core/handler.ts";
 import { TASKS_EXTENSION } from "../../../src/protocol/tasks.ts";
 import {
   createServer,
@@ -31,7 +31,7 @@ export function jobServer(
   return createServer({ name: "a", version: "1", tasks }).tool("job", { task }, run);
 }
 
-export function taskClient(server: Server, principal?: string): FakeClient {
+export function taskClient(server: Handler, principal?: string): FakeClient {
   return fakeClient(server, {
     caller: { capabilities: TASK_CAPABILITIES, ...(principal === undefined ? undefined : { principal }) },
   });
