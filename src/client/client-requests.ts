@@ -6,7 +6,8 @@ import type { Request, Result } from "../core/handler.ts";
 import { errorMessage, isObject } from "../core/values.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";
 import { checkParams } from "../protocol/params.ts";
-import { invalidParams, McpError } from "../protocol/errors.ts";
+import { invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
+import { isVendorMethod } from "../protocol/revisions/index.ts";
 import type {
   ClientCapabilities,
   CreateMessageParams,
@@ -37,6 +38,8 @@ export interface ClientRequestHandlers {
   /** Asks the user: one handler for forms, or one for each mode. */
   readonly elicit?: FormHandler | { readonly form?: FormHandler; readonly url?: UrlHandler };
   readonly roots?: readonly Root[] | ((context: ClientRequestContext) => readonly Root[] | Promise<readonly Root[]>);
+  /** Answers requests that the specification does not define. Servers can send them only in a session. */
+  readonly onRequest?: (request: Request, context: ClientRequestContext) => Result | Promise<Result>;
   /** Merged with the capabilities that follow from the handlers. */
   readonly capabilities?: ClientCapabilities;
 }
@@ -73,11 +76,15 @@ export class ClientRequests {
 
   /** Throws an McpError if there is no handler, or if the handler fails. */
   async answer(request: Request, signal: AbortSignal): Promise<Result> {
-    checkClientRequest(request, this.capabilities);
-    checkParams(request.method, request.params);
     const { method, params } = request;
+    const { onRequest } = this.#handlers;
+    const isVendor = isVendorMethod(method);
+    if (isVendor && onRequest === undefined) throw methodNotFound(method);
+    if (!isVendor) checkClientRequest(request, this.capabilities);
+    checkParams(method, params);
     const context: ClientRequestContext = { signal };
     try {
+      if (isVendor && onRequest !== undefined) return await onRequest(request, context);
       if (method === "roots/list") return await this.#roots(context);
       if (method === "sampling/createMessage")
         return await this.#sample(params as unknown as CreateMessageParams, context);

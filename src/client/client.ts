@@ -26,6 +26,7 @@ import {
   type Tool,
 } from "../protocol/model/index.ts";
 import { NO_LIMITS, walkPages } from "../protocol/pages.ts";
+import { isVendorMethod } from "../protocol/revisions/index.ts";
 import { hasTasks, TASKS_EXTENSION } from "../protocol/tasks.ts";
 import { type CallOptions, Calls } from "./calls.ts";
 import type { Program } from "./command.ts";
@@ -100,6 +101,12 @@ export class Client {
   request(method: string, params?: Params, options?: CallOptions): Promise<Result>;
   request(method: string, params: Params = {}, options?: CallOptions): Promise<Result> {
     return this.#calls.cached(method, params, options);
+  }
+
+  /** Sends a notification that the specification does not define, such as `notifications/acme/opened`. */
+  async notify(method: string, params: Params = {}): Promise<void> {
+    if (!isVendorMethod(method)) throw new TypeError(`${method} is a method of the protocol, which connect() sends`);
+    await this.handler({ method, params }, { ...this.#contexts.defaultContext, isNotification: true });
   }
 
   /** If the server runs the tool as a task, waits for it and answers its input requests. Aborting cancels the task. */
@@ -244,7 +251,9 @@ export class Client {
     if (this.#connection.discovered["capabilities"] === undefined || this.capabilities[name] !== undefined) {
       return undefined;
     }
-    return name;
+    // A capability that the revision does not define cannot be declared, so the server may still support the method.
+    const canDeclare = name in this.#connection.revision.lower.serverCapabilities({ [name]: {} });
+    return canDeclare ? name : undefined;
   }
 
   #requireCapability(method: string): void {

@@ -69,6 +69,7 @@ const OPTION_NAMES: Readonly<Record<keyof ConnectOptions, true>> = {
   sample: true,
   elicit: true,
   roots: true,
+  onRequest: true,
   capabilities: true,
   auth: true,
   headers: true,

@@ -18,7 +18,7 @@ import { DEFAULT_TIMEOUTS, PendingCalls, type PendingCall, type Timeouts } from 
 import type { ServerConnection } from "../dialogue/connect.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";
 import { checkParams } from "../protocol/params.ts";
-import { NEWEST } from "../protocol/revisions/index.ts";
+import { isVendorMethod, NEWEST } from "../protocol/revisions/index.ts";
 import { cancelled } from "./calls.ts";
 
 export interface LocalOptions {
@@ -130,7 +130,7 @@ class LocalConnection {
       }
     };
     const ask: Context["ask"] = async (request, options) => {
-      checkClientRequest(request, context.caller.capabilities);
+      if (!isVendorMethod(request.method)) checkClientRequest(request, context.caller.capabilities);
       this.#pending.hold(call);
       try {
         return await context.ask(request, options);

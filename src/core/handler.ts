@@ -48,6 +48,8 @@ export interface Context {
   ask(request: Request, options?: AskOptions): Promise<Result>;
   /** Session-style HTTP only: ends the call's stream, so that the caller reconnects for the rest. */
   hangUp?(retryMs: number): void;
+  /** Whether the request is a notification of the caller: its result is dropped, and so is an error. */
+  readonly isNotification?: true;
   /** What only session-style revisions have. The front of the caller sets it, and the back of a server reads it. */
   readonly session?: SessionHints;
   /** Whether headers that repeat arguments were compared with them. Middleware may change the arguments afterwards. */

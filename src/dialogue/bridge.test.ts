@@ -1,7 +1,7 @@
 // A client of one revision in front of a server of another, where more than the shape differs: errors with another
 // meaning, what a session says only once, and to whom a message belongs.
 
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { rawBridge, type BridgeOptions, type RawBridge } from "../../test/support/dialogue/raw-bridge.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
 
@@ -240,5 +240,47 @@ describe("a log of a stateless server, on a transport that does not say for whic
     for (const id of ids) bridge.server.send({ id, result: { resultType: "complete", content: [] } });
     await Promise.all(calls);
     expect(logs(bridge)).toEqual([["of one of them"]]);
+  });
+});
+
+describe("what the specification does not define", () => {
+  const TICK = { method: "notifications/acme/tick", params: { count: 1 } };
+
+  it.each([R1, R4])("a notification of a server of %s reaches every client of the session once", async (server) => {
+    const bridge = await openBridge(server, [{ revision: R4 }, { revision: R1 }]);
+    // Each client has its subscription once it has sent a request.
+    for (const index of [0, 1]) await bridge.request(index, { id: 1, method: "ping" });
+    bridge.server.send(TICK);
+    for (const client of bridge.clients) {
+      expect(await client.until(({ method }) => method === TICK.method)).toMatchObject(TICK);
+      expect(client.received.filter(({ method }) => method === TICK.method)).toHaveLength(1);
+    }
+    expect(bridge.unattributed).toEqual([]);
+  });
+
+  it("a notification of a server goes to nobody's context if nobody has subscribed", async () => {
+    const bridge = await openBridge(R5, [{ revision: R5 }]);
+    bridge.server.send(TICK);
+    await vi.waitFor(() => expect(bridge.unattributed).toEqual([TICK]));
+  });
+
+  it.each([R1, R4])(
+    "a request of a server of %s reaches the client of the session, in its own words",
+    async (server) => {
+      const bridge = await openBridge(server, [{ revision: R4 }]);
+      await bridge.request(0, { id: 1, method: "ping" });
+      const [client] = bridge.clients;
+      bridge.server.send({ id: "ask", method: "acme/pick", params: { of: [1] } });
+      const asked = await client?.until(({ method }) => method === "acme/pick");
+      expect(asked).toMatchObject({ params: { of: [1] } });
+      client?.send({ id: asked?.["id"], result: { picked: 1, resultType: "x" } });
+      expect(await bridge.server.answerTo("ask")).toMatchObject({ result: { picked: 1, resultType: "x" } });
+    },
+  );
+
+  it.each([R1, R4, R5])("a notification of a client reaches a server of %s", async (server) => {
+    const bridge = await openBridge(server, [{ revision: R4 }]);
+    bridge.clients[0]?.send({ method: "acme/opened", params: { file: "a" } });
+    expect(await bridge.received("acme/opened")).toMatchObject({ params: { file: "a" } });
   });
 });

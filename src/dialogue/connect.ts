@@ -22,6 +22,8 @@ export interface ServerConnectionOptions {
   readonly defaultContext: Context;
   /** Uses this revision and no other. */
   readonly revision?: string;
+  /** The revision to offer in a handshake, if it is session-style; the newest by default. */
+  readonly offers?: string;
   /** The style for a server that speaks both; stateless by default. Ignored if there is a `revision`. */
   readonly style?: Revision["style"];
   readonly timeouts?: Partial<Timeouts>;
@@ -165,7 +167,7 @@ async function initializeSession(
   overtaken: AbortSignal,
 ): Promise<SessionBack> {
   const sessions = REVISIONS.filter(({ style }) => style === "session");
-  const offers = wanted ?? sessions.at(-1);
+  const offers = wanted ?? sessions.find(({ name }) => name === options.offers) ?? sessions.at(-1);
   if (offers === undefined) throw new TypeError("No session-style revision is known");
   const accepts = wanted === undefined ? sessions : [wanted];
   const { info, capabilities, defaultContext, onAsked, isShared = false, startTimeoutMs = START_TIMEOUT_MS } = options;

@@ -17,7 +17,7 @@ import { nextNumber } from "../protocol/caller.ts";
 import { McpError, type Profile } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import type { Revision } from "../protocol/revision.ts";
-import { knownRevision, REVISIONS } from "../protocol/revisions/index.ts";
+import { isVendorMethod, knownRevision, REVISIONS } from "../protocol/revisions/index.ts";
 import type { BatchItem, Inbound, Transport } from "../transport/transport.ts";
 import { StatelessFront, isStateless } from "./stateless/front.ts";
 import { cancellationError, unsendableResponse } from "./calls/errors.ts";
@@ -56,6 +56,9 @@ export interface ServedConnection {
   close(graceMs?: number): Promise<void>;
 }
 
+/** How many of a client's notifications wait or run at once. */
+const MAX_NOTIFICATIONS = 1_000;
+
 const LAST = { last: true } as const;
 
 class Connection implements ServedConnection {
@@ -70,6 +73,8 @@ class Connection implements ServedConnection {
   readonly #limiter: CallLimiter;
   readonly #graceMs: number;
   readonly #mayShutDown: boolean;
+  /** Vendors' notifications that wait or run. */
+  #notifications = 0;
   #markClosed: () => void = () => undefined;
   #closing: Promise<void> | undefined;
 
@@ -131,17 +136,34 @@ class Connection implements ServedConnection {
   /** With `awaited`, the returned promise settles on cancellation even if the handler never does. */
   #take(message: Message, inbound: Inbound, awaited = false): Promise<void> | undefined {
     if (isResponse(message)) this.#session.settle(message);
-    else if (isNotification(message)) this.#takeNotification(message);
+    else if (isNotification(message)) this.#takeNotification(message, inbound);
     else if (isRequest(message)) return this.#takeRequest(message, inbound, awaited || this.#queue !== undefined);
     return undefined;
   }
 
-  #takeNotification(message: NotificationMessage): void {
+  #takeNotification(message: NotificationMessage, inbound: Inbound): void {
     if (message.method === "notifications/cancelled") {
       const { requestId, reason } = message.params ?? {};
       if (isId(requestId)) this.#inFlight.cancel(requestId, cancellationError(reason, "the client"));
     } else if (message.method === "exit" && this.#mayShutDown) this.#closing ??= this.#finish(this.#graceMs);
+    else if (isVendorMethod(message.method)) void this.#takeVendor(message, inbound);
     else this.#session.take(message);
+  }
+
+  /** Runs a vendor's notification as a request without a response. Drops it if too many wait or run. */
+  async #takeVendor(message: NotificationMessage, inbound: Inbound): Promise<void> {
+    if (this.#notifications >= MAX_NOTIFICATIONS) return;
+    this.#notifications += 1;
+    const front = this.#isStateless(message) ? this.#stateless : this.#session;
+    const call = this.#inFlight.beginAnonymous();
+    const work = async (): Promise<void> => {
+      if (!this.#limiter.tryAcquire()) await this.#limiter.acquire();
+      await front.takeVendor(message, inbound, call).catch(() => undefined);
+      this.#limiter.release();
+    };
+    await (this.#queue === undefined ? work() : this.#queue.enqueue(work));
+    this.#inFlight.end(call);
+    this.#notifications -= 1;
   }
 
   #takeRequest(message: RequestMessage, inbound: Inbound, awaited: boolean): Promise<void> {
@@ -167,7 +189,7 @@ class Connection implements ServedConnection {
     return method === "ping" ? this.#queue.enqueuePing(work) : this.#queue.enqueue(work);
   }
 
-  #isStateless(message: RequestMessage): boolean {
+  #isStateless(message: RequestMessage | NotificationMessage): boolean {
     if (!this.#speaks.stateless) return false;
     if (!this.#speaks.session) return message.method !== "initialize";
     return isStateless(message) && (message.params?.["_meta"] !== undefined || !this.#session.started);

@@ -33,7 +33,9 @@ function missingCapability(
       return elicitation.form || !elicitation.url ? undefined : { elicitation: { form: {} } };
     }
     default:
-      throw McpError.of("method_not_found", `A server cannot send ${method} to a client`, { method });
+      throw McpError.of("method_not_found", `A server cannot send ${method} to this client, only within a session`, {
+        method,
+      });
   }
 }
 

@@ -24,6 +24,7 @@ import type {
   ListRootsResult,
 } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
+import { isVendorMethod } from "../protocol/revisions/standard-methods.ts";
 import { toFormSchema } from "./schema.ts";
 
 /** A request for user input. The form may also be a Standard Schema that can produce JSON Schema. */
@@ -201,7 +202,7 @@ export class CallContext implements ToolContext {
         import("../protocol/client-requests.ts"));
       // Code without type checks may leave out the params.
       const request = { method, params: params ?? {} };
-      checkClientRequest(request, this.caller.capabilities);
+      if (!isVendorMethod(method)) checkClientRequest(request, this.caller.capabilities);
       const answer = await this.#context.ask(request, options);
       checkClientResult(method, answer);
       return answer;

@@ -22,7 +22,8 @@ export type { TemplateMatch } from "../protocol/uri-template.ts";
 export type { Ask, ElicitQuestion, ToolContext } from "./call-context.ts";
 export type { Completer } from "./completion.ts";
 export { type InputRequired, inputRequired } from "./input-required.ts";
-export type { CacheHint, ServerInfo, ServerOptions, TaskLimits, TaskOptions } from "./options.ts";
+export type { MethodOptions, NotificationHandler, VendorMethodHandler } from "./methods.ts";
+export type { CacheHint, ServerInfo, ServerOptions, TaskLimits, TaskOptions, VendorCapabilities } from "./options.ts";
 export type { PromptArgumentOptions, PromptArguments, PromptHandler, PromptOptions, PromptReturn } from "./prompts.ts";
 export type {
   CommonResourceOptions,

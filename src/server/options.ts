@@ -4,7 +4,7 @@
 import { scopesProblem } from "../auth/bearer/scopes.ts";
 import { isObject } from "../core/values.ts";
 import { checkOptions, OptionReader } from "../core/options.ts";
-import type { CacheScope, Icon } from "../protocol/model/index.ts";
+import type { CacheScope, Icon, ServerCapabilities } from "../protocol/model/index.ts";
 import type { TaskSupport } from "../protocol/tasks.ts";
 
 /** What a server tells its clients about itself. */
@@ -36,6 +36,8 @@ export interface ServerOptions extends ServerInfo {
    * messages are dropped.
    */
   readonly logging?: boolean;
+  /** Capabilities that the specification does not define, by vendors' names. */
+  readonly capabilities?: VendorCapabilities;
   /** Items per page of a list. Default: 1000. */
   readonly pageSize?: number;
   /**
@@ -48,6 +50,19 @@ export interface ServerOptions extends ServerInfo {
   /** Limits on tasks, for tools that can run as tasks. */
   readonly tasks?: TaskLimits;
 }
+
+/**
+ * Capabilities for methods and features of your own.
+ *
+ * @example
+ * createServer({ name: "notes", version: "1.0.0", capabilities: { extensions: { "com.example/search": {} } } });
+ */
+export type VendorCapabilities = Pick<ServerCapabilities, "experimental" | "extensions">;
+
+const CAPABILITY_NAMES: OptionNames<Record<"experimental" | "extensions", unknown>> = {
+  experimental: true,
+  extensions: true,
+};
 
 /**
  * How long a client may reuse a result, and who may share it.
@@ -121,6 +136,7 @@ const OPTION_NAMES: OptionNames<ServerOptions> = {
   listChanged: true,
   subscribe: true,
   logging: true,
+  capabilities: true,
   pageSize: true,
   sealKey: true,
   cache: true,
@@ -143,8 +159,15 @@ export function checkServer(options: unknown, hasMoreArguments: boolean): void {
   }
   if (sealKey?.length === 0) throw new TypeError(`${CREATE}: \`sealKey\` must not be empty`);
   checkCacheHint(CREATE, cache);
+  checkCapabilities((options as ServerOptions).capabilities ?? {});
   const limits = new OptionReader(CREATE, { tasks }, ["tasks"]).inner("tasks", Object.keys(LIMIT_NAMES));
   for (const limit of Object.keys(LIMIT_NAMES)) limits.count(limit);
+}
+
+function checkCapabilities(capabilities: object): void {
+  checkOptions(CREATE, capabilities, CAPABILITY_NAMES, "capabilities.");
+  const wrong = Object.entries(capabilities).find(([, value]) => value !== undefined && !isObject(value));
+  if (wrong !== undefined) throw new TypeError(`${CREATE}: \`capabilities.${wrong[0]}\` must be an object`);
 }
 
 const LIMIT_NAMES: OptionNames<TaskLimits> = {
@@ -170,13 +193,15 @@ export function checkCacheHint(owner: string, cache: unknown): void {
   checkOptions(owner, cache, CACHE_NAMES, "cache.");
 }
 
-type RegistrationKind = "tool" | "resource" | "template" | "prompt";
+type RegistrationKind = "tool" | "resource" | "template" | "prompt" | "method" | "notification";
 
 const USAGE: Readonly<Record<RegistrationKind, string>> = {
   tool: ".tool(name, options, handler)",
   resource: ".resource(uri, options, read)",
   template: ".template(uriTemplate, options, read)",
   prompt: ".prompt(name, options, get)",
+  method: ".method(name, options, handler)",
+  notification: ".notification(name, handler)",
 };
 
 /** Options that are strings in every registration. */
@@ -195,7 +220,7 @@ export function checkRegistration(
 ): string {
   const usage = `usage: ${USAGE[kind]}`;
   if (typeof key !== "string" || key === "") {
-    const what = kind === "tool" || kind === "prompt" ? "name" : kind === "resource" ? "URI" : "URI template";
+    const what = kind === "resource" ? "URI" : kind === "template" ? "URI template" : "name";
     throw new TypeError(`A ${kind} needs a ${what}, a non-empty string; ${usage}`);
   }
   const owner = `${kind.charAt(0).toUpperCase()}${kind.slice(1)} ${key}`;

@@ -8,6 +8,7 @@ import { TASKS_EXTENSION } from "../protocol/tasks.ts";
 import type { Completers } from "./completion.ts";
 import { InputRequiredCodec } from "./input-required.ts";
 import type { ServerOptions } from "./options.ts";
+import { VendorMethods } from "./methods.ts";
 import { Prompts } from "./prompts.ts";
 import { Resources } from "./resources.ts";
 import { ResultBuilder } from "./result-builder.ts";
@@ -22,6 +23,7 @@ export class Registry {
   readonly tools: Tools;
   readonly resources: Resources;
   readonly prompts: Prompts;
+  readonly vendorMethods: VendorMethods;
   readonly #options: ServerOptions;
   readonly #results: ResultBuilder;
   readonly #inputs: InputRequiredCodec;
@@ -38,6 +40,7 @@ export class Registry {
     this.tools = new Tools(results, inputs, () => this.#loadTasks(), changed("tools"));
     this.resources = new Resources(results, inputs, changed("resources"));
     this.prompts = new Prompts(results, inputs, changed("prompts"));
+    this.vendorMethods = new VendorMethods(results);
   }
 
   methods(): Record<string, MethodHandler> {
@@ -89,14 +92,17 @@ export class Registry {
   }
 
   #capabilities(): ServerCapabilities {
-    const { listChanged = true, subscribe = true } = this.#options;
+    const { listChanged = true, subscribe = true, capabilities = {} } = this.#options;
+    const { experimental, extensions } = capabilities;
+    const tasks = this.tools.hasTaskTools ? { [TASKS_EXTENSION]: {} } : undefined;
     return {
       ...(this.#results.logging ? { logging: {} } : undefined),
       ...(this.#hasCompleters ? { completions: {} } : undefined),
       ...(this.prompts.wasUsed ? { prompts: { listChanged } } : undefined),
       ...(this.resources.wasUsed ? { resources: { subscribe, listChanged } } : undefined),
       ...(this.tools.wasUsed ? { tools: { listChanged } } : undefined),
-      ...(this.tools.hasTaskTools ? { extensions: { [TASKS_EXTENSION]: {} } } : undefined),
+      ...(experimental && { experimental }),
+      ...((extensions ?? tasks) && { extensions: { ...extensions, ...tasks } }),
     };
   }
 

@@ -1,9 +1,10 @@
 // `createServer`: a handler built from tools, resources and prompts, which can be registered and removed while it runs.
 // It only speaks the newest revision; connections translate for clients of older revisions.
 
-import type { Handler } from "../core/handler.ts";
+import type { Handler, Notification } from "../core/handler.ts";
 import { methodNotFound } from "../protocol/errors.ts";
 import { checkServer, type ServerOptions } from "./options.ts";
+import type { MethodOptions, NotificationHandler, VendorMethodHandler } from "./methods.ts";
 import type { PromptHandler, PromptOptions } from "./prompts.ts";
 import { type MethodHandler, Registry } from "./registry.ts";
 import type {
@@ -73,6 +74,26 @@ export interface Server extends Handler {
     get: PromptHandler<Required>,
   ): Server;
   /**
+   * Registers a method that the specification does not define. The params, without `_meta`, are checked only if there
+   * is a schema. The returned object is the result.
+   *
+   * @example
+   * server.method("acme/search", { input: z.object({ text: z.string() }) }, ({ text }) => ({ found: search(text) }));
+   */
+  method<const Input extends Schema | undefined = undefined>(
+    name: string,
+    options: MethodOptions<Input> & WrappedInput<Input>,
+    handler: VendorMethodHandler<Input>,
+  ): Server;
+  method(name: string, handler: VendorMethodHandler<undefined>): Server;
+  /**
+   * Registers a handler for a notification of clients that the specification does not define.
+   *
+   * @example
+   * server.notification("notifications/acme/opened", ({ file }) => open(file));
+   */
+  notification(name: string, handler: NotificationHandler): Server;
+  /**
    * Removes a tool and returns whether it was there. Subscribed clients are notified that the list has changed.
    *
    * @example
@@ -108,6 +129,14 @@ export interface Server extends Handler {
    */
   resourceUpdated(uri: string): void;
   /**
+   * Sends a notification that the specification does not define to all clients with a session, and to those that listen
+   * for changes.
+   *
+   * @example
+   * server.notify({ method: "notifications/acme/tick", params: { count: 1 } });
+   */
+  notify(notification: Notification): void;
+  /**
    * Ends all subscriptions and tasks. Connections stay open; close them with the object that `serve` returned.
    *
    * @example
@@ -116,6 +145,7 @@ export interface Server extends Handler {
   close(): Promise<void>;
 }
 
+type RunMethod = VendorMethodHandler<Schema | undefined>;
 type ServerMethods = { [Name in keyof Server]: Server[Name] };
 
 /**
@@ -135,10 +165,14 @@ export function createServer(options: ServerOptions, ...more: never[]): Server {
   const methodHandlers: Readonly<Record<string, MethodHandler>> = registry.methods();
   const handler: Handler = async (request, context) => {
     const handle = Object.hasOwn(methodHandlers, request.method) ? methodHandlers[request.method] : undefined;
-    if (handle === undefined || !registry.hasMethod(request.method)) throw methodNotFound(request.method);
+    if (handle === undefined || !registry.hasMethod(request.method)) {
+      const answer = registry.vendorMethods.handle(request, context);
+      if (answer === undefined) throw methodNotFound(request.method);
+      return answer;
+    }
     return handle(request, context);
   };
-  const { tools, resources, prompts, subscriptions } = registry;
+  const { tools, resources, prompts, vendorMethods, subscriptions } = registry;
   const methods: ServerMethods = {
     tool(name, options, run) {
       tools.add(name, options, run);
@@ -164,11 +198,23 @@ export function createServer(options: ServerOptions, ...more: never[]): Server {
       registry.noteCompleters(Object.values(declared).map(({ complete }) => complete));
       return server;
     },
+    method(name: string, ...given: unknown[]) {
+      const [options, run] = (typeof given[0] === "function" ? [{}, given[0]] : given) as [MethodOptions, RunMethod];
+      vendorMethods.add(name, options, run);
+      registry.noteHandler(run);
+      return server;
+    },
+    notification(name, run) {
+      vendorMethods.addNotification(name, run);
+      registry.noteHandler(run);
+      return server;
+    },
     removeTool: (name) => tools.remove(name),
     removeResource: (uri) => resources.remove(uri),
     removeTemplate: (uriTemplate) => resources.removeTemplate(uriTemplate),
     removePrompt: (name) => prompts.remove(name),
     resourceUpdated: (uri) => subscriptions.resourceUpdated(uri),
+    notify: (notification) => subscriptions.notifyAll(notification),
     close: async () => registry.close(),
   };
   const server: Server = Object.assign(handler, methods);

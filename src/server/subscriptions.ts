@@ -1,9 +1,10 @@
 // `subscriptions/listen`: notifies of changes of lists, resources and tasks, in one long request for each subscriber.
 // The first notification lists what was granted. The request ends when the caller cancels it, when the server closes,
-// when only tasks were granted and all of them are finished, or at once if nothing was granted. The connection adds the
-// subscription id to the notifications.
+// when only tasks were granted and all of them are finished, or at once if nothing was granted to a stateless caller. The
+// connection adds the subscription id to the notifications.
 
 import type { Context, Notification, Request } from "../core/handler.ts";
+import { isVendorMethod } from "../protocol/revisions/standard-methods.ts";
 import type { SubscriptionFilter } from "../protocol/model/index.ts";
 
 export type ListName = "tools" | "prompts" | "resources";
@@ -58,7 +59,10 @@ export class Subscriptions {
     });
     const { signal } = context;
     const hasChanges = lists.size > 0 || uris.size > 0;
-    if ((!hasChanges && tasks === undefined) || signal.aborted) return;
+    // The subscription of a session to the lists also carries vendors' notifications.
+    const { resourceSubscriptions, taskIds } = filter;
+    const isStream = context.caller.style === "session" && resourceSubscriptions === undefined && taskIds === undefined;
+    if ((!hasChanges && !isStream && tasks === undefined) || signal.aborted) return;
     let stopTasks = (): void => undefined;
     await new Promise<void>((resolve) => {
       const subscriber: Subscriber = {
@@ -90,6 +94,14 @@ export class Subscriptions {
       method: "notifications/resources/updated",
       params: { uri },
     });
+  }
+
+  /** Sends a vendor's notification to every subscriber. */
+  notifyAll(notification: Notification): void {
+    if (!isVendorMethod(notification.method)) {
+      throw new TypeError(`${notification.method} is a method of the protocol, which the server sends itself`);
+    }
+    this.#notify(() => true, notification);
   }
 
   close(): void {

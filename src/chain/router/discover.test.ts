@@ -15,7 +15,7 @@ afterEach(() => {
 });
 
 describe("discover of many upstreams", () => {
-  it("combines the capabilities that the router supports", async () => {
+  it("combines the capabilities that the router supports, and those of vendors", async () => {
     const a = scriptedServer({
       "server/discover": {
         capabilities: {
@@ -44,6 +44,7 @@ describe("discover of many upstreams", () => {
       tools: { listChanged: true },
       resources: { subscribe: true },
       extensions: { "x/one": { a: 1 }, "x/two": {} },
+      experimental: { flying: {} },
     });
     expect(_meta).toEqual({ [SERVER_INFO]: info });
   });

@@ -263,12 +263,12 @@ async function discoverUpstream(view: UpstreamView, context: Context): Promise<D
 function joinCapabilities(offered: readonly Json[], hasFailures: boolean): Json {
   const has = (name: string): boolean => offered.some((one) => isObject(one[name]));
   const lists = LIST_CAPABILITIES.filter((capability) => hasFailures || has(capability));
-  const extensions = offered.map((one) => one["extensions"]).filter(isObject);
   return {
     ...(hasFailures || has("logging") ? { logging: {} } : undefined),
     ...(hasFailures || has("completions") ? { completions: {} } : undefined),
     ...Object.fromEntries(lists.map((capability) => [capability, joinList(capability, offered, hasFailures)])),
-    ...(extensions.length === 0 ? undefined : { extensions: joinExtensions(extensions) }),
+    ...joinVendor("extensions", offered),
+    ...joinVendor("experimental", offered),
   };
 }
 
@@ -279,9 +279,11 @@ function joinList(capability: ListCapability, offered: readonly Json[], hasFailu
   return { ...(canSubscribe ? { subscribe: true } : undefined), ...(canChange ? { listChanged: true } : undefined) };
 }
 
-/** Earlier upstreams have priority. */
-function joinExtensions(all: readonly Json[]): Json {
-  return all.reduceRight<Json>((later, one) => ({ ...later, ...one }), {});
+/** Joins capabilities that the specification does not define. Earlier upstreams have priority. */
+function joinVendor(field: "extensions" | "experimental", offered: readonly Json[]): Json | undefined {
+  const all = offered.map((one) => one[field]).filter(isObject);
+  if (all.length === 0) return undefined;
+  return { [field]: all.reduceRight<Json>((later, one) => ({ ...later, ...one }), {}) };
 }
 
 function joinInstructions(outcomes: readonly DiscoverOutcome[], { instructions }: RouterInfo): string {

@@ -1,6 +1,7 @@
 // The router between real connections: callers of every revision in front of a session-style and a stateless upstream.
 
 import { describe, expect, it, vi } from "vitest";
+import type { ConnectOptions } from "../../client/connect.ts";
 import { NEWEST, REVISIONS } from "../../protocol/revisions/index.ts";
 import { createServer, type Server } from "../../server/index.ts";
 import { connectInMemory } from "../../testing.ts";
@@ -71,6 +72,42 @@ describe.each(REVISIONS.map(({ name }) => name))("a caller of %s", (revision) =>
       await vi.waitFor(() => expect(received).toContain("notifications/tools/list_changed"));
       expect((await client.callTool("new")).content).toEqual([{ type: "text", text: "new" }]);
       await listening.close();
+    } finally {
+      await close();
+      await Promise.all([old.close(), young.close()]);
+    }
+  });
+});
+
+describe("what the specification does not define", () => {
+  it.each(REVISIONS.map(({ name }) => name))("passes between a caller of %s and two upstreams", async (revision) => {
+    const opened: unknown[] = [];
+    const vendor = (who: string): Server =>
+      createServer({ name: who, version: "1" })
+        .tool("who", {}, () => who)
+        .method(`${who}/only`, () => ({ who }))
+        .method("acme/both", () => ({ who }))
+        .notification("notifications/acme/opened", ({ file }) => opened.push(`${who} ${String(file)}`));
+    const servers = { old: vendor("old"), young: vendor("young") };
+    const old = await connectInMemory(servers.old, { revision: OLDEST.name });
+    const young = await connectInMemory(servers.young, { revision: NEWEST.name });
+    const router = createRouter({ old: old.client.handler, young: young.client.handler });
+    const seen: unknown[] = [];
+    const onNotification: ConnectOptions["onNotification"] = ({ method, params }) => {
+      if (method.startsWith("notifications/acme/")) seen.push(params?.["who"]);
+    };
+    const { client, close } = await connectInMemory(router, { revision, onNotification });
+    try {
+      expect(await client.request("young/only")).toMatchObject({ who: "young" });
+      expect(await client.request("acme/both")).toMatchObject({ who: "old" });
+      await expect(client.request("acme/none")).rejects.toMatchObject({ code: -32601 });
+      await client.notify("notifications/acme/opened", { file: "a" });
+      await vi.waitFor(() => expect(new Set(opened)).toEqual(new Set(["old a", "young a"])));
+      await client.listen({ toolsListChanged: true });
+      for (const who of ["old", "young"] as const) {
+        servers[who].notify({ method: "notifications/acme/tick", params: { who } });
+      }
+      await vi.waitFor(() => expect(new Set(seen)).toEqual(new Set(["old", "young"])));
     } finally {
       await close();
       await Promise.all([old.close(), young.close()]);

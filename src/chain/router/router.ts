@@ -114,8 +114,15 @@ async function setLevel(request: Request, context: Context, { upstreams }: View)
   return { resultType: "complete" };
 }
 
-/** Sends a request with a method that the router does not know to the first upstream that knows the method. */
+/**
+ * Sends a request with a method that the router does not know to the first upstream that knows the method. A
+ * notification has no answer, so it goes to all upstreams.
+ */
 async function sendToFirst(request: Request, context: Context, { upstreams }: View): Promise<Result> {
+  if (context.isNotification === true) {
+    await Promise.allSettled(upstreams.map(({ upstream }) => send(upstream, request, context)));
+    return {};
+  }
   let failure: Error | undefined;
   for (const { upstream } of upstreams) {
     try {

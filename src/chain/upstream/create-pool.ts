@@ -3,7 +3,7 @@
 
 import { openTarget, ownInfo, type TargetOptions } from "../../client/connect.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Caller, Context, Handler } from "../../core/handler.ts";
+import type { Context, Handler } from "../../core/handler.ts";
 import type { ServerConnectionOptions } from "../../dialogue/connect.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";
 import { CatalogueFile } from "./catalogue.ts";
@@ -35,11 +35,14 @@ export function createPool(
   const revisions = new RevisionMemory(options.revision, isProgram);
   const startFailures = isProgram ? new RestartPolicy(options.restart) : undefined;
   const createSession: CreateSession = (client, host) => {
+    const { style } = client;
+    const { revision: offers } = host;
     const open = (background: Context, onAsked: () => void): Promise<UpstreamConnection> =>
-      revisions.open(client.style, async (revision) => {
+      revisions.open(offers ?? style, async (revision) => {
+        const preferred = { style, ...(offers !== undefined && { offers }) };
         const how = {
           ...connectionOptions(options, background, revision),
-          style: client.style,
+          ...preferred,
           onAsked,
           isShared: !host.isOwn,
         };
@@ -106,8 +109,8 @@ function connectionOptions(
 export class RevisionMemory {
   readonly #required: string | undefined;
   readonly #isProgram: boolean;
-  /** Revisions by the style of the callers. */
-  readonly #known = new Map<Caller["style"] | undefined, string>();
+  /** Revisions by what was preferred: the style of the callers, or the revision of one. */
+  readonly #known = new Map<string, string>();
 
   /**
    * `required`: the revision in the options. `isProgram`: revisions are remembered only for programs. For URLs,
@@ -119,21 +122,21 @@ export class RevisionMemory {
   }
 
   async open(
-    style: Caller["style"] | undefined,
+    preferred: string,
     open: (revision: string | undefined) => Promise<UpstreamConnection>,
   ): Promise<UpstreamConnection> {
-    const known = this.#required ?? this.#known.get(style);
+    const known = this.#required ?? this.#known.get(preferred);
     try {
-      return this.#remember(style, await open(known));
+      return this.#remember(preferred, await open(known));
     } catch (error) {
       if (known === this.#required || !isWrongRevision(error)) throw error;
-      this.#known.delete(style);
-      return this.#remember(style, await open(undefined));
+      this.#known.delete(preferred);
+      return this.#remember(preferred, await open(undefined));
     }
   }
 
-  #remember(style: Caller["style"] | undefined, opened: UpstreamConnection): UpstreamConnection {
-    if (this.#isProgram) this.#known.set(style, opened.connection.revision.name);
+  #remember(preferred: string, opened: UpstreamConnection): UpstreamConnection {
+    if (this.#isProgram) this.#known.set(preferred, opened.connection.revision.name);
     return opened;
   }
 }

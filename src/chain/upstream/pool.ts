@@ -86,7 +86,7 @@ export class UpstreamPool {
     if (request.method === "subscriptions/listen") return this.#listen(request, context, store);
     for (;;) {
       try {
-        return await this.#sessionFor(caller, store, request.method).handle(request, context);
+        return await this.#sessionFor(context, store, request.method).handle(request, context);
       } catch (error) {
         if (error !== SESSION_BUSY) throw error;
       }
@@ -95,13 +95,13 @@ export class UpstreamPool {
 
   /** Keeps a subscription at the session of its caller, even if the caller gets a session of its own meanwhile. */
   async #listen(request: Request, context: Context, store: CatalogueStore | undefined): Promise<Result> {
-    const { caller, signal } = context;
+    const { signal } = context;
     const grant: Grant = { granted: undefined };
     for (;;) {
-      const session = this.#sessionFor(caller, store);
+      const session = this.#sessionFor(context, store);
       const stop = forwardAbort(signal);
       const moveIfOther = (): void => {
-        if (!this.#closed && this.#sessionFor(caller, store) !== session) stop.abort(MOVED);
+        if (!this.#closed && this.#sessionFor(context, store) !== session) stop.abort(MOVED);
       };
       this.#subscribers.add(moveIfOther);
       const isMoved = (): boolean => stop.signal.reason === MOVED && !signal.aborted;
@@ -142,21 +142,23 @@ export class UpstreamPool {
   }
 
   /** A call that would queue behind a parked call gets another session of the same kind. */
-  #sessionFor(caller: Caller, store: CatalogueStore | undefined, method?: string): UpstreamSession {
+  #sessionFor(context: Context, store: CatalogueStore | undefined, method?: string): UpstreamSession {
+    const { caller } = context;
     const { key, isOwn } = sessionKeyFor(this.#options.share, caller, this.#asks);
     const mayQueue = method !== undefined && caller.canBeAsked && INPUT_METHODS.has(method);
     for (let number = 1; ; number += 1) {
       const numbered = number === 1 ? key : `${number} ${key}`;
-      const session = this.#sessions.get(numbered)?.session ?? this.#add(numbered, isOwn, caller, store);
+      const session = this.#sessions.get(numbered)?.session ?? this.#add(numbered, isOwn, context, store);
       if (!mayQueue || !session.isParked) return session;
     }
   }
 
-  #add(key: string, isOwn: boolean, caller: Caller, store: CatalogueStore | undefined): UpstreamSession {
+  #add(key: string, isOwn: boolean, context: Context, store: CatalogueStore | undefined): UpstreamSession {
     if (this.#closed) throw closed(this.#options.name());
     const evicted = this.#limits.evictFor([...this.#sessions].map(([other, entry]) => ({ ...entry, key: other })));
     if (evicted !== undefined) this.#drop(evicted.session);
     const { share, createSession } = this.#options;
+    const { caller, revision } = context;
     const { principal } = caller;
     const capabilities = declaredCapabilities(share, caller, { isOwn, asks: this.#asks });
     const { info: _info, ...anyone } = caller;
@@ -164,6 +166,8 @@ export class UpstreamPool {
       { ...(isOwn ? caller : anyone), capabilities },
       {
         isOwn,
+        // The catalogue is for callers of all revisions, so it is read in the newest one.
+        ...(isOwn && store === undefined && { revision }),
         store,
         asks: () => this.#asks,
         checkCapacity: () => this.#limits.makeRoom(principal, [...this.#sessions.values()]),

@@ -2,11 +2,11 @@
 // not run, lists are answered from the catalogue, and any other request starts it. The session also makes sure that a
 // request from the upstream reaches the call that it belongs to.
 
-import type { Caller, Context, Handler, Request, Result } from "../../core/handler.ts";
+import type { Caller, Context, Handler, Notification, Request, Result } from "../../core/handler.ts";
 import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { LISTS } from "../../protocol/lists.ts";
-import { NEWEST } from "../../protocol/revisions/index.ts";
+import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
 import { answerFrom, CatalogueKeeper, type CatalogueStore } from "./catalogue.ts";
 import { AskableCallQueue, refusal, StrayRequests } from "./client-requests.ts";
 import type { RestartOptions } from "./options.ts";
@@ -18,6 +18,8 @@ import { Supervisor, type UpstreamConnection } from "./supervisor.ts";
 export interface UpstreamSessionHost {
   /** Whether it belongs to one client. */
   readonly isOwn: boolean;
+  /** The revision of the client that it belongs to, to be offered to the upstream. */
+  readonly revision?: string;
   /** Where its catalogue is stored; undefined if it has none. */
   readonly store: CatalogueStore | undefined;
   /** Whether the upstream has been seen to send requests to its clients. */
@@ -57,6 +59,8 @@ const TASK_MS = 60 * 60_000;
 const MAX_TASKS = 1_000;
 /** The timeout of the gateway's own requests, which no caller cancels. */
 const BACKGROUND_TIMEOUT_MS = 60_000;
+/** How many notifications are held until the first client subscribes. */
+const MAX_EARLY = 100;
 
 export class UpstreamSession {
   readonly supervisor: Supervisor;
@@ -72,6 +76,8 @@ export class UpstreamSession {
   readonly #taskIds = new Set<unknown>();
   readonly #catalogue: CatalogueKeeper | undefined;
   #client: Caller | "several" | undefined;
+  /** Vendors' notifications that came before the first client with a session subscribed; undefined after that. */
+  #early: Notification[] | undefined = [];
   #neededUntil = 0;
   #requests = 0;
   /** Like `#requests`, but without subscriptions. */
@@ -154,6 +160,10 @@ export class UpstreamSession {
   #listen(request: Request, context: Context, grant: Grant | undefined): Promise<Result> {
     const listen = (): Promise<Result> => this.subscriptions.listen(request, context, grant);
     const { style, canBeAsked } = context.caller;
+    if (style === "session") {
+      for (const notification of this.#early ?? []) context.notify(notification);
+      this.#early = undefined;
+    }
     return style === "session" && canBeAsked && this.#hasOneClient
       ? this.#strayRequests.during(context, listen, true)
       : listen();
@@ -235,7 +245,10 @@ export class UpstreamSession {
       caller: { ...this.#options.client, style: NEWEST.style, key: INTERNAL_CALLER.key },
       signal,
       timeouts: { idleMs: BACKGROUND_TIMEOUT_MS },
-      notify: () => undefined,
+      notify: (notification) => {
+        if (this.#early === undefined || this.#early.length >= MAX_EARLY) return;
+        if (isVendorMethod(notification.method)) this.#early.push(notification);
+      },
       ask: async (question, options) => {
         if (this.#hasOneClient) return this.#strayRequests.ask(question, options);
         throw refusal(

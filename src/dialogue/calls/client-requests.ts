@@ -11,6 +11,7 @@ import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import { checkClientRequest } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
+import { isVendorMethod } from "../../protocol/revisions/index.ts";
 import { PendingCalls, type Timeouts } from "./pending.ts";
 
 /** Generous, since a person may have to answer. */
@@ -35,11 +36,12 @@ export class ClientRequests {
     // Untyped code may leave the params out.
     const given = request.params ?? {};
     const { revision, caller } = target;
-    if (!revision.clientRequests.has(method)) {
+    const isVendor = isVendorMethod(method);
+    if (!revision.clientRequests.has(method) && !isVendor) {
       const message = `The client's revision, ${revision.name}, has no ${method}`;
       throw McpError.of("missing_capability", message, { method, requiredCapabilities: {} });
     }
-    checkClientRequest({ method, params: given }, caller.capabilities);
+    if (!isVendor) checkClientRequest({ method, params: given }, caller.capabilities);
     const params = revision.lower.request(method, given);
     checkEncodable(method, params);
     const signals = [...(target.signals ?? []), ...(options?.signal === undefined ? [] : [options.signal])];

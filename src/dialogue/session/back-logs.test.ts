@@ -109,7 +109,9 @@ it("a log goes to no call if another client's call could have caused it", async 
 
 it("a log of a stateless server goes to a call of the same client that wants the level", async () => {
   const { server, opened } = await open(NEWEST.name);
-  const calls = (["debug", "error"] as const).map((level) => opened.handler(called, contextOf(level, level)));
+  const calls = (["debug", "error"] as const).map((level) =>
+    opened.handler(called, contextOf(level, level, "one client")),
+  );
   await vi.waitFor(() => expect(server.received.filter(({ method }) => method === "tools/call")).toHaveLength(2));
   server.send(say("debug", "small"), say("error", "big"));
   for (const { id } of server.received.filter(({ method }) => method === "tools/call"))

@@ -25,6 +25,7 @@ import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { McpError, methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
+import { isVendorMethod } from "../../protocol/revisions/index.ts";
 import { ELICITATION_COMPLETE, ROOTS_LIST_CHANGED } from "../../protocol/session-features.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import { initialize, SessionRenewal, type HandshakeOptions, type SessionTerms } from "./handshake.ts";
@@ -138,6 +139,10 @@ export class SessionBack implements PeerListener {
 
   async #handle(request: Request, context: Context): Promise<Result> {
     const { method } = request;
+    if (context.isNotification === true) {
+      this.#peer.notify(method, withoutEnvelope(request.params));
+      return {};
+    }
     if (method === "server/discover") return this.discovered;
     if (method === "subscriptions/listen") return this.#listen(request, context);
     if (this.#tasks.handles(method)) return this.#tasks.answer(request, context);
@@ -147,19 +152,23 @@ export class SessionBack implements PeerListener {
   async #plain(request: Request, context: Context): Promise<Result> {
     const { method } = request;
     const answer = await this.#renewal.run(() => this.#send(request, context), context);
-    return this.#withServerInfo(this.#tasks.inspect(method, this.revision.lift.result(method, answer)), context);
+    return this.#withServerInfo(
+      method,
+      this.#tasks.inspect(method, this.revision.lift.result(method, answer)),
+      context,
+    );
   }
 
   /** Adds the server's info for stateless callers: in a session, only the handshake contains it. */
-  #withServerInfo(result: Result, { caller }: Context): Result {
+  #withServerInfo(method: string, result: Result, { caller }: Context): Result {
     const info = this.discovered._meta?.[META.serverInfo];
-    if (info === undefined || caller.style !== "stateless") return result;
+    if (info === undefined || caller.style !== "stateless" || isVendorMethod(method)) return result;
     return { ...result, _meta: { [META.serverInfo]: info, ...result._meta } };
   }
 
   /** Returns the answer in the server's revision. */
   async #send({ method, params: given }: Request, context: Context, how: TaskRequestOptions = {}): Promise<Result> {
-    if (!this.revision.requests.has(method)) throw methodNotFound(method);
+    if (!this.revision.requests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
     const settingLevel = this.#setLevel(context.logLevel);
     if (settingLevel !== undefined) await settingLevel;
     const plain = this.revision.lower.request(method, withoutEnvelope(given));
@@ -232,7 +241,7 @@ export class SessionBack implements PeerListener {
       void inbound.reply({ jsonrpc: "2.0", id, result: {} }).catch(() => undefined);
       return;
     }
-    if (this.revision.clientRequests.has(method)) this.#onAsked?.();
+    if (this.revision.clientRequests.has(method) || isVendorMethod(method)) this.#onAsked?.();
     void this.#serverRequests.answer(message, inbound);
   }
 
@@ -242,6 +251,7 @@ export class SessionBack implements PeerListener {
     const lifted = this.revision.lift.notification(message);
     if (lifted === undefined) return;
     const { method, params } = lifted;
+    const plain: Notification = params === undefined ? { method } : { method, params };
     if (method === "notifications/progress") {
       const call = this.#peer.findCall(params?.["progressToken"]);
       if (call === undefined) return;
@@ -251,7 +261,11 @@ export class SessionBack implements PeerListener {
     else if (method === "notifications/cancelled") {
       const { requestId, reason } = params ?? {};
       if (isId(requestId)) this.#serverRequests.cancel(requestId, reason);
-    } else this.#subscriptions.deliver(params === undefined ? { method } : { method, params });
+    } else if (isVendorMethod(method)) {
+      const call = this.#peer.findCall(inbound.about);
+      if (call === undefined) this.#subscriptions.deliverToAll(plain);
+      else call.context.notify(plain);
+    } else this.#subscriptions.deliver(plain);
   }
 
   /** Notifies only the client that was asked to visit. Uses its subscription, since its call may have been answered. */
@@ -364,7 +378,7 @@ export class ServerRequests {
     for (const call of calls) this.#host.peer.hold(call);
     const isFinal = (): boolean => named !== undefined || stop.signal.aborted || inbound.gone.aborted;
     const run = async (): Promise<Result> => {
-      if (!this.#host.revision().clientRequests.has(method)) throw methodNotFound(method);
+      if (!this.#host.revision().clientRequests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
       if (this.#open > MAX_OPEN_REQUESTS)
         throw McpError.of("rate_limited", `${MAX_OPEN_REQUESTS} requests of this server are not answered yet`);
       const lifted: Request = { method, params: this.#host.revision().lift.request(method, request.params) };

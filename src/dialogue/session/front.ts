@@ -27,7 +27,7 @@ import { checkParams } from "../../protocol/params.ts";
 import { McpError, methodNotFound, type Profile } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
-import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
+import { isVendorMethod, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { notifiesRoots, ROOTS_LIST_CHANGED } from "../../protocol/session-features.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import { answerInputRequired } from "../calls/input-required.ts";
@@ -136,7 +136,7 @@ export class SessionFront {
         await this.#inFlight.drained(SHUTDOWN_GRACE_MS, call);
         return {};
     }
-    if (!this.#revision.requests.has(method)) throw methodNotFound(method);
+    if (!this.#revision.requests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
     const request: Request = { method, params: this.#revision.lift.request(method, params) };
     const context = this.#context(params, inbound, call);
     if (this.#tasks.handles(request)) return this.#tasks.answer(request, context, inbound.gone);
@@ -169,6 +169,18 @@ export class SessionFront {
         () => undefined,
       );
     } else if (message.method === ROOTS_LIST_CHANGED) for (const listener of [...this.#rootsListeners]) listener();
+  }
+
+  /** Handles a notification that no revision defines. */
+  async takeVendor({ method, params = {} }: NotificationMessage, from: Inbound, call: InFlightCall): Promise<void> {
+    if (this.#phase === "starting") await this.#starting;
+    if (this.#phase !== "ready") return;
+    this.#ready();
+    // A notification has no stream of its own.
+    const { caller, gone } = from;
+    const reply: Inbound["reply"] = async (message) => this.#push(message as Message);
+    const context = this.#context(params, { kind: "message", ...(caller && { caller }), gone, reply }, call);
+    await this.#handler({ method, params }, { ...context, isNotification: true });
   }
 
   /** Takes the answer to a request of ours. Returns false if there was no such request. */
@@ -211,13 +223,13 @@ export class SessionFront {
     this.#serverCapabilities = (discovered["capabilities"] as Json | undefined) ?? {};
     this.#tasks.open(this.#serverCapabilities);
     this.#phase = "ready";
-    const { instructions } = discovered;
     const serverInfo = discovered._meta?.[META.serverInfo] as Json | undefined;
+    const { supportedVersions: _names, ...rest } = revision.lower.result("server/discover", discovered);
     return {
+      ...rest,
       protocolVersion: revision.name,
       capabilities: revision.lower.serverCapabilities(this.#serverCapabilities),
       serverInfo: revision.lower.implementation(serverInfo ?? { name: "unknown", version: "0" }),
-      ...(instructions === undefined ? undefined : { instructions }),
     };
   }
 
@@ -303,7 +315,7 @@ export class SessionFront {
     const { method, params } = notification;
     const isTooVerbose = LOG_LEVELS.indexOf(params?.["level"] as LogLevel) < LOG_LEVELS.indexOf(this.#level);
     if (method === "notifications/message" && isTooVerbose) return;
-    if (!this.#revision.serverNotifications.has(method)) return;
+    if (!this.#revision.serverNotifications.has(method) && !isVendorMethod(method)) return;
     const lowered = this.#revision.lower.notification(notification);
     if (lowered !== undefined) send({ jsonrpc: "2.0", ...lowered });
   }

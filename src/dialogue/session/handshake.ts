@@ -61,16 +61,19 @@ export async function initialize(
       `The server answered initialize with revision ${String(name)}; this client accepts ${known}`,
     );
   }
+  const { protocolVersion: _name, serverInfo: info, _meta, ...rest } = answer;
   const rawCapabilities = (answer["capabilities"] as Json | undefined) ?? {};
   const capabilities = revision.lift.serverCapabilities(rawCapabilities);
-  const serverInfo = isObject(answer["serverInfo"]) ? revision.lift.implementation(answer["serverInfo"]) : undefined;
+  const serverInfo = isObject(info) ? { [META.serverInfo]: revision.lift.implementation(info) } : undefined;
+  const meta = { ...(isObject(_meta) ? _meta : undefined), ...serverInfo };
   const discovered: Result = {
+    // Unknown fields pass, as in every result.
+    ...rest,
     resultType: "complete",
     capabilities,
-    ...(answer["instructions"] === undefined ? undefined : { instructions: answer["instructions"] }),
     ttlMs: 0,
     cacheScope: "private",
-    ...(serverInfo === undefined ? undefined : { _meta: { [META.serverInfo]: serverInfo } }),
+    ...(Object.keys(meta).length === 0 ? undefined : { _meta: meta }),
   };
   return { revision, capabilities, rawCapabilities, discovered };
 }

@@ -132,8 +132,7 @@ export class ServerSubscriptions {
 
   deliver(notification: Notification): void {
     if (notification.method === "notifications/message") {
-      for (const subscriber of this.#subscribers) this.#notify(subscriber, notification);
-      if (this.#subscribers.size === 0) this.#defaultContext.notify(notification);
+      this.deliverToAll(notification);
       return;
     }
     const flag = FLAG_OF[notification.method];
@@ -143,6 +142,13 @@ export class ServerSubscriptions {
         this.#notify(subscriber, notification);
       }
     }
+  }
+
+  /** Delivers a notification that belongs to no call and to no list or resource. */
+  deliverToAll(notification: Notification): void {
+    const clients = [...this.#subscribers].filter(({ context }) => context.caller.key !== INTERNAL_CALLER.key);
+    for (const client of clients) this.#notify(client, notification);
+    if (clients.length === 0) this.#defaultContext.notify(notification);
   }
 
   #notify(subscriber: Subscriber, notification: Notification): void {

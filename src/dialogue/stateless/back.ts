@@ -20,7 +20,7 @@ import { isObject } from "../../core/values.ts";
 import { codeOf, McpError, methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
-import { NEWEST } from "../../protocol/revisions/index.ts";
+import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
 import { hasTasks } from "../../protocol/tasks.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import type { OutgoingCall, PeerListener, Peer } from "../calls/peer.ts";
@@ -50,8 +50,12 @@ export class StatelessBack implements PeerListener {
 
   async #handle(request: Request, context: Context): Promise<Result> {
     const { method } = request;
-    if (!this.revision.requests.has(method)) throw methodNotFound(method);
+    if (!this.revision.requests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
     const params = this.revision.lower.request(method, request.params);
+    if (context.isNotification === true) {
+      this.#peer.notify(method, { ...params, _meta: { ...params._meta, ...this.#envelope(context) } });
+      return {};
+    }
     try {
       const result = this.revision.lift.result(method, await this.#call(method, params, context));
       if (!isAllowedType(result.resultType, method, context)) {
@@ -109,6 +113,18 @@ export class StatelessBack implements PeerListener {
       call.context.notify(lifted);
     } else if (method === "notifications/cancelled") this.#peer.endSubscription(params?.["requestId"]);
     else if (method === "notifications/message") this.#log(lifted, inbound);
+    else if (isVendorMethod(method)) this.#deliver(params === undefined ? { method } : { method, params }, inbound);
+  }
+
+  /** Delivers a vendor's notification to its call. If that is unknown, each caller gets it once. */
+  #deliver(notification: Notification, inbound: Inbound): void {
+    const named = this.#peer.findCall(inbound.about);
+    const calls = named === undefined ? [...this.#peer.calls.values()] : [named];
+    const subscriptions = calls.filter(({ method }) => method === "subscriptions/listen");
+    const receivers = new Map([...calls, ...subscriptions].map(({ context }) => [context.caller.key, context]));
+    receivers.delete(INTERNAL_CALLER.key);
+    if (receivers.size === 0) this.#options.defaultContext.notify(notification);
+    for (const context of receivers.values()) context.notify(notification);
   }
 
   /**

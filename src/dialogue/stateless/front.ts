@@ -13,7 +13,7 @@ import {
   type Result,
 } from "../../core/handler.ts";
 import { attempt } from "../../core/async.ts";
-import type { ErrorBody, RequestMessage } from "../../jsonrpc/message.ts";
+import type { ErrorBody, NotificationMessage, RequestMessage } from "../../jsonrpc/message.ts";
 import { statelessCaller } from "../../protocol/caller.ts";
 import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-requests.ts";
 import {
@@ -29,7 +29,7 @@ import { isObject } from "../../core/values.ts";
 import { invalidParams, McpError, methodNotFound, type Profile } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
-import { NEWEST } from "../../protocol/revisions/index.ts";
+import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
 import { hasTasks, tasksNotDeclared } from "../../protocol/tasks.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import { toErrorBody, unsupportedRevision } from "../calls/errors.ts";
@@ -97,7 +97,7 @@ export class StatelessFront {
     const { method } = message;
     const params = (message.params ?? {}) as Params;
     const { revision, call } = this.#call(params, inbound, inFlight);
-    if (!revision.requests.has(method)) throw methodNotFound(method);
+    if (!revision.requests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
     checkParams(method, params);
     const request: Request = { method, params: revision.lift.request(method, params) };
     if (method === "subscriptions/listen") return this.#listen(message, request, call, inbound);
@@ -108,6 +108,12 @@ export class StatelessFront {
     const lowered = completeResult(method, revision.lower.result(method, result), call.caller.capabilities);
     if (method !== "server/discover") return lowered;
     return { ...lowered, supportedVersions: this.#options.revisions.map(({ name }) => name) };
+  }
+
+  /** Handles a notification that no revision defines. Rejects if it lacks the `_meta` of a request. */
+  async takeVendor({ method, params = {} }: NotificationMessage, inbound: Inbound, call: InFlightCall): Promise<void> {
+    const handler: Handler = (request, context) => this.#handler(request, { ...context, isNotification: true });
+    await this.#parkedCalls.handle({ method, params }, this.#call(params, inbound, call).call, handler);
   }
 
   errorBody(error: unknown, message: RequestMessage): ErrorBody {
@@ -133,9 +139,9 @@ export class StatelessFront {
       if (method === "notifications/progress") {
         const event = progress(notification);
         if (event !== undefined) this.#send(event, revision, inbound);
-      } else if (method === "notifications/message" && LOG_LEVELS.indexOf(fields?.["level"] as LogLevel) >= minLevel) {
-        this.#send(notification, revision, inbound);
-      }
+      } else if (method === "notifications/message") {
+        if (LOG_LEVELS.indexOf(fields?.["level"] as LogLevel) >= minLevel) this.#send(notification, revision, inbound);
+      } else if (isVendorMethod(method)) this.#send(notification, revision, inbound);
     };
     const session = hasTasks(lifted) ? TASKS_DECLARED : undefined;
     return { revision, call: { revision: name, caller, logLevel, session, inFlight, notify } };
@@ -151,11 +157,13 @@ export class StatelessFront {
       finish = resolve;
     });
     const notify = (notification: Notification): void => {
-      if (inFlight.done || inFlight.cancelled || !SUBSCRIPTION_NOTIFICATIONS.has(notification.method)) return;
+      const { method } = notification;
+      if (inFlight.done || inFlight.cancelled) return;
+      if (!SUBSCRIPTION_NOTIFICATIONS.has(method) && !isVendorMethod(method)) return;
       const params = { ...notification.params, _meta: { ...notification.params?._meta, ...tag } };
-      this.#send({ method: notification.method, params }, revision, inbound);
+      this.#send({ method, params }, revision, inbound);
       // A subscription that grants nothing ends at once.
-      const acknowledged = notification.method === SUBSCRIPTION_ACKNOWLEDGED;
+      const acknowledged = method === SUBSCRIPTION_ACKNOWLEDGED;
       if (acknowledged && grantsNothing(notification.params?.["notifications"])) finish({});
     };
     const listening = this.#parkedCalls.handle(request, { ...call, notify }, this.#handler);

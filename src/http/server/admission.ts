@@ -9,6 +9,7 @@ import { errorMessage } from "../../core/values.ts";
 import { decode } from "../../jsonrpc/codec.ts";
 import { type ErrorKind, codeOf, McpError } from "../../protocol/errors.ts";
 import {
+  isNotification,
   isRequest,
   type Message,
   type ErrorBody,
@@ -19,7 +20,7 @@ import { HttpError, type BodyCounter, type RequestHeaders, type HttpRequest } fr
 import type { HttpLimits } from "./options.ts";
 import type { Reply } from "./reply.ts";
 import type { BatchItem, Inbound } from "../../transport/transport.ts";
-import { NEWEST } from "../../protocol/revisions/index.ts";
+import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
 
 /** Throws a 406 unless the client accepts all of these types. A missing header accepts everything. */
 export function checkAccept({ headers }: HttpRequest, ...types: readonly string[]): void {
@@ -278,8 +279,9 @@ export class BodyLimiter implements BodyCounter {
 export type Release = (running?: Promise<unknown>) => void;
 
 /**
- * Limits the requests in flight over all clients, and those of one principal. Responses and notifications are not limited, since requests in flight
- * may be waiting for them. Pings are not limited either. Subscriptions have their own limit.
+ * Limits the requests in flight over all clients, and those of one principal. Responses and notifications of the
+ * protocol are not limited, since requests in flight may be waiting for them. Pings are not limited either.
+ * Subscriptions have their own limit.
  */
 export class RequestLimiter {
   readonly #inFlight: FairLimit;
@@ -339,6 +341,8 @@ export function shuttingDown(): HttpError {
 }
 
 function countRequests(body: ParsedBody): number {
+  const message = body.kind === "message" ? body.message : undefined;
+  if (message !== undefined && isNotification(message) && isVendorMethod(message.method)) return 1;
   if (!expectsResponse(body)) return 0;
   if (body.kind === "batch") return body.items.filter((item) => "message" in item && isRequest(item.message)).length;
   const { method } = body.message as RequestMessage;

@@ -10,10 +10,12 @@ import {
   isNotification,
   isResponse,
   type Message,
+  type NotificationMessage,
   type RequestMessage,
   type ResponseMessage,
 } from "../../jsonrpc/message.ts";
 import { McpError } from "../../protocol/errors.ts";
+import { isVendorMethod } from "../../protocol/revisions/index.ts";
 import { type SseWriter, formatEvent } from "./sse.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import { envelope, StatelessFront, type StatelessFrontOptions } from "../../dialogue/stateless/front.ts";
@@ -50,9 +52,18 @@ export class StatelessEndpoint {
     if (isResponse(message)) {
       const problem = "Responses cannot be posted in this revision: send inputResponses in a retry of the request";
       reply.sendJson(errorResponse(400, problem), 400);
-    } else if (isNotification(message)) reply.sendEmpty(202);
-    else return this.#answer(message, reply, caller, release);
+    } else if (isNotification(message)) {
+      reply.sendEmpty(202);
+      if (isVendorMethod(message.method)) return this.#takeVendor(message, caller, release);
+    } else return this.#answer(message, reply, caller, release);
     release();
+  }
+
+  /** A vendor's notification. It has no stream, so nothing can be sent back. */
+  #takeVendor(message: NotificationMessage, caller: Partial<Caller>, release: Release): void {
+    const inbound: Inbound = { kind: "message", message, caller, gone: NEVER_ABORTED, reply: async () => undefined };
+    const done = (): void => release();
+    this.#front.takeVendor(message, inbound, untrackedCall(false)).then(done, done);
   }
 
   #answer(message: RequestMessage, reply: Reply, caller: Partial<Caller>, release: Release): void {

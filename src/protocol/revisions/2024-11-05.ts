@@ -1,6 +1,6 @@
 // The first revision: no audio, no tool annotations, no progress messages, and no capability for completion. Audio
 // becomes an embedded resource. In sampling, which allows only text and images, audio is refused. Servers cannot
-// declare completion, so newer clients see the capability if the server has prompts or resources.
+// declare completion, so a client that wants it must send the request.
 
 import type { Delta } from "../revision.ts";
 import {
@@ -42,13 +42,7 @@ export const delta: Delta = {
   name: "2024-11-05",
   style: "session",
   batches: false,
-  up: {
-    serverCapabilities: object((capabilities) =>
-      capabilities.prompts !== undefined || capabilities.resources !== undefined
-        ? { ...capabilities, completions: capabilities.completions ?? {} }
-        : capabilities,
-    ),
-  },
+  up: {},
   down: {
     request: { "sampling/createMessage": samplingContent(refuseAudioRequest) },
     result: {

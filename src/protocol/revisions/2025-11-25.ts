@@ -1,7 +1,8 @@
 // The newest session-style revision. Its successor dropped the handshake and the session and made tasks an extension.
 // The fields `execution`, `task` and `elicitationId`, which the successor lacks, survive a round trip as unknown fields.
 // Capabilities that the target revision does not define are dropped, since declaring a capability is a promise. Only
-// the `tasks` capability of servers is converted. The behavior of tasks is implemented in dialogue/session.
+// the `tasks` capability of servers is converted; extensions are vendors' own and pass. The behavior of tasks is
+// implemented in dialogue/session.
 
 import { newest } from "./2026-07-28.ts";
 import { CACHEABLE } from "../lists.ts";
@@ -27,13 +28,13 @@ import {
 } from "./edits.ts";
 import { isObject } from "../../core/values.ts";
 import { hasTasks, TASKS_EXTENSION } from "../tasks.ts";
+import { SESSION_METHODS } from "./standard-methods.ts";
 import { errorDown, errorUp, SESSION_CODES } from "./session-errors.ts";
 
-/** Task requests that only this revision has, in both directions. */
-const OWN_TASKS = ["tasks/result", "tasks/list"];
 const MAX_COMPLETIONS = 100;
 
-const CLIENT_REQUESTS = new Set(newest.vocabulary.clientRequests);
+/** The requests whose results differ from the successor's: not those to clients, and not a vendor's own. */
+const SERVER_REQUESTS: ReadonlySet<string> = new Set([...newest.vocabulary.requests, ...SESSION_METHODS.requests]);
 
 /** In this revision, the schema of a property must be an object, not `true` or `false`. */
 const spellOutBooleans: Edit = at(
@@ -104,7 +105,7 @@ const serverCapabilitiesUp: Edit = object((capabilities) => {
 });
 
 const serverCapabilitiesDown: Edit = object((capabilities) => {
-  const rest = drop("extensions")(capabilities);
+  const rest = dropAt("extensions", TASKS_EXTENSION)(capabilities);
   return hasTasks(capabilities)
     ? { ...rest, tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } }
     : rest;
@@ -112,6 +113,8 @@ const serverCapabilitiesDown: Edit = object((capabilities) => {
 
 const dropEnvelope: Edit = dropAt("_meta", META.revision, META.clientCapabilities, META.clientInfo, META.logLevel);
 const dropResultFields: Edit = dropBoth(["resultType", "ttlMs", "cacheScope"], "_meta", [META.serverInfo]);
+/** What a stateless server adds to the result of a vendor's own method. Its other fields are the vendor's. */
+const dropMark: Edit = dropBoth(["resultType"], "_meta", [META.serverInfo]);
 const complete: Edit = set({ resultType: "complete" });
 const completeUncached: Edit = set({ resultType: "complete", ttlMs: 0, cacheScope: "private" });
 
@@ -119,17 +122,7 @@ export const delta: Delta = {
   name: "2025-11-25",
   style: "session",
   batches: false,
-  adds: {
-    requests: ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", ...OWN_TASKS],
-    clientRequests: ["ping", "tasks/get", "tasks/cancel", ...OWN_TASKS],
-    clientNotifications: [
-      "notifications/initialized",
-      "notifications/progress",
-      "notifications/roots/list_changed",
-      "notifications/tasks/status",
-    ],
-    serverNotifications: ["notifications/elicitation/complete", "notifications/tasks/status"],
-  },
+  adds: SESSION_METHODS,
   lacks: {
     requests: ["server/discover", "subscriptions/listen", "tasks/update"],
     serverNotifications: ["notifications/subscriptions/acknowledged", "notifications/tasks"],
@@ -138,7 +131,7 @@ export const delta: Delta = {
   up: {
     result: { "completion/complete": capCompletions, "tasks/get": taskUp },
     everyResult: (result, method) => {
-      if (CLIENT_REQUESTS.has(method)) return result;
+      if (!SERVER_REQUESTS.has(method)) return result;
       return CACHEABLE.has(method) ? completeUncached(result) : complete(result);
     },
     notification: {
@@ -166,13 +159,13 @@ export const delta: Delta = {
       "tasks/get": taskDown,
     },
     everyResult: (result, method) => {
-      if (CLIENT_REQUESTS.has(method)) return result;
+      if (!SERVER_REQUESTS.has(method)) return result.resultType === "complete" ? dropMark(result) : result;
       const kind = result.resultType ?? "complete";
       if (kind !== "complete") throw cannotAnswer(`a result of type ${JSON.stringify(kind)}`);
       return dropResultFields(result);
     },
     everyNotification: dropAt("_meta", META.subscriptionId),
-    clientCapabilities: drop("extensions"),
+    clientCapabilities: dropAt("extensions", TASKS_EXTENSION),
     serverCapabilities: serverCapabilitiesDown,
     error: errorDown,
   },

@@ -9,6 +9,8 @@ import { delta as r20250618 } from "./2025-06-18.ts";
 import { delta as r20251125 } from "./2025-11-25.ts";
 import { newest } from "./2026-07-28.ts";
 
+export { isVendorMethod } from "./standard-methods.ts";
+
 /** Each older revision as a delta to its successor, oldest first. */
 export const DELTAS: readonly Delta[] = [r20241105, r20250326, r20250618, r20251125];
 

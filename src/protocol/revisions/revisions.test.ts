@@ -6,7 +6,7 @@ import type { ErrorBody } from "../../jsonrpc/message.ts";
 import { codeOf, McpError } from "../errors.ts";
 import { META } from "../model/base.ts";
 import type { Json, Revision } from "../revision.ts";
-import { NEWEST, NEWEST_SESSION, REVISIONS, revisionNamed } from "./index.ts";
+import { isVendorMethod, NEWEST, NEWEST_SESSION, REVISIONS, revisionNamed } from "./index.ts";
 
 const [R1, R2, R3, R4] = REVISIONS as unknown as [Revision, Revision, Revision, Revision];
 const SESSIONS = [R1, R2, R3, R4];
@@ -209,9 +209,47 @@ describe("from session to stateless", () => {
     const lifted = R4.lift.clientCapabilities(caller);
     expect(lifted).toEqual({ roots: {}, elicitation: {}, sampling: {} });
     expect(R4.lift.serverCapabilities({ tasks: {}, tools: {} })).toEqual({ tools: {} });
-    expect(R4.lower.serverCapabilities({ extensions: { a: {} }, tools: {} })).toEqual({ tools: {} });
     expect(R1.lower.serverCapabilities({ completions: {}, tools: {} })).toEqual({ tools: {} });
     expect(R1.lift.serverCapabilities({ tools: {} })).toEqual({ tools: {} });
+  });
+
+  it("extensions and experimental capabilities pass in both directions, in every revision", () => {
+    const capabilities = { extensions: { "acme/ui": { a: [1] } }, experimental: { b: {} } };
+    for (const { lift, lower } of REVISIONS) {
+      for (const codec of [lift, lower]) {
+        expect(codec.clientCapabilities(capabilities)).toEqual(capabilities);
+        expect(codec.serverCapabilities(capabilities)).toEqual(capabilities);
+      }
+    }
+  });
+
+  it("completion is not declared for a server that cannot declare it", () => {
+    expect(R1.lift.serverCapabilities({ prompts: {}, resources: {} })).toEqual({ prompts: {}, resources: {} });
+  });
+
+  it("no method that a revision defines is a vendor's", () => {
+    const names = REVISIONS.flatMap(({ requests, clientRequests, clientNotifications, serverNotifications }) => [
+      ...[...requests, ...clientRequests, ...clientNotifications, ...serverNotifications],
+    ]);
+    expect(names.filter(isVendorMethod)).toEqual([]);
+    expect(["acme/search", "notifications/acme/tick", "tools/search", ""].every(isVendorMethod)).toBe(true);
+  });
+
+  it("a vendor's own messages pass unchanged, except for what a stateless server adds to a result", () => {
+    const params = { a: 1, ttlMs: 5, _meta: { "acme/b": 1 } };
+    const result = { resultType: "page", ttlMs: 5, cacheScope: "x", a: 1 };
+    const notification = { method: "notifications/acme/tick", params };
+    for (const { lift, lower } of REVISIONS) {
+      for (const codec of [lift, lower]) {
+        expect(codec.request("acme/search", params)).toEqual(params);
+        expect(codec.result("acme/search", result)).toEqual(result);
+        expect(codec.notification(notification)).toEqual(notification);
+      }
+    }
+    const stateless = { a: 1, ttlMs: 5, resultType: "complete", _meta: { [META.serverInfo]: {}, b: 1 } };
+    for (const { lower } of SESSIONS) {
+      expect(lower.result("acme/search", stateless)).toEqual({ a: 1, ttlMs: 5, _meta: { b: 1 } });
+    }
   });
 
   it("tasks are an extension in the newest, a capability in the previous one, and unknown to all others", () => {
