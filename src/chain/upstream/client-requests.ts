@@ -127,7 +127,8 @@ export class AskableCallQueue {
       return await work();
     } finally {
       this.#running -= 1;
-      if (this.#running === 0) for (const { start } of [...this.#waiting].slice(0, 1)) start();
+      const [next] = this.#waiting;
+      if (this.#running === 0) next?.start();
     }
   }
 
@@ -151,7 +152,7 @@ export class AskableCallQueue {
 
   #park(): void {
     this.#isParked = true;
-    for (const { leave } of [...this.#waiting]) leave();
+    for (const waiting of [...this.#waiting]) waiting.leave();
   }
 
   #wait(signal: AbortSignal): Promise<void> {

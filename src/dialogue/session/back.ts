@@ -184,7 +184,8 @@ export class SessionBack implements PeerListener {
       const answer = await this.#peer.call(method, params, context, how.abandonment);
       isAnswered = true;
       // The server was told of the capability, so the missing one is not its error.
-      if (answer["isError"] === true && this.#refused?.has(context) === true) throw this.#refused.get(context);
+      const missing = answer["isError"] === true ? this.#refused?.get(context) : undefined;
+      if (missing !== undefined) throw missing;
       // A client has set the level itself. A renewed session must get the same level.
       if (method === "logging/setLevel") this.#level = lowered["level"] as LogLevel;
       return answer;
