@@ -1,7 +1,7 @@
 // Places that several principals take: nobody has all of them, and those that are freed can be taken again.
 
 import { describe, expect, it } from "vitest";
-import { FairLimit, shareOfOne } from "./fair-limit.ts";
+import { FairLimit, shareOfOne } from "./budgets.ts";
 
 describe("a fair limit", () => {
   it("gives three quarters to one principal, and at least one place", () => {

@@ -2,7 +2,7 @@
 // from the client's info and capabilities is derived here, once: for each session, and for stateless requests once for
 // each combination of info and capabilities.
 
-import { BoundedMap } from "../core/bounded-map.ts";
+import { BoundedMap } from "../core/collections.ts";
 import type { Caller, CallerIdentity } from "../core/handler.ts";
 import { digest } from "../core/seal.ts";
 import { isObject } from "../core/values.ts";

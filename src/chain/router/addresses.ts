@@ -3,7 +3,7 @@
 // An unlisted URI comes from a result (a link or an embedded resource), a template or a subscription. It gets a label
 // if it could also belong to another upstream. Otherwise it is shown unchanged, and the router remembers its upstream.
 
-import { BoundedMap } from "../../core/bounded-map.ts";
+import { BoundedMap } from "../../core/collections.ts";
 import type { Params, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { invalidParams, type McpError } from "../../protocol/errors.ts";

@@ -3,7 +3,7 @@
 // name is found.
 
 import { abortable, attempt, ignoreRejection, withTimeout } from "../../core/async.ts";
-import { BoundedMap } from "../../core/bounded-map.ts";
+import { BoundedMap } from "../../core/collections.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";

@@ -1,6 +1,6 @@
 // Which principals were given a task id or a `requestState` of an upstream, so that no other principal can use it.
 
-import { BoundedMap } from "../../core/bounded-map.ts";
+import { BoundedMap } from "../../core/collections.ts";
 import type { Caller, Request, Result } from "../../core/handler.ts";
 import { digest } from "../../core/seal.ts";
 import { isObject } from "../../core/values.ts";

@@ -3,8 +3,8 @@
 // number of sessions.
 
 import { abortable, forwardAbort, unref, within } from "../../core/async.ts";
-import { BoundedMap } from "../../core/bounded-map.ts";
-import { shareOfOne } from "../../core/fair-limit.ts";
+import { BoundedMap } from "../../core/collections.ts";
+import { shareOfOne } from "../../core/budgets.ts";
 import type { Caller, Context, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";

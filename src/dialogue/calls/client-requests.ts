@@ -6,7 +6,7 @@ import type { AskOptions, Caller, Params, Request, Result } from "../../core/han
 import { errorMessage } from "../../core/values.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import type { Message, ResponseMessage } from "../../jsonrpc/message.ts";
-import { BoundedMap } from "../../core/bounded-map.ts";
+import { BoundedMap } from "../../core/collections.ts";
 import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import { checkClientRequest } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";

@@ -1,7 +1,7 @@
 // Requests that were received and are not answered yet: the table that cancellation and shutdown use, the limit on how
 // many run at once, and the function that runs a request and turns its outcome into a response.
 
-import { ChurningMap } from "../../core/churning.ts";
+import { ChurningMap } from "../../core/collections.ts";
 import { CancelToken } from "../../core/cancel.ts";
 import { idKey, type Id, type ErrorBody, type RequestMessage, type ResponseMessage } from "../../jsonrpc/message.ts";
 import { isObject } from "../../core/values.ts";

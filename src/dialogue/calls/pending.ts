@@ -2,7 +2,7 @@
 // One timer serves all of them, so a request costs a map entry and no timer of its own. Deadlines use the monotonic
 // clock. They move when progress comes in, but never past the total timeout.
 
-import { ChurningMap } from "../../core/churning.ts";
+import { ChurningMap } from "../../core/collections.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { ExactId, type ResponseMessage } from "../../jsonrpc/message.ts";
 import { McpError } from "../../protocol/errors.ts";

@@ -1,8 +1,7 @@
 // The checks that an HTTP request must pass before its message is handled: Accept, Content-Type, body, authentication,
 // and the limits on requests and sessions. A request that fails a check gets an error response with a status.
 
-import type { ByteBudget, ByteHolder } from "../../core/byte-budget.ts";
-import type { FairLimit } from "../../core/fair-limit.ts";
+import type { ByteBudget, ByteHolder, FairLimit } from "../../core/budgets.ts";
 import { AuthError, type Authenticator, type Credentials, type Identity } from "../../core/authentication.ts";
 import type { Caller } from "../../core/handler.ts";
 import { errorMessage } from "../../core/values.ts";

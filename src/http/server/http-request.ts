@@ -1,7 +1,7 @@
 // The interface of one HTTP request and its response, implemented for node:http and for web-standard `fetch`. The rest
 // of the server uses only this interface. It does not interpret paths, headers or bodies.
 
-import type { ByteHolder } from "../../core/byte-budget.ts";
+import type { ByteHolder } from "../../core/budgets.ts";
 
 /** Request headers by lower-case name; the values of a repeated header are joined by ", ". */
 export type RequestHeaders = Readonly<Record<string, string | undefined>>;

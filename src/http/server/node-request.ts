@@ -4,8 +4,8 @@
 
 import { ServerResponse, type IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import type { ByteHolder } from "../../core/byte-budget.ts";
-import { ChurningSet } from "../../core/churning.ts";
+import type { ByteHolder } from "../../core/budgets.ts";
+import { ChurningSet } from "../../core/collections.ts";
 import {
   type BodyCounter,
   type RequestHeaders,

@@ -6,7 +6,7 @@ import { encode } from "../../jsonrpc/codec.ts";
 import { isResponse, type ErrorBody, type Id, type Message, type ResponseMessage } from "../../jsonrpc/message.ts";
 import { SseWriter } from "./sse.ts";
 import { SharedTimer } from "./shared-timer.ts";
-import { ByteBudget } from "../../core/byte-budget.ts";
+import { ByteBudget } from "../../core/budgets.ts";
 import type { HttpRequest, UnsentResponse } from "./http-request.ts";
 import { unsendableResponse } from "../../dialogue/calls/errors.ts";
 import type { HttpLimits } from "./options.ts";

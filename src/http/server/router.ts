@@ -3,7 +3,7 @@
 
 import type { AuthError, Authenticator, Credentials, Identity } from "../../core/authentication.ts";
 import type { Handler } from "../../core/handler.ts";
-import { FairLimit } from "../../core/fair-limit.ts";
+import { FairLimit } from "../../core/budgets.ts";
 import type { Guard } from "./guard.ts";
 import { HttpError, type HttpRequest } from "./http-request.ts";
 import { selectRevisions, serveTransport, type ConnectionOptions } from "../../dialogue/connection.ts";

@@ -3,7 +3,7 @@
 // Without a key, or if the handshake is too long for a header, an id is 128 random bits. An id is no credential: a
 // session belongs to the principal that opened it.
 
-import { BoundedMap } from "../../core/bounded-map.ts";
+import { BoundedMap } from "../../core/collections.ts";
 import { createSeal, digest, type Seal } from "../../core/seal.ts";
 import { isObject } from "../../core/values.ts";
 import type { Json } from "../../protocol/revision.ts";

@@ -3,8 +3,8 @@
 // streams after the last event received, and a request runs until it is answered or cancelled. This file also has the
 // session table.
 
-import { ChurningSet } from "../../core/churning.ts";
-import type { FairLimit } from "../../core/fair-limit.ts";
+import { ChurningSet } from "../../core/collections.ts";
+import type { FairLimit } from "../../core/budgets.ts";
 import type { Caller } from "../../core/handler.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import { isResponse, type Message, type ErrorBody, type ResponseMessage } from "../../jsonrpc/message.ts";

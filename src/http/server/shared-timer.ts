@@ -2,7 +2,7 @@
 // timer. It runs only while it has members, and never keeps the process alive.
 
 import { unref } from "../../core/async.ts";
-import { ChurningSet } from "../../core/churning.ts";
+import { ChurningSet } from "../../core/collections.ts";
 
 export class SharedTimer<T> {
   readonly #tickMs: number;

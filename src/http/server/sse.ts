@@ -1,7 +1,7 @@
 // Writes server-sent events, and disconnects clients that read too slowly, so that unread data cannot fill the memory.
 // It has no timer, so `tick` must be called about once a second.
 
-import { ByteBudget, type ByteHolder } from "../../core/byte-budget.ts";
+import { ByteBudget, type ByteHolder } from "../../core/budgets.ts";
 import type { StreamSink, UnsentResponse } from "./http-request.ts";
 
 /** One event; every part is optional. Without `data` it only sets the id or the reconnection time. */

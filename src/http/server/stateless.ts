@@ -2,8 +2,8 @@
 // some errors have their own status, and a disconnect cancels the request. Only parked calls are kept between requests:
 // their handlers wait until the client retries the request with the input that it was asked for.
 
-import { ChurningSet } from "../../core/churning.ts";
-import type { FairLimit } from "../../core/fair-limit.ts";
+import { ChurningSet } from "../../core/collections.ts";
+import type { FairLimit } from "../../core/budgets.ts";
 import type { Caller, Handler } from "../../core/handler.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import {

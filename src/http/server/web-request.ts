@@ -2,7 +2,7 @@
 // all of them have, and imports no Node module. The runtime owns the connection, so disconnects and slow readers are
 // noticed only if the runtime reports them.
 
-import type { ByteHolder } from "../../core/byte-budget.ts";
+import type { ByteHolder } from "../../core/budgets.ts";
 import {
   type BodyCounter,
   type RequestHeaders,

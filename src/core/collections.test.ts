@@ -1,7 +1,7 @@
 // A set whose table is replaced now and then: the members stay the same, in the same order.
 
 import { expect, it } from "vitest";
-import { ChurningSet } from "./churning.ts";
+import { ChurningSet } from "./collections.ts";
 
 it("has the same members as a set, however many have come and gone", () => {
   const churning = new ChurningSet<number>();

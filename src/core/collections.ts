@@ -1,0 +1,121 @@
+// Collections for special needs: a map with a maximum number of entries, and a map and a set whose members come and go
+// thousands of times a second.
+
+/** If it is full, a new entry replaces the least recently used one. */
+export class BoundedMap<Key, Value> {
+  readonly #entries = new Map<Key, Value>();
+  readonly #maxEntries: number;
+  #last: Key | undefined;
+
+  constructor(maxEntries: number) {
+    this.#maxEntries = maxEntries;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  get(key: Key): Value | undefined {
+    const value = this.#entries.get(key);
+    // In the usual case, the entry is the one that was used last. It is then already at the end of the map.
+    if (value === undefined || key === this.#last) return value;
+    this.#entries.delete(key);
+    this.#entries.set(key, value);
+    this.#last = key;
+    return value;
+  }
+
+  /** Whether the condition holds for every entry. */
+  every(holds: (value: Value, key: Key) => boolean): boolean {
+    for (const [key, value] of this.#entries) if (!holds(value, key)) return false;
+    return true;
+  }
+
+  set(key: Key, value: Value): void {
+    this.#entries.delete(key);
+    this.#entries.set(key, value);
+    this.#last = key;
+    if (this.#entries.size <= this.#maxEntries) return;
+    for (const oldest of this.#entries.keys()) {
+      this.#entries.delete(oldest);
+      return;
+    }
+  }
+}
+
+// When V8 rebuilds the table of a Map or a Set, the old table still points to the new one. An old table that has survived
+// a minor collection keeps every later member in memory until the next full collection. So the whole collection is
+// replaced by a copy now and then.
+
+const MAX_DELETIONS = 256;
+
+export class ChurningMap<Key, Value> {
+  #entries = new Map<Key, Value>();
+  #deletions = 0;
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  get(key: Key): Value | undefined {
+    return this.#entries.get(key);
+  }
+
+  has(key: Key): boolean {
+    return this.#entries.has(key);
+  }
+
+  set(key: Key, value: Value): void {
+    this.#entries.set(key, value);
+  }
+
+  /** Returns whether there was such an entry. */
+  delete(key: Key): boolean {
+    if (!this.#entries.delete(key)) return false;
+    this.#deletions += 1;
+    // A large map is copied less often.
+    if (this.#deletions >= MAX_DELETIONS + this.#entries.size) {
+      this.#deletions = 0;
+      this.#entries = new Map(this.#entries);
+    }
+    return true;
+  }
+
+  clear(): void {
+    this.#entries = new Map();
+  }
+
+  /** A copy of the values, in the order in which their keys were added. */
+  values(): Value[] {
+    return [...this.#entries.values()];
+  }
+}
+
+export class ChurningSet<T> {
+  readonly #members = new ChurningMap<T, T>();
+
+  get size(): number {
+    return this.#members.size;
+  }
+
+  add(member: T): void {
+    this.#members.set(member, member);
+  }
+
+  has(member: T): boolean {
+    return this.#members.has(member);
+  }
+
+  delete(member: T): void {
+    this.#members.delete(member);
+  }
+
+  clear(): void {
+    this.#members.clear();
+  }
+
+  /** A copy of the members, in the order in which they were added. */
+  all(): T[] {
+    return this.#members.values();
+  }
+}
