@@ -255,7 +255,10 @@ export class SessionBack implements PeerListener {
     const plain: Notification = params === undefined ? { method } : { method, params };
     if (method === "notifications/progress") {
       const call = this.#peer.findCall(params?.["progressToken"]);
-      if (call === undefined) return;
+      if (call === undefined) {
+        this.#tasks.onEarlyProgress(params ?? {});
+        return;
+      }
       this.#peer.touch(call);
       call.context.notify({ method, params: params ?? {} });
     } else if (method === "notifications/message") this.#log({ method, params: params ?? {} }, inbound);

@@ -283,6 +283,26 @@ describe("a caller that does not know tasks", () => {
   });
 });
 
+it("gets progress that comes in one chunk with the answer that creates the task", async () => {
+  const { server, request, notifications } = await sessionTaskFixture({
+    answer: ({ method, id, params }) => {
+      if (method !== "tools/call") return undefined;
+      const { progressToken } = (params as Loose)["_meta"] as Loose;
+      server.peer.send(
+        { id, result: { task: server.createTask("steps") } },
+        { method: "notifications/progress", params: { progressToken, progress: 1 } },
+      );
+      return NO_ANSWER;
+    },
+  });
+  const call = request("tools/call", { name: "job", _meta: { progressToken: "mine" } }, withoutTasks);
+  await server.peer.until(({ method }) => method === "tasks/get");
+  server.finish("steps", "completed", { result: TEXT });
+  server.notify("steps");
+  await call;
+  expect(notifications.map(({ params }) => params?.["progress"])).toEqual([1]);
+});
+
 it("sends no notifications to a call that was answered with a task", async () => {
   const { server, request, get, notifications } = await sessionTaskFixture();
   const made = await request("tools/call", { name: "job", _meta: { progressToken: "mine" } });

@@ -80,6 +80,8 @@ export class ServerTasks {
   readonly #host: ServerTasksHost;
   /** By task id, in the order in which the tasks became known. */
   readonly #entries = new Map<string, TaskEntry>();
+  /** Functions that deliver the progress of tasks that are being created, by progress token. */
+  readonly #creatingByToken = new Map<unknown, (notification: Notification) => void>();
   /** By progress token, which is the id of the call that created the task. */
   readonly #byToken = new Map<unknown, ServerTask>();
   readonly #creating = new Set<Promise<unknown>>();
@@ -155,11 +157,35 @@ export class ServerTasks {
     return true;
   }
 
+  /** Progress of a task that is being created: its call is answered, but the task is not known yet. */
+  onEarlyProgress(params: Params): void {
+    this.#creatingByToken.get(params[META.progressToken])?.({ method: "notifications/progress", params });
+  }
+
   async #create(request: Request, context: Context, waits: boolean): Promise<Result> {
     let token: number | undefined;
+    // A stateless call ends with its answer, so no later progress can be delivered in it.
+    const canNotify = waits || context.caller.style === "session";
+    const notify = (notification: Notification): void => context.notify(notification);
     const onSent = (id: number): void => {
-      if (request.params._meta?.[META.progressToken] !== undefined) token = id;
+      if (request.params._meta?.[META.progressToken] === undefined) return;
+      token = id;
+      if (canNotify) this.#creatingByToken.set(id, notify);
     };
+    try {
+      return await this.#createWith(request, context, onSent, () => token, canNotify ? notify : undefined);
+    } finally {
+      this.#creatingByToken.delete(token);
+    }
+  }
+
+  async #createWith(
+    request: Request,
+    context: Context,
+    onSent: (id: number) => void,
+    token: () => number | undefined,
+    notify: ((notification: Notification) => void) | undefined,
+  ): Promise<Result> {
     const abandonment = abandonUnnamedTask(this.#host, context);
     const extraParams = { task: context.session?.taskParams ?? { ttl: DEFAULT_TTL_MS } };
     const answer = await this.#host.send(request, context, { extraParams, onSent, abandonment });
@@ -168,11 +194,8 @@ export class ServerTasks {
     context.signal.throwIfAborted();
     // The server may answer without a task after all.
     if (!isObject(raw)) return this.#host.revision().lift.result(request.method, answer);
-    // A stateless call ends with its answer, so no later progress can be delivered in it.
-    const canNotify = waits || context.caller.style === "session";
-    const notify = (notification: Notification): void => context.notify(notification);
-    const task = new ServerTask(this.#host, context.caller, raw, canNotify ? notify : undefined);
-    this.#add(task, token);
+    const task = new ServerTask(this.#host, context.caller, raw, notify);
+    this.#add(task, token());
     const early = this.#earlyStatuses.get(task.watch.id);
     if (early !== undefined) applyStatus(task, early);
     const { _meta } = answer;

@@ -80,6 +80,11 @@ export class TasksBack {
   }
 
   /** Returns whether the notification was about a task and needs no further handling. */
+  /** Progress of a task whose creation was answered in the same chunk of input, and is not known yet. */
+  onEarlyProgress(params: Params): void {
+    this.#tasks?.onEarlyProgress(params);
+  }
+
   handleNotification({ method, params }: Notification): boolean {
     switch (method) {
       case "notifications/tools/list_changed":
