@@ -28,7 +28,7 @@ export interface Figure {
   readonly results: Readonly<Record<string, Result>>;
 }
 
-/** What a measurement is told. */
+/** The options of a measurement. */
 export interface Settings {
   readonly onProgress: (line: string) => void;
   /** The implementations that are measured beside ours. */

@@ -1,4 +1,4 @@
-// Places that several principals take: nobody has all of them, and those that are freed can be taken again.
+// Places that several principals take: no principal gets all of them, and freed places can be taken again.
 
 import { describe, expect, it } from "vitest";
 import { FairLimit, shareOfOne } from "./budgets.ts";

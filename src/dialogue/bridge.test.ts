@@ -258,7 +258,7 @@ describe("what the specification does not define", () => {
     expect(bridge.unattributed).toEqual([]);
   });
 
-  it("a notification of a server goes to nobody's context if nobody has subscribed", async () => {
+  it("a notification of a server reaches no context if no client has subscribed", async () => {
     const bridge = await openBridge(R5, [{ revision: R5 }]);
     bridge.server.send(TICK);
     await vi.waitFor(() => expect(bridge.unattributed).toEqual([TICK]));

@@ -25,8 +25,6 @@ interface PooledSession {
   readonly session: UpstreamSession;
   /** The principal it was created for, if any. */
   readonly principal: string | undefined;
-  /** Whether it belongs to one client. */
-  readonly isOwn: boolean;
 }
 
 export interface UpstreamPoolOptions {
@@ -155,7 +153,7 @@ export class UpstreamPool {
 
   #add(key: string, isOwn: boolean, context: Context, store: CatalogueStore | undefined): UpstreamSession {
     if (this.#closed) throw closed(this.#options.name());
-    const evicted = this.#limits.evictFor([...this.#sessions].map(([other, entry]) => ({ ...entry, key: other })));
+    const evicted = this.#limits.evictFor([...this.#sessions.values()]);
     if (evicted !== undefined) this.#drop(evicted.session);
     const { share, createSession } = this.#options;
     const { caller, revision } = context;
@@ -177,7 +175,7 @@ export class UpstreamPool {
         onIdle: () => (session.isWaitedFor ? undefined : this.#drop(session)),
       },
     );
-    this.#sessions.set(key, { session, principal, isOwn });
+    this.#sessions.set(key, { session, principal });
     return session;
   }
 
@@ -203,7 +201,7 @@ export class UpstreamPool {
     const before = this.#keyOf(session);
     if (!isOwn || before === undefined || before === key) return;
     this.#sessions.delete(before);
-    this.#sessions.set(key, { session, principal: client.principal, isOwn });
+    this.#sessions.set(key, { session, principal: client.principal });
     session.isOwn = true;
   }
 
@@ -238,7 +236,7 @@ export class UpstreamPool {
     this.#dropSoon(session);
   }
 
-  /** Drops a session that no client with a session uses any more. */
+  /** Drops the session after a moment, unless it is used again. */
   #dropSoon(session: UpstreamSession): void {
     const dropIfUnused = (): void => {
       if (!session.isWaitedFor && !session.isInUse) this.#drop(session);
@@ -310,7 +308,7 @@ class SessionLimits {
   }
 
   /** Called before a session is added. Returns the session that must be dropped first, if any. */
-  evictFor<T extends PooledSession>(sessions: readonly T[]): T | undefined {
+  evictFor(sessions: readonly PooledSession[]): PooledSession | undefined {
     if (sessions.length < MAX_IN_ALL) return undefined;
     const unused = sessions.find(({ session }) => !session.isInUse && !session.isWaitedFor);
     if (unused === undefined) throw this.#refusal(`the upstream ${this.#name()} has ${MAX_IN_ALL} callers`);

@@ -172,34 +172,24 @@ export class ServerTasks {
       token = id;
       if (canNotify) this.#creatingByToken.set(id, notify);
     };
+    const abandonment = abandonUnnamedTask(this.#host, context);
+    const extraParams = { task: context.session?.taskParams ?? { ttl: DEFAULT_TTL_MS } };
     try {
-      return await this.#createWith(request, context, onSent, () => token, canNotify ? notify : undefined);
+      const answer = await this.#host.send(request, context, { extraParams, onSent, abandonment });
+      const raw = answer["task"];
+      if (context.signal.aborted) cancelAbandonedTask(this.#host, context.caller, raw);
+      context.signal.throwIfAborted();
+      // The server may answer without a task after all.
+      if (!isObject(raw)) return this.#host.revision().lift.result(request.method, answer);
+      const task = new ServerTask(this.#host, context.caller, raw, canNotify ? notify : undefined);
+      this.#add(task, token);
+      const early = this.#earlyStatuses.get(task.watch.id);
+      if (early !== undefined) applyStatus(task, early);
+      const { _meta } = answer;
+      return { ...liftTask(this.#host, raw), resultType: "task", ...(_meta === undefined ? undefined : { _meta }) };
     } finally {
       this.#creatingByToken.delete(token);
     }
-  }
-
-  async #createWith(
-    request: Request,
-    context: Context,
-    onSent: (id: number) => void,
-    token: () => number | undefined,
-    notify: ((notification: Notification) => void) | undefined,
-  ): Promise<Result> {
-    const abandonment = abandonUnnamedTask(this.#host, context);
-    const extraParams = { task: context.session?.taskParams ?? { ttl: DEFAULT_TTL_MS } };
-    const answer = await this.#host.send(request, context, { extraParams, onSent, abandonment });
-    const raw = answer["task"];
-    if (context.signal.aborted) cancelAbandonedTask(this.#host, context.caller, raw);
-    context.signal.throwIfAborted();
-    // The server may answer without a task after all.
-    if (!isObject(raw)) return this.#host.revision().lift.result(request.method, answer);
-    const task = new ServerTask(this.#host, context.caller, raw, notify);
-    this.#add(task, token());
-    const early = this.#earlyStatuses.get(task.watch.id);
-    if (early !== undefined) applyStatus(task, early);
-    const { _meta } = answer;
-    return { ...liftTask(this.#host, raw), resultType: "task", ...(_meta === undefined ? undefined : { _meta }) };
   }
 
   #created(creating: Promise<unknown>): void {

@@ -101,7 +101,7 @@ export class HttpSession implements Transport {
 
   /**
    * Repeats the handshake of a session that has ended without its client. Resolves with whether it succeeded, with the
-   * same revision. The client is told that the lists may have changed.
+   * same revision. Sends a `list_changed` notification for each list, since all may have changed.
    */
   reopen(handshake: Json, caller: Partial<Caller>): Promise<boolean> {
     this.#isIdSent = true;

@@ -170,7 +170,7 @@ describe("too many", () => {
 describe("one principal", () => {
   /** The token is the name of the principal. */
   const auth: Authenticator = {
-    authenticate: async ({ headers }) => ({ principal: headers["authorization"] ?? "nobody" }),
+    authenticate: async ({ headers }) => ({ principal: headers["authorization"] ?? "anonymous" }),
   };
   const ADA = { headers: { authorization: "ada" } };
   const BOB = { headers: { authorization: "bob" } };

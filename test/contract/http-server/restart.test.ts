@@ -41,7 +41,7 @@ describe("after a restart, a session", () => {
     expect(fixture.subscriptions).toHaveLength(1);
   });
 
-  it("is told that the lists may have changed, once", async () => {
+  it("gets one notification for each list, which may have changed", async () => {
     const started = await startServer(KEYED);
     const client = await SessionClient.open(started.peer, LATEST);
     await restart(started);
@@ -149,7 +149,7 @@ describe("an id is unknown", () => {
 
   it("for another principal", async () => {
     const auth: Authenticator = {
-      authenticate: async ({ headers }) => ({ principal: headers["authorization"] ?? "nobody" }),
+      authenticate: async ({ headers }) => ({ principal: headers["authorization"] ?? "anonymous" }),
     };
     const options = { http: { ...KEYED.http, auth } };
     const started = await startServer(options);
