@@ -35,7 +35,8 @@ async function main(args: readonly string[]): Promise<number | undefined> {
     return name === undefined ? EXIT.usage : EXIT.ok;
   }
   if (name === "--version" || name === "-v") {
-    const text = await readFile(new URL("../../package.json", import.meta.url), "utf8");
+    const { packageFile } = await import("../core/files.ts");
+    const text = await readFile(packageFile("package.json"), "utf8");
     process.stdout.write(`${(JSON.parse(text) as { version: string }).version}\n`);
     return EXIT.ok;
   }

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { onAbort } from "../core/async.ts";
 import type { Authorizer } from "../core/authentication.ts";
 import { ConnectionError } from "../core/errors.ts";
+import { packageFile } from "../core/files.ts";
 import type { Handler, LogLevel, Notification } from "../core/handler.ts";
 import { checkOptions } from "../core/options.ts";
 import { errorMessage } from "../core/values.ts";
@@ -261,9 +262,7 @@ function aborted(signal: AbortSignal | undefined): ConnectionError {
 export function ownInfo(): Implementation {
   let version = "0.0.0";
   try {
-    const manifest = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
-      version: string;
-    };
+    const manifest = JSON.parse(readFileSync(packageFile("package.json"), "utf8")) as { version: string };
     ({ version } = manifest);
   } catch {
     // A bundle may lack package.json. The version is then unknown.

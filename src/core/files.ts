@@ -1,8 +1,17 @@
-// Finds the cache directory, and creates directories with their parents.
+// Finds the cache directory and the files of this package, and creates directories with their parents.
 
+import { existsSync } from "node:fs";
 import { mkdir, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** A file or folder of this package. The build moves code to other files, so the nearest package.json tells the root. */
+export function packageFile(path: string): string {
+  let folder = dirname(fileURLToPath(import.meta.url));
+  while (!existsSync(join(folder, "package.json")) && dirname(folder) !== folder) folder = dirname(folder);
+  return join(folder, path);
+}
 
 /** `$CATENARY_CACHE`, else `$XDG_CACHE_HOME/catenary`, else `~/.cache/catenary`. */
 export function cacheFolder(env: Readonly<Record<string, string | undefined>> = process.env): string {

@@ -7,6 +7,7 @@ import { access, readFile } from "node:fs/promises";
 import { register, SourceMap, type SourceMapPayload } from "node:module";
 import { dirname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { packageFile } from "../core/files.ts";
 import { compile, isTypeScript, type SourceLocation, syntaxError } from "./typescript.ts";
 
 let isHookRegistered = false;
@@ -19,7 +20,7 @@ export async function loadModule(file: string): Promise<Record<string, unknown>>
   const path = resolve(file);
   if (isTypeScript(path) && !canReadTypeScript()) {
     isHookRegistered = true;
-    register("./typescript.js", import.meta.url);
+    register(pathToFileURL(packageFile("dist/modules/typescript.js")));
   }
   try {
     return (await import(pathToFileURL(path).href)) as Record<string, unknown>;

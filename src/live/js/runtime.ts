@@ -4,8 +4,8 @@
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
-import { fileURLToPath } from "node:url";
 import { ConnectionError } from "../../core/errors.ts";
+import { packageFile } from "../../core/files.ts";
 import type { GuestCommand, GuestRequest, Limits, Runtime } from "../runtime.ts";
 
 /** What a session may access, as far as Node can restrict it. This prevents accidents, but is not a sandbox. */
@@ -66,7 +66,7 @@ function guestCommand(options: JavaScriptGuestOptions, limits: Limits, flags: re
 }
 
 function guestFile(): string {
-  const file = fileURLToPath(new URL("../../../dist/live/js/guest.js", import.meta.url));
+  const file = packageFile("dist/live/js/guest.js");
   if (existsSync(file)) return file;
   throw new ConnectionError("spawn", `A JavaScript session needs ${file}; build it with npm run build`, {
     mayHaveRun: false,
@@ -97,7 +97,7 @@ async function permissionFlags(options: JavaScriptGuestOptions): Promise<string[
 
 /** The folders that the guest itself must be able to read. */
 function guestFolders(): string[] {
-  const own = fileURLToPath(new URL("../../../", import.meta.url));
+  const own = packageFile(".");
   const require = createRequire(import.meta.url);
   // The whole node_modules folder, since these packages have dependencies.
   const packages = ["acorn", "sucrase"].map((name) =>

@@ -5,8 +5,8 @@ import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { access, readdir, readFile, realpath, stat } from "node:fs/promises";
 import { delimiter, join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
 import { ConnectionError } from "../../core/errors.ts";
+import { packageFile } from "../../core/files.ts";
 
 export interface Sbcl {
   readonly command: string;
@@ -60,7 +60,7 @@ export function toplevelOptions(start: string, args: readonly string[]): readonl
 }
 
 /** The source folder, whether this file runs from src or from dist. */
-const FOLDER = fileURLToPath(new URL("../../../src/live/lisp/", import.meta.url));
+const FOLDER = packageFile("src/live/lisp/");
 
 /** Each file needs those before it. Then tools.lisp is loaded, and last the tools-*.lisp files, which need it. */
 const GUEST_FILES = [
