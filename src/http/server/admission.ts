@@ -15,16 +15,26 @@ import {
   type ErrorMessage,
   type RequestMessage,
 } from "../../jsonrpc/message.ts";
-import { HttpError, type BodyCounter, type RequestHeaders, type HttpRequest } from "./http-request.ts";
+import { HttpError, type BodyCounter, type BodyLimits, type RequestHeaders, type HttpRequest } from "./http-request.ts";
 import type { HttpLimits } from "./options.ts";
 import type { Reply } from "./reply.ts";
 import type { BatchItem, Inbound } from "../../transport/transport.ts";
 import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
 
+/** The types that the reply to a POST may have. */
+export const POST_TYPES: readonly string[] = ["application/json", "text/event-stream"];
+
+/** The last header that accepted POST_TYPES. Most clients send the same one. */
+let lastAccept: string | undefined;
+
 /** Throws a 406 unless the client accepts all of these types. A missing header accepts everything. */
-export function checkAccept({ headers }: HttpRequest, ...types: readonly string[]): void {
+export function checkAccept({ headers }: HttpRequest, types: readonly string[]): void {
   const { accept } = headers;
-  if (accept === undefined || types.every((type) => accepts(accept, type))) return;
+  if (accept === undefined || accept === lastAccept) return;
+  if (types.every((type) => accepts(accept, type))) {
+    if (types === POST_TYPES) lastAccept = accept;
+    return;
+  }
   throw new HttpError(406, `The header Accept must list ${types.join(" and ")}; got ${JSON.stringify(accept)}`);
 }
 
@@ -54,14 +64,23 @@ export type ParsedBody =
   | { readonly kind: "message"; readonly message: Message }
   | { readonly kind: "batch"; readonly items: readonly BatchItem[] };
 
-export async function readMessage(reply: Reply, { limits, bodies }: SharedLimits): Promise<ParsedBody | undefined> {
-  const { request } = reply;
-  checkContentType(request);
-  return parseMessage(await request.readBody(limits.messageBytes, limits.bodyMs, bodies), reply, limits);
+/** Reads the body and passes it to `take`. Sends the response if it is not a valid message, or if `take` throws. */
+export function readMessage(reply: Reply, { limits, fail }: SharedLimits, take: (body: ParsedBody) => void): void {
+  checkContentType(reply.request);
+  const onBody = (text: string): void => {
+    try {
+      const body = parseMessage(text, reply, limits);
+      if (body !== undefined) take(body);
+    } catch (error) {
+      fail(reply, error);
+    }
+  };
+  const onError = (error: unknown): void => fail(reply, error);
+  reply.request.readBody(limits, onBody, onError);
 }
 
 /** If the body is not a valid message, sends the error and returns undefined. */
-export function parseMessage(text: string, reply: Reply, limits: HttpLimits): ParsedBody | undefined {
+function parseMessage(text: string, reply: Reply, limits: HttpLimits): ParsedBody | undefined {
   const decoded = decode(text, limits);
   if (decoded.kind === "message") {
     // Set here, so that later errors contain the id of the request.
@@ -224,9 +243,8 @@ export function errorResponse(status: number, message: string, kind?: ErrorKind)
 
 /** The limits of one server, shared by its endpoints. */
 export interface SharedLimits {
-  readonly limits: HttpLimits;
+  readonly limits: HttpLimits & BodyLimits;
   readonly requests: RequestLimiter;
-  readonly bodies: BodyLimiter;
   /** Counts the sessions of all kinds. */
   readonly sessions: FairLimit;
   /** Sends the response for an error that ended a request. */

@@ -28,11 +28,11 @@ export interface HttpRequest {
    */
   onDisconnect(act: () => void): void;
   /**
-   * The whole body as a string; may be called once. Rejects with an HttpError: too long (413), too slow (408), not
-   * UTF-8 or incomplete (400), compressed (415), already consumed by a framework (500), given up by `counter` (503).
-   * `counter` counts the body while it arrives.
+   * Reads the whole body as a string; may be called once. Fails if it is too long (413), too slow (408), not UTF-8 or
+   * incomplete (400), compressed (415), already consumed by a framework (500), or given up by the counter (503).
+   * Calls one of the two functions, which must not throw.
    */
-  readBody(maxBytes: number, maxMs: number, counter?: BodyCounter): Promise<string>;
+  readBody(limits: BodyLimits, onBody: (text: string) => void, onError: (error: unknown) => void): void;
   /**
    * Sends a complete response. Only the first one counts; does nothing if the client has disconnected. Returns the
    * response if part of it is known to be unsent.
@@ -40,6 +40,13 @@ export interface HttpRequest {
   respond(status: number, headers: Readonly<Record<string, string>>, body?: string): UnsentResponse | undefined;
   /** Starts a 200 `text/event-stream` response. At most once, and not together with `respond`. */
   stream(headers: Readonly<Record<string, string>>): StreamSink;
+}
+
+export interface BodyLimits {
+  readonly messageBytes: number;
+  readonly bodyMs: number;
+  /** Counts the body while it arrives. */
+  readonly bodies?: BodyCounter;
 }
 
 /** Counts the bodies that are still arriving, and may give one up. */

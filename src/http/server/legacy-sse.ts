@@ -38,7 +38,7 @@ export class LegacySse {
   }
 
   open(reply: Reply, identity: Identity | undefined, address: string): void {
-    checkAccept(reply.request, "text/event-stream");
+    checkAccept(reply.request, ["text/event-stream"]);
     this.#shared.requests.check();
     const session = this.#sessions.add(new LegacySseSession(randomId(), identity?.principal), (added) =>
       serveTransport(this.#handler, added, this.#connection),
@@ -46,22 +46,18 @@ export class LegacySse {
     session.open(reply, `${address}?sessionId=${session.id}`, () => void this.#sessions.end(session));
   }
 
-  async post(reply: Reply, identity: Identity | undefined): Promise<void> {
+  post(reply: Reply, identity: Identity | undefined): void {
     const id = new URLSearchParams(reply.request.query).get("sessionId");
     if (id === null)
       throw new HttpError(400, "The query parameter sessionId is missing; post to the address that the stream sent");
     const session = this.#sessions.find(id, identity?.principal);
     if (session === undefined) throw unknownSession();
-    const body = await readMessage(reply, this.#shared);
-    if (body === undefined) return;
-    // The session may have closed while the body was read.
-    if (session.isClosed) throw unknownSession();
-    session.post(
-      body,
-      reply,
-      callerFrom(reply.request, identity),
-      this.#shared.requests.begin(body, identity?.principal),
-    );
+    readMessage(reply, this.#shared, (body) => {
+      // The session may have closed while the body was read.
+      if (session.isClosed) throw unknownSession();
+      const release = this.#shared.requests.begin(body, identity?.principal);
+      session.post(body, reply, callerFrom(reply.request, identity), release);
+    });
   }
 
   close(graceMs: number): Promise<void> {

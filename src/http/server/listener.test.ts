@@ -111,8 +111,9 @@ describe("a malformed request", () => {
 
   it("in the middle of a body fails that request", async () => {
     const bodies: unknown[] = [];
-    const { open } = await listening(
-      (httpRequest) => void httpRequest.readBody(100, 20_000).catch((error: unknown) => bodies.push(error)),
+    const keep = (body: unknown): void => void bodies.push(body);
+    const { open } = await listening((httpRequest) =>
+      httpRequest.readBody({ messageBytes: 100, bodyMs: 20_000 }, keep, keep),
     );
     const caller = await open();
     caller.send(["POST / HTTP/1.1", "Host: x", "Transfer-Encoding: chunked"], "1\r\na\r\nxyz\r\n");
@@ -165,10 +166,8 @@ describe("a request", () => {
 
   it("with Expect: 100-continue gets it only when its body is read", async () => {
     const { open } = await listening((httpRequest) => {
-      httpRequest.readBody(10, 20_000).then(
-        (text) => httpRequest.respond(200, {}, text),
-        () => httpRequest.respond(413, {}),
-      );
+      const onBody = (text: string): void => void httpRequest.respond(200, {}, text);
+      httpRequest.readBody({ messageBytes: 10, bodyMs: 20_000 }, onBody, () => void httpRequest.respond(413, {}));
     });
     const caller = await open();
     caller.send(["POST / HTTP/1.1", "Host: x", "Expect: 100-continue", "Content-Length: 5"]);

@@ -10,20 +10,20 @@ const MAX = 1_000;
 const POST = ["POST /mcp HTTP/1.1", "Host: localhost"];
 
 /** Responds with the body, or with the error. */
-async function echo(httpRequest: NodeHttpRequest, maxMs = 20_000): Promise<void> {
-  try {
-    httpRequest.respond(200, { "content-type": "text/plain" }, await httpRequest.readBody(MAX, maxMs));
-  } catch (error) {
+function echo(httpRequest: NodeHttpRequest, bodyMs = 20_000): void {
+  const onBody = (text: string): void => void httpRequest.respond(200, { "content-type": "text/plain" }, text);
+  const onError = (error: unknown): void => {
     if (!(error instanceof HttpError)) throw error;
     httpRequest.respond(error.status, error.headers, error.message);
-  }
+  };
+  httpRequest.readBody({ messageBytes: MAX, bodyMs }, onBody, onError);
 }
 
 describe("a body", () => {
   it("costs no timer of its own", async () => {
     const each = vi.spyOn(globalThis, "setTimeout");
     const shared = vi.spyOn(globalThis, "setInterval");
-    const { open } = await nodeHttpServer((httpRequest) => void echo(httpRequest));
+    const { open } = await nodeHttpServer((httpRequest) => echo(httpRequest));
     const caller = await open();
     for (let count = 0; count < 50; count += 1) {
       caller.send([...POST, "Content-Length: 5"], "hello");
@@ -34,7 +34,7 @@ describe("a body", () => {
   });
 
   it("may be read late", async () => {
-    const { open } = await nodeHttpServer((httpRequest) => setImmediate(() => void echo(httpRequest)));
+    const { open } = await nodeHttpServer((httpRequest) => setImmediate(() => echo(httpRequest)));
     const caller = await open();
     caller.send([...POST, "Content-Length: 5"], "hello");
     expect((await caller.answer()).body).toBe("hello");
@@ -43,7 +43,7 @@ describe("a body", () => {
   });
 
   it("arrives in pieces, with a split character", async () => {
-    const { open } = await nodeHttpServer((httpRequest) => void echo(httpRequest));
+    const { open } = await nodeHttpServer((httpRequest) => echo(httpRequest));
     const bytes = Buffer.from("gr\u00fc\u00dfe \u{1f600}");
     const caller = await open();
     caller.send([...POST, `Content-Length: ${bytes.length}`]);
@@ -55,7 +55,7 @@ describe("a body", () => {
   });
 
   it("arrives chunked", async () => {
-    const { open } = await nodeHttpServer((httpRequest) => void echo(httpRequest));
+    const { open } = await nodeHttpServer((httpRequest) => echo(httpRequest));
     const caller = await open();
     caller.send([...POST, "Transfer-Encoding: chunked"], "3\r\nabc\r\n");
     await new Promise(setImmediate);
@@ -64,7 +64,7 @@ describe("a body", () => {
   });
 
   it("keeps a byte order mark", async () => {
-    const { open } = await nodeHttpServer((httpRequest) => void echo(httpRequest));
+    const { open } = await nodeHttpServer((httpRequest) => echo(httpRequest));
     const caller = await open();
     caller.send([...POST, "Content-Length: 4"], "\xef\xbb\xbfx");
     expect((await caller.answer()).body).toBe("\xef\xbb\xbfx");
@@ -72,7 +72,7 @@ describe("a body", () => {
 
   const notUtf8 = ["\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "ab\xe2\x82", "\xe2\x28\xa1"];
   it.each(notUtf8)("that is not UTF-8 is rejected: %j", async (bytes) => {
-    const { open } = await nodeHttpServer((httpRequest) => void echo(httpRequest));
+    const { open } = await nodeHttpServer((httpRequest) => echo(httpRequest));
     const caller = await open();
     caller.send([...POST, `Content-Length: ${bytes.length}`], bytes);
     expect(await caller.answer()).toMatchObject({ status: 400, body: "The body is not valid UTF-8." });
@@ -81,7 +81,7 @@ describe("a body", () => {
   });
 
   it("may have the length of the limit; one byte more is rejected and closes the connection", async () => {
-    const { open } = await nodeHttpServer((httpRequest) => void echo(httpRequest));
+    const { open } = await nodeHttpServer((httpRequest) => echo(httpRequest));
     const first = await open();
     first.send([...POST, `Content-Length: ${MAX}`], "x".repeat(MAX));
     expect((await first.answer()).status).toBe(200);
@@ -96,7 +96,7 @@ describe("a body", () => {
   });
 
   it("that is far too long is rejected before it arrives, and its sender can read why", async () => {
-    const { port, open } = await nodeHttpServer((httpRequest) => void echo(httpRequest));
+    const { port, open } = await nodeHttpServer((httpRequest) => echo(httpRequest));
     const caller = await open();
     caller.send([...POST, "Content-Length: 1000000000"]);
     expect((await caller.answer()).status).toBe(413);
@@ -113,7 +113,7 @@ describe("a body", () => {
   });
 
   it("that is chunked and endless is rejected at the limit", async () => {
-    const { open } = await nodeHttpServer((httpRequest) => void echo(httpRequest));
+    const { open } = await nodeHttpServer((httpRequest) => echo(httpRequest));
     const caller = await open();
     caller.send([...POST, "Transfer-Encoding: chunked"]);
     const pump = setInterval(() => caller.write(`64\r\n${"x".repeat(100)}\r\n`), 1);
@@ -124,14 +124,14 @@ describe("a body", () => {
   });
 
   it("that is too slow is rejected", async () => {
-    const { open } = await nodeHttpServer((httpRequest) => void echo(httpRequest, 30));
+    const { open } = await nodeHttpServer((httpRequest) => echo(httpRequest, 30));
     const caller = await open();
     caller.send([...POST, "Content-Length: 10"], "abc");
     expect(await caller.answer()).toMatchObject({ status: 408, headers: { connection: "close" } });
   });
 
   it("that is compressed is rejected", async () => {
-    const { open } = await nodeHttpServer((httpRequest) => void echo(httpRequest));
+    const { open } = await nodeHttpServer((httpRequest) => echo(httpRequest));
     const caller = await open();
     caller.send([...POST, "Content-Encoding: gzip", "Content-Length: 3"], "abc");
     expect(await caller.answer()).toMatchObject({ status: 415, headers: { "accept-encoding": "identity" } });
@@ -143,7 +143,8 @@ describe("a body", () => {
   it("that is incomplete is rejected", async () => {
     const outcome = new Promise<unknown>((resolve) => {
       void nodeHttpServer((httpRequest) => {
-        httpRequest.readBody(MAX, 20_000).catch((error: unknown) => resolve([error, httpRequest.isDisconnected]));
+        const onError = (error: unknown): void => resolve([error, httpRequest.isDisconnected]);
+        httpRequest.readBody({ messageBytes: MAX, bodyMs: 20_000 }, resolve, onError);
       }).then(async ({ open }) => {
         const caller = await open();
         caller.send([...POST, "Content-Length: 10"], "abc");
@@ -167,7 +168,7 @@ describe("a body", () => {
       const { open } = await nodeHttpServer((httpRequest, request) => {
         request.resume().once("end", () => {
           (request as { body?: unknown }).body = body;
-          void echo(httpRequest);
+          echo(httpRequest);
         });
       });
       const caller = await open();
@@ -179,7 +180,7 @@ describe("a body", () => {
 
   it("that was consumed and not left in request.body is an error", async () => {
     const { open } = await nodeHttpServer((httpRequest, request) =>
-      request.resume().once("end", () => void echo(httpRequest)),
+      request.resume().once("end", () => echo(httpRequest)),
     );
     const caller = await open();
     caller.send([...POST, "Content-Length: 3"], "abc");
@@ -190,7 +191,7 @@ describe("a body", () => {
   it("that a framework has not read is read despite an empty request.body", async () => {
     const { open } = await nodeHttpServer((httpRequest, request) => {
       (request as { body?: unknown }).body = {};
-      void echo(httpRequest);
+      echo(httpRequest);
     });
     const caller = await open();
     caller.send([...POST, "Content-Length: 3"], "abc");

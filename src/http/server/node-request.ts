@@ -7,7 +7,7 @@ import type { Socket } from "node:net";
 import type { ByteHolder } from "../../core/budgets.ts";
 import { ChurningSet } from "../../core/collections.ts";
 import {
-  type BodyCounter,
+  type BodyLimits,
   type RequestHeaders,
   type StreamSink,
   type HttpRequest,
@@ -106,11 +106,24 @@ export class NodeHttpRequest implements HttpRequest, CloseListener {
     this.#onDisconnect?.();
   }
 
-  readBody(maxBytes: number, maxMs: number, counter?: BodyCounter): Promise<string> {
+  readBody(limits: BodyLimits, onBody: (text: string) => void, onError: (error: unknown) => void): void {
     this.#isBodyRequested = true;
-    const proceed = this.#awaitsContinue ? () => this.#response.writeContinue() : undefined;
+    const request = this.#request;
+    const { headers } = this;
+    if (request.readableEnded) {
+      const text = reparse((request as { body?: unknown }).body, limits.messageBytes);
+      return typeof text === "string" ? onBody(text) : onError(text);
+    }
+    const encoding = headers["content-encoding"];
+    if (encoding !== undefined && encoding.toLowerCase() !== "identity") return onError(bodyCompressed());
+    const length = headers["content-length"];
+    const declared = length === undefined ? undefined : Number(length);
+    if (declared === undefined && headers["transfer-encoding"] === undefined) return onBody("");
+    if (declared !== undefined && declared > limits.messageBytes) return onError(bodyTooLong(limits.messageBytes));
+    if (request.destroyed) return onError(bodyIncomplete());
+    if (this.#awaitsContinue) this.#response.writeContinue();
     this.#awaitsContinue = false;
-    return readNodeBody(this.#request, { maxBytes, maxMs, counter }, proceed);
+    new RequestBodyReader(request, limits, onBody, onError).begin(declared);
   }
 
   respond(status: number, headers: Readonly<Record<string, string>>, body = ""): UnsentResponse | undefined {
@@ -259,35 +272,11 @@ function singleHeaderBit(name: string): number {
   }
 }
 
-interface BodyLimits {
-  readonly maxBytes: number;
-  readonly maxMs: number;
-  readonly counter: BodyCounter | undefined;
-}
-
-/** Reads the body as a string. `proceed` is called before reading, since the client may be waiting for 100 Continue. */
-function readNodeBody(request: IncomingMessage, limits: BodyLimits, proceed?: () => void): Promise<string> {
-  const { headers } = request;
-  const { maxBytes } = limits;
-  if (request.readableEnded) return toPromise(reparse((request as { body?: unknown }).body, maxBytes));
-  const encoding = headers["content-encoding"];
-  if (encoding !== undefined && encoding.toLowerCase() !== "identity") return Promise.reject(bodyCompressed());
-  const length = headers["content-length"];
-  const declared = length === undefined ? undefined : Number(length);
-  if (declared === undefined && headers["transfer-encoding"] === undefined) return Promise.resolve("");
-  if (declared !== undefined && declared > maxBytes) return Promise.reject(bodyTooLong(maxBytes));
-  if (request.destroyed) return Promise.reject(bodyIncomplete());
-  proceed?.();
-  return new Promise((resolve, reject) => {
-    new RequestBodyReader(request, limits, resolve, reject).begin(declared);
-  });
-}
-
 class RequestBodyReader implements ByteHolder {
   readonly #request: IncomingMessage;
   readonly #limits: BodyLimits;
-  readonly #resolve: (text: string) => void;
-  readonly #reject: (error: HttpError) => void;
+  readonly #onBody: (text: string) => void;
+  readonly #onError: (error: unknown) => void;
   readonly #chunks: Buffer[] = [];
   readonly #timer: SharedTimer<RequestBodyReader>;
   #length = 0;
@@ -299,14 +288,14 @@ class RequestBodyReader implements ByteHolder {
   constructor(
     request: IncomingMessage,
     limits: BodyLimits,
-    resolve: (text: string) => void,
-    reject: (error: HttpError) => void,
+    onBody: (text: string) => void,
+    onError: (error: unknown) => void,
   ) {
     this.#request = request;
     this.#limits = limits;
-    this.#resolve = resolve;
-    this.#reject = reject;
-    this.#timer = bodyTimer(limits.maxMs);
+    this.#onBody = onBody;
+    this.#onError = onError;
+    this.#timer = bodyTimer(limits.bodyMs);
   }
 
   get heldBytes(): number {
@@ -333,13 +322,13 @@ class RequestBodyReader implements ByteHolder {
       this.#since = now;
       this.#request.once("close", () => this.#finish(bodyIncomplete()));
       this.#count();
-    } else if (now - this.#since >= this.#limits.maxMs) this.#finish(bodyTooSlow(this.#limits.maxMs));
+    } else if (now - this.#since >= this.#limits.bodyMs) this.#finish(bodyTooSlow(this.#limits.bodyMs));
   }
 
   #take(chunk: Buffer): void {
     if (this.#isSettled) return;
     this.#length += chunk.length;
-    if (this.#length > this.#limits.maxBytes) return this.#finish(bodyTooLong(this.#limits.maxBytes));
+    if (this.#length > this.#limits.messageBytes) return this.#finish(bodyTooLong(this.#limits.messageBytes));
     this.#chunks.push(chunk);
     // A body that comes whole is not worth counting.
     if (this.#length !== this.#declared) this.#count();
@@ -347,24 +336,24 @@ class RequestBodyReader implements ByteHolder {
 
   #count(): void {
     this.#isCounted = true;
-    this.#limits.counter?.update(this);
+    this.#limits.bodies?.update(this);
   }
 
   #end(): void {
     const chunks = this.#chunks;
     const whole = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, this.#length);
-    this.#finish(utf8(whole, this.#limits.maxBytes));
+    this.#finish(utf8(whole, this.#limits.messageBytes));
   }
 
   #finish(text: string | HttpError): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
     this.#timer.delete(this);
-    if (this.#isCounted) this.#limits.counter?.release(this);
-    if (typeof text === "string") return this.#resolve(text);
+    if (this.#isCounted) this.#limits.bodies?.release(this);
+    if (typeof text === "string") return this.#onBody(text);
     this.#chunks.length = 0;
     this.#request.pause();
-    this.#reject(text);
+    this.#onError(text);
   }
 }
 
@@ -393,10 +382,6 @@ function reparse(body: unknown, maxBytes: number): string | HttpError {
   if (body instanceof Uint8Array) return utf8(Buffer.from(body.buffer, body.byteOffset, body.byteLength), maxBytes);
   const text = typeof body === "string" ? body : JSON.stringify(body);
   return Buffer.byteLength(text) > maxBytes ? bodyTooLong(maxBytes) : text;
-}
-
-function toPromise(text: string | HttpError): Promise<string> {
-  return typeof text === "string" ? Promise.resolve(text) : Promise.reject(text);
 }
 
 /** How long a client may read nothing while part of its response is unsent. */

@@ -16,12 +16,11 @@ import {
   type ErrorReporter,
   callerFrom,
   checkAccept,
-  checkContentType,
-  parseMessage,
+  POST_TYPES,
+  readMessage,
   type ParsedBody,
   shuttingDown,
   RequestLimiter,
-  type Release,
   type SharedLimits,
 } from "./admission.ts";
 import { StatelessEndpoint } from "./stateless.ts";
@@ -82,9 +81,8 @@ export class HttpRouter {
     this.#requests = new RequestLimiter(() => limit(limits.requests));
     this.#timers = new ReplyTimers(limits);
     const shared: SharedLimits = {
-      limits,
+      limits: { ...limits, bodies: new BodyLimiter(limits.requests, this.#timers.budget) },
       requests: this.#requests,
-      bodies: new BodyLimiter(limits.requests, this.#timers.budget),
       sessions: limit(limits.sessions),
       fail: (reply, error) => sendError(reply, error, this.#report),
     };
@@ -134,8 +132,8 @@ export class HttpRouter {
   handle(request: HttpRequest): void {
     const cors = this.#guard.cors(request);
     const reply = new Reply(request, cors, this.#timers);
-    const error = this.#guard.check(request) ?? this.#routingError(request);
     const route = this.#routes.get(request.path);
+    const error = this.#guard.check(request) ?? this.#routingError(request, route);
     if (error !== undefined) sendError(reply, error, this.#report);
     else if (request.method === "OPTIONS") request.respond(204, { allow: allowedMethods(route), ...cors });
     else if (route === undefined) {
@@ -159,9 +157,8 @@ export class HttpRouter {
     this.#timers.close();
   }
 
-  #routingError(request: HttpRequest): HttpError | undefined {
+  #routingError(request: HttpRequest, route: Route | undefined): HttpError | undefined {
     const { path, method } = request;
-    const route = this.#routes.get(path);
     if (route !== undefined) {
       if (this.#closing !== undefined) return shuttingDown();
       if (method === "OPTIONS" || Object.hasOwn(route, method)) return undefined;
@@ -274,25 +271,13 @@ class McpEndpoint {
 
   /** Sends the response for its own errors, so that no promise is needed for them. */
   post(reply: Reply, identity: Identity | undefined): void {
-    const { request } = reply;
-    const { limits, bodies, fail } = this.#shared;
-    checkAccept(request, "application/json", "text/event-stream");
-    checkContentType(request);
-    const take = (text: string): void => {
-      try {
-        this.#take(text, reply, identity);
-      } catch (error) {
-        fail(reply, error);
-      }
-    };
-    const failed = (error: unknown): void => fail(reply, error);
-    request.readBody(limits.messageBytes, limits.bodyMs, bodies).then(take, failed);
+    checkAccept(reply.request, POST_TYPES);
+    const take = (body: ParsedBody): void => this.#take(body, reply, identity);
+    readMessage(reply, this.#shared, take);
   }
 
-  #take(text: string, reply: Reply, identity: Identity | undefined): void {
+  #take(body: ParsedBody, reply: Reply, identity: Identity | undefined): void {
     const { request } = reply;
-    const body = parseMessage(text, reply, this.#shared.limits);
-    if (body === undefined) return;
     if (!this.#isStateless(body, request)) this.#postToSession(body, reply, identity);
     else if (body.kind === "batch") {
       throw new HttpError(400, "This revision has no batches: send one message at a time");
@@ -314,7 +299,7 @@ class McpEndpoint {
   /** Opens a stream for messages outside any request, or resumes a broken stream. */
   async get(reply: Reply, identity: Identity | undefined): Promise<void> {
     const session = await this.#findSession(reply, identity);
-    checkAccept(reply.request, "text/event-stream");
+    checkAccept(reply.request, ["text/event-stream"]);
     session.get(reply, reply.request.headers["last-event-id"]);
   }
 
@@ -344,36 +329,42 @@ class McpEndpoint {
   }
 
   #postToSession(body: ParsedBody, reply: Reply, identity: Identity | undefined): void {
-    const isHandshake = body.kind === "message" && isRequest(body.message) && body.message.method === "initialize";
-    const isKnown = reply.request.headers[SESSION_HEADER] !== undefined || !isHandshake;
-    const found = isKnown ? this.#findSession(reply, identity) : this.#startSession(body, identity);
-    if (found instanceof HttpSession) this.#deliver(found, body, reply, identity, isKnown);
-    else {
-      found
-        .then((session) => this.#deliver(session, body, reply, identity, isKnown))
-        .catch((error: unknown) => this.#shared.fail(reply, error));
+    if (reply.request.headers[SESSION_HEADER] === undefined && body.kind === "message") {
+      const { message } = body;
+      if (isRequest(message) && message.method === "initialize") return this.#handshake(message, reply, identity);
     }
+    const found = this.#findSession(reply, identity);
+    if (found instanceof HttpSession) return this.#deliver(found, body, reply, identity);
+    found
+      .then((session) => this.#deliver(session, body, reply, identity))
+      .catch((error: unknown) => this.#shared.fail(reply, error));
   }
 
-  #deliver(
-    session: HttpSession,
-    body: ParsedBody,
-    reply: Reply,
-    identity: Identity | undefined,
-    isKnown: boolean,
-  ): void {
+  #deliver(session: HttpSession, body: ParsedBody, reply: Reply, identity: Identity | undefined): void {
     if (body.kind === "batch" && session.revision?.batches !== true) {
       const name = session.revision?.name ?? "of this session";
       throw new HttpError(400, `Revision ${name} has no batches: send one message at a time`);
     }
-    let release: Release | undefined;
+    const release = this.#shared.requests.begin(body, identity?.principal);
+    try {
+      session.post(body, reply, callerFrom(reply.request, identity), release);
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  #handshake(message: RequestMessage, reply: Reply, identity: Identity | undefined): void {
+    const body = { kind: "message", message } as const;
+    const release = this.#shared.requests.begin(body, identity?.principal);
+    let session: HttpSession | undefined;
     const onDone = (): void => {
-      release?.();
+      release();
       // Remove the session of a failed handshake.
-      if (!isKnown && session.revision === undefined) void this.#sessions.end(session);
+      if (session !== undefined && session.revision === undefined) void this.#sessions.end(session);
     };
     try {
-      release = this.#shared.requests.begin(body, identity?.principal);
+      session = this.#startSession(message, identity);
       session.post(body, reply, callerFrom(reply.request, identity), onDone);
     } catch (error) {
       onDone();
@@ -381,8 +372,8 @@ class McpEndpoint {
     }
   }
 
-  #startSession(body: ParsedBody & { kind: "message" }, identity: Identity | undefined): HttpSession {
-    const { protocolVersion, capabilities, clientInfo } = (body.message as RequestMessage).params ?? {};
+  #startSession({ params = {} }: RequestMessage, identity: Identity | undefined): HttpSession {
+    const { protocolVersion, capabilities, clientInfo } = params;
     const revision = this.#sessionNames.has(protocolVersion as string)
       ? protocolVersion
       : [...this.#sessionNames].at(-1);

@@ -5,6 +5,7 @@
 import type { ByteHolder } from "../../core/budgets.ts";
 import {
   type BodyCounter,
+  type BodyLimits,
   type RequestHeaders,
   type StreamSink,
   type HttpRequest,
@@ -67,7 +68,11 @@ export class WebHttpRequest implements HttpRequest {
     this.#onDisconnect = act;
   }
 
-  async readBody(maxBytes: number, maxMs: number, counter?: BodyCounter): Promise<string> {
+  readBody(limits: BodyLimits, onBody: (text: string) => void, onError: (error: unknown) => void): void {
+    this.#readBody(limits).then(onBody, onError);
+  }
+
+  async #readBody({ messageBytes: maxBytes, bodyMs: maxMs, bodies: counter }: BodyLimits): Promise<string> {
     const { body, bodyUsed } = this.#request;
     if (bodyUsed) throw bodyConsumed();
     const encoding = this.headers["content-encoding"];
