@@ -1,7 +1,33 @@
 // Loaded before a measured program with `--import`: reports CPU time and memory of the process each time the parent sends
-// "cost". Exits when the channel closes.
+// "cost", and for "functions" how often each function of the package was called since the last time. Exits when the
+// channel closes.
 
-process.on("message", (message) => {
+import { Session } from "node:inspector/promises";
+
+/** @type {Session | undefined} */
+let session;
+
+async function calledFunctions() {
+  if (session === undefined) {
+    session = new Session();
+    session.connect();
+    await session.post("Profiler.enable");
+    await session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: false });
+  }
+  const { result } = await session.post("Profiler.takePreciseCoverage");
+  return result
+    .filter(({ url }) => url.includes("/dist/"))
+    .flatMap(({ url, functions }) =>
+      functions.map(({ functionName, ranges }) => ({
+        name: `${url.replace(/.*\//, "")} ${functionName || "(closure)"} ${ranges[0]?.startOffset}`,
+        count: ranges[0]?.count ?? 0,
+      })),
+    )
+    .filter(({ count }) => count > 0);
+}
+
+process.on("message", async (message) => {
+  if (message === "functions") process.send?.(await calledFunctions());
   if (message !== "cost") return;
   const { user, system } = process.cpuUsage();
   const { maxRSS } = process.resourceUsage();

@@ -34,8 +34,8 @@ const TICK_MS = 1_000;
 export class ReplyTimers {
   readonly budget: ByteBudget;
   readonly #limits: HttpLimits;
+  readonly pending: SharedTimer<Reply>;
   readonly #streams: SharedTimer<SseWriter>;
-  readonly #pending: SharedTimer<Reply>;
 
   constructor(limits: HttpLimits) {
     this.#limits = limits;
@@ -43,7 +43,7 @@ export class ReplyTimers {
     this.#streams = new SharedTimer(Math.min(TICK_MS, limits.keepAliveMs, limits.lingeringMs), (stream, now) =>
       stream.tick(now),
     );
-    this.#pending = new SharedTimer(Math.min(TICK_MS, limits.silenceMs), (reply, now) => {
+    this.pending = new SharedTimer(Math.min(TICK_MS, limits.silenceMs), (reply, now) => {
       if (now - reply.since >= limits.silenceMs) reply.silenceElapsed();
     });
   }
@@ -69,17 +69,9 @@ export class ReplyTimers {
     this.budget.update(unsent);
   }
 
-  add(reply: Reply): void {
-    this.#pending.add(reply);
-  }
-
-  delete(reply: Reply): void {
-    this.#pending.delete(reply);
-  }
-
   close(): void {
     this.#streams.clear();
-    this.#pending.clear();
+    this.pending.clear();
   }
 }
 
@@ -110,11 +102,11 @@ export class Reply {
   /** Calls the listener once if nothing has been sent for `limits.silenceMs`. */
   watchSilence(listener: SilenceListener): void {
     this.#silenceListener = listener;
-    this.#timers.add(this);
+    this.#timers.pending.add(this);
   }
 
   silenceElapsed(): void {
-    this.#timers.delete(this);
+    this.#timers.pending.delete(this);
     if (!this.#hasStarted && !this.request.isDisconnected) this.#silenceListener?.onSilence();
   }
 
@@ -143,7 +135,7 @@ export class Reply {
 
   #start(): void {
     this.#hasStarted = true;
-    this.#timers.delete(this);
+    this.#timers.pending.delete(this);
   }
 }
 

@@ -1,0 +1,52 @@
+// `node --import tsx bench/hops.ts`: how many functions of ours one call of a tool runs through, on four paths. Counted by
+// V8 over many calls, so what happens only now and then does not count. With `--list`, also which functions.
+
+import { callHttp, LineCaller } from "./callers.ts";
+import { MeasuredServer, type Start, type Subject } from "./measurement.ts";
+
+const CALLS = 200;
+
+/** One connection, so that calls do not share work. */
+const http =
+  (program: string, style: "session" | "stateless"): Start =>
+  async () =>
+    callHttp(await MeasuredServer.start(program, [""]), { style });
+
+const stdio: Start = async (): Promise<Subject> => {
+  const server = MeasuredServer.startStdio("catenary-stdio.js", [""]);
+  const caller = new LineCaller(server.child);
+  await caller.initialize();
+  return { server, makeCalls: (count) => caller.makeCalls(count, 1) };
+};
+
+const client: Start = async () => {
+  const target = await MeasuredServer.start("catenary-http.js", [""]);
+  const server = await MeasuredServer.start("http-caller.js", ["stateless", target.url]);
+  return { server, makeCalls: async (calls) => void (await server.ask({ calls })) };
+};
+
+const PATHS: Readonly<Record<string, Start>> = {
+  "stdio, session style": stdio,
+  "HTTP, session style": http("catenary-http.js", "session"),
+  "HTTP, stateless": http("catenary-http.js", "stateless"),
+  "gateway, HTTP session style to stdio": http("catenary-gateway.js", "session"),
+  "gateway, HTTP stateless to stdio": http("catenary-gateway.js", "stateless"),
+  "client, HTTP stateless": client,
+};
+
+for (const [path, start] of Object.entries(PATHS)) {
+  const { server, makeCalls } = await start();
+  await makeCalls(CALLS);
+  await server.ask("functions");
+  await makeCalls(CALLS);
+  const counted = await server.ask<{ name: string; count: number }[]>("functions");
+  const each = counted.map(({ name, count }) => ({ name, count: Math.round(count / CALLS) }));
+  const used = each.filter(({ count }) => count > 0);
+  const calls = used.reduce((sum, { count }) => sum + count, 0);
+  process.stdout.write(`${path}: ${used.length} functions, ${calls} calls of them\n`);
+  if (process.argv.includes("--list")) {
+    for (const { name, count } of used) process.stdout.write(`  ${count} ${name}\n`);
+  }
+  await server.stop();
+}
+process.exit();
