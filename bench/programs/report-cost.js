@@ -4,12 +4,12 @@
 
 import { Session } from "node:inspector/promises";
 
-/** @type {Session | undefined} */
-let session;
+const session = new Session();
+let isCounting = false;
 
 async function calledFunctions() {
-  if (session === undefined) {
-    session = new Session();
+  if (!isCounting) {
+    isCounting = true;
     session.connect();
     await session.post("Profiler.enable");
     await session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: false });
