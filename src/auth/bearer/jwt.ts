@@ -6,7 +6,14 @@ import * as jose from "jose";
 import type { Identity } from "../../core/authentication.ts";
 import { isObject } from "../../core/values.ts";
 import { isLoopback } from "../../http/server/guard.ts";
-import type { JwtRules } from "./options.ts";
+
+/** How JWTs are verified. */
+export interface JwtRules {
+  readonly issuers: readonly string[];
+  readonly jwks: URL | jose.JSONWebKeySet | jose.JWTVerifyGetKey | undefined;
+  readonly algorithms: readonly string[];
+  readonly clockToleranceMs: number;
+}
 
 /** Why a token is refused. */
 export interface InvalidToken {
@@ -47,7 +54,6 @@ export class JwtVerifier {
   /** Rejects if the verification fails for a reason other than the token, such as keys that cannot be fetched. */
   async verify(token: string, audience: readonly string[]): Promise<Identity | InvalidToken> {
     let issuer: string;
-    let payload: jose.JWTPayload;
     try {
       const { typ } = jose.decodeProtectedHeader(token);
       if (!ACCEPTED_TYPES.has(typ?.toLowerCase())) return { fault: "The token is of a type that is not accepted" };
@@ -59,49 +65,38 @@ export class JwtVerifier {
     const keys = this.#keys.get(issuer);
     if (keys === undefined) return { fault: "The issuer of the token is not accepted" };
     try {
-      payload = await this.#verifyWith(keys, token, issuer, audience);
+      return identityOf(issuer, await verifyWith(keys, token, this.#options(issuer, audience)));
     } catch (error) {
       return { fault: faultOf(error) };
     }
-    return identityOf(issuer, payload);
   }
 
-  async #verifyWith(
-    keys: jose.JWTVerifyGetKey,
-    token: string,
-    issuer: string,
-    audience: readonly string[],
-  ): Promise<jose.JWTPayload> {
+  #options(issuer: string, audience: readonly string[]): jose.JWTVerifyOptions {
     const { algorithms, clockToleranceMs } = this.#rules;
-    const options: jose.JWTVerifyOptions = {
-      issuer,
-      audience: [...audience],
-      algorithms: [...algorithms],
-      clockTolerance: clockToleranceMs / 1000,
-      requiredClaims: ["exp"],
-    };
-    try {
-      return (await jose.jwtVerify(token, keys, options)).payload;
-    } catch (error) {
-      // A token need not name its key, and while an issuer rotates its keys, several may match.
-      if (!(error instanceof jose.errors.JWKSMultipleMatchingKeys)) throw error;
-      return verifyWithAny(error, (key) => jose.jwtVerify(token, key, options));
-    }
+    const clockTolerance = clockToleranceMs / 1000;
+    return { issuer, audience: [...audience], algorithms: [...algorithms], clockTolerance, requiredClaims: ["exp"] };
   }
 }
 
-async function verifyWithAny(
-  keys: AsyncIterable<jose.CryptoKey>,
-  verify: (key: jose.CryptoKey) => Promise<jose.JWTVerifyResult>,
+async function verifyWith(
+  keys: jose.JWTVerifyGetKey,
+  token: string,
+  options: jose.JWTVerifyOptions,
 ): Promise<jose.JWTPayload> {
-  for await (const key of keys) {
-    try {
-      return (await verify(key)).payload;
-    } catch (error) {
-      if (!(error instanceof jose.errors.JWSSignatureVerificationFailed)) throw error;
+  try {
+    return (await jose.jwtVerify(token, keys, options)).payload;
+  } catch (error) {
+    // A token need not name its key, and while an issuer rotates its keys, several may match.
+    if (!(error instanceof jose.errors.JWKSMultipleMatchingKeys)) throw error;
+    for await (const key of error) {
+      try {
+        return await verifyWith(() => key, token, options);
+      } catch (other) {
+        if (!(other instanceof jose.errors.JWSSignatureVerificationFailed)) throw other;
+      }
     }
+    throw new jose.errors.JWSSignatureVerificationFailed();
   }
-  throw new jose.errors.JWSSignatureVerificationFailed();
 }
 
 /** The fault that the error reports. Rethrows an error that is not about the token. */
