@@ -1,12 +1,11 @@
 // The two authorizers of `catenary/oauth`: `bearerToken` sends a token that the program already has, `oauth` obtains
 // tokens with OAuth 2.1. The OAuth code and its library, oauth4webapi, are loaded with the first request.
 
-import type { Authorizer, Challenge, OutgoingRequest } from "../../core/authentication.ts";
+import type { Authorizer, OutgoingRequest } from "../../core/authentication.ts";
 import { checkOptions } from "../../core/options.ts";
-import { redact, unauthorized } from "./errors.ts";
 import { CLIENT_OPTIONS } from "./grants.ts";
 import type { OAuthOptions } from "./types.ts";
-import { type ChallengeParams, parseChallenge } from "./www-authenticate.ts";
+import { challengeWords, parseChallenge, redact, unauthorized } from "./errors.ts";
 
 // `satisfies` makes the compiler report an option that is missing here.
 const OPTIONS = {
@@ -37,15 +36,15 @@ export function oauth(options: OAuthOptions = {}): Authorizer {
   check(options);
   let loading: Promise<Authorizer> | undefined;
   let loaded: Authorizer | undefined;
-  const load = async (): Promise<Authorizer> => {
-    loading ??= import("./oauth-authorizer.ts").then(({ OAuthAuthorizer }) => (loaded = new OAuthAuthorizer(options)));
-    return loading;
-  };
+  const load = ({ url }: OutgoingRequest): Promise<Authorizer> =>
+    (loading ??= import("./oauth-authorizer.ts").then(
+      ({ OAuthAuthorizer }) => (loaded = new OAuthAuthorizer(url, options)),
+    ));
   const { extension } = options.grant ?? {};
   return {
     ...(extension === undefined ? undefined : { extensions: [extension] }),
-    authorize: async (request) => (await load()).authorize(request),
-    refused: async (challenge) => (await load()).refused(challenge),
+    authorize: async (request) => (await load(request)).authorize(request),
+    refused: async (challenge) => (await load(challenge)).refused(challenge),
     answered: (request, headers) => loaded?.answered?.(request, headers),
   };
 }
@@ -119,21 +118,14 @@ export function bearerToken(token: string | (() => string | Promise<string>)): A
       // The function may return a newer token by now.
       const isNewer = typeof token === "function" && (await currentHeader()) !== challenge.sent["authorization"];
       if (isNewer && challenge.attempt === 1) return true;
-      throw tokenRefused(challenge, params, source);
+      const { url, status, sent } = challenge;
+      const why = challengeWords(params, sent["authorization"]).join(", ") || `HTTP ${status}`;
+      const missing = params.scopes && `; it requires the scope "${redact(params.scopes.join(" "))}"`;
+      throw unauthorized(`${url.origin}${url.pathname} refused the token ${source} (${why})${missing ?? ""}`);
     },
   };
 }
 
 function isToken(value: unknown): boolean {
   return typeof value === "string" && TOKEN.test(value);
-}
-
-function tokenRefused({ url, status, sent }: Challenge, params: ChallengeParams, source: string): Error {
-  const { error, description, scopes } = params;
-  // The server may quote the token in its description.
-  const secrets = sent["authorization"]?.split(" ").slice(1);
-  const words = [error, description].filter((word) => word !== undefined).map((word) => redact(word, secrets));
-  const why = words.length === 0 ? `HTTP ${status}` : words.join(", ");
-  const missing = scopes === undefined ? "" : `; it requires the scope "${redact(scopes.join(" "))}"`;
-  return unauthorized(`${url.origin}${url.pathname} refused the token ${source} (${why})${missing}`);
 }

@@ -9,7 +9,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import { describeResponse, reasonOf, redact, unauthorized } from "./errors.ts";
 import { isSameIssuer } from "./grants.ts";
 import type { OAuthFetch } from "./oauth-fetch.ts";
-import type { ChallengeParams } from "./www-authenticate.ts";
+import type { ChallengeParams } from "./errors.ts";
 
 /** An authorization server, and the resource to request tokens for. */
 export interface TokenTarget {

@@ -68,7 +68,6 @@ export function clientCredentials(credentials?: SecretCredentials | KeyCredentia
         credentials === undefined ? await context.client() : await oauthClient(credentials, context.server);
       const tokens = await requestTokens(context, client, {
         grantType: CLIENT_CREDENTIALS,
-        parameters: {},
         secrets: [client.secret],
         advice: "check the client's id and its secret or key, and whether it may use this grant",
       });
@@ -127,7 +126,7 @@ export function workloadIdentity(options: WorkloadIdentityOptions): Grant {
         clientId === undefined ? ANONYMOUS_CLIENT : await oauthClient({ id: clientId, authMethod: "none" }, server);
       const tokens = await requestTokens(context, client, {
         grantType: JWT_BEARER,
-        parameters: { assertion: jwt },
+        assertion: jwt,
         secrets: [jwt],
         advice: `check that the workload's JWT is fresh, names ${server.issuer} as its audience, and is trusted there`,
       });
@@ -198,7 +197,7 @@ export function enterpriseManaged(options: EnterpriseManagedOptions): Grant {
       const { assertion, scope } = await exchangeIdToken(context, exchange);
       const tokens = await requestTokens({ ...context, ...(scope === undefined ? {} : { scope }) }, ownClient, {
         grantType: JWT_BEARER,
-        parameters: { assertion },
+        assertion,
         secrets: [assertion, client?.secret],
         advice: `check that ${server.issuer} trusts ${provider.issuer}, and knows this client`,
       });
