@@ -293,7 +293,8 @@ export function readBearerOptions(options: BearerOptions): BearerSettings {
   checkOptions("bearer()", options, OPTIONS);
   const { authorizationServers: servers = [], resource, verify, scopes = [], audience } = options;
   const { scopesSupported = scopes, resourceName, resourceDocumentation } = options;
-  if (!(servers instanceof Array)) throw invalid("authorizationServers", "must be an array of URLs");
+  const list: unknown = servers;
+  if (!Array.isArray(list)) throw invalid("authorizationServers", "must be an array of URLs");
   for (const server of servers) parseSecureUrl("authorizationServers", server);
   if (resource !== undefined) parseUrl("resource", resource);
   checkScopes("scopes", scopes);

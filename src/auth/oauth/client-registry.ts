@@ -111,10 +111,11 @@ export class ClientRegistry {
       const response = await oauth.dynamicClientRegistrationRequest(server, metadata, http as object);
       const answer = await oauth.processDynamicClientRegistrationResponse(await normalizeRegistration(response));
       const { client_id, client_secret: secret, client_secret_expires_at: expires } = answer;
-      const { token_endpoint_auth_method: method = metadata.token_endpoint_auth_method } = answer;
+      const { token_endpoint_auth_method: given } = answer;
+      const method = typeof given === "string" ? given : metadata.token_endpoint_auth_method;
       return {
         client_id,
-        token_endpoint_auth_method: typeof secret === "string" ? String(method) : "none",
+        token_endpoint_auth_method: typeof secret === "string" ? method : "none",
         redirect_uris: [redirectUri],
         ...(typeof secret === "string" ? { client_secret: secret } : undefined),
         ...(typeof expires === "number" ? { client_secret_expires_at: expires } : undefined),

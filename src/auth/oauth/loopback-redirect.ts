@@ -1,13 +1,15 @@
 // A redirect for a browser on the same machine (RFC 8252, 7.3): the browser opens the authorization server, and a small
 // HTTP server on a loopback address waits for the user to come back. It listens only during a sign-in, and accepts only
 // a request with the `state` that was sent. Any program or web page on the machine can send other requests: they are
-// refused, and do not end the wait.
+// refused, and do not end the wait. Below, how a URL is opened in the browser: without a shell, and only if it is http
+// or https, since it comes from a remote server.
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { join } from "node:path";
 import { onAbort, unref } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { checkOptions } from "../../core/options.ts";
-import { errorMessage } from "../../core/values.ts";
+import { defined, errorMessage } from "../../core/values.ts";
 import type { Redirect } from "./types.ts";
 
 export interface LoopbackRedirectOptions {
@@ -96,7 +98,6 @@ class LoopbackRedirect implements Redirect {
   }
 
   async visit(url: URL, { signal }: { readonly signal: AbortSignal }): Promise<URL> {
-    const { checkBrowserUrl } = await import("./browser.ts");
     signal.throwIfAborted();
     const address = checkBrowserUrl(url);
     const state = address.searchParams.get("state") ?? "";
@@ -123,7 +124,7 @@ class LoopbackRedirect implements Redirect {
     const { open, onAddress } = this.#options;
     let opened = true;
     try {
-      if (open === undefined) opened = await (await import("./browser.ts")).openBrowser(address);
+      if (open === undefined) opened = await openBrowser(address);
       else await open(address);
     } catch (error) {
       if (onAddress === undefined) throw refused(errorMessage(error), error);
@@ -229,7 +230,7 @@ class LoopbackRedirect implements Redirect {
 
 function refused(why: string, cause?: unknown): ConnectionError {
   const message = `The user could not be sent to the authorization server: ${why}`;
-  return new ConnectionError("refused", message, { mayHaveRun: false, ...(cause === undefined ? {} : { cause }) });
+  return new ConnectionError("refused", message, { mayHaveRun: false, ...defined({ cause }) });
 }
 
 function sendText(response: ServerResponse, status: number, text: string): void {
@@ -239,4 +240,84 @@ function sendText(response: ServerResponse, status: number, text: string): void 
 function html(title: string, text: string): string {
   const head = `<meta charset="utf-8"><title>${title}</title>`;
   return `<!doctype html><html lang="en">${head}<h1>${title}</h1><p>${text}</p></html>\n`;
+}
+
+/** The platform and environment that decide which browser is started. Tests pass their own. */
+export interface Desktop {
+  readonly platform: NodeJS.Platform;
+  readonly env: NodeJS.ProcessEnv;
+}
+
+type BrowserCommand = readonly [file: string, ...args: string[]];
+
+const MAX_URL_LENGTH = 8_192;
+
+/** Returns the URL if it may be opened in a browser, and throws if not. */
+export function checkBrowserUrl(address: URL | string): URL {
+  if (!URL.canParse(String(address))) throw notOpened("it is not a valid URL");
+  const url = new URL(address);
+  if (url.protocol !== "http:" && url.protocol !== "https:") {
+    throw notOpened(`it must begin with http: or https:, not ${url.protocol.slice(0, 40)}`);
+  }
+  // A user name could be mistaken for the host.
+  if (url.username !== "" || url.password !== "") throw notOpened("it contains a user name");
+  if (url.href.length > MAX_URL_LENGTH) throw notOpened(`it is longer than ${MAX_URL_LENGTH} characters`);
+  return url;
+}
+
+/** Returns whether a browser was started. If not, the URL must be shown to the user. */
+export async function openBrowser(address: URL | string, desktop: Desktop = process): Promise<boolean> {
+  const url = checkBrowserUrl(address);
+  for (const command of browserCommands(escapeUrl(url), desktop)) {
+    if (await start(command, desktop.env)) return true;
+  }
+  return false;
+}
+
+function browserCommands(url: string, { platform, env }: Desktop): BrowserCommand[] {
+  if (platform === "win32") {
+    const directory = env["SystemRoot"];
+    const file = directory === undefined ? "rundll32.exe" : join(directory, "System32", "rundll32.exe");
+    return [[file, "url.dll,FileProtocolHandler", url]];
+  }
+  const lines = (env["BROWSER"] ?? "").split(":").filter((line) => line.trim() !== "");
+  // A convention of development tools: BROWSER=none opens nothing.
+  if (lines.length === 1 && lines[0]?.trim().toLowerCase() === "none") return [];
+  const chosen = lines.map((line) => parseBrowserLine(line, url));
+  if (platform === "darwin") return [...chosen, ["open", url]];
+  // Without a display the user would see nothing.
+  const hasDisplay = (env["DISPLAY"] ?? "") !== "" || (env["WAYLAND_DISPLAY"] ?? "") !== "";
+  return hasDisplay ? [...chosen, ["xdg-open", url]] : chosen;
+}
+
+/** $BROWSER is a list of commands separated by colons, with `%s` for the URL. Quotes have no meaning in it. */
+function parseBrowserLine(line: string, url: string): BrowserCommand {
+  const [file = "", ...args] = line.trim().split(/\s+/);
+  if (!args.some((arg) => arg.includes("%s"))) return [file, ...args, url];
+  return [file, ...args.map((arg) => arg.replaceAll("%s", () => url))];
+}
+
+/** The browser outlives this process. */
+async function start([file, ...args]: BrowserCommand, { BROWSER: _, ...env }: NodeJS.ProcessEnv): Promise<boolean> {
+  const { spawn } = await import("node:child_process");
+  return new Promise<boolean>((resolve) => {
+    // The environment has no $BROWSER, since xdg-open would interpret it differently.
+    const child = spawn(file, args, { stdio: "ignore", detached: true, shell: false, env });
+    child.once("spawn", () => {
+      child.unref();
+      resolve(true);
+    });
+    child.once("error", () => resolve(false));
+  }).catch(() => false);
+}
+
+/** Escapes quotes, and characters that RFC 3986 does not allow. Some are special in the scripts behind xdg-open. */
+function escapeUrl(url: URL): string {
+  return url.href.replaceAll(/[^\w\-.~:/?#[\]@!$&()*+,;=%]/gu, (one) =>
+    one === "'" ? "%27" : encodeURIComponent(one),
+  );
+}
+
+function notOpened(why: string): ConnectionError {
+  return new ConnectionError("refused", `The authorization URL was not opened: ${why}`, { mayHaveRun: false });
 }

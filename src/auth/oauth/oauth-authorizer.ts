@@ -8,11 +8,12 @@ import { SingleFlight } from "../../core/async.ts";
 import type { Authorizer, Challenge, OutgoingRequest } from "../../core/authentication.ts";
 import { defined } from "../../core/values.ts";
 import { ClientRegistry } from "./client-registry.ts";
-import { coversUrl, discover, type DiscoveryResult, fetchKnownServer, type TokenTarget } from "./discovery.ts";
+import { coversUrl, discover, type DiscoveryResult, fetchKnownServer, OAuthFetch } from "./discovery.ts";
+import type { TokenTarget } from "./discovery.ts";
 import { attempting, authFailure, type ChallengeParams, challengeWords, parseChallenge } from "./errors.ts";
 import { reasonOf, redact, unauthorized } from "./errors.ts";
+import { isSameIssuer } from "./grants.ts";
 import type { DPoPKey } from "./keys.ts";
-import { OAuthFetch } from "./oauth-fetch.ts";
 import { isDue, isExpired, memoryTokens, StoredTokens, type Tokens, toTokens } from "./stored-tokens.ts";
 import { authorizationCode, isFinalRefusal, requestToken } from "./token-request.ts";
 import type { Grant, OAuthClient, OAuthOptions } from "./types.ts";
@@ -111,13 +112,11 @@ export class OAuthAuthorizer implements Authorizer {
 
   /** Loads the stored tokens once. */
   async #load(): Promise<CurrentTokens | undefined> {
-    this.#loading ??= this.#loadStored();
-    try {
-      await this.#loading;
-    } catch (error) {
+    this.#loading ??= this.#loadStored().catch((error: unknown) => {
       this.#loading = undefined;
       throw error;
-    }
+    });
+    await this.#loading;
     return this.#current;
   }
 
@@ -162,15 +161,13 @@ export class OAuthAuthorizer implements Authorizer {
 
   async #acquire(challenge: Challenge, params: ChallengeParams, signal: AbortSignal): Promise<void> {
     const current = this.#current;
-    const { client, scopes: configured } = this.#options;
     const found = await discover({
       mcpServer: this.#mcpServer,
       challenge: params,
       http: this.#http,
       signal,
       lastIssuer: current?.tokens.issuer,
-      onlyIssuer: client?.issuer,
-      rejectServer: (server) => this.#grant.rejectServer?.(server),
+      rejectServer: (server) => this.#rejectServer(server),
     });
     const { server, resource } = found;
     this.#server = server;
@@ -190,7 +187,7 @@ export class OAuthAuthorizer implements Authorizer {
         challenged: params.scopes,
         listed: found.scopes,
         requestedBefore: saved?.asked,
-        configured,
+        configured: this.#options.scopes,
         serverSupports: server.scopes_supported,
         wantsRefreshToken: this.#grant.interactive,
       });
@@ -204,6 +201,13 @@ export class OAuthAuthorizer implements Authorizer {
     // Refused tokens of another issuer or resource than the new ones are still in the store. Delete them.
     const isOther = current?.tokens.issuer !== storageKey.issuer || current.tokens.resource !== resource;
     if (current !== undefined && isOther) await this.#stored.delete(current.tokens);
+  }
+
+  /** Returns why an authorization server cannot be used, as the end of a sentence; undefined if it can. */
+  #rejectServer(server: oauth.AuthorizationServer): string | undefined {
+    const { issuer = server.issuer } = this.#options.client ?? {};
+    if (isSameIssuer(server.issuer, issuer)) return this.#grant.rejectServer?.(server);
+    return `the client is registered with ${issuer}, and its credentials are sent to no other server`;
   }
 
   /** Uses the refresh token (OAuth 2.1, 4.3). Returns undefined if there is none, or if it is no longer valid. */

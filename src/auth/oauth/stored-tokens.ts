@@ -92,7 +92,7 @@ export class StoredTokens {
   }
 
   async lastUsed(): Promise<LastUsed | undefined> {
-    return parse<LastUsed>(await this.#read(this.#lastUsedKey()), hasBinding);
+    return parse(await this.#read(this.#lastUsedKey()), hasBinding) as LastUsed | undefined;
   }
 
   async get(key: StorageKey): Promise<Tokens | undefined> {
@@ -158,10 +158,10 @@ export class StoredTokens {
 type Fields = Readonly<Record<string, unknown>>;
 
 /** The object in the text, if it is valid. */
-function parse<T>(text: string | undefined, isValid: (fields: Fields) => boolean): T | undefined {
+function parse(text: string | undefined, isValid: (fields: Fields) => boolean): unknown {
   try {
     const value: unknown = JSON.parse(text ?? "");
-    return isObject(value) && isValid(value) ? (value as T) : undefined;
+    return isObject(value) && isValid(value) ? value : undefined;
   } catch {
     return undefined;
   }
@@ -172,11 +172,11 @@ export function readTokens(text: string | undefined): Tokens | undefined {
     const { access, scheme, asked, registered } = fields;
     if (registered !== undefined && !(isObject(registered) && isRegisteredClient(registered))) return false;
     return hasBinding(fields) && areStrings([access, ...listOf(asked)]) && (scheme === "Bearer" || scheme === "DPoP");
-  });
+  }) as Tokens | undefined;
 }
 
 export function readRegisteredClient(text: string | undefined): RegisteredClient | undefined {
-  return parse(text, isRegisteredClient);
+  return parse(text, isRegisteredClient) as RegisteredClient | undefined;
 }
 
 function hasBinding({ issuer, resource, client }: Fields): boolean {
@@ -223,7 +223,7 @@ export function toTokens(
     expires,
     renew: expires && lifetime && expires - Math.min(RENEWAL_MARGIN_MS, lifetime / 10),
   } as const;
-  return defined(tokens) as Tokens;
+  return defined(tokens);
 }
 
 export function isDue({ renew = Infinity }: Tokens, now: number = Date.now()): boolean {
