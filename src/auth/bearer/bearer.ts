@@ -199,8 +199,8 @@ class Bearer implements Required<Authenticator> {
   ): Promise<Identity | InvalidToken> {
     const { verifier } = this.#settings;
     if (typeof verifier !== "function") {
-      this.#jwtVerifier ??= import("./jwt.ts").then(({ JwtVerifier: Verifier }) => new Verifier(verifier));
-      return (await this.#jwtVerifier).verify(token, audience);
+      this.#jwtVerifier ??= import("./jwt.ts").then(({ jwtVerifier }) => jwtVerifier(verifier));
+      return (await this.#jwtVerifier)(token, audience);
     }
     let identity: Partial<Identity> | undefined | null;
     try {

@@ -42,17 +42,14 @@ const CLAIM_FAULTS: ReadonlyMap<unknown, string> = new Map([
   ["nbf", "The token is not valid yet"],
 ]);
 
-export class JwtVerifier {
-  readonly #rules: JwtRules;
-  readonly #keys: ReadonlyMap<string, jose.JWTVerifyGetKey>;
+/** Rejects if the verification fails for a reason other than the token, such as keys that cannot be fetched. */
+export type JwtVerifier = (token: string, audience: readonly string[]) => Promise<Identity | InvalidToken>;
 
-  constructor(rules: JwtRules) {
-    this.#rules = rules;
-    this.#keys = new Map(rules.issuers.map((issuer) => [issuer, keysOf(issuer, rules)]));
-  }
-
-  /** Rejects if the verification fails for a reason other than the token, such as keys that cannot be fetched. */
-  async verify(token: string, audience: readonly string[]): Promise<Identity | InvalidToken> {
+export function jwtVerifier(rules: JwtRules): JwtVerifier {
+  const keysByIssuer = new Map(rules.issuers.map((issuer) => [issuer, keysOf(issuer, rules)]));
+  const clockTolerance = rules.clockToleranceMs / 1000;
+  const common = { algorithms: [...rules.algorithms], clockTolerance, requiredClaims: ["exp"] };
+  return async (token, audience) => {
     let issuer: string;
     try {
       const { typ } = jose.decodeProtectedHeader(token);
@@ -62,20 +59,14 @@ export class JwtVerifier {
     } catch {
       return { fault: "The token is not a JWT" };
     }
-    const keys = this.#keys.get(issuer);
+    const keys = keysByIssuer.get(issuer);
     if (keys === undefined) return { fault: "The issuer of the token is not accepted" };
     try {
-      return identityOf(issuer, await verifyWith(keys, token, this.#options(issuer, audience)));
+      return identityOf(issuer, await verifyWith(keys, token, { ...common, issuer, audience: [...audience] }));
     } catch (error) {
       return { fault: faultOf(error) };
     }
-  }
-
-  #options(issuer: string, audience: readonly string[]): jose.JWTVerifyOptions {
-    const { algorithms, clockToleranceMs } = this.#rules;
-    const clockTolerance = clockToleranceMs / 1000;
-    return { issuer, audience: [...audience], algorithms: [...algorithms], clockTolerance, requiredClaims: ["exp"] };
-  }
+  };
 }
 
 async function verifyWith(

@@ -213,13 +213,14 @@ describe("a lock", () => {
 
   it("is waited for until the timeout, within one process too", async () => {
     const lock = new FileLock(locks(), 50);
-    let release!: () => void;
+    let release: (() => void) | undefined;
     const first = lock.exclusively("a", () => new Promise<void>((resolve) => (release = resolve)));
+    await expect.poll(() => release).toBeDefined();
     await expect(lock.exclusively("a", () => Promise.resolve())).rejects.toMatchObject({
       kind: "timeout",
       message: expect.stringContaining(locks()),
     });
-    release();
+    release?.();
     await first;
   });
 

@@ -5,6 +5,7 @@
 import type { AuthorizationServer } from "oauth4webapi";
 import { ConnectionError } from "../../core/errors.ts";
 import { checkOptions } from "../../core/options.ts";
+import { defined, isObject } from "../../core/values.ts";
 import { redact, unauthorized } from "./errors.ts";
 import type {
   Assertion,
@@ -56,16 +57,13 @@ export function clientCredentials(credentials?: SecretCredentials | KeyCredentia
   const facts = {
     grantType: "client_credentials",
     extension: "io.modelcontextprotocol/oauth-client-credentials",
-    ...(credentials === undefined ? {} : { identity: credentials.id }),
+    ...defined({ identity: credentials?.id }),
   };
   return grantWithoutUser(facts, credentials?.issuer, credentials !== undefined, async (context) => {
     const { oauthClient, requestTokens } = await import("./token-request.ts");
     const client = credentials === undefined ? await context.client() : await oauthClient(credentials, context.server);
-    return requestTokens(context, client, {
-      grantType: facts.grantType,
-      secrets: [client.secret],
-      advice: "check the client's id and its secret or key, and whether it may use this grant",
-    });
+    const advice = "check the client's id and its secret or key, and whether it may use this grant";
+    return requestTokens(context, client, { grant_type: facts.grantType }, advice);
   });
 }
 
@@ -109,12 +107,8 @@ export function workloadIdentity(options: WorkloadIdentityOptions): Grant {
     const { ANONYMOUS_CLIENT, oauthClient, requestTokens } = await import("./token-request.ts");
     const client =
       clientId === undefined ? ANONYMOUS_CLIENT : await oauthClient({ id: clientId, authMethod: "none" }, server);
-    return requestTokens(context, client, {
-      grantType: JWT_BEARER,
-      assertion: jwt,
-      secrets: [jwt],
-      advice: `check that the workload's JWT is fresh, names ${server.issuer} as its audience, and is trusted there`,
-    });
+    const advice = `check that the workload's JWT is fresh, names ${server.issuer} as its audience, and is trusted there`;
+    return requestTokens(context, client, { grant_type: JWT_BEARER, assertion: jwt }, advice);
   });
 }
 
@@ -157,7 +151,7 @@ const { issuer: _, ...IDP_CLIENT_OPTIONS } = CLIENT_OPTIONS;
  */
 export function enterpriseManaged(options: EnterpriseManagedOptions): Grant {
   checkOptions("enterpriseManaged()", options, ENTERPRISE_OPTIONS);
-  const { idp, idToken, idTokenType: type, client } = options;
+  const { idp, idToken, idTokenType: type = "id_token", client } = options;
   checkOptions("`idp` of enterpriseManaged()", idp, IDP_OPTIONS);
   checkOptions("`idp.client` of enterpriseManaged()", idp.client, IDP_CLIENT_OPTIONS);
   if (client !== undefined) checkOptions("`client` of enterpriseManaged()", client, CLIENT_OPTIONS);
@@ -170,18 +164,15 @@ export function enterpriseManaged(options: EnterpriseManagedOptions): Grant {
   };
   return grantWithoutUser(facts, client?.issuer, true, async (context) => {
     const { server, resource, signal } = context;
-    const { exchangeIdToken, findIdentityProvider, oauthClient, requestTokens } = await import("./token-request.ts");
+    const { identityAssertion, oauthClient, requestTokens } = await import("./token-request.ts");
     // Find the client first. Without one, no access token is issued, and the user's token would be sent for nothing.
     const ownClient = client === undefined ? await context.client() : await oauthClient(client, server);
-    const provider = await findIdentityProvider(idp, context);
-    const token = await readAssertion(idToken, { audience: provider.issuer, resource, signal }, "identity token");
-    const { assertion, scope } = await exchangeIdToken(context, { idp, provider, idToken: token, type });
-    return requestTokens({ ...context, ...(scope === undefined ? {} : { scope }) }, ownClient, {
-      grantType: JWT_BEARER,
-      assertion,
-      secrets: [assertion, client?.secret],
-      advice: `check that ${server.issuer} trusts ${provider.issuer}, and knows this client`,
-    });
+    const readIdToken = (audience: string): Promise<string> =>
+      readAssertion(idToken, { audience, resource, signal }, "identity token");
+    const { assertion, issuer, scope } = await identityAssertion(context, idp, type, readIdToken);
+    const advice = `check that ${server.issuer} trusts ${issuer}, and knows this client`;
+    const allowed = { ...context, ...defined({ scope }) };
+    return requestTokens(allowed, ownClient, { grant_type: JWT_BEARER, assertion }, advice);
   });
 }
 
@@ -269,7 +260,7 @@ function readClaims(jwt: string): Readonly<Record<string, unknown>> {
   try {
     const [, payload = ""] = jwt.split(".");
     const claims: unknown = JSON.parse(Buffer.from(payload, "base64url").toString());
-    return typeof claims === "object" && claims !== null ? (claims as Record<string, unknown>) : {};
+    return isObject(claims) ? claims : {};
   } catch {
     return {};
   }

@@ -6,7 +6,7 @@
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { join } from "node:path";
-import { onAbort, unref } from "../../core/async.ts";
+import { unref, withTimeout } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { checkOptions } from "../../core/options.ts";
 import { defined, errorMessage } from "../../core/values.ts";
@@ -61,14 +61,27 @@ const HEADERS = {
 /** Opens the user's browser, and waits on a loopback address for the user to come back. */
 export function loopbackRedirect(options: LoopbackRedirectOptions = {}): Redirect {
   checkOptions("loopbackRedirect()", options, OPTIONS);
-  return new LoopbackRedirect(options);
+  const { host = "127.0.0.1", path = "/callback" } = options;
+  if (!["127.0.0.1", "::1", "localhost"].includes(host)) {
+    throw new TypeError(`loopbackRedirect(): \`host\` must be 127.0.0.1, ::1 or localhost, not ${host}`);
+  }
+  if (!/^\/[\w\-.~/]*$/.test(path)) {
+    throw new TypeError(`loopbackRedirect(): \`path\` must be a path such as /callback, not ${path}`);
+  }
+  return new LoopbackRedirect({
+    port: 0,
+    timeoutMs: DEFAULT_TIMEOUT_MS,
+    page: SUCCESS_PAGE,
+    ...defined(options),
+    host,
+    path,
+  });
 }
 
+type Settings = LoopbackRedirectOptions & Required<Omit<LoopbackRedirectOptions, "open" | "onAddress">>;
+
 class LoopbackRedirect implements Redirect {
-  readonly #options: LoopbackRedirectOptions;
-  readonly #host: string;
-  readonly #path: string;
-  readonly #timeoutMs: number;
+  readonly #settings: Settings;
   /** The visits in progress, by state. */
   readonly #waiting = new Map<string, (callback: URL) => void>();
   #listening: Promise<readonly Server[]> | undefined;
@@ -77,24 +90,13 @@ class LoopbackRedirect implements Redirect {
   /** Stops listening if the URI was read but no visit follows. */
   #idleTimer: NodeJS.Timeout | undefined;
 
-  constructor(options: LoopbackRedirectOptions) {
-    const { host = "127.0.0.1", port = 0, path = "/callback", timeoutMs = DEFAULT_TIMEOUT_MS } = options;
-    if (!["127.0.0.1", "::1", "localhost"].includes(host)) {
-      throw new TypeError(`loopbackRedirect(): \`host\` must be 127.0.0.1, ::1 or localhost, not ${host}`);
-    }
-    if (!/^\/[\w\-.~/]*$/.test(path)) {
-      throw new TypeError(`loopbackRedirect(): \`path\` must be a path such as /callback, not ${path}`);
-    }
-    this.#options = options;
-    this.#host = host === "::1" ? "[::1]" : host;
-    this.#port = port;
-    this.#path = path;
-    this.#timeoutMs = timeoutMs;
+  constructor(settings: Settings) {
+    this.#settings = settings;
+    this.#port = settings.port;
   }
 
   get uri(): string | Promise<string> {
-    if ((this.#options.port ?? 0) !== 0) return this.#uri();
-    return this.#listen().then(() => this.#uri());
+    return this.#settings.port === 0 ? this.#listen().then(() => this.#uri()) : this.#uri();
   }
 
   async visit(url: URL, { signal }: { readonly signal: AbortSignal }): Promise<URL> {
@@ -103,17 +105,16 @@ class LoopbackRedirect implements Redirect {
     const state = address.searchParams.get("state") ?? "";
     if (state === "") throw refused("the URL has no `state`, so the callback could not be recognized");
     if (this.#waiting.has(state)) throw refused("a visit with the same state is in progress");
-    let settle!: { resolve: (callback: URL) => void; reject: (error: unknown) => void };
-    const callback = new Promise<URL>((resolve, reject) => (settle = { resolve, reject }));
-    this.#waiting.set(state, settle.resolve);
-    const timer = setTimeout(() => settle.reject(this.#timeoutError()), this.#timeoutMs);
-    const forget = onAbort(signal, () => settle.reject(signal.reason));
-    try {
+    const callback = new Promise<URL>((resolve) => this.#waiting.set(state, resolve));
+    const { timeoutMs } = this.#settings;
+    const what = `The user did not come back from the authorization server to ${this.#uri()} within ${timeoutMs} ms`;
+    const visit = async (): Promise<URL> => {
       await Promise.race([this.#open(address), callback]);
-      return await callback;
+      return callback;
+    };
+    try {
+      return await withTimeout(timeoutMs, signal, visit, `${what}; try again, and sign in on the page that opens`);
     } finally {
-      clearTimeout(timer);
-      forget();
       this.#waiting.delete(state);
       if (this.#waiting.size === 0) this.#close();
     }
@@ -121,7 +122,7 @@ class LoopbackRedirect implements Redirect {
 
   async #open(address: URL): Promise<void> {
     await this.#listen();
-    const { open, onAddress } = this.#options;
+    const { open, onAddress } = this.#settings;
     let opened = true;
     try {
       if (open === undefined) opened = await openBrowser(address);
@@ -137,7 +138,12 @@ class LoopbackRedirect implements Redirect {
   }
 
   #uri(): string {
-    return `http://${this.#host}:${this.#port}${this.#path}`;
+    return `http://${this.#authority()}${this.#settings.path}`;
+  }
+
+  #authority(): string {
+    const { host } = this.#settings;
+    return `${host === "::1" ? "[::1]" : host}:${this.#port}`;
   }
 
   #listen(): Promise<readonly Server[]> {
@@ -148,16 +154,16 @@ class LoopbackRedirect implements Redirect {
       });
     });
     clearTimeout(this.#idleTimer);
-    this.#idleTimer = unref(setTimeout(() => this.#waiting.size === 0 && this.#close(), this.#timeoutMs));
+    this.#idleTimer = unref(setTimeout(() => this.#waiting.size === 0 && this.#close(), this.#settings.timeoutMs));
     return this.#listening;
   }
 
   async #startListening(): Promise<readonly Server[]> {
-    const host = this.#options.host ?? "127.0.0.1";
+    const { host, port } = this.#settings;
     const first = host === "localhost" ? "127.0.0.1" : host;
     const server = await this.#bind(first, this.#port).catch(async (error: unknown) => {
       // Another program has taken the port that we chose before: choose another one.
-      if ((this.#options.port ?? 0) === 0 && this.#port !== 0) return this.#bind(first, 0);
+      if (port === 0 && this.#port !== 0) return this.#bind(first, 0);
       throw error;
     });
     const bound = server.address();
@@ -186,14 +192,15 @@ class LoopbackRedirect implements Redirect {
   }
 
   #answer(request: IncomingMessage, response: ServerResponse): void {
-    const authority = `${this.#host}:${this.#port}`;
+    const { path, page } = this.#settings;
+    const authority = this.#authority();
     const { url: target = "", headers, method } = request;
     // A target that does not begin with a slash would be parsed as part of the host.
     if (headers.host !== authority || !target.startsWith("/") || !URL.canParse(`http://${authority}${target}`)) {
       return sendText(response, 400, "Bad request");
     }
     const callback = new URL(`http://${authority}${target}`);
-    if (method !== "GET" || callback.pathname !== this.#path) return sendText(response, 404, "Not found");
+    if (method !== "GET" || callback.pathname !== path) return sendText(response, 404, "Not found");
     const states = callback.searchParams.getAll("state");
     const resolve = states.length === 1 ? this.#waiting.get(states[0] ?? "") : undefined;
     const hasResult = callback.searchParams.has("code") || callback.searchParams.has("error");
@@ -201,7 +208,6 @@ class LoopbackRedirect implements Redirect {
     this.#waiting.delete(states[0] ?? "");
     // Send the page first, since the program may exit as soon as the visit resolves.
     response.once("close", () => resolve(callback));
-    const { page = SUCCESS_PAGE } = this.#options;
     response.writeHead(200, HEADERS).end(callback.searchParams.has("error") ? ERROR_PAGE : page);
   }
 
@@ -219,12 +225,6 @@ class LoopbackRedirect implements Redirect {
       },
       () => undefined,
     );
-  }
-
-  #timeoutError(): ConnectionError {
-    const what = `The user did not come back from the authorization server to ${this.#uri()}`;
-    const message = `${what} within ${this.#timeoutMs} ms; try again, and sign in on the page that opens`;
-    return new ConnectionError("timeout", message, { mayHaveRun: false });
   }
 }
 

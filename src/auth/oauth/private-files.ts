@@ -6,13 +6,11 @@ import { createHash, randomBytes } from "node:crypto";
 import { constants, readFileSync, readlinkSync, type Stats } from "node:fs";
 import { lstat, open, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { homedir, hostname } from "node:os";
-import { dirname, isAbsolute, join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import { KeyedMutex, pause, unref } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { makeDirectory } from "../../core/files.ts";
 import { defined, errorMessage } from "../../core/values.ts";
-
-const OTHERS_MASK = 0o077;
 
 /** The XDG state folder for catenary. A relative `$XDG_STATE_HOME` is ignored, as XDG requires. */
 export function stateDirectory(): string {
@@ -58,27 +56,13 @@ export async function writePrivate(path: string, text: string): Promise<void> {
   await withContext(`${path} could not be written`, async () => {
     // A writer that crashed may have left its draft.
     await rm(draft, { force: true });
-    const file = await open(draft, "wx", 0o600);
-    try {
-      await file.writeFile(text, "utf8");
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await writeFile(draft, text, { flag: "wx", mode: 0o600, flush: true });
     await rename(draft, path);
   });
-  await syncDirectory(dirname(path));
 }
 
 function systemErrorCode(error: unknown): string | undefined {
   return (error as NodeJS.ErrnoException | undefined)?.code;
-}
-
-/** Makes the rename durable, on systems that can sync a directory. */
-async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path, "r").catch(() => undefined);
-  await directory?.sync().catch(() => undefined);
-  await directory?.close();
 }
 
 function checkOwner(path: string, found: Stats, remedy: string): void {
@@ -87,7 +71,7 @@ function checkOwner(path: string, found: Stats, remedy: string): void {
   if (found.uid !== ownUid) {
     throw refused(`${path} belongs to another user (uid ${found.uid}); remove it, or use another path`);
   }
-  if ((found.mode & OTHERS_MASK) !== 0) {
+  if ((found.mode & 0o077) !== 0) {
     const mode = (found.mode & 0o777).toString(8).padStart(3, "0");
     throw refused(`${path} is accessible to other users (mode ${mode}): run "${remedy} ${path}"`);
   }

@@ -92,7 +92,8 @@ export class StoredTokens {
   }
 
   async lastUsed(): Promise<LastUsed | undefined> {
-    return parse(await this.#read(this.#lastUsedKey()), hasBinding) as LastUsed | undefined;
+    const value = parse(await this.#read(this.#lastUsedKey()));
+    return hasStrings(value, BINDING) ? (value as unknown as LastUsed) : undefined;
   }
 
   async get(key: StorageKey): Promise<Tokens | undefined> {
@@ -155,49 +156,46 @@ export class StoredTokens {
   }
 }
 
-type Fields = Readonly<Record<string, unknown>>;
+export function readTokens(text: string | undefined): Tokens | undefined {
+  const value = parse(text);
+  if (!hasStrings(value, [...BINDING, "access"], "asked")) return undefined;
+  const { scheme, registered } = value;
+  const isValid = scheme === "Bearer" || scheme === "DPoP";
+  return isValid && (registered === undefined || isRegisteredClient(registered))
+    ? (value as unknown as Tokens)
+    : undefined;
+}
 
-/** The object in the text, if it is valid. */
-function parse(text: string | undefined, isValid: (fields: Fields) => boolean): unknown {
+export function readRegisteredClient(text: string | undefined): RegisteredClient | undefined {
+  const value = parse(text);
+  return isRegisteredClient(value) ? value : undefined;
+}
+
+function isRegisteredClient(value: unknown): value is RegisteredClient {
+  return hasStrings(value, ["client_id", "token_endpoint_auth_method"], "redirect_uris");
+}
+
+const BINDING = ["issuer", "resource", "client"];
+
+function parse(text: string | undefined): unknown {
   try {
-    const value: unknown = JSON.parse(text ?? "");
-    return isObject(value) && isValid(value) ? value : undefined;
+    return JSON.parse(text ?? "");
   } catch {
     return undefined;
   }
 }
 
-export function readTokens(text: string | undefined): Tokens | undefined {
-  return parse(text, (fields) => {
-    const { access, scheme, asked, registered } = fields;
-    if (registered !== undefined && !(isObject(registered) && isRegisteredClient(registered))) return false;
-    return hasBinding(fields) && areStrings([access, ...listOf(asked)]) && (scheme === "Bearer" || scheme === "DPoP");
-  }) as Tokens | undefined;
-}
-
-export function readRegisteredClient(text: string | undefined): RegisteredClient | undefined {
-  return parse(text, isRegisteredClient) as RegisteredClient | undefined;
-}
-
-function hasBinding({ issuer, resource, client }: Fields): boolean {
-  return areStrings([issuer, resource, client]);
-}
-
-function isRegisteredClient({
-  client_id: id,
-  token_endpoint_auth_method: method,
-  redirect_uris: uris,
-}: Fields): boolean {
-  return areStrings([id, method, ...listOf(uris)]);
-}
-
-/** The elements, or an element that is not a string if there is no array. */
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [undefined];
-}
-
-function areStrings(values: readonly unknown[]): boolean {
-  return values.every((value) => typeof value === "string");
+/** Whether the value is an object with these strings, and with an array of strings under the name `list`. */
+function hasStrings(
+  value: unknown,
+  names: readonly string[],
+  list?: string,
+): value is Readonly<Record<string, unknown>> {
+  if (!isObject(value)) return false;
+  const items = list === undefined ? [] : value[list];
+  return (
+    Array.isArray(items) && [...names.map((name) => value[name]), ...items].every((one) => typeof one === "string")
+  );
 }
 
 /** A token is renewed at most this long before it expires. */

@@ -87,22 +87,21 @@ export function requestToken(
   });
 }
 
-export interface TokenRequest {
-  readonly grantType: string;
-  readonly assertion?: string;
-  readonly secrets: Secrets;
-  /** What to check if the server refuses, as the end of a sentence. */
-  readonly advice: string;
-}
-
-/** Makes the token request of a grant without a user. If the server refuses, no other server is tried. */
+/**
+ * Makes the token request of a grant without a user. If the server refuses, no other server is tried.
+ *
+ * @param advice What to check if the server refuses, as the end of a sentence.
+ */
 export function requestTokens(
   { server, resource, scope, http }: GrantContext,
   client: OAuthClient,
-  { grantType, assertion, secrets, advice }: TokenRequest,
+  parameters: { readonly grant_type: string; readonly assertion?: string },
+  advice: string,
 ): Promise<oauth.TokenEndpointResponse> {
-  const parameters = { grant_type: grantType, assertion, resource, scope };
-  return withAdvice(server.issuer, secrets, advice, () => requestToken(server, client, parameters, http));
+  const secrets = [parameters.assertion, client.secret];
+  return withAdvice(server.issuer, secrets, advice, () =>
+    requestToken(server, client, { ...parameters, resource, scope }, http),
+  );
 }
 
 async function withAdvice<T>(issuer: string, secrets: Secrets, advice: string, work: () => Promise<T>): Promise<T> {
@@ -135,9 +134,9 @@ const TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
 const TOKEN_TYPE = "urn:ietf:params:oauth:token-type:";
 const ID_JAG = `${TOKEN_TYPE}id-jag`;
 
-export async function findIdentityProvider(
+async function findIdentityProvider(
   { issuer, tokenEndpoint }: IdentityProvider,
-  context: GrantContext,
+  { http }: GrantContext,
 ): Promise<oauth.AuthorizationServer> {
   if (tokenEndpoint !== undefined && URL.canParse(tokenEndpoint)) {
     return { issuer: issuer ?? new URL(tokenEndpoint).origin, token_endpoint: tokenEndpoint };
@@ -147,38 +146,41 @@ export async function findIdentityProvider(
   }
   const url = new URL(issuer);
   return withAdvice(issuer, [], "check the URL of the identity provider", async () => {
-    // The type of `context.http` is for POST requests only, but the fetch in it makes any request.
-    const http = context.http as unknown as oauth.DiscoveryRequestOptions;
-    let response = await oauth.discoveryRequest(url, { ...http, algorithm: "oidc" });
-    if (response.status === 404) response = await oauth.discoveryRequest(url, { ...http, algorithm: "oauth2" });
+    // The type of `http` is for POST requests only, but the fetch in it makes any request.
+    const options = http as unknown as oauth.DiscoveryRequestOptions;
+    let response = await oauth.discoveryRequest(url, { ...options, algorithm: "oidc" });
+    if (response.status === 404) response = await oauth.discoveryRequest(url, { ...options, algorithm: "oauth2" });
     return oauth.processDiscoveryResponse(url, response);
   });
 }
 
-export interface IdTokenExchange {
-  readonly idp: IdentityProvider;
-  readonly provider: oauth.AuthorizationServer;
-  readonly idToken: string;
-  readonly type: "id_token" | "saml2" | undefined;
+export interface IdentityAssertion {
+  readonly assertion: string;
+  /** The issuer of the identity provider. */
+  readonly issuer: string;
+  /** The scopes that the organization allows, if the response names them. */
+  readonly scope: string | undefined;
 }
 
-/**
- * Exchanges the user's identity token for an ID-JAG (RFC 8693), an assertion that the authorization server accepts. The
- * response may name the scopes that the organization allows.
- */
-export async function exchangeIdToken(
-  { server, resource, scope, http: { DPoP: _, ...http } }: GrantContext,
-  { idp, provider, idToken, type = "id_token" }: IdTokenExchange,
-): Promise<{ readonly assertion: string; readonly scope: string | undefined }> {
+/** Exchanges the user's identity token for an ID-JAG (RFC 8693), an assertion that the authorization server accepts. */
+export async function identityAssertion(
+  context: GrantContext,
+  idp: IdentityProvider,
+  type: "id_token" | "saml2",
+  readIdToken: (audience: string) => Promise<string>,
+): Promise<IdentityAssertion> {
+  const provider = await findIdentityProvider(idp, context);
+  const idToken = await readIdToken(provider.issuer);
   const client = await oauthClient(idp.client, provider);
+  const { DPoP: _, ...http } = context.http;
   const parameters = {
     grant_type: TOKEN_EXCHANGE,
     requested_token_type: ID_JAG,
-    audience: server.issuer,
-    resource,
+    audience: context.server.issuer,
+    resource: context.resource,
     subject_token: idToken,
     subject_token_type: `${TOKEN_TYPE}${type}`,
-    scope,
+    scope: context.scope,
   };
   // The response has the token type N_A, since it is not an access token. So no DPoP key is used either.
   const options = { recognizedTokenTypes: { n_a: () => undefined } };
@@ -189,7 +191,7 @@ export async function exchangeIdToken(
   if (answer["issued_token_type"] !== ID_JAG) {
     throw unauthorized(`The identity provider ${provider.issuer} did not issue an ID-JAG assertion`);
   }
-  return { assertion: answer.access_token, scope: answer.scope };
+  return { assertion: answer.access_token, issuer: provider.issuer, scope: answer.scope };
 }
 
 /** The MCP server decides when the user must sign in, so the number of pages that it can open is limited. */
