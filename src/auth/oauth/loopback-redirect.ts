@@ -5,6 +5,7 @@
 // or https, since it comes from a remote server.
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { unref, withTimeout } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -61,171 +62,141 @@ const HEADERS = {
 /** Opens the user's browser, and waits on a loopback address for the user to come back. */
 export function loopbackRedirect(options: LoopbackRedirectOptions = {}): Redirect {
   checkOptions("loopbackRedirect()", options, OPTIONS);
-  const { host = "127.0.0.1", path = "/callback" } = options;
+  const { host = "127.0.0.1", port: fixedPort = 0, path = "/callback", page = SUCCESS_PAGE } = options;
+  const { open = openOrThrow, onAddress, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
   if (!["127.0.0.1", "::1", "localhost"].includes(host)) {
     throw new TypeError(`loopbackRedirect(): \`host\` must be 127.0.0.1, ::1 or localhost, not ${host}`);
   }
   if (!/^\/[\w\-.~/]*$/.test(path)) {
     throw new TypeError(`loopbackRedirect(): \`path\` must be a path such as /callback, not ${path}`);
   }
-  return new LoopbackRedirect({
-    port: 0,
-    timeoutMs: DEFAULT_TIMEOUT_MS,
-    page: SUCCESS_PAGE,
-    ...defined(options),
-    host,
-    path,
-  });
-}
-
-type Settings = LoopbackRedirectOptions & Required<Omit<LoopbackRedirectOptions, "open" | "onAddress">>;
-
-class LoopbackRedirect implements Redirect {
-  readonly #settings: Settings;
   /** The visits in progress, by state. */
-  readonly #waiting = new Map<string, (callback: URL) => void>();
-  #listening: Promise<readonly Server[]> | undefined;
+  const waiting = new Map<string, (callback: URL) => void>();
+  let listening: Promise<readonly Server[]> | undefined;
   /** Kept between visits, since the URI may be registered with an authorization server. */
-  #port: number;
+  let port = fixedPort;
   /** Stops listening if the URI was read but no visit follows. */
-  #idleTimer: NodeJS.Timeout | undefined;
+  let idleTimer: NodeJS.Timeout | undefined;
 
-  constructor(settings: Settings) {
-    this.#settings = settings;
-    this.#port = settings.port;
-  }
+  const origin = (): string => `http://${host === "::1" ? "[::1]" : host}:${port}`;
 
-  get uri(): string | Promise<string> {
-    return this.#settings.port === 0 ? this.#listen().then(() => this.#uri()) : this.#uri();
-  }
-
-  async visit(url: URL, { signal }: { readonly signal: AbortSignal }): Promise<URL> {
-    signal.throwIfAborted();
-    const address = checkBrowserUrl(url);
-    const state = address.searchParams.get("state") ?? "";
-    if (state === "") throw refused("the URL has no `state`, so the callback could not be recognized");
-    if (this.#waiting.has(state)) throw refused("a visit with the same state is in progress");
-    const callback = new Promise<URL>((resolve) => this.#waiting.set(state, resolve));
-    const { timeoutMs } = this.#settings;
-    const what = `The user did not come back from the authorization server to ${this.#uri()} within ${timeoutMs} ms`;
-    const visit = async (): Promise<URL> => {
-      await Promise.race([this.#open(address), callback]);
-      return callback;
-    };
-    try {
-      return await withTimeout(timeoutMs, signal, visit, `${what}; try again, and sign in on the page that opens`);
-    } finally {
-      this.#waiting.delete(state);
-      if (this.#waiting.size === 0) this.#close();
+  const answer = (request: IncomingMessage, response: ServerResponse): void => {
+    const { url: target = "", headers, method } = request;
+    const address = `${origin()}${target}`;
+    // A target that does not begin with a slash would be parsed as part of the host.
+    if (`http://${headers.host}` !== origin() || !target.startsWith("/") || !URL.canParse(address)) {
+      return sendText(response, 400, "Bad request");
     }
-  }
-
-  async #open(address: URL): Promise<void> {
-    await this.#listen();
-    const { open, onAddress } = this.#settings;
-    let opened = true;
-    try {
-      if (open === undefined) opened = await openBrowser(address);
-      else await open(address);
-    } catch (error) {
-      if (onAddress === undefined) throw refused(errorMessage(error), error);
-      opened = false;
+    const callback = new URL(address);
+    if (method !== "GET" || callback.pathname !== path) return sendText(response, 404, "Not found");
+    const [state = "", ...others] = callback.searchParams.getAll("state");
+    const resolve = others.length === 0 ? waiting.get(state) : undefined;
+    const hasError = callback.searchParams.has("error");
+    if (resolve === undefined || !(hasError || callback.searchParams.has("code"))) {
+      return sendText(response, 400, "Unexpected callback");
     }
-    if (!opened && onAddress === undefined) {
-      throw refused("no browser was found; set `onAddress`, and show the URL that it gets to the user");
-    }
-    onAddress?.(address, opened);
-  }
+    waiting.delete(state);
+    // Send the page first, since the program may exit as soon as the visit resolves.
+    response.once("close", () => resolve(callback));
+    response.writeHead(200, HEADERS).end(hasError ? ERROR_PAGE : page);
+  };
 
-  #uri(): string {
-    return `http://${this.#authority()}${this.#settings.path}`;
-  }
-
-  #authority(): string {
-    const { host } = this.#settings;
-    return `${host === "::1" ? "[::1]" : host}:${this.#port}`;
-  }
-
-  #listen(): Promise<readonly Server[]> {
-    this.#listening ??= this.#startListening().catch((error: unknown) => {
-      this.#listening = undefined;
-      throw new ConnectionError("refused", `Cannot listen at ${this.#uri()}: ${errorMessage(error)}`, {
-        cause: error,
-      });
-    });
-    clearTimeout(this.#idleTimer);
-    this.#idleTimer = unref(setTimeout(() => this.#waiting.size === 0 && this.#close(), this.#settings.timeoutMs));
-    return this.#listening;
-  }
-
-  async #startListening(): Promise<readonly Server[]> {
-    const { host, port } = this.#settings;
-    const first = host === "localhost" ? "127.0.0.1" : host;
-    const server = await this.#bind(first, this.#port).catch(async (error: unknown) => {
-      // Another program has taken the port that we chose before: choose another one.
-      if (port === 0 && this.#port !== 0) return this.#bind(first, 0);
-      throw error;
-    });
-    const bound = server.address();
-    if (typeof bound === "object" && bound !== null) this.#port = bound.port;
-    if (host !== "localhost") return [server];
-    // A browser may use IPv6 for localhost. So listen on ::1 too, and fail if another program listens there, since that
-    // program would get the code. On a machine without IPv6, the first server is enough.
-    const other = await this.#bind("::1", this.#port).catch((error: unknown) => {
-      if ((error as NodeJS.ErrnoException).code === "EADDRINUSE") {
-        server.close();
-        throw error;
-      }
-      return undefined;
-    });
-    return other === undefined ? [server] : [server, other];
-  }
-
-  async #bind(host: string, port: number): Promise<Server> {
+  const bind = async (address: string, wanted: number): Promise<Server> => {
     const { createServer } = await import("node:http");
-    const server = createServer({ requestTimeout: 10_000 }, (request, response) => this.#answer(request, response));
+    const server = createServer({ requestTimeout: 10_000 }, answer);
     return new Promise((resolve, reject) => {
       server.once("error", reject);
       // The timer of a visit keeps the process alive; the server alone does not.
-      server.listen({ host, port, exclusive: true }, () => resolve(server)).unref();
+      server.listen({ host: address, port: wanted, exclusive: true }, () => resolve(server)).unref();
     });
-  }
+  };
 
-  #answer(request: IncomingMessage, response: ServerResponse): void {
-    const { path, page } = this.#settings;
-    const authority = this.#authority();
-    const { url: target = "", headers, method } = request;
-    // A target that does not begin with a slash would be parsed as part of the host.
-    if (headers.host !== authority || !target.startsWith("/") || !URL.canParse(`http://${authority}${target}`)) {
-      return sendText(response, 400, "Bad request");
+  const startListening = async (): Promise<readonly Server[]> => {
+    const first = host === "localhost" ? "127.0.0.1" : host;
+    const server = await bind(first, port).catch(async (error: unknown) => {
+      // Another program has taken the port that we chose before: choose another one.
+      if (fixedPort === 0 && port !== 0) return bind(first, 0);
+      throw error;
+    });
+    ({ port } = server.address() as AddressInfo);
+    if (host !== "localhost") return [server];
+    // A browser may use IPv6 for localhost. So listen on ::1 too, and fail if another program listens there, since that
+    // program would get the code. On a machine without IPv6, the first server is enough.
+    const other = await bind("::1", port).catch((error: unknown) => {
+      if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") return undefined;
+      server.close();
+      throw error;
+    });
+    return other === undefined ? [server] : [server, other];
+  };
+
+  const close = (): void => {
+    clearTimeout(idleTimer);
+    const stopped = listening?.catch(() => []);
+    listening = undefined;
+    void stopped?.then((servers) => {
+      for (const server of servers) {
+        server.close();
+        server.closeIdleConnections();
+        unref(setTimeout(() => server.closeAllConnections(), CLOSE_TIMEOUT_MS));
+      }
+    });
+  };
+
+  const listen = async (): Promise<string> => {
+    clearTimeout(idleTimer);
+    idleTimer = unref(setTimeout(() => waiting.size === 0 && close(), timeoutMs));
+    listening ??= startListening();
+    await listening.catch((cause: unknown) => {
+      listening = undefined;
+      const message = `Cannot listen at ${origin()}${path}: ${errorMessage(cause)}`;
+      throw new ConnectionError("refused", message, { cause });
+    });
+    return `${origin()}${path}`;
+  };
+
+  const openForUser = async (address: URL): Promise<void> => {
+    await listen();
+    try {
+      await open(address);
+    } catch (error) {
+      if (onAddress === undefined) throw refused(errorMessage(error), error);
+      return onAddress(address, false);
     }
-    const callback = new URL(`http://${authority}${target}`);
-    if (method !== "GET" || callback.pathname !== path) return sendText(response, 404, "Not found");
-    const states = callback.searchParams.getAll("state");
-    const resolve = states.length === 1 ? this.#waiting.get(states[0] ?? "") : undefined;
-    const hasResult = callback.searchParams.has("code") || callback.searchParams.has("error");
-    if (resolve === undefined || !hasResult) return sendText(response, 400, "Unexpected callback");
-    this.#waiting.delete(states[0] ?? "");
-    // Send the page first, since the program may exit as soon as the visit resolves.
-    response.once("close", () => resolve(callback));
-    response.writeHead(200, HEADERS).end(callback.searchParams.has("error") ? ERROR_PAGE : page);
-  }
+    onAddress?.(address, true);
+  };
 
-  #close(): void {
-    clearTimeout(this.#idleTimer);
-    const listening = this.#listening;
-    this.#listening = undefined;
-    void listening?.then(
-      (servers) => {
-        for (const server of servers) {
-          server.close();
-          server.closeIdleConnections();
-          unref(setTimeout(() => server.closeAllConnections(), CLOSE_TIMEOUT_MS));
-        }
-      },
-      () => undefined,
-    );
-  }
+  return {
+    get uri(): string | Promise<string> {
+      return fixedPort === 0 ? listen() : `${origin()}${path}`;
+    },
+
+    async visit(url, { signal }) {
+      signal.throwIfAborted();
+      const address = checkBrowserUrl(url);
+      const state = address.searchParams.get("state") ?? "";
+      if (state === "") throw refused("the URL has no `state`, so the callback could not be recognized");
+      if (waiting.has(state)) throw refused("a visit with the same state is in progress");
+      const callback = new Promise<URL>((resolve) => waiting.set(state, resolve));
+      const what = `The user did not come back from the authorization server to ${origin()}${path}`;
+      const advice = "try again, and sign in on the page that opens";
+      const visit = async (): Promise<URL> => {
+        await Promise.race([openForUser(address), callback]);
+        return callback;
+      };
+      try {
+        return await withTimeout(timeoutMs, signal, visit, `${what} within ${timeoutMs} ms; ${advice}`);
+      } finally {
+        waiting.delete(state);
+        if (waiting.size === 0) close();
+      }
+    },
+  };
+}
+
+async function openOrThrow(url: URL): Promise<void> {
+  if (await openBrowser(url)) return;
+  throw new Error("no browser was found; set `onAddress`, and show the URL that it gets to the user");
 }
 
 function refused(why: string, cause?: unknown): ConnectionError {
