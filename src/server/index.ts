@@ -1,7 +1,6 @@
 // catenary/server: `createServer`, `inputRequired` and `bearer`, and every type that their signatures mention.
 
-export { bearer } from "../auth/bearer/bearer.ts";
-export type { BearerOptions } from "../auth/bearer/options.ts";
+export { bearer, type BearerOptions } from "../auth/bearer/bearer.ts";
 export type { AuthError, Authenticator, Credentials, Identity } from "../core/authentication.ts";
 export type {
   AskOptions,

@@ -12,7 +12,7 @@ import {
   resource,
 } from "../../../test/support/auth/token-issuer.ts";
 import { type Authenticator, AuthError, type Identity } from "../../core/authentication.ts";
-import type { BearerOptions } from "./options.ts";
+import type { BearerOptions } from "./bearer.ts";
 import { bearer } from "./bearer.ts";
 
 const { issuer, options, sign } = await openBearerFixture();

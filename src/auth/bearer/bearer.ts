@@ -1,15 +1,126 @@
 // `bearer()`: the resource server's side of OAuth (RFC 6750, RFC 9728; specification: basic/authorization). Verifies
-// the bearer token of each request, and tells a client without a valid token where to get one. The JWT verification in
-// jwt.ts is loaded with the first token.
+// the bearer token of each request, and tells a client without a valid token where to get one. Options are checked when
+// it is called, so that a mistake is a TypeError at startup. The JWT verification in jwt.ts is loaded with the first
+// token.
 
+import type { JSONWebKeySet, JWTVerifyGetKey } from "jose";
 import { type Authenticator, AuthError, type Credentials, type Identity } from "../../core/authentication.ts";
+import { checkOptions, OptionError } from "../../core/options.ts";
+import { defined, isObject } from "../../core/values.ts";
 import { isLoopback } from "../../http/server/guard.ts";
-import type { InvalidToken, JwtVerifier } from "./jwt.ts";
-import { type BearerOptions, type BearerSettings, readBearerOptions, spellingsOf } from "./options.ts";
-import { isScope } from "./scopes.ts";
+import type { InvalidToken, JwtRules, JwtVerifier } from "./jwt.ts";
+import { isScope, scopesProblem } from "./scopes.ts";
+
+export interface BearerOptions {
+  /**
+   * The issuer URLs of the authorization servers. Clients are sent to these servers to get a token. Only tokens of
+   * these servers are accepted, unless `issuer` or `verify` is set. Required unless `verify` is set. If this option is
+   * omitted, clients do not learn where to get a token.
+   *
+   * @example
+   * authorizationServers: ["https://auth.example.com"]
+   */
+  readonly authorizationServers?: readonly string[];
+  /**
+   * The public URL of this server. Tokens must have been issued for it. Default: the URL of the request, but then only
+   * requests to localhost are accepted.
+   *
+   * @example
+   * resource: "https://notes.example.com/mcp"
+   */
+  readonly resource?: string;
+  /** The accepted issuers. Default: `authorizationServers`. */
+  readonly issuer?: string | readonly string[];
+  /** The issuer's keys, or their URL. Default: the URL that the issuer's metadata names. */
+  readonly jwks?: string | URL | JSONWebKeySet | JWTVerifyGetKey;
+  /**
+   * Verifies a token, in place of all built-in checks. The token is refused if `verify` returns nothing, or an identity
+   * without a principal, or throws. An error that shows that a service could not be reached (a failed fetch, a timeout,
+   * a system error) does not refuse the token: the request then fails with status 503.
+   *
+   * @example
+   * verify: async (token) => {
+   *   const { active, username } = await introspect(token);
+   *   return active ? { principal: username, scopes: ["notes:read"] } : undefined;
+   * }
+   */
+  readonly verify?: (
+    token: string,
+    credentials: Credentials,
+  ) => Identity | undefined | null | Promise<Identity | undefined | null>;
+  /** The accepted values of `aud`. Default: `resource`. */
+  readonly audience?: string | readonly string[];
+  /** The scopes that every call needs. Tools, resources and prompts may need more. */
+  readonly scopes?: readonly string[];
+  /** The scopes that clients should request first. Default: `scopes`. */
+  readonly scopesSupported?: readonly string[];
+  /**
+   * Scopes that include others.
+   *
+   * @example
+   * implies: { "notes:write": ["notes:read"] }
+   */
+  readonly implies?: Readonly<Record<string, readonly string[]>>;
+  /** The accepted signature algorithms. Default: all that need no shared secret. */
+  readonly algorithms?: readonly string[];
+  /** The accepted difference between the issuer's clock and ours, in milliseconds. Default: 5,000; at most 300,000. */
+  readonly clockToleranceMs?: number;
+  /** A name for humans, published in the metadata. */
+  readonly resourceName?: string;
+  /** A URL for humans, published in the metadata. */
+  readonly resourceDocumentation?: string;
+}
+
+export interface BearerSettings {
+  readonly verifier: JwtRules | NonNullable<BearerOptions["verify"]>;
+  readonly resource: string | undefined;
+  /** Undefined means the URL of the request. The list is empty with `verify`, which checks the audience itself. */
+  readonly audience: readonly string[] | undefined;
+  readonly scopes: readonly string[];
+  /** Maps a scope to a list: the scope itself, and all scopes that it includes. */
+  readonly implied: ReadonlyMap<string, readonly string[]>;
+  /** The published metadata without `resource`; undefined if there are no authorization servers. */
+  readonly metadata: object | undefined;
+}
+
+// `satisfies` makes the compiler report an option that is missing here.
+const OPTIONS = {
+  authorizationServers: true,
+  resource: true,
+  issuer: true,
+  jwks: true,
+  verify: true,
+  audience: true,
+  scopes: true,
+  scopesSupported: true,
+  implies: true,
+  algorithms: true,
+  clockToleranceMs: true,
+  resourceName: true,
+  resourceDocumentation: true,
+} as const satisfies Record<keyof BearerOptions, true>;
+
+const ALGORITHMS = [
+  "RS256",
+  "RS384",
+  "RS512",
+  "PS256",
+  "PS384",
+  "PS512",
+  "ES256",
+  "ES384",
+  "ES512",
+  "EdDSA",
+  "Ed25519",
+];
+
+/** The options of the built-in verification of JWTs. */
+const JWT_OPTIONS = ["jwks", "issuer", "audience", "algorithms", "clockToleranceMs"] as const;
+
+const DEFAULT_CLOCK_TOLERANCE_MS = 5_000;
+const MAX_CLOCK_TOLERANCE_MS = 300_000;
 
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
-
 /** Longer than any real token, but short enough that invalid tokens cost little time. */
 const MAX_TOKEN_LENGTH = 16 * 1024;
 
@@ -40,13 +151,14 @@ class Bearer implements Required<Authenticator> {
   }
 
   async authenticate(credentials: Credentials): Promise<Identity> {
-    const { scopes: needed } = this.#settings;
+    const { scopes: needed, implied } = this.#settings;
     const audience = this.#audience(credentials);
     const token = this.#token(credentials);
     const result = await this.#verify(token, audience, credentials);
     if ("fault" in result) throw this.#error(401, { error: "invalid_token", description: result.fault }, credentials);
-    const identity = this.#withImpliedScopes(result);
-    if (needed.every((scope) => identity.scopes?.includes(scope))) return identity;
+    const scopes = result.scopes?.flatMap((scope) => implied.get(scope) ?? scope);
+    const identity = scopes === undefined ? result : { ...result, scopes: [...new Set(scopes)] };
+    if (needed.every((scope) => scopes?.includes(scope))) return identity;
     throw this.insufficientScope([], identity, credentials);
   }
 
@@ -73,12 +185,10 @@ class Bearer implements Required<Authenticator> {
   }
 
   #token(credentials: Credentials): string {
-    const parsed = parseAuthorization(credentials.headers["authorization"]);
-    if (parsed.kind === "malformed") {
-      throw this.#error(400, { error: "invalid_request", description: parsed.why }, credentials);
-    }
-    if (parsed.kind === "none") throw this.#error(401, {}, credentials);
-    if (parsed.token.length <= MAX_TOKEN_LENGTH) return parsed.token;
+    const { token, fault } = parseAuthorization(credentials.headers["authorization"]);
+    if (fault !== undefined) throw this.#error(400, { error: "invalid_request", description: fault }, credentials);
+    if (token === undefined) throw this.#error(401, {}, credentials);
+    if (token.length <= MAX_TOKEN_LENGTH) return token;
     throw this.#error(401, { error: "invalid_token", description: "The token is too long" }, credentials);
   }
 
@@ -88,25 +198,27 @@ class Bearer implements Required<Authenticator> {
     credentials: Credentials,
   ): Promise<Identity | InvalidToken> {
     const { verifier } = this.#settings;
-    if (typeof verifier === "function") return runVerify(() => verifier(token, credentials));
-    this.#jwtVerifier ??= import("./jwt.ts").then(({ JwtVerifier: Verifier }) => new Verifier(verifier));
-    return (await this.#jwtVerifier).verify(token, audience);
-  }
-
-  #withImpliedScopes(identity: Identity): Identity {
-    const { implied } = this.#settings;
-    if (identity.scopes === undefined) return identity;
-    return { ...identity, scopes: [...new Set(identity.scopes.flatMap((scope) => implied.get(scope) ?? scope))] };
+    if (typeof verifier !== "function") {
+      this.#jwtVerifier ??= import("./jwt.ts").then(({ jwtVerifier }) => jwtVerifier(verifier));
+      return (await this.#jwtVerifier)(token, audience);
+    }
+    let identity: Partial<Identity> | undefined | null;
+    try {
+      identity = await verifier(token, credentials);
+    } catch (error) {
+      if (error instanceof AuthError || isUnreachable(error)) throw error;
+      return { fault: "The token was refused" };
+    }
+    return checkIdentity(identity);
   }
 
   #error(status: 400 | 401 | 403, challenge: BearerChallenge, { endpoint }: Credentials): AuthError {
     const { scopes: needed, metadata, resource = endpoint } = this.#settings;
-    const { scopes = [], ...rest } = challenge;
     // A handler may have named these scopes in an error, so they may be invalid.
-    const valid = scopes.filter((scope) => isScope(scope) && scope !== "offline_access");
-    const all = [...new Set([...needed, ...valid])];
-    const header = challengeHeader({ ...rest, scopes: all, metadata: metadata && metadataUrl(resource)?.href });
-    return new AuthError(status, rest.description ?? "A token is required", header);
+    const valid = challenge.scopes?.filter((scope) => isScope(scope) && scope !== "offline_access") ?? [];
+    const scopes = [...new Set([...needed, ...valid])];
+    const header = challengeHeader({ ...challenge, scopes, metadata: metadata && metadataUrl(resource)?.href });
+    return new AuthError(status, challenge.description ?? "A token is required", header);
   }
 }
 
@@ -115,20 +227,6 @@ function metadataUrl(resource: string): URL | undefined {
   if (!URL.canParse(resource)) return undefined;
   const { origin, pathname } = new URL(resource);
   return new URL(`${origin}${WELL_KNOWN}${pathname === "/" ? "" : pathname}`);
-}
-
-/** Calls `verify`. If it throws, the token is refused, unless the error shows that a service could not be reached. */
-async function runVerify(
-  verify: () => Partial<Identity> | undefined | null | Promise<Partial<Identity> | undefined | null>,
-): Promise<Identity | InvalidToken> {
-  let identity: Partial<Identity> | undefined | null;
-  try {
-    identity = await verify();
-  } catch (error) {
-    if (error instanceof AuthError || isUnreachable(error)) throw error;
-    return { fault: "The token was refused" };
-  }
-  return checkIdentity(identity);
 }
 
 /** Whether a service could not be reached. Such an error says nothing about the token. */
@@ -147,35 +245,26 @@ function checkIdentity(given: Partial<Identity> | undefined | null): Identity | 
   if (scopes !== undefined && !(Array.isArray(scopes) && scopes.every((scope) => typeof scope === "string"))) {
     throw new TypeError("bearer(): `verify` must return scopes as an array of strings");
   }
-  return {
-    principal,
-    ...(scopes === undefined ? undefined : { scopes }),
-    ...(claims === undefined ? undefined : { claims }),
-  };
+  return { principal, ...defined({ scopes, claims }) };
 }
-
-export type ParsedAuthorization =
-  | { readonly kind: "none" }
-  | { readonly kind: "malformed"; readonly why: string }
-  | { readonly kind: "token"; readonly token: string };
 
 /** RFC 6750, 2.1. */
 const TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
 
-/** Parses the header Authorization. The scheme is case-insensitive. */
-export function parseAuthorization(authorization: string | undefined): ParsedAuthorization {
-  if (authorization === undefined) return { kind: "none" };
+/** Parses the header Authorization: it has a token, is malformed (`fault` says why), or neither. */
+export function parseAuthorization(authorization: string = ""): { readonly token?: string; readonly fault?: string } {
+  // The scheme is case-insensitive.
   const [scheme = "", ...rest] = authorization.trim().split(" ");
   if (scheme.toLowerCase() !== "bearer") {
     // Repeated headers arrive as one value, joined by commas.
-    if (!/,\s*bearer(?:\s|$)/i.test(authorization)) return { kind: "none" };
-    return { kind: "malformed", why: "Authorization has more than one scheme" };
+    if (!/,\s*bearer(?:\s|$)/i.test(authorization)) return {};
+    return { fault: "Authorization has more than one scheme" };
   }
   const token = rest.join(" ").trim();
   // An empty token counts as none: the client then gets the plain challenge, which makes it request a token.
-  if (token === "") return { kind: "none" };
-  if (TOKEN.test(token)) return { kind: "token", token };
-  return { kind: "malformed", why: "Authorization must have the form: Bearer, one space, one token" };
+  if (token === "") return {};
+  if (TOKEN.test(token)) return { token };
+  return { fault: "Authorization must have the form: Bearer, one space, one token" };
 }
 
 export interface BearerChallenge {
@@ -189,19 +278,149 @@ export interface BearerChallenge {
 
 /** The value of the header WWW-Authenticate. */
 export function challengeHeader({ error, description, scopes = [], metadata }: BearerChallenge): string {
-  const fields = {
-    error,
-    error_description: description,
-    scope: scopes.length === 0 ? undefined : scopes.join(" "),
-    resource_metadata: metadata,
-  };
-  const params = Object.entries(fields).flatMap(([name, value]) =>
-    value === undefined ? [] : `${name}=${quote(value)}`,
-  );
-  return params.length === 0 ? "Bearer" : `Bearer ${params.join(", ")}`;
+  const scope = scopes.length === 0 ? undefined : scopes.join(" ");
+  const fields = defined({ error, error_description: description, scope, resource_metadata: metadata });
+  const params = Object.entries(fields).map(([name, value]) => `${name}=${quote(value)}`);
+  return `Bearer ${params.join(", ")}`.trim();
 }
 
 /** Quotes a value that may come from a client, so that it can end neither the string nor the header. */
 function quote(text: string): string {
   return `"${text.replaceAll(/[^\x20-\x7e]/g, "?").replaceAll(/["\\]/g, "\\$&")}"`;
+}
+
+export function readBearerOptions(options: BearerOptions): BearerSettings {
+  checkOptions("bearer()", options, OPTIONS);
+  const { authorizationServers: servers = [], resource, verify, scopes = [], audience } = options;
+  const { scopesSupported = scopes, resourceName, resourceDocumentation } = options;
+  const list: unknown = servers;
+  if (!Array.isArray(list)) throw invalid("authorizationServers", "must be an array of URLs");
+  for (const server of servers) parseSecureUrl("authorizationServers", server);
+  if (resource !== undefined) parseUrl("resource", resource);
+  checkScopes("scopes", scopes);
+  checkScopes("scopesSupported", scopesSupported);
+  // This scope asks the issuer for a refresh token, which does not concern this server.
+  if (scopes.includes("offline_access")) throw invalid("scopes", "must not contain offline_access");
+  for (const [name, text] of Object.entries({ resourceName, resourceDocumentation })) {
+    if (text !== undefined && typeof text !== "string") throw invalid(name, "must be a string");
+  }
+  const supported = scopesSupported.filter((scope) => scope !== "offline_access");
+  const metadata = defined({
+    authorization_servers: [...servers],
+    scopes_supported: supported.length === 0 ? undefined : supported,
+    bearer_methods_supported: ["header"],
+    resource_name: resourceName,
+    resource_documentation: resourceDocumentation,
+  });
+  if (verify !== undefined) {
+    if (typeof verify !== "function") throw invalid("verify", "must be a function");
+    const unused = JWT_OPTIONS.find((name) => options[name] !== undefined);
+    if (unused !== undefined) throw invalid(unused, "has no effect with `verify`, which makes all checks itself");
+  }
+  const ownAudience = resource === undefined ? undefined : spellingsOf(resource);
+  const jwtAudience = audience === undefined ? ownAudience : readStrings("audience", audience);
+  return {
+    verifier: verify ?? readJwtRules(options, servers),
+    resource,
+    audience: verify === undefined ? jwtAudience : [],
+    scopes: [...scopes],
+    implied: expandImplied(options.implies),
+    metadata: servers.length === 0 ? undefined : metadata,
+  };
+}
+
+function readJwtRules(options: BearerOptions, servers: readonly string[]): JwtRules {
+  const { issuer = servers, jwks, algorithms = ALGORITHMS, clockToleranceMs = DEFAULT_CLOCK_TOLERANCE_MS } = options;
+  if (servers.length === 0) {
+    throw invalid("authorizationServers", "must name the issuers of the tokens, unless `verify` is given");
+  }
+  const issuers = readStrings("issuer", issuer);
+  if (jwks !== undefined && issuers.length > 1) {
+    throw invalid(
+      "jwks",
+      "may be set only for a single issuer; omit it to use the keys in the metadata of each issuer",
+    );
+  }
+  // Without `jwks` the issuer's metadata is fetched, so the issuer must be a URL.
+  if (jwks === undefined) for (const one of issuers) parseSecureUrl("issuer", one);
+  const unknown = readStrings("algorithms", algorithms).find((algorithm) => !ALGORITHMS.includes(algorithm));
+  if (unknown !== undefined) {
+    throw invalid(
+      "algorithms",
+      `may contain only ${ALGORITHMS.join(", ")}, which need no shared secret; got ${unknown}`,
+    );
+  }
+  const isTolerance = typeof clockToleranceMs === "number" && clockToleranceMs >= 0;
+  if (!isTolerance || clockToleranceMs > MAX_CLOCK_TOLERANCE_MS) {
+    throw invalid("clockToleranceMs", `must be a number from 0 to ${MAX_CLOCK_TOLERANCE_MS}`);
+  }
+  return { issuers, jwks: readKeys(jwks), algorithms: [...algorithms], clockToleranceMs };
+}
+
+function readKeys(jwks: BearerOptions["jwks"]): JwtRules["jwks"] {
+  if (jwks === undefined || typeof jwks === "function") return jwks;
+  if (typeof jwks === "string" || jwks instanceof URL) return parseSecureUrl("jwks", String(jwks), /#/);
+  const keys: unknown = jwks.keys;
+  if (Array.isArray(keys) && keys.length > 0 && keys.every(isPublicKey)) return jwks;
+  throw invalid("jwks", "must be a URL, a set of public keys, or a function that returns a key");
+}
+
+function isPublicKey(key: unknown): boolean {
+  return isObject(key) && typeof key["kty"] === "string" && key["kty"] !== "oct" && key["d"] === undefined;
+}
+
+/** All spellings of a URL that clients use: they differ in the case of the host, and in the slash after a bare host. */
+function spellingsOf(resource: string): readonly string[] {
+  const { href, origin, pathname } = new URL(resource);
+  return [...new Set([resource, href, ...(pathname === "/" ? [origin] : [])])];
+}
+
+function expandImplied(implies: BearerOptions["implies"] = {}): ReadonlyMap<string, readonly string[]> {
+  if (!isObject(implies)) throw invalid("implies", 'must be an object of arrays, such as { "write": ["read"] }');
+  const direct = new Map(Object.entries(implies));
+  checkScopes("implies", [...direct.keys()]);
+  for (const included of direct.values()) checkScopes("implies", included);
+  return new Map(
+    Array.from(direct.keys(), (scope) => {
+      const all = new Set([scope]);
+      // The set grows during the loop, until it is closed under implication.
+      for (const one of all) for (const next of direct.get(one) ?? []) all.add(next);
+      return [scope, [...all]];
+    }),
+  );
+}
+
+function checkScopes(name: string, scopes: unknown): void {
+  const problem = scopesProblem(scopes);
+  if (problem !== undefined) throw invalid(name, problem);
+}
+
+function readStrings(name: string, given: string | readonly string[]): readonly string[] {
+  const list: readonly unknown[] = Array.isArray(given) ? [...(given as readonly unknown[])] : [given];
+  if (list.length > 0 && list.every((text) => typeof text === "string" && /^\S+$/.test(text))) return list as string[];
+  throw invalid(name, "must be a string or an array of strings, none of them empty or with spaces");
+}
+
+function parseUrl(name: string, text: unknown, forbidden = /[?#]/): URL {
+  const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
+  if (
+    url === undefined ||
+    !["https:", "http:"].includes(url.protocol) ||
+    forbidden.test(url.href) ||
+    url.username !== ""
+  ) {
+    throw invalid(name, `must be an http or https URL without query, fragment and user; got ${String(text)}`);
+  }
+  return url;
+}
+
+/** For URLs of keys and metadata. An attacker who could change the response could sign tokens, so https is required. */
+function parseSecureUrl(name: string, text: unknown, forbidden?: RegExp): URL {
+  const url = parseUrl(name, text, forbidden);
+  if (url.protocol === "https:" || isLoopback(url.hostname)) return url;
+  throw invalid(name, `must be an https URL, except on this machine; got ${String(text)}`);
+}
+
+function invalid(name: string, problem: string): TypeError {
+  return new OptionError("bearer()", name, problem);
 }

@@ -6,7 +6,14 @@ import * as jose from "jose";
 import type { Identity } from "../../core/authentication.ts";
 import { isObject } from "../../core/values.ts";
 import { isLoopback } from "../../http/server/guard.ts";
-import type { JwtRules } from "./options.ts";
+
+/** How JWTs are verified. */
+export interface JwtRules {
+  readonly issuers: readonly string[];
+  readonly jwks: URL | jose.JSONWebKeySet | jose.JWTVerifyGetKey | undefined;
+  readonly algorithms: readonly string[];
+  readonly clockToleranceMs: number;
+}
 
 /** Why a token is refused. */
 export interface InvalidToken {
@@ -35,19 +42,15 @@ const CLAIM_FAULTS: ReadonlyMap<unknown, string> = new Map([
   ["nbf", "The token is not valid yet"],
 ]);
 
-export class JwtVerifier {
-  readonly #rules: JwtRules;
-  readonly #keys: ReadonlyMap<string, jose.JWTVerifyGetKey>;
+/** Rejects if the verification fails for a reason other than the token, such as keys that cannot be fetched. */
+export type JwtVerifier = (token: string, audience: readonly string[]) => Promise<Identity | InvalidToken>;
 
-  constructor(rules: JwtRules) {
-    this.#rules = rules;
-    this.#keys = new Map(rules.issuers.map((issuer) => [issuer, keysOf(issuer, rules)]));
-  }
-
-  /** Rejects if the verification fails for a reason other than the token, such as keys that cannot be fetched. */
-  async verify(token: string, audience: readonly string[]): Promise<Identity | InvalidToken> {
+export function jwtVerifier(rules: JwtRules): JwtVerifier {
+  const keysByIssuer = new Map(rules.issuers.map((issuer) => [issuer, keysOf(issuer, rules)]));
+  const clockTolerance = rules.clockToleranceMs / 1000;
+  const common = { algorithms: [...rules.algorithms], clockTolerance, requiredClaims: ["exp"] };
+  return async (token, audience) => {
     let issuer: string;
-    let payload: jose.JWTPayload;
     try {
       const { typ } = jose.decodeProtectedHeader(token);
       if (!ACCEPTED_TYPES.has(typ?.toLowerCase())) return { fault: "The token is of a type that is not accepted" };
@@ -56,52 +59,35 @@ export class JwtVerifier {
     } catch {
       return { fault: "The token is not a JWT" };
     }
-    const keys = this.#keys.get(issuer);
+    const keys = keysByIssuer.get(issuer);
     if (keys === undefined) return { fault: "The issuer of the token is not accepted" };
     try {
-      payload = await this.#verifyWith(keys, token, issuer, audience);
+      return identityOf(issuer, await verifyWith(keys, token, { ...common, issuer, audience: [...audience] }));
     } catch (error) {
       return { fault: faultOf(error) };
     }
-    return identityOf(issuer, payload);
-  }
-
-  async #verifyWith(
-    keys: jose.JWTVerifyGetKey,
-    token: string,
-    issuer: string,
-    audience: readonly string[],
-  ): Promise<jose.JWTPayload> {
-    const { algorithms, clockToleranceMs } = this.#rules;
-    const options: jose.JWTVerifyOptions = {
-      issuer,
-      audience: [...audience],
-      algorithms: [...algorithms],
-      clockTolerance: clockToleranceMs / 1000,
-      requiredClaims: ["exp"],
-    };
-    try {
-      return (await jose.jwtVerify(token, keys, options)).payload;
-    } catch (error) {
-      // A token need not name its key, and while an issuer rotates its keys, several may match.
-      if (!(error instanceof jose.errors.JWKSMultipleMatchingKeys)) throw error;
-      return verifyWithAny(error, (key) => jose.jwtVerify(token, key, options));
-    }
-  }
+  };
 }
 
-async function verifyWithAny(
-  keys: AsyncIterable<jose.CryptoKey>,
-  verify: (key: jose.CryptoKey) => Promise<jose.JWTVerifyResult>,
+async function verifyWith(
+  keys: jose.JWTVerifyGetKey,
+  token: string,
+  options: jose.JWTVerifyOptions,
 ): Promise<jose.JWTPayload> {
-  for await (const key of keys) {
-    try {
-      return (await verify(key)).payload;
-    } catch (error) {
-      if (!(error instanceof jose.errors.JWSSignatureVerificationFailed)) throw error;
+  try {
+    return (await jose.jwtVerify(token, keys, options)).payload;
+  } catch (error) {
+    // A token need not name its key, and while an issuer rotates its keys, several may match.
+    if (!(error instanceof jose.errors.JWKSMultipleMatchingKeys)) throw error;
+    for await (const key of error) {
+      try {
+        return await verifyWith(() => key, token, options);
+      } catch (other) {
+        if (!(other instanceof jose.errors.JWSSignatureVerificationFailed)) throw other;
+      }
     }
+    throw new jose.errors.JWSSignatureVerificationFailed();
   }
-  throw new jose.errors.JWSSignatureVerificationFailed();
 }
 
 /** The fault that the error reports. Rethrows an error that is not about the token. */

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { newSigner } from "../../../test/support/auth/token-issuer.ts";
-import { type BearerOptions, readBearerOptions } from "./options.ts";
+import { type BearerOptions, readBearerOptions } from "./bearer.ts";
 import { bearer } from "./bearer.ts";
 
 const authorizationServers = ["https://auth.example.com"];

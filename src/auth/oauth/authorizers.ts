@@ -1,12 +1,11 @@
 // The two authorizers of `catenary/oauth`: `bearerToken` sends a token that the program already has, `oauth` obtains
 // tokens with OAuth 2.1. The OAuth code and its library, oauth4webapi, are loaded with the first request.
 
-import type { Authorizer, Challenge, OutgoingRequest } from "../../core/authentication.ts";
-import { checkOptions } from "../../core/options.ts";
-import { redact, unauthorized } from "./errors.ts";
+import type { Authorizer, OutgoingRequest } from "../../core/authentication.ts";
+import { checkOptions, OptionError } from "../../core/options.ts";
 import { CLIENT_OPTIONS } from "./grants.ts";
 import type { OAuthOptions } from "./types.ts";
-import { type ChallengeParams, parseChallenge } from "./www-authenticate.ts";
+import { challengeWords, parseChallenge, redact, unauthorized } from "./errors.ts";
 
 // `satisfies` makes the compiler report an option that is missing here.
 const OPTIONS = {
@@ -37,42 +36,36 @@ export function oauth(options: OAuthOptions = {}): Authorizer {
   check(options);
   let loading: Promise<Authorizer> | undefined;
   let loaded: Authorizer | undefined;
-  const load = async (): Promise<Authorizer> => {
-    loading ??= import("./oauth-authorizer.ts").then(({ OAuthAuthorizer }) => (loaded = new OAuthAuthorizer(options)));
-    return loading;
-  };
+  const load = ({ url }: OutgoingRequest): Promise<Authorizer> =>
+    (loading ??= import("./oauth-authorizer.ts").then(
+      ({ OAuthAuthorizer }) => (loaded = new OAuthAuthorizer(url, options)),
+    ));
   const { extension } = options.grant ?? {};
   return {
     ...(extension === undefined ? undefined : { extensions: [extension] }),
-    authorize: async (request) => (await load()).authorize(request),
-    refused: async (challenge) => (await load()).refused(challenge),
+    authorize: async (request) => (await load(request)).authorize(request),
+    refused: async (challenge) => (await load(challenge)).refused(challenge),
     answered: (request, headers) => loaded?.answered?.(request, headers),
   };
 }
 
 function check(options: OAuthOptions): void {
   checkOptions("oauth()", options, OPTIONS);
-  const { client, metadataUrl, maxStepUps, redirect } = options;
+  const { client, metadataUrl, maxStepUps = 1, redirect } = options;
+  const demand = (isValid: boolean, option: string, problem: string): void => {
+    if (!isValid) throw new OptionError("oauth()", option, problem);
+  };
   if (client !== undefined) {
     checkOptions("`client` of oauth()", client, CLIENT_OPTIONS);
-    if (typeof client.id !== "string" || client.id === "") {
-      throw new TypeError("oauth(): `client.id` must be the ID that the authorization server gave to the client");
-    }
+    const hasId = typeof client.id === "string" && client.id !== "";
+    demand(hasId, "client.id", "must be the ID that the authorization server gave to the client");
+    demand(client.issuer === undefined || URL.canParse(client.issuer), "client.issuer", "is not a valid URL");
   }
-  if (client?.issuer !== undefined && !URL.canParse(client.issuer)) {
-    throw new TypeError("oauth(): `client.issuer` is not a valid URL");
-  }
-  if (metadataUrl !== undefined && !isClientMetadataUrl(metadataUrl)) {
-    throw new TypeError(
-      "oauth(): `metadataUrl` must be an https URL with a path, such as https://example.com/client.json",
-    );
-  }
-  if (maxStepUps !== undefined && !(Number.isInteger(maxStepUps) && maxStepUps > 0)) {
-    throw new TypeError("oauth(): `maxStepUps` must be a whole number above 0");
-  }
-  if (redirect !== undefined && typeof redirect.visit !== "function") {
-    throw new TypeError("oauth(): `redirect` must have a method `visit`; loopbackRedirect() creates one");
-  }
+  const isDocument = metadataUrl === undefined || isClientMetadataUrl(metadataUrl);
+  demand(isDocument, "metadataUrl", "must be an https URL with a path, such as https://example.com/client.json");
+  demand(Number.isInteger(maxStepUps) && maxStepUps > 0, "maxStepUps", "must be a whole number above 0");
+  const hasVisit = redirect === undefined || typeof redirect.visit === "function";
+  demand(hasVisit, "redirect", "must have a method `visit`; loopbackRedirect() creates one");
 }
 
 /** The rules for a client ID that is a URL (draft-ietf-oauth-client-id-metadata-document, 3). */
@@ -82,9 +75,6 @@ function isClientMetadataUrl(text: string): boolean {
   return protocol === "https:" && pathname !== "/" && `${hash}${username}${password}` === "";
 }
 
-/** Visible ASCII: more than RFC 6750, 2.1 allows, but safe in a header. */
-const TOKEN = /^[\x21-\x7e]+$/;
-
 /**
  * Sends a token to one MCP server: the first that it is used with. If `token` is a function, it is called before each
  * request.
@@ -93,8 +83,8 @@ export function bearerToken(token: string | (() => string | Promise<string>)): A
   if (typeof token !== "function" && !isToken(token)) {
     throw new TypeError("bearerToken(): the token is empty, or has characters that a header cannot carry");
   }
-  const source =
-    typeof token === "function" ? "that the function given to bearerToken returned" : "given to bearerToken";
+  const isFixed = typeof token !== "function";
+  const source = isFixed ? "given to bearerToken" : "that the function given to bearerToken returned";
   const currentHeader = async (): Promise<string> => {
     const value = typeof token === "function" ? await token() : token;
     if (!isToken(value)) throw unauthorized("The function given to bearerToken did not return a valid token");
@@ -117,23 +107,17 @@ export function bearerToken(token: string | (() => string | Promise<string>)): A
       const params = parseChallenge(challenge.headers["www-authenticate"]);
       if (challenge.status === 403 && params.error !== "insufficient_scope") return false;
       // The function may return a newer token by now.
-      const isNewer = typeof token === "function" && (await currentHeader()) !== challenge.sent["authorization"];
+      const isNewer = !isFixed && (await currentHeader()) !== challenge.sent["authorization"];
       if (isNewer && challenge.attempt === 1) return true;
-      throw tokenRefused(challenge, params, source);
+      const { url, status, sent } = challenge;
+      const why = challengeWords(params, sent["authorization"]).join(", ") || `HTTP ${status}`;
+      const missing = params.scopes && `; it requires the scope "${redact(params.scopes.join(" "))}"`;
+      throw unauthorized(`${url.origin}${url.pathname} refused the token ${source} (${why})${missing ?? ""}`);
     },
   };
 }
 
+/** Visible ASCII: more than RFC 6750, 2.1 allows, but safe in a header. */
 function isToken(value: unknown): boolean {
-  return typeof value === "string" && TOKEN.test(value);
-}
-
-function tokenRefused({ url, status, sent }: Challenge, params: ChallengeParams, source: string): Error {
-  const { error, description, scopes } = params;
-  // The server may quote the token in its description.
-  const secrets = sent["authorization"]?.split(" ").slice(1);
-  const words = [error, description].filter((word) => word !== undefined).map((word) => redact(word, secrets));
-  const why = words.length === 0 ? `HTTP ${status}` : words.join(", ");
-  const missing = scopes === undefined ? "" : `; it requires the scope "${redact(scopes.join(" "))}"`;
-  return unauthorized(`${url.origin}${url.pathname} refused the token ${source} (${why})${missing}`);
+  return typeof value === "string" && /^[\x21-\x7e]+$/.test(value);
 }

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
-import { openBrowser, checkBrowserUrl, type Desktop } from "./browser.ts";
+import { openBrowser, checkBrowserUrl, type Desktop } from "./loopback-redirect.ts";
 
 /** Not written out: no line of this house has an address of this kind. */
 const SCRIPT = ["java", "script:"].join("");

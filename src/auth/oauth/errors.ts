@@ -1,8 +1,9 @@
-// Turns failures of the OAuth flow into ConnectionErrors that are safe to show. The cause of an oauth4webapi error may
-// be a response with tokens, or a URL with a code. So only the message is kept, and text from a server is redacted.
+// What servers say when they refuse: the header WWW-Authenticate, and failures of the OAuth flow as ConnectionErrors
+// that are safe to show. The cause of an oauth4webapi error may be a response with tokens, or a URL with a code. So only
+// the message is kept, and text from a server is redacted.
 
 import { ConnectionError } from "../../core/errors.ts";
-import { errorMessage } from "../../core/values.ts";
+import { defined, errorMessage } from "../../core/values.ts";
 
 export function unauthorized(message: string): ConnectionError {
   // The MCP server refused the request, so it has not run.
@@ -25,17 +26,30 @@ export function authFailure(doing: string, error: unknown, secrets: Secrets = []
   return unauthorized(`Failed: ${doing}: ${reasonOf(error, secrets)}`);
 }
 
+/** Does the work. If it fails, throws the error that `authFailure` makes of it. */
+export async function attempting<T>(doing: string, secrets: Secrets, work: () => Promise<T> | T): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw authFailure(doing, error, secrets);
+  }
+}
+
 /** The message of an error of oauth4webapi or `fetch`, without the other data of the error. */
 export function reasonOf(error: unknown, secrets: Secrets = []): string {
   if (error instanceof ConnectionError) return error.message;
-  const { code, status, cause } = (error ?? {}) as { code?: unknown; status?: unknown; cause?: unknown };
-  const named = oauthError(error, secrets);
-  if (named !== undefined) return named;
+  const { code, status, cause, error_description: description } = (error ?? {}) as Record<string, unknown>;
+  const oauthCode = errorCode(error);
+  if (oauthCode !== undefined) {
+    const more = typeof description === "string" && description !== "" ? ` (${redact(description, secrets)})` : "";
+    return `${redact(oauthCode, secrets)}${more}`;
+  }
   if (code === "OAUTH_WWW_AUTHENTICATE_CHALLENGE") return `it answered HTTP ${String(status)}`;
   if (cause instanceof Response) return describeResponse(cause);
-  // `fetch` describes a failed connection in the cause. Other causes may contain secrets.
-  if (error instanceof TypeError && cause instanceof Error) return redact(`${error.message}: ${causeText(cause)}`);
-  return redact(errorMessage(error), secrets);
+  if (!(error instanceof TypeError && cause instanceof Error)) return redact(errorMessage(error), secrets);
+  // `fetch` describes a failed connection in the cause. Other causes may contain secrets. If a host has several
+  // addresses and all fail, the cause is an AggregateError with a code and an empty message.
+  return redact(`${error.message}: ${cause.message || (cause as NodeJS.ErrnoException).code}`);
 }
 
 /** The OAuth error code that the server sent in its response or redirect. */
@@ -44,23 +58,9 @@ export function errorCode(error: unknown): string | undefined {
   return typeof code === "string" ? code : undefined;
 }
 
-function oauthError(error: unknown, secrets: Secrets): string | undefined {
-  const code = errorCode(error);
-  if (code === undefined) return undefined;
-  const { error_description: description } = error as { error_description?: unknown };
-  const more = typeof description === "string" && description !== "" ? ` (${redact(description, secrets)})` : "";
-  return `${redact(code, secrets)}${more}`;
-}
-
 export function describeResponse({ status, headers }: Response): string {
   const isRedirect = status >= 300 && status < 400 && headers.has("location");
   return `it answered HTTP ${status}${isRedirect ? ", a redirect, which is not followed here" : ""}`;
-}
-
-function causeText(cause: Error): string {
-  // If a host has several addresses and all fail, the cause is an AggregateError with a code and an empty message.
-  const { code } = cause as { code?: unknown };
-  return cause.message === "" && typeof code === "string" ? code : cause.message;
 }
 
 const MAX_TEXT_LENGTH = 200;
@@ -76,4 +76,59 @@ export function redact(text: string, secrets: Secrets = []): string {
     .replaceAll(/[\w-]{28,}(?:\.[\w-]+)*/g, "...")
     .trim();
   return line.length > MAX_TEXT_LENGTH ? `${line.slice(0, MAX_TEXT_LENGTH)}...` : line;
+}
+
+/** The parameters of all challenges for tokens in one header. */
+export interface ChallengeParams {
+  /** The schemes of all challenges in the header, also of those not for tokens, in lower case. */
+  readonly schemes: ReadonlySet<string>;
+  /** The URL of the resource metadata. */
+  readonly metadata?: string;
+  readonly scopes?: readonly string[];
+  readonly error?: string;
+  readonly description?: string;
+}
+
+/**
+ * Parses the header WWW-Authenticate (RFC 9110, 11.6.1) and picks the parameters that matter for tokens (RFC 6750, RFC
+ * 9728, RFC 9449). The value may be several headers joined by commas. What cannot be read is skipped, since many servers
+ * send invalid quotes.
+ */
+export function parseChallenge(header: string | undefined): ChallengeParams {
+  const all = parseSchemes(header ?? "");
+  const forTokens = all.filter(({ scheme }) => scheme === "bearer" || scheme === "dpop");
+  const first = (name: string, among = forTokens): string | undefined =>
+    among.map(({ params }) => params.get(name)).find((value) => value !== undefined && value !== "");
+  const scopes = first("scope")?.split(/\s+/).filter(Boolean);
+  return {
+    schemes: new Set(all.map(({ scheme }) => scheme)),
+    ...defined({
+      metadata: first("resource_metadata") ?? first("resource_metadata", all),
+      scopes: scopes?.length === 0 ? undefined : scopes,
+      error: first("error"),
+      description: first("error_description"),
+    }),
+  };
+}
+
+/** What a challenge says, as words that are safe to show. The server may quote the token that it refused. */
+export function challengeWords({ error, description }: ChallengeParams, sent: string = "", more?: string): string[] {
+  const secrets = sent.split(" ").slice(1);
+  return [error, description, more].filter((word) => word !== undefined).map((word) => redact(word, secrets));
+}
+
+/** A name, and the value if an equals sign follows: quoted, with or without the closing quote, or bare. */
+const PART = /([\w!#$%&'*+.^`|~-]+)(?:[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"?|([^\s,]*)))?/gs;
+
+function parseSchemes(header: string): { scheme: string; params: Map<string, string> }[] {
+  const challenges: ReturnType<typeof parseSchemes> = [];
+  for (const [, name = "", quoted, bare] of header.matchAll(PART)) {
+    const value = quoted?.replaceAll(/\\(.)/gs, "$1") ?? bare;
+    const params = challenges.at(-1)?.params;
+    const key = name.toLowerCase();
+    if (params === undefined || value === undefined) challenges.push({ scheme: key, params: new Map() });
+    // The first value is used, since a repeated parameter may have been injected.
+    else if (!params.has(key)) params.set(key, value);
+  }
+  return challenges;
 }

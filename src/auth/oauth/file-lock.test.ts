@@ -2,15 +2,16 @@
 
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { compiledImport } from "../../../test/support/programs.ts";
 import { IS_LONG } from "../../../test/support/thoroughness.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { FileLock, newOwnerName, OwnerWatch } from "./file-lock.ts";
+import { FileLock } from "./private-files.ts";
 import { fileTokens } from "./token-stores.ts";
 
 const STORE = compiledImport("token-stores.ts", import.meta.url);
@@ -106,8 +107,13 @@ describe("a lock between processes", { timeout: 120_000 }, () => {
   it("goes to a waiter when its holder is killed", async () => {
     const holder = start(HOLD);
     await holder.lines.next();
-    const waiting = fileTokens(file).exclusively("count", () => Promise.resolve("acquired"));
-    await expect.poll(() => readdirSync(`${file}.locks`)).toHaveLength(2);
+    let isAcquired = false;
+    const waiting = fileTokens(file).exclusively("count", () => {
+      isAcquired = true;
+      return Promise.resolve("acquired");
+    });
+    await delay(200);
+    expect(isAcquired).toBe(false);
     holder.child.kill("SIGKILL");
     expect(await waiting).toBe("acquired");
     expect(readdirSync(`${file}.locks`)).toEqual([]);
@@ -132,67 +138,58 @@ describe("a lock between processes", { timeout: 120_000 }, () => {
 
 describe("a lock", () => {
   const locks = (): string => join(home, "locks");
-  /** Creates the file of another owner of the lock on "a", with a changed name. */
-  async function plant(change: (name: string) => string): Promise<string> {
-    let planted = "";
+  /** Takes the lock on "a" and leaves a file of another owner, whose name is a change of ours. Returns its path. */
+  async function plant(change: (owner: string) => string, suffix = ""): Promise<string> {
+    let owner = "";
+    let path = "";
     await new FileLock(locks()).exclusively("a", () => {
-      planted = change(readdirSync(locks())[0] ?? "");
+      path = join(locks(), readdirSync(locks())[0] ?? "");
+      owner = readFileSync(path, "utf8");
       return Promise.resolve();
     });
-    writeFileSync(join(locks(), planted), "");
-    return planted;
+    writeFileSync(path + suffix, change(owner));
+    return path + suffix;
   }
-  const other = (name: string): string => `${name.slice(0, -4)}beef`;
+  const otherStart = (owner: string): string => owner.replace(/-(\d+)-(\d+)-/, "-$1-1$2-");
+  const deadProcess = (owner: string): string => owner.replace(/-\d+-/, "-4194305-");
+  const otherScope = (owner: string): string => owner.replace(/^[0-9a-f]+-/, "0123456789ab-");
 
   it("is not held by a process with our ID and another start time", async () => {
-    await plant((name) => other(name).replace(/-(\d+)-(\d+)-/, "-$1-1$2-"));
+    await plant(otherStart);
     expect(await new FileLock(locks(), 5_000).exclusively("a", () => Promise.resolve("acquired"))).toBe("acquired");
     expect(readdirSync(locks())).toEqual([]);
   });
 
-  it("is not blocked by an owner that died while choosing", async () => {
-    await plant((name) =>
-      other(name)
-        .replace(/\.\d+\./, ".choosing.")
-        .replace(/-(\d+)-(\d+)-/, "-4194305-$2-"),
+  it("is not blocked by an owner that died while it removed the file of another dead one", async () => {
+    await plant(deadProcess, ".steal");
+    await plant(deadProcess);
+    expect(await new FileLock(locks(), 5_000).exclusively("a", () => Promise.resolve("acquired"))).toBe("acquired");
+    expect(readdirSync(locks())).toEqual([]);
+  });
+
+  it.each([
+    ["in another PID scope", otherScope],
+    ["that has not written its name", () => ""],
+  ])("is held by a process %s until it is silent for long", async (_which, change) => {
+    const path = await plant(change);
+    await expect(new FileLock(locks(), 200).exclusively("a", () => Promise.resolve())).rejects.toThrow(path);
+    const touching = setInterval(() => utimesSync(path, new Date(), new Date()), 20);
+    await expect(new FileLock(locks(), 600, 300).exclusively("a", () => Promise.resolve())).rejects.toThrow(path);
+    clearInterval(touching);
+    expect(await new FileLock(locks(), 5_000, 300).exclusively("a", () => Promise.resolve("acquired"))).toBe(
+      "acquired",
     );
-    expect(await new FileLock(locks(), 5_000).exclusively("a", () => Promise.resolve("acquired"))).toBe("acquired");
     expect(readdirSync(locks())).toEqual([]);
   });
 
-  it("is held by a process in another PID scope until it is silent for long", async () => {
-    const planted = await plant((name) => other(name).replace(/\.[0-9a-f]+-\d+-/, ".0123456789ab-4194305-"));
-    await expect(new FileLock(locks(), 200).exclusively("a", () => Promise.resolve())).rejects.toThrow(planted);
-    expect(readdirSync(locks())).toEqual([planted]);
-
-    const path = join(locks(), planted);
-    const owner = planted.split(".")[2] ?? "";
-    const watch = new OwnerWatch(0);
-    const check = async (): Promise<boolean> => {
-      // Wait until the clock has moved on.
-      const now = performance.now();
-      await expect.poll(() => performance.now()).toBeGreaterThan(now);
-      return watch.isDead(owner, path);
-    };
-    expect(await check()).toBe(false);
-    utimesSync(path, 1, 1);
-    expect(await check()).toBe(false);
-    expect(await check()).toBe(true);
-    expect(await new OwnerWatch().isDead(newOwnerName(), path)).toBe(false);
-  });
-
-  it("starts again if its file is removed while it waits", async () => {
-    const lock = new FileLock(locks());
-    let release: (() => void) | undefined;
-    const first = lock.exclusively("a", () => new Promise<void>((resolve) => (release = resolve)));
-    await expect.poll(() => release).toBeDefined();
-    const holder = readdirSync(locks())[0];
-    const second = new FileLock(locks()).exclusively("a", () => Promise.resolve(readdirSync(locks())));
-    await expect.poll(() => readdirSync(locks())).toHaveLength(2);
-    for (const name of readdirSync(locks())) if (name !== holder) rmSync(join(locks(), name));
-    release?.();
-    await first;
-    expect(await second).toHaveLength(1);
+  it("is not removed by an owner that lost it", async () => {
+    let path = "";
+    await new FileLock(locks()).exclusively("a", () => {
+      path = join(locks(), readdirSync(locks())[0] ?? "");
+      writeFileSync(path, "another owner");
+      return Promise.resolve();
+    });
+    expect(readFileSync(path, "utf8")).toBe("another owner");
   });
 
   it("is left by an aborted caller, which blocks no other", async () => {
@@ -203,7 +200,7 @@ describe("a lock", () => {
     const stop = new AbortController();
     const queued = one.exclusively("a", () => Promise.resolve(), stop.signal);
     const waiting = two.exclusively("a", () => Promise.resolve(), stop.signal);
-    await expect.poll(() => readdirSync(locks())).toHaveLength(2);
+    await delay(20);
     stop.abort(new Error("no longer wanted"));
     await expect(queued).rejects.toThrow("no longer wanted");
     await expect(waiting).rejects.toThrow("no longer wanted");
@@ -216,13 +213,14 @@ describe("a lock", () => {
 
   it("is waited for until the timeout, within one process too", async () => {
     const lock = new FileLock(locks(), 50);
-    let release!: () => void;
+    let release: (() => void) | undefined;
     const first = lock.exclusively("a", () => new Promise<void>((resolve) => (release = resolve)));
+    await expect.poll(() => release).toBeDefined();
     await expect(lock.exclusively("a", () => Promise.resolve())).rejects.toMatchObject({
       kind: "timeout",
       message: expect.stringContaining(locks()),
     });
-    release();
+    release?.();
     await first;
   });
 

@@ -3,7 +3,9 @@
 // with it, is loaded when a token is first needed.
 
 import type { AuthorizationServer } from "oauth4webapi";
+import { ConnectionError } from "../../core/errors.ts";
 import { checkOptions } from "../../core/options.ts";
+import { defined, isObject } from "../../core/values.ts";
 import { redact, unauthorized } from "./errors.ts";
 import type {
   Assertion,
@@ -44,8 +46,6 @@ export const CLIENT_OPTIONS: Readonly<Record<keyof PreRegisteredClient, true>> =
   issuer: true,
 };
 
-const CLIENT_CREDENTIALS = "client_credentials";
-
 /**
  * The client credentials grant (extension oauth-client-credentials): the program acts for itself. The client must have
  * been registered beforehand.
@@ -54,28 +54,17 @@ const CLIENT_CREDENTIALS = "client_credentials";
  */
 export function clientCredentials(credentials?: SecretCredentials | KeyCredentials): Grant {
   if (credentials !== undefined) checkOptions("clientCredentials()", credentials, CLIENT_OPTIONS);
-  const pin = new IssuerPin(credentials?.issuer);
-  return {
-    grantType: CLIENT_CREDENTIALS,
+  const facts = {
+    grantType: "client_credentials",
     extension: "io.modelcontextprotocol/oauth-client-credentials",
-    ...(credentials === undefined ? {} : { identity: credentials.id }),
-    interactive: false,
-    rejectServer: (server) => pin.rejectServer(server, CLIENT_CREDENTIALS),
-    async obtain(context) {
-      pin.check(context.server, CLIENT_CREDENTIALS);
-      const { oauthClient, requestTokens } = await import("./token-request.ts");
-      const client =
-        credentials === undefined ? await context.client() : await oauthClient(credentials, context.server);
-      const tokens = await requestTokens(context, client, {
-        grantType: CLIENT_CREDENTIALS,
-        parameters: {},
-        secrets: [client.secret],
-        advice: "check the client's id and its secret or key, and whether it may use this grant",
-      });
-      if (credentials !== undefined) pin.set(context.server);
-      return tokens;
-    },
+    ...defined({ identity: credentials?.id }),
   };
+  return grantWithoutUser(facts, credentials?.issuer, credentials !== undefined, async (context) => {
+    const { oauthClient, requestTokens } = await import("./token-request.ts");
+    const client = credentials === undefined ? await context.client() : await oauthClient(credentials, context.server);
+    const advice = "check the client's id and its secret or key, and whether it may use this grant";
+    return requestTokens(context, client, { grant_type: facts.grantType }, advice);
+  });
 }
 
 export interface WorkloadIdentityOptions {
@@ -107,34 +96,20 @@ const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
  */
 export function workloadIdentity(options: WorkloadIdentityOptions): Grant {
   checkOptions("workloadIdentity()", options, WORKLOAD_OPTIONS);
-  const { assertion, clientId } = options;
+  const { assertion, clientId, issuer } = options;
   const known = options.subject ?? subjectOf(assertion);
-  const subject = known ?? "workload";
-  const pin = new IssuerPin(options.issuer);
-  return {
-    grantType: JWT_BEARER,
-    memoryOnly: known === undefined,
-    identity: clientId === undefined ? subject : `${clientId} ${subject}`,
-    interactive: false,
-    rejectServer: (server) => pin.rejectServer(server, JWT_BEARER),
-    async obtain(context) {
-      pin.check(context.server, JWT_BEARER);
-      const { server, resource, signal } = context;
-      const jwt = await readAssertion(assertion, { audience: server.issuer, resource, signal }, "workload assertion");
-      if (options.issuer === undefined) checkAudience(jwt, server);
-      const { ANONYMOUS_CLIENT, oauthClient, requestTokens } = await import("./token-request.ts");
-      const client =
-        clientId === undefined ? ANONYMOUS_CLIENT : await oauthClient({ id: clientId, authMethod: "none" }, server);
-      const tokens = await requestTokens(context, client, {
-        grantType: JWT_BEARER,
-        parameters: { assertion: jwt },
-        secrets: [jwt],
-        advice: `check that the workload's JWT is fresh, names ${server.issuer} as its audience, and is trusted there`,
-      });
-      pin.set(server);
-      return tokens;
-    },
-  };
+  const identity = [clientId, known ?? "workload"].filter((part) => part !== undefined).join(" ");
+  const facts = { grantType: JWT_BEARER, memoryOnly: known === undefined, identity };
+  return grantWithoutUser(facts, issuer, true, async (context) => {
+    const { server, resource, signal } = context;
+    const jwt = await readAssertion(assertion, { audience: server.issuer, resource, signal }, "workload assertion");
+    if (issuer === undefined) checkAudience(jwt, server);
+    const { ANONYMOUS_CLIENT, oauthClient, requestTokens } = await import("./token-request.ts");
+    const client =
+      clientId === undefined ? ANONYMOUS_CLIENT : await oauthClient({ id: clientId, authMethod: "none" }, server);
+    const advice = `check that the workload's JWT is fresh, names ${server.issuer} as its audience, and is trusted there`;
+    return requestTokens(context, client, { grant_type: JWT_BEARER, assertion: jwt }, advice);
+  });
 }
 
 export interface EnterpriseManagedOptions {
@@ -175,76 +150,63 @@ const { issuer: _, ...IDP_CLIENT_OPTIONS } = CLIENT_OPTIONS;
  * exchanges that for an access token (RFC 7523). Only the identity provider sees the identity token.
  */
 export function enterpriseManaged(options: EnterpriseManagedOptions): Grant {
-  checkEnterpriseOptions(options);
-  const { idp, idToken, client } = options;
-  const pin = new IssuerPin(client?.issuer);
+  checkOptions("enterpriseManaged()", options, ENTERPRISE_OPTIONS);
+  const { idp, idToken, idTokenType: type = "id_token", client } = options;
+  checkOptions("`idp` of enterpriseManaged()", idp, IDP_OPTIONS);
+  checkOptions("`idp.client` of enterpriseManaged()", idp.client, IDP_CLIENT_OPTIONS);
+  if (client !== undefined) checkOptions("`client` of enterpriseManaged()", client, CLIENT_OPTIONS);
   const subject = options.subject ?? subjectOf(idToken);
-  return {
+  const facts = {
     grantType: JWT_BEARER,
     extension: "io.modelcontextprotocol/enterprise-managed-authorization",
     memoryOnly: subject === undefined,
     identity: [client?.id, idp.client.id, subject ?? "person"].filter((part) => part !== undefined).join(" "),
-    interactive: false,
-    rejectServer: (server) => pin.rejectServer(server, JWT_BEARER),
-    async obtain(context) {
-      pin.check(context.server, JWT_BEARER);
-      const { server, resource, signal } = context;
-      const { exchangeIdToken, findIdentityProvider, oauthClient, requestTokens } = await import("./token-request.ts");
-      // Find the client first. Without one, no access token is issued, and the user's token would be sent for nothing.
-      const ownClient = client === undefined ? await context.client() : await oauthClient(client, server);
-      const provider = await findIdentityProvider(idp, context);
-      const token = await readAssertion(idToken, { audience: provider.issuer, resource, signal }, "identity token");
-      const exchange = { idp, provider, idToken: token, type: options.idTokenType };
-      const { assertion, scope } = await exchangeIdToken(context, exchange);
-      const tokens = await requestTokens({ ...context, ...(scope === undefined ? {} : { scope }) }, ownClient, {
-        grantType: JWT_BEARER,
-        parameters: { assertion },
-        secrets: [assertion, client?.secret],
-        advice: `check that ${server.issuer} trusts ${provider.issuer}, and knows this client`,
-      });
-      pin.set(server);
-      return tokens;
-    },
   };
-}
-
-function checkEnterpriseOptions(options: EnterpriseManagedOptions): void {
-  checkOptions("enterpriseManaged()", options, ENTERPRISE_OPTIONS);
-  checkOptions("`idp` of enterpriseManaged()", options.idp, IDP_OPTIONS);
-  checkOptions("`idp.client` of enterpriseManaged()", options.idp.client, IDP_CLIENT_OPTIONS);
-  if (options.client !== undefined) checkOptions("`client` of enterpriseManaged()", options.client, CLIENT_OPTIONS);
+  return grantWithoutUser(facts, client?.issuer, true, async (context) => {
+    const { server, resource, signal } = context;
+    const { identityAssertion, oauthClient, requestTokens } = await import("./token-request.ts");
+    // Find the client first. Without one, no access token is issued, and the user's token would be sent for nothing.
+    const ownClient = client === undefined ? await context.client() : await oauthClient(client, server);
+    const readIdToken = (audience: string): Promise<string> =>
+      readAssertion(idToken, { audience, resource, signal }, "identity token");
+    const { assertion, issuer, scope } = await identityAssertion(context, idp, type, readIdToken);
+    const advice = `check that ${server.issuer} trusts ${issuer}, and knows this client`;
+    const allowed = { ...context, ...defined({ scope }) };
+    return requestTokens(allowed, ownClient, { grant_type: JWT_BEARER, assertion }, advice);
+  });
 }
 
 /**
- * Limits credentials to one authorization server: the one that the program named, or else the first that issued a
- * token. Without this, a hostile MCP server could name an authorization server that collects credentials.
+ * A grant that sends its credentials to one authorization server only: the one that the program named, or else, if the
+ * credentials are the grant's own, the first that issued a token. Without this, a hostile MCP server could name an
+ * authorization server that collects credentials.
  */
-class IssuerPin {
-  #issuer: string | undefined;
-
-  constructor(issuer?: string) {
-    this.#issuer = issuer;
-  }
-
-  /** Returns why this server cannot be used, as the end of a sentence. */
-  rejectServer({ issuer, grant_types_supported: grants }: AuthorizationServer, grant: string): string | undefined {
-    if (this.#issuer !== undefined && !isSameIssuer(issuer, this.#issuer)) {
-      return `the credentials are for ${this.#issuer}, and are sent to no other server`;
+function grantWithoutUser(
+  facts: Omit<Grant, "interactive" | "rejectServer" | "obtain">,
+  issuer: string | undefined,
+  hasOwnCredentials: boolean,
+  obtain: Grant["obtain"],
+): Grant {
+  let pinned = issuer;
+  const rejectServer = (server: AuthorizationServer): string | undefined => {
+    if (pinned !== undefined && !isSameIssuer(server.issuer, pinned)) {
+      return `the credentials are for ${pinned}, and are sent to no other server`;
     }
-    if (grants !== undefined && !grants.includes(grant)) return `it does not list ${grant} among its grants`;
-    return undefined;
-  }
-
-  /** Throws if this server cannot be used. */
-  check(server: AuthorizationServer, grant: string): void {
-    const reason = this.rejectServer(server, grant);
-    if (reason !== undefined) throw unauthorized(`${server.issuer} cannot be asked for a token: ${reason}`);
-  }
-
-  /** Pins a server that has issued a token, unless another one is pinned already. */
-  set({ issuer }: AuthorizationServer): void {
-    this.#issuer ??= issuer;
-  }
+    const isListed = server.grant_types_supported?.includes(facts.grantType) ?? true;
+    return isListed ? undefined : `it does not list ${facts.grantType} among its grants`;
+  };
+  return {
+    ...facts,
+    interactive: false,
+    rejectServer,
+    async obtain(context) {
+      const reason = rejectServer(context.server);
+      if (reason !== undefined) throw unauthorized(`${context.server.issuer} cannot be asked for a token: ${reason}`);
+      const tokens = await obtain(context);
+      if (hasOwnCredentials) pinned ??= context.server.issuer;
+      return tokens;
+    },
+  };
 }
 
 /** Compares issuers as URLs: an origin with and without a slash is the same one. */
@@ -260,9 +222,10 @@ async function readAssertion(assertion: Assertion, request: AssertionRequest, wh
       text = await assertion(request);
     } catch (error) {
       request.signal.throwIfAborted();
-      const failure = unauthorized(`The function for the ${what} failed`);
-      failure.cause = error;
-      throw failure;
+      throw new ConnectionError("unauthorized", `The function for the ${what} failed`, {
+        cause: error,
+        mayHaveRun: false,
+      });
     }
   }
   // A file often ends with a newline.
@@ -297,7 +260,7 @@ function readClaims(jwt: string): Readonly<Record<string, unknown>> {
   try {
     const [, payload = ""] = jwt.split(".");
     const claims: unknown = JSON.parse(Buffer.from(payload, "base64url").toString());
-    return typeof claims === "object" && claims !== null ? (claims as Record<string, unknown>) : {};
+    return isObject(claims) ? claims : {};
   } catch {
     return {};
   }

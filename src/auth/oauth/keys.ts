@@ -4,13 +4,14 @@
 import { base64url, importJWK, SignJWT } from "jose";
 import type { JWK } from "jose";
 import * as oauth from "oauth4webapi";
-import { ConnectionError } from "../../core/errors.ts";
+import { BoundedMap } from "../../core/collections.ts";
+import { defined } from "../../core/values.ts";
 import { unauthorized } from "./errors.ts";
 import type { PrivateKeySource } from "./types.ts";
 
 const DPOP_ALGORITHM = "ES256";
 const DPOP_CURVE = { name: "ECDSA", namedCurve: "P-256" };
-/** Enough for all origins that one MCP server uses. The oldest nonce is dropped first. */
+/** Enough for all origins that one MCP server uses. */
 const MAX_NONCES = 100;
 /** The syntax of RFC 9449 (8.1), limited to a length that fits in a header. */
 const NONCE = /^[\x21\x23-\x5B\x5D-\x7E]{1,1024}$/;
@@ -26,7 +27,7 @@ export class DPoPKey {
   readonly #keys: oauth.CryptoKeyPair;
   readonly #public: PublicJwk;
   /** Nonces of MCP servers, by origin. */
-  readonly #nonces = new Map<string, string>();
+  readonly #nonces = new BoundedMap<string, string>(MAX_NONCES);
 
   private constructor(keys: oauth.CryptoKeyPair, publicJwk: PublicJwk) {
     this.#keys = keys;
@@ -36,7 +37,8 @@ export class DPoPKey {
 
   /** Makes a new key, or restores the one that `export` returned. */
   static async create(stored?: string): Promise<DPoPKey> {
-    const keys = stored === undefined ? await generateKeys() : await restoreKeys(stored);
+    const newKeys = (): Promise<oauth.CryptoKeyPair> => crypto.subtle.generateKey(DPOP_CURVE, true, ["sign", "verify"]);
+    const keys = stored === undefined ? await newKeys() : await restoreKeys(stored);
     const { kty = "", crv = "", x = "", y = "" } = (await crypto.subtle.exportKey("jwk", keys.publicKey)) as JWK;
     return new DPoPKey(keys, { kty, crv, x, y });
   }
@@ -50,15 +52,14 @@ export class DPoPKey {
   /** The value of the `DPoP` header for one request, bound to the token if there is one. */
   async proof(request: { readonly method: string; readonly url: URL }, token?: string): Promise<string> {
     const { method, url } = request;
-    const nonce = this.#nonces.get(url.origin);
-    const claims = {
+    const claims = defined({
       jti: crypto.randomUUID(),
       htm: method,
       // Without query and fragment (RFC 9449, 4.2).
       htu: `${url.origin}${url.pathname}`,
-      ...(token === undefined ? {} : { ath: await sha256(token) }),
-      ...(nonce === undefined ? {} : { nonce }),
-    };
+      ath: token && (await sha256(token)),
+      nonce: this.#nonces.get(url.origin),
+    });
     return new SignJWT(claims)
       .setProtectedHeader({ typ: "dpop+jwt", alg: DPOP_ALGORITHM, jwk: this.#public })
       .setIssuedAt()
@@ -69,16 +70,9 @@ export class DPoPKey {
   storeNonce(url: URL, headers: Readonly<Record<string, string>>): boolean {
     const nonce = headers["dpop-nonce"];
     if (nonce === undefined || !NONCE.test(nonce)) return false;
-    this.#nonces.delete(url.origin);
     this.#nonces.set(url.origin, nonce);
-    const [oldest] = this.#nonces.keys();
-    if (this.#nonces.size > MAX_NONCES && oldest !== undefined) this.#nonces.delete(oldest);
     return true;
   }
-}
-
-async function generateKeys(): Promise<oauth.CryptoKeyPair> {
-  return crypto.subtle.generateKey(DPOP_CURVE, true, ["sign", "verify"]);
 }
 
 async function restoreKeys(stored: string): Promise<oauth.CryptoKeyPair> {
@@ -91,8 +85,7 @@ async function restoreKeys(stored: string): Promise<oauth.CryptoKeyPair> {
     return { privateKey, publicKey };
   } catch {
     // The cause is left out, since it might quote the key.
-    const message = "The stored DPoP key cannot be read, so the tokens bound to it cannot be used: sign in again";
-    throw new ConnectionError("unauthorized", message, { mayHaveRun: false });
+    throw unauthorized("The stored DPoP key cannot be read, so the tokens bound to it cannot be used: sign in again");
   }
 }
 
@@ -120,7 +113,7 @@ export async function importSigningKey(
     const jwk = typeof source === "string" ? await pemToJwk(source) : source;
     const key = await importJWK(jwk, alg ?? algorithmFor(jwk, server));
     if (!(key instanceof Uint8Array) && key.type === "private") {
-      return { key, ...(jwk.kid === undefined ? {} : { kid: jwk.kid }) };
+      return { key, ...defined({ kid: jwk.kid }) };
     }
   } catch {
     // The cause is left out, since it might quote the key.

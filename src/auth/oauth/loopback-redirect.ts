@@ -1,13 +1,16 @@
 // A redirect for a browser on the same machine (RFC 8252, 7.3): the browser opens the authorization server, and a small
 // HTTP server on a loopback address waits for the user to come back. It listens only during a sign-in, and accepts only
 // a request with the `state` that was sent. Any program or web page on the machine can send other requests: they are
-// refused, and do not end the wait.
+// refused, and do not end the wait. Below, how a URL is opened in the browser: without a shell, and only if it is http
+// or https, since it comes from a remote server.
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { onAbort, unref } from "../../core/async.ts";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { unref, withTimeout } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { checkOptions } from "../../core/options.ts";
-import { errorMessage } from "../../core/values.ts";
+import { defined, errorMessage } from "../../core/values.ts";
 import type { Redirect } from "./types.ts";
 
 export interface LoopbackRedirectOptions {
@@ -59,177 +62,146 @@ const HEADERS = {
 /** Opens the user's browser, and waits on a loopback address for the user to come back. */
 export function loopbackRedirect(options: LoopbackRedirectOptions = {}): Redirect {
   checkOptions("loopbackRedirect()", options, OPTIONS);
-  return new LoopbackRedirect(options);
-}
-
-class LoopbackRedirect implements Redirect {
-  readonly #options: LoopbackRedirectOptions;
-  readonly #host: string;
-  readonly #path: string;
-  readonly #timeoutMs: number;
+  const { host = "127.0.0.1", port: fixedPort = 0, path = "/callback", page = SUCCESS_PAGE } = options;
+  const { open = openOrThrow, onAddress, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
+  if (!["127.0.0.1", "::1", "localhost"].includes(host)) {
+    throw new TypeError(`loopbackRedirect(): \`host\` must be 127.0.0.1, ::1 or localhost, not ${host}`);
+  }
+  if (!/^\/[\w\-.~/]*$/.test(path)) {
+    throw new TypeError(`loopbackRedirect(): \`path\` must be a path such as /callback, not ${path}`);
+  }
   /** The visits in progress, by state. */
-  readonly #waiting = new Map<string, (callback: URL) => void>();
-  #listening: Promise<readonly Server[]> | undefined;
+  const waiting = new Map<string, (callback: URL) => void>();
+  let listening: Promise<readonly Server[]> | undefined;
   /** Kept between visits, since the URI may be registered with an authorization server. */
-  #port: number;
+  let port = fixedPort;
   /** Stops listening if the URI was read but no visit follows. */
-  #idleTimer: NodeJS.Timeout | undefined;
+  let idleTimer: NodeJS.Timeout | undefined;
 
-  constructor(options: LoopbackRedirectOptions) {
-    const { host = "127.0.0.1", port = 0, path = "/callback", timeoutMs = DEFAULT_TIMEOUT_MS } = options;
-    if (!["127.0.0.1", "::1", "localhost"].includes(host)) {
-      throw new TypeError(`loopbackRedirect(): \`host\` must be 127.0.0.1, ::1 or localhost, not ${host}`);
+  const origin = (): string => `http://${host === "::1" ? "[::1]" : host}:${port}`;
+
+  const answer = (request: IncomingMessage, response: ServerResponse): void => {
+    const { url: target = "", headers, method } = request;
+    const address = `${origin()}${target}`;
+    // A target that does not begin with a slash would be parsed as part of the host.
+    if (`http://${headers.host}` !== origin() || !target.startsWith("/") || !URL.canParse(address)) {
+      return sendText(response, 400, "Bad request");
     }
-    if (!/^\/[\w\-.~/]*$/.test(path)) {
-      throw new TypeError(`loopbackRedirect(): \`path\` must be a path such as /callback, not ${path}`);
+    const callback = new URL(address);
+    if (method !== "GET" || callback.pathname !== path) return sendText(response, 404, "Not found");
+    const [state = "", ...others] = callback.searchParams.getAll("state");
+    const resolve = others.length === 0 ? waiting.get(state) : undefined;
+    const hasError = callback.searchParams.has("error");
+    if (resolve === undefined || !(hasError || callback.searchParams.has("code"))) {
+      return sendText(response, 400, "Unexpected callback");
     }
-    this.#options = options;
-    this.#host = host === "::1" ? "[::1]" : host;
-    this.#port = port;
-    this.#path = path;
-    this.#timeoutMs = timeoutMs;
-  }
+    waiting.delete(state);
+    // Send the page first, since the program may exit as soon as the visit resolves.
+    response.once("close", () => resolve(callback));
+    response.writeHead(200, HEADERS).end(hasError ? ERROR_PAGE : page);
+  };
 
-  get uri(): string | Promise<string> {
-    if ((this.#options.port ?? 0) !== 0) return this.#uri();
-    return this.#listen().then(() => this.#uri());
-  }
-
-  async visit(url: URL, { signal }: { readonly signal: AbortSignal }): Promise<URL> {
-    const { checkBrowserUrl } = await import("./browser.ts");
-    signal.throwIfAborted();
-    const address = checkBrowserUrl(url);
-    const state = address.searchParams.get("state") ?? "";
-    if (state === "") throw refused("the URL has no `state`, so the callback could not be recognized");
-    if (this.#waiting.has(state)) throw refused("a visit with the same state is in progress");
-    let settle!: { resolve: (callback: URL) => void; reject: (error: unknown) => void };
-    const callback = new Promise<URL>((resolve, reject) => (settle = { resolve, reject }));
-    this.#waiting.set(state, settle.resolve);
-    const timer = setTimeout(() => settle.reject(this.#timeoutError()), this.#timeoutMs);
-    const forget = onAbort(signal, () => settle.reject(signal.reason));
-    try {
-      await Promise.race([this.#open(address), callback]);
-      return await callback;
-    } finally {
-      clearTimeout(timer);
-      forget();
-      this.#waiting.delete(state);
-      if (this.#waiting.size === 0) this.#close();
-    }
-  }
-
-  async #open(address: URL): Promise<void> {
-    await this.#listen();
-    const { open, onAddress } = this.#options;
-    let opened = true;
-    try {
-      if (open === undefined) opened = await (await import("./browser.ts")).openBrowser(address);
-      else await open(address);
-    } catch (error) {
-      if (onAddress === undefined) throw refused(errorMessage(error), error);
-      opened = false;
-    }
-    if (!opened && onAddress === undefined) {
-      throw refused("no browser was found; set `onAddress`, and show the URL that it gets to the user");
-    }
-    onAddress?.(address, opened);
-  }
-
-  #uri(): string {
-    return `http://${this.#host}:${this.#port}${this.#path}`;
-  }
-
-  #listen(): Promise<readonly Server[]> {
-    this.#listening ??= this.#startListening().catch((error: unknown) => {
-      this.#listening = undefined;
-      throw new ConnectionError("refused", `Cannot listen at ${this.#uri()}: ${errorMessage(error)}`, {
-        cause: error,
-      });
-    });
-    clearTimeout(this.#idleTimer);
-    this.#idleTimer = unref(setTimeout(() => this.#waiting.size === 0 && this.#close(), this.#timeoutMs));
-    return this.#listening;
-  }
-
-  async #startListening(): Promise<readonly Server[]> {
-    const host = this.#options.host ?? "127.0.0.1";
-    const first = host === "localhost" ? "127.0.0.1" : host;
-    const server = await this.#bind(first, this.#port).catch(async (error: unknown) => {
-      // Another program has taken the port that we chose before: choose another one.
-      if ((this.#options.port ?? 0) === 0 && this.#port !== 0) return this.#bind(first, 0);
-      throw error;
-    });
-    const bound = server.address();
-    if (typeof bound === "object" && bound !== null) this.#port = bound.port;
-    if (host !== "localhost") return [server];
-    // A browser may use IPv6 for localhost. So listen on ::1 too, and fail if another program listens there, since that
-    // program would get the code. On a machine without IPv6, the first server is enough.
-    const other = await this.#bind("::1", this.#port).catch((error: unknown) => {
-      if ((error as NodeJS.ErrnoException).code === "EADDRINUSE") {
-        server.close();
-        throw error;
-      }
-      return undefined;
-    });
-    return other === undefined ? [server] : [server, other];
-  }
-
-  async #bind(host: string, port: number): Promise<Server> {
+  const bind = async (address: string, wanted: number): Promise<Server> => {
     const { createServer } = await import("node:http");
-    const server = createServer({ requestTimeout: 10_000 }, (request, response) => this.#answer(request, response));
+    const server = createServer({ requestTimeout: 10_000 }, answer);
     return new Promise((resolve, reject) => {
       server.once("error", reject);
       // The timer of a visit keeps the process alive; the server alone does not.
-      server.listen({ host, port, exclusive: true }, () => resolve(server)).unref();
+      server.listen({ host: address, port: wanted, exclusive: true }, () => resolve(server)).unref();
     });
-  }
+  };
 
-  #answer(request: IncomingMessage, response: ServerResponse): void {
-    const authority = `${this.#host}:${this.#port}`;
-    const { url: target = "", headers, method } = request;
-    // A target that does not begin with a slash would be parsed as part of the host.
-    if (headers.host !== authority || !target.startsWith("/") || !URL.canParse(`http://${authority}${target}`)) {
-      return sendText(response, 400, "Bad request");
+  const startListening = async (): Promise<readonly Server[]> => {
+    const first = host === "localhost" ? "127.0.0.1" : host;
+    const server = await bind(first, port).catch(async (error: unknown) => {
+      // Another program has taken the port that we chose before: choose another one.
+      if (fixedPort === 0 && port !== 0) return bind(first, 0);
+      throw error;
+    });
+    ({ port } = server.address() as AddressInfo);
+    if (host !== "localhost") return [server];
+    // A browser may use IPv6 for localhost. So listen on ::1 too, and fail if another program listens there, since that
+    // program would get the code. On a machine without IPv6, the first server is enough.
+    const other = await bind("::1", port).catch((error: unknown) => {
+      if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") return undefined;
+      server.close();
+      throw error;
+    });
+    return other === undefined ? [server] : [server, other];
+  };
+
+  const close = (): void => {
+    clearTimeout(idleTimer);
+    const stopped = listening?.catch(() => []);
+    listening = undefined;
+    void stopped?.then((servers) => {
+      for (const server of servers) {
+        server.close();
+        server.closeIdleConnections();
+        unref(setTimeout(() => server.closeAllConnections(), CLOSE_TIMEOUT_MS));
+      }
+    });
+  };
+
+  const listen = async (): Promise<string> => {
+    clearTimeout(idleTimer);
+    idleTimer = unref(setTimeout(() => waiting.size === 0 && close(), timeoutMs));
+    listening ??= startListening();
+    await listening.catch((cause: unknown) => {
+      listening = undefined;
+      const message = `Cannot listen at ${origin()}${path}: ${errorMessage(cause)}`;
+      throw new ConnectionError("refused", message, { cause });
+    });
+    return `${origin()}${path}`;
+  };
+
+  const openForUser = async (address: URL): Promise<void> => {
+    await listen();
+    try {
+      await open(address);
+    } catch (error) {
+      if (onAddress === undefined) throw refused(errorMessage(error), error);
+      return onAddress(address, false);
     }
-    const callback = new URL(`http://${authority}${target}`);
-    if (method !== "GET" || callback.pathname !== this.#path) return sendText(response, 404, "Not found");
-    const states = callback.searchParams.getAll("state");
-    const resolve = states.length === 1 ? this.#waiting.get(states[0] ?? "") : undefined;
-    const hasResult = callback.searchParams.has("code") || callback.searchParams.has("error");
-    if (resolve === undefined || !hasResult) return sendText(response, 400, "Unexpected callback");
-    this.#waiting.delete(states[0] ?? "");
-    // Send the page first, since the program may exit as soon as the visit resolves.
-    response.once("close", () => resolve(callback));
-    const { page = SUCCESS_PAGE } = this.#options;
-    response.writeHead(200, HEADERS).end(callback.searchParams.has("error") ? ERROR_PAGE : page);
-  }
+    onAddress?.(address, true);
+  };
 
-  #close(): void {
-    clearTimeout(this.#idleTimer);
-    const listening = this.#listening;
-    this.#listening = undefined;
-    void listening?.then(
-      (servers) => {
-        for (const server of servers) {
-          server.close();
-          server.closeIdleConnections();
-          unref(setTimeout(() => server.closeAllConnections(), CLOSE_TIMEOUT_MS));
-        }
-      },
-      () => undefined,
-    );
-  }
+  return {
+    get uri(): string | Promise<string> {
+      return fixedPort === 0 ? listen() : `${origin()}${path}`;
+    },
 
-  #timeoutError(): ConnectionError {
-    const what = `The user did not come back from the authorization server to ${this.#uri()}`;
-    const message = `${what} within ${this.#timeoutMs} ms; try again, and sign in on the page that opens`;
-    return new ConnectionError("timeout", message, { mayHaveRun: false });
-  }
+    async visit(url, { signal }) {
+      signal.throwIfAborted();
+      const address = checkBrowserUrl(url);
+      const state = address.searchParams.get("state") ?? "";
+      if (state === "") throw refused("the URL has no `state`, so the callback could not be recognized");
+      if (waiting.has(state)) throw refused("a visit with the same state is in progress");
+      const callback = new Promise<URL>((resolve) => waiting.set(state, resolve));
+      const what = `The user did not come back from the authorization server to ${origin()}${path}`;
+      const advice = "try again, and sign in on the page that opens";
+      const visit = async (): Promise<URL> => {
+        await Promise.race([openForUser(address), callback]);
+        return callback;
+      };
+      try {
+        return await withTimeout(timeoutMs, signal, visit, `${what} within ${timeoutMs} ms; ${advice}`);
+      } finally {
+        waiting.delete(state);
+        if (waiting.size === 0) close();
+      }
+    },
+  };
+}
+
+async function openOrThrow(url: URL): Promise<void> {
+  if (await openBrowser(url)) return;
+  throw new Error("no browser was found; set `onAddress`, and show the URL that it gets to the user");
 }
 
 function refused(why: string, cause?: unknown): ConnectionError {
   const message = `The user could not be sent to the authorization server: ${why}`;
-  return new ConnectionError("refused", message, { mayHaveRun: false, ...(cause === undefined ? {} : { cause }) });
+  return new ConnectionError("refused", message, { mayHaveRun: false, ...defined({ cause }) });
 }
 
 function sendText(response: ServerResponse, status: number, text: string): void {
@@ -239,4 +211,84 @@ function sendText(response: ServerResponse, status: number, text: string): void 
 function html(title: string, text: string): string {
   const head = `<meta charset="utf-8"><title>${title}</title>`;
   return `<!doctype html><html lang="en">${head}<h1>${title}</h1><p>${text}</p></html>\n`;
+}
+
+/** The platform and environment that decide which browser is started. Tests pass their own. */
+export interface Desktop {
+  readonly platform: NodeJS.Platform;
+  readonly env: NodeJS.ProcessEnv;
+}
+
+type BrowserCommand = readonly [file: string, ...args: string[]];
+
+const MAX_URL_LENGTH = 8_192;
+
+/** Returns the URL if it may be opened in a browser, and throws if not. */
+export function checkBrowserUrl(address: URL | string): URL {
+  if (!URL.canParse(String(address))) throw notOpened("it is not a valid URL");
+  const url = new URL(address);
+  if (url.protocol !== "http:" && url.protocol !== "https:") {
+    throw notOpened(`it must begin with http: or https:, not ${url.protocol.slice(0, 40)}`);
+  }
+  // A user name could be mistaken for the host.
+  if (url.username !== "" || url.password !== "") throw notOpened("it contains a user name");
+  if (url.href.length > MAX_URL_LENGTH) throw notOpened(`it is longer than ${MAX_URL_LENGTH} characters`);
+  return url;
+}
+
+/** Returns whether a browser was started. If not, the URL must be shown to the user. */
+export async function openBrowser(address: URL | string, desktop: Desktop = process): Promise<boolean> {
+  const url = checkBrowserUrl(address);
+  for (const command of browserCommands(escapeUrl(url), desktop)) {
+    if (await start(command, desktop.env)) return true;
+  }
+  return false;
+}
+
+function browserCommands(url: string, { platform, env }: Desktop): BrowserCommand[] {
+  if (platform === "win32") {
+    const directory = env["SystemRoot"];
+    const file = directory === undefined ? "rundll32.exe" : join(directory, "System32", "rundll32.exe");
+    return [[file, "url.dll,FileProtocolHandler", url]];
+  }
+  const lines = (env["BROWSER"] ?? "").split(":").filter((line) => line.trim() !== "");
+  // A convention of development tools: BROWSER=none opens nothing.
+  if (lines.length === 1 && lines[0]?.trim().toLowerCase() === "none") return [];
+  const chosen = lines.map((line) => parseBrowserLine(line, url));
+  if (platform === "darwin") return [...chosen, ["open", url]];
+  // Without a display the user would see nothing.
+  const hasDisplay = (env["DISPLAY"] ?? "") !== "" || (env["WAYLAND_DISPLAY"] ?? "") !== "";
+  return hasDisplay ? [...chosen, ["xdg-open", url]] : chosen;
+}
+
+/** $BROWSER is a list of commands separated by colons, with `%s` for the URL. Quotes have no meaning in it. */
+function parseBrowserLine(line: string, url: string): BrowserCommand {
+  const [file = "", ...args] = line.trim().split(/\s+/);
+  if (!args.some((arg) => arg.includes("%s"))) return [file, ...args, url];
+  return [file, ...args.map((arg) => arg.replaceAll("%s", () => url))];
+}
+
+/** The browser outlives this process. */
+async function start([file, ...args]: BrowserCommand, { BROWSER: _, ...env }: NodeJS.ProcessEnv): Promise<boolean> {
+  const { spawn } = await import("node:child_process");
+  return new Promise<boolean>((resolve) => {
+    // The environment has no $BROWSER, since xdg-open would interpret it differently.
+    const child = spawn(file, args, { stdio: "ignore", detached: true, shell: false, env });
+    child.once("spawn", () => {
+      child.unref();
+      resolve(true);
+    });
+    child.once("error", () => resolve(false));
+  }).catch(() => false);
+}
+
+/** Escapes quotes, and characters that RFC 3986 does not allow. Some are special in the scripts behind xdg-open. */
+function escapeUrl(url: URL): string {
+  return url.href.replaceAll(/[^\w\-.~:/?#[\]@!$&()*+,;=%]/gu, (one) =>
+    one === "'" ? "%27" : encodeURIComponent(one),
+  );
+}
+
+function notOpened(why: string): ConnectionError {
+  return new ConnectionError("refused", `The authorization URL was not opened: ${why}`, { mayHaveRun: false });
 }

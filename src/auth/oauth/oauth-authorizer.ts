@@ -3,17 +3,20 @@
 // extends this to all processes that share the store. An authorizer works with one MCP server only: the first that it
 // is used with.
 
-import type { Authorizer, Challenge, OutgoingRequest } from "../../core/authentication.ts";
-import { authorizationCode } from "./authorization-code.ts";
+import type * as oauth from "oauth4webapi";
 import { SingleFlight } from "../../core/async.ts";
-import { coversUrl, type DiscoveryResult } from "./discovery.ts";
-import { authFailure, reasonOf, redact, unauthorized } from "./errors.ts";
+import type { Authorizer, Challenge, OutgoingRequest } from "../../core/authentication.ts";
+import { defined } from "../../core/values.ts";
+import { ClientRegistry } from "./client-registry.ts";
+import { coversUrl, discover, type DiscoveryResult, fetchKnownServer, OAuthFetch } from "./discovery.ts";
+import type { TokenTarget } from "./discovery.ts";
+import { attempting, authFailure, type ChallengeParams, challengeWords, parseChallenge } from "./errors.ts";
+import { reasonOf, redact, unauthorized } from "./errors.ts";
+import { isSameIssuer } from "./grants.ts";
 import type { DPoPKey } from "./keys.ts";
-import { OAuthFetch } from "./oauth-fetch.ts";
-import { isDue, isExpired, memoryTokens, StoredTokens, type Tokens } from "./stored-tokens.ts";
-import { TokenSource } from "./token-source.ts";
-import type { Grant, OAuthOptions } from "./types.ts";
-import { type ChallengeParams, parseChallenge } from "./www-authenticate.ts";
+import { isDue, isExpired, memoryTokens, StoredTokens, type Tokens, toTokens } from "./stored-tokens.ts";
+import { authorizationCode, isFinalRefusal, requestToken } from "./token-request.ts";
+import type { Grant, OAuthClient, OAuthOptions } from "./types.ts";
 
 /** The tokens in use. */
 interface CurrentTokens {
@@ -24,16 +27,6 @@ interface CurrentTokens {
   isProven: boolean;
 }
 
-/** Everything that depends on the URL of the MCP server. */
-interface Setup {
-  readonly mcpServer: URL;
-  readonly stored: StoredTokens;
-  readonly source: TokenSource;
-  readonly grant: Grant;
-  /** Whether a token may be sent to the MCP server: its URL is https, or it is on this machine. */
-  readonly isSecure: boolean;
-}
-
 const MAX_STEP_UPS = 3;
 /** How often one request is sent again with a new DPoP nonce. */
 const MAX_NONCE_RETRIES = 4;
@@ -42,23 +35,42 @@ const RENEWAL_PAUSE_MS = 10_000;
 
 export class OAuthAuthorizer implements Authorizer {
   readonly #options: OAuthOptions;
+  readonly #mcpServer: URL;
+  readonly #http: OAuthFetch;
+  readonly #grant: Grant;
+  readonly #stored: StoredTokens;
+  readonly #clients: ClientRegistry;
   readonly #singleFlight = new SingleFlight();
-  #setup: Setup | undefined;
+  /** The authorization server that was looked up last. */
+  #server: oauth.AuthorizationServer | undefined;
   #loading: Promise<void> | undefined;
   #current: CurrentTokens | undefined;
   #pausedUntil = 0;
 
-  constructor(options: OAuthOptions) {
+  /** @param url The URL of the MCP server. */
+  constructor(url: URL, options: OAuthOptions) {
+    const mcpServer = new URL(url);
+    mcpServer.hash = "";
+    const http = new OAuthFetch(mcpServer, options);
+    const grant = options.grant ?? authorizationCode(options.redirect, (target) => http.allows(target));
+    const owner = [grant.grantType, grant.identity ?? "", options.client?.id ?? ""].map(encodeURIComponent).join(" ");
+    const onNotice = (text: string): void => options.onNotice?.(text);
+    const shared = grant.memoryOnly === true ? undefined : options.store;
     this.#options = options;
+    this.#mcpServer = mcpServer;
+    this.#http = http;
+    this.#grant = grant;
+    this.#stored = new StoredTokens({ store: shared ?? memoryTokens(), mcpServer, owner, onNotice });
+    this.#clients = new ClientRegistry(options, this.#stored, grant.grantType);
   }
 
   async authorize(request: OutgoingRequest): Promise<Readonly<Record<string, string>>> {
-    const setup = this.#setupFor(request.url);
-    if (!setup.isSecure) return {};
-    const current = await this.#load(setup);
+    this.#checkOrigin(request.url);
+    if (!this.#http.allows(this.#mcpServer)) return {};
+    const current = await this.#load();
     const isMissing = current === undefined || isExpired(current.tokens);
-    if (current !== undefined && this.#shouldRenew(current, setup.grant)) {
-      await this.#singleFlight.join(request.signal, (signal) => this.#renew(setup, current, signal));
+    if (current !== undefined && this.#shouldRenew(current.tokens)) {
+      await this.#singleFlight.join(request.signal, (signal) => this.#renew(current, signal));
     } else if (isMissing && this.#singleFlight.isRunning) {
       await this.#singleFlight.join(request.signal);
     }
@@ -66,54 +78,51 @@ export class OAuthAuthorizer implements Authorizer {
   }
 
   async refused(challenge: Challenge): Promise<boolean> {
-    const setup = this.#setupFor(challenge.url);
+    this.#checkOrigin(challenge.url);
+    const { origin } = this.#mcpServer;
     const params = parseChallenge(challenge.headers["www-authenticate"]);
     if (challenge.status === 403 && params.error !== "insufficient_scope") return false;
-    if (!setup.isSecure) throw insecure(setup);
-    const current = await this.#load(setup);
+    if (!this.#http.allows(this.#mcpServer)) {
+      throw unauthorized(`${origin} requires a token, but its URL is http: others could read the token; use https`);
+    }
+    const current = await this.#load();
     const hasNonce = current?.key?.storeNonce(challenge.url, challenge.headers) === true;
     if (hasNonce && params.error === "use_dpop_nonce" && challenge.attempt <= MAX_NONCE_RETRIES) return true;
     const isCurrent = current !== undefined && authorizationHeader(current.tokens) === challenge.sent["authorization"];
     // Another request got a new token meanwhile.
     if (current !== undefined && !isCurrent && !isExpired(current.tokens)) return true;
-    this.#failIfUseless(setup, challenge, params, isCurrent ? current : undefined);
-    try {
-      await this.#singleFlight.join(challenge.signal, (signal) => this.#acquire(setup, challenge, params, signal));
-    } catch (error) {
-      throw authFailure(`getting a token for ${setup.mcpServer.origin}`, error);
-    }
+    this.#failIfUseless(challenge, params, isCurrent ? current : undefined);
+    await attempting(`getting a token for ${origin}`, [], () =>
+      this.#singleFlight.join(challenge.signal, (signal) => this.#acquire(challenge, params, signal)),
+    );
     return true;
   }
 
   answered({ url }: OutgoingRequest, headers: Readonly<Record<string, string>>): void {
-    if (this.#current === undefined || url.origin !== this.#setup?.mcpServer.origin) return;
+    if (this.#current === undefined || url.origin !== this.#mcpServer.origin) return;
     this.#current.isProven = true;
     this.#current.key?.storeNonce(url, headers);
   }
 
-  #setupFor(url: URL): Setup {
-    this.#setup ??= createSetup(url, this.#options);
-    const { mcpServer } = this.#setup;
-    if (mcpServer.origin === url.origin) return this.#setup;
+  #checkOrigin({ origin }: URL): void {
+    if (origin === this.#mcpServer.origin) return;
     const advice = "use one oauth() for each server, so that no token is sent to another";
-    throw unauthorized(`This authorizer is for ${mcpServer.origin}, not for ${url.origin}: ${advice}`);
+    throw unauthorized(`This authorizer is for ${this.#mcpServer.origin}, not for ${origin}: ${advice}`);
   }
 
   /** Loads the stored tokens once. */
-  async #load(setup: Setup): Promise<CurrentTokens | undefined> {
-    this.#loading ??= this.#loadStored(setup);
-    try {
-      await this.#loading;
-    } catch (error) {
+  async #load(): Promise<CurrentTokens | undefined> {
+    this.#loading ??= this.#loadStored().catch((error: unknown) => {
       this.#loading = undefined;
       throw error;
-    }
+    });
+    await this.#loading;
     return this.#current;
   }
 
-  async #loadStored({ stored, mcpServer }: Setup): Promise<void> {
-    const tokens = await stored.last();
-    if (tokens !== undefined && coversUrl(tokens.resource, mcpServer)) await this.#use(tokens, "store");
+  async #loadStored(): Promise<void> {
+    const tokens = await this.#stored.last();
+    if (tokens !== undefined && coversUrl(tokens.resource, this.#mcpServer)) await this.#use(tokens, "store");
   }
 
   async #headers(request: OutgoingRequest): Promise<Readonly<Record<string, string>>> {
@@ -124,49 +133,55 @@ export class OAuthAuthorizer implements Authorizer {
     return { authorization, dpop: await current.key.proof(request, current.tokens.access) };
   }
 
-  #shouldRenew({ tokens }: CurrentTokens, grant: Grant): boolean {
-    const canRenew = tokens.refresh !== undefined || !grant.interactive;
+  #shouldRenew(tokens: Tokens): boolean {
+    const canRenew = tokens.refresh !== undefined || !this.#grant.interactive;
     return canRenew && isDue(tokens) && Date.now() >= this.#pausedUntil;
   }
 
   /** Never rejects. If renewal fails, the request is sent anyway, and if it is refused, `refused` gets a new token. */
-  async #renew({ stored, source }: Setup, { tokens }: CurrentTokens, signal: AbortSignal): Promise<void> {
+  async #renew({ tokens }: CurrentTokens, signal: AbortSignal): Promise<void> {
     const work = async (): Promise<void> => {
-      const newest = (await stored.get(tokens)) ?? tokens;
+      const newest = (await this.#stored.get(tokens)) ?? tokens;
       if (newest.access !== tokens.access && !isDue(newest)) return this.#use(newest, "store");
-      const { refresh: _used, ...withoutRefresh } = newest;
       // Another process may have signed in again with another key.
       const key = await keyOf(newest, this.#current);
-      const refreshed = await source.refresh(newest, key);
-      if (refreshed !== undefined) return this.#save(stored, refreshed, "refresh");
-      const repeated = await source.repeat(withoutRefresh, key, signal);
-      await this.#save(stored, repeated ?? withoutRefresh, repeated === undefined ? "store" : "grant");
+      const refreshed = await this.#refresh(newest, key);
+      if (refreshed !== undefined) return this.#save(refreshed, "refresh");
+      const { refresh: _used, ...withoutRefresh } = newest;
+      if (this.#grant.interactive) return this.#save(withoutRefresh, "store");
+      await this.#save(await this.#obtain(await this.#targetOf(newest), newest.asked, key, signal), "grant");
     };
     try {
-      await stored.exclusively(tokens, work, signal);
+      await this.#stored.exclusively(tokens, work, signal);
     } catch (error) {
       this.#pausedUntil = Date.now() + RENEWAL_PAUSE_MS;
       this.#options.onNotice?.(`The access token could not be renewed yet: ${reasonOf(error)}`);
     }
   }
 
-  async #acquire(setup: Setup, challenge: Challenge, params: ChallengeParams, signal: AbortSignal): Promise<void> {
-    const { stored, source, grant } = setup;
+  async #acquire(challenge: Challenge, params: ChallengeParams, signal: AbortSignal): Promise<void> {
     const current = this.#current;
-    const found = await source.discover(params, current?.tokens.issuer, signal);
+    const found = await discover({
+      mcpServer: this.#mcpServer,
+      challenge: params,
+      http: this.#http,
+      signal,
+      lastIssuer: current?.tokens.issuer,
+      rejectServer: (server) => this.#rejectServer(server),
+    });
     const { server, resource } = found;
+    this.#server = server;
     const storageKey = { issuer: server.issuer, resource };
-    const sent = challenge.sent["authorization"];
     const work = async (): Promise<void> => {
-      const saved = await stored.get(storageKey);
-      if (saved !== undefined && !isExpired(saved) && authorizationHeader(saved) !== sent) {
+      const saved = await this.#stored.get(storageKey);
+      if (saved !== undefined && !isExpired(saved) && authorizationHeader(saved) !== challenge.sent["authorization"]) {
         return this.#use(saved, "store");
       }
       // If the refused token came from a refresh and was never accepted, another refresh would not help.
       const isRefreshUseless = current?.from === "refresh" && !current.isProven;
       if (saved !== undefined && challenge.status === 401 && !isRefreshUseless) {
-        const refreshed = await source.refresh(saved, await keyOf(saved, current));
-        if (refreshed !== undefined) return this.#save(stored, refreshed, "refresh");
+        const refreshed = await this.#refresh(saved, await keyOf(saved, current));
+        if (refreshed !== undefined) return this.#save(refreshed, "refresh");
       }
       const scopes = scopesToRequest({
         challenged: params.scopes,
@@ -174,22 +189,88 @@ export class OAuthAuthorizer implements Authorizer {
         requestedBefore: saved?.asked,
         configured: this.#options.scopes,
         serverSupports: server.scopes_supported,
-        wantsRefreshToken: grant.interactive,
+        wantsRefreshToken: this.#grant.interactive,
       });
       if (challenge.status === 403 && current?.from === "grant" && includesAll(current.tokens.asked, scopes)) {
-        throw notGranted(setup, current.tokens, params);
+        throw notGranted(this.#mcpServer, current.tokens, params);
       }
-      const key = this.#needsKey(found, params) ? await keyForNewTokens(current) : undefined;
-      await this.#save(stored, await source.obtain(found, scopes, key, signal), "grant");
+      const key = this.#needsKey(found, params) ? (current?.key ?? (await createKey())) : undefined;
+      await this.#save(await this.#obtain(found, scopes, key, signal), "grant");
     };
-    await stored.exclusively(storageKey, work, signal);
+    await this.#stored.exclusively(storageKey, work, signal);
     // Refused tokens of another issuer or resource than the new ones are still in the store. Delete them.
     const isOther = current?.tokens.issuer !== storageKey.issuer || current.tokens.resource !== resource;
-    if (current !== undefined && isOther) await stored.delete(current.tokens);
+    if (current !== undefined && isOther) await this.#stored.delete(current.tokens);
   }
 
-  async #save(stored: StoredTokens, tokens: Tokens, from: CurrentTokens["from"]): Promise<void> {
-    await stored.save(tokens);
+  /** Returns why an authorization server cannot be used, as the end of a sentence; undefined if it can. */
+  #rejectServer(server: oauth.AuthorizationServer): string | undefined {
+    const { issuer = server.issuer } = this.#options.client ?? {};
+    if (isSameIssuer(server.issuer, issuer)) return this.#grant.rejectServer?.(server);
+    return `the client is registered with ${issuer}, and its credentials are sent to no other server`;
+  }
+
+  /** Uses the refresh token (OAuth 2.1, 4.3). Returns undefined if there is none, or if it is no longer valid. */
+  async #refresh(tokens: Tokens, key: DPoPKey | undefined): Promise<Tokens | undefined> {
+    const { refresh, issuer, registered } = tokens;
+    if (refresh === undefined) return undefined;
+    const { server, resource } = await this.#targetOf(tokens);
+    const client = server.issuer === issuer ? await this.#clients.find(server, tokens) : undefined;
+    if (client === undefined) return undefined;
+    // The request gets no signal: the server may already have replaced the refresh token when the abort comes, and the
+    // new refresh token would be lost.
+    const http = this.#http.options(undefined, key?.handle);
+    const parameters = { grant_type: "refresh_token", refresh_token: refresh, resource };
+    try {
+      return checkTokens(toTokens(await requestToken(server, client, parameters, http), tokens));
+    } catch (error) {
+      if (isFinalRefusal(error)) return undefined;
+      if (await this.#clients.forgetIfUnknown(error, server, resource, registered)) return undefined;
+      throw authFailure(`refreshing the access token at ${issuer}`, error, [refresh, client.secret]);
+    }
+  }
+
+  async #obtain(
+    { server, resource, usesDefaultEndpoints }: TokenTarget,
+    asked: readonly string[],
+    key: DPoPKey | undefined,
+    signal: AbortSignal,
+  ): Promise<Tokens> {
+    const { issuer } = server;
+    const http = this.#http.options(signal, key?.handle);
+    let binding: Pick<Tokens, "client" | "registered"> = { client: this.#grant.identity ?? "" };
+    const client = async (): Promise<OAuthClient> => {
+      const { registered, ...found } = await this.#clients.current(server, resource, http);
+      binding = { client: found.client.client_id, ...defined({ registered }) };
+      return found;
+    };
+    const scope = asked.length === 0 ? undefined : asked.join(" ");
+    const attempt = (): Promise<oauth.TokenEndpointResponse> =>
+      this.#grant.obtain({ server, resource, http, signal, client, ...defined({ scope }) });
+    let response: oauth.TokenEndpointResponse;
+    try {
+      response = await attempt().catch(async (error: unknown) => {
+        if (await this.#clients.forgetIfUnknown(error, server, resource)) return attempt();
+        throw error;
+      });
+    } catch (error) {
+      const failure = authFailure(`getting an access token from ${issuer}`, error);
+      if (!usesDefaultEndpoints || failure.kind === "cancelled") throw failure;
+      throw unauthorized(
+        `${resource} does not say how to get a token, and the default endpoints failed: ${failure.message}`,
+      );
+    }
+    const more = { key: await key?.export(), plain: usesDefaultEndpoints || undefined };
+    return checkTokens(toTokens(response, { issuer, resource, ...binding, asked, ...defined(more) }));
+  }
+
+  async #targetOf({ issuer, resource, plain = false }: Tokens): Promise<TokenTarget> {
+    if (this.#server?.issuer !== issuer) this.#server = await fetchKnownServer(issuer, plain, this.#http);
+    return { server: this.#server, resource, usesDefaultEndpoints: plain };
+  }
+
+  async #save(tokens: Tokens, from: CurrentTokens["from"]): Promise<void> {
+    await this.#stored.save(tokens);
     await this.#use(tokens, from);
   }
 
@@ -210,16 +291,15 @@ export class OAuthAuthorizer implements Authorizer {
 
   /** Throws if another token would not help. */
   #failIfUseless(
-    { mcpServer }: Setup,
-    challenge: Challenge,
+    { attempt, status, sent }: Challenge,
     params: ChallengeParams,
     current: CurrentTokens | undefined,
   ): void {
-    const { attempt, status, sent } = challenge;
-    const maxAttempts = this.#options.maxStepUps ?? MAX_STEP_UPS;
-    const name = `${mcpServer.origin}${mcpServer.pathname}`;
-    const why = describeChallenge(params, sent["authorization"]);
-    if (attempt > maxAttempts) {
+    const name = nameOf(this.#mcpServer);
+    const scope = params.scopes && `scope "${params.scopes.join(" ")}"`;
+    const words = challengeWords(params, sent["authorization"], scope).join(", ");
+    const why = words === "" ? "" : ` (${words})`;
+    if (attempt > (this.#options.maxStepUps ?? MAX_STEP_UPS)) {
       throw unauthorized(`${name} refused one request ${attempt} times with different tokens${why}; giving up`);
     }
     if (status === 401 && current?.from === "grant" && !current.isProven) {
@@ -230,18 +310,23 @@ export class OAuthAuthorizer implements Authorizer {
   }
 }
 
-function createSetup(url: URL, options: OAuthOptions): Setup {
-  const mcpServer = new URL(url);
-  mcpServer.hash = "";
-  const http = new OAuthFetch(mcpServer, options);
-  const allows = (target: URL): boolean => http.allows(target);
-  const grant = options.grant ?? authorizationCode({ redirect: options.redirect, allows });
-  const owner = [grant.grantType, grant.identity ?? "", options.client?.id ?? ""].map(encodeURIComponent).join(" ");
-  const onNotice = (text: string): void => options.onNotice?.(text);
-  const shared = grant.memoryOnly === true ? undefined : options.store;
-  const stored = new StoredTokens({ store: shared ?? memoryTokens(), mcpServer, owner, onNotice });
-  const source = new TokenSource({ options, mcpServer, stored, http, grant });
-  return { mcpServer, stored, grant, source, isSecure: allows(mcpServer) };
+/** Rejects tokens that cannot be used, or that are not bound to the key although they should be. */
+function checkTokens(tokens: Tokens): Tokens {
+  const { issuer, access, scheme, key } = tokens;
+  if (!/^[\x21-\x7e]+$/.test(access)) {
+    throw unauthorized(`${issuer} issued an access token that a header cannot carry`);
+  }
+  const isBound = key !== undefined;
+  if (isBound === (scheme === "DPoP")) return tokens;
+  throw unauthorized(
+    isBound
+      ? `${issuer} issued an access token that is not bound to our key, though DPoP is needed; it may not support DPoP`
+      : `${issuer} issued an access token for DPoP, though no key was used; try oauth({ dpop: true })`,
+  );
+}
+
+function nameOf({ origin, pathname }: URL): string {
+  return `${origin}${pathname}`;
 }
 
 function authorizationHeader({ scheme, access }: Tokens): string {
@@ -250,36 +335,23 @@ function authorizationHeader({ scheme, access }: Tokens): string {
 
 async function keyOf({ key }: Tokens, current: CurrentTokens | undefined): Promise<DPoPKey | undefined> {
   if (key === undefined) return undefined;
-  if (current?.key !== undefined && current.tokens.key === key) return current.key;
-  const { DPoPKey: Key } = await import("./keys.ts");
-  return Key.create(key);
+  return current?.key !== undefined && current.tokens.key === key ? current.key : createKey(key);
 }
 
-async function keyForNewTokens(current: CurrentTokens | undefined): Promise<DPoPKey> {
-  if (current?.key !== undefined) return current.key;
+async function createKey(stored?: string): Promise<DPoPKey> {
   const { DPoPKey: Key } = await import("./keys.ts");
-  return Key.create();
+  return Key.create(stored);
 }
 
-function notGranted({ mcpServer }: Setup, tokens: Tokens, { scopes = [] }: ChallengeParams): Error {
-  const { issuer, asked, granted = asked } = tokens;
-  const needs = `${mcpServer.origin}${mcpServer.pathname} requires the scope "${redact(scopes.join(" "))}"`;
+function notGranted(
+  mcpServer: URL,
+  { issuer, asked, granted = asked }: Tokens,
+  { scopes = [] }: ChallengeParams,
+): Error {
+  const needs = `${nameOf(mcpServer)} requires the scope "${redact(scopes.join(" "))}"`;
   if (includesAll(granted, scopes)) return unauthorized(`${needs}, but refused a token of ${issuer} that has it`);
   const gave = `${issuer} was asked for it and granted only "${redact(granted.join(" "))}"`;
   return unauthorized(`${needs}: ${gave}; grant it there`);
-}
-
-function insecure({ mcpServer }: Setup): Error {
-  const why = "others could read the token; use https";
-  return unauthorized(`${mcpServer.origin} requires a token, but its URL is http: ${why}`);
-}
-
-function describeChallenge({ error, description, scopes }: ChallengeParams, sent: string | undefined): string {
-  const words = [error, description, scopes === undefined ? undefined : `scope "${scopes.join(" ")}"`];
-  // The server may quote the token that it refused.
-  const secrets = sent?.split(" ").slice(1);
-  const known = words.filter((word) => word !== undefined).map((word) => redact(word, secrets));
-  return known.length === 0 ? "" : ` (${known.join(", ")})`;
 }
 
 export interface ScopeSources {

@@ -11,7 +11,7 @@ import {
 } from "../../../test/support/auth/authorization-server.ts";
 import { openProtectedServer, type ProtectedServer, send } from "../../../test/support/auth/protected-server.ts";
 import { oauth } from "./authorizers.ts";
-import { OAuthFetch } from "./oauth-fetch.ts";
+import { OAuthFetch } from "./discovery.ts";
 
 let server: AuthorizationServer;
 let mcpServer: ProtectedServer;

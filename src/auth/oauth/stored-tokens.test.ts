@@ -102,11 +102,13 @@ describe("a stored entry", () => {
     expect(readRegisteredClient(text)).toBeUndefined();
   });
 
-  it("of a client counts as missing if the client before it is broken", () => {
+  it("counts as missing if its client is broken", () => {
     const client = { client_id: "c", token_endpoint_auth_method: "none", redirect_uris: [] };
-    expect(readRegisteredClient(JSON.stringify({ ...client, before: client }))).toEqual({ ...client, before: client });
-    for (const before of [null, 1, {}, { ...client, client_id: 1 }]) {
-      expect(readRegisteredClient(JSON.stringify({ ...client, before }))).toBeUndefined();
+    expect(readRegisteredClient(JSON.stringify(client))).toEqual(client);
+    expect(readTokens(JSON.stringify({ ...tokens, registered: client }))).toEqual({ ...tokens, registered: client });
+    for (const registered of [null, 1, {}, { ...client, client_id: 1 }]) {
+      expect(readTokens(JSON.stringify({ ...tokens, registered }))).toBeUndefined();
+      expect(readRegisteredClient(JSON.stringify(registered))).toBeUndefined();
     }
   });
 

@@ -4,24 +4,19 @@
 // as missing, since a store may be a file that was edited by hand.
 
 import type * as oauth from "oauth4webapi";
-import type { ConnectionError } from "../../core/errors.ts";
 import { KeyedMutex } from "../../core/async.ts";
+import { defined, isObject } from "../../core/values.ts";
 import { reasonOf, unauthorized } from "./errors.ts";
 import type { TokenStore } from "./types.ts";
 
-/** The part of a key that varies within one StoredTokens. The grant and the client are the same in all its keys. */
-export interface StorageKey {
+/** Tokens with everything that they are bound to. */
+export interface Tokens {
   readonly issuer: string;
   readonly resource: string;
-}
-
-/** The key and client last used for an MCP server. */
-export interface LastUsed extends StorageKey {
+  /** The ID of the client that they were issued to. */
   readonly client: string;
-}
-
-/** Tokens with everything that they are bound to. */
-export interface Tokens extends LastUsed {
+  /** The client, if it was registered dynamically. */
+  readonly registered?: RegisteredClient;
   readonly access: string;
   readonly scheme: "Bearer" | "DPoP";
   readonly refresh?: string;
@@ -39,6 +34,11 @@ export interface Tokens extends LastUsed {
   readonly plain?: boolean;
 }
 
+/** The part of a key that varies within one StoredTokens. The grant and the client are the same in all its keys. */
+export type StorageKey = Pick<Tokens, "issuer" | "resource">;
+/** The key and client last used for an MCP server. */
+export type LastUsed = Pick<Tokens, "issuer" | "resource" | "client">;
+
 /** A client that an authorization server registered, with the field names of RFC 7591. */
 export interface RegisteredClient {
   readonly client_id: string;
@@ -47,8 +47,6 @@ export interface RegisteredClient {
   readonly client_secret_expires_at?: number;
   readonly token_endpoint_auth_method: string;
   readonly redirect_uris: readonly string[];
-  /** The client that this one replaced. Kept to renew the tokens that were issued to it. */
-  readonly before?: RegisteredClient;
 }
 
 /** Keeps tokens in memory, so they are lost when the process ends, and no other process sees them. */
@@ -75,19 +73,13 @@ export interface StoredTokensOptions {
   readonly onNotice: (text: string) => void;
 }
 
-/** A value that could not be saved, and the value that the store had at that time. */
-interface Unsaved {
-  readonly text: string | undefined;
-  readonly stored: string | undefined;
-}
-
 export class StoredTokens {
   readonly #options: StoredTokensOptions;
   /**
-   * Values that could not be saved. They are used instead of the older values in the store, because using an old
-   * refresh token again may revoke all tokens.
+   * Values that could not be saved, and the values that the store had at that time. They are used instead of those,
+   * because using an old refresh token again may revoke all tokens.
    */
-  readonly #unsaved = new Map<string, Unsaved>();
+  readonly #unsaved = new Map<string, { readonly text: string | undefined; readonly stored: string | undefined }>();
 
   constructor(options: StoredTokensOptions) {
     this.#options = options;
@@ -100,7 +92,8 @@ export class StoredTokens {
   }
 
   async lastUsed(): Promise<LastUsed | undefined> {
-    return readLastUsed(await this.#read(this.#lastUsedKey()));
+    const value = parse(await this.#read(this.#lastUsedKey()));
+    return hasStrings(value, BINDING) ? (value as unknown as LastUsed) : undefined;
   }
 
   async get(key: StorageKey): Promise<Tokens | undefined> {
@@ -133,12 +126,9 @@ export class StoredTokens {
   }
 
   async #read(key: string): Promise<string | undefined> {
-    let stored: string | undefined;
-    try {
-      stored = await this.#options.store.get(key);
-    } catch (error) {
-      throw unreadable(error);
-    }
+    const stored = await this.#options.store.get(key).catch((error: unknown) => {
+      throw unauthorized(`The token store cannot be read: ${reasonOf(error)}`);
+    });
     const unsaved = this.#unsaved.get(key);
     // If another process has written a value since the failed write, that value is used.
     return unsaved !== undefined && unsaved.stored === stored ? unsaved.text : stored;
@@ -166,91 +156,72 @@ export class StoredTokens {
   }
 }
 
-function unreadable(error: unknown): ConnectionError {
-  return unauthorized(`The token store cannot be read: ${reasonOf(error)}`);
-}
-
 export function readTokens(text: string | undefined): Tokens | undefined {
-  const value = parseObject(text);
-  const isValid =
-    value !== undefined &&
-    hasStrings(value, "issuer", "resource", "client", "access") &&
-    (value["scheme"] === "Bearer" || value["scheme"] === "DPoP") &&
-    isStringArray(value["asked"]);
-  return isValid ? (value as unknown as Tokens) : undefined;
-}
-
-function readLastUsed(text: string | undefined): LastUsed | undefined {
-  const value = parseObject(text);
-  const isValid = value !== undefined && hasStrings(value, "issuer", "resource", "client");
-  return isValid ? (value as unknown as LastUsed) : undefined;
+  const value = parse(text);
+  if (!hasStrings(value, [...BINDING, "access"], "asked")) return undefined;
+  const { scheme, registered } = value;
+  const isValid = scheme === "Bearer" || scheme === "DPoP";
+  return isValid && (registered === undefined || isRegisteredClient(registered))
+    ? (value as unknown as Tokens)
+    : undefined;
 }
 
 export function readRegisteredClient(text: string | undefined): RegisteredClient | undefined {
-  const value = parseObject(text);
-  const isValid = isRegisteredClient(value) && (value.before === undefined || isRegisteredClient(value.before));
-  return isValid ? value : undefined;
+  const value = parse(text);
+  return isRegisteredClient(value) ? value : undefined;
 }
 
 function isRegisteredClient(value: unknown): value is RegisteredClient {
-  const fields = (value ?? {}) as Record<string, unknown>;
-  return hasStrings(fields, "client_id", "token_endpoint_auth_method") && isStringArray(fields["redirect_uris"]);
+  return hasStrings(value, ["client_id", "token_endpoint_auth_method"], "redirect_uris");
 }
 
-function parseObject(text: string | undefined): Record<string, unknown> | undefined {
-  if (text === undefined) return undefined;
+const BINDING = ["issuer", "resource", "client"];
+
+function parse(text: string | undefined): unknown {
   try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
+    return JSON.parse(text ?? "");
   } catch {
     return undefined;
   }
 }
 
-function hasStrings(value: Record<string, unknown>, ...names: readonly string[]): boolean {
-  return names.every((name) => typeof value[name] === "string");
-}
-
-function isStringArray(value: unknown): boolean {
-  return Array.isArray(value) && value.every((one) => typeof one === "string");
+/** Whether the value is an object with these strings, and with an array of strings under the name `list`. */
+function hasStrings(
+  value: unknown,
+  names: readonly string[],
+  list?: string,
+): value is Readonly<Record<string, unknown>> {
+  if (!isObject(value)) return false;
+  const items = list === undefined ? [] : value[list];
+  return (
+    Array.isArray(items) && [...names.map((name) => value[name]), ...items].every((one) => typeof one === "string")
+  );
 }
 
 /** A token is renewed at most this long before it expires. */
 const RENEWAL_MARGIN_MS = 60_000;
 
-export interface TokenBinding extends LastUsed {
-  readonly asked: readonly string[];
-  readonly key?: string | undefined;
-  readonly plain?: boolean | undefined;
-  /** The refresh token that was used. It stays valid if the response has no new one. */
-  readonly refresh?: string | undefined;
-}
-
+/** @param binding What the tokens are bound to; for a refresh, the tokens before. */
 export function toTokens(
   response: oauth.TokenEndpointResponse,
-  binding: TokenBinding,
+  binding: Omit<Tokens, "access" | "scheme">,
   now: number = Date.now(),
 ): Tokens {
-  const { issuer, resource, client, asked, key, plain } = binding;
-  const refresh = response.refresh_token ?? binding.refresh;
   const expiresInMs = (response.expires_in ?? 0) * 1000;
   // Some servers send 0 if they do not know the lifetime.
   const lifetime = expiresInMs > 0 && Number.isFinite(expiresInMs) ? expiresInMs : undefined;
-  return {
-    issuer,
-    resource,
-    client,
+  const expires = lifetime && now + lifetime;
+  const tokens = {
+    ...binding,
     access: response.access_token,
     scheme: response.token_type === "dpop" ? "DPoP" : "Bearer",
-    asked,
-    ...(refresh === undefined ? undefined : { refresh }),
-    ...(response.scope === undefined ? undefined : { granted: response.scope.split(/\s+/).filter(Boolean) }),
-    ...(lifetime === undefined
-      ? undefined
-      : { expires: now + lifetime, renew: now + lifetime - Math.min(RENEWAL_MARGIN_MS, lifetime / 10) }),
-    ...(key === undefined ? undefined : { key }),
-    ...(plain === true ? { plain } : undefined),
-  };
+    // The refresh token that was used stays valid if the response has no new one, and so do the scopes.
+    refresh: response.refresh_token ?? binding.refresh,
+    granted: response.scope?.split(/\s+/).filter(Boolean) ?? binding.granted,
+    expires,
+    renew: expires && lifetime && expires - Math.min(RENEWAL_MARGIN_MS, lifetime / 10),
+  } as const;
+  return defined(tokens);
 }
 
 export function isDue({ renew = Infinity }: Tokens, now: number = Date.now()): boolean {

@@ -1,11 +1,12 @@
-// Requests to a token endpoint: client authentication, grants without a user, the refresh of tokens, and the token
-// exchange at an identity provider. Errors never contain a secret of the request.
+// Requests to authorization servers: client authentication, the authorization code grant with PKCE (specification:
+// basic/authorization, "Authorization Flow Steps"), grants without a user, and the token exchange at an identity
+// provider. Errors never contain a secret of the request.
 
 import * as oauth from "oauth4webapi";
-import { ConnectionError } from "../../core/errors.ts";
-import { authFailure, errorCode, redact, type Secrets, unauthorized } from "./errors.ts";
-import { type Tokens, toTokens } from "./stored-tokens.ts";
-import type { ClientIdentity, GrantContext, IdentityProvider, OAuthClient, PrivateKeySource } from "./types.ts";
+import { isLoopback } from "../../http/server/guard.ts";
+import { defined } from "../../core/values.ts";
+import { attempting, authFailure, errorCode, redact, type Secrets, unauthorized } from "./errors.ts";
+import type { ClientIdentity, Grant, GrantContext, IdentityProvider, OAuthClient, Redirect } from "./types.ts";
 
 /** For a server that identifies the client by its assertion alone. */
 export const ANONYMOUS_CLIENT: OAuthClient = { client: { client_id: "-" }, auth: () => undefined };
@@ -15,37 +16,32 @@ export async function oauthClient(identity: ClientIdentity, server: oauth.Author
   return { client: { client_id: id }, auth: await clientAuth(identity, server), secret };
 }
 
-type ClientCredentials = Omit<ClientIdentity, "id">;
+const SECRET_METHODS = ["client_secret_basic", "client_secret_post", "client_secret_jwt"];
 
 /**
  * Authenticates the client with its private key, with its secret, or not at all. Without `authMethod`, a secret is sent
  * by a method that the server lists (RFC 8414). A server that lists none accepts client_secret_basic.
  */
 export async function clientAuth(
-  credentials: ClientCredentials,
+  { secret, privateKey, alg, authMethod }: Omit<ClientIdentity, "id">,
   server: oauth.AuthorizationServer,
 ): Promise<oauth.ClientAuth> {
-  const method = credentials.authMethod ?? chooseAuthMethod(credentials, server);
-  const { secret, privateKey } = credentials;
+  const listed = server.token_endpoint_auth_methods_supported;
+  const secretMethod = SECRET_METHODS.find((one) => listed?.includes(one)) ?? "client_secret_basic";
+  const keyMethod = privateKey === undefined ? undefined : "private_key_jwt";
+  const method = authMethod ?? keyMethod ?? (secret === undefined ? "none" : secretMethod);
   if (method === "none") return oauth.None();
   if (method === "private_key_jwt") {
     if (privateKey === undefined) throw missingCredential(method, "a private key");
-    return oauth.PrivateKeyJwt(await loadKey(privateKey, server, credentials.alg));
+    if (typeof privateKey === "object" && "key" in privateKey) return oauth.PrivateKeyJwt(privateKey);
+    const { importSigningKey } = await import("./keys.ts");
+    return oauth.PrivateKeyJwt(await importSigningKey(privateKey, server, alg));
   }
   if (secret === undefined) throw missingCredential(method, "a secret");
   if (method === "client_secret_basic") return secretBasic(secret);
   if (method === "client_secret_post") return oauth.ClientSecretPost(secret);
   if (method === "client_secret_jwt") return oauth.ClientSecretJwt(secret);
   throw unauthorized(`The client authentication method ${redact(method)} is not supported`);
-}
-
-const SECRET_METHODS = ["client_secret_basic", "client_secret_post", "client_secret_jwt"];
-
-function chooseAuthMethod({ secret, privateKey }: ClientCredentials, server: oauth.AuthorizationServer): string {
-  if (privateKey !== undefined) return "private_key_jwt";
-  if (secret === undefined) return "none";
-  const listed = server.token_endpoint_auth_methods_supported;
-  return SECRET_METHODS.find((method) => listed?.includes(method)) ?? "client_secret_basic";
 }
 
 function missingCredential(method: string, what: string): Error {
@@ -57,24 +53,10 @@ function missingCredential(method: string, what: string): Error {
  * also escapes hyphens, so a server that does not decode would not recognize a client ID with a hyphen.
  */
 function secretBasic(secret: string): oauth.ClientAuth {
+  const formEncode = (text: string): string => new URLSearchParams({ "": text }).toString().slice(1);
   return (_server, client, _body, headers) => {
-    const pair = `${formEncode(client.client_id)}:${formEncode(secret)}`;
-    headers.set("authorization", `Basic ${btoa(pair)}`);
+    headers.set("authorization", `Basic ${btoa(`${formEncode(client.client_id)}:${formEncode(secret)}`)}`);
   };
-}
-
-function formEncode(text: string): string {
-  return new URLSearchParams({ "": text }).toString().slice(1);
-}
-
-async function loadKey(
-  key: PrivateKeySource,
-  server: oauth.AuthorizationServer,
-  alg: string | undefined,
-): Promise<oauth.PrivateKey> {
-  if (typeof key === "object" && "key" in key) return key;
-  const { importSigningKey } = await import("./keys.ts");
-  return importSigningKey(key, server, alg);
 }
 
 /**
@@ -90,77 +72,44 @@ export async function withNonce<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-export interface TokenRequest {
-  readonly grantType: string;
-  readonly parameters: Readonly<Record<string, string>>;
-  readonly secrets: Secrets;
-  /** What to check if the server refuses, as the end of a sentence. */
-  readonly advice: string;
-}
-
-/** Makes the token request of a grant without a user. If the server refuses, no other server is tried. */
-export async function requestTokens(
-  context: GrantContext,
-  { client, auth }: OAuthClient,
-  request: TokenRequest,
-): Promise<oauth.TokenEndpointResponse> {
-  const { server, resource, scope, http } = context;
-  const parameters = { ...request.parameters, resource, ...(scope === undefined ? {} : { scope }) };
-  return withSafeErrors(server, request, () =>
-    withNonce(async () =>
-      oauth.processGenericTokenEndpointResponse(
-        server,
-        client,
-        await oauth.genericTokenEndpointRequest(server, client, auth, request.grantType, parameters, http),
-      ),
-    ),
-  );
-}
-
-async function withSafeErrors<T>(
+/** Makes a token request. `options` are for reading the response. */
+export function requestToken(
   server: oauth.AuthorizationServer,
-  { secrets, advice }: Pick<TokenRequest, "secrets" | "advice">,
-  work: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    const { kind, message, mayHaveRun } = authFailure(`asking ${server.issuer} for a token`, error, secrets);
-    const hint = errorCode(error) === undefined ? "" : `; ${advice}`;
-    throw new ConnectionError(kind, `${message}${hint}`, { mayHaveRun });
-  }
+  { client, auth }: OAuthClient,
+  parameters: Readonly<Record<string, string | undefined>> & { readonly grant_type: string },
+  http: oauth.TokenEndpointRequestOptions,
+  options?: oauth.ProcessTokenResponseOptions,
+): Promise<oauth.TokenEndpointResponse> {
+  const form = defined(parameters);
+  return withNonce(async () => {
+    const response = await oauth.genericTokenEndpointRequest(server, client, auth, form.grant_type, form, http);
+    return oauth.processGenericTokenEndpointResponse(server, client, response, options);
+  });
 }
 
 /**
- * Uses the refresh token (OAuth 2.1, 4.3), only with the server that issued it. Returns undefined if there is none, or
- * if it is no longer valid: a new authorization is needed then.
+ * Makes the token request of a grant without a user. If the server refuses, no other server is tried.
+ *
+ * @param advice What to check if the server refuses, as the end of a sentence.
  */
-export async function refreshTokens(
-  tokens: Tokens,
-  server: oauth.AuthorizationServer,
-  { client, auth, secret }: OAuthClient,
-  http: oauth.TokenEndpointRequestOptions,
-): Promise<Tokens | undefined> {
-  const { refresh, resource } = tokens;
-  if (refresh === undefined || server.issuer !== tokens.issuer) return undefined;
-  const options = { ...http, additionalParameters: { resource } };
+export function requestTokens(
+  { server, resource, scope, http }: GrantContext,
+  client: OAuthClient,
+  parameters: { readonly grant_type: string; readonly assertion?: string },
+  advice: string,
+): Promise<oauth.TokenEndpointResponse> {
+  const secrets = [parameters.assertion, client.secret];
+  return withAdvice(server.issuer, secrets, advice, () =>
+    requestToken(server, client, { ...parameters, resource, scope }, http),
+  );
+}
+
+async function withAdvice<T>(issuer: string, secrets: Secrets, advice: string, work: () => Promise<T>): Promise<T> {
   try {
-    const response = await withNonce(async () =>
-      oauth.processRefreshTokenResponse(
-        server,
-        client,
-        await oauth.refreshTokenGrantRequest(server, client, auth, refresh, options),
-      ),
-    );
-    // Without `scope` in the response the scopes are unchanged.
-    const granted =
-      response.scope === undefined && tokens.granted !== undefined ? { granted: tokens.granted } : undefined;
-    return { ...toTokens(response, { ...tokens, refresh }), ...granted };
+    return await work();
   } catch (error) {
-    if (isFinalRefusal(error)) return undefined;
-    // The caller handles this error, because it may be able to register the client again.
-    if (errorCode(error) === "invalid_client") throw error;
-    throw authFailure(`refreshing the access token at ${server.issuer}`, error, [refresh, secret]);
+    const failure = authFailure(`asking ${issuer} for a token`, error, secrets);
+    throw errorCode(error) === undefined ? failure : unauthorized(`${failure.message}; ${advice}`);
   }
 }
 
@@ -173,22 +122,21 @@ const UNRELATED_ERRORS: ReadonlySet<string> = new Set([
   "temporarily_unavailable",
   "use_dpop_nonce",
 ]);
-const REFUSAL_STATUSES: ReadonlySet<unknown> = new Set([400, 401, 403]);
 
 /** Whether the server has rejected the refresh token, so that a retry is useless. */
-function isFinalRefusal(error: unknown): boolean {
+export function isFinalRefusal(error: unknown): boolean {
   const code = errorCode(error);
   if (code === undefined || UNRELATED_ERRORS.has(code)) return false;
-  return REFUSAL_STATUSES.has((error as { status?: unknown }).status);
+  return [400, 401, 403].includes((error as { status?: number }).status ?? 0);
 }
 
 const TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
 const TOKEN_TYPE = "urn:ietf:params:oauth:token-type:";
 const ID_JAG = `${TOKEN_TYPE}id-jag`;
 
-export async function findIdentityProvider(
+async function findIdentityProvider(
   { issuer, tokenEndpoint }: IdentityProvider,
-  context: GrantContext,
+  { http }: GrantContext,
 ): Promise<oauth.AuthorizationServer> {
   if (tokenEndpoint !== undefined && URL.canParse(tokenEndpoint)) {
     return { issuer: issuer ?? new URL(tokenEndpoint).origin, token_endpoint: tokenEndpoint };
@@ -196,57 +144,179 @@ export async function findIdentityProvider(
   if (issuer === undefined || !URL.canParse(issuer)) {
     throw unauthorized("The identity provider is unknown: set `idp.issuer` or `idp.tokenEndpoint` to its URL");
   }
-  const advice = "check the URL of the identity provider";
-  return withSafeErrors({ issuer }, { secrets: [], advice }, async () => {
-    const url = new URL(issuer);
-    // The type of `context.http` is for POST requests only, but the fetch in it makes any request.
-    const http = context.http as unknown as oauth.DiscoveryRequestOptions;
-    let response = await oauth.discoveryRequest(url, { ...http, algorithm: "oidc" });
-    if (response.status === 404) response = await oauth.discoveryRequest(url, { ...http, algorithm: "oauth2" });
+  const url = new URL(issuer);
+  return withAdvice(issuer, [], "check the URL of the identity provider", async () => {
+    // The type of `http` is for POST requests only, but the fetch in it makes any request.
+    const options = http as unknown as oauth.DiscoveryRequestOptions;
+    let response = await oauth.discoveryRequest(url, { ...options, algorithm: "oidc" });
+    if (response.status === 404) response = await oauth.discoveryRequest(url, { ...options, algorithm: "oauth2" });
     return oauth.processDiscoveryResponse(url, response);
   });
 }
 
-export interface IdTokenExchange {
-  readonly idp: IdentityProvider;
-  readonly provider: oauth.AuthorizationServer;
-  readonly idToken: string;
-  readonly type: "id_token" | "saml2" | undefined;
-}
-
 export interface IdentityAssertion {
   readonly assertion: string;
+  /** The issuer of the identity provider. */
+  readonly issuer: string;
   /** The scopes that the organization allows, if the response names them. */
   readonly scope: string | undefined;
 }
 
 /** Exchanges the user's identity token for an ID-JAG (RFC 8693), an assertion that the authorization server accepts. */
-export async function exchangeIdToken(context: GrantContext, exchange: IdTokenExchange): Promise<IdentityAssertion> {
-  const { idp, provider, idToken, type } = exchange;
-  const { server, resource, scope } = context;
-  const { client, auth } = await oauthClient(idp.client, provider);
-  // The DPoP key is only for access tokens, and the assertion is not one.
+export async function identityAssertion(
+  context: GrantContext,
+  idp: IdentityProvider,
+  type: "id_token" | "saml2",
+  readIdToken: (audience: string) => Promise<string>,
+): Promise<IdentityAssertion> {
+  const provider = await findIdentityProvider(idp, context);
+  const idToken = await readIdToken(provider.issuer);
+  const client = await oauthClient(idp.client, provider);
   const { DPoP: _, ...http } = context.http;
   const parameters = {
+    grant_type: TOKEN_EXCHANGE,
     requested_token_type: ID_JAG,
-    audience: server.issuer,
-    resource,
+    audience: context.server.issuer,
+    resource: context.resource,
     subject_token: idToken,
-    subject_token_type: `${TOKEN_TYPE}${type ?? "id_token"}`,
-    ...(scope === undefined ? {} : { scope }),
+    subject_token_type: `${TOKEN_TYPE}${type}`,
+    scope: context.scope,
   };
+  // The response has the token type N_A, since it is not an access token. So no DPoP key is used either.
+  const options = { recognizedTokenTypes: { n_a: () => undefined } };
   const advice = "ask the administrator there for access, or sign in again";
-  const answer = await withSafeErrors(provider, { secrets: [idToken, idp.client.secret], advice }, async () =>
-    oauth.processGenericTokenEndpointResponse(
-      provider,
-      client,
-      await oauth.genericTokenEndpointRequest(provider, client, auth, TOKEN_EXCHANGE, parameters, http),
-      // The response has the token type N_A, since it is not an access token.
-      { recognizedTokenTypes: { n_a: () => undefined } },
-    ),
+  const answer = await withAdvice(provider.issuer, [idToken, idp.client.secret], advice, () =>
+    requestToken(provider, client, parameters, http, options),
   );
   if (answer["issued_token_type"] !== ID_JAG) {
     throw unauthorized(`The identity provider ${provider.issuer} did not issue an ID-JAG assertion`);
   }
-  return { assertion: answer.access_token, scope: answer.scope };
+  return { assertion: answer.access_token, issuer: provider.issuer, scope: answer.scope };
+}
+
+/** The MCP server decides when the user must sign in, so the number of pages that it can open is limited. */
+const MAX_VISITS = 10;
+const VISITS_WINDOW_MS = 600_000;
+
+/**
+ * The authorization code grant: the user is sent to the authorization server and comes back with a code.
+ *
+ * @param allows Whether the user may be sent to this URL.
+ */
+export function authorizationCode(redirect: Redirect | undefined, allows: (url: URL) => boolean): Grant {
+  const visits: number[] = [];
+  return {
+    grantType: "authorization_code",
+    interactive: true,
+    rejectServer: (server) => rejectServer(server, allows),
+    obtain: async (context) => {
+      if (redirect === undefined) {
+        const advice = "set `redirect` (loopbackRedirect() opens a browser), or use another grant";
+        throw unauthorized(`${context.server.issuer} needs the user's consent, and no user can be asked: ${advice}`);
+      }
+      countVisit(visits, context);
+      return signIn(context, redirect);
+    },
+  };
+}
+
+function countVisit(visits: number[], { server, resource }: GrantContext): void {
+  const now = performance.now();
+  while (visits[0] !== undefined && visits[0] < now - VISITS_WINDOW_MS) visits.shift();
+  if (visits.length >= MAX_VISITS) {
+    const often = `${MAX_VISITS} times within ${VISITS_WINDOW_MS / 60_000} minutes`;
+    throw unauthorized(`${resource} sent the user to ${server.issuer} ${often}; wait, or find out why`);
+  }
+  visits.push(now);
+}
+
+function rejectServer(server: oauth.AuthorizationServer, allows: (url: URL) => boolean): string | undefined {
+  const { authorization_endpoint: endpoint, token_endpoint: token } = server;
+  const { code_challenge_methods_supported: methods } = server;
+  if (endpoint === undefined || token === undefined) return "it lacks authorization_endpoint or token_endpoint";
+  if (!URL.canParse(endpoint) || !allows(new URL(endpoint))) return "its authorization endpoint is not an https URL";
+  if (!URL.canParse(token) || !allows(new URL(token))) return "its token endpoint is not an https URL";
+  if (!Array.isArray(methods) || !methods.includes("S256")) {
+    return "it does not list PKCE with S256 (code_challenge_methods_supported), without which a code could be stolen";
+  }
+  return undefined;
+}
+
+async function signIn(context: GrantContext, redirect: Redirect): Promise<oauth.TokenEndpointResponse> {
+  const { server, resource, scope, http, signal } = context;
+  const { issuer } = server;
+  const redirectUri = await checkedRedirectUri(redirect);
+  const oauthClient = await context.client();
+  const { client, auth, secret } = oauthClient;
+  const verifier = oauth.generateRandomCodeVerifier();
+  const state = oauth.generateRandomState();
+  const request = defined({
+    client_id: client.client_id,
+    response_type: "code",
+    redirect_uri: redirectUri,
+    state,
+    code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: "S256",
+    resource,
+    scope,
+    // OpenID Connect Core, section 11: without this prompt, a server may ignore offline_access.
+    prompt: scope?.split(" ").includes("offline_access") === true ? "consent" : undefined,
+    dpop_jkt: await http.DPoP?.calculateThumbprint(),
+  });
+  const url = await authorizationUrl(context, oauthClient, request);
+  const callback = await attempting(`waiting for the user to come back from ${issuer}`, [], () =>
+    redirect.visit(url, { signal }),
+  );
+  // This checks `iss` and `state` first, so that the error text of another server is never shown.
+  const code = await attempting(`checking the callback from ${issuer}`, [], () =>
+    oauth.validateAuthResponse(server, client, callback, state),
+  );
+  const options = { ...http, additionalParameters: { resource } };
+  try {
+    return await withNonce(async () => {
+      const sent = oauth.authorizationCodeGrantRequest(server, client, auth, code, redirectUri, verifier, options);
+      return oauth.processAuthorizationCodeResponse(server, client, await sent);
+    });
+  } catch (error) {
+    // The server does not accept the client. The caller needs the original error, to register the client again.
+    if (errorCode(error) === "invalid_client") throw error;
+    const secrets = [callback.searchParams.get("code") ?? undefined, verifier, secret];
+    throw authFailure(`exchanging the authorization code at ${issuer}`, error, secrets);
+  }
+}
+
+/** Refuses http across a network, where anyone could read the code. */
+async function checkedRedirectUri(redirect: Redirect): Promise<string> {
+  const uri = await redirect.uri;
+  const { protocol = "", hostname = "" } = URL.canParse(uri) ? new URL(uri) : {};
+  if (protocol !== "" && (protocol !== "http:" || isLoopback(hostname))) return uri;
+  throw unauthorized(`The redirect URI must be https, or http on this machine: ${redact(uri)} is neither`);
+}
+
+/**
+ * Returns the URL to send the user to. The request is in the query of the URL. If the server requires it, the request
+ * is pushed to the server instead, and the URL refers to it (RFC 9126).
+ */
+async function authorizationUrl(
+  { server, http }: GrantContext,
+  { client, auth, secret }: OAuthClient,
+  request: Readonly<Record<string, string>>,
+): Promise<URL> {
+  const url = new URL(server.authorization_endpoint ?? "");
+  let query = request;
+  if (server.require_pushed_authorization_requests === true) {
+    const form = new URLSearchParams(request);
+    const pushing = `pushing the authorization request to ${server.issuer}`;
+    const pushed = await attempting(pushing, [secret], () =>
+      withNonce(async () => {
+        const response = await oauth.pushedAuthorizationRequest(server, client, auth, form, http);
+        return oauth.processPushedAuthorizationResponse(server, client, response);
+      }),
+    );
+    // The server ignores `state` in this URL, but `redirect.visit` may use it to recognize the callback.
+    const { client_id = "", state = "" } = request;
+    query = { client_id, request_uri: pushed.request_uri, state };
+  }
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+  return url;
 }

@@ -7,8 +7,7 @@ import { join, resolve } from "node:path";
 import { ConnectionError } from "../../core/errors.ts";
 import { checkOptions } from "../../core/options.ts";
 import { errorMessage } from "../../core/values.ts";
-import { FileLock } from "./file-lock.ts";
-import { readPrivate, stateDirectory, writePrivate } from "./private-files.ts";
+import { FileLock, readPrivate, stateDirectory, writePrivate } from "./private-files.ts";
 import type { TokenStore } from "./types.ts";
 
 export interface FileTokensOptions {

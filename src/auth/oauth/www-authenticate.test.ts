@@ -1,7 +1,7 @@
 // Parses WWW-Authenticate, well-formed and malformed.
 
 import { expect, it } from "vitest";
-import { parseChallenge } from "./www-authenticate.ts";
+import { parseChallenge } from "./errors.ts";
 
 const METADATA = "https://a.example/.well-known/oauth-protected-resource";
 

@@ -4,7 +4,7 @@ import { inspect } from "node:util";
 import type * as oauth from "oauth4webapi";
 import { expect } from "vitest";
 import { ConnectionError } from "../../../src/core/errors.ts";
-import { OAuthFetch } from "../../../src/auth/oauth/oauth-fetch.ts";
+import { OAuthFetch } from "../../../src/auth/oauth/discovery.ts";
 import type { Grant, GrantContext } from "../../../src/auth/oauth/types.ts";
 import type { AuthorizationServer } from "./authorization-server.ts";
 

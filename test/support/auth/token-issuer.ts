@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
 import { type Authenticator, AuthError, type Credentials, type Identity } from "../../../src/core/authentication.ts";
-import type { BearerOptions } from "../../../src/auth/bearer/options.ts";
+import type { BearerOptions } from "../../../src/auth/bearer/bearer.ts";
 
 export type Page = string | ((request: IncomingMessage, response: ServerResponse) => void);
 
