@@ -1,10 +1,11 @@
 // Turns an error into the condition that is sent to the host: type, message, and the stack frames of the user's code,
 // with positions in the code as the user wrote it. Frames of Node and of the guest are removed, also in printed errors.
 
+import { BoundedMap } from "../../core/collections.ts";
 import type { Condition, Frame } from "../runtime.ts";
 import type { SyntaxPosition, Thrown } from "./messages.ts";
-import { CodeSyntaxError } from "./parse.ts";
-import { columnWithTypes, writtenColumn, type ColumnMap, type TypeGaps } from "./source-positions.ts";
+import { CodeSyntaxError, type Parsed } from "./parse.ts";
+import { writtenColumn, type Shift } from "./rewrite.ts";
 
 const MAX_FRAMES = 20;
 const MAX_FRAME_LENGTH = 300;
@@ -17,20 +18,20 @@ export function cellName(number: number): string {
   return `<eval ${number}>`;
 }
 
+/** How to get from a column of the code that runs to the column that the user wrote. */
+type CellColumns = Pick<Parsed, "typedColumn"> & { readonly shifts: readonly Shift[] };
+
 export class ConditionBuilder {
   /** The URL of the folder with the guest's own files. */
   readonly #guestFolder: string;
-  readonly #maps = new Map<string, { readonly columns: ColumnMap; readonly gaps: TypeGaps }>();
+  readonly #cells = new BoundedMap<string, CellColumns>(MAX_CELLS);
 
   constructor(guestFolder: string) {
     this.#guestFolder = guestFolder;
   }
 
-  addColumnMap(cell: string, columns: ColumnMap, gaps: TypeGaps): void {
-    if (columns.size === 0 && gaps.size === 0) return;
-    this.#maps.set(cell, { columns, gaps });
-    const [oldest] = this.#maps.size > MAX_CELLS ? this.#maps.keys() : [];
-    if (oldest !== undefined) this.#maps.delete(oldest);
+  addCell(name: string, columns: CellColumns): void {
+    if (columns.shifts.length > 0 || columns.typedColumn !== undefined) this.#cells.set(name, columns);
   }
 
   isGuestFile(url: string): boolean {
@@ -55,10 +56,11 @@ export class ConditionBuilder {
 
   /** Replaces columns of rewritten code with columns of the user's code; removes a column that cannot be restored. */
   restoreColumns(text: string): string {
-    return text.replaceAll(/(<eval \d+>):(\d+):(\d+)/g, (_whole, name: string, line: string, column: string) => {
-      const { columns, gaps } = this.#maps.get(name) ?? {};
-      const stripped = writtenColumn(columns, Number(line), Number(column));
-      const written = columnWithTypes(gaps, Number(line), stripped);
+    return text.replaceAll(/(<eval \d+>):(\d+):(\d+)/g, (whole, name: string, line: string, column: string) => {
+      const cell = this.#cells.get(name);
+      if (cell === undefined) return whole;
+      const plain = writtenColumn(cell.shifts, Number(line), Number(column));
+      const written = cell.typedColumn === undefined ? plain : cell.typedColumn(Number(line), plain);
       return written === undefined ? `${name}:${line}` : `${name}:${line}:${written}`;
     });
   }

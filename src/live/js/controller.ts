@@ -14,7 +14,6 @@ import { parse } from "./parse.ts";
 import { cut, CUT_MARGIN } from "./print.ts";
 import { syntaxReport, toolReport, type ToolOutcome } from "./reports.ts";
 import { rewrite } from "./rewrite.ts";
-import { findTypeGaps } from "./source-positions.ts";
 
 interface RunningJob {
   readonly request: GuestRequest;
@@ -119,8 +118,8 @@ function startJob(request: GuestRequest): void {
 /** Throws a CodeSyntaxError, or a RangeError of the parser if the code is nested too deeply. */
 function makeCell(code: string, name: string): Cell {
   const parsed = parse(code);
-  const { columns, ...rewritten } = rewrite(parsed);
-  conditions.addColumnMap(name, columns, findTypeGaps(code, parsed.source));
+  const { shifts, ...rewritten } = rewrite(parsed);
+  conditions.addCell(name, { shifts, ...(parsed.typedColumn && { typedColumn: parsed.typedColumn }) });
   return { ...rewritten, name, importsTypeScript: /\.m?ts(?:[?#][^"'`]*)?["'`]/.test(code) };
 }
 

@@ -5,17 +5,14 @@
 // Not used as a security boundary, only to set the file name, the first line and the loader for `import()`.
 // oxlint-disable-next-line no-restricted-imports
 import { constants, Script } from "node:vm";
+import { performance } from "node:perf_hooks";
+import process from "node:process";
+import { errorMessage } from "../../core/values.ts";
 import type { Globals } from "./globals.ts";
-import type { Cell, Done, PrintLimits } from "./messages.ts";
+import type { Cell, Done, PrintLimits, Thrown } from "./messages.ts";
 import { describeThrown, printValue } from "./print.ts";
 
-const now = performance.now.bind(performance);
-const cpuUsage = process.cpuUsage.bind(process);
-// Unbound on purpose: `apply` calls it on each script.
-// oxlint-disable-next-line typescript/unbound-method
-const runInThisContext = Script.prototype.runInThisContext;
-const { apply } = Reflect;
-// Saved because the user's code may replace the globals.
+// Saved because the user's code may declare these names.
 const NativePromise = Promise;
 const NativeSyntaxError = SyntaxError;
 
@@ -46,12 +43,12 @@ export class Evaluator {
 
   /** Calls `done` once, possibly before it returns, unless the job is terminated or abandoned. */
   execute(cell: Cell, job: JobState, limits: PrintLimits, done: (outcome: Outcome) => void): void {
-    const startedAt = now();
-    const usedBefore = cpuUsage();
+    const startedAt = performance.now();
+    const usedBefore = process.cpuUsage();
     const finish = (result: Pick<Done, "value" | "thrown" | "undeclared">): void => {
       if (job.isOver) return;
-      const used = cpuUsage(usedBefore);
-      done({ ...result, realMs: now() - startedAt, runMs: (used.user + used.system) / 1000 });
+      const used = process.cpuUsage(usedBefore);
+      done({ ...result, realMs: performance.now() - startedAt, runMs: (used.user + used.system) / 1000 });
     };
     const succeed = (value: unknown): void => {
       if (job.isOver) return;
@@ -63,10 +60,13 @@ export class Evaluator {
     let created: string[] = [];
     const fail = (error: unknown, isUncompiled = false): void => {
       if (job.isOver) return;
-      const undeclared = this.#globals.undeclare(created);
       this.#globals.last.error = error;
-      const thrown = describeThrown(error);
-      finish({ thrown: isUncompiled ? { ...thrown, isUncompiled } : thrown, undeclared });
+      const thrown = { ...describeThrown(error), ...(isUncompiled && { isUncompiled }) };
+      try {
+        finish({ thrown, undeclared: this.#globals.undeclare(created) });
+      } catch (problem) {
+        finish({ thrown: brokenGuest(problem) });
+      }
     };
     let scripts: Script[];
     try {
@@ -75,17 +75,22 @@ export class Evaluator {
       fail(error, true);
       return;
     }
+    created = this.#globals.declare(cell.declared, cell.name);
     try {
-      created = this.#globals.declare(cell.declared, cell.name);
       let value: unknown;
-      for (let at = 0; at < scripts.length; at += 1)
-        value = apply(runInThisContext, scripts[at], [{ displayErrors: false }]);
+      for (const script of scripts) value = script.runInThisContext({ displayErrors: false });
       if (cell.isAsync) void runAsync(value as (scope: EvaluationScope) => Promise<unknown>, job, succeed, fail);
       else succeed(value);
     } catch (error) {
       fail(error);
     }
   }
+}
+
+/** The error if the user's code has replaced something that this code needs. */
+export function brokenGuest(error: unknown): Thrown {
+  const message = `The session is broken: has its code replaced a built-in function? Reset it (${errorMessage(error)})`;
+  return { type: "Error", message, stack: "" };
 }
 
 function compile(cell: Cell): Script[] {
@@ -95,7 +100,6 @@ function compile(cell: Cell): Script[] {
   return [new Script(cell.hoisted, { filename: cell.name, importModuleDynamically }), code];
 }
 
-/** Uses `await` only, which works even if the user's code has replaced the methods of promises. */
 async function runAsync(
   code: (scope: EvaluationScope) => Promise<unknown>,
   job: JobState,
@@ -128,10 +132,7 @@ function never(): Promise<never> {
 }
 
 function checkImports(module: unknown, name: string, keys: readonly string[]): unknown {
-  for (let at = 0; at < keys.length; at += 1) {
-    const key = keys[at] as string;
-    if (key in (module as object)) continue;
-    throw new NativeSyntaxError(`The requested module '${name}' does not provide an export named '${key}'`);
-  }
-  return module;
+  const missing = keys.find((key) => !(key in (module as object)));
+  if (missing === undefined) return module;
+  throw new NativeSyntaxError(`The requested module '${name}' does not provide an export named '${missing}'`);
 }

@@ -8,9 +8,11 @@ import { inspect, types } from "node:util";
 import { runInNewContext } from "node:vm";
 import { firstChars } from "../output.ts";
 import type { PrintLimits, SyntaxPosition, Thrown } from "./messages.ts";
-import { apply, includes, isArray, NativeError, slice, startsWith, toText } from "./primordials.ts";
 
-const { isNativeError } = types;
+// Saved, because the user's code may declare these names.
+const NativeError = Error;
+const toText = String;
+const { isArray } = Array;
 
 /** The maximum depth of causes, and the maximum number of errors of an AggregateError, that are shown. */
 const MAX_CAUSES = 5;
@@ -19,6 +21,7 @@ const MAX_CAUSES = 5;
 const MAX_TYPE_LENGTH = 200;
 const MAX_MESSAGE_LENGTH = 20_000;
 const MAX_STACK_LENGTH = 50_000;
+const MAX_UNCAUGHT_LENGTH = 10_000;
 /** Allowance for quotes and for the note about what was cut. */
 export const CUT_MARGIN: number = 100;
 
@@ -41,22 +44,22 @@ export function cut(text: string, max: number): string {
 /** The value in one short line. */
 export function preview(value: unknown): string {
   const text = inspect(value, { depth: 0, maxArrayLength: 5, maxStringLength: 60, breakLength: Infinity });
-  return text.length > 80 ? `${slice(text, 0, 77)}...` : text;
+  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
 }
 
 /** An error that came from another thread may not be a native error, so its prototype is checked too. */
 function isError(value: unknown): value is Error {
-  return isNativeError(value) || value instanceof NativeError;
+  return types.isNativeError(value) || value instanceof NativeError;
 }
 
 /** Never throws, even for values whose getters throw. */
 export function describeThrown(error: unknown): Thrown {
   try {
+    const type = cut(typeName(error), MAX_TYPE_LENGTH);
     if (!isError(error)) {
       const message = cut(inspect(error, { depth: 2, maxStringLength: MAX_MESSAGE_LENGTH }), MAX_MESSAGE_LENGTH);
-      return { type: cut(typeName(error), MAX_TYPE_LENGTH), message, stack: "" };
+      return { type, message, stack: "" };
     }
-    const type = cut(typeName(error), MAX_TYPE_LENGTH);
     const { stack } = (type === "SyntaxError" ? withSyntaxPosition(error) : error) as { readonly stack?: unknown };
     const raw: unknown = error.message;
     const message = cut(withCauses(error, cut(toText(raw), MAX_MESSAGE_LENGTH), 0), MAX_MESSAGE_LENGTH);
@@ -65,6 +68,15 @@ export function describeThrown(error: unknown): Thrown {
     return { type, message, stack: cutStack(stack), ...(position && { position }) };
   } catch {
     return { type: "Error", message: "The thrown value cannot be printed", stack: "" };
+  }
+}
+
+/** The text of an error that belongs to no evaluation. Never throws. */
+export function errorText(error: unknown): string {
+  try {
+    return cut(inspect(withSyntaxPosition(error), { maxStringLength: MAX_UNCAUGHT_LENGTH }), MAX_UNCAUGHT_LENGTH);
+  } catch {
+    return "(a value that cannot be printed)";
   }
 }
 
@@ -88,8 +100,7 @@ function withCauses(error: Error & { readonly errors?: unknown }, message: strin
   const { cause, errors } = error;
   if (depth === MAX_CAUSES) return text;
   if (cause !== undefined) text += causeText(cause, depth);
-  const inner: readonly unknown[] = isArray(errors) ? errors : [];
-  for (let at = 0; at < inner.length && at < MAX_CAUSES; at += 1) text += causeText(inner[at], depth);
+  for (const inner of isArray(errors) ? errors.slice(0, MAX_CAUSES) : []) text += causeText(inner, depth);
   return text;
 }
 
@@ -99,9 +110,6 @@ function causeText(cause: unknown, depth: number): string {
 }
 
 const RETHROW_FILE = "catenary:rethrown";
-// Saved, because the user's code may replace it.
-// oxlint-disable-next-line typescript/unbound-method
-const { exec } = RegExp.prototype;
 const POSITION = /^(\S[^\n]*):(\d+)\n([^\n]*)\n([ \t]*)(\^?)/;
 /** The maximum number of characters of the excerpt before the position, and in all. */
 const EXCERPT_BEFORE = 60;
@@ -111,29 +119,25 @@ const EXCERPT_LENGTH = 100;
  * Makes Node write the position of the syntax error above the error's stack. For a required file, Node has already done
  * so. For an ES module, Node does so only when the error leaves a `node:vm` script, so such a script throws it again.
  */
-export function withSyntaxPosition<T>(error: T): T {
-  if (!isNativeError(error)) return error;
-  const stack: unknown = error.stack;
-  if (typeof stack !== "string" || !startsWith(stack, "SyntaxError") || !includes(stack, "node:internal/modules/")) {
-    return error;
-  }
+function withSyntaxPosition<T>(error: T): T {
+  if (!types.isNativeError(error)) return error;
+  const { stack } = error as { readonly stack?: unknown };
+  if (typeof stack !== "string" || !/^SyntaxError[^]*node:internal\/modules\//.test(stack)) return error;
   try {
     runInNewContext("throw error", { error }, { filename: RETHROW_FILE });
   } catch {
     // Node did not know the position and wrote the position in our own script instead.
-    if (startsWith(error.stack ?? "", RETHROW_FILE)) error.stack = stack;
+    if (error.stack?.startsWith(RETHROW_FILE) === true) error.stack = stack;
   }
   return error;
 }
 
 function parseSyntaxPosition(stack: string): SyntaxPosition | undefined {
-  const found = apply(exec, POSITION, [stack]);
-  if (found === null) return undefined;
-  const file = found[1] as string;
-  const line = +(found[2] as string);
-  if (found[5] === "") return { file, line };
-  const column = (found[4] as string).length + 1;
-  const from = column > EXCERPT_BEFORE ? column - EXCERPT_BEFORE : 0;
-  const text = slice(found[3] as string, from, from + EXCERPT_LENGTH);
-  return { file, line, column, excerpt: { text, column: column - from } };
+  const [, file, line, text = "", indent = "", mark] = POSITION.exec(stack) ?? [];
+  if (file === undefined) return undefined;
+  if (mark === "") return { file, line: +(line ?? 1) };
+  const column = indent.length + 1;
+  const from = Math.max(0, column - EXCERPT_BEFORE);
+  const excerpt = { text: text.slice(from, from + EXCERPT_LENGTH), column: column - from };
+  return { file, line: +(line ?? 1), column, excerpt };
 }
