@@ -46,6 +46,7 @@ export interface GuestRequest {
 /** A way to stop an evaluation without losing the session's state: interrupt it, or replace the evaluator's thread. */
 export type StopStep = "interrupt" | "renew";
 
+/** A plain object of functions, so that a copy can replace one of them. */
 export interface Runtime {
   readonly language: string;
   /** The steps that the guest supports, the gentlest first. */

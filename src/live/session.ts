@@ -5,11 +5,10 @@
 import { isCancelled, onCancel } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Context } from "../core/handler.ts";
-import { checkEvaluation, type GuestReply } from "./guest-messages.ts";
-import { Guest, GuestExited, type GuestParams, type GuestStart, type OutputListener } from "./guest.ts";
+import { McpError } from "../protocol/errors.ts";
+import { Guest, GuestExited, type GuestParams, type GuestReply, type OutputListener } from "./guest.ts";
 import { BackgroundOutput, OutputCapture, type ProgressListener } from "./output.ts";
 import type { Definition, Limits, Runtime, StopStep } from "./runtime.ts";
-import { Deadline, SessionQueue } from "./session-queue.ts";
 
 export interface RunOptions {
   /** Aborting its signal interrupts the run. */
@@ -65,6 +64,11 @@ export interface SessionOptions {
   readonly onBusy: () => void;
 }
 
+/** How many calls may wait for one session. */
+const MAX_WAITING = 100;
+/** setTimeout fires at once for longer delays. */
+const MAX_DELAY_MS = 0x7fffffff;
+
 export class Session {
   readonly name: string;
   limits: Limits;
@@ -74,29 +78,26 @@ export class Session {
   memoryMb = 0;
   readonly #options: SessionOptions;
   readonly #stateLoss: StateLoss;
-  readonly #queue: SessionQueue;
+  readonly #queue = new Semaphore(1);
   readonly #background = new BackgroundOutput();
-  readonly #deadline = new Deadline(() => void this.#active?.stop("timeout"));
   #guest: Guest | undefined;
   #starting: Promise<Guest> | undefined;
-  #start: GuestStart = {};
+  readonly #closing = new AbortController();
   #active: ActiveRun | undefined;
   /** Whether the call that waits for its process to start was interrupted, and must not run. */
   #isStartUnwanted = false;
-  #isClosed = false;
 
   constructor(options: SessionOptions) {
     this.#options = options;
     this.name = options.name;
     this.limits = options.limits;
     this.#stateLoss = new StateLoss(options.name);
-    this.#queue = new SessionQueue(options.name);
   }
 
   /** "stopped": it has no process; the next call starts one. */
   get state(): "stopped" | "idle" | "starting" | "busy" {
     if (this.#starting !== undefined) return "starting";
-    if (this.#queue.isTaken) return "busy";
+    if (this.#queue.isFull) return "busy";
     return this.#guest === undefined ? "stopped" : "idle";
   }
 
@@ -118,6 +119,11 @@ export class Session {
 
   /** Runs a request in the evaluator. Requests run in order of arrival. Rejects only if nothing has run. */
   async run(op: string, params: GuestParams, options: RunOptions): Promise<RunResult> {
+    if (this.#queue.length >= MAX_WAITING) {
+      const advice = "interrupt the running call, or use another session";
+      const message = `Session ${this.name} is busy and ${MAX_WAITING} calls are waiting; ${advice}`;
+      throw McpError.of("rate_limited", message, { session: this.name });
+    }
     const turn = this.#queue.acquire(options.context);
     if (turn !== undefined) await turn;
     this.#options.onBusy();
@@ -167,7 +173,9 @@ export class Session {
     if (reason === undefined) {
       // The caller of the current run did not ask for this, so it gets a notice.
       if (this.#active !== undefined)
-        this.#active.lost = this.#stateLoss.describe(`it was ${this.#isClosed ? "closed" : "reset"} by another call`);
+        this.#active.lost = this.#stateLoss.describe(
+          `it was ${this.#closing.signal.aborted ? "closed" : "reset"} by another call`,
+        );
       this.#stateLoss.clear();
       this.#background.take();
     }
@@ -180,12 +188,9 @@ export class Session {
 
   /** Ends the process for good. The session cannot be used afterwards. */
   async close(): Promise<void> {
-    this.#isClosed = true;
-    this.#deadline.close();
+    this.#closing.abort();
     this.#queue.releaseAll();
     await this.end(undefined);
-    this.#start.isCancelled = true;
-    await this.#start.guest?.close(0);
     await this.#starting?.catch(() => undefined);
   }
 
@@ -199,13 +204,12 @@ export class Session {
     const guest = await this.#options.mayStart(() => {
       this.#checkOpen();
       this.memoryMb = this.limits.memoryMb;
-      this.#start = {};
-      return Guest.start(this.#options.runtime, this.limits, this.#start).catch((error: unknown) => {
+      return Guest.start(this.#options.runtime, this.limits, this.#closing.signal).catch((error: unknown) => {
         this.#checkOpen();
         throw error;
       });
     });
-    if (this.#isClosed) await guest.close();
+    if (this.#closing.signal.aborted) await guest.close();
     this.#checkOpen();
     guest.onExit = (how) => {
       if (this.#guest !== guest) return;
@@ -217,7 +221,8 @@ export class Session {
   }
 
   #checkOpen(): void {
-    if (this.#isClosed) throw new ConnectionError("closed", `Session ${this.name} was closed`, { mayHaveRun: false });
+    if (this.#closing.signal.aborted)
+      throw new ConnectionError("closed", `Session ${this.name} was closed`, { mayHaveRun: false });
   }
 
   async #runIn(guest: Guest, op: string, params: GuestParams, options: RunOptions): Promise<RunResult> {
@@ -234,8 +239,8 @@ export class Session {
     guest.onRawOutput = capture.write;
     guest.outputChars = limits.outputChars;
     params["printLength"] = limits.printLength;
-    params["printLevel"] = limits.printDepth;
-    params["maxOutput"] = limits.outputChars;
+    params["printDepth"] = limits.printDepth;
+    params["outputChars"] = limits.outputChars;
     const { id, reply } = guest.request(op, params, capture.write);
     let cause: StopCause | undefined;
     let stopping: Promise<Step> | undefined;
@@ -245,7 +250,8 @@ export class Session {
     };
     const active: ActiveRun = { id, guest, op, since: performance.now(), stop };
     this.#active = active;
-    if (timeoutMs > 0) this.#deadline.set(timeoutMs);
+    const deadline =
+      timeoutMs > 0 ? setTimeout(() => void stop("timeout"), Math.min(timeoutMs, MAX_DELAY_MS)) : undefined;
     const forget = onCancel(options.context, () => void stop("interrupted"));
     // One literal instead of spread parts, for speed: every evaluation comes through here.
     const result = (
@@ -259,7 +265,7 @@ export class Session {
     };
     try {
       const answer = await reply;
-      if (isEvaluation) this.#count(checkEvaluation(answer));
+      if (isEvaluation) this.#count(answer);
       // An evaluation can also interrupt itself; then there is no `stopping`.
       const step = answer["status"] === "interrupted" ? ((await stopping) ?? "interrupt") : undefined;
       const outcome = step === undefined ? "answered" : (cause ?? "interrupted");
@@ -274,7 +280,7 @@ export class Session {
       await this.#discard(guest);
       return result(cause ?? "lost", {}, "restart", lost);
     } finally {
-      this.#deadline.clear();
+      clearTimeout(deadline);
       forget();
       capture.close();
       if (this.#guest === guest) this.#background.listen(guest);
@@ -291,6 +297,57 @@ export class Session {
   #count({ defined }: GuestReply): void {
     this.evaluations += 1;
     if (Array.isArray(defined)) this.#stateLoss.addDefinitions(defined as readonly Definition[]);
+  }
+}
+
+/** Lets a number of calls in at a time, in order of arrival. A cancelled call leaves the queue. */
+export class Semaphore {
+  readonly #max: number;
+  readonly #waiting: (() => void)[] = [];
+  #active = 0;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  get isFull(): boolean {
+    return this.#active >= this.#max;
+  }
+
+  /** How many calls wait. */
+  get length(): number {
+    return this.#waiting.length;
+  }
+
+  /** Returns undefined if the call may go on at once, so that the usual case awaits nothing. */
+  acquire(context?: Pick<Context, "signal">): Promise<void> | undefined {
+    if (!this.isFull) return void (this.#active += 1);
+    return new Promise<void>((resolve, reject) => {
+      const next = (): void => {
+        forget?.();
+        resolve();
+      };
+      const forget =
+        context &&
+        onCancel(context, () => {
+          const at = this.#waiting.indexOf(next);
+          if (at >= 0) this.#waiting.splice(at, 1);
+          reject(context.signal.reason as Error);
+        });
+      this.#waiting.push(next);
+    });
+  }
+
+  release(): void {
+    const next = this.#waiting.shift();
+    // The next call in the queue takes this place, so that a new call cannot overtake it.
+    if (next === undefined) this.#active -= 1;
+    else next();
+  }
+
+  /** Lets all waiting calls continue at once. Used when the session is closed: each of them then fails. */
+  releaseAll(): void {
+    for (const next of this.#waiting.splice(0)) next();
   }
 }
 

@@ -112,7 +112,7 @@ async function evaluate(args: readonly string[]): Promise<number> {
   const { language, code, file, json, ...line } = await parseLine(args);
   // Imported here, because a wrong command line does not need them.
   const [{ evaluateOnce }, { DEFAULT_LIMITS }] = await Promise.all([
-    import("../../live/evaluate-once.ts"),
+    import("../../live/evaluation.ts"),
     import("../../live/runtime.ts"),
   ]);
   const { timeoutMs = DEFAULT_LIMITS.timeoutMs } = line;

@@ -92,7 +92,7 @@ function handle(request: GuestRequest): void {
 }
 
 function startJob(request: GuestRequest): void {
-  const { id, op, printLength, printLevel, maxOutput, ...params } = request;
+  const { id, op, printLength, printDepth, outputChars, ...params } = request;
   const { code } = params as { readonly code?: unknown };
   const since = performance.now();
   let cell: Cell | undefined;
@@ -108,8 +108,8 @@ function startJob(request: GuestRequest): void {
   running = { request, cell, since };
   const limits = {
     printLength: (printLength as number | undefined) ?? 100,
-    printLevel: (printLevel as number | undefined) ?? 10,
-    maxOutput: (maxOutput as number | undefined) ?? 100_000,
+    printDepth: (printDepth as number | undefined) ?? 10,
+    outputChars: (outputChars as number | undefined) ?? 100_000,
   };
   const job: Job = { kind: "job", id, op, params, ...limits, ...(cell === undefined ? undefined : { cell }) };
   send(job);
@@ -138,9 +138,9 @@ function finish(request: GuestRequest, outcome: JobOutcome): void {
   running = undefined;
   const { condition } = outcome;
   if (condition !== undefined && outcome.isInterrupted !== true) lastError = condition;
-  const maxOutput = (request["maxOutput"] as number | undefined) ?? 100_000;
+  const outputChars = (request["outputChars"] as number | undefined) ?? 100_000;
   // Cut again, because the user's code may have broken the functions that cut in the main thread.
-  const max = maxOutput + 2 * CUT_MARGIN;
+  const max = outputChars + 2 * CUT_MARGIN;
   const value = outcome.value === undefined ? undefined : cut(conditions.trimFrames(outcome.value), max);
   const result = request.op === "eval" ? toEvaluation(outcome, cell, value) : toText(request, outcome, value);
   write({ id: request.id, result });

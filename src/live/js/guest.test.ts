@@ -91,10 +91,10 @@ describe("an evaluation", () => {
   });
 
   it("respects the print limits", async () => {
-    const printing = { printLength: 2, printLevel: 1, maxOutput: 10 };
+    const printing = { printLength: 2, printDepth: 1, outputChars: 10 };
     const values = await guest.evaluate("({ a: [1, 2, 3], b: { c: { d: 1 } } })", undefined, {
       ...printing,
-      maxOutput: 1000,
+      outputChars: 1000,
     });
     expect(values.values).toEqual(["{ a: [ 1, 2, ... 1 more item ], b: { c: [Object] } }"]);
     expect((await guest.evaluate("'x'.repeat(50)", undefined, printing)).values).toEqual([

@@ -1,6 +1,7 @@
 // Messages between the two threads of a guest: the controller, which talks to the host, and the main thread, which runs
 // the user's code. They contain plain data only, so that broken user code cannot break the controller.
 
+import type { Limits } from "../runtime.ts";
 import type { Declared } from "./rewrite.ts";
 
 /** One piece of code, rewritten and ready to run. */
@@ -18,11 +19,7 @@ export interface Cell {
   readonly importsTypeScript: boolean;
 }
 
-export interface PrintLimits {
-  readonly printLength: number;
-  readonly printLevel: number;
-  readonly maxOutput: number;
-}
+export type PrintLimits = Pick<Limits, "printLength" | "printDepth" | "outputChars">;
 
 export interface Job extends PrintLimits {
   readonly kind: "job";

@@ -25,15 +25,15 @@ const MAX_UNCAUGHT_LENGTH = 10_000;
 /** Allowance for quotes and for the note about what was cut. */
 export const CUT_MARGIN: number = 100;
 
-export function printValue(value: unknown, { printLength, printLevel, maxOutput }: PrintLimits): string {
+export function printValue(value: unknown, { printLength, printDepth, outputChars }: PrintLimits): string {
   const text = inspect(value, {
-    depth: printLevel,
+    depth: printDepth,
     maxArrayLength: printLength,
-    maxStringLength: maxOutput,
+    maxStringLength: outputChars,
     colors: false,
   });
   // Node has already cut a long string and added a note, which must be kept.
-  return cut(text, typeof value === "string" ? maxOutput + CUT_MARGIN : maxOutput);
+  return cut(text, typeof value === "string" ? outputChars + CUT_MARGIN : outputChars);
 }
 
 /** Returns the first `max` characters, with a note if the text is longer. */

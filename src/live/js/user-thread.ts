@@ -122,7 +122,12 @@ function makeOutputSynchronous(): void {
     const { _handle: handle } = stream as { readonly _handle?: { setBlocking?(isBlocking: boolean): void } };
     handle?.setBlocking?.(true);
     stream.write = (chunk: string | Uint8Array, encoding?: unknown, done?: unknown): boolean => {
-      writeAll(fd, typeof chunk === "string" ? Buffer.from(chunk, typeof encoding === "string" ? (encoding as BufferEncoding) : undefined) : chunk);
+      writeAll(
+        fd,
+        typeof chunk === "string"
+          ? Buffer.from(chunk, typeof encoding === "string" ? (encoding as BufferEncoding) : undefined)
+          : chunk,
+      );
       const callback = typeof encoding === "function" ? encoding : done;
       if (typeof callback === "function") process.nextTick(callback);
       return true;

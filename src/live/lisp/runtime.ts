@@ -2,9 +2,9 @@
 // sources. Once a guest is ready, the runtime saves a core in the background for the next start.
 
 import { within } from "../../core/async.ts";
-import type { GuestCommand, GuestRequest, Limits, Runtime } from "../runtime.ts";
-import { CoreCache } from "./core-cache.ts";
-import { findSbcl, lispSources, runtimeOptions, toplevelOptions, type LispSources, type Sbcl } from "./sbcl.ts";
+import { defined } from "../../core/values.ts";
+import type { GuestCommand, GuestRequest, Runtime } from "../runtime.ts";
+import { Installation } from "./sbcl.ts";
 
 export interface LispRuntimeOptions {
   /** The SBCL executable; `sbcl` on the PATH by default. */
@@ -21,123 +21,93 @@ export interface LispRuntime extends Runtime {
   saved(): Promise<Error | undefined>;
 }
 
-interface Installation {
-  readonly sbcl: Sbcl;
-  readonly sources: LispSources;
-  readonly cache: CoreCache;
-}
-
 /** How long other guests wait for the one that compiles: as long as a guest may take to become ready. */
 const COMPILE_TIMEOUT_MS = 60_000;
+
+/** SBCL's lines about a stack overflow. The error already reports it. Some lines come one evaluation late. */
+const NOISE =
+  /^(?:INFO: )?(?:Control|Binding|Alien) stack guard page (?:unprotected|reprotected|temporarily disabled: proceed with caution)\n/gm;
 
 /** `onWarning` is called once if sessions start slowly for a reason that the user can fix. */
 export function lispRuntime(
   options: LispRuntimeOptions = {},
   onWarning: (text: string) => void = (text) => process.emitWarning(text),
 ): LispRuntime {
-  return new SbclRuntime(options, onWarning);
-}
-
-class SbclRuntime implements LispRuntime {
-  readonly language = "lisp";
-  readonly stopSteps = ["interrupt", "renew"] as const;
-  /** SBCL's lines about a stack overflow. The error already reports it. Some lines come one evaluation late. */
-  readonly noise: RegExp =
-    /^(?:INFO: )?(?:Control|Binding|Alien) stack guard page (?:unprotected|reprotected|temporarily disabled: proceed with caution)\n/gm;
-  readonly encode: (request: GuestRequest) => string = encodeRequest;
-  readonly #options: LispRuntimeOptions;
-  #onWarning: ((text: string) => void) | undefined;
-  #installation: Promise<Installation> | undefined;
-  #saving: Promise<Error | undefined> | undefined;
-  #isClosed = false;
+  const { env, cwd } = options;
+  let installation: Promise<Installation> | undefined;
+  let saving: Promise<Error | undefined> | undefined;
+  let hasWarned = false;
+  let isClosed = false;
   /** Resolves when the first guest has compiled its sources, or has failed. */
-  #compiling: Promise<void> | undefined;
-  #endCompiling: () => void = () => undefined;
+  let compiling: Promise<void> | undefined;
+  let endCompiling = (): void => undefined;
 
-  constructor(options: LispRuntimeOptions, onWarning: (text: string) => void) {
-    this.#options = options;
-    this.#onWarning = onWarning;
-  }
-
-  async start(limits: Limits): Promise<GuestCommand> {
-    const { sbcl, sources, cache } = await this.#find();
-    const { env, cwd } = this.#options;
-    const common = { command: sbcl.command, ...(env && { env }), ...(cwd === undefined ? {} : { cwd }) };
-    const runtime = runtimeOptions(limits.memoryMb);
-    if (await cache.hasCore()) return { ...common, args: ["--core", cache.core, ...runtime] };
-    const problem = await cache.prepare();
-    if (problem !== undefined) {
-      this.#onWarning?.(problem.message);
-      this.#onWarning = undefined;
-    }
-    await this.#waitForCompiler(cache);
-    return { ...common, args: [...runtime, ...toplevelOptions(sources.start, cache.startArguments("guest"))] };
-  }
-
-  onReady(): void {
-    this.#endCompiling();
-    if (this.#isClosed || this.#saving !== undefined) return;
-    this.#saving = this.#save();
-  }
-
-  async startFailed(command: GuestCommand, isCancelled = false): Promise<boolean> {
-    this.#endCompiling();
-    if (isCancelled) return false;
-    const { cache } = await this.#find();
-    // Without a core, another start would fail in the same way.
-    if (command.args[0] !== "--core") return false;
-    await cache.drop();
-    this.#saving = undefined;
-    return true;
-  }
-
-  async saved(): Promise<Error | undefined> {
-    return this.#saving;
-  }
-
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    this.#endCompiling();
-    const installation = await this.#installation?.catch(() => undefined);
-    await installation?.cache.close();
-    await this.#saving;
-  }
-
-  /** If several guests start and nothing is compiled yet, one compiles and the others wait for its result. */
-  async #waitForCompiler(cache: CoreCache): Promise<void> {
-    if (await cache.hasCompiled()) return;
-    if (this.#compiling === undefined) this.#compiling = new Promise((resolve) => (this.#endCompiling = resolve));
-    else await within(COMPILE_TIMEOUT_MS, this.#compiling);
-  }
-
-  #find(): Promise<Installation> {
-    this.#installation ??= this.#findInstallation().catch((error: unknown) => {
+  const find = (): Promise<Installation> => {
+    installation ??= Installation.find(options.command, env?.["PATH"]).catch((error: unknown) => {
       // SBCL may be installed later, while this process runs.
-      this.#installation = undefined;
+      installation = undefined;
       throw error;
     });
-    return this.#installation;
-  }
+    return installation;
+  };
+  /** If several guests start and nothing is compiled yet, one compiles and the others wait for its result. */
+  const waitForCompiler = async (sbcl: Installation): Promise<void> => {
+    if (await sbcl.hasCompiled()) return;
+    if (compiling === undefined) compiling = new Promise((resolve) => (endCompiling = resolve));
+    else await within(COMPILE_TIMEOUT_MS, compiling);
+  };
 
-  async #findInstallation(): Promise<Installation> {
-    const [sbcl, sources] = await Promise.all([
-      findSbcl(this.#options.command, this.#options.env?.["PATH"]),
-      lispSources(),
-    ]);
-    return { sbcl, sources, cache: new CoreCache(sbcl, sources) };
-  }
+  return {
+    language: "lisp",
+    stopSteps: ["interrupt", "renew"],
+    noise: NOISE,
+    encode: encodeRequest,
 
-  /** Never rejects: sessions without a core only start more slowly. */
-  async #save(): Promise<Error | undefined> {
-    try {
-      const { cache } = await this.#find();
-      if (await cache.hasCore()) await cache.touch();
-      else await cache.save();
-      return undefined;
-    } catch (error) {
-      return error instanceof Error ? error : new Error(String(error));
-    }
-  }
+    async start({ memoryMb }) {
+      const sbcl = await find();
+      const common = { command: sbcl.command, ...defined({ env, cwd }) };
+      if (await sbcl.hasCore()) return { ...common, args: sbcl.coreArguments(memoryMb) };
+      const problem = await sbcl.prepare();
+      if (problem !== undefined && !hasWarned) {
+        hasWarned = true;
+        onWarning(problem.message);
+      }
+      await waitForCompiler(sbcl);
+      return { ...common, args: sbcl.sourceArguments(memoryMb) };
+    },
+
+    onReady() {
+      endCompiling();
+      if (isClosed || saving !== undefined) return;
+      // Never rejects: sessions without a core only start more slowly.
+      saving = find()
+        .then((sbcl) => sbcl.save())
+        .then(
+          () => undefined,
+          (error: unknown) => (error instanceof Error ? error : new Error(String(error))),
+        );
+    },
+
+    async startFailed(command, isCancelled = false) {
+      endCompiling();
+      // Without a core, another start would fail in the same way.
+      if (isCancelled || command.args[0] !== "--core") return false;
+      await (await find()).drop();
+      saving = undefined;
+      return true;
+    },
+
+    async saved() {
+      return saving;
+    },
+
+    async close() {
+      isClosed = true;
+      endCompiling();
+      await (await installation?.catch(() => undefined))?.close();
+      await saving;
+    },
+  };
 }
 
 /** Encodes a request as a property list with keywords as keys. Values that cannot be written in Lisp become nil. */
@@ -146,21 +116,9 @@ export function encodeRequest(request: GuestRequest): string {
   for (const name of Object.keys(request)) {
     // For the guest, an absent key and nil are the same.
     const value = encodeValue(request[name]);
-    if (value !== "nil") text += `${text === "" ? "(" : " "}:${toKeyword(name)} ${value}`;
+    if (value !== "nil") text += `${text === "" ? "(" : " "}:${name.replace(/[A-Z]/g, "-$&").toLowerCase()} ${value}`;
   }
   return `${text})`;
-}
-
-/** A cache of keywords by name. It stays small, since the names are those of tool arguments. */
-const keywords = new Map<string, string>();
-
-function toKeyword(name: string): string {
-  let keyword = keywords.get(name);
-  if (keyword === undefined) {
-    keyword = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-    keywords.set(name, keyword);
-  }
-  return keyword;
 }
 
 function encodeValue(value: unknown): string {

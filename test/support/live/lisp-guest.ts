@@ -26,7 +26,7 @@ export interface LispGuest {
   close(): Promise<void>;
 }
 
-const LIMITS = { printLength: 100, printLevel: 10, maxOutput: 100_000 };
+const LIMITS = { printLength: 100, printDepth: 10, outputChars: 100_000 };
 
 export async function startLispGuest(limits: Partial<Limits> = {}, runtime = lispRuntime()): Promise<LispGuest> {
   const guest = await Guest.start(runtime, { ...DEFAULT_LIMITS, ...limits });
