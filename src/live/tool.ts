@@ -18,6 +18,26 @@ export interface ArgumentSpec {
 
 export type ArgumentSpecs = Readonly<Record<string, ArgumentSpec>>;
 
+export function required(description: string): ArgumentSpec {
+  return { type: "string", required: true, description };
+}
+
+export function text(description: string): ArgumentSpec {
+  return { type: "string", description };
+}
+
+export function flag(description: string): ArgumentSpec {
+  return { type: "boolean", description, default: false };
+}
+
+export function count(preset: number, description: string): ArgumentSpec {
+  return { type: "integer", description, default: preset };
+}
+
+export function choice(choices: readonly string[], description: string, preset?: string): ArgumentSpec {
+  return { type: "string", choices, description, ...(preset !== undefined && { default: preset }) };
+}
+
 /** The arguments of one call. */
 export type ToolArguments = { readonly [name: string]: unknown };
 

@@ -198,10 +198,10 @@ type SavingRuntime = Runtime & { saved?(): Promise<unknown> };
 
 async function createRuntime(language: LanguageName): Promise<SavingRuntime> {
   if (language === "lisp") {
-    const { lispRuntime } = await import("../../live/lisp/runtime.ts");
+    const { lispRuntime } = await import("../../live/lisp/index.ts");
     return lispRuntime({}, (text) => printStatus(`catenary: ${text}`));
   }
-  return (await import("../../live/js/runtime.ts")).jsRuntime({});
+  return (await import("../../live/js/index.ts")).jsRuntime({});
 }
 
 type Stream = "stdout" | "stderr";

@@ -3,7 +3,7 @@
 
 import { BoundedMap } from "../../core/collections.ts";
 import type { Condition, Frame } from "../runtime.ts";
-import type { SyntaxPosition, Thrown } from "./messages.ts";
+import type { Thrown } from "./messages.ts";
 import { CodeSyntaxError, type Parsed } from "./parse.ts";
 import { writtenColumn, type Shift } from "./rewrite.ts";
 
@@ -12,6 +12,8 @@ const MAX_FRAME_LENGTH = 300;
 /** Column maps are kept for this many cells. */
 const MAX_CELLS = 1_000;
 const AT = "    at ";
+/** What Node writes above the stack of a syntax error. The mark is absent if the line is too long for Node to show. */
+const SYNTAX_POSITION = /^(?<place>(?<file>\S[^\n]*):\d+)\n(?<line>[^\n]*)\n(?<indent>[ \t]*)(?<mark>\^?)/;
 
 /** The name that a cell, which is one evaluated piece of code, has in stack frames. */
 export function cellName(number: number): string {
@@ -38,13 +40,17 @@ export class ConditionBuilder {
     return url.startsWith(this.#guestFolder);
   }
 
-  fromThrown({ type, message, stack, position }: Thrown): Condition {
+  fromThrown({ type, message, stack }: Thrown): Condition {
     const lines = stackLines(stack);
     const text = withAdvice(message);
-    if (position === undefined) return { type, message: text, restarts: [], frames: this.frames(lines) };
-    const at = positionText(position);
-    const { excerpt: part } = position;
-    const excerpt = part === undefined ? "" : `\n${excerptOf(part.text, 1, part.column)}`;
+    const found = type === "SyntaxError" ? SYNTAX_POSITION.exec(stack)?.groups : undefined;
+    if (found === undefined) return { type, message: text, restarts: [], frames: this.frames(lines) };
+    const { place = "", file = "", line = "", indent = "", mark } = found;
+    const column = indent.length + 1;
+    // For TypeScript, the column would refer to the source without types.
+    const hasColumn = mark !== "" && !/\.m?ts(?:[?#].*)?$/.test(file);
+    const at = hasColumn ? `${place}:${column}` : place;
+    const excerpt = mark === "" ? "" : `\n${excerptOf(line, 1, column)}`;
     const frames = this.frames([at, ...lines]);
     return { type, message: `${text} (${this.restoreColumns(at)})${excerpt}`, restarts: [], frames };
   }
@@ -83,11 +89,6 @@ export class ConditionBuilder {
     }
     return this.restoreColumns(kept.join("\n"));
   }
-}
-
-/** Omits the column for TypeScript, since it refers to the source without types. */
-function positionText({ file, line, column }: SyntaxPosition): string {
-  return column === undefined || /\.m?ts(?:[?#].*)?$/.test(file) ? `${file}:${line}` : `${file}:${line}:${column}`;
 }
 
 /** Node's messages about missing modules name one of our files and do not say what to do. */

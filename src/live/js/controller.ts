@@ -9,9 +9,8 @@ import { FrameReader, frame } from "../frames.ts";
 import type { Condition, GuestEvaluation, GuestRequest, GuestText } from "../runtime.ts";
 import { cellName, ConditionBuilder, parseCondition } from "./conditions.ts";
 import { MainThread } from "./main-thread.ts";
-import type { Cell, Done, Job, ToController, ToMainThread } from "./messages.ts";
+import type { Cell, Done, PrintLimits, ToController, ToMainThread } from "./messages.ts";
 import { parse } from "./parse.ts";
-import { cut, CUT_MARGIN } from "./print.ts";
 import { syntaxReport, toolReport, type ToolOutcome } from "./reports.ts";
 import { rewrite } from "./rewrite.ts";
 
@@ -21,7 +20,10 @@ interface RunningJob {
   readonly since: number;
 }
 
-const EMPTY_EVALUATION = { values: [], warnings: [], defined: [] } as const;
+type JobRequest = GuestRequest & Partial<PrintLimits>;
+
+/** The limit of a request without one. */
+const MAX_OUTPUT = 100_000;
 
 /** Requests that run their argument `code`. */
 const RUNS_CODE: ReadonlySet<string> = new Set(["eval", "profile-code", "heap-report"]);
@@ -92,8 +94,8 @@ function handle(request: GuestRequest): void {
 }
 
 function startJob(request: GuestRequest): void {
-  const { id, op, printLength, printDepth, outputChars, ...params } = request;
-  const { code } = params as { readonly code?: unknown };
+  const { id, op, printLength = 100, printDepth = 10, outputChars = MAX_OUTPUT, ...params } = request as JobRequest;
+  const { code } = params;
   const since = performance.now();
   let cell: Cell | undefined;
   if (typeof code === "string" && RUNS_CODE.has(op)) {
@@ -106,13 +108,7 @@ function startJob(request: GuestRequest): void {
     }
   }
   running = { request, cell, since };
-  const limits = {
-    printLength: (printLength as number | undefined) ?? 100,
-    printDepth: (printDepth as number | undefined) ?? 10,
-    outputChars: (outputChars as number | undefined) ?? 100_000,
-  };
-  const job: Job = { kind: "job", id, op, params, ...limits, ...(cell === undefined ? undefined : { cell }) };
-  send(job);
+  send({ kind: "job", id, op, params, printLength, printDepth, outputChars, ...(cell && { cell }) });
 }
 
 /** Throws a CodeSyntaxError, or a RangeError of the parser if the code is nested too deeply. */
@@ -123,43 +119,34 @@ function makeCell(code: string, name: string): Cell {
   return { ...rewritten, name, importsTypeScript: /\.m?ts(?:[?#][^"'`]*)?["'`]/.test(code) };
 }
 
-interface JobOutcome {
-  readonly value?: string;
+type JobOutcome = Omit<Done, "kind" | "id" | "thrown" | "runMs"> & {
+  readonly runMs?: number;
   readonly condition?: Condition;
   readonly isInterrupted?: boolean;
-  readonly undeclared?: readonly string[];
-  readonly realMs: number;
-  readonly runMs?: number;
-  readonly found?: unknown;
-}
+};
 
 function finish(request: GuestRequest, outcome: JobOutcome): void {
   const cell = running?.cell;
   running = undefined;
   const { condition } = outcome;
   if (condition !== undefined && outcome.isInterrupted !== true) lastError = condition;
-  const outputChars = (request["outputChars"] as number | undefined) ?? 100_000;
-  // Cut again, because the user's code may have broken the functions that cut in the main thread.
-  const max = outputChars + 2 * CUT_MARGIN;
-  const value = outcome.value === undefined ? undefined : cut(conditions.trimFrames(outcome.value), max);
+  const value = outcome.value === undefined ? undefined : conditions.trimFrames(outcome.value);
   const result = request.op === "eval" ? toEvaluation(outcome, cell, value) : toText(request, outcome, value);
   write({ id: request.id, result });
 }
 
-function toEvaluation(
-  { condition, isInterrupted, ...outcome }: JobOutcome,
-  cell: Cell | undefined,
-  value?: string,
-): object {
-  const { realMs, runMs } = outcome;
-  const timing = { realMs, ...(runMs === undefined ? undefined : { runMs }) };
-  const reached = (cell?.declared ?? []).filter(({ name }) => outcome.undeclared?.includes(name) !== true);
-  const defined = reached.map(({ type, name }) => ({ type, name }));
-  if (condition !== undefined) {
-    const status = isInterrupted === true ? "interrupted" : "error";
-    return { ...EMPTY_EVALUATION, status, condition, defined, timing } satisfies GuestEvaluation;
-  }
-  return { ...EMPTY_EVALUATION, status: "ok", values: value === undefined ? [] : [value], defined, timing };
+function toEvaluation(outcome: JobOutcome, cell: Cell | undefined, value: string | undefined): GuestEvaluation {
+  const { condition, isInterrupted, undeclared = [], realMs, runMs } = outcome;
+  return {
+    status: condition === undefined ? "ok" : isInterrupted === true ? "interrupted" : "error",
+    values: condition !== undefined || value === undefined ? [] : [value],
+    warnings: [],
+    ...(condition && { condition }),
+    defined: (cell?.declared ?? [])
+      .filter(({ name }) => !undeclared.includes(name))
+      .map(({ type, name }) => ({ type, name })),
+    timing: { realMs, ...(runMs === undefined ? undefined : { runMs }) },
+  };
 }
 
 function toText({ op }: GuestRequest, outcome: JobOutcome, value?: string): object {

@@ -1,13 +1,12 @@
 // Prints values and errors of the user's code with Node's inspect. Runs in the main thread. Printing may call the
-// user's getters and `inspect.custom` methods, so callers must expect it to throw. Also finds the position of a syntax
-// error in an imported file.
+// user's getters and `inspect.custom` methods, so callers must expect it to throw.
 
 import { inspect, types } from "node:util";
 // Only `throw error` runs in the new context, none of the user's code.
 // oxlint-disable-next-line no-restricted-imports
 import { runInNewContext } from "node:vm";
 import { firstChars } from "../output.ts";
-import type { PrintLimits, SyntaxPosition, Thrown } from "./messages.ts";
+import type { PrintLimits, Thrown } from "./messages.ts";
 
 // Saved, because the user's code may declare these names.
 const NativeError = Error;
@@ -23,7 +22,7 @@ const MAX_MESSAGE_LENGTH = 20_000;
 const MAX_STACK_LENGTH = 50_000;
 const MAX_UNCAUGHT_LENGTH = 10_000;
 /** Allowance for quotes and for the note about what was cut. */
-export const CUT_MARGIN: number = 100;
+const CUT_MARGIN = 100;
 
 export function printValue(value: unknown, { printLength, printDepth, outputChars }: PrintLimits): string {
   const text = inspect(value, {
@@ -63,9 +62,7 @@ export function describeThrown(error: unknown): Thrown {
     const { stack } = (type === "SyntaxError" ? withSyntaxPosition(error) : error) as { readonly stack?: unknown };
     const raw: unknown = error.message;
     const message = cut(withCauses(error, cut(toText(raw), MAX_MESSAGE_LENGTH), 0), MAX_MESSAGE_LENGTH);
-    if (typeof stack !== "string") return { type, message, stack: "" };
-    const position = type === "SyntaxError" ? parseSyntaxPosition(stack) : undefined;
-    return { type, message, stack: cutStack(stack), ...(position && { position }) };
+    return { type, message, stack: typeof stack === "string" ? cutStack(stack) : "" };
   } catch {
     return { type: "Error", message: "The thrown value cannot be printed", stack: "" };
   }
@@ -82,9 +79,9 @@ export function errorText(error: unknown): string {
 
 /** Keeps the frames rather than the message, which is at the start of the stack and may be very long. */
 function cutStack(stack: string): string {
-  if (stack.length <= MAX_STACK_LENGTH) return stack;
-  const frames = stack.lastIndexOf("\n    at ", stack.indexOf("\n    at ") + MAX_STACK_LENGTH);
-  return frames === -1 ? stack.slice(0, MAX_STACK_LENGTH) : stack.slice(-MAX_STACK_LENGTH);
+  return stack.length > MAX_STACK_LENGTH && stack.includes("\n    at ")
+    ? stack.slice(-MAX_STACK_LENGTH)
+    : stack.slice(0, MAX_STACK_LENGTH);
 }
 
 /** The name of the value's constructor, or its type. */
@@ -110,10 +107,6 @@ function causeText(cause: unknown, depth: number): string {
 }
 
 const RETHROW_FILE = "catenary:rethrown";
-const POSITION = /^(\S[^\n]*):(\d+)\n([^\n]*)\n([ \t]*)(\^?)/;
-/** The maximum number of characters of the excerpt before the position, and in all. */
-const EXCERPT_BEFORE = 60;
-const EXCERPT_LENGTH = 100;
 
 /**
  * Makes Node write the position of the syntax error above the error's stack. For a required file, Node has already done
@@ -130,14 +123,4 @@ function withSyntaxPosition<T>(error: T): T {
     if (error.stack?.startsWith(RETHROW_FILE) === true) error.stack = stack;
   }
   return error;
-}
-
-function parseSyntaxPosition(stack: string): SyntaxPosition | undefined {
-  const [, file, line, text = "", indent = "", mark] = POSITION.exec(stack) ?? [];
-  if (file === undefined) return undefined;
-  if (mark === "") return { file, line: +(line ?? 1) };
-  const column = indent.length + 1;
-  const from = Math.max(0, column - EXCERPT_BEFORE);
-  const excerpt = { text: text.slice(from, from + EXCERPT_LENGTH), column: column - from };
-  return { file, line: +(line ?? 1), column, excerpt };
 }

@@ -4,7 +4,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startLispGuest, type LispReply, type LispGuest } from "../../../test/support/live/lisp-guest.ts";
 import { hasSbcl } from "../../../test/support/setup/sbcl.ts";
-import { lispRuntime } from "./runtime.ts";
+import { lispRuntime } from "./index.ts";
 
 const STEP_MS = 400;
 const LATE = Symbol("late");

@@ -1,11 +1,136 @@
-// Common Lisp as a live language: the runtime that starts SBCL, the tools, and the texts for the language model. The
-// .lisp files in this folder run inside the session's image.
+// Common Lisp as a live language: the texts for the language model, and the runtime. It starts a guest from a saved core
+// if there is one, else from the compiled guest, else from its sources, and saves a core in the background once a guest
+// is ready. The .lisp files in this folder run inside the session's image.
 
+import { within } from "../../core/async.ts";
+import { defined } from "../../core/values.ts";
+import type { GuestCommand, GuestRequest, Runtime } from "../runtime.ts";
 import type { Language } from "../tool.ts";
-import { lispRuntime, type LispRuntimeOptions } from "./runtime.ts";
+import { Installation } from "./sbcl.ts";
 import { EVALUATE, TOOLS } from "./tools.ts";
 
-export type LispGuestOptions = LispRuntimeOptions;
+export interface LispGuestOptions {
+  /** The SBCL executable; `sbcl` on the PATH by default. */
+  readonly command?: string;
+  /** Added to the environment of this process. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+}
+
+export interface LispRuntime extends Runtime {
+  /** Deletes the core if the guest was started from one. Resolves to true then, since another start may succeed. */
+  startFailed(command: GuestCommand, isCancelled?: boolean): Promise<boolean>;
+  /** Resolves when no core is being saved, with the error if saving failed. */
+  saved(): Promise<Error | undefined>;
+}
+
+/** How long other guests wait for the one that compiles: as long as a guest may take to become ready. */
+const COMPILE_TIMEOUT_MS = 60_000;
+
+/** SBCL's lines about a stack overflow. The error already reports it. Some lines come one evaluation late. */
+const NOISE =
+  /^(?:INFO: )?(?:Control|Binding|Alien) stack guard page (?:unprotected|reprotected|temporarily disabled: proceed with caution)\n/gm;
+
+/** `onWarning` is called once if sessions start slowly for a reason that the user can fix. */
+export function lispRuntime(
+  options: LispGuestOptions = {},
+  onWarning: (text: string) => void = (text) => process.emitWarning(text),
+): LispRuntime {
+  const { env, cwd } = options;
+  let installation: Promise<Installation> | undefined;
+  let saving: Promise<Error | undefined> | undefined;
+  let hasWarned = false;
+  let isClosed = false;
+  /** Resolves when the first guest has compiled its sources, or has failed. */
+  let compiling: Promise<void> | undefined;
+  let endCompiling = (): void => undefined;
+
+  const find = (): Promise<Installation> => {
+    installation ??= Installation.find(options.command, env?.["PATH"]).catch((error: unknown) => {
+      // SBCL may be installed later, while this process runs.
+      installation = undefined;
+      throw error;
+    });
+    return installation;
+  };
+  /** If several guests start and nothing is compiled yet, one compiles and the others wait for its result. */
+  const waitForCompiler = async (sbcl: Installation): Promise<void> => {
+    if (await sbcl.hasCompiled()) return;
+    if (compiling === undefined) compiling = new Promise((resolve) => (endCompiling = resolve));
+    else await within(COMPILE_TIMEOUT_MS, compiling);
+  };
+
+  return {
+    language: "lisp",
+    stopSteps: ["interrupt", "renew"],
+    noise: NOISE,
+    encode: encodeRequest,
+
+    async start({ memoryMb }) {
+      const sbcl = await find();
+      const common = { command: sbcl.command, ...defined({ env, cwd }) };
+      if (await sbcl.hasCore()) return { ...common, args: sbcl.coreArguments(memoryMb) };
+      const problem = await sbcl.prepare();
+      if (problem !== undefined && !hasWarned) {
+        hasWarned = true;
+        onWarning(problem.message);
+      }
+      await waitForCompiler(sbcl);
+      return { ...common, args: sbcl.sourceArguments(memoryMb) };
+    },
+
+    onReady() {
+      endCompiling();
+      if (isClosed || saving !== undefined) return;
+      // Never rejects: sessions without a core only start more slowly.
+      saving = find()
+        .then((sbcl) => sbcl.save())
+        .then(
+          () => undefined,
+          (error: unknown) => (error instanceof Error ? error : new Error(String(error))),
+        );
+    },
+
+    async startFailed(command, isCancelled = false) {
+      endCompiling();
+      // Without a core, another start would fail in the same way.
+      if (isCancelled || command.args[0] !== "--core") return false;
+      await (await find()).drop();
+      saving = undefined;
+      return true;
+    },
+
+    async saved() {
+      return saving;
+    },
+
+    async close() {
+      isClosed = true;
+      endCompiling();
+      await (await installation?.catch(() => undefined))?.close();
+      await saving;
+    },
+  };
+}
+
+/** Encodes a request as a property list with keywords as keys. Values that cannot be written in Lisp become nil. */
+export function encodeRequest(request: GuestRequest): string {
+  let text = "";
+  for (const name of Object.keys(request)) {
+    // For the guest, an absent key and nil are the same.
+    const value = encodeValue(request[name]);
+    if (value !== "nil") text += `${text === "" ? "(" : " "}:${name.replace(/[A-Z]/g, "-$&").toLowerCase()} ${value}`;
+  }
+  return `${text})`;
+}
+
+function encodeValue(value: unknown): string {
+  if (value === true) return "t";
+  if (typeof value === "string") return `"${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
+  if (typeof value === "number") return Number.isFinite(value) ? String(value) : "nil";
+  if (Array.isArray(value)) return value.length === 0 ? "nil" : `(${value.map(encodeValue).join(" ")})`;
+  return "nil";
+}
 
 export function lispLanguage(options: LispGuestOptions = {}): Language {
   return {

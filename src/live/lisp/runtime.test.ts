@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { startLispGuest } from "../../../test/support/live/lisp-guest.ts";
 import { hasSbcl } from "../../../test/support/setup/sbcl.ts";
 import { DEFAULT_LIMITS } from "../runtime.ts";
-import { lispRuntime } from "./runtime.ts";
+import { lispRuntime } from "./index.ts";
 import { findSbcl } from "./sbcl.ts";
 
 it("says what to install if SBCL is missing", async () => {

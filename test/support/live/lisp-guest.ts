@@ -2,7 +2,7 @@
 // reply, with the output of the request.
 
 import { Guest } from "../../../src/live/guest.ts";
-import { lispRuntime, type LispRuntime } from "../../../src/live/lisp/runtime.ts";
+import { lispRuntime, type LispRuntime } from "../../../src/live/lisp/index.ts";
 import { DEFAULT_LIMITS, type GuestEvaluation, type Limits } from "../../../src/live/runtime.ts";
 
 export interface LispReply extends GuestEvaluation {
