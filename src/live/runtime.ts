@@ -48,6 +48,7 @@ export type StopStep = "interrupt" | "renew";
 
 /** A plain object of functions, so that a copy can replace one of them. */
 export interface Runtime {
+  /** The name of the language and of its folder, which has the text of get-usage-guide in guide.md. */
   readonly language: string;
   /** The steps that the guest supports, the gentlest first. */
   readonly stopSteps: readonly StopStep[];

@@ -65,8 +65,6 @@ export interface Language {
   /** The tool that evaluates code. */
   readonly evaluate: GuestTool;
   readonly tools: readonly GuestTool[];
-  /** The text of get-usage-guide, as Markdown. */
-  readonly guide: string;
 }
 
 export interface ToolInput {

@@ -128,7 +128,6 @@ export function jsLanguage(options: JavaScriptGuestOptions): Language {
     instructions: INSTRUCTIONS,
     evaluate: EVALUATE,
     tools: TOOLS,
-    guide: GUIDE,
   };
 }
 
@@ -226,53 +225,3 @@ export const TOOLS: readonly GuestTool[] = [
 const INSTRUCTIONS =
   "Persistent JavaScript and TypeScript sessions, each in its own Node.js process. evaluate-js runs code and keeps its " +
   "declarations. get-usage-guide explains the rest.";
-
-const GUIDE = `# JavaScript sessions
-
-\`evaluate-js\` runs JavaScript or TypeScript in a Node.js process that keeps running: later calls see what earlier calls
-declared.
-
-## What works
-- The result is the value of the last statement, printed as Node prints it. A declaration has no value.
-- Everything may be declared again, in any form: \`const x = 1\`, later \`let x = 2\` or \`function x() {}\`. A \`const\` can be
-  assigned to as well. Functions that use the name see the new value.
-- \`{a: 1}\` is an object. \`_\` is the last value, \`_error\` the last error, unless you declare those names yourself.
-- \`await\` at the top level, \`for await\`, static \`import\`, \`import()\` and \`require\` work. Relative paths start at the
-  working directory of the session. The built-in modules are global: \`fs.readdirSync(".")\`, \`path.join("a", "b")\`.
-- A module is loaded once. After the file has changed, \`import("./file.ts?2")\` loads it again (use a new query each
-  time; the files that it imports are not reloaded). For \`require\`, first
-  \`delete require.cache[require.resolve("./file.cjs")]\`.
-- TypeScript: types are removed and never checked. \`import("./file.ts")\` works too.
-- \`console.log\` and everything else written to stdout or stderr is part of the result.
-
-\`\`\`js
-const { readFile } = require("node:fs/promises");
-const text = await readFile("package.json", "utf8");
-JSON.parse(text).name
-\`\`\`
-
-## Errors
-An error comes back with its type, its message, its causes and your own stack frames. \`<eval 3>:2:7\` is line 2, column 7
-of the third piece of code in this session; the column is left out if removed types make it uncertain. \`last-error\` shows
-the error again. An error outside an evaluation (in a timer, or in a promise that is not awaited) does not end the
-session; it is reported with the next result.
-
-## Long-running code
-- An evaluation has a time limit (30 s, or \`timeout\`). When it is reached, or the call is cancelled, the code is stopped
-  and all variables are kept. This works for busy loops (in timers and promises too), for slow regular expressions, and
-  for code that waits.
-- Waiting code is abandoned: what follows its top-level \`await\` does not run. Timers and async functions that it started
-  continue.
-- Native code that blocks (\`execSync\`, very large array operations) cannot be stopped. Then the process is ended, the
-  variables are lost, and the result reports this. The same happens when the memory limit is reached.
-- \`get-stack\` shows where a running evaluation is, without stopping it.
-
-## Looking around
-- \`list-variables\` lists what you have defined. \`get-source\` shows a function or class as it is now.
-- \`check-syntax\` parses code without running it.
-- \`profile-code\` shows where the time goes. \`heap-report\` shows how much memory is used, and with \`code\` what stays
-  allocated.
-
-## Security
-A session is not a sandbox: the code can do everything that the user who started the server can do.
-`;

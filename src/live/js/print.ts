@@ -36,7 +36,7 @@ export function printValue(value: unknown, { printLength, printDepth, outputChar
 }
 
 /** Returns the first `max` characters, with a note if the text is longer. */
-export function cut(text: string, max: number): string {
+function cut(text: string, max: number): string {
   return text.length <= max ? text : `${firstChars(text, max)}... [cut at ${max.toLocaleString("en")} characters]`;
 }
 

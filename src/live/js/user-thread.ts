@@ -99,7 +99,7 @@ export class UserThread {
       return;
     }
     if (op === "list-variables") done({ found: listVariables(this.#globals, params) });
-    else if (op === "get-source") done({ found: getSource(this.#globals, `${params["name"] as string}`) });
+    else if (op === "get-source") done({ found: getSource(this.#globals, params["name"] as string) });
     else done({ found: stopProfiling?.() });
   }
 }
@@ -107,7 +107,8 @@ export class UserThread {
 /** The user need not know that Node's loader for `import()` is experimental. */
 function hideLoaderWarning(): void {
   process.emitWarning = (...args: unknown[]): void => {
-    if (!`${args[0] as string}`.startsWith("vm.USE_MAIN_CONTEXT")) emitWarning(...args);
+    const [warning] = args;
+    if (typeof warning !== "string" || !warning.startsWith("vm.USE_MAIN_CONTEXT")) emitWarning(...args);
   };
 }
 

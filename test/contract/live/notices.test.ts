@@ -46,7 +46,7 @@ const OK = 'answer({ status: "ok", values: ["1"], warnings: [], timing: { realMs
 
 let fixture: LiveFixture;
 beforeEach(async () => {
-  const texts = { title: "None", instructions: "", guide: "" };
+  const texts = { title: "None", instructions: "" };
   const tools = [tool("look"), tool("glance", { whileBusy: true })];
   fixture = await LiveFixture.open(
     createLiveServer({ runtime, ...texts, evaluate: tool("evaluate-js"), tools }, {}),
@@ -215,7 +215,6 @@ it("closes a session whose process never gets ready", async () => {
       runtime: { ...runtime, start },
       title: "None",
       instructions: "",
-      guide: "",
       evaluate: tool("evaluate-js"),
       tools: [],
     },
