@@ -144,7 +144,7 @@ function registerEvaluate(server: Server, tool: GuestTool, sessions: Sessions): 
   };
   const annotations = { readOnlyHint: false, destructiveHint: true, openWorldHint: true };
   const output = { output: UNCHECKED, outputSchema: EVALUATION_SCHEMA };
-  server.tool(tool.name, { ...toolOptions(tool), ...output, annotations }, evaluate);
+  server.tool(tool.name, { ...toolOptions({ ...tool, runsCode: true }), ...output, annotations }, evaluate);
 }
 
 function registerTool(server: Server, tool: GuestTool, sessions: Sessions): void {
