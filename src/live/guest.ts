@@ -111,17 +111,13 @@ export class Guest {
     const spawned = (guest = new Guest(runtime, child));
     const forget = onAbort(signal, () => void spawned.close(0));
     if (signal?.aborted === true) void spawned.close(0);
-    let isReady = false;
-    const settled = new Promise<void>((resolve) => {
-      spawned.#markReady = () => {
-        isReady = true;
-        resolve();
-      };
-      spawned.onExit = () => resolve();
+    const settled = new Promise<boolean>((resolve) => {
+      spawned.#markReady = () => resolve(true);
+      spawned.onExit = () => resolve(false);
     });
-    await within(START_TIMEOUT_MS, settled);
+    const isReady = await within(START_TIMEOUT_MS, settled);
     forget();
-    if (!isReady) {
+    if (isReady !== true) {
       const reason = spawned.#exited ?? `it was not ready after ${START_TIMEOUT_MS / 1000} s`;
       await spawned.close(0);
       const tail = child.stderrTail().trim().slice(-500);

@@ -2,6 +2,7 @@
 // evaluation is stopped with the gentlest step that works; the last step ends the process. The next call then starts a
 // new process and reports once what was lost.
 
+import { within } from "../core/async.ts";
 import { isCancelled, onCancel } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Context } from "../core/handler.ts";
@@ -172,15 +173,14 @@ export class Session {
     if (this.#starting !== undefined) this.#isStartUnwanted = true;
     if (reason === undefined) {
       // The caller of the current run did not ask for this, so it gets a notice.
-      if (this.#active !== undefined)
-        this.#active.lost = this.#stateLoss.describe(
-          `it was ${this.#closing.signal.aborted ? "closed" : "reset"} by another call`,
-        );
-      this.#stateLoss.clear();
+      const how = this.#closing.signal.aborted ? "closed" : "reset";
+      const lost = this.#stateLoss.describe(`it was ${how} by another call`);
+      if (this.#active !== undefined) this.#active.lost = lost;
+      this.#stateLoss.notice = undefined;
       this.#background.take();
     }
     if (guest === undefined) return;
-    if (reason !== undefined) this.#stateLoss.record(reason);
+    if (reason !== undefined) this.#stateLoss.notice = this.#stateLoss.describe(reason);
     // The last output of this process must not reach the next evaluation.
     if (this.#active === undefined) guest.onRawOutput = () => undefined;
     await guest.close(budgetMs);
@@ -215,7 +215,8 @@ export class Session {
       if (this.#guest !== guest) return;
       this.#guest = undefined;
       if (this.#active !== undefined) return;
-      this.#stateLoss.record(exitReason(how, guest.child.stderrTail(), this.memoryMb, "ended by itself"));
+      const reason = exitReason(how, guest.child.stderrTail(), this.memoryMb, "ended by itself");
+      this.#stateLoss.notice = this.#stateLoss.describe(reason);
     };
     return (this.#guest = guest);
   }
@@ -373,18 +374,13 @@ async function stopRequest(
   );
   for (const step of steps) {
     // A guest that does not support the step refuses at once.
-    const refused = guest.control(step, { target }).then(
-      () => new Promise<false>(() => undefined),
+    const stopped = guest.control(step, { target }).then(
+      () => answered,
       () => false,
     );
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<false>((resolve) => {
-      timer = setTimeout(() => resolve(false), STEP_TIMEOUT_MS);
-    });
-    const isStoppedNow = await Promise.race([answered, late, refused]);
-    clearTimeout(timer);
+    const isStopped = await within(STEP_TIMEOUT_MS, Promise.race([answered, stopped]));
     if (guest.hasExited) break;
-    if (isStoppedNow) return step;
+    if (isStopped === true) return step;
   }
   await guest.close(0);
   return "restart";
@@ -399,7 +395,8 @@ const MAX_NAME_LENGTH = 200;
 export class StateLoss {
   readonly #session: string;
   readonly #names = new Set<string>();
-  #notice: string | undefined;
+  /** The notice of a loss between two calls, until an evaluation has shown it. */
+  notice: string | undefined;
 
   constructor(session: string) {
     this.#session = session;
@@ -411,11 +408,6 @@ export class StateLoss {
       // The user's code can write to the channel too, so the name may be of any type.
       if (typeof name === "string" && this.#names.size < MAX_NAMES) this.#names.add(name.slice(0, MAX_NAME_LENGTH));
     }
-  }
-
-  /** Records a loss that happened between two calls: the next call gets the notice. */
-  record(reason: string): void {
-    this.#notice = this.describe(reason);
   }
 
   /** Returns the notice for a loss, and forgets the names. */
@@ -430,22 +422,11 @@ export class StateLoss {
     return `The state of session ${this.#session} was lost${reason === "" ? "" : `: ${reason}`}; ${lost}`;
   }
 
-  /** The notice that no evaluation has shown yet. */
-  get notice(): string | undefined {
-    return this.#notice;
-  }
-
   /** Returns the notice and clears it. */
   takeNotice(): string | undefined {
-    const notice = this.#notice;
-    this.#notice = undefined;
+    const { notice } = this;
+    this.notice = undefined;
     return notice;
-  }
-
-  /** Forgets everything, for a loss that the caller asked for. */
-  clear(): void {
-    this.#names.clear();
-    this.#notice = undefined;
   }
 }
 

@@ -32,58 +32,54 @@ interface EvaluationScope {
   v: unknown;
 }
 
-export type Outcome = Omit<Done, "kind" | "id">;
-
-export class Evaluator {
-  readonly #globals: Globals;
-
-  constructor(globals: Globals) {
-    this.#globals = globals;
+/** Calls `done` once, possibly before it returns, unless the job is terminated or abandoned. */
+export function evaluate(
+  globals: Globals,
+  cell: Cell,
+  job: JobState,
+  limits: PrintLimits,
+  done: (outcome: Omit<Done, "kind" | "id">) => void,
+): void {
+  const startedAt = performance.now();
+  const usedBefore = process.cpuUsage();
+  const finish = (result: Pick<Done, "value" | "thrown" | "undeclared">): void => {
+    if (job.isOver) return;
+    const used = process.cpuUsage(usedBefore);
+    done({ ...result, realMs: performance.now() - startedAt, runMs: (used.user + used.system) / 1000 });
+  };
+  const succeed = (value: unknown): void => {
+    if (job.isOver) return;
+    // Print first: a value that cannot be printed is an error and does not become `_`.
+    const result = cell.hasValue ? { value: printValue(value, limits) } : {};
+    if (cell.hasValue) globals.last.value = value;
+    finish(result);
+  };
+  let created: string[] = [];
+  const fail = (error: unknown, isUncompiled = false): void => {
+    if (job.isOver) return;
+    globals.last.error = error;
+    const thrown = { ...describeThrown(error), ...(isUncompiled && { isUncompiled }) };
+    try {
+      finish({ thrown, undeclared: globals.undeclare(created) });
+    } catch (problem) {
+      finish({ thrown: brokenGuest(problem) });
+    }
+  };
+  let scripts: Script[];
+  try {
+    scripts = compile(cell);
+  } catch (error) {
+    fail(error, true);
+    return;
   }
-
-  /** Calls `done` once, possibly before it returns, unless the job is terminated or abandoned. */
-  execute(cell: Cell, job: JobState, limits: PrintLimits, done: (outcome: Outcome) => void): void {
-    const startedAt = performance.now();
-    const usedBefore = process.cpuUsage();
-    const finish = (result: Pick<Done, "value" | "thrown" | "undeclared">): void => {
-      if (job.isOver) return;
-      const used = process.cpuUsage(usedBefore);
-      done({ ...result, realMs: performance.now() - startedAt, runMs: (used.user + used.system) / 1000 });
-    };
-    const succeed = (value: unknown): void => {
-      if (job.isOver) return;
-      // Print first: a value that cannot be printed is an error and does not become `_`.
-      const result = cell.hasValue ? { value: printValue(value, limits) } : {};
-      if (cell.hasValue) this.#globals.last.value = value;
-      finish(result);
-    };
-    let created: string[] = [];
-    const fail = (error: unknown, isUncompiled = false): void => {
-      if (job.isOver) return;
-      this.#globals.last.error = error;
-      const thrown = { ...describeThrown(error), ...(isUncompiled && { isUncompiled }) };
-      try {
-        finish({ thrown, undeclared: this.#globals.undeclare(created) });
-      } catch (problem) {
-        finish({ thrown: brokenGuest(problem) });
-      }
-    };
-    let scripts: Script[];
-    try {
-      scripts = compile(cell);
-    } catch (error) {
-      fail(error, true);
-      return;
-    }
-    created = this.#globals.declare(cell.declared, cell.name);
-    try {
-      let value: unknown;
-      for (const script of scripts) value = script.runInThisContext({ displayErrors: false });
-      if (cell.isAsync) void runAsync(value as (scope: EvaluationScope) => Promise<unknown>, job, succeed, fail);
-      else succeed(value);
-    } catch (error) {
-      fail(error);
-    }
+  created = globals.declare(cell.declared, cell.name);
+  try {
+    let value: unknown;
+    for (const script of scripts) value = script.runInThisContext({ displayErrors: false });
+    if (cell.isAsync) void runAsync(value as (scope: EvaluationScope) => Promise<unknown>, job, succeed, fail);
+    else succeed(value);
+  } catch (error) {
+    fail(error);
   }
 }
 

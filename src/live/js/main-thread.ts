@@ -55,7 +55,7 @@ export class MainThread {
     try {
       const response = await within(PAUSE_TIMEOUT_MS, Promise.race([inspector.pause(), answer]));
       if (response === undefined) return {};
-      return Array.isArray(response) ? { frames: response.map(frameText) } : { idle: response };
+      return Array.isArray(response) ? { frames: response.map(({ text }) => text) } : { idle: response };
     } finally {
       inspector.close();
     }
@@ -74,7 +74,7 @@ export class MainThread {
         const timeoutMs = round === 0 ? PAUSE_TIMEOUT_MS : PAUSE_AGAIN_TIMEOUT_MS;
         const response = await within(timeoutMs, Promise.race([inspector.pause(), ...answers]));
         if (response === undefined || Array.isArray(response)) {
-          if (frames.length === 0) frames = (response ?? []).map(frameText);
+          if (frames.length === 0) frames = (response ?? []).map(({ text }) => text);
           if (response === undefined || !isReceiving(response)) inspector.terminate();
           else inspector.resume();
           // The termination may have interrupted the answer to the previous probe.
@@ -101,10 +101,9 @@ export class MainThread {
 }
 
 interface PausedFrame {
-  readonly name: string;
   readonly url: string;
-  readonly line: number;
-  readonly column: number;
+  /** The frame as it is shown, such as `name (url:line:column)`. */
+  readonly text: string;
 }
 
 /** A debugger of the main thread. It is connected only while it is needed, since it delays the exit of the process. */
@@ -128,12 +127,11 @@ class Inspector {
     this.#session.post("Debugger.enable");
     this.#session.post("Debugger.pause");
     const frames = await paused;
-    return frames.map(({ functionName: name, location }) => ({
-      name,
-      url: this.#urls.get(location.scriptId) ?? "",
-      line: location.lineNumber + 1,
-      column: (location.columnNumber ?? 0) + 1,
-    }));
+    return frames.map(({ functionName: name, location }) => {
+      const url = this.#urls.get(location.scriptId) ?? "";
+      const position = `${url}:${location.lineNumber + 1}:${(location.columnNumber ?? 0) + 1}`;
+      return { url, text: name === "" ? position : `${name} (${position})` };
+    });
   }
 
   terminate(): void {
@@ -156,9 +154,4 @@ class Inspector {
 function isReceiving(frames: readonly PausedFrame[]): boolean {
   const isInPort = frames.some(({ url }) => url === "node:internal/per_context/messageport");
   return isInPort && frames.every(({ url }) => url.startsWith("node:") || url.endsWith("/live/js/user-thread.js"));
-}
-
-function frameText({ name, url, line, column }: PausedFrame): string {
-  const position = `${url}:${line}:${column}`;
-  return name === "" ? position : `${name} (${position})`;
 }

@@ -7,7 +7,7 @@ import { writeSync } from "node:fs";
 import { register } from "node:module";
 import process from "node:process";
 import type { MessagePort } from "node:worker_threads";
-import { brokenGuest, Evaluator, type JobState } from "./evaluator.ts";
+import { brokenGuest, evaluate, type JobState } from "./evaluator.ts";
 import { getSource, Globals, listVariables } from "./globals.ts";
 import type { Job, ToController, ToMainThread } from "./messages.ts";
 import { errorText } from "./print.ts";
@@ -25,7 +25,6 @@ export class UserThread {
   readonly #port: MessagePort;
   readonly #send: (message: ToController) => void;
   readonly #globals = new Globals();
-  readonly #evaluator = new Evaluator(this.#globals);
   #current: JobState | undefined;
   #canImportTypeScript = ((process.features as { typescript?: unknown }).typescript ?? false) !== false;
 
@@ -95,7 +94,7 @@ export class UserThread {
     const isProfiled = op === "profile-code" || op === "heap-report";
     const stopProfiling = isProfiled ? startProfiling(op, params, cell !== undefined) : undefined;
     if (cell !== undefined) {
-      this.#evaluator.execute(cell, state, job, (outcome) => done({ ...outcome, found: stopProfiling?.() }));
+      evaluate(this.#globals, cell, state, job, (outcome) => done({ ...outcome, found: stopProfiling?.() }));
       return;
     }
     if (op === "list-variables") done({ found: listVariables(this.#globals, params) });
