@@ -3,11 +3,12 @@
 // one evaluation in a session of its own, for the command line.
 
 import { within } from "../core/async.ts";
-import { isObject } from "../core/values.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import type { OutputListener } from "./guest.ts";
 import type { CapturedOutput } from "./output.ts";
 import {
+  backtraceText,
+  conditionText,
   DEFAULT_LIMITS,
   type Condition,
   type GuestCommand,
@@ -17,6 +18,7 @@ import {
   type Timing,
 } from "./runtime.ts";
 import { Session, type RunResult, type Step } from "./session.ts";
+import { fits, type Schema } from "./tool.ts";
 
 export interface Evaluation {
   readonly session: string;
@@ -74,7 +76,7 @@ const GUEST_FIELDS = {
   },
 } as const;
 
-const GUEST_EVALUATION: JsonSchema = {
+const GUEST_EVALUATION: Schema = {
   type: "object",
   properties: {
     ...GUEST_FIELDS,
@@ -109,28 +111,6 @@ export const EVALUATION_SCHEMA: JsonSchema = {
   },
   required: ["session", "status", "values", "stdout", "stderr", "warnings", "truncated", "timing", "state"],
 };
-
-/** Whether a value fits a schema of this file. */
-function fits(value: unknown, schema: JsonSchema): boolean {
-  const { enum: choices, type, items, properties = {}, required = [] } = schema as FittingSchema;
-  if (choices !== undefined) return choices.includes(value);
-  if (Array.isArray(value)) return type === "array" && value.every((item) => fits(item, items ?? {}));
-  if (isObject(value)) {
-    const isComplete = required.every((name) => value[name] !== undefined);
-    const fields = Object.entries(properties).filter(([name]) => value[name] !== undefined);
-    return type === "object" && isComplete && fields.every(([name, field]) => fits(value[name], field));
-  }
-  if (typeof value === "number") return Number.isFinite(value) && (type === "number" || type === "integer");
-  return [type].flat().includes(value === null ? "null" : typeof value);
-}
-
-interface FittingSchema {
-  readonly enum?: readonly unknown[];
-  readonly type?: string | readonly string[];
-  readonly items?: JsonSchema;
-  readonly properties?: Readonly<Record<string, JsonSchema>>;
-  readonly required?: readonly string[];
-}
 
 const INVALID = "The session's process sent an invalid evaluation result; did the code write to file descriptor 3?";
 
@@ -198,9 +178,9 @@ export function evaluationText(evaluation: Evaluation, { withTiming, timeoutMs }
     parts.push(values.length === 0 ? "; No values" : values.map((value) => `=> ${value}`).join("\n"));
   if (status === "ok" && withTiming) parts.push(`\n${timingText(timing)}`);
   if (condition !== undefined && status === "error") parts.push(conditionText(condition));
-  if (status === "timeout") parts.push(timeoutText(timeoutMs, evaluation), backtrace(condition));
+  if (status === "timeout") parts.push(timeoutText(timeoutMs, evaluation), backtraceText(condition?.frames));
   if (status === "interrupted")
-    parts.push(`[INTERRUPTED] ${STEP_TEXTS[evaluation.step ?? "interrupt"]}`, backtrace(condition));
+    parts.push(`[INTERRUPTED] ${STEP_TEXTS[evaluation.step ?? "interrupt"]}`, backtraceText(condition?.frames));
   if (status === "lost") parts.push("[LOST] The evaluation ended with its process.");
   return parts.filter((part) => part !== "").join("\n");
 }
@@ -234,17 +214,6 @@ function outputText(output: string, total: number | false): string {
 /** Removes a final newline, since the parts are joined by newlines. */
 function withoutNewline(output: string): string {
   return output.endsWith("\n") ? output.slice(0, -1) : output;
-}
-
-function conditionText(condition: Condition): string {
-  return [`[ERROR] ${condition.type}`, condition.message, backtrace(condition)]
-    .filter((part) => part !== "")
-    .join("\n");
-}
-
-function backtrace(condition: Condition | undefined): string {
-  if (condition === undefined || condition.frames.length === 0) return "";
-  return `\n[Backtrace]\n${condition.frames.map((frame) => `${frame.number}: ${frame.text}`).join("\n")}`;
 }
 
 function timeoutText(timeoutMs: number, { step = "interrupt" }: { readonly step?: Step }): string {

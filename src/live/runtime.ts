@@ -82,6 +82,16 @@ export interface Condition {
   readonly frames: readonly Frame[];
 }
 
+/** The text of an error, with its backtrace. */
+export function conditionText({ type, message, frames }: Condition): string {
+  return [`[ERROR] ${type}`, message, backtraceText(frames)].filter((part) => part !== "").join("\n");
+}
+
+export function backtraceText(frames: readonly Frame[] = []): string {
+  if (frames.length === 0) return "";
+  return `\n[Backtrace]\n${frames.map(({ number, text }) => `${number}: ${text}`).join("\n")}`;
+}
+
 export interface Timing {
   readonly realMs: number;
   readonly runMs?: number;

@@ -18,7 +18,6 @@ import { closedError, Sessions } from "./sessions.ts";
 import {
   toCamelCase,
   toolInput,
-  type ArgumentSpec,
   type ArgumentSpecs,
   type GuestTool,
   type Language,
@@ -59,26 +58,25 @@ const IGNORED_SESSION: ArgumentSpecs = {
 const TIMEOUT_ARGUMENT: ArgumentSpecs = {
   timeout: {
     type: "number",
-    min: 0,
+    minimum: 0,
     description: "Time limit in seconds, instead of the session's limit; 0 for no limit",
   },
 };
 
-/** The arguments of configure-limits, with the limit that each sets. */
-const LIMIT_ARGUMENTS: Readonly<Record<string, ArgumentSpec & { readonly limit: keyof Limits }>> = {
-  timeout: {
-    limit: "timeoutMs",
-    type: "number",
-    description: "Seconds that an evaluation may take; 0 for no limit",
-  },
-  "max-output": {
-    limit: "outputChars",
-    type: "integer",
-    description: "Characters of output to keep, for stdout and stderr each",
-  },
-  "print-length": { limit: "printLength", type: "integer", description: "Elements of a collection to print" },
-  "print-depth": { limit: "printDepth", type: "integer", description: "How deep to print a value" },
-  memory: { limit: "memoryMb", type: "integer", description: "Megabytes of heap; takes effect at the next reset" },
+const LIMIT_ARGUMENTS: ArgumentSpecs = {
+  timeout: { type: "number", description: "Seconds that an evaluation may take; 0 for no limit" },
+  "max-output": { type: "integer", description: "Characters of output to keep, for stdout and stderr each" },
+  "print-length": { type: "integer", description: "Elements of a collection to print" },
+  "print-depth": { type: "integer", description: "How deep to print a value" },
+  memory: { type: "integer", description: "Megabytes of heap; takes effect at the next reset" },
+};
+
+const LIMIT_NAMES: Readonly<Record<string, keyof Limits>> = {
+  timeout: "timeoutMs",
+  "max-output": "outputChars",
+  "print-length": "printLength",
+  "print-depth": "printDepth",
+  memory: "memoryMb",
 };
 
 export function createLiveServer(language: Language, options: LiveOptions): Live {
@@ -303,7 +301,7 @@ function registerSessionTools(server: Server, { title, runtime }: Language, sess
 
 function changeLimits(limits: Limits, args: ToolArguments): Limits {
   const changed: { -readonly [Key in keyof Limits]: number } = { ...limits };
-  for (const [argument, { limit }] of Object.entries(LIMIT_ARGUMENTS)) {
+  for (const [argument, limit] of Object.entries(LIMIT_NAMES)) {
     if (args[argument] === undefined) continue;
     const factor = limit === "timeoutMs" ? 1000 : 1;
     const [min, max] = LIMIT_BOUNDS[limit].map((bound) => bound / factor) as [number, number];

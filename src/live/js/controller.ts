@@ -6,7 +6,7 @@ import { writeSync } from "node:fs";
 import { Socket } from "node:net";
 import { workerData, type MessagePort } from "node:worker_threads";
 import { FrameReader, frame } from "../frames.ts";
-import type { Condition, GuestEvaluation, GuestRequest, GuestText } from "../runtime.ts";
+import { conditionText, type Condition, type GuestEvaluation, type GuestRequest, type GuestText } from "../runtime.ts";
 import { cellName, ConditionBuilder, parseCondition } from "./conditions.ts";
 import { MainThread } from "./main-thread.ts";
 import type { Cell, Done, PrintLimits, ToController, ToMainThread } from "./messages.ts";
@@ -156,12 +156,6 @@ function toText({ op }: GuestRequest, outcome: JobOutcome, value?: string): obje
   return toolReport(op, { ...outcome, value } as ToolOutcome, (url) => conditions.isGuestFile(url));
 }
 
-function conditionText({ type, message, frames }: Condition): string {
-  const head = `[ERROR] ${type}\n${message}`;
-  if (frames.length === 0) return head;
-  return `${head}\n\n[Backtrace]\n${frames.map((one) => `${one.number}: ${one.text}`).join("\n")}`;
-}
-
 function lastErrorText(): GuestText {
   if (lastError === undefined) return { text: "There has been no error in this session." };
   return { text: conditionText(lastError), data: { ...lastError } };
@@ -193,17 +187,12 @@ function waitText(resources: readonly string[]): string {
 
 async function getStack(id: number): Promise<void> {
   const { idle, frames } = await mainThread.inspect();
-  if (idle !== undefined) {
-    const text =
-      running === undefined ? "Nothing is running." : `The evaluation is waiting ${waitText(idle.resources)}.`;
-    return write({ id, result: { text, data: { frames: [] } } satisfies GuestText });
-  }
-  if (frames === undefined) {
-    return write({ id, result: { text: "Native code is running, which has no stack to show.", data: { frames: [] } } });
-  }
-  const own = conditions.frames(frames);
-  const lines = own.map((one) => `${one.number}: ${one.text}`);
-  write({ id, result: { text: lines.join("\n") || "Only Node's own code is running.", data: { frames: own } } });
+  const own = conditions.frames(frames ?? []);
+  let text = own.map((one) => `${one.number}: ${one.text}`).join("\n") || "Only Node's own code is running.";
+  if (frames === undefined) text = "Native code is running, which has no stack to show.";
+  if (idle !== undefined) text = `The evaluation is waiting ${waitText(idle.resources)}.`;
+  if (idle !== undefined && running === undefined) text = "Nothing is running.";
+  write({ id, result: { text, data: { frames: own } } satisfies GuestText });
 }
 
 function onDone(message: Done): void {
@@ -211,8 +200,6 @@ function onDone(message: Done): void {
   if (running?.request.id !== message.id) return;
   const { thrown, ...outcome } = message;
   const { request } = running;
-  // A cell that could not be compiled has defined nothing.
-  if (thrown?.isUncompiled === true) running = { ...running, cell: undefined };
   try {
     finish(request, { ...outcome, ...(thrown && { condition: conditions.fromThrown(thrown) }) });
   } catch (error) {

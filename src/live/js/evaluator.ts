@@ -54,13 +54,13 @@ export function evaluate(
     if (cell.hasValue) globals.last.value = value;
     finish(result);
   };
-  let created: string[] = [];
-  const fail = (error: unknown, isUncompiled = false): void => {
+  // A cell that cannot be compiled defines nothing.
+  let undeclare = (): string[] => cell.declared.map(({ name }) => name);
+  const fail = (error: unknown): void => {
     if (job.isOver) return;
     globals.last.error = error;
-    const thrown = { ...describeThrown(error), ...(isUncompiled && { isUncompiled }) };
     try {
-      finish({ thrown, undeclared: globals.undeclare(created) });
+      finish({ thrown: describeThrown(error), undeclared: undeclare() });
     } catch (problem) {
       finish({ thrown: brokenGuest(problem) });
     }
@@ -69,10 +69,10 @@ export function evaluate(
   try {
     scripts = compile(cell);
   } catch (error) {
-    fail(error, true);
-    return;
+    return fail(error);
   }
-  created = globals.declare(cell.declared, cell.name);
+  const created = globals.declare(cell.declared, cell.name);
+  undeclare = () => globals.undeclare(created);
   try {
     let value: unknown;
     for (const script of scripts) value = script.runInThisContext({ displayErrors: false });

@@ -42,8 +42,6 @@ export interface Thrown {
   readonly message: string;
   /** For a syntax error in an imported file, it begins with the position and the line, as Node writes them. */
   readonly stack: string;
-  /** Whether the cell could not be compiled. */
-  readonly isUncompiled?: boolean;
 }
 
 export interface Done {

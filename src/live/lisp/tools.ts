@@ -96,7 +96,7 @@ const NAME_TOOLS: readonly GuestTool[] = [
     arguments: {
       type: {
         type: "string",
-        choices: [
+        enum: [
           ...["function", "macro", "variable", "class", "condition", "struct", "method"],
           ...["type", "setf", "compiler-macro", "system"],
         ],
@@ -294,10 +294,10 @@ const PROFILING_TOOLS: readonly GuestTool[] = [
       action: {
         type: "string",
         required: true,
-        choices: ["start", "stop", "report", "reset", "status"],
+        enum: ["start", "stop", "report", "reset", "status"],
         description: "What to do.",
       },
-      functions: { type: "strings", description: "For `start`: names of the functions." },
+      functions: { type: "array", items: { type: "string" }, description: "For `start`: names of the functions." },
       package: PACKAGE,
     },
   },
