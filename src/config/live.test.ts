@@ -8,7 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vites
 import { type Handler, evaluatesCode, EVALUATES_CODE } from "../core/handler.ts";
 import { loadedBy } from "../../test/support/house/rules.ts";
 import { readSources } from "../../test/support/house/source.ts";
-import { MIN_PERMISSION_NODE as SESSION_MIN_NODE } from "../live/js/runtime.ts";
+import { MIN_PERMISSION_NODE as SESSION_MIN_NODE } from "../live/js/index.ts";
 import { LIMIT_BOUNDS } from "../live/runtime.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import { createGateway } from "./gateway.ts";

@@ -18,14 +18,14 @@ export function ignoreRejection<T>(promise: Promise<T>): Promise<T> {
   return promise;
 }
 
-/** Waits until the promise settles, but at most `ms` milliseconds. Rejects if the promise does. */
-export async function within(ms: number, promise: Promise<unknown>): Promise<void> {
+/** Waits for the promise, but at most `ms` milliseconds: then resolves to undefined. Rejects if the promise does. */
+export async function within<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), ms);
   });
   try {
-    await Promise.race([promise, late]);
+    return await Promise.race([promise, late]);
   } finally {
     clearTimeout(timer);
   }

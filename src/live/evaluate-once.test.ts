@@ -2,7 +2,7 @@
 // the process is gone afterwards in any case.
 
 import { describe, expect, it } from "vitest";
-import { evaluateOnce } from "./evaluate-once.ts";
+import { evaluateOnce } from "./evaluation.ts";
 import type { GuestCommand, Runtime } from "./runtime.ts";
 
 /** Runs the code of `eval` with a function `done` that sends the result; an interrupt sends the result for it. */
@@ -25,7 +25,7 @@ channel.setEncoding("utf8").on("end", () => process.exit()).on("data", (text) =>
     if (op === "interrupt") { done("interrupted"); send({ id, result: { busy: true } }); continue; }
     running = id;
     if (code === "refuse") send({ id, error: "not today" });
-    else new Function("done", "print", code)(done, (output, stream) => send({ id, output, stream }));
+    else new Function("done", "print", "channel", code)(done, (output, stream) => send({ id, output, stream }), channel);
   }
 });
 send({ event: "ready", version: "none" });`;
@@ -105,6 +105,24 @@ describe("evaluateOnce", () => {
       expect(output.toSorted()).toEqual(["INFO: mine\n", "mine\n"]);
     }
   });
+
+  it("replaces halves of characters, which many clients refuse", async () => {
+    const { values } = await new Fixture().run(
+      String.raw`done("ok", ["\ud83d", "\udc00x", "\ud83d\ude00", "\\ud83d"])`,
+    );
+    expect(values).toEqual(["\ufffd", "\ufffdx", "\u{1f600}", String.raw`\ud83d`]);
+  });
+
+  it.each(["null", "1", "[1]", '"text"', "{", "x".repeat(10_000_000)])(
+    "loses a guest that sends %.5s",
+    async (text) => {
+      const code = `const text = ${JSON.stringify(text)}; channel.write(text.length + "\\n" + text)`;
+      expect(await new Fixture().run(code)).toMatchObject({
+        status: "lost",
+        notice: expect.stringMatching(/^Its process ended \(it violated the protocol: /) as string,
+      });
+    },
+  );
 
   it("rejects with the reason of a refusal", async () => {
     const fixture = new Fixture();

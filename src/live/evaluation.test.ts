@@ -68,7 +68,7 @@ describe("the text of an evaluation", () => {
   });
 
   it("says how it was stopped and whether the state was kept", () => {
-    const kept = text(runResult({ status: "interrupted" }, { outcome: "timeout", step: "renew" }));
+    const kept = text(runResult({ ...OK, status: "interrupted" }, { outcome: "timeout", step: "renew" }));
     expect(kept).toMatch(/^\[TIMEOUT\] Evaluation exceeded 2 seconds\n\n.*evaluator was replaced; .*keeps its state/);
     const reason = "The state of session main was lost; lost definitions: sq";
     const lost = runResult({}, { outcome: "lost", state: "lost", step: "restart", reason, notice: "Earlier" });
@@ -76,5 +76,40 @@ describe("the text of an evaluation", () => {
     expect(toEvaluation("main", lost, 7)).toMatchObject({ status: "lost", state: "lost", timing: { realMs: 7 } });
     expect(text(runResult({}, { outcome: "interrupted", step: "interrupt" }))).toMatch(/^\[INTERRUPTED\]/);
     expect(stoppedText(lost)).toMatch(/^\[Notice\] Earlier\n.*lost definitions: sq\n\[LOST\]/);
+  });
+});
+
+describe("the reply of a guest", () => {
+  const valid = {
+    status: "error",
+    values: ["1"],
+    warnings: [{ type: "W", message: "m" }],
+    condition: CONDITION,
+    package: "P",
+    timing: { realMs: 1, bytes: 2 },
+    dropped: { stdout: 7 },
+    defined: [],
+  };
+
+  it("is accepted with and without optional fields", () => {
+    expect(toEvaluation("main", runResult(valid), 1)).toMatchObject({ status: "error", package: "P" });
+    const { condition: _condition, package: _package, dropped: _dropped, ...minimal } = valid;
+    expect(toEvaluation("main", runResult(minimal), 1)).toMatchObject({ status: "error", values: ["1"] });
+  });
+
+  it.each([
+    { status: "fine" },
+    { values: { length: 0 } },
+    { values: [1] },
+    { warnings: [null] },
+    { condition: 5 },
+    { condition: { ...CONDITION, frames: [{ number: "0", text: "f" }] } },
+    { package: {} },
+    { timing: 5 },
+    { timing: { realMs: Infinity } },
+    { dropped: { stdout: "77" } },
+  ])("is refused with %j", (wrong) => {
+    const wrongResult = runResult({ ...valid, ...wrong });
+    expect(() => toEvaluation("main", wrongResult, 1)).toThrow("sent an invalid evaluation result");
   });
 });

@@ -1,10 +1,24 @@
 // The result of an evaluation: a record for programs, and a text for the language model. The text has the form that
-// CL-MCP-Server uses: output, `[stderr]`, `[Warning]`, `=> value`, `[ERROR]` with its backtrace, `[TIMEOUT]`.
+// CL-MCP-Server uses: output, `[stderr]`, `[Warning]`, `=> value`, `[ERROR]` with its backtrace, `[TIMEOUT]`. Also runs
+// one evaluation in a session of its own, for the command line.
 
+import { within } from "../core/async.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
+import type { OutputListener } from "./guest.ts";
 import type { CapturedOutput } from "./output.ts";
-import type { Condition, GuestEvaluation, Timing } from "./runtime.ts";
-import type { RunResult, Step } from "./session.ts";
+import {
+  backtraceText,
+  conditionText,
+  DEFAULT_LIMITS,
+  type Condition,
+  type GuestCommand,
+  type GuestEvaluation,
+  type Limits,
+  type Runtime,
+  type Timing,
+} from "./runtime.ts";
+import { Session, type RunResult, type Step } from "./session.ts";
+import { fits, type Schema } from "./tool.ts";
 
 export interface Evaluation {
   readonly session: string;
@@ -31,50 +45,65 @@ export interface Evaluation {
 
 const string = { type: "string" } as const;
 const strings = { type: "array", items: string } as const;
+const number = { type: "number" } as const;
 const countOrFalse = { anyOf: [{ type: "integer" }, { const: false }] } as const;
+
+/** The fields of an evaluation that the guest sends. */
+const GUEST_FIELDS = {
+  values: { ...strings, description: "The printed values of the last form or statement" },
+  warnings: {
+    type: "array",
+    items: { type: "object", properties: { type: string, message: string }, required: ["type", "message"] },
+  },
+  condition: {
+    type: "object",
+    properties: {
+      type: string,
+      message: string,
+      restarts: {
+        type: "array",
+        items: { type: "object", properties: { name: { type: ["string", "null"] }, description: string } },
+      },
+      frames: { type: "array", items: { type: "object", properties: { number: { type: "integer" }, text: string } } },
+    },
+    required: ["type", "message", "restarts", "frames"],
+  },
+  package: { ...string, description: "The package in which the next evaluation begins" },
+  timing: {
+    type: "object",
+    properties: { realMs: number, runMs: number, gcMs: number, bytes: number },
+    required: ["realMs"],
+  },
+} as const;
+
+const GUEST_EVALUATION: Schema = {
+  type: "object",
+  properties: {
+    ...GUEST_FIELDS,
+    status: { enum: ["ok", "error", "interrupted"] },
+    dropped: { type: "object", properties: { stdout: number, stderr: number } },
+  },
+  required: ["status", "values", "warnings", "timing"],
+};
 
 export const EVALUATION_SCHEMA: JsonSchema = {
   type: "object",
   properties: {
     session: string,
     status: { enum: ["ok", "error", "timeout", "interrupted", "lost"] },
-    values: { ...strings, description: "The printed values of the last form or statement" },
+    values: GUEST_FIELDS.values,
     stdout: string,
     stderr: string,
-    warnings: {
-      type: "array",
-      items: { type: "object", properties: { type: string, message: string }, required: ["type", "message"] },
-    },
-    condition: {
-      type: "object",
-      properties: {
-        type: string,
-        message: string,
-        restarts: {
-          type: "array",
-          items: { type: "object", properties: { name: { type: ["string", "null"] }, description: string } },
-        },
-        frames: { type: "array", items: { type: "object", properties: { number: { type: "integer" }, text: string } } },
-      },
-      required: ["type", "message", "restarts", "frames"],
-    },
-    package: { ...string, description: "The package in which the next evaluation begins" },
+    warnings: GUEST_FIELDS.warnings,
+    condition: GUEST_FIELDS.condition,
+    package: GUEST_FIELDS.package,
     truncated: {
       type: "object",
       description: "For each stream, the number of characters printed if not all were kept, or false",
       properties: { stdout: countOrFalse, stderr: countOrFalse },
       required: ["stdout", "stderr"],
     },
-    timing: {
-      type: "object",
-      properties: {
-        realMs: { type: "number" },
-        runMs: { type: "number" },
-        gcMs: { type: "number" },
-        bytes: { type: "number" },
-      },
-      required: ["realMs"],
-    },
+    timing: GUEST_FIELDS.timing,
     state: { enum: ["kept", "lost"], description: "Whether earlier definitions still exist" },
     step: { enum: ["interrupt", "renew", "restart"], description: "How the evaluation was stopped, if it was" },
     notice: { ...string, description: "State that was lost" },
@@ -83,8 +112,13 @@ export const EVALUATION_SCHEMA: JsonSchema = {
   required: ["session", "status", "values", "stdout", "stderr", "warnings", "truncated", "timing", "state"],
 };
 
+const INVALID = "The session's process sent an invalid evaluation result; did the code write to file descriptor 3?";
+
+/** Throws if the guest's reply is not an evaluation: the user's code can write to the channel too. */
 export function toEvaluation(session: string, result: RunResult, realMs: number): Evaluation {
   const reply = result.reply as Partial<GuestEvaluation>;
+  if ((result.outcome === "answered" || reply.status !== undefined) && !fits(reply, GUEST_EVALUATION))
+    throw new Error(INVALID);
   const stdout = result.capture.captured("stdout", reply.dropped?.stdout);
   const stderr = result.capture.captured("stderr", reply.dropped?.stderr);
   const evaluation: { -readonly [Key in keyof Evaluation]: Evaluation[Key] } = {
@@ -144,9 +178,9 @@ export function evaluationText(evaluation: Evaluation, { withTiming, timeoutMs }
     parts.push(values.length === 0 ? "; No values" : values.map((value) => `=> ${value}`).join("\n"));
   if (status === "ok" && withTiming) parts.push(`\n${timingText(timing)}`);
   if (condition !== undefined && status === "error") parts.push(conditionText(condition));
-  if (status === "timeout") parts.push(timeoutText(timeoutMs, evaluation), backtrace(condition));
+  if (status === "timeout") parts.push(timeoutText(timeoutMs, evaluation), backtraceText(condition?.frames));
   if (status === "interrupted")
-    parts.push(`[INTERRUPTED] ${STEP_TEXTS[evaluation.step ?? "interrupt"]}`, backtrace(condition));
+    parts.push(`[INTERRUPTED] ${STEP_TEXTS[evaluation.step ?? "interrupt"]}`, backtraceText(condition?.frames));
   if (status === "lost") parts.push("[LOST] The evaluation ended with its process.");
   return parts.filter((part) => part !== "").join("\n");
 }
@@ -182,17 +216,6 @@ function withoutNewline(output: string): string {
   return output.endsWith("\n") ? output.slice(0, -1) : output;
 }
 
-function conditionText(condition: Condition): string {
-  return [`[ERROR] ${condition.type}`, condition.message, backtrace(condition)]
-    .filter((part) => part !== "")
-    .join("\n");
-}
-
-function backtrace(condition: Condition | undefined): string {
-  if (condition === undefined || condition.frames.length === 0) return "";
-  return `\n[Backtrace]\n${condition.frames.map((frame) => `${frame.number}: ${frame.text}`).join("\n")}`;
-}
-
 function timeoutText(timeoutMs: number, { step = "interrupt" }: { readonly step?: Step }): string {
   const seconds = timeoutMs / 1000;
   return [
@@ -206,4 +229,53 @@ function timeoutText(timeoutMs: number, { step = "interrupt" }: { readonly step?
 function timingText({ realMs, runMs = 0, gcMs = 0, bytes }: Timing): string {
   const consed = bytes === undefined ? "" : `, ${bytes.toLocaleString("en")} bytes consed`;
   return `; Timing: ${Math.round(realMs)}ms real, ${Math.round(runMs)}ms run, ${Math.round(gcMs)}ms GC${consed}`;
+}
+
+export interface EvaluateOnceOptions {
+  /** Aborting it interrupts the evaluation. */
+  readonly signal: AbortSignal;
+  readonly limits?: Partial<Limits>;
+  readonly onOutput?: OutputListener;
+  /** Called with the command before it is started. */
+  readonly onStart?: (command: GuestCommand) => void;
+}
+
+/** How long to wait for the process to end. */
+const CLOSE_TIMEOUT_MS = 3_000;
+
+/** Rejects only if the session could not be started. The runtime stays open. */
+export async function evaluateOnce(runtime: Runtime, code: string, options: EvaluateOnceOptions): Promise<Evaluation> {
+  const { signal, onOutput, onStart } = options;
+  const start: Runtime["start"] = async (wanted) => {
+    const command = await runtime.start(wanted);
+    onStart?.(command);
+    return command;
+  };
+  const limits = { ...DEFAULT_LIMITS, ...options.limits };
+  const session = new Session({
+    name: "main",
+    runtime: { ...runtime, start },
+    limits,
+    mayStart: (work) => work(),
+    onBusy: () => undefined,
+  });
+  const startedAt = performance.now();
+  try {
+    const result = await session.run("eval", { code }, { context: { signal }, ...(onOutput && { onOutput }) });
+    if (result.outcome === "refused") throw new Error(result.reason);
+    return withoutSession(toEvaluation(session.name, result, performance.now() - startedAt));
+  } finally {
+    await within(CLOSE_TIMEOUT_MS, session.close());
+  }
+}
+
+/** Rewords the notice, since on the command line there is no session whose state could be lost. */
+function withoutSession(evaluation: Evaluation): Evaluation {
+  const [, reason] =
+    /^The state of session \S+ was lost: (.*); (?:nothing was|lost definitions)/.exec(evaluation.notice ?? "") ?? [];
+  if (reason === undefined) return evaluation;
+  const notice = reason
+    .replace(/^its process ended \(exit code/, "the code ended its process (exit code")
+    .replace(/; configure-limits [^)]*/, "");
+  return { ...evaluation, notice: notice.charAt(0).toUpperCase() + notice.slice(1) };
 }

@@ -3,8 +3,6 @@
 
 /** A length with more digits is not valid. */
 const MAX_DIGITS = 12;
-const NEWLINE = 10;
-const ZERO = 48;
 
 export function frame(text: string): string {
   return `${Buffer.byteLength(text)}\n${text}`;
@@ -13,13 +11,11 @@ export function frame(text: string): string {
 export class FrameReader {
   readonly #onFrame: (text: string) => void;
   readonly #maxBytes: () => number;
-  /** The part of a frame that has arrived so far. */
+  /** What has arrived since the last whole frame. */
   #chunks: Buffer[] = [];
-  #bufferedBytes = 0;
-  /** The size of the current frame with its header in bytes; undefined until it is known. */
-  #frameBytes: number | undefined;
-  /** Where the payload begins, after the length and the newline. */
-  #payloadStart = 0;
+  #size = 0;
+  /** The size of the current frame with its header in bytes; 0 until it is known. */
+  #needed = 0;
 
   /** `maxBytes` is called for each frame, since the limit can change. */
   constructor(onFrame: (text: string) => void, maxBytes: () => number) {
@@ -29,54 +25,27 @@ export class FrameReader {
 
   /** Throws if the bytes are not a valid frame. The rest of the stream is then unreadable. */
   push(chunk: Buffer): void {
-    let rest = chunk;
+    this.#chunks.push(chunk);
+    this.#size += chunk.length;
+    if (this.#size < this.#needed) return;
+    let rest = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks);
     for (;;) {
-      this.#frameBytes ??= this.#readLength(rest);
-      if (this.#frameBytes === undefined) return;
-      if (this.#bufferedBytes > 0) {
-        this.#buffer(rest);
-        if (this.#bufferedBytes < this.#frameBytes) return;
-        rest = Buffer.concat(this.#chunks);
-        this.#clear();
-      } else if (rest.length < this.#frameBytes) {
-        this.#buffer(rest);
-        return;
-      }
-      const text = rest.toString("utf8", this.#payloadStart, this.#frameBytes);
-      rest = rest.subarray(this.#frameBytes);
-      this.#frameBytes = undefined;
+      const payload = rest.subarray(0, MAX_DIGITS + 1).indexOf("\n") + 1;
+      this.#needed = payload === 0 ? 0 : payload + this.#parseLength(rest.toString("latin1", 0, payload - 1));
+      if (payload === 0 && rest.length > MAX_DIGITS) throw new Error("invalid frame");
+      if (payload === 0 || rest.length < this.#needed) break;
+      const text = rest.toString("utf8", payload, this.#needed);
+      rest = rest.subarray(this.#needed);
       this.#onFrame(text);
-      if (rest.length === 0) return;
     }
+    this.#chunks = rest.length === 0 ? [] : [rest];
+    this.#size = rest.length;
   }
 
-  /** Returns the size of the whole frame with its header in bytes, or undefined if the header is not complete. */
-  #readLength(bytes: Buffer): number | undefined {
-    const head = this.#bufferedBytes === 0 ? bytes : Buffer.concat([...this.#chunks, bytes]);
-    const end = head.indexOf(NEWLINE);
-    if (end === -1 || end > MAX_DIGITS) {
-      if (end > MAX_DIGITS || head.length > MAX_DIGITS) throw new Error("invalid frame");
-      this.#buffer(bytes);
-      return undefined;
-    }
-    let length = 0;
-    for (let at = 0; at < end; at += 1) {
-      const digit = (head[at] as number) - ZERO;
-      if (digit < 0 || digit > 9) throw new Error("invalid frame");
-      length = length * 10 + digit;
-    }
-    if (end === 0 || length > this.#maxBytes()) throw new Error(`a frame of ${length} bytes is too long`);
-    this.#payloadStart = end + 1;
-    return end + 1 + length;
-  }
-
-  #buffer(bytes: Buffer): void {
-    this.#chunks.push(bytes);
-    this.#bufferedBytes += bytes.length;
-  }
-
-  #clear(): void {
-    this.#chunks = [];
-    this.#bufferedBytes = 0;
+  #parseLength(digits: string): number {
+    if (!/^\d+$/.test(digits)) throw new Error("invalid frame");
+    const length = Number(digits);
+    if (length > this.#maxBytes()) throw new Error(`a frame of ${length} bytes is too long`);
+    return length;
   }
 }

@@ -3,18 +3,20 @@
 // when to send requests, interrupt them and end the process.
 
 import { StringDecoder } from "node:string_decoder";
-import { within } from "../core/async.ts";
+import { onAbort, within } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { isObject, errorMessage } from "../core/values.ts";
 import { startChild, type Child } from "../process/child.ts";
 import { frame, FrameReader } from "./frames.ts";
-import { parseGuestMessage, UnrequestedLimit, type GuestReply } from "./guest-messages.ts";
 import type { GuestCommand, GuestRequest, Limits, Runtime } from "./runtime.ts";
 
 export type OutputStream = "stdout" | "stderr";
 export type OutputListener = (text: string, stream: OutputStream) => void;
 /** The parameters of one request. Use a new object for each: `id` and `op` are added to it. */
 export type GuestParams = { [param: string]: unknown };
+
+/** A message from the guest, or the result in it. */
+export type GuestReply = { readonly [key: string]: unknown };
 
 /** How long a guest may take until it is ready. */
 const START_TIMEOUT_MS = 60_000;
@@ -36,12 +38,6 @@ interface PendingRequest {
   readonly reject: (error: Error) => void;
 }
 
-/** A start that can be cancelled: set `isCancelled`, and close `guest` if it exists already. */
-export interface GuestStart {
-  guest?: Guest;
-  isCancelled?: boolean;
-}
-
 /** The process has exited, so the request gets no reply. */
 export class GuestExited extends Error {}
 
@@ -58,7 +54,6 @@ export class Guest {
   readonly #pending = new Map<number, PendingRequest>();
   #nextId = 1;
   #exited: string | undefined;
-  readonly #unrequested = new UnrequestedLimit();
   #markReady: (() => void) | undefined;
 
   private constructor(runtime: Runtime, child: Child) {
@@ -81,19 +76,22 @@ export class Guest {
     void child.exited.then(({ code, signal }) => this.#exit(signal === null ? `exit code ${code}` : signal));
   }
 
-  /** Resolves when the guest is ready. Rejects with a ConnectionError that has the reason and the end of stderr. */
-  static async start(runtime: Runtime, limits: Limits, start: GuestStart = {}): Promise<Guest> {
+  /**
+   * Resolves when the guest is ready. Rejects with a ConnectionError that has the reason and the end of stderr. Aborting
+   * the signal ends the process.
+   */
+  static async start(runtime: Runtime, limits: Limits, signal?: AbortSignal): Promise<Guest> {
     const command = await runtime.start(limits);
     try {
-      return await Guest.#spawn(runtime, command, start);
+      return await Guest.#spawn(runtime, command, signal);
     } catch (error) {
-      const isCancelled = start.isCancelled === true;
+      const isCancelled = signal?.aborted === true;
       if ((await runtime.startFailed?.(command, isCancelled)) !== true || isCancelled) throw error;
-      return Guest.#spawn(runtime, await runtime.start(limits), start);
+      return Guest.#spawn(runtime, await runtime.start(limits), signal);
     }
   }
 
-  static async #spawn(runtime: Runtime, command: GuestCommand, start: GuestStart): Promise<Guest> {
+  static async #spawn(runtime: Runtime, command: GuestCommand, signal: AbortSignal | undefined): Promise<Guest> {
     const decoder = new StringDecoder("utf8");
     let guest: Guest | undefined;
     let child: Child;
@@ -110,18 +108,16 @@ export class Guest {
     } catch (error) {
       throw new ConnectionError("spawn", errorMessage(error), { cause: error, mayHaveRun: false });
     }
-    const spawned = (guest = start.guest = new Guest(runtime, child));
-    if (start.isCancelled === true) void spawned.close(0);
-    let isReady = false;
-    const settled = new Promise<void>((resolve) => {
-      spawned.#markReady = () => {
-        isReady = true;
-        resolve();
-      };
-      spawned.onExit = () => resolve();
+    const spawned = (guest = new Guest(runtime, child));
+    const forget = onAbort(signal, () => void spawned.close(0));
+    if (signal?.aborted === true) void spawned.close(0);
+    const settled = new Promise<boolean>((resolve) => {
+      spawned.#markReady = () => resolve(true);
+      spawned.onExit = () => resolve(false);
     });
-    await within(START_TIMEOUT_MS, settled);
-    if (!isReady) {
+    const isReady = await within(START_TIMEOUT_MS, settled);
+    forget();
+    if (isReady !== true) {
       const reason = spawned.#exited ?? `it was not ready after ${START_TIMEOUT_MS / 1000} s`;
       await spawned.close(0);
       const tail = child.stderrTail().trim().slice(-500);
@@ -181,13 +177,12 @@ export class Guest {
     });
     params["id"] = id;
     params["op"] = op;
-    this.#unrequested.onRequest(this.outputChars);
     this.child.channel?.write(frame(this.#runtime.encode(params as GuestParams & GuestRequest)));
     return { id, reply };
   }
 
   #receive(text: string): void {
-    const message = parseGuestMessage(text);
+    const message = parseMessage(text);
     const { id, event, output } = message;
     const pending = typeof id === "number" ? this.#pending.get(id) : undefined;
     if (pending !== undefined && output === undefined) {
@@ -195,7 +190,6 @@ export class Guest {
       this.#settle(pending, message);
       return;
     }
-    this.#unrequested.onMessage(text.length);
     if (pending !== undefined) this.#requestOutput(pending, message);
     else if (event === "background") this.#stderr(String(message["text"]));
     else if (event === "ready" && this.#markReady !== undefined) {
@@ -245,4 +239,16 @@ export class Guest {
       this.onExit(how);
     });
   }
+}
+
+/** Throws if the text is not a message. The user's code can write to the channel too. */
+function parseMessage(text: string): GuestReply {
+  // JSON can contain an escaped half of a surrogate pair, which many clients refuse.
+  const message: unknown = /\\ud/i.test(text) ? JSON.parse(text, withoutLoneSurrogates) : JSON.parse(text);
+  if (!isObject(message)) throw new Error("a message is not an object");
+  return message;
+}
+
+function withoutLoneSurrogates(_key: string, value: unknown): unknown {
+  return typeof value === "string" ? value.replace(/\p{Cs}/gu, "\ufffd") : value;
 }

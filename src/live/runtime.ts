@@ -46,7 +46,9 @@ export interface GuestRequest {
 /** A way to stop an evaluation without losing the session's state: interrupt it, or replace the evaluator's thread. */
 export type StopStep = "interrupt" | "renew";
 
+/** A plain object of functions, so that a copy can replace one of them. */
 export interface Runtime {
+  /** The name of the language and of its folder, which has the text of get-usage-guide in guide.md. */
   readonly language: string;
   /** The steps that the guest supports, the gentlest first. */
   readonly stopSteps: readonly StopStep[];
@@ -78,6 +80,16 @@ export interface Condition {
   readonly message: string;
   readonly restarts: readonly Restart[];
   readonly frames: readonly Frame[];
+}
+
+/** The text of an error, with its backtrace. */
+export function conditionText({ type, message, frames }: Condition): string {
+  return [`[ERROR] ${type}`, message, backtraceText(frames)].filter((part) => part !== "").join("\n");
+}
+
+export function backtraceText(frames: readonly Frame[] = []): string {
+  if (frames.length === 0) return "";
+  return `\n[Backtrace]\n${frames.map(({ number, text }) => `${number}: ${text}`).join("\n")}`;
 }
 
 export interface Timing {

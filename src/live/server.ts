@@ -1,15 +1,19 @@
-// Turns a language into an MCP server, with the language's tools and those that every live server has. Output goes to
-// the caller as progress while the code runs, and cancelling the call interrupts the code.
+// Turns a language into an MCP server, with the language's tools and those that every live server has: list, interrupt,
+// reset and close sessions, change their limits, and the usage guide. Output goes to the caller as progress while the
+// code runs, and cancelling the call interrupts the code.
 
+import { readFile } from "node:fs/promises";
+import { packageFile } from "../core/files.ts";
 import { EVALUATES_CODE } from "../core/handler.ts";
+import { defined } from "../core/values.ts";
+import type { ToolAnnotations } from "../protocol/model/index.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import { createServer, type Server } from "../server/server.ts";
 import { TrustedResult } from "../server/tool-result.ts";
 import type { ToolAnswer } from "../server/tools.ts";
 import { EVALUATION_SCHEMA, evaluationText, stoppedText, toEvaluation, withNotices } from "./evaluation.ts";
 import type { GuestParams } from "./guest.ts";
-import { DEFAULT_LIMITS, type GuestText, type Limits } from "./runtime.ts";
-import { getSession, registerSessionTools, SESSION_ARGUMENT } from "./session-tools.ts";
+import { DEFAULT_LIMITS, LIMIT_BOUNDS, type GuestText, type Limits } from "./runtime.ts";
 import type { RunResult, Session } from "./session.ts";
 import { closedError, Sessions } from "./sessions.ts";
 import {
@@ -19,6 +23,7 @@ import {
   type GuestTool,
   type Language,
   type ToolArguments,
+  type ToolInput,
 } from "./tool.ts";
 
 export interface LiveOptions {
@@ -40,20 +45,46 @@ export interface Live extends Server {
 const MAX_SESSIONS = 32;
 const IDLE_MS = 30 * 60_000;
 
+const DEFAULT_SESSION = "main";
+
+const SESSION_ARGUMENT: ArgumentSpecs = {
+  session: { type: "string", description: "Name of the session; created on first use", default: DEFAULT_SESSION },
+};
+
+/** Accepted and ignored, since a model may pass `session` to every tool. */
+const IGNORED_SESSION: ArgumentSpecs = {
+  session: { type: "string", description: "Ignored: this tool applies to all sessions" },
+};
+
 const TIMEOUT_ARGUMENT: ArgumentSpecs = {
   timeout: {
     type: "number",
-    min: 0,
+    minimum: 0,
     description: "Time limit in seconds, instead of the session's limit; 0 for no limit",
   },
 };
 
+const LIMIT_ARGUMENTS: ArgumentSpecs = {
+  timeout: { type: "number", description: "Seconds that an evaluation may take; 0 for no limit" },
+  "max-output": { type: "integer", description: "Characters of output to keep, for stdout and stderr each" },
+  "print-length": { type: "integer", description: "Elements of a collection to print" },
+  "print-depth": { type: "integer", description: "How deep to print a value" },
+  memory: { type: "integer", description: "Megabytes of heap; takes effect at the next reset" },
+};
+
+const LIMIT_NAMES: Readonly<Record<string, keyof Limits>> = {
+  timeout: "timeoutMs",
+  "max-output": "outputChars",
+  "print-length": "printLength",
+  "print-depth": "printDepth",
+  memory: "memoryMb",
+};
+
 export function createLiveServer(language: Language, options: LiveOptions): Live {
   const { runtime, title, instructions } = language;
-  const given = Object.entries(options.limits ?? {}).filter(([, value]) => value !== undefined);
   const sessions = new Sessions({
     runtime,
-    limits: { ...DEFAULT_LIMITS, ...Object.fromEntries(given) },
+    limits: { ...DEFAULT_LIMITS, ...defined(options.limits ?? {}) },
     maxSessions: options.maxSessions ?? MAX_SESSIONS,
     idleMs: options.idleMs ?? IDLE_MS,
   });
@@ -94,72 +125,68 @@ function closable(server: Server, close: () => Promise<void>): Live {
   });
 }
 
+/** Our own code builds the result of an evaluation, so it need not be validated. */
+const UNCHECKED = {
+  "~standard": { version: 1, vendor: "catenary", validate: (value: unknown) => ({ value }) },
+} as const;
+
 function registerEvaluate(server: Server, tool: GuestTool, sessions: Sessions): void {
-  const { input, inputSchema } = toolInput({ ...tool.arguments, ...TIMEOUT_ARGUMENT, ...SESSION_ARGUMENT });
   const evaluate = async (args: ToolArguments, context: ToolContext): Promise<ToolAnswer | TrustedResult> => {
     const startedAt = performance.now();
     const session = getSession(sessions, args, context);
     const result = await run(session, "eval", args, context);
     if (result.outcome === "refused") return errorAnswer(withNotices(result, String(result.reason)));
     const evaluation = toEvaluation(session.name, result, performance.now() - startedAt);
-    const text = evaluationText(evaluation, {
-      withTiming: args["capture-time"] === true,
-      timeoutMs: result.timeoutMs,
-    });
-    const isError = evaluation.status !== "ok";
-    return new TrustedResult(text, evaluation, isError);
+    const withTiming = args["capture-time"] === true;
+    const text = evaluationText(evaluation, { withTiming, timeoutMs: result.timeoutMs });
+    return new TrustedResult(text, evaluation, evaluation.status !== "ok");
   };
-  server.tool(
-    tool.name,
-    {
-      title: tool.title,
-      description: tool.description,
-      input,
-      inputSchema,
-      output: UNCHECKED,
-      outputSchema: EVALUATION_SCHEMA,
-      annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
-      task: "optional",
-    },
-    evaluate,
-  );
+  const annotations = { readOnlyHint: false, destructiveHint: true, openWorldHint: true };
+  const output = { output: UNCHECKED, outputSchema: EVALUATION_SCHEMA };
+  server.tool(tool.name, { ...toolOptions({ ...tool, runsCode: true }), ...output, annotations }, evaluate);
 }
-
-/** Our own code builds the result of an evaluation, so it need not be validated. */
-const UNCHECKED = {
-  "~standard": { version: 1, vendor: "catenary", validate: (value: unknown) => ({ value }) },
-} as const;
 
 function registerTool(server: Server, tool: GuestTool, sessions: Sessions): void {
-  const { input, inputSchema } = toolInput({
-    ...tool.arguments,
-    ...(tool.runsCode === true ? TIMEOUT_ARGUMENT : undefined),
-    ...SESSION_ARGUMENT,
-  });
-  const annotations = tool.readOnly === true ? { readOnlyHint: true, openWorldHint: false } : { destructiveHint: true };
-  server.tool(
-    tool.name,
-    {
-      title: tool.title,
-      description: tool.description,
-      input,
-      inputSchema,
-      annotations,
-      ...(tool.runsCode === true ? { task: "optional" } : undefined),
-    },
-    async (args: ToolArguments, context: ToolContext): Promise<ToolAnswer> => {
-      const session = getSession(sessions, args, context);
-      if (tool.whileBusy === true && session.state === "starting") return textAnswer(STARTING);
-      if (tool.whileBusy === true && session.state === "busy") {
-        const reply = await session.control(tool.name, guestParams(args));
-        if (reply !== undefined) return textAnswer(reply);
-      }
-      return toolAnswer(await run(session, tool.name, args, context));
-    },
-  );
+  const annotations = tool.readOnly === true ? READ_ONLY : { destructiveHint: true };
+  const call = async (args: ToolArguments, context: ToolContext): Promise<ToolAnswer> => {
+    const session = getSession(sessions, args, context);
+    if (tool.whileBusy === true && session.state === "starting") return textAnswer(STARTING);
+    if (tool.whileBusy === true && session.state === "busy") {
+      const reply = await session.control(tool.name, guestParams(args));
+      if (reply !== undefined) return textAnswer(reply);
+    }
+    return toolAnswer(await run(session, tool.name, args, context));
+  };
+  server.tool(tool.name, { ...toolOptions(tool), annotations }, call);
 }
 
+const READ_ONLY: ToolAnnotations = { readOnlyHint: true, openWorldHint: false };
 const STARTING: GuestText = { text: "The session's process is starting." };
+
+function toolOptions({ title, description, runsCode, arguments: own }: GuestTool): ToolInput & ToolTexts {
+  const input = toolInput({ ...own, ...(runsCode === true ? TIMEOUT_ARGUMENT : undefined), ...SESSION_ARGUMENT });
+  return { title, description, ...input, ...(runsCode === true ? { task: "optional" } : undefined) };
+}
+
+interface ToolTexts {
+  readonly title: string;
+  readonly description: string;
+  readonly task?: "optional";
+}
+
+/** Returns the session that the call names, and creates it if there is none. */
+function getSession(sessions: Sessions, args: ToolArguments, context: ToolContext): Session {
+  return sessions.get(ownerOf(context), sessionName(args));
+}
+
+function sessionName({ session }: ToolArguments): string {
+  return (session as string | undefined) ?? DEFAULT_SESSION;
+}
+
+/** Sessions belong to the authenticated principal. Unauthenticated callers share theirs. */
+function ownerOf({ caller }: ToolContext): string {
+  return caller.principal ?? "";
+}
 
 /** Returns the arguments for the guest, without `session` and `timeout`, which are for the host. */
 function guestParams(args: ToolArguments): GuestParams {
@@ -192,7 +219,123 @@ function errorAnswer(text: string): ToolAnswer {
 function textAnswer(reply: Partial<GuestText>): ToolAnswer {
   return {
     content: [{ type: "text", text: reply.text ?? "" }],
-    ...(reply.data === undefined ? undefined : { structuredContent: reply.data }),
+    ...defined({ structuredContent: reply.data }),
     isError: reply.isError === true,
   };
+}
+
+/** The tools that every live server has. None of them waits for an evaluation. */
+function registerSessionTools(server: Server, { title, runtime }: Language, sessions: Sessions): void {
+  const add = (
+    name: string,
+    options: ToolTexts & { readonly specs?: ArgumentSpecs; readonly annotations: ToolAnnotations },
+    answer: (name: string, owner: string, args: ToolArguments) => string | Promise<string>,
+  ): void => {
+    const { specs = SESSION_ARGUMENT, ...texts } = options;
+    server.tool(name, { ...texts, ...toolInput(specs) }, (args: ToolArguments, context: ToolContext) =>
+      answer(sessionName(args), ownerOf(context), args),
+    );
+  };
+  const forAll = { specs: IGNORED_SESSION, annotations: READ_ONLY };
+  const description = `How to work with these ${title} sessions. Read it first.`;
+  add("get-usage-guide", { title: "Usage guide", description, ...forAll }, () =>
+    // Like the Lisp sources, it ships in src/.
+    readFile(packageFile(`src/live/${runtime.language}/guide.md`), "utf8"),
+  );
+  add(
+    "list-sessions",
+    { title: "List sessions", description: "List the sessions and what each is doing.", ...forAll },
+    (_name, owner) => listText(sessions.list(owner)),
+  );
+  add(
+    "interrupt-session",
+    {
+      title: "Interrupt",
+      description: "Stop what a session is evaluating. Its definitions are kept if possible.",
+      annotations: { destructiveHint: false },
+    },
+    async (name, owner) => {
+      const wasRunning = await sessions.find(owner, name)?.interrupt();
+      return wasRunning === true ? `Interrupted session ${name}.` : `Nothing is running in session ${name}.`;
+    },
+  );
+  add(
+    "reset-session",
+    {
+      title: "Reset",
+      description: "End the session's process. All definitions are lost, and the next evaluation starts a new process.",
+      annotations: { destructiveHint: true },
+    },
+    async (name, owner, args) => {
+      const session = sessions.find(owner, name);
+      // The default session counts as existing even before its first use.
+      if (session === undefined && args["session"] !== undefined) return `There is no session ${name} to reset.`;
+      await session?.end(undefined);
+      return "Session reset successfully.";
+    },
+  );
+  add(
+    "close-session",
+    {
+      title: "Close",
+      description: "End a session's process and forget its name and limits.",
+      annotations: { destructiveHint: true },
+    },
+    async (name, owner) =>
+      (await sessions.remove(owner, name)) ? `Closed session ${name}.` : `There is no session ${name}.`,
+  );
+  add(
+    "configure-limits",
+    {
+      title: "Limits",
+      description: "Show the limits of a session, and change those that are given.",
+      specs: { ...LIMIT_ARGUMENTS, ...SESSION_ARGUMENT },
+      annotations: { destructiveHint: false, idempotentHint: true },
+    },
+    (name, owner, args) => {
+      const session = sessions.get(owner, name);
+      session.limits = changeLimits(session.limits, args);
+      return limitsText(session);
+    },
+  );
+}
+
+function changeLimits(limits: Limits, args: ToolArguments): Limits {
+  const changed: { -readonly [Key in keyof Limits]: number } = { ...limits };
+  for (const [argument, limit] of Object.entries(LIMIT_NAMES)) {
+    if (args[argument] === undefined) continue;
+    const factor = limit === "timeoutMs" ? 1000 : 1;
+    const [min, max] = LIMIT_BOUNDS[limit].map((bound) => bound / factor) as [number, number];
+    const value = Number(args[argument]);
+    if (value < min || value > max) throw new Error(`${argument} must be from ${min} to ${max}; got ${value}`);
+    changed[limit] = value * factor;
+  }
+  return changed;
+}
+
+function limitsText({ limits, memoryMb: current, state }: Session): string {
+  const { timeoutMs, outputChars, printLength, printDepth, memoryMb } = limits;
+  const until = state === "stopped" || current === memoryMb ? "" : ` from the next reset on; ${current} MB until then`;
+  return [
+    "Current limits:",
+    `  timeout: ${timeoutMs === 0 ? "none (WARNING: evaluations may run forever)" : `${timeoutMs / 1000} seconds`}`,
+    `  max-output: ${outputChars} characters`,
+    `  print-length: ${printLength} elements`,
+    `  print-depth: ${printDepth} levels`,
+    `  memory: ${memoryMb} MB${until}`,
+  ].join("\n");
+}
+
+function listText(sessions: readonly Session[]): string {
+  if (sessions.length === 0) return "There are no sessions yet; the first evaluation creates one.";
+  return [`${sessions.length} ${sessions.length === 1 ? "session" : "sessions"}:`, ...sessions.map(sessionLine)].join(
+    "\n",
+  );
+}
+
+function sessionLine({ name, state, running, waiting, evaluations, version }: Session): string {
+  const current = running === undefined ? "" : ` (${running.op} for ${Math.round(running.ms)} ms)`;
+  const queue = waiting === 0 ? "" : `, ${waiting} waiting`;
+  const runtime = version === "" ? "" : `, ${version}`;
+  return `  ${name}: ${state}${current}${queue}, ${evaluations} ${evaluations === 1 ? "evaluation" : "evaluations"}${runtime}`;
 }

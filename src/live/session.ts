@@ -2,14 +2,14 @@
 // evaluation is stopped with the gentlest step that works; the last step ends the process. The next call then starts a
 // new process and reports once what was lost.
 
+import { within } from "../core/async.ts";
 import { isCancelled, onCancel } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Context } from "../core/handler.ts";
-import { checkEvaluation, type GuestReply } from "./guest-messages.ts";
-import { Guest, GuestExited, type GuestParams, type GuestStart, type OutputListener } from "./guest.ts";
+import { McpError } from "../protocol/errors.ts";
+import { Guest, GuestExited, type GuestParams, type GuestReply, type OutputListener } from "./guest.ts";
 import { BackgroundOutput, OutputCapture, type ProgressListener } from "./output.ts";
 import type { Definition, Limits, Runtime, StopStep } from "./runtime.ts";
-import { Deadline, SessionQueue } from "./session-queue.ts";
 
 export interface RunOptions {
   /** Aborting its signal interrupts the run. */
@@ -65,6 +65,11 @@ export interface SessionOptions {
   readonly onBusy: () => void;
 }
 
+/** How many calls may wait for one session. */
+const MAX_WAITING = 100;
+/** setTimeout fires at once for longer delays. */
+const MAX_DELAY_MS = 0x7fffffff;
+
 export class Session {
   readonly name: string;
   limits: Limits;
@@ -74,29 +79,26 @@ export class Session {
   memoryMb = 0;
   readonly #options: SessionOptions;
   readonly #stateLoss: StateLoss;
-  readonly #queue: SessionQueue;
+  readonly #queue = new Semaphore(1);
   readonly #background = new BackgroundOutput();
-  readonly #deadline = new Deadline(() => void this.#active?.stop("timeout"));
   #guest: Guest | undefined;
   #starting: Promise<Guest> | undefined;
-  #start: GuestStart = {};
+  readonly #closing = new AbortController();
   #active: ActiveRun | undefined;
   /** Whether the call that waits for its process to start was interrupted, and must not run. */
   #isStartUnwanted = false;
-  #isClosed = false;
 
   constructor(options: SessionOptions) {
     this.#options = options;
     this.name = options.name;
     this.limits = options.limits;
     this.#stateLoss = new StateLoss(options.name);
-    this.#queue = new SessionQueue(options.name);
   }
 
   /** "stopped": it has no process; the next call starts one. */
   get state(): "stopped" | "idle" | "starting" | "busy" {
     if (this.#starting !== undefined) return "starting";
-    if (this.#queue.isTaken) return "busy";
+    if (this.#queue.isFull) return "busy";
     return this.#guest === undefined ? "stopped" : "idle";
   }
 
@@ -118,6 +120,11 @@ export class Session {
 
   /** Runs a request in the evaluator. Requests run in order of arrival. Rejects only if nothing has run. */
   async run(op: string, params: GuestParams, options: RunOptions): Promise<RunResult> {
+    if (this.#queue.length >= MAX_WAITING) {
+      const advice = "interrupt the running call, or use another session";
+      const message = `Session ${this.name} is busy and ${MAX_WAITING} calls are waiting; ${advice}`;
+      throw McpError.of("rate_limited", message, { session: this.name });
+    }
     const turn = this.#queue.acquire(options.context);
     if (turn !== undefined) await turn;
     this.#options.onBusy();
@@ -166,13 +173,14 @@ export class Session {
     if (this.#starting !== undefined) this.#isStartUnwanted = true;
     if (reason === undefined) {
       // The caller of the current run did not ask for this, so it gets a notice.
-      if (this.#active !== undefined)
-        this.#active.lost = this.#stateLoss.describe(`it was ${this.#isClosed ? "closed" : "reset"} by another call`);
-      this.#stateLoss.clear();
+      const how = this.#closing.signal.aborted ? "closed" : "reset";
+      const lost = this.#stateLoss.describe(`it was ${how} by another call`);
+      if (this.#active !== undefined) this.#active.lost = lost;
+      this.#stateLoss.notice = undefined;
       this.#background.take();
     }
     if (guest === undefined) return;
-    if (reason !== undefined) this.#stateLoss.record(reason);
+    if (reason !== undefined) this.#stateLoss.notice = this.#stateLoss.describe(reason);
     // The last output of this process must not reach the next evaluation.
     if (this.#active === undefined) guest.onRawOutput = () => undefined;
     await guest.close(budgetMs);
@@ -180,12 +188,9 @@ export class Session {
 
   /** Ends the process for good. The session cannot be used afterwards. */
   async close(): Promise<void> {
-    this.#isClosed = true;
-    this.#deadline.close();
+    this.#closing.abort();
     this.#queue.releaseAll();
     await this.end(undefined);
-    this.#start.isCancelled = true;
-    await this.#start.guest?.close(0);
     await this.#starting?.catch(() => undefined);
   }
 
@@ -199,25 +204,26 @@ export class Session {
     const guest = await this.#options.mayStart(() => {
       this.#checkOpen();
       this.memoryMb = this.limits.memoryMb;
-      this.#start = {};
-      return Guest.start(this.#options.runtime, this.limits, this.#start).catch((error: unknown) => {
+      return Guest.start(this.#options.runtime, this.limits, this.#closing.signal).catch((error: unknown) => {
         this.#checkOpen();
         throw error;
       });
     });
-    if (this.#isClosed) await guest.close();
+    if (this.#closing.signal.aborted) await guest.close();
     this.#checkOpen();
     guest.onExit = (how) => {
       if (this.#guest !== guest) return;
       this.#guest = undefined;
       if (this.#active !== undefined) return;
-      this.#stateLoss.record(exitReason(how, guest.child.stderrTail(), this.memoryMb, "ended by itself"));
+      const reason = exitReason(how, guest.child.stderrTail(), this.memoryMb, "ended by itself");
+      this.#stateLoss.notice = this.#stateLoss.describe(reason);
     };
     return (this.#guest = guest);
   }
 
   #checkOpen(): void {
-    if (this.#isClosed) throw new ConnectionError("closed", `Session ${this.name} was closed`, { mayHaveRun: false });
+    if (this.#closing.signal.aborted)
+      throw new ConnectionError("closed", `Session ${this.name} was closed`, { mayHaveRun: false });
   }
 
   async #runIn(guest: Guest, op: string, params: GuestParams, options: RunOptions): Promise<RunResult> {
@@ -234,8 +240,8 @@ export class Session {
     guest.onRawOutput = capture.write;
     guest.outputChars = limits.outputChars;
     params["printLength"] = limits.printLength;
-    params["printLevel"] = limits.printDepth;
-    params["maxOutput"] = limits.outputChars;
+    params["printDepth"] = limits.printDepth;
+    params["outputChars"] = limits.outputChars;
     const { id, reply } = guest.request(op, params, capture.write);
     let cause: StopCause | undefined;
     let stopping: Promise<Step> | undefined;
@@ -245,7 +251,8 @@ export class Session {
     };
     const active: ActiveRun = { id, guest, op, since: performance.now(), stop };
     this.#active = active;
-    if (timeoutMs > 0) this.#deadline.set(timeoutMs);
+    const deadline =
+      timeoutMs > 0 ? setTimeout(() => void stop("timeout"), Math.min(timeoutMs, MAX_DELAY_MS)) : undefined;
     const forget = onCancel(options.context, () => void stop("interrupted"));
     // One literal instead of spread parts, for speed: every evaluation comes through here.
     const result = (
@@ -259,7 +266,7 @@ export class Session {
     };
     try {
       const answer = await reply;
-      if (isEvaluation) this.#count(checkEvaluation(answer));
+      if (isEvaluation) this.#count(answer);
       // An evaluation can also interrupt itself; then there is no `stopping`.
       const step = answer["status"] === "interrupted" ? ((await stopping) ?? "interrupt") : undefined;
       const outcome = step === undefined ? "answered" : (cause ?? "interrupted");
@@ -274,7 +281,7 @@ export class Session {
       await this.#discard(guest);
       return result(cause ?? "lost", {}, "restart", lost);
     } finally {
-      this.#deadline.clear();
+      clearTimeout(deadline);
       forget();
       capture.close();
       if (this.#guest === guest) this.#background.listen(guest);
@@ -291,6 +298,57 @@ export class Session {
   #count({ defined }: GuestReply): void {
     this.evaluations += 1;
     if (Array.isArray(defined)) this.#stateLoss.addDefinitions(defined as readonly Definition[]);
+  }
+}
+
+/** Lets a number of calls in at a time, in order of arrival. A cancelled call leaves the queue. */
+export class Semaphore {
+  readonly #max: number;
+  readonly #waiting: (() => void)[] = [];
+  #active = 0;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  get isFull(): boolean {
+    return this.#active >= this.#max;
+  }
+
+  /** How many calls wait. */
+  get length(): number {
+    return this.#waiting.length;
+  }
+
+  /** Returns undefined if the call may go on at once, so that the usual case awaits nothing. */
+  acquire(context?: Pick<Context, "signal">): Promise<void> | undefined {
+    if (!this.isFull) return void (this.#active += 1);
+    return new Promise<void>((resolve, reject) => {
+      const next = (): void => {
+        forget?.();
+        resolve();
+      };
+      const forget =
+        context &&
+        onCancel(context, () => {
+          const at = this.#waiting.indexOf(next);
+          if (at >= 0) this.#waiting.splice(at, 1);
+          reject(context.signal.reason as Error);
+        });
+      this.#waiting.push(next);
+    });
+  }
+
+  release(): void {
+    const next = this.#waiting.shift();
+    // The next call in the queue takes this place, so that a new call cannot overtake it.
+    if (next === undefined) this.#active -= 1;
+    else next();
+  }
+
+  /** Lets all waiting calls continue at once. Used when the session is closed: each of them then fails. */
+  releaseAll(): void {
+    for (const next of this.#waiting.splice(0)) next();
   }
 }
 
@@ -316,18 +374,13 @@ async function stopRequest(
   );
   for (const step of steps) {
     // A guest that does not support the step refuses at once.
-    const refused = guest.control(step, { target }).then(
-      () => new Promise<false>(() => undefined),
+    const stopped = guest.control(step, { target }).then(
+      () => answered,
       () => false,
     );
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<false>((resolve) => {
-      timer = setTimeout(() => resolve(false), STEP_TIMEOUT_MS);
-    });
-    const isStoppedNow = await Promise.race([answered, late, refused]);
-    clearTimeout(timer);
+    const isStopped = await within(STEP_TIMEOUT_MS, Promise.race([answered, stopped]));
     if (guest.hasExited) break;
-    if (isStoppedNow) return step;
+    if (isStopped === true) return step;
   }
   await guest.close(0);
   return "restart";
@@ -342,7 +395,8 @@ const MAX_NAME_LENGTH = 200;
 export class StateLoss {
   readonly #session: string;
   readonly #names = new Set<string>();
-  #notice: string | undefined;
+  /** The notice of a loss between two calls, until an evaluation has shown it. */
+  notice: string | undefined;
 
   constructor(session: string) {
     this.#session = session;
@@ -354,11 +408,6 @@ export class StateLoss {
       // The user's code can write to the channel too, so the name may be of any type.
       if (typeof name === "string" && this.#names.size < MAX_NAMES) this.#names.add(name.slice(0, MAX_NAME_LENGTH));
     }
-  }
-
-  /** Records a loss that happened between two calls: the next call gets the notice. */
-  record(reason: string): void {
-    this.#notice = this.describe(reason);
   }
 
   /** Returns the notice for a loss, and forgets the names. */
@@ -373,22 +422,11 @@ export class StateLoss {
     return `The state of session ${this.#session} was lost${reason === "" ? "" : `: ${reason}`}; ${lost}`;
   }
 
-  /** The notice that no evaluation has shown yet. */
-  get notice(): string | undefined {
-    return this.#notice;
-  }
-
   /** Returns the notice and clears it. */
   takeNotice(): string | undefined {
-    const notice = this.#notice;
-    this.#notice = undefined;
+    const { notice } = this;
+    this.notice = undefined;
     return notice;
-  }
-
-  /** Forgets everything, for a loss that the caller asked for. */
-  clear(): void {
-    this.#names.clear();
-    this.#notice = undefined;
   }
 }
 

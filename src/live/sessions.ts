@@ -6,7 +6,7 @@ import { availableParallelism } from "node:os";
 import { unref } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Limits, Runtime } from "./runtime.ts";
-import { Session } from "./session.ts";
+import { Semaphore, Session } from "./session.ts";
 
 export interface SessionsOptions {
   readonly runtime: Runtime;
@@ -29,7 +29,8 @@ const MAX_STOPPED_SESSIONS = 1_000;
 export class Sessions {
   readonly #options: SessionsOptions;
   readonly #sessions = new Map<string, Session>();
-  readonly #starts = new StartLimiter(availableParallelism() * 2);
+  /** Limits how many processes start at once, since a hundred that start together would all time out. */
+  readonly #starts = new Semaphore(availableParallelism() * 2);
   #sweeper: NodeJS.Timeout | undefined;
   #sweeps = 0;
   #isClosed = false;
@@ -51,9 +52,10 @@ export class Sessions {
       name,
       runtime,
       limits,
-      mayStart: (start) => {
+      mayStart: async (start) => {
         this.#admit(owner, name);
-        return this.#starts.run(start);
+        await this.#starts.acquire();
+        return start().finally(() => this.#starts.release());
       },
       onBusy: () => this.#startSweeping(),
     });
@@ -156,27 +158,4 @@ function sessionKey(owner: string, name: string): string {
 
 function ownerOfKey(key: string): string {
   return key.slice(0, key.lastIndexOf("\n"));
-}
-
-/** Limits how many processes start at once, since a hundred that start together would all time out. */
-class StartLimiter {
-  readonly #max: number;
-  readonly #waiting: (() => void)[] = [];
-  #count = 0;
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  async run<T>(start: () => Promise<T>): Promise<T> {
-    if (this.#count >= this.#max) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    else this.#count += 1;
-    try {
-      return await start();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#count -= 1;
-      else next();
-    }
-  }
 }

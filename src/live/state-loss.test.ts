@@ -6,7 +6,7 @@ import { StateLoss } from "./session.ts";
 it("lists the first of many definitions, once", () => {
   const loss = new StateLoss("main");
   loss.addDefinitions(Array.from({ length: 25 }, (_, index) => ({ type: "function", name: `f${index}` })));
-  loss.record("its process ended (exit code 3)");
+  loss.notice = loss.describe("its process ended (exit code 3)");
   expect(loss.takeNotice()).toMatch(
     /^The state of session main was lost: its process ended \(exit code 3\); lost definitions: f0, .*, f19 and 5 more$/,
   );

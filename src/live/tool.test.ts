@@ -6,8 +6,8 @@ import { toCamelCase, toolInput } from "./tool.ts";
 const { input, inputSchema } = toolInput({
   code: { type: "string", description: "Code", required: true },
   "capture-time": { type: "boolean", description: "Times", default: false },
-  mode: { type: "string", description: "Mode", choices: ["cpu", "alloc"] },
-  functions: { type: "strings", description: "Names" },
+  mode: { type: "string", description: "Mode", enum: ["cpu", "alloc"] },
+  functions: { type: "array", items: { type: "string" }, description: "Names" },
   line: { type: "integer", description: "Line" },
 });
 

@@ -7,16 +7,46 @@ import { nearest } from "../core/options.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import type { Runtime } from "./runtime.ts";
 
-export interface ArgumentSpec {
-  readonly type: "string" | "integer" | "number" | "boolean" | "strings";
+/** A JSON Schema with the few keywords that are used here. */
+export interface Schema {
+  readonly type?: string | readonly string[];
+  readonly description?: string;
+  readonly enum?: readonly unknown[];
+  readonly minimum?: number;
+  readonly default?: string | number | boolean;
+  readonly items?: Schema;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly anyOf?: readonly object[];
+}
+
+export interface ArgumentSpec extends Omit<Schema, "required"> {
+  readonly type: "string" | "integer" | "number" | "boolean" | "array";
   readonly description: string;
   readonly required?: true;
-  readonly choices?: readonly string[];
-  readonly min?: number;
-  readonly default?: string | number | boolean;
 }
 
 export type ArgumentSpecs = Readonly<Record<string, ArgumentSpec>>;
+
+export function required(description: string): ArgumentSpec {
+  return { type: "string", required: true, description };
+}
+
+export function text(description: string): ArgumentSpec {
+  return { type: "string", description };
+}
+
+export function flag(description: string): ArgumentSpec {
+  return { type: "boolean", description, default: false };
+}
+
+export function count(preset: number, description: string): ArgumentSpec {
+  return { type: "integer", description, default: preset };
+}
+
+export function choice(choices: readonly string[], description: string, preset?: string): ArgumentSpec {
+  return { type: "string", description, enum: choices, ...(preset !== undefined && { default: preset }) };
+}
 
 /** The arguments of one call. */
 export type ToolArguments = { readonly [name: string]: unknown };
@@ -45,8 +75,6 @@ export interface Language {
   /** The tool that evaluates code. */
   readonly evaluate: GuestTool;
   readonly tools: readonly GuestTool[];
-  /** The text of get-usage-guide, as Markdown. */
-  readonly guide: string;
 }
 
 export interface ToolInput {
@@ -62,18 +90,30 @@ const MAX_ISSUES = 20;
 /** Longer argument names are cut in these reports. */
 const MAX_NAME_LENGTH = 100;
 
-const TYPES: Readonly<
-  Record<ArgumentSpec["type"], { readonly name: string; readonly is: (value: unknown) => boolean }>
-> = {
-  string: { name: "a string", is: (value) => typeof value === "string" },
-  integer: { name: "a whole number", is: (value) => Number.isSafeInteger(value) },
-  number: { name: "a number", is: (value) => typeof value === "number" && Number.isFinite(value) },
-  boolean: { name: "true or false", is: (value) => typeof value === "boolean" },
-  strings: {
-    name: "an array of strings",
-    is: (value) => Array.isArray(value) && value.every((item) => typeof item === "string"),
-  },
+const TYPE_NAMES: Readonly<Record<ArgumentSpec["type"], string>> = {
+  string: "a string",
+  integer: "a whole number",
+  number: "a number",
+  boolean: "true or false",
+  array: "an array of strings",
 };
+
+/** Whether the value has the type that the schema says, at any depth. */
+export function fits(
+  value: unknown,
+  { type, enum: choices, items = {}, properties = {}, required = [] }: Schema,
+): boolean {
+  if (type === undefined) return choices?.includes(value) === true;
+  if (Array.isArray(value)) return type === "array" && value.every((item) => fits(item, items));
+  if (isObject(value)) {
+    const isComplete = required.every((name) => value[name] !== undefined);
+    const fields = Object.entries(properties).filter(([name]) => value[name] !== undefined);
+    return type === "object" && isComplete && fields.every(([name, field]) => fits(value[name], field));
+  }
+  if (typeof value === "number")
+    return type === "integer" ? Number.isSafeInteger(value) : type === "number" && Number.isFinite(value);
+  return [type].flat().includes(value === null ? "null" : typeof value);
+}
 
 /** The JSON Schema of the arguments, and the validator that enforces it. */
 export function toolInput(specs: ArgumentSpecs): ToolInput {
@@ -82,20 +122,12 @@ export function toolInput(specs: ArgumentSpecs): ToolInput {
     input: { "~standard": { version: 1, vendor: "catenary", validate: (value) => validate(specs, required, value) } },
     inputSchema: {
       type: "object",
-      properties: Object.fromEntries(Object.entries(specs).map(([name, spec]) => [name, argumentSchema(spec)])),
+      properties: Object.fromEntries(
+        Object.entries(specs).map(([name, { required: _required, ...schema }]) => [name, schema]),
+      ),
       ...(required.length === 0 ? undefined : { required }),
       additionalProperties: false,
     },
-  };
-}
-
-function argumentSchema({ type, description, choices, min, default: preset }: ArgumentSpec): JsonSchema {
-  return {
-    ...(type === "strings" ? { type: "array", items: { type: "string" } } : { type }),
-    description,
-    ...(choices === undefined ? undefined : { enum: choices }),
-    ...(min === undefined ? undefined : { minimum: min }),
-    ...(preset === undefined ? undefined : { default: preset }),
   };
 }
 
@@ -117,16 +149,14 @@ function validate(
   return issues.length === 0 ? { value } : { issues };
 }
 
-function problemOf({ type, choices, min }: ArgumentSpec, value: unknown): string | undefined {
+function problemOf({ required: _required, ...spec }: ArgumentSpec, value: unknown): string | undefined {
   if (value === undefined) return undefined;
-  const { name, is } = TYPES[type];
-  if (!is(value)) return `must be ${name}`;
-  if (min !== undefined && (value as number) < min) return `must be ${min} or more`;
+  const { type, minimum = -Infinity, enum: choices } = spec;
+  if (!fits(value, spec)) return `must be ${TYPE_NAMES[type]}`;
+  if (typeof value === "number" && value < minimum) return `must be ${minimum} or more`;
   if (typeof value === "string" && value.length > MAX_STRING_LENGTH)
     return `is longer than ${MAX_STRING_LENGTH.toLocaleString("en")} characters; put it into a file and load the file`;
-  return choices === undefined || choices.includes(value as string)
-    ? undefined
-    : `must be one of ${choices.join(", ")}`;
+  return choices?.includes(value) === false ? `must be one of ${choices.join(", ")}` : undefined;
 }
 
 function unknownArgument(name: string, specs: ArgumentSpecs): string {

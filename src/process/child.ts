@@ -95,22 +95,21 @@ function wrapChild(
   const channel = spawned.stdio[3] as Duplex | null | undefined;
   const { stdout, stderr } = spawned as ChildProcessWithoutNullStreams;
   const stdin = channel ?? (spawned as ChildProcessWithoutNullStreams).stdin;
-  const tail = new TailBuffer(TAIL_BYTES);
+  let tail = Buffer.alloc(0);
   const tree = new ProcessTree(pid, mark);
-  const grace = { stdinMs: options.stdinGraceMs ?? GRACE_MS, termMs: options.termGraceMs ?? GRACE_MS };
-  const termination = new Termination(tree, grace, () => stdin.end());
+  const termination = new Termination(tree, options, () => stdin.end());
 
   // Broken pipes are expected; the exit status of the process explains more.
   for (const stream of [stdin, stdout, stderr]) stream.on("error", () => {});
   spawned.on("error", () => {});
   stderr.on("data", (chunk: Buffer) => {
-    tail.push(chunk);
+    tail = Buffer.concat([tail, chunk]).subarray(-TAIL_BYTES);
     options.onStderr?.(chunk);
   });
 
   const exited = new Promise<Exit>((resolve) => {
     spawned.once("exit", (code, signal) => {
-      tree.leaderExited();
+      tree.hasLeaderExited = true;
       resolve({ code, signal });
     });
   });
@@ -133,7 +132,8 @@ function wrapChild(
     channel: channel ?? undefined,
     exited,
     finished,
-    stderrTail: () => tail.text(),
+    // The first bytes may be the end of a character that was cut.
+    stderrTail: () => tail.toString().replace(/^\ufffd+/, ""),
     async close(budgetMs) {
       await termination.run(budgetMs);
       await exited;
@@ -167,44 +167,6 @@ async function endOf(stream: Socket, drop: boolean): Promise<void> {
   }
 }
 
-/** The last bytes of a stream, in a buffer of fixed size. */
-export class TailBuffer {
-  readonly #bytes: Buffer;
-  #next = 0;
-  #full = false;
-
-  constructor(size: number) {
-    this.#bytes = Buffer.alloc(size);
-  }
-
-  push(chunk: Buffer): void {
-    const size = this.#bytes.length;
-    const last = chunk.length > size ? chunk.subarray(chunk.length - size) : chunk;
-    const first = last.copy(this.#bytes, this.#next);
-    last.copy(this.#bytes, 0, first);
-    this.#full ||= this.#next + last.length >= size;
-    this.#next = (this.#next + last.length) % size;
-  }
-
-  text(): string {
-    if (!this.#full) return this.#bytes.toString("utf8", 0, this.#next);
-    const bytes = Buffer.concat([this.#bytes.subarray(this.#next), this.#bytes.subarray(0, this.#next)]);
-    // The first bytes may be the end of a character that was cut.
-    let start = 0;
-    while (start < 3 && ((bytes[start] ?? 0) & 0xc0) === 0x80) start += 1;
-    return bytes.toString("utf8", start);
-  }
-}
-
-// Ends a child and all its descendants in three steps, with a grace period after each: end of input, SIGTERM, SIGKILL.
-// A budget shortens all steps, even those that have begun. If the child exits by itself, the last two steps still end
-// its descendants.
-
-export interface GracePeriods {
-  readonly stdinMs: number;
-  readonly termMs: number;
-}
-
 /** How often live processes are counted: at short intervals first, since most exit at once, then at longer ones. */
 const FIRST_CHECK_MS = 4;
 const MAX_CHECK_MS = 100;
@@ -215,17 +177,22 @@ const MIN_KILL_TIMEOUT_MS = 250;
 const STDIN_SHARE = 0.4;
 const TERM_SHARE = 0.8;
 
+/**
+ * Ends a child and all its descendants in three steps, with a grace period after each: end of input, SIGTERM, SIGKILL. A
+ * budget shortens all steps, even those that have begun. If the child exits by itself, the last two steps still end its
+ * descendants.
+ */
 class Termination {
   readonly #tree: ProcessTree;
-  readonly #grace: GracePeriods;
+  readonly #options: ChildOptions;
   readonly #endInput: () => void;
   #budget: { readonly from: number; readonly ms: number } | undefined;
   #running: Promise<void> | undefined;
   #wake: () => void = () => {};
 
-  constructor(tree: ProcessTree, grace: GracePeriods, endInput: () => void) {
+  constructor(tree: ProcessTree, options: ChildOptions, endInput: () => void) {
     this.#tree = tree;
-    this.#grace = grace;
+    this.#options = options;
     this.#endInput = endInput;
   }
 
@@ -250,12 +217,12 @@ class Termination {
       this.#endInput();
       const start = performance.now();
       while (!this.#tree.hasLeaderExited) {
-        const left = this.#deadline(start, this.#grace.stdinMs, STDIN_SHARE) - performance.now();
+        const left = this.#deadline(start, this.#options.stdinGraceMs ?? GRACE_MS, STDIN_SHARE) - performance.now();
         if (left <= 0) break;
         await this.#pause(left);
       }
     }
-    if (await this.#send("SIGTERM", this.#grace.termMs, TERM_SHARE)) return;
+    if (await this.#send("SIGTERM", this.#options.termGraceMs ?? GRACE_MS, TERM_SHARE)) return;
     if (await this.#send("SIGKILL", KILL_TIMEOUT_MS, 1)) return;
     const { pids } = await this.#tree.findLive();
     if (pids.length > 0) throw new Error(`could not end the processes ${pids.join(", ")}: still running after SIGKILL`);
@@ -267,7 +234,7 @@ class Termination {
     let isSent = false;
     for (let delay = FIRST_CHECK_MS; ; delay = Math.min(delay * 2, MAX_CHECK_MS)) {
       const live = await this.#tree.findLive();
-      if (live.count === 0) return true;
+      if (live.pids.length === 0) return true;
       if (!isSent || signal === "SIGKILL") this.#tree.signal(live, signal);
       isSent = true;
       const earliest = signal === "SIGKILL" ? start + MIN_KILL_TIMEOUT_MS : 0;

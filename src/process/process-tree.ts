@@ -2,7 +2,7 @@
 // whose environment has the child's mark, even if it has left the group. Without /proc (macOS) only the group is known.
 // A process that leaves the group and clears its environment is not found.
 
-import { closeSync, existsSync, openSync, readdirSync, readSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 
 /** The environment variable that marks all descendants of a child. */
 export const MARK_VARIABLE = "CATENARY_GROUP";
@@ -10,16 +10,12 @@ export const MARK_VARIABLE = "CATENARY_GROUP";
 export interface Process {
   readonly pid: number;
   readonly group: number;
-  readonly session: number;
-  /** Start time, in clock ticks since boot. */
-  readonly startTicks: number;
   /** The value of MARK_VARIABLE: the marks of all trees that contain the process, outermost first, joined by dots. */
   readonly marks: string;
 }
 
 /** The live processes of a tree at one moment. Signal them at once: their pids may be reused later. */
 export interface LiveProcesses {
-  readonly count: number;
   /** Whether the group may be signalled as a whole. */
   readonly group: boolean;
   /** The pids of marked processes outside the group. */
@@ -28,44 +24,33 @@ export interface LiveProcesses {
   readonly pids: readonly number[];
 }
 
-const NONE: LiveProcesses = { count: 0, group: false, strays: [], pids: [] };
-
-/** Reads processes and times from the system; replaced in tests. */
-interface ProcessSource {
-  listProcesses(): Promise<readonly Process[] | undefined>;
-  ticksNow(): number;
-}
-
 export class ProcessTree {
   readonly #group: number;
   readonly #mark: string;
-  readonly #source: ProcessSource;
-  #leaderEndTicks: number | undefined;
+  readonly #list: typeof listProcesses;
+  /** Set it in the leader's exit event. */
+  hasLeaderExited = false;
+  #isGroupGone = false;
 
-  /** `group` is also the pid of the group's leader, the process that we started. */
-  constructor(group: number, mark: string, source: ProcessSource = { listProcesses, ticksNow }) {
+  /** `group` is also the pid of the group's leader, the process that we started. `list` is replaced in tests. */
+  constructor(group: number, mark: string, list: typeof listProcesses = listProcesses) {
     this.#group = group;
     this.#mark = mark;
-    this.#source = source;
-  }
-
-  get hasLeaderExited(): boolean {
-    return this.#leaderEndTicks !== undefined;
-  }
-
-  /** Must be called in the leader's exit event, because its pid may be reused from then on. */
-  leaderExited(): void {
-    this.#leaderEndTicks ??= this.#source.ticksNow();
+    this.#list = list;
   }
 
   async findLive(): Promise<LiveProcesses> {
-    const all = await this.#source.listProcesses();
-    if (all === undefined) return this.#liveGroup();
-    const members = all.filter((one) => one.group === this.#group);
-    const group = this.#isOurGroup(members);
+    const all = await this.#list();
+    if (all === undefined) {
+      const group = kill(-this.#group, 0);
+      return { group, strays: [], pids: group ? [this.#group] : [] };
+    }
+    const members = all.filter((one) => one.group === this.#group).map((one) => one.pid);
+    // Once the leader is reaped and the group is empty, the system may give its id to another group.
+    this.#isGroupGone ||= this.hasLeaderExited && members.length === 0;
+    const group = members.length > 0 && !this.#isGroupGone;
     const strays = all.filter((one) => one.group !== this.#group && this.#hasMark(one)).map((one) => one.pid);
-    const pids = group ? [...members.map((one) => one.pid), ...strays] : strays;
-    return pids.length === 0 ? NONE : { count: pids.length, group, strays, pids };
+    return { group, strays, pids: group ? [...members, ...strays] : strays };
   }
 
   signal(live: LiveProcesses, signal: NodeJS.Signals): void {
@@ -73,23 +58,8 @@ export class ProcessTree {
     for (const pid of live.strays) kill(pid, signal);
   }
 
-  /**
-   * Whether the group id still belongs to our child. The system can reuse it once the leader is reaped and the group is
-   * empty. The members of a reused group all started after the leader's exit and lack the mark.
-   */
-  #isOurGroup(members: readonly Process[]): boolean {
-    if (members.length === 0) return false;
-    const end = this.#leaderEndTicks;
-    if (end === undefined) return true;
-    return members.some((one) => this.#hasMark(one) || (one.session === this.#group && one.startTicks <= end));
-  }
-
   #hasMark(one: Process): boolean {
     return one.marks !== "" && one.marks.split(".").includes(this.#mark);
-  }
-
-  #liveGroup(): LiveProcesses {
-    return kill(-this.#group, 0) ? { count: 1, group: true, strays: [], pids: [this.#group] } : NONE;
   }
 }
 
@@ -102,10 +72,6 @@ function kill(target: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-const TICKS_PER_SECOND = 100; // USER_HZ: fixed on every Linux that Node runs on
-const MAX_ENVIRONMENT_BYTES = 4 * 1024 * 1024;
-
-let buffer = Buffer.allocUnsafe(64 * 1024);
 let isProcReadable: boolean | undefined;
 let ownStartTicks: number | undefined;
 let pendingList: Promise<readonly Process[] | undefined> | undefined;
@@ -135,20 +101,6 @@ export function listProcesses(): Promise<readonly Process[] | undefined> {
   return pendingList;
 }
 
-/** The time now, comparable with `Process.startTicks`; 0 if it cannot be read. */
-function ticksNow(): number {
-  try {
-    return hasProc() ? parseUptime(readFile("/proc/uptime")) : 0;
-  } catch {
-    return 0;
-  }
-}
-
-/** Parses /proc/uptime, such as "9123.29 17000.01", as ticks. Rounds, because 9123.29 * 100 is just below 912329. */
-export function parseUptime(uptime: string): number {
-  return Math.round(Number.parseFloat(uptime) * TICKS_PER_SECOND);
-}
-
 function readProc(): Process[] {
   const found: Process[] = [];
   ownStartTicks ??= Number(readStat("self")[19]);
@@ -161,7 +113,7 @@ function readProc(): Process[] {
     const startTicks = Number(fields[19]);
     // A process older than ours is not a descendant. Skip its environment, which is the slowest part to read.
     const marks = startTicks < ownStartTicks ? "" : findMarks(readFile(`/proc/${name}/environ`));
-    found.push({ pid, group: Number(fields[2]), session: Number(fields[3]), startTicks, marks });
+    found.push({ pid, group: Number(fields[2]), marks });
   }
   return found;
 }
@@ -181,34 +133,13 @@ function findMarks(environment: string): string {
   return environment.slice(at, end < 0 ? undefined : end);
 }
 
-/**
- * Reads a small file; empty if it cannot be read. Throws if too many files are open. (readFileSync makes twice as many
- * system calls.)
- */
+/** Empty if the file cannot be read. Throws if too many files are open. */
 function readFile(path: string): string {
-  let file: number;
   try {
-    file = openSync(path, "r");
+    return readFileSync(path, "latin1");
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "EMFILE" || code === "ENFILE") throw error;
     return "";
-  }
-  try {
-    let length = 0;
-    for (;;) {
-      const count = readSync(file, buffer, length, buffer.length - length, null);
-      if (count === 0) return buffer.toString("latin1", 0, length);
-      length += count;
-      if (length < buffer.length) continue;
-      if (length >= MAX_ENVIRONMENT_BYTES) return buffer.toString("latin1", 0, length);
-      const larger = Buffer.allocUnsafe(buffer.length * 2);
-      buffer.copy(larger);
-      buffer = larger;
-    }
-  } catch {
-    return "";
-  } finally {
-    closeSync(file);
   }
 }

@@ -70,19 +70,15 @@ async function reason(program: Program, cause: unknown): Promise<string> {
 }
 
 async function typeOf(path: string): Promise<"folder" | "file" | "nothing"> {
-  try {
-    return (await stat(path)).isDirectory() ? "folder" : "file";
-  } catch {
-    return "nothing";
-  }
+  const found = await stat(path).catch(() => undefined);
+  return found === undefined ? "nothing" : found.isDirectory() ? "folder" : "file";
 }
 
 async function programAt(file: string): Promise<"executable" | "other" | "nothing"> {
-  const found = await stat(file).catch(() => undefined);
-  if (found === undefined) return "nothing";
-  const isAllowed = await access(file, constants.X_OK).then(
-    () => true,
-    () => false,
+  const type = await typeOf(file);
+  if (type !== "file") return type === "nothing" ? "nothing" : "other";
+  return access(file, constants.X_OK).then(
+    () => "executable",
+    () => "other",
   );
-  return found.isFile() && isAllowed ? "executable" : "other";
 }

@@ -112,7 +112,7 @@ async function evaluate(args: readonly string[]): Promise<number> {
   const { language, code, file, json, ...line } = await parseLine(args);
   // Imported here, because a wrong command line does not need them.
   const [{ evaluateOnce }, { DEFAULT_LIMITS }] = await Promise.all([
-    import("../../live/evaluate-once.ts"),
+    import("../../live/evaluation.ts"),
     import("../../live/runtime.ts"),
   ]);
   const { timeoutMs = DEFAULT_LIMITS.timeoutMs } = line;
@@ -198,10 +198,10 @@ type SavingRuntime = Runtime & { saved?(): Promise<unknown> };
 
 async function createRuntime(language: LanguageName): Promise<SavingRuntime> {
   if (language === "lisp") {
-    const { lispRuntime } = await import("../../live/lisp/runtime.ts");
+    const { lispRuntime } = await import("../../live/lisp/index.ts");
     return lispRuntime({}, (text) => printStatus(`catenary: ${text}`));
   }
-  return (await import("../../live/js/runtime.ts")).jsRuntime({});
+  return (await import("../../live/js/index.ts")).jsRuntime({});
 }
 
 type Stream = "stdout" | "stderr";

@@ -1,49 +1,56 @@
 // Turns an error into the condition that is sent to the host: type, message, and the stack frames of the user's code,
 // with positions in the code as the user wrote it. Frames of Node and of the guest are removed, also in printed errors.
 
+import { BoundedMap } from "../../core/collections.ts";
 import type { Condition, Frame } from "../runtime.ts";
-import type { SyntaxPosition, Thrown } from "./messages.ts";
-import { CodeSyntaxError } from "./parse.ts";
-import { columnWithTypes, writtenColumn, type ColumnMap, type TypeGaps } from "./source-positions.ts";
+import type { Thrown } from "./messages.ts";
+import { CodeSyntaxError, type Parsed } from "./parse.ts";
+import { writtenColumn, type Shift } from "./rewrite.ts";
 
 const MAX_FRAMES = 20;
 const MAX_FRAME_LENGTH = 300;
 /** Column maps are kept for this many cells. */
 const MAX_CELLS = 1_000;
 const AT = "    at ";
+/** What Node writes above the stack of a syntax error. The mark is absent if the line is too long for Node to show. */
+const SYNTAX_POSITION = /^(?<place>(?<file>\S[^\n]*):\d+)\n(?<line>[^\n]*)\n(?<indent>[ \t]*)(?<mark>\^?)/;
 
 /** The name that a cell, which is one evaluated piece of code, has in stack frames. */
 export function cellName(number: number): string {
   return `<eval ${number}>`;
 }
 
+/** How to get from a column of the code that runs to the column that the user wrote. */
+type CellColumns = Pick<Parsed, "typedColumn"> & { readonly shifts: readonly Shift[] };
+
 export class ConditionBuilder {
   /** The URL of the folder with the guest's own files. */
   readonly #guestFolder: string;
-  readonly #maps = new Map<string, { readonly columns: ColumnMap; readonly gaps: TypeGaps }>();
+  readonly #cells = new BoundedMap<string, CellColumns>(MAX_CELLS);
 
   constructor(guestFolder: string) {
     this.#guestFolder = guestFolder;
   }
 
-  addColumnMap(cell: string, columns: ColumnMap, gaps: TypeGaps): void {
-    if (columns.size === 0 && gaps.size === 0) return;
-    this.#maps.set(cell, { columns, gaps });
-    const [oldest] = this.#maps.size > MAX_CELLS ? this.#maps.keys() : [];
-    if (oldest !== undefined) this.#maps.delete(oldest);
+  addCell(name: string, columns: CellColumns): void {
+    if (columns.shifts.length > 0 || columns.typedColumn !== undefined) this.#cells.set(name, columns);
   }
 
   isGuestFile(url: string): boolean {
     return url.startsWith(this.#guestFolder);
   }
 
-  fromThrown({ type, message, stack, position }: Thrown): Condition {
+  fromThrown({ type, message, stack }: Thrown): Condition {
     const lines = stackLines(stack);
     const text = withAdvice(message);
-    if (position === undefined) return { type, message: text, restarts: [], frames: this.frames(lines) };
-    const at = positionText(position);
-    const { excerpt: part } = position;
-    const excerpt = part === undefined ? "" : `\n${excerptOf(part.text, 1, part.column)}`;
+    const found = type === "SyntaxError" ? SYNTAX_POSITION.exec(stack)?.groups : undefined;
+    if (found === undefined) return { type, message: text, restarts: [], frames: this.frames(lines) };
+    const { place = "", file = "", line = "", indent = "", mark } = found;
+    const column = indent.length + 1;
+    // For TypeScript, the column would refer to the source without types.
+    const hasColumn = mark !== "" && !/\.m?ts(?:[?#].*)?$/.test(file);
+    const at = hasColumn ? `${place}:${column}` : place;
+    const excerpt = mark === "" ? "" : `\n${excerptOf(line, 1, column)}`;
     const frames = this.frames([at, ...lines]);
     return { type, message: `${text} (${this.restoreColumns(at)})${excerpt}`, restarts: [], frames };
   }
@@ -55,10 +62,11 @@ export class ConditionBuilder {
 
   /** Replaces columns of rewritten code with columns of the user's code; removes a column that cannot be restored. */
   restoreColumns(text: string): string {
-    return text.replaceAll(/(<eval \d+>):(\d+):(\d+)/g, (_whole, name: string, line: string, column: string) => {
-      const { columns, gaps } = this.#maps.get(name) ?? {};
-      const stripped = writtenColumn(columns, Number(line), Number(column));
-      const written = columnWithTypes(gaps, Number(line), stripped);
+    return text.replaceAll(/(<eval \d+>):(\d+):(\d+)/g, (whole, name: string, line: string, column: string) => {
+      const cell = this.#cells.get(name);
+      if (cell === undefined) return whole;
+      const plain = writtenColumn(cell.shifts, Number(line), Number(column));
+      const written = cell.typedColumn === undefined ? plain : cell.typedColumn(Number(line), plain);
       return written === undefined ? `${name}:${line}` : `${name}:${line}:${written}`;
     });
   }
@@ -81,11 +89,6 @@ export class ConditionBuilder {
     }
     return this.restoreColumns(kept.join("\n"));
   }
-}
-
-/** Omits the column for TypeScript, since it refers to the source without types. */
-function positionText({ file, line, column }: SyntaxPosition): string {
-  return column === undefined || /\.m?ts(?:[?#].*)?$/.test(file) ? `${file}:${line}` : `${file}:${line}:${column}`;
 }
 
 /** Node's messages about missing modules name one of our files and do not say what to do. */

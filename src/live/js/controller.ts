@@ -6,15 +6,13 @@ import { writeSync } from "node:fs";
 import { Socket } from "node:net";
 import { workerData, type MessagePort } from "node:worker_threads";
 import { FrameReader, frame } from "../frames.ts";
-import type { Condition, GuestEvaluation, GuestRequest, GuestText } from "../runtime.ts";
+import { conditionText, type Condition, type GuestEvaluation, type GuestRequest, type GuestText } from "../runtime.ts";
 import { cellName, ConditionBuilder, parseCondition } from "./conditions.ts";
 import { MainThread } from "./main-thread.ts";
-import type { Cell, Done, Job, ToController, ToMainThread } from "./messages.ts";
+import type { Cell, Done, PrintLimits, ToController, ToMainThread } from "./messages.ts";
 import { parse } from "./parse.ts";
-import { cut, CUT_MARGIN } from "./print.ts";
 import { syntaxReport, toolReport, type ToolOutcome } from "./reports.ts";
 import { rewrite } from "./rewrite.ts";
-import { findTypeGaps } from "./source-positions.ts";
 
 interface RunningJob {
   readonly request: GuestRequest;
@@ -22,7 +20,10 @@ interface RunningJob {
   readonly since: number;
 }
 
-const EMPTY_EVALUATION = { values: [], warnings: [], defined: [] } as const;
+type JobRequest = GuestRequest & Partial<PrintLimits>;
+
+/** The limit of a request without one. */
+const MAX_OUTPUT = 100_000;
 
 /** Requests that run their argument `code`. */
 const RUNS_CODE: ReadonlySet<string> = new Set(["eval", "profile-code", "heap-report"]);
@@ -93,8 +94,8 @@ function handle(request: GuestRequest): void {
 }
 
 function startJob(request: GuestRequest): void {
-  const { id, op, printLength, printLevel, maxOutput, ...params } = request;
-  const { code } = params as { readonly code?: unknown };
+  const { id, op, printLength = 100, printDepth = 10, outputChars = MAX_OUTPUT, ...params } = request as JobRequest;
+  const { code } = params;
   const since = performance.now();
   let cell: Cell | undefined;
   if (typeof code === "string" && RUNS_CODE.has(op)) {
@@ -107,60 +108,45 @@ function startJob(request: GuestRequest): void {
     }
   }
   running = { request, cell, since };
-  const limits = {
-    printLength: (printLength as number | undefined) ?? 100,
-    printLevel: (printLevel as number | undefined) ?? 10,
-    maxOutput: (maxOutput as number | undefined) ?? 100_000,
-  };
-  const job: Job = { kind: "job", id, op, params, ...limits, ...(cell === undefined ? undefined : { cell }) };
-  send(job);
+  send({ kind: "job", id, op, params, printLength, printDepth, outputChars, ...(cell && { cell }) });
 }
 
 /** Throws a CodeSyntaxError, or a RangeError of the parser if the code is nested too deeply. */
 function makeCell(code: string, name: string): Cell {
   const parsed = parse(code);
-  const { columns, ...rewritten } = rewrite(parsed);
-  conditions.addColumnMap(name, columns, findTypeGaps(code, parsed.source));
+  const { shifts, ...rewritten } = rewrite(parsed);
+  conditions.addCell(name, { shifts, ...(parsed.typedColumn && { typedColumn: parsed.typedColumn }) });
   return { ...rewritten, name, importsTypeScript: /\.m?ts(?:[?#][^"'`]*)?["'`]/.test(code) };
 }
 
-interface JobOutcome {
-  readonly value?: string;
+type JobOutcome = Omit<Done, "kind" | "id" | "thrown" | "runMs"> & {
+  readonly runMs?: number;
   readonly condition?: Condition;
   readonly isInterrupted?: boolean;
-  readonly undeclared?: readonly string[];
-  readonly realMs: number;
-  readonly runMs?: number;
-  readonly found?: unknown;
-}
+};
 
 function finish(request: GuestRequest, outcome: JobOutcome): void {
   const cell = running?.cell;
   running = undefined;
   const { condition } = outcome;
   if (condition !== undefined && outcome.isInterrupted !== true) lastError = condition;
-  const maxOutput = (request["maxOutput"] as number | undefined) ?? 100_000;
-  // Cut again, because the user's code may have broken the functions that cut in the main thread.
-  const max = maxOutput + 2 * CUT_MARGIN;
-  const value = outcome.value === undefined ? undefined : cut(conditions.trimFrames(outcome.value), max);
+  const value = outcome.value === undefined ? undefined : conditions.trimFrames(outcome.value);
   const result = request.op === "eval" ? toEvaluation(outcome, cell, value) : toText(request, outcome, value);
   write({ id: request.id, result });
 }
 
-function toEvaluation(
-  { condition, isInterrupted, ...outcome }: JobOutcome,
-  cell: Cell | undefined,
-  value?: string,
-): object {
-  const { realMs, runMs } = outcome;
-  const timing = { realMs, ...(runMs === undefined ? undefined : { runMs }) };
-  const reached = (cell?.declared ?? []).filter(({ name }) => outcome.undeclared?.includes(name) !== true);
-  const defined = reached.map(({ type, name }) => ({ type, name }));
-  if (condition !== undefined) {
-    const status = isInterrupted === true ? "interrupted" : "error";
-    return { ...EMPTY_EVALUATION, status, condition, defined, timing } satisfies GuestEvaluation;
-  }
-  return { ...EMPTY_EVALUATION, status: "ok", values: value === undefined ? [] : [value], defined, timing };
+function toEvaluation(outcome: JobOutcome, cell: Cell | undefined, value: string | undefined): GuestEvaluation {
+  const { condition, isInterrupted, undeclared = [], realMs, runMs } = outcome;
+  return {
+    status: condition === undefined ? "ok" : isInterrupted === true ? "interrupted" : "error",
+    values: condition !== undefined || value === undefined ? [] : [value],
+    warnings: [],
+    ...(condition && { condition }),
+    defined: (cell?.declared ?? [])
+      .filter(({ name }) => !undeclared.includes(name))
+      .map(({ type, name }) => ({ type, name })),
+    timing: { realMs, ...(runMs === undefined ? undefined : { runMs }) },
+  };
 }
 
 function toText({ op }: GuestRequest, outcome: JobOutcome, value?: string): object {
@@ -168,12 +154,6 @@ function toText({ op }: GuestRequest, outcome: JobOutcome, value?: string): obje
   const { condition } = outcome;
   if (condition !== undefined) return { text: conditionText(condition), isError: true } satisfies GuestText;
   return toolReport(op, { ...outcome, value } as ToolOutcome, (url) => conditions.isGuestFile(url));
-}
-
-function conditionText({ type, message, frames }: Condition): string {
-  const head = `[ERROR] ${type}\n${message}`;
-  if (frames.length === 0) return head;
-  return `${head}\n\n[Backtrace]\n${frames.map((one) => `${one.number}: ${one.text}`).join("\n")}`;
 }
 
 function lastErrorText(): GuestText {
@@ -207,17 +187,12 @@ function waitText(resources: readonly string[]): string {
 
 async function getStack(id: number): Promise<void> {
   const { idle, frames } = await mainThread.inspect();
-  if (idle !== undefined) {
-    const text =
-      running === undefined ? "Nothing is running." : `The evaluation is waiting ${waitText(idle.resources)}.`;
-    return write({ id, result: { text, data: { frames: [] } } satisfies GuestText });
-  }
-  if (frames === undefined) {
-    return write({ id, result: { text: "Native code is running, which has no stack to show.", data: { frames: [] } } });
-  }
-  const own = conditions.frames(frames);
-  const lines = own.map((one) => `${one.number}: ${one.text}`);
-  write({ id, result: { text: lines.join("\n") || "Only Node's own code is running.", data: { frames: own } } });
+  const own = conditions.frames(frames ?? []);
+  let text = own.map((one) => `${one.number}: ${one.text}`).join("\n") || "Only Node's own code is running.";
+  if (frames === undefined) text = "Native code is running, which has no stack to show.";
+  if (idle !== undefined) text = `The evaluation is waiting ${waitText(idle.resources)}.`;
+  if (idle !== undefined && running === undefined) text = "Nothing is running.";
+  write({ id, result: { text, data: { frames: own } } satisfies GuestText });
 }
 
 function onDone(message: Done): void {
@@ -225,8 +200,6 @@ function onDone(message: Done): void {
   if (running?.request.id !== message.id) return;
   const { thrown, ...outcome } = message;
   const { request } = running;
-  // A cell that could not be compiled has defined nothing.
-  if (thrown?.isUncompiled === true) running = { ...running, cell: undefined };
   try {
     finish(request, { ...outcome, ...(thrown && { condition: conditions.fromThrown(thrown) }) });
   } catch (error) {

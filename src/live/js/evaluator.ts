@@ -5,17 +5,14 @@
 // Not used as a security boundary, only to set the file name, the first line and the loader for `import()`.
 // oxlint-disable-next-line no-restricted-imports
 import { constants, Script } from "node:vm";
+import { performance } from "node:perf_hooks";
+import process from "node:process";
+import { errorMessage } from "../../core/values.ts";
 import type { Globals } from "./globals.ts";
-import type { Cell, Done, PrintLimits } from "./messages.ts";
+import type { Cell, Done, PrintLimits, Thrown } from "./messages.ts";
 import { describeThrown, printValue } from "./print.ts";
 
-const now = performance.now.bind(performance);
-const cpuUsage = process.cpuUsage.bind(process);
-// Unbound on purpose: `apply` calls it on each script.
-// oxlint-disable-next-line typescript/unbound-method
-const runInThisContext = Script.prototype.runInThisContext;
-const { apply } = Reflect;
-// Saved because the user's code may replace the globals.
+// Saved because the user's code may declare these names.
 const NativePromise = Promise;
 const NativeSyntaxError = SyntaxError;
 
@@ -35,57 +32,61 @@ interface EvaluationScope {
   v: unknown;
 }
 
-export type Outcome = Omit<Done, "kind" | "id">;
-
-export class Evaluator {
-  readonly #globals: Globals;
-
-  constructor(globals: Globals) {
-    this.#globals = globals;
-  }
-
-  /** Calls `done` once, possibly before it returns, unless the job is terminated or abandoned. */
-  execute(cell: Cell, job: JobState, limits: PrintLimits, done: (outcome: Outcome) => void): void {
-    const startedAt = now();
-    const usedBefore = cpuUsage();
-    const finish = (result: Pick<Done, "value" | "thrown" | "undeclared">): void => {
-      if (job.isOver) return;
-      const used = cpuUsage(usedBefore);
-      done({ ...result, realMs: now() - startedAt, runMs: (used.user + used.system) / 1000 });
-    };
-    const succeed = (value: unknown): void => {
-      if (job.isOver) return;
-      // Print first: a value that cannot be printed is an error and does not become `_`.
-      const result = cell.hasValue ? { value: printValue(value, limits) } : {};
-      if (cell.hasValue) this.#globals.last.value = value;
-      finish(result);
-    };
-    let created: string[] = [];
-    const fail = (error: unknown, isUncompiled = false): void => {
-      if (job.isOver) return;
-      const undeclared = this.#globals.undeclare(created);
-      this.#globals.last.error = error;
-      const thrown = describeThrown(error);
-      finish({ thrown: isUncompiled ? { ...thrown, isUncompiled } : thrown, undeclared });
-    };
-    let scripts: Script[];
+/** Calls `done` once, possibly before it returns, unless the job is terminated or abandoned. */
+export function evaluate(
+  globals: Globals,
+  cell: Cell,
+  job: JobState,
+  limits: PrintLimits,
+  done: (outcome: Omit<Done, "kind" | "id">) => void,
+): void {
+  const startedAt = performance.now();
+  const usedBefore = process.cpuUsage();
+  const finish = (result: Pick<Done, "value" | "thrown" | "undeclared">): void => {
+    if (job.isOver) return;
+    const used = process.cpuUsage(usedBefore);
+    done({ ...result, realMs: performance.now() - startedAt, runMs: (used.user + used.system) / 1000 });
+  };
+  const succeed = (value: unknown): void => {
+    if (job.isOver) return;
+    // Print first: a value that cannot be printed is an error and does not become `_`.
+    const result = cell.hasValue ? { value: printValue(value, limits) } : {};
+    if (cell.hasValue) globals.last.value = value;
+    finish(result);
+  };
+  // A cell that cannot be compiled defines nothing.
+  let undeclare = (): string[] => cell.declared.map(({ name }) => name);
+  const fail = (error: unknown): void => {
+    if (job.isOver) return;
+    globals.last.error = error;
     try {
-      scripts = compile(cell);
-    } catch (error) {
-      fail(error, true);
-      return;
+      finish({ thrown: describeThrown(error), undeclared: undeclare() });
+    } catch (problem) {
+      finish({ thrown: brokenGuest(problem) });
     }
-    try {
-      created = this.#globals.declare(cell.declared, cell.name);
-      let value: unknown;
-      for (let at = 0; at < scripts.length; at += 1)
-        value = apply(runInThisContext, scripts[at], [{ displayErrors: false }]);
-      if (cell.isAsync) void runAsync(value as (scope: EvaluationScope) => Promise<unknown>, job, succeed, fail);
-      else succeed(value);
-    } catch (error) {
-      fail(error);
-    }
+  };
+  let scripts: Script[];
+  try {
+    scripts = compile(cell);
+  } catch (error) {
+    return fail(error);
   }
+  const created = globals.declare(cell.declared, cell.name);
+  undeclare = () => globals.undeclare(created);
+  try {
+    let value: unknown;
+    for (const script of scripts) value = script.runInThisContext({ displayErrors: false });
+    if (cell.isAsync) void runAsync(value as (scope: EvaluationScope) => Promise<unknown>, job, succeed, fail);
+    else succeed(value);
+  } catch (error) {
+    fail(error);
+  }
+}
+
+/** The error if the user's code has replaced something that this code needs. */
+export function brokenGuest(error: unknown): Thrown {
+  const message = `The session is broken: has its code replaced a built-in function? Reset it (${errorMessage(error)})`;
+  return { type: "Error", message, stack: "" };
 }
 
 function compile(cell: Cell): Script[] {
@@ -95,7 +96,6 @@ function compile(cell: Cell): Script[] {
   return [new Script(cell.hoisted, { filename: cell.name, importModuleDynamically }), code];
 }
 
-/** Uses `await` only, which works even if the user's code has replaced the methods of promises. */
 async function runAsync(
   code: (scope: EvaluationScope) => Promise<unknown>,
   job: JobState,
@@ -128,10 +128,7 @@ function never(): Promise<never> {
 }
 
 function checkImports(module: unknown, name: string, keys: readonly string[]): unknown {
-  for (let at = 0; at < keys.length; at += 1) {
-    const key = keys[at] as string;
-    if (key in (module as object)) continue;
-    throw new NativeSyntaxError(`The requested module '${name}' does not provide an export named '${key}'`);
-  }
-  return module;
+  const missing = keys.find((key) => !(key in (module as object)));
+  if (missing === undefined) return module;
+  throw new NativeSyntaxError(`The requested module '${name}' does not provide an export named '${missing}'`);
 }

@@ -1,17 +1,16 @@
 // The global names of the user's session: those of Node, `require`, the built-in modules by name, `_` and `_error`, and
-// the names that the user's code declares. Also lists variables and finds sources. It runs in the main thread, beside
-// the user's code, so it saves the built-in functions that it needs before that code can replace them.
+// the names that the user's code declares. Also lists variables and finds sources. The user's code may declare any name,
+// so the built-in objects used here are saved before it runs. Code that breaks their methods gets an error.
 
 import { builtinModules, createRequire } from "node:module";
 import { join } from "node:path";
-import { apply, GLOBAL, includes, indexOf, slice, split, startsWith, toLowerCase } from "./primordials.ts";
+import process from "node:process";
 import { preview, typeName } from "./print.ts";
 import type { Declared } from "./rewrite.ts";
 
-const { create, defineProperty, getOwnPropertyDescriptor, getOwnPropertyNames, getPrototypeOf } = Object;
-const { deleteProperty } = Reflect;
-const cwd = process.cwd.bind(process);
-// Unbound on purpose: `apply` calls it on functions of the user.
+const { defineProperty, getOwnPropertyDescriptor, getOwnPropertyNames, getPrototypeOf } = Object;
+const GLOBAL = globalThis as Record<string, unknown>;
+// Unbound on purpose: it is called on functions of the user.
 // oxlint-disable-next-line typescript/unbound-method
 const functionToString = Function.prototype.toString;
 
@@ -22,21 +21,19 @@ export class Globals {
   /** The values of `_` and `_error`. */
   readonly last: { value: unknown; error: unknown } = { value: undefined, error: undefined };
   /** The names that existed before the user's code. */
-  readonly #initial: Readonly<Record<string, true>>;
-  /** The names that the user has declared, and where. */
-  readonly #declared = dictionary<{ readonly cell: string; readonly line: number }>();
+  readonly #initial: ReadonlySet<string>;
+  /** The names that the user has declared, and where, such as `<eval 3>:1`. */
+  readonly #declared = new Map<string, string>();
 
   constructor() {
-    defineLazy("require", () => createRequire(join(cwd(), "session.js")));
+    defineLazy("require", () => createRequire(join(process.cwd(), "session.js")));
     const require = createRequire(import.meta.url);
     for (const name of builtinModules) {
       if (!NOT_GLOBAL.test(name) && !(name in GLOBAL)) defineLazy(name, () => require(`node:${name}`) as unknown);
     }
     defineAccessor("_", () => this.last.value);
     defineAccessor("_error", () => this.last.error);
-    const initial = dictionary<true>();
-    for (const name of getOwnPropertyNames(GLOBAL)) initial[name] = true;
-    this.#initial = initial;
+    this.#initial = new Set(getOwnPropertyNames(GLOBAL));
   }
 
   /**
@@ -45,53 +42,39 @@ export class Globals {
    */
   declare(declared: readonly Declared[], cell: string): string[] {
     const created: string[] = [];
-    for (let at = 0; at < declared.length; at += 1) {
-      const { name, type, line } = declared[at] as Declared;
-      this.#declared[name] = { cell, line };
+    for (const { name, type, line } of declared) {
+      this.#declared.set(name, `${cell}:${line}`);
       if (type === "function") continue;
       const known = getOwnPropertyDescriptor(GLOBAL, name);
       if (known?.writable === true || known?.configurable === false) continue;
-      if (known === undefined) created[created.length] = name;
-      defineValue(name, known === undefined ? undefined : (GLOBAL as Record<string, unknown>)[name]);
+      if (known === undefined) created.push(name);
+      defineValue(name, known === undefined ? undefined : GLOBAL[name]);
     }
     return created;
   }
 
   /** Removes the names whose declarations did not run because the code failed, and returns them. */
   undeclare(created: readonly string[]): string[] {
-    const removed: string[] = [];
-    for (let at = 0; at < created.length; at += 1) {
-      const name = created[at] as string;
+    const removed = created.filter((name) => {
       const known = getOwnPropertyDescriptor(GLOBAL, name);
-      if (known?.configurable === true && known.value === undefined && deleteProperty(GLOBAL, name)) {
-        delete this.#declared[name];
-        removed[removed.length] = name;
-      }
+      return known?.configurable === true && known.value === undefined;
+    });
+    for (const name of removed) {
+      delete GLOBAL[name];
+      this.#declared.delete(name);
     }
     return removed;
   }
 
-  /** Where the name was last declared, such as `<eval 3>:1`; empty if the user's code did not declare it. */
+  /** Where the name was last declared; empty if the user's code did not declare it. */
   positionOf(name: string): string {
-    const at = this.#declared[name];
-    return at === undefined ? "" : `${at.cell}:${at.line}`;
+    return this.#declared.get(name) ?? "";
   }
 
   /** The names that the user has created, the oldest first. */
   names(): string[] {
-    const all = getOwnPropertyNames(GLOBAL);
-    const found: string[] = [];
-    for (let at = 0; at < all.length; at += 1) {
-      const name = all[at] as string;
-      if (!(name in this.#initial) || name in this.#declared) found[found.length] = name;
-    }
-    return found;
+    return getOwnPropertyNames(GLOBAL).filter((name) => !this.#initial.has(name) || this.#declared.has(name));
   }
-}
-
-/** An object without a prototype. It is not a Map, since the user's code could replace the methods of Map. */
-function dictionary<T>(): Record<string, T> {
-  return create(null) as Record<string, T>;
 }
 
 function defineValue(name: string, value: unknown): void {
@@ -138,18 +121,10 @@ export interface SourceInfo {
 }
 
 export function listVariables(globals: Globals, params: Readonly<Record<string, unknown>>): VariableList {
-  const pattern = typeof params["pattern"] === "string" ? toLowerCase(params["pattern"]) : "";
+  const pattern = typeof params["pattern"] === "string" ? params["pattern"].toLowerCase() : "";
   const max = typeof params["max"] === "number" ? params["max"] : MAX_VARIABLES;
-  const names = globals.names();
-  const found: Variable[] = [];
-  let total = 0;
-  for (let at = 0; at < names.length; at += 1) {
-    const name = names[at] as string;
-    if (!includes(toLowerCase(name), pattern)) continue;
-    total += 1;
-    if (total <= max) found[found.length] = describeVariable(globals, name);
-  }
-  return { variables: found, total };
+  const names = globals.names().filter((name) => name.toLowerCase().includes(pattern));
+  return { variables: names.slice(0, max).map((name) => describeVariable(globals, name)), total: names.length };
 }
 
 function describeVariable(globals: Globals, name: string): Variable {
@@ -167,26 +142,24 @@ function describeVariable(globals: Globals, name: string): Variable {
 
 /** `function`, `class`, the type of a primitive, or the name of an object's constructor. */
 function typeOf(value: unknown): string {
-  if (typeof value === "function") return startsWith(sourceOf(value), "class") ? "class" : "function";
+  if (typeof value === "function") return sourceOf(value).startsWith("class") ? "class" : "function";
   return typeof value === "object" ? typeName(value) : typeof value;
 }
 
 function sourceOf(value: object): string {
-  return apply(functionToString, value, []);
+  return functionToString.call(value);
 }
 
 function firstLine(text: string): string {
-  const end = indexOf(text, "\n");
-  const line = end === -1 ? text : slice(text, 0, end);
-  return line.length > 80 ? `${slice(line, 0, 77)}...` : line;
+  const [line = ""] = text.split("\n");
+  return line.length > 80 ? `${line.slice(0, 77)}...` : line;
 }
 
 /** Finds the source of a function or class by its path. If there is none, returns the reason as a string. */
 export function getSource(globals: Globals, path: string): SourceInfo | string {
-  const names = split(path, ".");
-  const first = names[0] as string;
-  let value: unknown = lookUp(GLOBAL, first);
-  for (let at = 1; at < names.length; at += 1) value = lookUp(value, names[at] as string);
+  const [first = "", ...rest] = path.split(".");
+  let value = lookUp(GLOBAL, first);
+  for (const name of rest) value = lookUp(value, name);
   if (typeof value !== "function") {
     if (value === undefined) return `There is no ${path} in this session; list-variables shows what there is`;
     return `${path} is not a function or class but ${typeName(value)}: ${preview(value)}`;
@@ -200,15 +173,7 @@ function lookUp(holder: unknown, name: string): unknown {
     const known = getOwnPropertyDescriptor(at, name);
     if (known === undefined) continue;
     if (known.get === undefined) return known.value;
-    return holder === GLOBAL ? loadBuiltin(name) : undefined;
+    return holder === GLOBAL ? GLOBAL[name] : undefined;
   }
   return undefined;
-}
-
-function loadBuiltin(name: string): unknown {
-  try {
-    return createRequire(import.meta.url)(`node:${name}`) as unknown;
-  } catch {
-    return (GLOBAL as Record<string, unknown>)[name];
-  }
 }

@@ -1,10 +1,125 @@
-// JavaScript and TypeScript as a live language: its tools, and the texts for the language model. The guest's own
-// modules are not loaded here; they run in the session's process.
+// JavaScript and TypeScript as a live language: its tools, the texts for the language model, and the command that runs
+// the guest in Node, with the flags that restrict it. The guest's own modules are not loaded here. The guest always runs
+// from dist/, even if this file runs as TypeScript: plain Node must be able to load its worker thread.
 
-import type { GuestTool, Language } from "../tool.ts";
-import { jsRuntime, type JavaScriptGuestOptions } from "./runtime.ts";
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { ConnectionError } from "../../core/errors.ts";
+import { packageFile } from "../../core/files.ts";
+import { defined } from "../../core/values.ts";
+import type { GuestCommand, Limits, Runtime } from "../runtime.ts";
+import { count, flag, required, text, type GuestTool, type Language } from "../tool.ts";
 
-export type { JavaScriptGuestOptions, JavaScriptPermission } from "./runtime.ts";
+/** What a session may access, as far as Node can restrict it. This prevents accidents, but is not a sandbox. */
+export interface JavaScriptPermission {
+  /** Files and folders that may be read; all by default. */
+  readonly read?: readonly string[];
+  /** Files and folders that may be written; none by default. */
+  readonly write?: readonly string[];
+  /** Whether the session may start other programs. */
+  readonly childProcess?: boolean;
+  /** Whether the session may use the network. Before Node 25 it always may, since Node cannot restrict it. */
+  readonly net?: boolean;
+}
+
+export interface JavaScriptGuestOptions {
+  /** The Node executable; by default that of this process. */
+  readonly command?: string;
+  /** The working directory, to which imports, `require` and paths are relative; by default that of this process. */
+  readonly cwd?: string;
+  /** Variables to add to the environment that the guest inherits. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Restricts the session with the permission model of Node 24 and later. */
+  readonly permission?: boolean | JavaScriptPermission;
+}
+
+/** The first Node whose permission model can allow the inspector, which the guest needs to interrupt an evaluation. */
+export const MIN_PERMISSION_NODE: number = 24;
+/** The first Node that can restrict the network. */
+const MIN_NET_PERMISSION_NODE = 25;
+const VERSION_TIMEOUT_MS = 10_000;
+
+export function jsRuntime(options: JavaScriptGuestOptions): Runtime {
+  return {
+    language: "js",
+    stopSteps: ["interrupt"],
+    async start(limits) {
+      const isRestricted = options.permission !== undefined && options.permission !== false;
+      return guestCommand(options, limits, isRestricted ? await permissionFlags(options) : []);
+    },
+    encode: (request) => JSON.stringify(request),
+  };
+}
+
+function guestCommand(options: JavaScriptGuestOptions, limits: Limits, flags: readonly string[]): GuestCommand {
+  return {
+    command: options.command ?? process.execPath,
+    args: [
+      `--max-old-space-size=${limits.memoryMb}`,
+      // Without this flag, Node aborts when an interrupt terminates a callback of its event loop.
+      "--no-force-async-hooks-checks",
+      ...flags,
+      guestFile(),
+    ],
+    // The guest must not preload the modules that this process preloads.
+    env: { NODE_OPTIONS: "", ...options.env },
+    ...defined({ cwd: options.cwd }),
+  };
+}
+
+function guestFile(): string {
+  const file = packageFile("dist/live/js/guest.js");
+  if (existsSync(file)) return file;
+  throw new ConnectionError("spawn", `A JavaScript session needs ${file}; build it with npm run build`, {
+    mayHaveRun: false,
+  });
+}
+
+async function permissionFlags(options: JavaScriptGuestOptions): Promise<string[]> {
+  const major = await nodeMajor(options.command ?? process.execPath);
+  if (major < MIN_PERMISSION_NODE) {
+    const message = `The option "permission" of a JavaScript session needs Node ${MIN_PERMISSION_NODE} or later, but this is Node ${major}; set "command" ("program" in a config) to a later one, or leave the option out`;
+    throw new ConnectionError("spawn", message, { mayHaveRun: false });
+  }
+  const { read, write = [], childProcess, net } = typeof options.permission === "object" ? options.permission : {};
+  return [
+    "--permission",
+    "--allow-worker",
+    "--allow-inspector",
+    ...(read === undefined
+      ? ["--allow-fs-read=*"]
+      : [...read, ...guestFolders()].map((path) => `--allow-fs-read=${path}`)),
+    ...write.map((path) => `--allow-fs-write=${path}`),
+    ...(childProcess === true ? ["--allow-child-process"] : []),
+    ...(net === true && major >= MIN_NET_PERMISSION_NODE ? ["--allow-net"] : []),
+    // Node warns at each start that workers and the inspector weaken the restriction. Our documentation explains that.
+    "--disable-warning=SecurityWarning",
+  ];
+}
+
+/** The folders that the guest itself must be able to read. */
+function guestFolders(): string[] {
+  const own = packageFile(".");
+  const require = createRequire(import.meta.url);
+  // The whole node_modules folder, since these packages have dependencies.
+  const packages = ["acorn", "sucrase"].map((name) =>
+    require.resolve(name).replace(/([/\\]node_modules[/\\]).*$/, "$1"),
+  );
+  return [...new Set([own, ...packages])];
+}
+
+async function nodeMajor(node: string): Promise<number> {
+  if (node === process.execPath) return Number.parseInt(process.versions.node, 10);
+  return new Promise((resolve, reject) => {
+    execFile(node, ["--version"], { timeout: VERSION_TIMEOUT_MS }, (error, stdout) => {
+      const [, major] = /^v(\d+)\./.exec(stdout) ?? [];
+      if (major !== undefined) return resolve(Number(major));
+      const message = `A JavaScript session could not be started: ${node} is not a Node executable, or cannot be run`;
+      return reject(new ConnectionError("spawn", message, { mayHaveRun: false, cause: error }));
+    });
+  });
+}
 
 export function jsLanguage(options: JavaScriptGuestOptions): Language {
   return {
@@ -13,11 +128,8 @@ export function jsLanguage(options: JavaScriptGuestOptions): Language {
     instructions: INSTRUCTIONS,
     evaluate: EVALUATE,
     tools: TOOLS,
-    guide: GUIDE,
   };
 }
-
-const CODE = { type: "string", required: true } as const;
 
 export const EVALUATE: GuestTool = {
   name: "evaluate-js",
@@ -29,11 +141,8 @@ export const EVALUATE: GuestTool = {
     "Node work; _ is the last value and _error the last error. Long-running code can be interrupted without losing the " +
     "variables.",
   arguments: {
-    code: {
-      ...CODE,
-      description: "JavaScript or TypeScript, any number of statements. The value of the last one is the result.",
-    },
-    "capture-time": { type: "boolean", description: "Also show how long it took.", default: false },
+    code: required("JavaScript or TypeScript, any number of statements. The value of the last one is the result."),
+    "capture-time": flag("Also show how long it took."),
   },
   runsCode: true,
 };
@@ -46,8 +155,8 @@ export const TOOLS: readonly GuestTool[] = [
       "List the variables, functions, classes and imports of the session, each with its type and a short preview. Use " +
       "it to see what exists before you rely on it or define it again.",
     arguments: {
-      pattern: { type: "string", description: "Only names that contain this string, ignoring case." },
-      max: { type: "integer", description: "The maximum number of names.", default: 200 },
+      pattern: text("Only names that contain this string, ignoring case."),
+      max: count(200, "The maximum number of names."),
     },
     readOnly: true,
   },
@@ -57,7 +166,7 @@ export const TOOLS: readonly GuestTool[] = [
     description:
       "Show the source of a function or class as last defined in the session, or of one in a loaded module, by its " +
       "name or by a path such as Point.prototype.length or fs.readFileSync.",
-    arguments: { name: { type: "string", required: true, description: "Name of the function or class, or a path." } },
+    arguments: { name: required("Name of the function or class, or a path.") },
     readOnly: true,
   },
   {
@@ -85,8 +194,8 @@ export const TOOLS: readonly GuestTool[] = [
       "Evaluate code under the CPU profiler and list the functions in which the time was spent, the most expensive " +
       "first, with the value of the code. The code should run for at least a few tens of milliseconds.",
     arguments: {
-      code: { ...CODE, description: "The code to run." },
-      interval: { type: "integer", description: "Microseconds between two samples.", default: 500 },
+      code: required("The code to run."),
+      interval: count(500, "Microseconds between two samples."),
     },
     runsCode: true,
   },
@@ -97,8 +206,8 @@ export const TOOLS: readonly GuestTool[] = [
       "Show how much memory the session uses. With code: evaluate it, collect garbage, and show how much the heap has " +
       "grown and which functions allocated what is still in use. Use that to find a leak.",
     arguments: {
-      code: { type: "string", description: "The code to run and measure. Without it, only the usage is shown." },
-      gc: { type: "boolean", description: "Collect garbage first.", default: false },
+      code: text("The code to run and measure. Without it, only the usage is shown."),
+      gc: flag("Collect garbage first."),
     },
     runsCode: true,
   },
@@ -108,7 +217,7 @@ export const TOOLS: readonly GuestTool[] = [
     description:
       "Parse JavaScript or TypeScript without running it. Shows what it declares, or the line and column of the first " +
       "error. Types are not checked.",
-    arguments: { code: { ...CODE, description: "The code to parse." } },
+    arguments: { code: required("The code to parse.") },
     readOnly: true,
   },
 ];
@@ -116,53 +225,3 @@ export const TOOLS: readonly GuestTool[] = [
 const INSTRUCTIONS =
   "Persistent JavaScript and TypeScript sessions, each in its own Node.js process. evaluate-js runs code and keeps its " +
   "declarations. get-usage-guide explains the rest.";
-
-const GUIDE = `# JavaScript sessions
-
-\`evaluate-js\` runs JavaScript or TypeScript in a Node.js process that keeps running: later calls see what earlier calls
-declared.
-
-## What works
-- The result is the value of the last statement, printed as Node prints it. A declaration has no value.
-- Everything may be declared again, in any form: \`const x = 1\`, later \`let x = 2\` or \`function x() {}\`. A \`const\` can be
-  assigned to as well. Functions that use the name see the new value.
-- \`{a: 1}\` is an object. \`_\` is the last value, \`_error\` the last error, unless you declare those names yourself.
-- \`await\` at the top level, \`for await\`, static \`import\`, \`import()\` and \`require\` work. Relative paths start at the
-  working directory of the session. The built-in modules are global: \`fs.readdirSync(".")\`, \`path.join("a", "b")\`.
-- A module is loaded once. After the file has changed, \`import("./file.ts?2")\` loads it again (use a new query each
-  time; the files that it imports are not reloaded). For \`require\`, first
-  \`delete require.cache[require.resolve("./file.cjs")]\`.
-- TypeScript: types are removed and never checked. \`import("./file.ts")\` works too.
-- \`console.log\` and everything else written to stdout or stderr is part of the result.
-
-\`\`\`js
-const { readFile } = require("node:fs/promises");
-const text = await readFile("package.json", "utf8");
-JSON.parse(text).name
-\`\`\`
-
-## Errors
-An error comes back with its type, its message, its causes and your own stack frames. \`<eval 3>:2:7\` is line 2, column 7
-of the third piece of code in this session; the column is left out if removed types make it uncertain. \`last-error\` shows
-the error again. An error outside an evaluation (in a timer, or in a promise that is not awaited) does not end the
-session; it is reported with the next result.
-
-## Long-running code
-- An evaluation has a time limit (30 s, or \`timeout\`). When it is reached, or the call is cancelled, the code is stopped
-  and all variables are kept. This works for busy loops (in timers and promises too), for slow regular expressions, and
-  for code that waits.
-- Waiting code is abandoned: what follows its top-level \`await\` does not run. Timers and async functions that it started
-  continue.
-- Native code that blocks (\`execSync\`, very large array operations) cannot be stopped. Then the process is ended, the
-  variables are lost, and the result reports this. The same happens when the memory limit is reached.
-- \`get-stack\` shows where a running evaluation is, without stopping it.
-
-## Looking around
-- \`list-variables\` lists what you have defined. \`get-source\` shows a function or class as it is now.
-- \`check-syntax\` parses code without running it.
-- \`profile-code\` shows where the time goes. \`heap-report\` shows how much memory is used, and with \`code\` what stays
-  allocated.
-
-## Security
-A session is not a sandbox: the code can do everything that the user who started the server can do.
-`;

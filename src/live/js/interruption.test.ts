@@ -127,7 +127,7 @@ describe("code that breaks globals of the guest", () => {
   it.each([
     ["Promise.prototype.then = null; JSON.stringify = () => { throw 1 }", "1"],
     ["process.removeAllListeners(); delete globalThis.process", "1"],
-    ["Object.defineProperty = Array.prototype.map = String.prototype.slice = Reflect.apply = null", "1"],
+    ["Object.defineProperty = Reflect.apply = Promise.prototype.catch = null", "1"],
     ["require('process').stdout.destroy()", "console.log('gone'); 1"],
     ["globalThis.queueMicrotask = globalThis.performance = null", "await 1"],
     ["Object.setPrototypeOf(globalThis, null)", "1"],
@@ -179,17 +179,40 @@ describe("the process ends", () => {
 });
 
 describe("names and methods that the guest uses too", () => {
-  it("may be replaced by the user's code", async () => {
-    await guest.value("for (const name of ['map', 'filter', 'slice']) Array.prototype[name] = null");
-    await guest.value("String.prototype.split = String.prototype.includes = Map.prototype.get = null");
-    await guest.value("Array.prototype[Symbol.iterator] = RegExp.prototype.exec = null");
-    await guest.value("let Error = 1, String = 2, SyntaxError = 3, globalThis = 4");
-    expect(await guest.value("let later = 'later'; later")).toBe("'later'");
-    expect((await guest.tool("list-variables", { pattern: "LAT" })).text).toContain("later: string = 'later'");
-    expect((await guest.tool("get-source", { name: "spin" })).text).toContain("\nfunction spin() ");
-    expect((await guest.tool("heap-report")).text).toMatch(/^Heap: /);
-    expect(await guest.evaluate("null.x")).toMatchObject({ condition: { type: "TypeError", frames: [{}] } });
-    expect(await guest.evaluate("throw 1")).toMatchObject({ condition: { type: "Number", message: "1" } });
+  it("may be declared by the user's code", async () => {
+    const named = await JavaScriptGuest.start();
+    try {
+      await named.value("let Error = 1, String = 2, SyntaxError = 3, globalThis = 4, process = 5, Map = 6, Object = 7");
+      await named.value("let Array = 8, Promise = 9, performance = 10, Buffer = 11; function spin() {}");
+      expect(await named.value("let later = 'later'; later")).toBe("'later'");
+      expect((await named.tool("list-variables", { pattern: "LAT" })).text).toContain("later: string = 'later'");
+      expect((await named.tool("get-source", { name: "spin" })).text).toContain("\nfunction spin() ");
+      expect((await named.tool("heap-report")).text).toMatch(/^Heap: /);
+      expect(await named.evaluate("await null; null.x")).toMatchObject({ condition: { type: "TypeError" } });
+      expect(await named.evaluate("throw 1")).toMatchObject({ condition: { type: "Number", message: "1" } });
+    } finally {
+      await named.close();
+    }
+  });
+
+  it.each([
+    "for (const name of ['map', 'filter', 'slice']) Array.prototype[name] = null",
+    "String.prototype.split = String.prototype.includes = Map.prototype.get = Map.prototype.set = null",
+    "Array.prototype[Symbol.iterator] = RegExp.prototype.exec = null",
+    "for (const name of Object.getOwnPropertyNames(Array.prototype)) delete Array.prototype[name]",
+  ])("give each evaluation a result or one clear error: %s", async (code) => {
+    const broken = await JavaScriptGuest.start();
+    try {
+      await broken.evaluate(code);
+      const broke = { message: expect.stringMatching(/^The session is broken: .*Reset it \(.*\)$/) as string };
+      for (const later of ["1", "let a = 1; a", "await 1; null.x", "throw new Error('mine')"]) {
+        const { status, condition } = await broken.evaluate(later);
+        if (status === "error" && !/^mine$|null/.test(condition?.message ?? "")) expect(condition).toMatchObject(broke);
+      }
+      expect((await broken.tool("list-variables")).text).not.toBe("");
+    } finally {
+      await broken.close();
+    }
   });
 });
 

@@ -4,6 +4,7 @@
 // terminated at that point.
 
 import { Session, type Debugger } from "node:inspector";
+import { within } from "../../core/async.ts";
 import type { ToMainThread } from "./messages.ts";
 
 /** How long an idle thread may take to answer a probe. */
@@ -48,13 +49,13 @@ export class MainThread {
   /** Finds out what the thread is doing. Returns a report if it is idle, frames if it could be paused, else neither. */
   async inspect(): Promise<{ readonly idle?: IdleReport; readonly frames?: readonly string[] }> {
     const answer = this.#probe();
-    const idle = await within(answer, PROBE_TIMEOUT_MS);
+    const idle = await within(PROBE_TIMEOUT_MS, answer);
     if (idle !== undefined) return { idle };
     const inspector = new Inspector();
     try {
-      const response = await within(Promise.race([inspector.pause(), answer]), PAUSE_TIMEOUT_MS);
+      const response = await within(PAUSE_TIMEOUT_MS, Promise.race([inspector.pause(), answer]));
       if (response === undefined) return {};
-      return Array.isArray(response) ? { frames: response.map(frameText) } : { idle: response };
+      return Array.isArray(response) ? { frames: response.map(({ text }) => text) } : { idle: response };
     } finally {
       inspector.close();
     }
@@ -63,7 +64,7 @@ export class MainThread {
   /** Stops and abandons the job. Undefined if `isDone` became true first, or if the job cannot be stopped. */
   async stop(job: number, isDone: () => boolean): Promise<StoppedJob | undefined> {
     const answers = [this.#probe(job)];
-    const idle = await within(Promise.race(answers), PROBE_TIMEOUT_MS);
+    const idle = await within(PROBE_TIMEOUT_MS, Promise.race(answers));
     if (idle !== undefined) return { wasIdle: true, resources: idle.resources, frames: [] };
     const inspector = new Inspector();
     let frames: readonly string[] = [];
@@ -71,15 +72,15 @@ export class MainThread {
       for (let round = 0; round < MAX_TERMINATIONS && !isDone(); round += 1) {
         // An idle thread that is merely slow answers now, or pauses while it receives the probe; then it is resumed.
         const timeoutMs = round === 0 ? PAUSE_TIMEOUT_MS : PAUSE_AGAIN_TIMEOUT_MS;
-        const response = await within(Promise.race([inspector.pause(), ...answers]), timeoutMs);
+        const response = await within(timeoutMs, Promise.race([inspector.pause(), ...answers]));
         if (response === undefined || Array.isArray(response)) {
-          if (frames.length === 0) frames = (response ?? []).map(frameText);
+          if (frames.length === 0) frames = (response ?? []).map(({ text }) => text);
           if (response === undefined || !isReceiving(response)) inspector.terminate();
           else inspector.resume();
           // The termination may have interrupted the answer to the previous probe.
           answers.push(this.#probe(job));
         }
-        const report = await within(Promise.race(answers), TERMINATE_TIMEOUT_MS);
+        const report = await within(TERMINATE_TIMEOUT_MS, Promise.race(answers));
         if (report === undefined) continue;
         this.#send({ kind: "recover" });
         return { wasIdle: false, resources: report.resources, frames };
@@ -100,10 +101,9 @@ export class MainThread {
 }
 
 interface PausedFrame {
-  readonly name: string;
   readonly url: string;
-  readonly line: number;
-  readonly column: number;
+  /** The frame as it is shown, such as `name (url:line:column)`. */
+  readonly text: string;
 }
 
 /** A debugger of the main thread. It is connected only while it is needed, since it delays the exit of the process. */
@@ -127,12 +127,11 @@ class Inspector {
     this.#session.post("Debugger.enable");
     this.#session.post("Debugger.pause");
     const frames = await paused;
-    return frames.map(({ functionName: name, location }) => ({
-      name,
-      url: this.#urls.get(location.scriptId) ?? "",
-      line: location.lineNumber + 1,
-      column: (location.columnNumber ?? 0) + 1,
-    }));
+    return frames.map(({ functionName: name, location }) => {
+      const url = this.#urls.get(location.scriptId) ?? "";
+      const position = `${url}:${location.lineNumber + 1}:${(location.columnNumber ?? 0) + 1}`;
+      return { url, text: name === "" ? position : `${name} (${position})` };
+    });
   }
 
   terminate(): void {
@@ -155,19 +154,4 @@ class Inspector {
 function isReceiving(frames: readonly PausedFrame[]): boolean {
   const isInPort = frames.some(({ url }) => url === "node:internal/per_context/messageport");
   return isInPort && frames.every(({ url }) => url.startsWith("node:") || url.endsWith("/live/js/user-thread.js"));
-}
-
-function frameText({ name, url, line, column }: PausedFrame): string {
-  const position = `${url}:${line}:${column}`;
-  return name === "" ? position : `${name} (${position})`;
-}
-
-async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), ms);
-  });
-  const first = await Promise.race([promise, late]);
-  clearTimeout(timer);
-  return first;
 }

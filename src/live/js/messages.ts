@@ -1,6 +1,7 @@
 // Messages between the two threads of a guest: the controller, which talks to the host, and the main thread, which runs
 // the user's code. They contain plain data only, so that broken user code cannot break the controller.
 
+import type { Limits } from "../runtime.ts";
 import type { Declared } from "./rewrite.ts";
 
 /** One piece of code, rewritten and ready to run. */
@@ -18,11 +19,7 @@ export interface Cell {
   readonly importsTypeScript: boolean;
 }
 
-export interface PrintLimits {
-  readonly printLength: number;
-  readonly printLevel: number;
-  readonly maxOutput: number;
-}
+export type PrintLimits = Pick<Limits, "printLength" | "printDepth" | "outputChars">;
 
 export interface Job extends PrintLimits {
   readonly kind: "job";
@@ -40,25 +37,11 @@ export type ToMainThread =
   /** A callback was terminated, so Node's state for it must be reset. */
   | { readonly kind: "recover" };
 
-/** The position of a syntax error in an imported or required file. Line and columns are counted from 1. */
-export interface SyntaxPosition {
-  /** A path or a URL, as Node shows it. */
-  readonly file: string;
-  readonly line: number;
-  /** Absent if the line is too long for Node to show. */
-  readonly column?: number;
-  /** The part of the line around the position, and the column of the position in that part. */
-  readonly excerpt?: { readonly text: string; readonly column: number };
-}
-
 export interface Thrown {
   readonly type: string;
   readonly message: string;
+  /** For a syntax error in an imported file, it begins with the position and the line, as Node writes them. */
   readonly stack: string;
-  /** The position of a syntax error in an imported file. */
-  readonly position?: SyntaxPosition;
-  /** Whether the cell could not be compiled. */
-  readonly isUncompiled?: boolean;
 }
 
 export interface Done {

@@ -1,10 +1,14 @@
-// Parses code into a syntax tree, as JavaScript if possible, else as TypeScript. Types are removed without being
-// checked: by Node if it can, which keeps every column, else by sucrase, which keeps every line and supports enums.
-// Node's function and sucrase are loaded on first use.
+// Parses code into a syntax tree, as JavaScript if possible, else as TypeScript. Types are removed without being checked
+// by sucrase, which keeps every line and supports enums. It is loaded on first use.
 
-import { createRequire } from "node:module";
-import { Parser, type Node, type Options, type Program } from "acorn";
-import { positionAt, type Position } from "./source-positions.ts";
+import { createRequire, SourceMap, type SourceMapping } from "node:module";
+import { Parser, type Options, type Program } from "acorn";
+
+/** Line and column, both counted from 1. */
+export interface Position {
+  readonly line: number;
+  readonly column: number;
+}
 
 export interface Parsed {
   /** The source without types. Line numbers are unchanged. */
@@ -12,18 +16,17 @@ export interface Parsed {
   readonly program: Program;
   /** Whether the code is an object literal, which needs parentheses so that it does not run as a block. */
   readonly isObject: boolean;
-  readonly isTypeScript: boolean;
+  /** For TypeScript: maps a column of `source` to the column that the user wrote; undefined if it is uncertain. */
+  readonly typedColumn?: (line: number, column: number) => number | undefined;
 }
 
 /** A syntax error in the user's code, with its position. */
 export class CodeSyntaxError extends Error {
   readonly position: Position;
-  readonly at: number;
 
-  constructor(message: string, source: string, at: number) {
+  constructor(message: string, { line, column }: Position) {
     super(message);
-    this.at = Math.min(at, source.length);
-    this.position = positionAt(source, this.at);
+    this.position = { line, column };
   }
 }
 
@@ -38,137 +41,115 @@ const OPTIONS: Options = {
 
 /** Throws a CodeSyntaxError if the source is neither valid JavaScript nor valid TypeScript. */
 export function parse(source: string): Parsed {
-  const plain = parseJavaScript(source);
-  if (!(plain instanceof CodeSyntaxError)) return { ...plain, isTypeScript: false };
-  const typed = parseTypeScript(source);
-  if (!(typed instanceof CodeSyntaxError)) return { ...typed, isTypeScript: true };
-  throw looksTyped(source, plain.at) ? typed : plain;
+  try {
+    return parseJavaScript(source);
+  } catch (plain) {
+    if (!(plain instanceof CodeSyntaxError)) throw plain;
+    try {
+      return parseTypeScript(source);
+    } catch (typed) {
+      throw typed instanceof CodeSyntaxError && !looksTyped(source, plain.position) ? plain : typed;
+    }
+  }
 }
 
 /**
  * Whether the JavaScript error is at something that may be TypeScript. If not, the JavaScript error is the better one.
  */
-function looksTyped(source: string, at: number): boolean {
+function looksTyped(source: string, { line, column }: Position): boolean {
+  const lines = source.split("\n");
+  const text = lines[line - 1] ?? "";
+  const before = [...lines.slice(0, line - 1), text.slice(0, column - 1)].join("\n");
+  const after = text.slice(column - 1);
   const words = "abstract|as|declare|enum|implements|interface|module|namespace|private|protected|public|readonly|type";
-  if (/^[\w$]*\s*[:?!<]/.test(source.slice(at))) return true;
   return (
-    new RegExp(`\\b(?:${words}|satisfies)\\s*$`).test(source.slice(0, at)) ||
-    new RegExp(`^(?:${words})\\b`).test(source.slice(at))
+    /^[\w$]*\s*[:?!<]/.test(after) ||
+    new RegExp(`\\b(?:${words}|satisfies)\\s*$`).test(before) ||
+    new RegExp(`^(?:${words})\\b`).test(after)
   );
 }
 
-type Attempt = Omit<Parsed, "isTypeScript"> | CodeSyntaxError;
-
-function parseJavaScript(source: string): Attempt {
+function parseJavaScript(source: string): Parsed {
   const object = /^\s*\{/.test(source) ? parseObject(source) : undefined;
   if (object !== undefined) return { source, program: object, isObject: true };
-  const program = parseProgram(source);
-  return program instanceof CodeSyntaxError ? program : { source, program, isObject: false };
+  return { source, program: parseProgram(source), isObject: false };
 }
 
 /** Undefined if the source is a block or invalid. */
 function parseObject(source: string): Program | undefined {
-  const wrapped = parseProgram(`(${source}\n)`);
-  if (wrapped instanceof CodeSyntaxError || wrapped.body.length !== 1) return undefined;
-  if (wrapped.body[0]?.type !== "ExpressionStatement") return undefined;
-  // Parsed again without the parentheses, for the right positions.
-  const expression = Parser.parseExpressionAt(source, source.indexOf("{"), OPTIONS);
-  const { start, end } = expression;
-  return { ...wrapped, body: [{ type: "ExpressionStatement", expression, start, end }] };
-}
-
-function parseTypeScript(source: string): Attempt {
-  const stripped = removeTypes(source);
-  if (typeof stripped === "string") return parseJavaScript(stripped);
-  const error = new CodeSyntaxError(stripped.message, source, offsetOf(source, stripped));
-  if (!/^\s*\{/.test(source)) return error;
-  const wrapped = removeTypes(`(${source}\n)`);
-  return typeof wrapped === "string" ? parseJavaScript(wrapped.replace("(", "").replace(/\)\s*;?\s*$/, "")) : error;
-}
-
-function parseProgram(source: string): Program | CodeSyntaxError {
   try {
-    return Parser.parse(source, OPTIONS);
+    const wrapped = parseProgram(`(${source}\n)`);
+    if (wrapped.body.length !== 1 || wrapped.body[0]?.type !== "ExpressionStatement") return undefined;
+    // Parsed again without the parentheses, for the right positions.
+    const expression = Parser.parseExpressionAt(source, source.indexOf("{"), OPTIONS);
+    const { start, end } = expression;
+    return { ...wrapped, body: [{ type: "ExpressionStatement", expression, start, end }] };
   } catch (error) {
-    const { message, pos } = error as SyntaxError & { readonly pos?: number };
-    if (pos === undefined) throw error;
-    const text = message.replace(/ \(\d+:\d+\)$/, "");
-    const isCutOff = pos >= source.trimEnd().length && text === "Unexpected token";
-    return new CodeSyntaxError(isCutOff ? "Unexpected end of input" : text, source, pos);
+    if (error instanceof CodeSyntaxError) return undefined;
+    throw error;
   }
 }
 
-function offsetOf(source: string, { line, column }: Position): number {
-  const before = source.split("\n").slice(0, line - 1);
-  return before.reduce((sum, { length }) => sum + length + 1, 0) + column - 1;
-}
-
-interface TypeScriptError extends Position {
-  readonly message: string;
-}
-
-type StripTypes = (code: string, options: { readonly mode: "strip" }) => string;
-
-const require = createRequire(import.meta.url);
-
-/** Returns the source as JavaScript, or an error if its types cannot be removed. */
-function removeTypes(source: string): string | TypeScriptError {
-  return removeTypesWithNode(source) ?? removeTypesWithSucrase(source);
-}
-
-/** Undefined if this version of Node cannot do it, or if removing types is not enough. */
-function removeTypesWithNode(source: string): string | undefined {
-  const { stripTypeScriptTypes } = require("node:module") as { readonly stripTypeScriptTypes?: StripTypes };
-  if (stripTypeScriptTypes === undefined) return undefined;
-  const emitWarning = process.emitWarning.bind(process);
-  // The user need not know that this function of Node is experimental.
-  process.emitWarning = () => undefined;
+function parseProgram(source: string): Program {
   try {
-    return stripTypeScriptTypes(source, { mode: "strip" });
-  } catch {
-    return undefined;
-  } finally {
-    process.emitWarning = emitWarning;
+    return Parser.parse(source, OPTIONS);
+  } catch (error) {
+    const { message, pos, loc } = error as SyntaxError & { readonly pos: number; readonly loc?: Position };
+    if (loc === undefined) throw error;
+    const text = message.replace(/ \(\d+:\d+\)$/, "");
+    const isCutOff = pos >= source.trimEnd().length && text === "Unexpected token";
+    const position = { line: loc.line, column: loc.column + 1 };
+    throw new CodeSyntaxError(isCutOff ? "Unexpected end of input" : text, position);
+  }
+}
+
+function parseTypeScript(source: string): Parsed {
+  try {
+    const { code, typedColumn } = removeTypes(source);
+    return { ...parseJavaScript(code), typedColumn };
+  } catch (error) {
+    if (!/^\s*\{/.test(source)) throw error;
+    const wrapped = removeTypes(`(${source}\n)`);
+    const code = wrapped.code.replace("(", "").replace(/\)\s*;?\s*$/, "");
+    // The parenthesis has moved the first line.
+    const typedColumn: Parsed["typedColumn"] = (line, column) =>
+      line === 1 ? undefined : wrapped.typedColumn(line, column);
+    return { ...parseJavaScript(code), typedColumn };
   }
 }
 
 /** Matches a namespace. Sucrase would drop it silently. */
-const NAMESPACE = /(?:^|[;{}])[ \t]*(?:export\s+)?(?:namespace|module)\s+[A-Za-z_$][\w$.]*\s*\{/m;
+const NAMESPACE = /(?:^|[;{}])[ \t]*((?:export\s+)?(?:namespace|module)\s+[A-Za-z_$][\w$.]*\s*\{)/dm;
 
-function removeTypesWithSucrase(source: string): string | TypeScriptError {
-  const namespace = NAMESPACE.exec(source);
-  if (namespace !== null) {
-    const at = namespace.index + namespace[0].search(/(?:export\s+)?(?:namespace|module)\s/);
-    const message = "TypeScript namespaces are not supported; use an object or a module";
-    return { message, ...positionAt(source, at) };
+/** Throws a CodeSyntaxError if the types cannot be removed. */
+function removeTypes(source: string): Required<Pick<Parsed, "typedColumn">> & { readonly code: string } {
+  const [at] = NAMESPACE.exec(source)?.indices?.[1] ?? [];
+  if (at !== undefined) {
+    const lines = source.slice(0, at).split("\n");
+    const position = { line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1 };
+    throw new CodeSyntaxError("TypeScript namespaces are not supported; use an object or a module", position);
   }
-  const { transform } = require("sucrase") as typeof import("sucrase");
+  const { transform } = createRequire(import.meta.url)("sucrase") as typeof import("sucrase");
   try {
-    const options = { transforms: ["typescript" as const], disableESTransforms: true, preserveDynamicImport: true };
-    // Later code may use an import that this code does not use.
-    return transform(source, { ...options, keepUnusedImports: true }).code;
+    const { code, sourceMap } = transform(source, {
+      transforms: ["typescript"],
+      disableESTransforms: true,
+      preserveDynamicImport: true,
+      // Later code may use an import that this code does not use.
+      keepUnusedImports: true,
+      filePath: "code.ts",
+      sourceMapOptions: { compiledFilename: "code.js" },
+    });
+    const map = new SourceMap(sourceMap as ConstructorParameters<typeof SourceMap>[0]);
+    const typedColumn = (line: number, column: number): number | undefined => {
+      const { originalLine, originalColumn } = map.findEntry(line - 1, column - 1) as Partial<SourceMapping>;
+      return originalLine === line - 1 && originalColumn !== undefined ? originalColumn + 1 : undefined;
+    };
+    return { code, typedColumn };
   } catch (error) {
     const { message: raw } = error as Error;
     const [, message, line, column] = /^(?:Error transforming \S+: )?(.*) \((\d+):(\d+)\)$/s.exec(raw) ?? [];
     if (message === undefined) throw error;
-    return { message, line: Number(line), column: Number(column) };
+    throw new CodeSyntaxError(message, { line: Number(line), column: Number(column) });
   }
-}
-
-/** The child nodes of a node. */
-export function children(node: Node): Node[] {
-  const found: Node[] = [];
-  for (const value of Object.values(node)) {
-    for (const one of Array.isArray(value) ? (value as unknown[]) : [value as unknown]) {
-      if (typeof one === "object" && one !== null && "type" in one && "start" in one) found.push(one as Node);
-    }
-  }
-  return found;
-}
-
-/** Whether the node begins a new scope for variables and for `await`. */
-export function isFunction(node: Node): boolean {
-  return /^(?:ArrowFunctionExpression|FunctionExpression|FunctionDeclaration|PropertyDefinition|StaticBlock)$/.test(
-    node.type,
-  );
 }

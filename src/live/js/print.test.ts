@@ -3,7 +3,7 @@
 import { expect, it } from "vitest";
 import { describeThrown, printValue } from "./print.ts";
 
-const LIMITS = { printLength: 100, printLevel: 10, maxOutput: 50 };
+const LIMITS = { printLength: 100, printDepth: 10, outputChars: 50 };
 
 it("cuts a long value and says so", () => {
   expect(printValue([1, 2], LIMITS)).toBe("[ 1, 2 ]");

@@ -1,16 +1,17 @@
 // Prints values and errors of the user's code with Node's inspect. Runs in the main thread. Printing may call the
-// user's getters and `inspect.custom` methods, so callers must expect it to throw. Also finds the position of a syntax
-// error in an imported file.
+// user's getters and `inspect.custom` methods, so callers must expect it to throw.
 
 import { inspect, types } from "node:util";
 // Only `throw error` runs in the new context, none of the user's code.
 // oxlint-disable-next-line no-restricted-imports
 import { runInNewContext } from "node:vm";
 import { firstChars } from "../output.ts";
-import type { PrintLimits, SyntaxPosition, Thrown } from "./messages.ts";
-import { apply, includes, isArray, NativeError, slice, startsWith, toText } from "./primordials.ts";
+import type { PrintLimits, Thrown } from "./messages.ts";
 
-const { isNativeError } = types;
+// Saved, because the user's code may declare these names.
+const NativeError = Error;
+const toText = String;
+const { isArray } = Array;
 
 /** The maximum depth of causes, and the maximum number of errors of an AggregateError, that are shown. */
 const MAX_CAUSES = 5;
@@ -19,60 +20,68 @@ const MAX_CAUSES = 5;
 const MAX_TYPE_LENGTH = 200;
 const MAX_MESSAGE_LENGTH = 20_000;
 const MAX_STACK_LENGTH = 50_000;
+const MAX_UNCAUGHT_LENGTH = 10_000;
 /** Allowance for quotes and for the note about what was cut. */
-export const CUT_MARGIN: number = 100;
+const CUT_MARGIN = 100;
 
-export function printValue(value: unknown, { printLength, printLevel, maxOutput }: PrintLimits): string {
+export function printValue(value: unknown, { printLength, printDepth, outputChars }: PrintLimits): string {
   const text = inspect(value, {
-    depth: printLevel,
+    depth: printDepth,
     maxArrayLength: printLength,
-    maxStringLength: maxOutput,
+    maxStringLength: outputChars,
     colors: false,
   });
   // Node has already cut a long string and added a note, which must be kept.
-  return cut(text, typeof value === "string" ? maxOutput + CUT_MARGIN : maxOutput);
+  return cut(text, typeof value === "string" ? outputChars + CUT_MARGIN : outputChars);
 }
 
 /** Returns the first `max` characters, with a note if the text is longer. */
-export function cut(text: string, max: number): string {
+function cut(text: string, max: number): string {
   return text.length <= max ? text : `${firstChars(text, max)}... [cut at ${max.toLocaleString("en")} characters]`;
 }
 
 /** The value in one short line. */
 export function preview(value: unknown): string {
   const text = inspect(value, { depth: 0, maxArrayLength: 5, maxStringLength: 60, breakLength: Infinity });
-  return text.length > 80 ? `${slice(text, 0, 77)}...` : text;
+  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
 }
 
 /** An error that came from another thread may not be a native error, so its prototype is checked too. */
 function isError(value: unknown): value is Error {
-  return isNativeError(value) || value instanceof NativeError;
+  return types.isNativeError(value) || value instanceof NativeError;
 }
 
 /** Never throws, even for values whose getters throw. */
 export function describeThrown(error: unknown): Thrown {
   try {
+    const type = cut(typeName(error), MAX_TYPE_LENGTH);
     if (!isError(error)) {
       const message = cut(inspect(error, { depth: 2, maxStringLength: MAX_MESSAGE_LENGTH }), MAX_MESSAGE_LENGTH);
-      return { type: cut(typeName(error), MAX_TYPE_LENGTH), message, stack: "" };
+      return { type, message, stack: "" };
     }
-    const type = cut(typeName(error), MAX_TYPE_LENGTH);
     const { stack } = (type === "SyntaxError" ? withSyntaxPosition(error) : error) as { readonly stack?: unknown };
     const raw: unknown = error.message;
     const message = cut(withCauses(error, cut(toText(raw), MAX_MESSAGE_LENGTH), 0), MAX_MESSAGE_LENGTH);
-    if (typeof stack !== "string") return { type, message, stack: "" };
-    const position = type === "SyntaxError" ? parseSyntaxPosition(stack) : undefined;
-    return { type, message, stack: cutStack(stack), ...(position && { position }) };
+    return { type, message, stack: typeof stack === "string" ? cutStack(stack) : "" };
   } catch {
     return { type: "Error", message: "The thrown value cannot be printed", stack: "" };
   }
 }
 
+/** The text of an error that belongs to no evaluation. Never throws. */
+export function errorText(error: unknown): string {
+  try {
+    return cut(inspect(withSyntaxPosition(error), { maxStringLength: MAX_UNCAUGHT_LENGTH }), MAX_UNCAUGHT_LENGTH);
+  } catch {
+    return "(a value that cannot be printed)";
+  }
+}
+
 /** Keeps the frames rather than the message, which is at the start of the stack and may be very long. */
 function cutStack(stack: string): string {
-  if (stack.length <= MAX_STACK_LENGTH) return stack;
-  const frames = stack.lastIndexOf("\n    at ", stack.indexOf("\n    at ") + MAX_STACK_LENGTH);
-  return frames === -1 ? stack.slice(0, MAX_STACK_LENGTH) : stack.slice(-MAX_STACK_LENGTH);
+  return stack.length > MAX_STACK_LENGTH && stack.includes("\n    at ")
+    ? stack.slice(-MAX_STACK_LENGTH)
+    : stack.slice(0, MAX_STACK_LENGTH);
 }
 
 /** The name of the value's constructor, or its type. */
@@ -88,8 +97,7 @@ function withCauses(error: Error & { readonly errors?: unknown }, message: strin
   const { cause, errors } = error;
   if (depth === MAX_CAUSES) return text;
   if (cause !== undefined) text += causeText(cause, depth);
-  const inner: readonly unknown[] = isArray(errors) ? errors : [];
-  for (let at = 0; at < inner.length && at < MAX_CAUSES; at += 1) text += causeText(inner[at], depth);
+  for (const inner of isArray(errors) ? errors.slice(0, MAX_CAUSES) : []) text += causeText(inner, depth);
   return text;
 }
 
@@ -99,41 +107,20 @@ function causeText(cause: unknown, depth: number): string {
 }
 
 const RETHROW_FILE = "catenary:rethrown";
-// Saved, because the user's code may replace it.
-// oxlint-disable-next-line typescript/unbound-method
-const { exec } = RegExp.prototype;
-const POSITION = /^(\S[^\n]*):(\d+)\n([^\n]*)\n([ \t]*)(\^?)/;
-/** The maximum number of characters of the excerpt before the position, and in all. */
-const EXCERPT_BEFORE = 60;
-const EXCERPT_LENGTH = 100;
 
 /**
  * Makes Node write the position of the syntax error above the error's stack. For a required file, Node has already done
  * so. For an ES module, Node does so only when the error leaves a `node:vm` script, so such a script throws it again.
  */
-export function withSyntaxPosition<T>(error: T): T {
-  if (!isNativeError(error)) return error;
-  const stack: unknown = error.stack;
-  if (typeof stack !== "string" || !startsWith(stack, "SyntaxError") || !includes(stack, "node:internal/modules/")) {
-    return error;
-  }
+function withSyntaxPosition<T>(error: T): T {
+  if (!types.isNativeError(error)) return error;
+  const { stack } = error as { readonly stack?: unknown };
+  if (typeof stack !== "string" || !/^SyntaxError[^]*node:internal\/modules\//.test(stack)) return error;
   try {
     runInNewContext("throw error", { error }, { filename: RETHROW_FILE });
   } catch {
     // Node did not know the position and wrote the position in our own script instead.
-    if (startsWith(error.stack ?? "", RETHROW_FILE)) error.stack = stack;
+    if (error.stack?.startsWith(RETHROW_FILE) === true) error.stack = stack;
   }
   return error;
-}
-
-function parseSyntaxPosition(stack: string): SyntaxPosition | undefined {
-  const found = apply(exec, POSITION, [stack]);
-  if (found === null) return undefined;
-  const file = found[1] as string;
-  const line = +(found[2] as string);
-  if (found[5] === "") return { file, line };
-  const column = (found[4] as string).length + 1;
-  const from = column > EXCERPT_BEFORE ? column - EXCERPT_BEFORE : 0;
-  const text = slice(found[3] as string, from, from + EXCERPT_LENGTH);
-  return { file, line, column, excerpt: { text, column: column - from } };
 }

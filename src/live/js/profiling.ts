@@ -2,6 +2,7 @@
 // is loaded on first use. reports.ts turns the profiles into text.
 
 import { createRequire } from "node:module";
+import process from "node:process";
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 
 type Inspector = typeof import("node:inspector");
@@ -10,7 +11,6 @@ type Session = import("node:inspector").Session;
 /** The number of allocated bytes between two heap samples. */
 const HEAP_INTERVAL = 16 * 1024;
 
-const memoryUsage = process.memoryUsage.bind(process);
 let session: Session | undefined;
 /** Whether a profile was started and not stopped. */
 let isProfiling = false;
@@ -75,7 +75,7 @@ function profileHeap(params: Readonly<Record<string, unknown>>, hasCode: boolean
   if (hasCode) post("HeapProfiler.startSampling", { samplingInterval: HEAP_INTERVAL });
   return () => {
     const growth = hasCode ? heapGrowth(before) : {};
-    return { heap: getHeapStatistics(), spaces: getHeapSpaceStatistics(), memory: memoryUsage(), ...growth };
+    return { heap: getHeapStatistics(), spaces: getHeapSpaceStatistics(), memory: process.memoryUsage(), ...growth };
   };
 }
 

@@ -47,7 +47,7 @@ export function syntaxReport(code: string): GuestText {
   try {
     const parsed = parse(code);
     const { declared, isAsync } = rewrite(parsed);
-    const language = parsed.isTypeScript ? "TypeScript" : "JavaScript";
+    const language = parsed.typedColumn !== undefined ? "TypeScript" : "JavaScript";
     const names = declared.map(({ name, type }) => `${name} (${type})`).join(", ");
     const text = [
       `The syntax is valid: ${language}, ${parsed.program.body.length} statement(s).`,

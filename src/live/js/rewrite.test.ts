@@ -7,8 +7,7 @@ import { inspect } from "node:util";
 import { createContext, runInContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { writtenColumn } from "./source-positions.ts";
-import { rewrite, type Rewritten } from "./rewrite.ts";
+import { rewrite, writtenColumn, type Rewritten } from "./rewrite.ts";
 import { parse, CodeSyntaxError } from "./parse.ts";
 
 const rewritten = (code: string): Rewritten => rewrite(parse(code));
@@ -67,10 +66,10 @@ describe("rewrite", () => {
 
   it("maps columns back", () => {
     const source = "class A { m() { return 1 } }; const { a } = await b; here()";
-    const { code, columns } = rewritten(source);
+    const { code, shifts } = rewritten(source);
     const line = code.split("\n")[1] ?? "";
     for (const mark of ["m()", "return", "{ a }", "here"]) {
-      expect(writtenColumn(columns, 1, line.indexOf(mark) + 1)).toBe(source.indexOf(mark) + 1);
+      expect(writtenColumn(shifts, 1, line.indexOf(mark) + 1)).toBe(source.indexOf(mark) + 1);
     }
   });
 
@@ -169,7 +168,7 @@ describe("parse", () => {
     ["enum A { B }", "var A"],
   ])("accepts TypeScript in %j", (code, part) => {
     const parsed = parse(code);
-    expect(parsed.isTypeScript).toBe(true);
+    expect(parsed.typedColumn).toBeDefined();
     expect(parsed.source.replaceAll(/ +/g, " ")).toContain(part);
   });
 

@@ -11,8 +11,7 @@ import type {
   Program,
   VariableDeclaration,
 } from "acorn";
-import { children, isFunction, type Parsed } from "./parse.ts";
-import { blank, editedColumn, positionAt, SourceEdits, type ColumnMap } from "./source-positions.ts";
+import type { Parsed } from "./parse.ts";
 
 export interface Declared {
   readonly name: string;
@@ -22,10 +21,7 @@ export interface Declared {
 
 export interface Rewritten {
   readonly code: string;
-  /**
-   * A script with the function declarations, each at its original position. It runs before `code`. Undefined if `code`
-   * still contains the declarations, or if there are none.
-   */
+  /** A script with the function declarations, which runs before `code`. Undefined if `code` still contains them. */
   readonly hoisted?: string;
   /** Whether the code evaluates to a function, which is then called with an `EvaluationScope`. */
   readonly isAsync: boolean;
@@ -34,7 +30,23 @@ export interface Rewritten {
   readonly declared: readonly Declared[];
   /** Whether the last statement has a value: a declaration has none. */
   readonly hasValue: boolean;
-  readonly columns: ColumnMap;
+  readonly shifts: readonly Shift[];
+}
+
+/** Generated text that moves the rest of its line: it stands before `column` as the user wrote it. */
+export interface Shift {
+  readonly line: number;
+  readonly column: number;
+  readonly added: number;
+}
+
+/** Maps a column of the rewritten code to the column that the user wrote. */
+export function writtenColumn(shifts: readonly Shift[], line: number, column: number): number {
+  let written = column;
+  for (const shift of shifts) {
+    if (shift.line === line && shift.column < written) written = Math.max(shift.column, written - shift.added);
+  }
+  return written;
 }
 
 /**
@@ -47,21 +59,32 @@ export function rewrite(parsed: Parsed): Rewritten {
   return new Rewriter(parsed).rewrite();
 }
 
+interface Edit {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+  /** Whether the old text moves into the script `hoisted`. */
+  readonly isHoisted: boolean;
+}
+
+/** Replaces everything except line breaks with spaces. */
+function blank(text: string): string {
+  return text.replaceAll(/[^\n\r\u2028\u2029]/g, " ");
+}
+
 class Rewriter {
   readonly #parsed: Parsed;
   readonly #source: string;
-  readonly #edits: SourceEdits;
+  readonly #edits: Edit[] = [];
   readonly #isAsync: boolean;
   /** The parameter that holds the `EvaluationScope`; a name that the source does not contain. */
   readonly #scope: string;
   readonly #declared: Declared[] = [];
-  readonly #hoisted: Node[] = [];
   readonly #last: Program["body"][number] | undefined;
 
   constructor(parsed: Parsed) {
     this.#parsed = parsed;
     this.#source = parsed.source;
-    this.#edits = new SourceEdits(parsed.source);
     this.#isAsync = parsed.program.body.some(awaits);
     let scope = "$c";
     while (parsed.source.includes(scope)) scope += "$";
@@ -73,30 +96,48 @@ class Rewriter {
     const hasValue = this.#last !== undefined && !this.#last.type.endsWith("Declaration");
     const isDefault = this.#last?.type === "ExportDefaultDeclaration" && !isNamed(this.#last.declaration);
     for (const statement of this.#parsed.program.body) this.#topLevel(statement);
-    const { text, columns } = this.#edits.apply();
-    const common = { isAsync: this.#isAsync, declared: this.#declared, hasValue: hasValue || isDefault, columns };
+    const { text, hoisted, shifts } = this.#applyEdits();
+    const common = { isAsync: this.#isAsync, declared: this.#declared, hasValue: hasValue || isDefault, shifts };
     const [open, close] = this.#parsed.isObject ? ["(", ")"] : ["", ""];
-    if (!this.#isAsync) {
-      if (!this.#parsed.isObject) return { ...common, code: text, lineOffset: 0 };
-      return { ...common, code: `${open}\n${text}\n${close}`, lineOffset: -1 };
+    if (this.#isAsync) {
+      const code = `(async(${this.#scope})=>{${open}\n${text}\n${close}})`;
+      return { ...common, ...(hoisted.trim() === "" ? undefined : { hoisted }), code, lineOffset: -1 };
     }
-    const code = `(async(${this.#scope})=>{${open}\n${text}\n${close}})`;
-    const hoisted = this.#hoisted.length > 0 ? { hoisted: this.#hoistedCode(columns) } : undefined;
-    return { ...common, ...hoisted, code, lineOffset: -1 };
+    if (!this.#parsed.isObject) return { ...common, code: text, lineOffset: 0 };
+    return { ...common, code: `${open}\n${text}\n${close}`, lineOffset: -1 };
   }
 
-  /** Places each function at its column in the edited code, so that the edited code's column map is valid here too. */
-  #hoistedCode(columns: ColumnMap): string {
+  /** Every function in `hoisted` has the position that it would have in `text`, so the shifts are valid for both. */
+  #applyEdits(): { readonly text: string; readonly hoisted: string; readonly shifts: readonly Shift[] } {
+    // Edits at one position stay in the order in which they were made.
+    const edits = this.#edits.toSorted((one, other) => one.start - other.start || one.end - other.end);
+    const lineStarts = [0, ...Array.from(this.#source.matchAll(/\n/g), ({ index }) => index + 1)];
+    const shifts: Shift[] = [];
     let text = "";
+    let hoisted = "";
     let from = 0;
-    for (const { start, end } of this.#hoisted) {
-      text += blank(this.#source.slice(from, start));
-      const { line, column } = positionAt(this.#source, start);
-      const missing = editedColumn(columns, line, column) - 1 - (text.length - text.lastIndexOf("\n") - 1);
-      text += " ".repeat(Math.max(0, missing)) + this.#source.slice(start, end);
-      from = end;
+    let line = 1;
+    for (const edit of edits) {
+      const kept = this.#source.slice(from, edit.start);
+      const old = this.#source.slice(edit.start, edit.end);
+      from = edit.end;
+      text += kept + edit.text;
+      hoisted += blank(kept) + (edit.isHoisted ? old : blank(edit.text));
+      while ((lineStarts[line] ?? Infinity) <= edit.start) line += 1;
+      const added = edit.text.length - old.length;
+      if (added > 0) shifts.push({ line, column: edit.start - (lineStarts[line - 1] ?? 0) + 1, added });
     }
-    return text;
+    return { text: text + this.#source.slice(from), hoisted, shifts };
+  }
+
+  #insert(at: number, text: string): void {
+    this.#edits.push({ start: at, end: at, text, isHoisted: false });
+  }
+
+  /** Always keeps the lines; also keeps the columns if the new text is not longer than the old. */
+  #replace(start: number, end: number, text: string, isHoisted = false): void {
+    const [first = "", ...more] = this.#source.slice(start, end).split("\n");
+    this.#edits.push({ start, end, text: [text.padEnd(first.length), ...more.map(blank)].join("\n"), isHoisted });
   }
 
   #topLevel(node: Node): void {
@@ -108,7 +149,7 @@ class Rewriter {
         const { declaration, source } = node as Node & { declaration?: Node | null; source?: Node | null };
         if (source) return this.#import(node);
         if (!declaration) return this.#remove(node);
-        this.#edits.blank(node.start, declaration.start);
+        this.#replace(node.start, declaration.start, "");
         return this.#topLevel(declaration);
       }
       case "ExportDefaultDeclaration":
@@ -127,37 +168,36 @@ class Rewriter {
   #default(node: ExportDefaultDeclaration): void {
     const { declaration } = node;
     if (isNamed(declaration)) {
-      this.#edits.blank(node.start, declaration.start);
+      this.#replace(node.start, declaration.start, "");
       return this.#topLevel(declaration);
     }
     const begin = this.#isAsync && node === this.#last ? `;${this.#scope}.v=(` : ";(";
-    this.#edits.replace(node.start, node.start + "export default".length, begin);
+    this.#replace(node.start, node.start + "export default".length, begin);
     this.#visit(declaration, "single", false);
-    this.#edits.insert(this.#beforeSemicolon(node), ")");
+    this.#insert(this.#beforeSemicolon(node), ")");
   }
 
   #import(node: Node): void {
     for (const name of importedNames(node)) this.#declare(name, "import", node);
-    this.#edits.replace(node.start, node.end, importStatements(node, this.#source, this.#scope));
+    this.#replace(node.start, node.end, importStatements(node, this.#source, this.#scope));
   }
 
   #function(node: FunctionDeclaration): void {
     this.#declare(node.id.name, "function", node);
     if (!this.#isAsync) return;
-    this.#hoisted.push(node);
-    this.#remove(node);
+    this.#remove(node, true);
   }
 
   /** Replaces the node with a semicolon, so that the statement before it is not joined with the one after it. */
-  #remove({ start, end }: Node): void {
-    this.#edits.replace(start, end, ";");
+  #remove({ start, end }: Node, isHoisted = false): void {
+    this.#replace(start, end, ";", isHoisted);
   }
 
   #class(node: ClassDeclaration): void {
     this.#declare(node.id.name, "class", node);
-    this.#edits.insert(node.start, `;${node.id.name}=`);
+    this.#insert(node.start, `;${node.id.name}=`);
     for (const child of children(node)) this.#visit(child, "single", false);
-    this.#edits.insert(node.end, ";");
+    this.#insert(node.end, ";");
   }
 
   #variables(node: VariableDeclaration, context: Context): void {
@@ -170,15 +210,15 @@ class Rewriter {
     const isStatement = context === "list" || context === "single";
     const isWrapped = isPattern && context !== "left";
     const begin = (context === "list" ? ";" : "") + (isWrapped ? "(" : "");
-    this.#edits.replace(node.start, node.start + node.kind.length, begin);
+    this.#replace(node.start, node.start + node.kind.length, begin);
     for (const { id, init, end } of node.declarations) {
       for (const name of boundNames(id)) this.#declare(name, "variable", id);
       this.#visit(id, "single", false);
       if (init) this.#visit(init, "single", false);
-      else if (node.kind !== "var" && isStatement) this.#edits.insert(end, "=void 0");
+      else if (node.kind !== "var" && isStatement) this.#insert(end, "=void 0");
     }
-    if (isWrapped) this.#edits.insert(node.declarations.at(-1)?.end ?? node.end, ")");
-    if (isStatement && this.#source[node.end - 1] !== ";") this.#edits.insert(node.end, ";");
+    if (isWrapped) this.#insert(node.declarations.at(-1)?.end ?? node.end, ")");
+    if (isStatement && this.#source[node.end - 1] !== ";") this.#insert(node.end, ";");
   }
 
   #visit(node: Node, context: Context, isLast: boolean): void {
@@ -188,11 +228,11 @@ class Rewriter {
       if (declaration.kind === "var") return this.#variables(declaration, context);
     }
     const isValue = this.#isAsync && isLast && node.type === "ExpressionStatement";
-    if (isValue) this.#edits.insert(node.start, `${this.#scope}.v=(`);
-    if (node.type === "AwaitExpression") this.#edits.insert(node.start + "await".length, ` ${this.#scope}.a(`);
+    if (isValue) this.#insert(node.start, `${this.#scope}.v=(`);
+    if (node.type === "AwaitExpression") this.#insert(node.start + "await".length, ` ${this.#scope}.a(`);
     for (const child of children(node)) this.#visit(child, contextOf(node, child), isLast);
-    if (node.type === "AwaitExpression") this.#edits.insert(node.end, ")");
-    if (isValue) this.#edits.insert(this.#beforeSemicolon(node), ")");
+    if (node.type === "AwaitExpression") this.#insert(node.end, ")");
+    if (isValue) this.#insert(this.#beforeSemicolon(node), ")");
   }
 
   #beforeSemicolon({ end }: Node): number {
@@ -202,6 +242,20 @@ class Rewriter {
   #declare(name: string, type: Declared["type"], { loc }: Node): void {
     this.#declared.push({ name, type, line: loc?.start.line ?? 1 });
   }
+}
+
+/** The child nodes of a node. */
+function children(node: Node): Node[] {
+  return Object.values(node)
+    .flat()
+    .filter((one: unknown): one is Node => typeof one === "object" && one !== null && "type" in one && "start" in one);
+}
+
+/** Whether the node begins a new scope for variables and for `await`. */
+function isFunction(node: Node): boolean {
+  return /^(?:ArrowFunctionExpression|FunctionExpression|FunctionDeclaration|PropertyDefinition|StaticBlock)$/.test(
+    node.type,
+  );
 }
 
 function contextOf(node: Node, child: Node): Context {

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
 import { DEFAULT_LIMITS } from "../runtime.ts";
-import { jsRuntime } from "./runtime.ts";
+import { jsRuntime } from "./index.ts";
 
 const major = Number.parseInt(process.versions.node, 10);
 

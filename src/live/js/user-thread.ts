@@ -1,37 +1,30 @@
 // The main thread of a guest, which runs the user's code: it takes one job after the other from the controller and
-// sends back the outcome. It saves the functions that it needs before the user's code can replace them. Whatever runs
-// here may be terminated at any instruction; the next message is then handled normally.
+// sends back the outcome. Whatever runs here may be terminated at any instruction; the next message is then handled
+// normally. Nothing here uses a global name while jobs run, since the user's code may declare that name.
 
+import { Buffer } from "node:buffer";
 import { writeSync } from "node:fs";
 import { register } from "node:module";
-import { inspect } from "node:util";
+import process from "node:process";
 import type { MessagePort } from "node:worker_threads";
-import { Evaluator, type JobState } from "./evaluator.ts";
+import { brokenGuest, evaluate, type JobState } from "./evaluator.ts";
 import { getSource, Globals, listVariables } from "./globals.ts";
 import type { Job, ToController, ToMainThread } from "./messages.ts";
-import { startsWith, toText } from "./primordials.ts";
-import { cut, withSyntaxPosition } from "./print.ts";
+import { errorText } from "./print.ts";
 import { abortProfiling, startProfiling } from "./profiling.ts";
 
-const activeResources = process.getActiveResourcesInfo.bind(process);
-const listenerCount = process.listenerCount.bind(process);
-const emit = process.emit.bind(process) as (event: string, ...args: unknown[]) => boolean;
 const enqueueMicrotask = queueMicrotask;
 const emitWarning = process.emitWarning.bind(process) as (...args: unknown[]) => void;
-const bytesOf = Buffer.from.bind(Buffer) as (text: string, encoding?: BufferEncoding) => Buffer;
-const nextTick = process.nextTick.bind(process);
 
 /** Thrown and never caught. This makes Node forget the callback that was terminated. */
 const RECOVERY = new Error("recovery");
 /** More frames than are shown, because those of Node and of the guest are removed. */
 const STACK_FRAMES = 25;
-const MAX_UNCAUGHT_LENGTH = 10_000;
 
 export class UserThread {
   readonly #port: MessagePort;
   readonly #send: (message: ToController) => void;
   readonly #globals = new Globals();
-  readonly #evaluator = new Evaluator(this.#globals);
   #current: JobState | undefined;
   #canImportTypeScript = ((process.features as { typescript?: unknown }).typescript ?? false) !== false;
 
@@ -46,7 +39,7 @@ export class UserThread {
     // A capture callback, because the user's code could remove a listener. No exception ends the process.
     process.setUncaughtExceptionCaptureCallback((error: unknown) => {
       if (error === RECOVERY) return;
-      if (listenerCount("uncaughtException") > 0) emit("uncaughtException", error, "uncaughtException");
+      if (process.listenerCount("uncaughtException") > 0) process.emit("uncaughtException", error as Error);
       else this.#send({ kind: "uncaught", text: `Uncaught ${errorText(error)}` });
     });
     makeOutputSynchronous();
@@ -63,7 +56,7 @@ export class UserThread {
           this.#current.isOver = true;
           this.#current = undefined;
         }
-        this.#send({ kind: "idle", token: message.token, resources: activeResources() });
+        this.#send({ kind: "idle", token: message.token, resources: process.getActiveResourcesInfo() });
         // Answer first, since the controller terminates a thread that answers late. If the thread is terminated before
         // the next line runs, the next job aborts the profiling.
         if (message.abandon !== undefined) abortProfiling();
@@ -91,10 +84,7 @@ export class UserThread {
     try {
       this.#perform(job, state, done);
     } catch (error) {
-      // The user's code may have replaced a built-in function that could not be saved beforehand.
-      done({
-        thrown: { type: "Error", message: `The session could not run this request: ${errorText(error)}`, stack: "" },
-      });
+      done({ thrown: brokenGuest(error) });
     }
   }
 
@@ -104,27 +94,20 @@ export class UserThread {
     const isProfiled = op === "profile-code" || op === "heap-report";
     const stopProfiling = isProfiled ? startProfiling(op, params, cell !== undefined) : undefined;
     if (cell !== undefined) {
-      this.#evaluator.execute(cell, state, job, (outcome) => done({ ...outcome, found: stopProfiling?.() }));
+      evaluate(this.#globals, cell, state, job, (outcome) => done({ ...outcome, found: stopProfiling?.() }));
       return;
     }
     if (op === "list-variables") done({ found: listVariables(this.#globals, params) });
-    else if (op === "get-source") done({ found: getSource(this.#globals, toText(params["name"])) });
+    else if (op === "get-source") done({ found: getSource(this.#globals, params["name"] as string) });
     else done({ found: stopProfiling?.() });
-  }
-}
-
-function errorText(error: unknown): string {
-  try {
-    return cut(inspect(withSyntaxPosition(error), { maxStringLength: MAX_UNCAUGHT_LENGTH }), MAX_UNCAUGHT_LENGTH);
-  } catch {
-    return "(a value that cannot be printed)";
   }
 }
 
 /** The user need not know that Node's loader for `import()` is experimental. */
 function hideLoaderWarning(): void {
   process.emitWarning = (...args: unknown[]): void => {
-    if (!startsWith(toText(args[0]), "vm.USE_MAIN_CONTEXT")) emitWarning(...args);
+    const [warning] = args;
+    if (typeof warning !== "string" || !warning.startsWith("vm.USE_MAIN_CONTEXT")) emitWarning(...args);
   };
 }
 
@@ -139,16 +122,17 @@ function makeOutputSynchronous(): void {
     const { _handle: handle } = stream as { readonly _handle?: { setBlocking?(isBlocking: boolean): void } };
     handle?.setBlocking?.(true);
     stream.write = (chunk: string | Uint8Array, encoding?: unknown, done?: unknown): boolean => {
-      writeAll(fd, typeof chunk === "string" ? bytesOf(chunk, toEncoding(encoding)) : chunk);
+      writeAll(
+        fd,
+        typeof chunk === "string"
+          ? Buffer.from(chunk, typeof encoding === "string" ? (encoding as BufferEncoding) : undefined)
+          : chunk,
+      );
       const callback = typeof encoding === "function" ? encoding : done;
-      if (typeof callback === "function") nextTick(callback);
+      if (typeof callback === "function") process.nextTick(callback);
       return true;
     };
   }
-}
-
-function toEncoding(given: unknown): BufferEncoding | undefined {
-  return typeof given === "string" ? (given as BufferEncoding) : undefined;
 }
 
 function writeAll(fd: number, bytes: Uint8Array): void {

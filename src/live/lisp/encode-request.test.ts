@@ -1,7 +1,7 @@
 // Requests encoded as property lists: every kind of value, and strings that Lisp must read unchanged.
 
 import { expect, it } from "vitest";
-import { encodeRequest } from "./runtime.ts";
+import { encodeRequest } from "./index.ts";
 
 it("encodes keywords, strings, numbers, t and lists", () => {
   const request = { id: 3, op: "eval", maxSamples: 10, sampleInterval: 0.01, captureTime: true, functions: ["a", "b"] };

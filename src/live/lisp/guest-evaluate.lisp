@@ -144,11 +144,11 @@
   (let ((it (gensym)))
     `(let* ((,it ,job)
             (*print-length* (if ,it (argument ,it :print-length 100) 100))
-            (*print-level* (if ,it (argument ,it :print-level 10) 10))
+            (*print-level* (if ,it (argument ,it :print-depth 10) 10))
             (*print-circle* t) (*print-pretty* t) (*print-readably* nil))
        ,@body)))
 
-(defun max-output (job) (if job (argument job :max-output 100000) 100000))
+(defun max-output (job) (if job (argument job :output-chars 100000) 100000))
 
 (defun value-text (value &optional (cap (max-output *job*)))
   "VALUE as PRIN1 prints it, cut after CAP characters. The caller binds the print limits."

@@ -4,7 +4,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startLispGuest, type LispReply, type LispGuest } from "../../../test/support/live/lisp-guest.ts";
 import { hasSbcl } from "../../../test/support/setup/sbcl.ts";
-import { lispRuntime } from "./runtime.ts";
+import { lispRuntime } from "./index.ts";
 
 const STEP_MS = 400;
 const LATE = Symbol("late");
@@ -37,7 +37,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest with hostile code (needs SBCL)", () =>
     const begun = new Promise<void>((resolve) => (hasBegun = resolve));
     // Code that prints "go" itself is not interrupted before that.
     const announcing = code.includes('(princ "go")') ? code : `(princ "go") ${code}`;
-    const { id, reply } = lisp.guest.request("eval", { code: announcing, maxOutput: 1000 }, () => hasBegun?.());
+    const { id, reply } = lisp.guest.request("eval", { code: announcing, outputChars: 1000 }, () => hasBegun?.());
     await begun;
     expect(await lisp.guest.control("interrupt", { target: id })).toEqual({ busy: true });
     return { id, answer: reply as unknown as Promise<LispReply> };

@@ -152,15 +152,15 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
   });
 
   it("keeps output up to the limit and counts the rest", async () => {
-    const answer = await lisp.evaluate('(dotimes (i 300) (princ "0123456789"))', { maxOutput: 1000 });
+    const answer = await lisp.evaluate('(dotimes (i 300) (princ "0123456789"))', { outputChars: 1000 });
     expect(answer).toMatchObject({ status: "ok", dropped: { stdout: 2000 } });
     expect(answer.stdout).toBe("0123456789".repeat(100));
   });
 
   it("respects the print limits", async () => {
     expect((await lisp.evaluate("(loop for i below 9 collect i)", { printLength: 3 })).values).toEqual(["(0 1 2 ...)"]);
-    expect((await lisp.evaluate("'(1 (2 (3)))", { printLevel: 2 })).values).toEqual(["(1 (2 #))"]);
-    const [text] = (await lisp.evaluate("(make-string 5000 :initial-element #\\a)", { maxOutput: 100 })).values;
+    expect((await lisp.evaluate("'(1 (2 (3)))", { printDepth: 2 })).values).toEqual(["(1 (2 #))"]);
+    const [text] = (await lisp.evaluate("(make-string 5000 :initial-element #\\a)", { outputChars: 100 })).values;
     expect(text).toBe(`"${"a".repeat(99)}... [cut at 100 characters]`);
   });
 

@@ -1,14 +1,17 @@
-// Finds SBCL and the Lisp sources of the guest, and builds SBCL's command-line options. Nothing here starts SBCL. The
-// sources ship with the package and are compiled on the user's machine.
+// Finds SBCL and the Lisp sources of the guest, and caches what makes sessions start faster: the compiled guest, and a
+// core (an SBCL image with the guest loaded), which a separate SBCL process saves in the background. File names contain
+// a digest of the SBCL build and of the sources, so a stale file is never used.
 
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { constants } from "node:fs";
-import { access, readdir, readFile, realpath, stat } from "node:fs/promises";
+import { access, readdir, readFile, realpath, rename, rm, stat, utimes } from "node:fs/promises";
 import { delimiter, join, resolve } from "node:path";
 import { ConnectionError } from "../../core/errors.ts";
-import { packageFile } from "../../core/files.ts";
+import { cacheFolder, makeDirectory, packageFile } from "../../core/files.ts";
+import { errorMessage } from "../../core/values.ts";
+import { startChild, type Child } from "../../process/child.ts";
 
-export interface Sbcl {
+interface Sbcl {
   readonly command: string;
   /** Identifies the build: a core works with one build of SBCL only. */
   readonly identity: string;
@@ -17,6 +20,10 @@ export interface Sbcl {
 /** With less, SBCL cannot hold its own core and copy it during a garbage collection. */
 const MIN_MEMORY_MB = 128;
 const STACK_MB = 2;
+/** How many cores of other builds and sources are kept: the most recently used ones. A core takes about 45 MB. */
+const MAX_OTHER_CORES = 2;
+/** A younger draft of a core is not deleted, since another process may be writing it. */
+const MIN_DRAFT_AGE_MS = 3_600_000;
 
 const INSTALL = "install it (Debian and Ubuntu: apt-get install sbcl; macOS: brew install sbcl)";
 
@@ -48,15 +55,10 @@ async function inspectFile(path: string): Promise<Sbcl | undefined> {
 }
 
 /** The options of SBCL's runtime, which must come before those of its toplevel. */
-export function runtimeOptions(memoryMb?: number): readonly string[] {
+function runtimeOptions(memoryMb?: number): readonly string[] {
   const heap = memoryMb === undefined ? [] : ["--dynamic-space-size", `${Math.max(MIN_MEMORY_MB, memoryMb)}MB`];
   // With --lose-on-corruption, which --script implies, a stack overflow would end the process, so neither is used.
   return ["--noinform", ...heap, "--control-stack-size", `${STACK_MB}MB`, "--disable-ldb", "--end-runtime-options"];
-}
-
-/** The options of SBCL's toplevel for a start without a core. They load start.lisp, which reads `args`. */
-export function toplevelOptions(start: string, args: readonly string[]): readonly string[] {
-  return ["--no-sysinit", "--no-userinit", "--load", start, "--end-toplevel-options", ...args];
 }
 
 /** The source folder, whether this file runs from src or from dist. */
@@ -81,31 +83,135 @@ const GUEST_FILES = [
   "prewarm",
 ].map((name) => `guest-${name}.lisp`);
 
-export interface LispSources {
-  /** The file that SBCL loads; it gets the other files as arguments. */
-  readonly start: string;
-  readonly files: readonly string[];
-  /** A digest of the content of all files. */
-  readonly digest: string;
-}
+/** The file that SBCL loads; it gets the paths of the other files as arguments. */
+const START = "start.lisp";
 
-let sources: Promise<LispSources> | undefined;
-
-/** Reads the sources once: a running process does not notice changes. */
-export function lispSources(): Promise<LispSources> {
-  sources ??= readSources();
-  return sources;
-}
-
-async function readSources(): Promise<LispSources> {
+/** The names of the sources in the order in which they are loaded, and a digest of their content. */
+async function readSources(): Promise<{ readonly names: readonly string[]; readonly digest: string }> {
   const tools = (await readdir(FOLDER)).filter((name) => /^tools-.*\.lisp$/.test(name)).toSorted();
   const names = [...GUEST_FILES, "tools.lisp", ...tools];
-  const contents = await Promise.all(["start.lisp", ...names].map((name) => readFile(join(FOLDER, name))));
+  const contents = await Promise.all([START, ...names].map((name) => readFile(join(FOLDER, name))));
   const digest = createHash("sha256");
   for (const content of contents) digest.update(`${content.length}\n`).update(content);
-  return {
-    start: join(FOLDER, "start.lisp"),
-    files: names.map((name) => join(FOLDER, name)),
-    digest: digest.digest("hex"),
-  };
+  return { names, digest: digest.digest("hex") };
+}
+
+/** An installed SBCL with the guest's sources, and the cache for this pair. */
+export class Installation {
+  readonly command: string;
+  readonly #core: string;
+  readonly #fasl: string;
+  readonly #folder: string = join(cacheFolder(), "lisp");
+  readonly #key: string;
+  readonly #files: readonly string[];
+  #saver: Child | undefined;
+  #isClosed = false;
+
+  private constructor({ command, identity }: Sbcl, names: readonly string[], digest: string) {
+    this.command = command;
+    this.#files = names.map((name) => join(FOLDER, name));
+    this.#key = createHash("sha256")
+      .update(JSON.stringify([identity, digest]))
+      .digest("hex")
+      .slice(0, 32);
+    this.#core = join(this.#folder, `${this.#key}.core`);
+    this.#fasl = join(this.#folder, `${this.#key}.fasl`);
+  }
+
+  /** Rejects with a ConnectionError that says what to install if SBCL is not found. */
+  static async find(command: string | undefined, path: string | undefined): Promise<Installation> {
+    const [sbcl, { names, digest }] = await Promise.all([findSbcl(command, path), readSources()]);
+    return new Installation(sbcl, names, digest);
+  }
+
+  /** The arguments that start a guest from the core. */
+  coreArguments(memoryMb: number): readonly string[] {
+    return ["--core", this.#core, ...runtimeOptions(memoryMb)];
+  }
+
+  /** The arguments that start a guest from the compiled guest or the sources, or save a core in the file `draft`. */
+  sourceArguments(memoryMb: number | undefined, draft?: string): readonly string[] {
+    const start = ["--no-sysinit", "--no-userinit", "--load", join(FOLDER, START), "--end-toplevel-options"];
+    const mode = draft === undefined ? ["guest", this.#fasl, "-"] : ["core", this.#fasl, draft];
+    return [...runtimeOptions(memoryMb), ...start, ...mode, ...this.#files];
+  }
+
+  /** Creates the folder. Resolves to an error if nothing can be cached; then every session starts from the sources. */
+  async prepare(): Promise<Error | undefined> {
+    try {
+      await makeDirectory(this.#folder);
+      await access(this.#folder, constants.W_OK);
+      return undefined;
+    } catch (error) {
+      return new Error(
+        `Lisp sessions start slowly, because the cache folder cannot be used (${errorMessage(error)}); ` +
+          "set CATENARY_CACHE to a writable folder",
+        { cause: error },
+      );
+    }
+  }
+
+  /** If its content is damaged, the guest that starts from it will fail. */
+  hasCore(): Promise<boolean> {
+    return exists(this.#core);
+  }
+
+  hasCompiled(): Promise<boolean> {
+    return exists(this.#fasl);
+  }
+
+  /** Saves a core, or marks it as recently used; rejects with SBCL's stderr if that fails. */
+  async save(): Promise<void> {
+    const now = new Date();
+    if (await this.hasCore()) return utimes(this.#core, now, now).catch(() => undefined);
+    const problem = await this.prepare();
+    if (problem !== undefined) throw problem;
+    const draft = join(this.#folder, `${this.#key}.${randomUUID()}.tmp`);
+    try {
+      const child = await startChild({ command: this.command, args: this.sourceArguments(undefined, draft) });
+      this.#saver = child;
+      child.stdout.resume();
+      if (this.#isClosed) await child.close(0);
+      const { code, signal } = await child.finished;
+      if (code !== 0) throw new Error(`SBCL exited with ${signal ?? code}: ${child.stderrTail().trim()}`);
+      await rename(draft, this.#core);
+      await this.#deleteOld();
+    } finally {
+      this.#saver = undefined;
+      await rm(draft, { force: true }).catch(() => undefined);
+    }
+  }
+
+  /** Deletes a core that does not start. A damaged compiled guest needs no such step: start.lisp replaces it. */
+  async drop(): Promise<void> {
+    await rm(this.#core, { force: true }).catch(() => undefined);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#saver?.close(0);
+  }
+
+  async #deleteOld(): Promise<void> {
+    const names = (await readdir(this.#folder)).filter((name) => /^[0-9a-f]{32}\.(?:core|fasl|.*tmp)$/.test(name));
+    const found = await Promise.all(
+      names.map(async (name) => {
+        const file = await stat(join(this.#folder, name)).catch(() => undefined);
+        return { name, key: name.slice(0, 32), ageMs: Date.now() - (file?.mtimeMs ?? 0) };
+      }),
+    );
+    const others = found.filter(({ key }) => key !== this.#key).toSorted((one, other) => one.ageMs - other.ageMs);
+    const kept = [this.#key, ...new Set(others.map(({ key }) => key))].slice(0, MAX_OTHER_CORES + 1);
+    const old = found.filter(({ name, key, ageMs }) =>
+      name.endsWith(".tmp") ? ageMs > MIN_DRAFT_AGE_MS : !kept.includes(key),
+    );
+    await Promise.all(old.map(({ name }) => rm(join(this.#folder, name), { force: true })));
+  }
+}
+
+function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
 }

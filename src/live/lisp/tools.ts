@@ -1,24 +1,13 @@
 // The tools of a Lisp session: their names, arguments and descriptions. The names and arguments are those of
 // CL-MCP-Server, so that prompts written for it work here. The tools-*.lisp files implement the tools in the image.
 
-import type { ArgumentSpec, GuestTool } from "../tool.ts";
+import { choice, count, flag, required, text, type GuestTool } from "../tool.ts";
 
-const PACKAGE: ArgumentSpec = {
-  type: "string",
-  description: "Package for reading code and looking up names. Default: the current package of the session.",
-};
+const PACKAGE = text("Package for reading code and looking up names. Default: the current package of the session.");
 
-const NAME: ArgumentSpec = {
-  type: "string",
-  required: true,
-  description: 'Name of the symbol, case-insensitive; may be qualified, such as "cl:mapcar".',
-};
+const NAME = required('Name of the symbol, case-insensitive; may be qualified, such as "cl:mapcar".');
 
-const CLASS: ArgumentSpec = {
-  type: "string",
-  required: true,
-  description: "Name of the class, structure or condition.",
-};
+const CLASS = required("Name of the class, structure or condition.");
 
 export const EVALUATE: GuestTool = {
   name: "evaluate-lisp",
@@ -29,21 +18,11 @@ export const EVALUATE: GuestTool = {
     "after the output and the [stderr] and [Warning] lines. An error comes back as [ERROR] with its type, message and " +
     "[Backtrace], and the session continues.",
   arguments: {
-    code: {
-      type: "string",
-      required: true,
-      description: "One or more forms, such as `(defun sq (x) (* x x)) (sq 5)`.",
-    },
-    package: {
-      type: "string",
-      description:
-        "Package to evaluate in. Default: the current package of the session; in-package changes it for later calls.",
-    },
-    "capture-time": {
-      type: "boolean",
-      default: false,
-      description: "Add a line with time, GC time and bytes allocated.",
-    },
+    code: required("One or more forms, such as `(defun sq (x) (* x x)) (sq 5)`."),
+    package: text(
+      "Package to evaluate in. Default: the current package of the session; in-package changes it for later calls.",
+    ),
+    "capture-time": flag("Add a line with time, GC time and bytes allocated."),
   },
   runsCode: true,
 };
@@ -65,13 +44,9 @@ const NAME_TOOLS: readonly GuestTool[] = [
       "Find symbols whose name contains a string. Without a package: exported symbols of all packages, and all symbols " +
       "of the session's current package. At most 200 are listed, with the total count.",
     arguments: {
-      pattern: { type: "string", required: true, description: "Part of a name, case-insensitive." },
-      package: { type: "string", description: "Search only the symbols accessible in this package." },
-      type: {
-        type: "string",
-        choices: ["function", "macro", "variable", "class", "generic-function"],
-        description: "Only symbols of this kind.",
-      },
+      pattern: required("Part of a name, case-insensitive."),
+      package: text("Search only the symbols accessible in this package."),
+      type: choice(["function", "macro", "variable", "class", "generic-function"], "Only symbols of this kind."),
     },
     readOnly: true,
   },
@@ -107,11 +82,7 @@ const NAME_TOOLS: readonly GuestTool[] = [
     arguments: {
       class: CLASS,
       package: PACKAGE,
-      "include-inherited": {
-        type: "boolean",
-        default: false,
-        description: "Also list methods specialized on its superclasses, except the standard ones.",
-      },
+      "include-inherited": flag("Also list methods specialized on its superclasses, except the standard ones."),
     },
     readOnly: true,
   },
@@ -125,7 +96,7 @@ const NAME_TOOLS: readonly GuestTool[] = [
     arguments: {
       type: {
         type: "string",
-        choices: [
+        enum: [
           ...["function", "macro", "variable", "class", "condition", "struct", "method"],
           ...["type", "setf", "compiler-macro", "system"],
         ],
@@ -143,7 +114,7 @@ const CODE_TOOLS: readonly GuestTool[] = [
     description:
       "Check that code can be read, without evaluating it: unclosed or extra parentheses with their position, " +
       "unterminated strings and comments, bad tokens. Call it before you write a Lisp file.",
-    arguments: { code: { type: "string", required: true, description: "The code to check." } },
+    arguments: { code: required("The code to check.") },
     readOnly: true,
   },
   {
@@ -153,7 +124,7 @@ const CODE_TOOLS: readonly GuestTool[] = [
       "Find the parenthesis that matches the one at a position. Parentheses in strings, comments and characters such " +
       "as #\\( are skipped.",
     arguments: {
-      code: { type: "string", required: true, description: "The code." },
+      code: required("The code."),
       line: { type: "integer", required: true, description: "Line of the parenthesis, from 1." },
       column: { type: "integer", required: true, description: "Column of the parenthesis, from 0." },
     },
@@ -164,8 +135,8 @@ const CODE_TOOLS: readonly GuestTool[] = [
     title: "Expand a macro",
     description: "Expand a macro form, once or until it is no longer a macro form. Subforms are not expanded.",
     arguments: {
-      form: { type: "string", required: true, description: "The form, such as `(when x y)`." },
-      full: { type: "boolean", default: false, description: "Expand until the form is not a macro form." },
+      form: required("The form, such as `(when x y)`."),
+      full: flag("Expand until the form is not a macro form."),
       package: PACKAGE,
     },
     readOnly: true,
@@ -177,7 +148,7 @@ const CODE_TOOLS: readonly GuestTool[] = [
     description:
       "Compile code and report errors, warnings (type conflicts, undefined names) and compiler notes. The code does " +
       "not run and nothing is defined; only its macros are expanded.",
-    arguments: { code: { type: "string", required: true, description: "One or more forms." }, package: PACKAGE },
+    arguments: { code: required("One or more forms."), package: PACKAGE },
     readOnly: true,
     runsCode: true,
   },
@@ -197,14 +168,14 @@ const ERROR_TOOLS: readonly GuestTool[] = [
     title: "Backtrace of the last error",
     description: "Show the frames of the last error, innermost first: only those of your own code, not of the session.",
     arguments: {
-      "max-frames": { type: "integer", default: 20, description: "The maximum number of frames, at most 20." },
+      "max-frames": count(20, "The maximum number of frames, at most 20."),
     },
     readOnly: true,
   },
 ];
 
-const SYSTEM: ArgumentSpec = { type: "string", required: true, description: "Name of the ASDF system." };
-const CODE: ArgumentSpec = { type: "string", required: true, description: "One or more forms to run." };
+const SYSTEM = required("Name of the ASDF system.");
+const CODE = required("One or more forms to run.");
 
 const LOADING_TOOLS: readonly GuestTool[] = [
   {
@@ -212,8 +183,8 @@ const LOADING_TOOLS: readonly GuestTool[] = [
     title: "Load a system",
     description: "Load an ASDF system from this machine, compiling it if needed. To download a system, use quickload.",
     arguments: {
-      "system-name": { type: "string", description: "Name of the system. Required, unless `system` is given." },
-      system: { type: "string", description: "Another name for `system-name`." },
+      "system-name": text("Name of the system. Required, unless `system` is given."),
+      system: text("Another name for `system-name`."),
     },
     runsCode: true,
   },
@@ -231,7 +202,7 @@ const LOADING_TOOLS: readonly GuestTool[] = [
     description: "List what an ASDF system depends on, directly or transitively.",
     arguments: {
       system: SYSTEM,
-      transitive: { type: "boolean", default: false, description: "Also list the dependencies of its dependencies." },
+      transitive: flag("Also list the dependencies of its dependencies."),
     },
     readOnly: true,
     runsCode: true,
@@ -258,7 +229,7 @@ const LOADING_TOOLS: readonly GuestTool[] = [
     description: "Load a system with Quicklisp, downloading it if needed. Quicklisp must be loaded in the session.",
     arguments: {
       system: SYSTEM,
-      verbose: { type: "boolean", default: false, description: "Also return the output of loading." },
+      verbose: flag("Also return the output of loading."),
     },
     runsCode: true,
   },
@@ -267,8 +238,8 @@ const LOADING_TOOLS: readonly GuestTool[] = [
     title: "Search Quicklisp",
     description: "Find Quicklisp systems whose name contains a string. Quicklisp must be loaded in the session.",
     arguments: {
-      pattern: { type: "string", required: true, description: "Part of a name, case-insensitive." },
-      limit: { type: "integer", default: 30, description: "The maximum number of names." },
+      pattern: required("Part of a name, case-insensitive."),
+      limit: count(30, "The maximum number of names."),
     },
     readOnly: true,
     runsCode: true,
@@ -280,8 +251,8 @@ const LOADING_TOOLS: readonly GuestTool[] = [
       "Load a Lisp file into the session, as source or compiled first (the compiled file is deleted afterwards). " +
       "Returns warnings and output.",
     arguments: {
-      path: { type: "string", required: true, description: "Path of the file; ~/ is your home folder." },
-      compile: { type: "boolean", default: false, description: "Compile it first." },
+      path: required("Path of the file; ~/ is your home folder."),
+      compile: flag("Compile it first."),
       package: PACKAGE,
     },
     runsCode: true,
@@ -305,20 +276,10 @@ const PROFILING_TOOLS: readonly GuestTool[] = [
       "The code should run for at least half a second, or there are too few samples.",
     arguments: {
       code: CODE,
-      mode: {
-        type: "string",
-        choices: ["cpu", "time", "alloc"],
-        default: "cpu",
-        description: "What to sample: processor time, wall-clock time, or allocation.",
-      },
-      "max-samples": { type: "integer", default: 1000, description: "The maximum number of samples." },
+      mode: choice(["cpu", "time", "alloc"], "What to sample: processor time, wall-clock time, or allocation.", "cpu"),
+      "max-samples": count(1000, "The maximum number of samples."),
       "sample-interval": { type: "number", default: 0.01, description: "Seconds between two samples." },
-      "report-type": {
-        type: "string",
-        choices: ["flat", "graph"],
-        default: "flat",
-        description: "A table of functions, or also the call graph.",
-      },
+      "report-type": choice(["flat", "graph"], "A table of functions, or also the call graph.", "flat"),
       package: PACKAGE,
     },
     runsCode: true,
@@ -333,10 +294,10 @@ const PROFILING_TOOLS: readonly GuestTool[] = [
       action: {
         type: "string",
         required: true,
-        choices: ["start", "stop", "report", "reset", "status"],
+        enum: ["start", "stop", "report", "reset", "status"],
         description: "What to do.",
       },
-      functions: { type: "strings", description: "For `start`: names of the functions." },
+      functions: { type: "array", items: { type: "string" }, description: "For `start`: names of the functions." },
       package: PACKAGE,
     },
   },
@@ -345,13 +306,8 @@ const PROFILING_TOOLS: readonly GuestTool[] = [
     title: "Report memory",
     description: "Report how much memory the image uses, by kind of object, and the work of the garbage collector.",
     arguments: {
-      verbosity: {
-        type: "string",
-        choices: ["default", "detailed", "minimal"],
-        default: "default",
-        description: "How much to report.",
-      },
-      "gc-first": { type: "boolean", default: false, description: "Run a full garbage collection first." },
+      verbosity: choice(["default", "detailed", "minimal"], "How much to report.", "default"),
+      "gc-first": flag("Run a full garbage collection first."),
     },
     readOnly: true,
     runsCode: true,
@@ -362,7 +318,7 @@ const PROFILING_TOOLS: readonly GuestTool[] = [
     description: "Run code and report which functions allocated memory, and how many bytes in all.",
     arguments: {
       code: CODE,
-      "max-samples": { type: "integer", default: 1000, description: "The maximum number of samples." },
+      "max-samples": count(1000, "The maximum number of samples."),
       package: PACKAGE,
     },
     runsCode: true,
@@ -371,29 +327,20 @@ const PROFILING_TOOLS: readonly GuestTool[] = [
 
 // The telos tools work only if the library telos is loaded in the session.
 
-const FEATURE: ArgumentSpec = {
-  type: "string",
-  required: true,
-  description: 'Name of the feature, case-insensitive; "package::name" if several share it.',
-};
+const FEATURE = required('Name of the feature, case-insensitive; "package::name" if several share it.');
 
-const INTENT_NAME: ArgumentSpec = {
-  type: "string",
-  required: true,
-  description: 'Name of a function or class; "package::name" if several share it.',
-};
+const INTENT_NAME = required('Name of a function or class; "package::name" if several share it.');
 
-const INTENT_PACKAGE: ArgumentSpec = {
-  type: "string",
-  description: "Package of the name. Default: the current package of the session, then any package if only one has it.",
-};
+const INTENT_PACKAGE = text(
+  "Package of the name. Default: the current package of the session, then any package if only one has it.",
+);
 
 const TELOS_TOOLS: readonly GuestTool[] = [
   {
     name: "telos-list-features",
     title: "Telos: list features",
     description: "List the features that telos knows, each with its purpose and its parent.",
-    arguments: { filter: { type: "string", description: "Only those whose name or purpose contains this string." } },
+    arguments: { filter: text("Only those whose name or purpose contains this string.") },
     readOnly: true,
   },
   {

@@ -46,7 +46,7 @@ const OK = 'answer({ status: "ok", values: ["1"], warnings: [], timing: { realMs
 
 let fixture: LiveFixture;
 beforeEach(async () => {
-  const texts = { title: "None", instructions: "", guide: "" };
+  const texts = { title: "None", instructions: "" };
   const tools = [tool("look"), tool("glance", { whileBusy: true })];
   fixture = await LiveFixture.open(
     createLiveServer({ runtime, ...texts, evaluate: tool("evaluate-js"), tools }, {}),
@@ -189,21 +189,19 @@ describe("code that writes to the channel", () => {
   );
 
   it.each(['{"event":"ready"}', '{"event":"background","text":""}', '{"id":1,"output":""}', '{"what":1}'])(
-    "is ended if it sends %s endlessly",
+    "is stopped by its timeout if it sends %s endlessly, and others are served meanwhile",
     async (message) => {
       const flood = `const text = ${JSON.stringify(`${message.length}\n${message}`)}.repeat(1000);
         const on = () => { while (channel.write(text)); channel.once("drain", on); }; on()`;
-      const { status, notice } = await fixture.evaluate(flood);
-      expect(status).toBe("lost");
-      expect(notice).toContain("it sent too many unrequested messages");
+      const flooded = fixture.evaluate(flood, { timeout: 1 });
+      expect((await fixture.evaluate(OK, { session: "other" })).status).toBe("ok");
+      expect(await flooded).toMatchObject({ status: "timeout", step: "restart", state: "lost" });
     },
   );
 
-  it("is ended if one message has very many values", async () => {
-    const { notice } = await fixture.evaluate(
-      'const text = `{"a":[${"{},".repeat(300000)}0]}`; channel.write(`${text.length}\\n${text}`)',
-    );
-    expect(notice).toContain("a message has too many values");
+  it("may send a message with very many values, which is ignored", async () => {
+    const many = 'const text = `{"a":[${"{},".repeat(300000)}0]}`; channel.write(`${text.length}\\n${text}`);';
+    expect(await fixture.evaluate(`${many} ${OK}`)).toMatchObject({ status: "ok" });
   });
 });
 
@@ -217,7 +215,6 @@ it("closes a session whose process never gets ready", async () => {
       runtime: { ...runtime, start },
       title: "None",
       instructions: "",
-      guide: "",
       evaluate: tool("evaluate-js"),
       tools: [],
     },

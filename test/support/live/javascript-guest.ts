@@ -1,14 +1,13 @@
 // A JavaScript guest without a session around it, so that a test sees the guest's own replies. Output is collected for each
 // evaluation.
 
-import type { GuestReply } from "../../../src/live/guest-messages.ts";
-import { Guest } from "../../../src/live/guest.ts";
+import { Guest, type GuestReply } from "../../../src/live/guest.ts";
 import { jsLanguage, type JavaScriptGuestOptions } from "../../../src/live/js/index.ts";
 import { DEFAULT_LIMITS, type GuestEvaluation, type GuestText, type Limits } from "../../../src/live/runtime.ts";
 
 export type EvaluationWithOutput = GuestEvaluation & { readonly stdout: string; readonly stderr: string };
 
-const PRINT_LIMITS = { printLength: 100, printLevel: 10, maxOutput: 100_000 };
+const PRINT_LIMITS = { printLength: 100, printDepth: 10, outputChars: 100_000 };
 
 export class JavaScriptGuest {
   readonly guest: Guest;

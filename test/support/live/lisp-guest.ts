@@ -2,7 +2,7 @@
 // reply, with the output of the request.
 
 import { Guest } from "../../../src/live/guest.ts";
-import { lispRuntime, type LispRuntime } from "../../../src/live/lisp/runtime.ts";
+import { lispRuntime, type LispRuntime } from "../../../src/live/lisp/index.ts";
 import { DEFAULT_LIMITS, type GuestEvaluation, type Limits } from "../../../src/live/runtime.ts";
 
 export interface LispReply extends GuestEvaluation {
@@ -26,7 +26,7 @@ export interface LispGuest {
   close(): Promise<void>;
 }
 
-const LIMITS = { printLength: 100, printLevel: 10, maxOutput: 100_000 };
+const LIMITS = { printLength: 100, printDepth: 10, outputChars: 100_000 };
 
 export async function startLispGuest(limits: Partial<Limits> = {}, runtime = lispRuntime()): Promise<LispGuest> {
   const guest = await Guest.start(runtime, { ...DEFAULT_LIMITS, ...limits });
