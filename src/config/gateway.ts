@@ -9,14 +9,13 @@ import { upstream, type Upstream } from "../chain/upstream/upstream.ts";
 import { ownInfo } from "../client/connect.ts";
 import type { Handler, Middleware } from "../core/handler.ts";
 import { checkOptions } from "../core/options.ts";
-import { errorMessage } from "../core/values.ts";
+import { defined, errorMessage } from "../core/values.ts";
 import type { MiddlewareFactories } from "./readers.ts";
 import type { Config } from "./load.ts";
-import type { MiddlewareEntry } from "./middleware.ts";
+import { middlewareFromModule, type MiddlewareEntry } from "./middleware.ts";
 import { ConfigError, type Position, type Problem } from "./document.ts";
 import { createRedactor, redactStatus, redactUpstream } from "./variables.ts";
 import type { UpstreamEntry } from "./upstreams.ts";
-import { middlewareFromModule } from "./user-modules.ts";
 
 export interface CreateGatewayOptions {
   /** Called with what the program of an upstream writes to stderr. */
@@ -61,8 +60,7 @@ export async function createGateway(config: Config, options: CreateGatewayOption
   }
   const { name, instructions, names } = config;
   return chain(...middleware).to(Object.fromEntries(upstreams), {
-    ...(names && { names }),
-    ...(instructions !== undefined && { instructions }),
+    ...defined({ names, instructions }),
     ...(name !== undefined && { info: { ...ownInfo(), name } }),
   });
 }
@@ -75,11 +73,7 @@ class GatewayBuilder {
 
   constructor(options: CreateGatewayOptions, { messageBytes, depth, batch }: Config["limits"]) {
     this.#options = options;
-    this.#limits = {
-      ...(messageBytes !== undefined && { messageBytes }),
-      ...(depth !== undefined && { depth }),
-      ...(batch !== undefined && { batch }),
-    };
+    this.#limits = defined({ messageBytes, depth, batch });
   }
 
   async middleware(entries: readonly MiddlewareEntry[]): Promise<Middleware[]> {

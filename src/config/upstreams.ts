@@ -5,8 +5,14 @@
 import { createLabels } from "../chain/router/names.ts";
 import { SHARES, type UpstreamOptions } from "../chain/upstream/options.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
+import { defined } from "../core/values.ts";
+import type { Position } from "./document.ts";
+import { command, KINDS, url, type UpstreamKind, type UpstreamSource } from "./kinds.ts";
+import { middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import {
   type Cursor,
+  described,
+  type Fields,
   flag,
   milliseconds,
   nearestKey,
@@ -14,21 +20,16 @@ import {
   oneOf,
   positiveInteger,
   readFields,
-  scanStrings,
-  warnIfMisspelt,
-  warnIfSeconds,
-  wrongType,
-  type Fields,
+  reader,
   type Reader,
+  scanStrings,
+  type Schema,
+  schemasOf,
+  timeoutIn,
+  warnIfMisspelt,
+  wrongType,
 } from "./readers.ts";
-import type { Member, Position } from "./document.ts";
-import { command, module, url, type UpstreamKind, type UpstreamSource } from "./kinds.ts";
-import { live } from "./live.ts";
-import { middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import type { Secret } from "./variables.ts";
-
-/** The kinds of entries, in the order in which hints list them. */
-export const KINDS: readonly UpstreamKind[] = [command, url, module, live];
 
 /** The options of `upstream()` that any entry may set. */
 export type UpstreamPolicy = Pick<
@@ -56,48 +57,86 @@ export interface UpstreamEntry extends UpstreamSource {
 
 const SECTIONS = ["mcpServers", "servers"] as const;
 
-const RESTART = {
-  maxFailures: positiveInteger,
-  windowMs: milliseconds,
-  firstMs: milliseconds,
-  maxMs: milliseconds,
-} as const satisfies Fields;
-export const RESTART_FIELDS: Fields = RESTART;
-
-const callTimeout: Reader<number> = (cursor) => {
-  const given = milliseconds(cursor);
-  warnIfSeconds(cursor, given);
-  return given;
-};
+const revision = oneOf(REVISIONS.map(({ name }) => name));
 
 const POLICY = {
-  share: oneOf(SHARES),
-  revision: oneOf(REVISIONS.map(({ name }) => name)),
-  timeoutMs: callTimeout,
-  maxTimeoutMs: milliseconds,
-  startTimeoutMs: milliseconds,
-  idleMs: milliseconds,
-  maxSessions: positiveInteger,
-  remember: flag,
-  restart: objectOf(RESTART, "an object, such as {maxFailures: 5, windowMs: 180000}"),
+  share: described(
+    "Which callers share a session with the server. shared: all. per-session: each client session has its own. per-caller: each authenticated caller has its own. per-request: each request has its own. Default: all callers of one identity share one; if the server asks its clients (elicitation, sampling, roots), each client that can be asked has its own.",
+    oneOf(SHARES),
+  ),
+  // The schema does not list the revisions, so that a config for a later version is not marked as wrong.
+  revision: described(
+    "The protocol revision to use with the server, by its date. Default: negotiated.",
+    reader({ type: "string", pattern: "^\\d{4}-\\d{2}-\\d{2}$|\\$\\{" }, revision),
+  ),
+  timeoutMs: described(
+    "Milliseconds without a response or progress after which a call fails; 0: never. Default: 0. For live: milliseconds after which an evaluation is interrupted. Default: 30000.",
+    timeoutIn(milliseconds),
+  ),
+  maxTimeoutMs: described(
+    "Milliseconds after which a call fails even if it makes progress; 0: never. Default: 0.",
+    milliseconds,
+  ),
+  startTimeoutMs: described(
+    "Milliseconds that the server may take to start and to answer its first request. Default: 600000.",
+    milliseconds,
+  ),
+  idleMs: described(
+    "Milliseconds without a call after which a session ends; 0: never. Default: 30 minutes.",
+    milliseconds,
+  ),
+  maxSessions: described("Maximum open sessions with the server. Default: 100; 32 for live.", positiveInteger),
+  remember: described(
+    "Whether to cache what a command offers, so that it can be listed without starting the command. Default: true.",
+    flag,
+  ),
+  restart: described(
+    "How often and how soon a crashed command is restarted.",
+    objectOf(
+      {
+        maxFailures: described(
+          "Crashes within the window after which it is not restarted any more. Default: 5.",
+          positiveInteger,
+        ),
+        windowMs: described("The window in milliseconds. Default: 180000.", milliseconds),
+        firstMs: described(
+          "Milliseconds before the first restart; each further delay is 1.6 times the previous one. Default: 1000.",
+          milliseconds,
+        ),
+        maxMs: described("The longest delay in milliseconds. Default: 60000.", milliseconds),
+      },
+      "an object, such as {maxFailures: 5, windowMs: 180000}",
+    ),
+  ),
 } as const satisfies Record<keyof UpstreamPolicy, Reader<unknown>>;
-
-export const POLICY_FIELDS: Fields = POLICY;
-
-/** Options for all commands and URLs that do not set them. */
-export const upstreamDefaults: Reader<UpstreamPolicy> = objectOf(POLICY, 'an object, such as {"share": "shared"}');
 
 const POLICY_KEYS = Object.keys(POLICY) as readonly (keyof UpstreamPolicy)[];
 
+/** Refers to the properties of a server instead of repeating them. */
+const defaultSchemas = POLICY_KEYS.map((name) => {
+  const $ref = `#/definitions/server/properties/${name}`;
+  return [name, { description: `The default of ${name} of a server.`, $ref }];
+});
+
+/** Options for all commands and URLs that do not set them. */
+export const upstreamDefaults: Reader<UpstreamPolicy> = reader(
+  { type: "object", additionalProperties: false, properties: Object.fromEntries(defaultSchemas) },
+  objectOf(POLICY, 'an object, such as {"share": "shared"}'),
+);
+
 const COMMON = {
-  disabled: flag,
-  /** Some clients have this instead of `disabled`. */
-  enabled: flag,
+  disabled: described("true: ignore this server.", flag),
+  // Some clients have this instead of `disabled`.
+  enabled: described("false: ignore this server, as with disabled.", flag),
   ...POLICY,
-  use: middlewareList,
+  use: described("Middleware in front of this server only.", middlewareList),
 } as const satisfies Fields;
 
-export const COMMON_FIELDS: Fields = COMMON;
+export const SERVER_SCHEMA: Schema = {
+  type: "object",
+  oneOf: KINDS.map(({ key }) => ({ required: [key] })),
+  properties: schemasOf({ ...KINDS.reduce<Fields>((all, { fields }) => ({ ...all, ...fields }), {}), ...COMMON }),
+};
 
 /** Keys of other clients, and our keys with the same meaning. */
 const FOREIGN_KEYS: ReadonlyMap<string, string> = new Map([
@@ -126,16 +165,16 @@ export function readUpstreams(root: Cursor, defaults: UpstreamPolicy): Upstreams
   for (const section of SECTIONS) {
     const cursor = root.get(section);
     if (cursor === undefined) continue;
-    if (cursor.value.kind !== "object") wrongType(cursor, 'an object of servers by name, such as {"notes": {...}}');
-    for (const member of cursor.members()) {
-      const entry = cursor.member(member);
-      if (!checkName(entry, member, seen)) continue;
-      seen.set(member.name, entry);
-      if (isDisabled(entry)) disabled.push(member.name);
+    if (cursor.kind !== "object") wrongType(cursor, 'an object of servers by name, such as {"notes": {...}}');
+    for (const entry of cursor.members()) {
+      const { name } = entry;
+      if (!checkName(entry, seen)) continue;
+      seen.set(name, entry);
+      if (isDisabled(entry)) disabled.push(name);
       else {
-        enabled.set(member.name, entry);
-        const upstream = readUpstream(entry, member.name, defaults);
-        if (upstream !== undefined) upstreams.set(member.name, upstream);
+        enabled.set(name, entry);
+        const upstream = readUpstream(entry, defaults);
+        if (upstream !== undefined) upstreams.set(name, upstream);
       }
     }
   }
@@ -145,13 +184,17 @@ export function readUpstreams(root: Cursor, defaults: UpstreamPolicy): Upstreams
 }
 
 /** Reports an empty or duplicate name. */
-function checkName(entry: Cursor, { name, offset }: Member, seen: ReadonlyMap<string, Cursor>): boolean {
+function checkName(entry: Cursor, seen: ReadonlyMap<string, Cursor>): boolean {
   const { problems } = entry.context;
-  if (name.trim() === "") {
-    problems.error(offset, "The name of a server is empty", "give it a name: errors and tool names refer to it");
+  if (entry.name.trim() === "") {
+    problems.error(
+      entry.keyOffset,
+      "The name of a server is empty",
+      "give it a name: errors and tool names refer to it",
+    );
     return false;
   }
-  const first = seen.get(name);
+  const first = seen.get(entry.name);
   if (first === undefined) return true;
   const { line } = problems.position(first.keyOffset);
   entry.errorAtKey(`${first.path} on line ${line} has the same name`, "rename or remove one of them");
@@ -159,41 +202,36 @@ function checkName(entry: Cursor, { name, offset }: Member, seen: ReadonlyMap<st
 }
 
 function isDisabled(entry: Cursor): boolean {
-  const hasValue = (name: string, expected: boolean): boolean => {
-    const value = entry.get(name)?.value;
-    return value?.kind === "boolean" && value.scalar === expected;
-  };
-  return hasValue("disabled", true) || hasValue("enabled", false);
+  return entry.get("disabled")?.value === true || entry.get("enabled")?.value === false;
 }
 
-function readUpstream(cursor: Cursor, name: string, defaults: UpstreamPolicy): UpstreamEntry | undefined {
-  if (cursor.value.kind !== "object") return wrongType(cursor, "an object", KIND_HINT);
+function readUpstream(cursor: Cursor, defaults: UpstreamPolicy): UpstreamEntry | undefined {
+  if (cursor.kind !== "object") return wrongType(cursor, "an object", KIND_HINT);
   const kind = findKind(cursor);
   if (kind === undefined) {
     readFields(cursor, COMMON, () => undefined);
     return undefined;
   }
   const fields = { ...COMMON, ...kind.fields };
-  const values = readFields(cursor, fields, (unknown, key, known) => warnOfUnknown(unknown, key, known, kind));
+  const values = readFields(cursor, fields, (unknown, known) => warnOfUnknown(unknown, known, kind));
   const isOwn = (key: string): boolean => Object.hasOwn(kind.fields, key);
   const source = kind.read(Object.fromEntries(Object.entries(values).filter(([key]) => isOwn(key))), cursor);
   if (source === undefined) return undefined;
-  const given = Object.fromEntries(
-    POLICY_KEYS.flatMap((key) => (values[key] === undefined ? [] : [[key, values[key]]])),
-  ) as UpstreamPolicy;
+  const given = defined(Object.fromEntries(POLICY_KEYS.map((key) => [key, values[key]]))) as UpstreamPolicy;
   const policy = kind === command || kind === url ? { ...defaults, ...given } : given;
-  const own = cursor.members().filter(({ name: key }) => isOwn(key));
-  const secrets = own.flatMap((member) => scanStrings(cursor.member(member)).secrets);
-  return { ...source, name, policy, use: values.use ?? [], secrets, position: cursor.position };
+  const own = cursor.members().filter(({ name }) => isOwn(name));
+  const secrets = own.flatMap((member) => scanStrings(member).secrets);
+  return { ...source, name: cursor.name, policy, use: values.use ?? [], secrets, position: cursor.position };
 }
 
-function warnOfUnknown(unknown: Cursor, key: string, known: readonly string[], kind: UpstreamKind): void {
+function warnOfUnknown(unknown: Cursor, known: readonly string[], kind: UpstreamKind): void {
+  const { name: key } = unknown;
   if (key === "timeout") {
     unknown.warnAtKey("ignored", "write timeoutMs, in milliseconds (some clients write seconds in timeout)");
     return;
   }
   const other = KINDS.find(({ fields }) => Object.hasOwn(fields, key));
-  if (other === undefined) warnIfMisspelt(unknown, key, known);
+  if (other === undefined) warnIfMisspelt(unknown, known);
   else unknown.warnAtKey("ignored", `it belongs to entries with "${other.key}", not "${kind.key}"`);
 }
 
@@ -212,7 +250,7 @@ function findKind(cursor: Cursor): UpstreamKind | undefined {
     return undefined;
   }
   const keys = KINDS.map(({ key }) => key);
-  const meant = cursor.members().flatMap(({ name, offset }) => {
+  const meant = cursor.members().flatMap(({ name, keyOffset: offset }) => {
     const near = FOREIGN_KEYS.get(name) ?? nearestKey(name, keys);
     return near === undefined ? [] : [{ name, offset, near }];
   })[0];
@@ -249,5 +287,5 @@ function rejectEmpty(root: Cursor, areDisabled: boolean): void {
       ? 'write {"mcpServers": {"notes": {"command": "npx", "args": ["-y", "notes-mcp"]}}}'
       : `did you mean ${nearestKey(misspelt.name, SECTIONS)} instead of ${misspelt.name}?`;
   const message = areDisabled ? "All servers are disabled" : "The config has no servers";
-  root.context.problems.error(cursor?.keyOffset ?? root.value.offset, message, hint);
+  root.context.problems.error(cursor?.keyOffset ?? root.offset, message, hint);
 }

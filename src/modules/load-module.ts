@@ -7,6 +7,7 @@ import { access, readFile } from "node:fs/promises";
 import { register, SourceMap, type SourceMapPayload } from "node:module";
 import { dirname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { errorMessage } from "../core/values.ts";
 import { compile, isTypeScript, type SourceLocation, syntaxError } from "./typescript.ts";
 
 let isHookRegistered = false;
@@ -26,6 +27,23 @@ export async function loadModule(file: string): Promise<Record<string, unknown>>
   } catch (error) {
     throw await explainImportError(error, path);
   }
+}
+
+/** Like `loadModule`, but its errors name the file and the location. */
+export async function loadUserModule(file: string): Promise<Record<string, unknown>> {
+  try {
+    return await loadModule(file);
+  } catch (error) {
+    throw new Error(`Cannot load ${file}: ${errorMessage(error)}${locationOf(error)}`, { cause: error });
+  }
+}
+
+/** Where the error was thrown. Empty for a syntax error, whose message already contains the location. */
+function locationOf(error: unknown): string {
+  if (!(error instanceof Error) || error instanceof SyntaxError) return "";
+  const [, url, position] = /^ {4}at (?:.*\()?(file:.*?|\/.*?):(\d+:\d+)\)?$/m.exec(error.stack ?? "") ?? [];
+  if (url === undefined || position === undefined) return "";
+  return `, at ${url.startsWith("file:") ? fileURLToPath(url.replace(/\?.*$/, "")) : url}:${position}`;
 }
 
 /** Whether TypeScript can be imported: by our hook, by Node, or by a loader that runs this file as TypeScript. */
