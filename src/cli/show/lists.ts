@@ -170,8 +170,9 @@ export function formatBytes(bytes: number): string {
 // A gateway reports in `_meta` which upstreams are missing from a list. The commands print a note for each of them, or
 // pass the metadata on with --json.
 
-interface ListResult {
+export interface ListResult {
   readonly _meta?: { readonly [key: string]: unknown };
+  readonly [key: string]: unknown;
 }
 
 /** The upstreams missing from these lists, each once. */

@@ -6,7 +6,7 @@ import type { Client } from "../../client/client.ts";
 import { connect, type ConnectOptions } from "../../client/connect.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { LogLevel } from "../../core/handler.ts";
-import { isObject } from "../../core/values.ts";
+import { defined, isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { LogMessageParams } from "../../protocol/model/index.ts";
 import { EXIT } from "../command.ts";
@@ -69,8 +69,7 @@ export async function withClient(
     client = await connect(target, {
       ...options,
       ...listeners(values, print, stderr),
-      ...(auth === undefined ? undefined : { auth }),
-      ...(elicit === undefined ? undefined : { elicit }),
+      ...defined({ auth, elicit }),
       signal: interruption.connectSignal,
     });
     interruption.connected();
@@ -114,10 +113,9 @@ async function connectOptions(target: CliTarget, values: TargetValues): Promise<
   return {
     limits: { messageBytes: MAX_MESSAGE_BYTES },
     startTimeoutMs: timeoutMs === undefined ? START_TIMEOUT_MS : timeoutMs === 0 ? MAX_DELAY_MS : timeoutMs,
-    ...(timeoutMs === undefined ? undefined : { timeoutMs }),
-    ...(revision === undefined ? undefined : { revision }),
-    ...(roots.length === 0 ? undefined : { roots }),
-    ...(target instanceof URL ? { headers: parseHeaders(values) } : undefined),
+    ...defined({ timeoutMs, revision }),
+    ...(roots.length > 0 && { roots }),
+    ...(target instanceof URL && { headers: parseHeaders(values) }),
   };
 }
 
@@ -125,12 +123,11 @@ async function connectOptions(target: CliTarget, values: TargetValues): Promise<
 function listeners(values: TargetValues, print: (text: string) => void, stderr: LineSplitter): ConnectOptions {
   const level = values["log-level"] ?? (values.verbose === true ? "info" : undefined);
   return {
-    ...(level === undefined
-      ? undefined
-      : { logLevel: level as LogLevel, onLog: (message: LogMessageParams) => print(formatLog(message)) }),
-    ...(values.verbose === true
-      ? { onStderr: stderr.add, onNoise: (text: string) => print(`stdout (not a message): ${text}`) }
-      : undefined),
+    ...(level !== undefined && { logLevel: level as LogLevel, onLog: (message) => print(formatLog(message)) }),
+    ...(values.verbose === true && {
+      onStderr: stderr.add,
+      onNoise: (text: string) => print(`stdout (not a message): ${text}`),
+    }),
   };
 }
 
