@@ -14,29 +14,7 @@ import { defined } from "../core/values.ts";
 import type { JavaScriptOptions, Limits } from "../live/index.ts";
 import { exportedFunction, loadUserModule } from "../modules/load-module.ts";
 import type { Position, Problem } from "./document.ts";
-import {
-  anyString,
-  arrayOf,
-  type Cursor,
-  described,
-  type Fields,
-  type FieldValues,
-  flag,
-  milliseconds,
-  nonEmptyString,
-  numberIn,
-  objectOf,
-  oneOf,
-  pathTo,
-  positiveInteger,
-  reader,
-  type Reader,
-  recordOf,
-  scanStrings,
-  stringThat,
-  timeoutIn,
-  wrongType,
-} from "./readers.ts";
+import * as read from "./readers.ts";
 
 /** The arguments of `upstream()`. */
 export interface UpstreamArguments {
@@ -69,47 +47,45 @@ export interface UpstreamKind {
   readonly key: string;
   /** What the value of the key is, for hints. */
   readonly purpose: string;
-  readonly fields: Fields;
+  readonly fields: read.Fields;
   /** Hints for entries that also have the key of another kind. Each hint is stored under that other key. */
   readonly conflicts?: Readonly<Record<string, string>>;
   /** Checks the fields against each other; returns undefined if it reported a problem. */
-  read(values: Readonly<Record<string, unknown>>, cursor: Cursor): UpstreamSource | undefined;
+  read(values: Readonly<Record<string, unknown>>, cursor: read.Cursor): UpstreamSource | undefined;
 }
 
 /** Infers the types of the values from the fields. */
-export function defineKind<F extends Fields>(
+export function defineKind<F extends read.Fields>(
   fields: F,
   kind: {
     readonly key: keyof F & string;
     readonly purpose: string;
     readonly conflicts?: Readonly<Record<string, string>>;
-    read(values: FieldValues<F>, cursor: Cursor): UpstreamSource | undefined;
+    read(values: read.FieldValues<F>, cursor: read.Cursor): UpstreamSource | undefined;
   },
 ): UpstreamKind {
-  return { ...kind, fields, read: (values, cursor) => kind.read(values as FieldValues<F>, cursor) };
+  return { ...kind, fields, read: (values, cursor) => kind.read(values as read.FieldValues<F>, cursor) };
 }
 
 /** Also accepts numbers and booleans, as clients do. In VS Code, null unsets a variable; we cannot do that here. */
-const envValue: Reader<string> = reader({ type: ["string", "number", "boolean", "null"] }, (cursor) => {
-  if (cursor.kind === "string") return anyString(cursor);
+const envValue: read.Reader<string> = read.reader({ type: ["string", "number", "boolean", "null"] }, (cursor) => {
+  if (cursor.kind === "string") return read.anyString(cursor);
   if (cursor.kind === "number" || cursor.kind === "boolean") return String(cursor.value);
-  if (cursor.kind !== "null") return wrongType(cursor, "a string");
+  if (cursor.kind !== "null") return read.wrongType(cursor, "a string");
   const hint = "a variable cannot be unset for one command; unset it in the environment of the gateway";
   cursor.warn("null is ignored", hint);
   return undefined;
 });
 
-const env = described(
-  "Environment variables for the command or the live sessions, added to those of the gateway.",
-  recordOf(envValue, 'an object of strings, such as {"API_KEY": "${API_KEY}"}'),
-);
+const env = read
+  .recordOf(envValue, 'an object of strings, such as {"API_KEY": "${API_KEY}"}')
+  .describe("Environment variables for the command or the live sessions, added to those of the gateway.");
 
-const cwd = described(
-  "The folder to start the command or the live sessions in. Default: the folder of this file.",
-  pathTo("folder", "warning"),
-);
+const cwd = read
+  .pathTo("folder", "warning")
+  .describe("The folder to start the command or the live sessions in. Default: the folder of this file.");
 
-const programString = stringThat(
+const programString = read.stringThat(
   (given) => given.trim() !== "" && !given.includes("\0"),
   "not a valid command",
   "write the program to start, such as npx",
@@ -117,53 +93,50 @@ const programString = stringThat(
 );
 
 /** A program by name or path. A name is looked up on the PATH; anything with a slash is a path. */
-const program: Reader<string> = reader(programString.schema, (cursor) => {
+const program: read.Reader<string> = read.reader(programString.schema, (cursor) => {
   const found = programString(cursor);
   if (found === undefined) return undefined;
   return /[/\\]/.test(found) && !isAbsolute(found) ? resolve(cursor.context.folder, found) : found;
 });
 
 /** The program, unless it depends on an input that has no answer yet. */
-function requiredProgram(cursor: Cursor, key: string, required: RequiredProgram): Pick<UpstreamSource, "program"> {
-  return [key, "cwd"].some((name) => scanStrings(cursor.get(name)).isPending) ? {} : { program: required };
+function requiredProgram(cursor: read.Cursor, key: string, required: RequiredProgram): Pick<UpstreamSource, "program"> {
+  return [key, "cwd"].some((name) => read.scanStrings(cursor.get(name)).isPending) ? {} : { program: required };
 }
 
 const TRANSPORTS = ["stdio", "http", "streamable-http", "streamableHttp", "sse"] as const;
-const transport = oneOf(TRANSPORTS);
+const transport = read.oneOf(TRANSPORTS);
 
 /**
  * Reads `type`, which some clients call `transport`. The key `command` or `url` already determines the transport, and
  * the kind of HTTP transport is detected. So the value is only checked for contradictions.
  */
-function transportFields(style: "stdio" | "http"): { type: Reader<string>; transport: Reader<string> } {
-  const checked = reader(transport.schema, (cursor) => {
+function transportFields(style: "stdio" | "http"): { type: read.Reader<string>; transport: read.Reader<string> } {
+  const checked = read.reader(transport.schema, (cursor) => {
     const type = transport(cursor);
     if (type === undefined || (type === "stdio") === (style === "stdio")) return type;
     const [has, needs] = style === "stdio" ? ["command", "url"] : ["url", "command"];
     return cursor.error(`does not fit an entry with "${has}"`, `remove it, or write "${needs}" instead of "${has}"`);
   });
   return {
-    type: described("The transport. Optional, since command or url already says it.", checked),
-    transport: described("Same as type, by the name that some clients use.", checked),
+    type: checked.describe("The transport. Optional, since command or url already says it."),
+    transport: checked.describe("Same as type, by the name that some clients use."),
   };
 }
 
 export const command: UpstreamKind = defineKind(
   {
-    command: described(
+    command: program.describe(
       "A program to start, an MCP server on stdio. A name is looked up on the PATH; a path is relative to this file.",
-      program,
     ),
-    args: described(
-      "The arguments of the command.",
-      arrayOf(anyString, 'an array of strings, such as ["-y", "notes-mcp"]'),
-    ),
+    args: read
+      .arrayOf(read.anyString, 'an array of strings, such as ["-y", "notes-mcp"]')
+      .describe("The arguments of the command."),
     env,
     cwd,
-    envFile: described(
-      "A file of NAME=value lines for the environment of the command; env overrides it.",
-      pathTo("file", "error"),
-    ),
+    envFile: read
+      .pathTo("file", "error")
+      .describe("A file of NAME=value lines for the environment of the command; env overrides it."),
     ...transportFields("stdio"),
   },
   {
@@ -199,8 +172,8 @@ async function readEnvFile(file: string): Promise<Record<string, string>> {
   return parseEnv(text.replace(/^\uFEFF/, "")) as Record<string, string>;
 }
 
-const headerValues = recordOf(
-  stringThat(
+const headerValues = read.recordOf(
+  read.stringThat(
     (given) => /^[\t\x20-\x7e\x80-\xff]*$/.test(given),
     "not a valid header value",
     "write one line of Latin-1 characters",
@@ -208,7 +181,7 @@ const headerValues = recordOf(
   'an object of strings, such as {"Authorization": "Bearer ${TOKEN}"}',
 );
 
-const headers: typeof headerValues = reader(headerValues.schema, (cursor) => {
+const headers: typeof headerValues = read.reader(headerValues.schema, (cursor) => {
   for (const { name, keyOffset } of cursor.members()) {
     if (/^[!#$%&'*+.^_`|~\w-]+$/.test(name)) continue;
     const hint = "use letters, digits and -, and no spaces";
@@ -219,16 +192,15 @@ const headers: typeof headerValues = reader(headerValues.schema, (cursor) => {
 
 export const url: UpstreamKind = defineKind(
   {
-    url: described(
-      "The URL of an MCP server over HTTP. The kind of HTTP transport is detected.",
-      stringThat(
+    url: read
+      .stringThat(
         isHttpUrl,
         "not a valid HTTP URL",
         "write one that begins with https:// or http://, without a user name or password",
         "^https?://|\\$\\{",
-      ),
-    ),
-    headers: described("Headers to send with every HTTP request.", headers),
+      )
+      .describe("The URL of an MCP server over HTTP. The kind of HTTP transport is detected."),
+    headers: headers.describe("Headers to send with every HTTP request."),
     ...transportFields("http"),
   },
   {
@@ -255,10 +227,11 @@ function isHttpUrl(text: string): boolean {
 /** A server in this process: what `catenary serve MODULE` would serve. */
 const module: UpstreamKind = defineKind(
   {
-    module: described(
-      "The path of a JavaScript or TypeScript module that exports a server as its default or as `server`; relative to this file.",
-      pathTo("file", "error"),
-    ),
+    module: read
+      .pathTo("file", "error")
+      .describe(
+        "The path of a JavaScript or TypeScript module that exports a server as its default or as `server`; relative to this file.",
+      ),
   },
   {
     key: "module",
@@ -337,71 +310,71 @@ export const LIVE_BOUNDS: Readonly<Record<keyof Limits, readonly [min: number, m
   printDepth: [1, 1_000],
 };
 
-function bounded(name: keyof Limits, unit: string, description = ""): Reader<number> {
+function bounded(name: keyof Limits, unit: string): read.Reader<number> {
   const [minimum, maximum] = LIVE_BOUNDS[name];
   const type = name === "timeoutMs" ? undefined : "integer";
-  return described(
-    description,
-    numberIn({ ...(type && { type }), minimum, maximum }, `${unit} from ${minimum} to ${maximum}`),
-  );
+  return read.numberIn({ ...defined({ type }), minimum, maximum }, `${unit} from ${minimum} to ${maximum}`);
 }
 
-const paths = arrayOf(
-  reader(nonEmptyString.schema, (cursor) => {
-    const path = nonEmptyString(cursor);
+const paths = read.arrayOf(
+  read.reader(read.nonEmptyString.schema, (cursor) => {
+    const path = read.nonEmptyString(cursor);
     return path === undefined ? undefined : resolve(cursor.context.folder, path);
   }),
   'an array of paths, such as ["./data"]',
 );
 
-const permissions = objectOf(
+const permissions = read.objectOf(
   {
-    read: described("Files and folders that may be read, relative to this file. Default: all.", paths),
-    write: described("Files and folders that may be written, relative to this file. Default: none.", paths),
-    childProcess: described("Whether other programs may be started. Default: false.", flag),
-    net: described("Whether the network may be used, if this version of Node can restrict it. Default: false.", flag),
+    read: paths.describe("Files and folders that may be read, relative to this file. Default: all."),
+    write: paths.describe("Files and folders that may be written, relative to this file. Default: none."),
+    childProcess: read.flag.describe("Whether other programs may be started. Default: false."),
+    net: read.flag.describe(
+      "Whether the network may be used, if this version of Node can restrict it. Default: false.",
+    ),
   },
   "an object",
 );
 
-const permission = reader({ anyOf: [flag.schema, permissions.schema] }, (cursor) => {
+const permission = read.reader({ anyOf: [read.flag.schema, permissions.schema] }, (cursor) => {
   if (cursor.kind === "object") return permissions(cursor);
   return cursor.kind === "boolean"
-    ? flag(cursor)
-    : wrongType(cursor, "true, false, or {read, write, childProcess, net}");
+    ? read.flag(cursor)
+    : read.wrongType(cursor, "true, false, or {read, write, childProcess, net}");
 });
 
 const LIVE_FIELDS = {
-  live: described(
-    "A language to evaluate code in, in sessions with a process each: js (JavaScript and TypeScript) or lisp (Common Lisp, with SBCL).",
-    oneOf(LANGUAGE_NAMES, (given) => {
+  live: read
+    .oneOf(LANGUAGE_NAMES, (given) => {
       const near = nearestLanguage(given);
       return near && `did you mean ${near}?`;
-    }),
-  ),
+    })
+    .describe(
+      "A language to evaluate code in, in sessions with a process each: js (JavaScript and TypeScript) or lisp (Common Lisp, with SBCL).",
+    ),
   // These three are described in upstreams.ts, since every entry may have them.
-  timeoutMs: timeoutIn(bounded("timeoutMs", "milliseconds")),
-  maxSessions: positiveInteger,
-  idleMs: milliseconds,
-  memoryMb: bounded("memoryMb", "whole megabytes", "Maximum megabytes of memory of one live session. Default: 512."),
-  outputChars: bounded(
-    "outputChars",
-    "a whole number of characters",
+  timeoutMs: read.timeoutIn(bounded("timeoutMs", "milliseconds")),
+  maxSessions: read.positiveInteger,
+  idleMs: read.milliseconds,
+  memoryMb: bounded("memoryMb", "whole megabytes").describe(
+    "Maximum megabytes of memory of one live session. Default: 512.",
+  ),
+  outputChars: bounded("outputChars", "a whole number of characters").describe(
     "Maximum characters of output kept of an evaluation, for each of stdout and stderr. Default: 100000.",
   ),
-  printLength: bounded("printLength", "a whole number", "Maximum printed elements of a collection. Default: 100."),
-  printDepth: bounded("printDepth", "a whole number", "Maximum printed depth of a value. Default: 10."),
+  printLength: bounded("printLength", "a whole number").describe(
+    "Maximum printed elements of a collection. Default: 100.",
+  ),
+  printDepth: bounded("printDepth", "a whole number").describe("Maximum printed depth of a value. Default: 10."),
   cwd,
   env,
-  program: described(
+  program: program.describe(
     "The program of a live session: the name or path of sbcl or node. Default: sbcl on the PATH, or the node that runs the gateway.",
-    program,
   ),
-  permission: described(
+  permission: permission.describe(
     "Restricts live JavaScript sessions with the permission model of Node 24 and later: true, or an object with what they may access. This is not a sandbox.",
-    permission,
   ),
-} as const satisfies Fields;
+} as const satisfies read.Fields;
 
 /** Options of other upstreams. Live sessions start and end by other rules, so these do not apply to them. */
 const CONNECTION_OPTIONS = ["share", "revision", "maxTimeoutMs", "startTimeoutMs", "restart", "remember"];
@@ -443,7 +416,7 @@ const live: UpstreamKind = defineKind(LIVE_FIELDS, {
   },
 });
 
-function warnOfOldNode(cursor: Cursor): Pick<UpstreamSource, "warning"> {
+function warnOfOldNode(cursor: read.Cursor): Pick<UpstreamSource, "warning"> {
   const field = cursor.get("permission");
   const [major = ""] = process.versions.node.split(".");
   if (field === undefined || Number(major) >= MIN_PERMISSION_NODE) return {};

@@ -12,31 +12,7 @@ import type { HttpLimits } from "../http/server/options.ts";
 import { findSpawnProblem } from "../process/spawn-error.ts";
 import { parseDocument, ConfigError, Problems, sortProblems, type Problem } from "./document.ts";
 import { MIDDLEWARE_SCHEMAS, middlewareList, type MiddlewareEntry } from "./middleware.ts";
-import {
-  anyMilliseconds,
-  anyString,
-  arrayOf,
-  Cursor,
-  described,
-  type Fields,
-  type FileCheck,
-  flag,
-  type MiddlewareFactories,
-  nonEmptyString,
-  numberIn,
-  objectOf,
-  oneOf,
-  type ReadContext,
-  reader,
-  readFields,
-  type Reader,
-  type Schema,
-  schemasOf,
-  stringThat,
-  suggest,
-  warnIfMisspelt,
-  wrongType,
-} from "./readers.ts";
+import * as read from "./readers.ts";
 import { readUpstreams, SERVER_SCHEMA, upstreamDefaults, type UpstreamEntry } from "./upstreams.ts";
 import { type AskInput, createRedactor, type Environment, type Input, inputVariable, Variables } from "./variables.ts";
 
@@ -67,7 +43,7 @@ export interface ConfigOptions {
   /** Answers the inputs of the config; default: `CATENARY_INPUT_ID` in `env`. If it throws, so does `loadConfig`. */
   readonly inputs?: AskInput;
   /** The middleware that a config may name; default: the built-in ones. */
-  readonly middleware?: MiddlewareFactories;
+  readonly middleware?: read.MiddlewareFactories;
 }
 
 const OPTIONS = { env: true, inputs: true, middleware: true } as const satisfies Record<keyof ConfigOptions, true>;
@@ -135,34 +111,29 @@ export interface Listen {
 
 const TOKEN = "^[A-Za-z0-9\\-._~+/]+=*$";
 
-const listen: Reader<Listen> = objectOf(
+const listen: read.Reader<Listen> = read.objectOf(
   {
-    host: described("The address to listen on. Default: 127.0.0.1.", nonEmptyString),
-    port: described(
-      "The port to listen on; 0 picks a free one. Default: 3000.",
-      numberIn({ type: "integer", minimum: 0, maximum: 65_535 }, "a whole number from 0 (any free port) to 65535"),
-    ),
-    path: described(
-      "The path of the endpoint. Default: /mcp.",
-      stringThat((given) => given.startsWith("/"), "must begin with a slash", 'write "/mcp"', "^/|\\$\\{"),
-    ),
-    allowedHosts: described(
-      "Names to accept in the Host header, besides those of this machine.",
-      arrayOf(nonEmptyString, 'an array of host names, such as ["notes.example.com"]'),
-    ),
-    allowedOrigins: described(
-      "Origins of web pages that may call the gateway, such as https://app.example.com.",
-      arrayOf(nonEmptyString, 'an array of origins, such as ["https://app.example.com"]'),
-    ),
-    token: described(
-      "The bearer token that callers must send. Write ${TOKEN} to keep the token itself out of the file.",
-      stringThat(
+    host: read.nonEmptyString.describe("The address to listen on. Default: 127.0.0.1."),
+    port: read
+      .numberIn({ type: "integer", minimum: 0, maximum: 65_535 }, "a whole number from 0 (any free port) to 65535")
+      .describe("The port to listen on; 0 picks a free one. Default: 3000."),
+    path: read
+      .stringThat((given) => given.startsWith("/"), "must begin with a slash", 'write "/mcp"', "^/|\\$\\{")
+      .describe("The path of the endpoint. Default: /mcp."),
+    allowedHosts: read
+      .arrayOf(read.nonEmptyString, 'an array of host names, such as ["notes.example.com"]')
+      .describe("Names to accept in the Host header, besides those of this machine."),
+    allowedOrigins: read
+      .arrayOf(read.nonEmptyString, 'an array of origins, such as ["https://app.example.com"]')
+      .describe("Origins of web pages that may call the gateway, such as https://app.example.com."),
+    token: read
+      .stringThat(
         (given) => new RegExp(TOKEN).test(given),
         "not a valid bearer token",
         "use letters, digits and - . _ ~ + /, with = only at the end",
         `${TOKEN}|\\$\\{`,
-      ),
-    ),
+      )
+      .describe("The bearer token that callers must send. Write ${TOKEN} to keep the token itself out of the file."),
   },
   'an object, such as {"port": 3000}',
 );
@@ -193,31 +164,31 @@ const LIMITS: Readonly<Record<keyof HttpLimits, string>> = {
   replayEvents: "Events of one stream kept for callers that reconnect. Default: 1000.",
 };
 
-const limit = numberIn({ exclusiveMinimum: 0 }, "a number above 0");
+const limit = read.numberIn({ exclusiveMinimum: 0 }, "a number above 0");
 
-const limits: Reader<Partial<HttpLimits>> = objectOf(
-  Object.fromEntries(Object.entries(LIMITS).map(([name, description]) => [name, described(description, limit)])),
+const limits: read.Reader<Partial<HttpLimits>> = read.objectOf(
+  Object.fromEntries(Object.entries(LIMITS).map(([name, description]) => [name, limit.describe(description)])),
   'an object of numbers, such as {"messageBytes": 4194304}',
 );
 
 /** A string in which variables are not expanded. */
-const literal = (schema: Schema = {}): Reader<string> =>
-  reader({ type: "string", ...schema }, (cursor) =>
-    cursor.kind === "string" ? String(cursor.value) : wrongType(cursor, "a string"),
+const literal = (schema: read.Schema = {}): read.Reader<string> =>
+  read.reader({ type: "string", ...schema }, (cursor) =>
+    cursor.kind === "string" ? String(cursor.value) : read.wrongType(cursor, "a string"),
   );
 
 const INPUT_TYPES = ["promptString", "pickString", "command"] as const;
 
-const choice = reader(
+const choice = read.reader(
   {
     anyOf: [
       { type: "string" },
       {
         type: "object",
         required: ["value"],
-        properties: schemasOf({
-          label: described("The label that is shown.", literal()),
-          value: described("The value of the choice.", literal()),
+        properties: read.schemasOf({
+          label: literal().describe("The label that is shown."),
+          value: literal().describe("The value of the choice."),
         }),
       },
     ],
@@ -226,8 +197,8 @@ const choice = reader(
 );
 
 const INPUT = {
-  id: described("The id that ${input:id} refers to.", literal({ minLength: 1 })),
-  type: reader(
+  id: literal({ minLength: 1 }).describe("The id that ${input:id} refers to."),
+  type: read.reader(
     {
       description:
         "promptString: a string. pickString: one of options. command: a value that an editor computes; here it is asked for.",
@@ -235,22 +206,19 @@ const INPUT = {
     },
     literal(),
   ),
-  description: described("The question that is shown.", literal()),
-  default: described("The value if nothing is answered.", literal()),
-  password: described(
-    "true: do not echo what is typed.",
-    reader(flag.schema, ({ value }) => value === true),
-  ),
-  options: described("The choices of pickString.", arrayOf(choice, "an array of strings")),
-} as const satisfies Fields;
+  description: literal().describe("The question that is shown."),
+  default: literal().describe("The value if nothing is answered."),
+  password: read.reader(read.flag.schema, ({ value }) => value === true).describe("true: do not echo what is typed."),
+  options: read.arrayOf(choice, "an array of strings").describe("The choices of pickString."),
+} as const satisfies read.Fields;
 
 const INPUT_EXAMPLE = 'an object, such as {"id": "key", "type": "promptString", "password": true}';
 
-function readInputs(cursor: Cursor | undefined): ReadonlyMap<string, Input> {
+function readInputs(cursor: read.Cursor | undefined): ReadonlyMap<string, Input> {
   const inputs = new Map<string, Input>();
-  if (cursor !== undefined && cursor.kind !== "array") wrongType(cursor, "an array of inputs");
+  if (cursor !== undefined && cursor.kind !== "array") read.wrongType(cursor, "an array of inputs");
   for (const item of cursor?.items() ?? []) {
-    const input = item.kind === "object" ? readInput(item) : wrongType(item, INPUT_EXAMPLE);
+    const input = item.kind === "object" ? readInput(item) : read.wrongType(item, INPUT_EXAMPLE);
     if (input === undefined) continue;
     if (inputs.has(input.id)) {
       item.get("id")?.error(`another input has the id ${JSON.stringify(input.id)}`, "rename or remove one of them");
@@ -259,8 +227,8 @@ function readInputs(cursor: Cursor | undefined): ReadonlyMap<string, Input> {
   return inputs;
 }
 
-function readInput(item: Cursor): Input | undefined {
-  const { id, type: given = "", ...rest } = readFields(item, INPUT, warnIfMisspelt);
+function readInput(item: read.Cursor): Input | undefined {
+  const { id, type: given = "", ...rest } = read.readFields(item, INPUT, read.warnIfMisspelt);
   if (item.get("id") === undefined || id === "") {
     return item.error('"id" is missing', "${input:...} refers to the input by its id");
   }
@@ -269,7 +237,7 @@ function readInput(item: Cursor): Input | undefined {
     const typeCursor = item.get("type");
     const hint = "write promptString for a string that a person types";
     if (typeCursor === undefined) item.error('"type" is missing', hint);
-    else typeCursor.error(`expected one of ${INPUT_TYPES.join(", ")}`, suggest(given, INPUT_TYPES) ?? hint);
+    else typeCursor.error(`expected one of ${INPUT_TYPES.join(", ")}`, read.suggest(given, INPUT_TYPES) ?? hint);
   }
   if (type === "pickString" && item.get("options") === undefined) {
     item.warn('"options" is missing, so any string is accepted', "list the choices, or write promptString");
@@ -279,31 +247,32 @@ function readInput(item: Cursor): Input | undefined {
 }
 
 /** A field that is read separately. For example, `inputs` are read first, since any string may refer to them. */
-const readElsewhere = (description: string, schema: Schema): Reader<true> =>
-  reader({ description, ...schema }, () => true);
+const readElsewhere = (description: string, schema: read.Schema): read.Reader<true> =>
+  read.reader({ description, ...schema }, () => true);
 
 const TOP = {
   $schema: readElsewhere("The location of this schema, for editors.", { type: "string" }),
-  name: described("The name that the gateway reports to clients.", nonEmptyString),
-  instructions: described("Instructions that the gateway gives to clients, for their models.", anyString),
-  names: described(
-    "When to put the server in front of the names of tools, resources and prompts (notes.search). when-needed: only for a name that several servers have. always: for every name.",
-    oneOf(["when-needed", "always"]),
-  ),
+  name: read.nonEmptyString.describe("The name that the gateway reports to clients."),
+  instructions: read.anyString.describe("Instructions that the gateway gives to clients, for their models."),
+  names: read
+    .oneOf(["when-needed", "always"])
+    .describe(
+      "When to put the server in front of the names of tools, resources and prompts (notes.search). when-needed: only for a name that several servers have. always: for every name.",
+    ),
   mcpServers: readElsewhere("The servers behind the gateway, by name.", { $ref: "#/definitions/servers" }),
   servers: readElsewhere("Same as mcpServers, by the name that VS Code uses.", { $ref: "#/definitions/servers" }),
   inputs: readElsewhere(
     "Values to ask for when the config is used, as in VS Code: ${input:id} is replaced by the answer. CATENARY_INPUT_ID in the environment answers without asking.",
     { type: "array", items: { $ref: "#/definitions/input" } },
   ),
-  defaults: described("Options for all commands and URLs in mcpServers that do not set them.", upstreamDefaults),
-  chain: described("Middleware in front of all servers, the outermost first.", middlewareList),
-  listen: described("Where the gateway listens over HTTP.", listen),
-  limits: described("Limits on callers.", limits),
-} as const satisfies Fields;
+  defaults: upstreamDefaults.describe("Options for all commands and URLs in mcpServers that do not set them."),
+  chain: middlewareList.describe("Middleware in front of all servers, the outermost first."),
+  listen: listen.describe("Where the gateway listens over HTTP."),
+  limits: limits.describe("Limits on callers."),
+} as const satisfies read.Fields;
 
 /** The JSON Schema of a config. `npm run schema` writes it to schema.json, for editors. */
-export const CONFIG_SCHEMA: Schema = {
+export const CONFIG_SCHEMA: read.Schema = {
   $schema: "http://json-schema.org/draft-07/schema#",
   title: "Catenary",
   description:
@@ -311,7 +280,7 @@ export const CONFIG_SCHEMA: Schema = {
   type: "object",
   allowComments: true,
   allowTrailingCommas: true,
-  properties: schemasOf(TOP),
+  properties: read.schemasOf(TOP),
   anyOf: [{ required: ["mcpServers"] }, { required: ["servers"] }],
   definitions: {
     servers: {
@@ -320,9 +289,9 @@ export const CONFIG_SCHEMA: Schema = {
       additionalProperties: { $ref: "#/definitions/server" },
     },
     server: SERVER_SCHEMA,
-    milliseconds: anyMilliseconds.schema,
+    milliseconds: read.anyMilliseconds.schema,
     ...MIDDLEWARE_SCHEMAS,
-    input: { type: "object", required: ["id", "type"], properties: schemasOf(INPUT) },
+    input: { type: "object", required: ["id", "type"], properties: read.schemasOf(INPUT) },
   },
 };
 
@@ -346,16 +315,16 @@ async function readConfig(
   const file = resolve(path);
   const folder = baseFolder(file);
   const variables = new Variables(env, folder, problems);
-  const read = async (): Promise<Config | undefined> => {
-    const context: ReadContext = { problems, variables, folder, middleware, files: [] };
-    const config = readRoot(new Cursor(context, root, ""), { path: file, text });
+  const readAll = async (): Promise<Config | undefined> => {
+    const context: read.ReadContext = { problems, variables, folder, middleware, files: [] };
+    const config = readRoot(new read.Cursor(context, root, ""), { path: file, text });
     await Promise.all(context.files.map(checkFile));
     return config;
   };
-  let config = await read();
+  let config = await readAll();
   if (ask !== undefined && variables.usedInputs.size > 0 && problems.errors === 0) {
     await variables.askInputs(ask);
-    if (problems.errors === 0) config = await read();
+    if (problems.errors === 0) config = await readAll();
   }
   const sorted = problems.sorted();
   const warnings = sorted.filter(({ severity }) => severity === "warning");
@@ -370,15 +339,15 @@ function baseFolder(file: string): string {
   return EDITOR_FOLDERS.has(basename(folder)) ? dirname(folder) : folder;
 }
 
-function readRoot(root: Cursor, source: { path: string; text: string }): Config | undefined {
+function readRoot(root: read.Cursor, source: { path: string; text: string }): Config | undefined {
   if (root.kind !== "object") {
     root.context.problems.error(root.offset, "The config must be an object", 'write {"mcpServers": {...}}');
     return undefined;
   }
   root.context.variables.inputs = readInputs(root.get("inputs"));
-  const values = readFields(root, TOP, (unknown, known) => {
+  const values = read.readFields(root, TOP, (unknown, known) => {
     if (unknown.name === "use") unknown.warnAtKey("ignored", 'write middleware for all servers in "chain"');
-    else warnIfMisspelt(unknown, known);
+    else read.warnIfMisspelt(unknown, known);
   });
   const { name, instructions, names, defaults = {}, chain = [] } = values;
   return {
@@ -393,7 +362,7 @@ function readRoot(root: Cursor, source: { path: string; text: string }): Config 
 }
 
 /** Reports a path that does not exist or is of the wrong kind. */
-async function checkFile({ path, kind, severity, cursor, isSecret }: FileCheck): Promise<void> {
+async function checkFile({ path, kind, severity, cursor, isSecret }: read.FileCheck): Promise<void> {
   const found = await stat(path).catch(() => undefined);
   if (kind === "file" ? found?.isFile() : found?.isDirectory()) return;
   const message = found === undefined ? `${kind} not found` : `not a ${kind}`;

@@ -9,22 +9,7 @@ import { OptionError } from "../core/options.ts";
 import { defined, errorMessage } from "../core/values.ts";
 import { exportObjects, loadUserModule } from "../modules/load-module.ts";
 import type { Position } from "./document.ts";
-import {
-  anyString,
-  anything,
-  type Cursor,
-  described,
-  nonEmptyString,
-  objectOf,
-  oneOf,
-  pathTo,
-  reader,
-  type Reader,
-  scanStrings,
-  type Schema,
-  suggest,
-  wrongType,
-} from "./readers.ts";
+import * as read from "./readers.ts";
 import { redact, type Secret } from "./variables.ts";
 
 export interface NamedMiddleware {
@@ -49,15 +34,16 @@ export interface ModuleMiddleware {
 export type MiddlewareEntry = NamedMiddleware | ModuleMiddleware;
 
 const MODULE_FIELDS = {
-  use: described(
-    "The path of a JavaScript or TypeScript module that exports a middleware (request, context, next), or a function (options) that returns one, as its default or as `middleware`; relative to this file.",
-    pathTo("file", "error"),
-  ),
-  options: described("The argument of the function (options).", anything),
-  name: described("The name of the middleware. Default: the name of the file.", nonEmptyString),
+  use: read
+    .pathTo("file", "error")
+    .describe(
+      "The path of a JavaScript or TypeScript module that exports a middleware (request, context, next), or a function (options) that returns one, as its default or as `middleware`; relative to this file.",
+    ),
+  options: read.anything.describe("The argument of the function (options)."),
+  name: read.nonEmptyString.describe("The name of the middleware. Default: the name of the file."),
 } as const;
 
-const moduleFields = objectOf(MODULE_FIELDS, "an object");
+const moduleFields = read.objectOf(MODULE_FIELDS, "an object");
 
 /** The descriptions of the built-in middleware for editors. */
 const SUMMARIES: Readonly<Record<string, string>> = {
@@ -69,11 +55,11 @@ const SUMMARIES: Readonly<Record<string, string>> = {
   timeout: "Cancels requests that take too long: milliseconds, or an object.",
 };
 
-export const MIDDLEWARE_SCHEMAS: Readonly<Record<string, Schema>> = {
+export const MIDDLEWARE_SCHEMAS: Readonly<Record<string, read.Schema>> = {
   middlewareList: { type: "array", items: { $ref: "#/definitions/middleware" } },
   middleware: {
     anyOf: [
-      described("A built-in middleware by name.", oneOf([...MIDDLEWARE.keys()])).schema,
+      read.oneOf([...MIDDLEWARE.keys()]).describe("A built-in middleware by name.").schema,
       {
         description: "A built-in middleware by name, with options.",
         type: "object",
@@ -92,21 +78,21 @@ export const MIDDLEWARE_SCHEMAS: Readonly<Record<string, Schema>> = {
 
 const FORMS = '"log", {"log": {...}} or {"use": "./mine.ts"}';
 
-export const middlewareList: Reader<readonly MiddlewareEntry[]> = reader(
+export const middlewareList: read.Reader<readonly MiddlewareEntry[]> = read.reader(
   { $ref: "#/definitions/middlewareList" },
   (cursor) => {
     if (cursor.kind === "array") return cursor.items().flatMap((item) => readEntry(item) ?? []);
-    return wrongType(cursor, `an array of middleware, such as ["log", {"use": "./mine.ts"}]`);
+    return read.wrongType(cursor, `an array of middleware, such as ["log", {"use": "./mine.ts"}]`);
   },
 );
 
-function readEntry(cursor: Cursor): MiddlewareEntry | undefined {
+function readEntry(cursor: read.Cursor): MiddlewareEntry | undefined {
   if (cursor.kind === "string") {
-    const name = anyString(cursor);
-    if (name === undefined || scanStrings(cursor).isPending) return undefined;
+    const name = read.anyString(cursor);
+    if (name === undefined || read.scanStrings(cursor).isPending) return undefined;
     return readNamed(cursor, name, String(cursor.value), undefined);
   }
-  if (cursor.kind !== "object") return wrongType(cursor, FORMS);
+  if (cursor.kind !== "object") return read.wrongType(cursor, FORMS);
   const [only, second] = cursor.members();
   if (cursor.get("use") !== undefined) return readModule(cursor);
   if (only === undefined) return cursor.error("the name of the middleware is missing", `write ${FORMS}`);
@@ -118,19 +104,19 @@ function readEntry(cursor: Cursor): MiddlewareEntry | undefined {
   return cursor.error("expected one name, got several", hint);
 }
 
-function readModule(cursor: Cursor): ModuleMiddleware | undefined {
+function readModule(cursor: read.Cursor): ModuleMiddleware | undefined {
   const { use: file, options, name } = moduleFields(cursor) ?? {};
   if (file === undefined) return undefined;
-  const { secrets } = scanStrings(cursor.get("options"));
+  const { secrets } = read.scanStrings(cursor.get("options"));
   return { kind: "module", file, options, secrets, position: cursor.position, ...defined({ name }) };
 }
 
 /** `written` is the name before its variables are expanded. */
 function readNamed(
-  cursor: Cursor,
+  cursor: read.Cursor,
   name: string,
   written: string,
-  given: Cursor | undefined,
+  given: read.Cursor | undefined,
 ): NamedMiddleware | undefined {
   const { middleware, problems } = cursor.context;
   const factory = middleware.get(name);
@@ -140,12 +126,12 @@ function readNamed(
     const isPath = /\.|[/\\]/.test(written);
     const hint = isPath
       ? `write {"use": ${shown}} for a module of your own`
-      : (suggest(written, middleware.keys()) ?? known);
+      : (read.suggest(written, middleware.keys()) ?? known);
     problems.error(cursor.keyOffset, `There is no middleware ${shown}`, hint);
     return undefined;
   }
-  const options = given && anything(given);
-  const { isPending, secrets } = scanStrings(given ?? cursor);
+  const options = given && read.anything(given);
+  const { isPending, secrets } = read.scanStrings(given ?? cursor);
   // If a value is missing, it has been reported already, or will be asked for later. The factory would only report it
   // again.
   const problem = isPending ? undefined : checkByCreating(factory, options);
@@ -170,7 +156,7 @@ function checkByCreating(
 }
 
 /** The cursor of an option such as `tools.only`, or of its nearest parent that is present. */
-function findOption(cursor: Cursor, option: string): Cursor {
+function findOption(cursor: read.Cursor, option: string): read.Cursor {
   const whole = cursor.get(option);
   if (whole !== undefined) return whole;
   const [first = "", ...rest] = option.split(".");

@@ -18,6 +18,8 @@ export type Schema = Readonly<Record<string, unknown>>;
 export interface Reader<T> {
   (cursor: Cursor): T | undefined;
   readonly schema: Schema;
+  /** The same reader, with a description for editors. */
+  describe(description: string): Reader<T>;
 }
 export type Fields = Readonly<Record<string, Reader<unknown>>>;
 /** The fields that were read; missing and invalid ones are absent. */
@@ -26,12 +28,8 @@ export type FieldValues<F extends Fields> = { readonly [K in keyof F]?: F[K] ext
 export function reader<T>(schema: Schema, read: (cursor: Cursor) => T | undefined): Reader<T> {
   const copy = (cursor: Cursor): T | undefined => read(cursor);
   copy.schema = schema;
+  copy.describe = (description: string): Reader<T> => reader({ description, ...schema }, read);
   return copy;
-}
-
-/** Adds a description for editors. */
-export function described<T>(description: string, inner: Reader<T>): Reader<T> {
-  return reader({ description, ...inner.schema }, inner);
 }
 
 const AFTER_EXPANSION = ", after its variables are expanded";

@@ -211,18 +211,11 @@ export function createRedactor(secrets: readonly Secret[]): Redact {
 /** The forms in which a value may appear. For example, errors show URLs encoded and without their query. */
 function formsOf(value: string): string[] {
   const trimmed = value.trim();
-  const forms = [value, trimmed, JSON.stringify(value).slice(1, -1), encoded(value)];
+  // Half a surrogate pair cannot be encoded; a Buffer replaces it.
+  const forms = [value, trimmed, JSON.stringify(value).slice(1, -1), encodeURI(Buffer.from(value).toString())];
   if (!/^https?:/i.test(trimmed) || !URL.canParse(trimmed)) return forms;
   const { href, origin, host, hostname, pathname, search } = new URL(trimmed);
   return [...forms, href, `${origin}${pathname}`, origin, host, hostname, pathname, search];
-}
-
-function encoded(value: string): string {
-  try {
-    return encodeURI(value);
-  } catch {
-    return value;
-  }
 }
 
 export function redactStatus(status: UpstreamStatus, hide: Redact): UpstreamStatus {

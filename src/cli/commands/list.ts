@@ -58,12 +58,13 @@ export const PROMPTS: NamedKind<Prompt> = {
 
 /** Throws a NotFoundError if there is none. First notes missing upstreams, since one of them may have it. */
 export async function findNamed<Item extends { readonly name: string }>(
-  { noun, list }: NamedKind<Item>,
+  kind: NamedKind<Item>,
   name: string,
   { client, callOptions, busy, note }: CommandContext,
 ): Promise<Item> {
+  const { noun } = kind;
   busy(`Listing ${noun}s`);
-  const listed = await list(client, callOptions);
+  const listed = await kind.list(client, callOptions);
   const valid = withKey<Item>(listed[`${noun}s`], "name");
   const found = valid.find((one) => one.name === name);
   if (found !== undefined) return found;

@@ -114,7 +114,8 @@ function parseLine(args: readonly string[]): RunLine {
 
 function parseShare(text: string | undefined): Share | undefined {
   const share = SHARES.find((name) => name === text);
-  if (share === undefined && text !== undefined) throw new UsageError(`--share ${text} is not valid; write one of ${SHARES.join(", ")}`);
+  if (share === undefined && text !== undefined)
+    throw new UsageError(`--share ${text} is not valid; write one of ${SHARES.join(", ")}`);
   return share;
 }
 

@@ -18,6 +18,8 @@ interface Flag {
   readonly multiple?: boolean;
   /** `-` is a valid value and means stdin. */
   readonly dash?: boolean;
+  /** The kind of target that the flag is for. */
+  readonly only?: "command" | "url";
 }
 
 export type Flags = Readonly<Record<string, Flag>>;
@@ -80,27 +82,22 @@ export const TARGET_FLAGS = {
   timeout: { type: "string" },
   revision: { type: "string" },
   root: { type: "string", multiple: true },
-  env: { type: "string", multiple: true },
-  cwd: { type: "string" },
-  header: { type: "string", multiple: true },
-  token: { type: "string" },
-  "no-login": { type: "boolean" },
-  "client-id": { type: "string" },
-  "client-secret-env": { type: "string" },
-  "client-metadata": { type: "string" },
-  scope: { type: "string", multiple: true },
-} as const;
+  env: { type: "string", multiple: true, only: "command" },
+  cwd: { type: "string", only: "command" },
+  header: { type: "string", multiple: true, only: "url" },
+  token: { type: "string", only: "url" },
+  "no-login": { type: "boolean", only: "url" },
+  "client-id": { type: "string", only: "url" },
+  "client-secret-env": { type: "string", only: "url" },
+  "client-metadata": { type: "string", only: "url" },
+  scope: { type: "string", multiple: true, only: "url" },
+} as const satisfies Flags;
 
-const COMMAND_FLAGS = ["env", "cwd"] as const;
-const URL_FLAGS = [
-  "header",
-  "token",
-  "no-login",
-  "client-id",
-  "client-secret-env",
-  "client-metadata",
-  "scope",
-] as const;
+/** The first given flag that is only for the other kind of target. */
+function misplacedFlag(values: TargetValues, other: "command" | "url"): string | undefined {
+  const names = Object.entries(TARGET_FLAGS).filter(([, flag]) => "only" in flag && flag.only === other);
+  return names.map(([name]) => name).find((name) => values[name as keyof TargetValues] !== undefined);
+}
 
 export const TARGET_HELP: string = `TARGET is a URL. To start a server instead, put \`-- COMMAND ARGS...\` last.
 
@@ -215,7 +212,7 @@ export function checkRevision(revision: string | undefined): void {
 function parseCommand([command, ...args]: readonly string[], values: TargetValues): CommandTarget {
   if (command === undefined) throw new UsageError("-- needs a command after it, such as -- node server.js");
   if (HTTP_URL.test(command)) throw new UsageError(`${command} is a URL: write it in TARGET's place, without --`);
-  const misplaced = URL_FLAGS.find((name) => values[name] !== undefined);
+  const misplaced = misplacedFlag(values, "url");
   if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a URL as the target, not a command`);
   return { command, args, env: parseEnvFlags(values), ...defined({ cwd: values.cwd }) };
 }
@@ -230,7 +227,7 @@ export function parseEnvFlags({ env = [] }: Pick<TargetValues, "env">): Readonly
 }
 
 function parseUrl(target: string, values: TargetValues): URL {
-  const misplaced = COMMAND_FLAGS.find((name) => values[name] !== undefined);
+  const misplaced = misplacedFlag(values, "command");
   if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a command as the target: -- COMMAND ARGS...`);
   const forms = "write a URL such as http://127.0.0.1:3000/mcp, or -- COMMAND ARGS... at the end of the line";
   if (!HTTP_URL.test(target) || !URL.canParse(target)) {

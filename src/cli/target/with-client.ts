@@ -4,6 +4,7 @@
 import { MAX_DELAY_MS, type CallOptions } from "../../client/calls.ts";
 import type { Client } from "../../client/client.ts";
 import { connect, type ConnectOptions } from "../../client/connect.ts";
+import { onAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { LogLevel } from "../../core/handler.ts";
 import { defined, isObject } from "../../core/values.ts";
@@ -58,6 +59,9 @@ export async function withClient(
   const note = values.quiet === true ? (): void => undefined : print;
   const busy = (text: string): void => line.busy(text);
   const canSignIn = prompter !== undefined && values["no-login"] !== true;
+  // Once connected, we close the connection ourselves, so that a cancelled call can still end.
+  const connecting = new AbortController();
+  const stopConnecting = onAbort(interruption.signal, () => connecting.abort(interruption.signal.reason));
   let client: Client | undefined;
   try {
     busy(`Connecting to ${targetName(target)}`);
@@ -70,9 +74,9 @@ export async function withClient(
       ...options,
       ...listeners(values, print, stderr),
       ...defined({ auth, elicit }),
-      signal: interruption.connectSignal,
+      signal: connecting.signal,
     });
-    interruption.connected();
+    stopConnecting();
     line.stop();
     if (values.verbose === true) note(`Connected to ${serverName(client, target)}, revision ${client.revision}`);
     const code = await work({

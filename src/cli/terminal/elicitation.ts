@@ -314,5 +314,5 @@ const FORMATS: Readonly<Record<string, readonly [fits: (text: string) => boolean
 
 /** Date turns February 30 into March 2. */
 function isDay(text: string): boolean {
-  return /^\d{4}-\d\d-\d\d$/.test(text) && String(new Date(text).toJSON()).startsWith(text);
+  return /^\d{4}-\d\d-\d\d$/.test(text) && (new Date(text).toJSON() as string | null)?.startsWith(text) === true;
 }
