@@ -124,17 +124,17 @@ function stars(text: string): string {
 // Turns errors into an exit code, a message on stderr, and with --json a document on stdout. Errors from a connection
 // or a server get their exit code here. The errors of command.ts, which commands throw, already have one.
 
+type FailureKind = "usage" | "not_found" | "auth" | "unreachable" | "failed" | "interrupted";
+
 /** One for each exit code except 0. */
-const KINDS = {
+const KINDS: Readonly<Record<number, FailureKind>> = {
   [EXIT.usage]: "usage",
   [EXIT.notFound]: "not_found",
   [EXIT.auth]: "auth",
   [EXIT.unreachable]: "unreachable",
   [EXIT.toolFailed]: "failed",
   [EXIT.interrupted]: "interrupted",
-} as const;
-
-type FailureKind = (typeof KINDS)[keyof typeof KINDS];
+};
 
 /** The exit codes of errors that a server answers with; any other kind means that the tool failed. */
 const SERVER_EXITS: ReadonlyMap<unknown, number> = new Map([
@@ -221,7 +221,7 @@ export function requiredPages(error: unknown): string[] {
 }
 
 function failure(exit: number, message: string): Failure {
-  return { exit, kind: KINDS[exit as keyof typeof KINDS] ?? "failed", message };
+  return { exit, kind: KINDS[exit] ?? "failed", message };
 }
 
 function connectionExit({ kind, cause }: ConnectionError): number {

@@ -91,7 +91,7 @@ export const TARGET_FLAGS = {
   "client-secret-env": { type: "string", only: "url" },
   "client-metadata": { type: "string", only: "url" },
   scope: { type: "string", multiple: true, only: "url" },
-} as const satisfies Flags;
+} as const;
 
 /** The first given flag that is only for the other kind of target. */
 function misplacedFlag(values: TargetValues, other: "command" | "url"): string | undefined {
