@@ -1,36 +1,8 @@
-// Parses the text of a config into values with their offsets. Comments, trailing commas and a byte order mark are
-// allowed; syntax errors are reported in plain words. The readers decide what the values mean.
+// Parses the text of a config and collects its problems, each with a position. Comments, trailing commas and a byte order
+// mark are allowed; syntax errors are reported in plain words. The readers decide what the values mean.
 
 import type { Node, ParseError } from "jsonc-parser";
-
-interface Located {
-  readonly offset: number;
-}
-
-export interface StringValue extends Located {
-  readonly kind: "string";
-  readonly text: string;
-  /** Maps an index in `text` to an offset in the source, where escape sequences are longer. */
-  offsetOf(index: number): number;
-}
-export interface Member extends Located {
-  readonly name: string;
-  readonly value: Value;
-}
-export interface ObjectValue extends Located {
-  readonly kind: "object";
-  /** Without duplicates. */
-  readonly members: readonly Member[];
-}
-export interface ArrayValue extends Located {
-  readonly kind: "array";
-  readonly items: readonly Value[];
-}
-export interface ScalarValue extends Located {
-  readonly kind: "number" | "boolean" | "null";
-  readonly scalar: number | boolean | null;
-}
-export type Value = StringValue | ObjectValue | ArrayValue | ScalarValue;
+import { defined } from "../core/values.ts";
 
 /** The parser is recursive, so the depth must be limited. No real config comes near this. */
 const MAX_DEPTH = 64;
@@ -59,7 +31,8 @@ const MESSAGES: Readonly<Record<string, readonly [message: string, hint?: string
 };
 
 /** Returns undefined if the text cannot be parsed; the reasons are added to `problems`. */
-export async function parseDocument(text: string, problems: Problems): Promise<Value | undefined> {
+export async function parseDocument(problems: Problems): Promise<Node | undefined> {
+  const { text } = problems;
   const { createScanner, parseTree, printParseErrorCode } = await import("jsonc-parser");
   const deep = findTooDeep(createScanner(text, true));
   if (deep !== undefined) {
@@ -79,14 +52,16 @@ export async function parseDocument(text: string, problems: Problems): Promise<V
   const codes = errors.map(({ error }) => printParseErrorCode(error));
   const lines = new Set<number>();
   for (const [index, { offset }] of errors.entries()) {
+    if (lines.size === MAX_SYNTAX_ERRORS) break;
     const { line } = problems.position(offset);
-    if (lines.has(line) || lines.size === MAX_SYNTAX_ERRORS) continue;
+    if (lines.has(line)) continue;
     lines.add(line);
     const [message, hint] = MESSAGES[codes[index] ?? ""] ?? ["Not valid JSON"];
     problems.error(Math.min(offset, text.length), message, hint);
   }
   if (root === undefined || codes.some((code) => !RECOVERABLE.has(code))) return undefined;
-  return toValue(root, text, problems);
+  removeDuplicates(root, problems);
+  return root;
 }
 
 /** The offset at which the text exceeds MAX_DEPTH. Counts brackets and braces, whether they match or not. */
@@ -105,59 +80,23 @@ function findTooDeep(scanner: ReturnType<typeof import("jsonc-parser").createSca
 // In jsonc-parser, these are members of a `const enum`, which cannot be imported.
 const [OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [1, 2, 3, 4];
 
-function toValue(node: Node, text: string, problems: Problems): Value {
-  const { offset, children = [] } = node;
-  switch (node.type) {
-    case "object":
-      return { kind: "object", offset, members: toMembers(children, text, problems) };
-    case "array":
-      return { kind: "array", offset, items: children.map((child) => toValue(child, text, problems)) };
-    case "string":
-      return { kind: "string", offset, text: String(node.value), offsetOf: offsetsIn(text, offset) };
-    case "property":
-    case "number":
-    case "boolean":
-    case "null":
-      return {
-        kind: node.type === "property" ? "null" : node.type,
-        offset,
-        scalar: node.value as ScalarValue["scalar"],
-      };
-  }
-}
-
-function toMembers(properties: readonly Node[], text: string, problems: Problems): Member[] {
-  const members = new Map<string, Member>();
-  for (const { children: [key, child] = [] } of properties) {
-    if (key === undefined || child === undefined) continue;
+/** Reports and removes each key that its object already has. */
+function removeDuplicates(node: Node, problems: Problems): void {
+  const first = new Map<string, Node>();
+  const isFirst = ({ children: [key, value] = [] }: Node): boolean => {
+    if (key === undefined || value === undefined) return false;
     const name = String(key.value);
-    const first = members.get(name);
-    const member = { name, offset: key.offset, value: toValue(child, text, problems) };
-    if (first === undefined) {
-      members.set(name, member);
-      continue;
-    }
-    const { line } = problems.position(first.offset);
-    problems.error(
-      key.offset,
-      `Duplicate key ${JSON.stringify(name)}`,
-      `it is already on line ${line}: keep one of them`,
-    );
-  }
-  return [...members.values()];
-}
-
-/** The returned function continues from its previous index, since callers usually go from start to end. */
-function offsetsIn(text: string, offset: number): StringValue["offsetOf"] {
-  let [passed, at] = [0, offset + 1];
-  return (index) => {
-    if (index < passed) [passed, at] = [0, offset + 1];
-    for (; passed < index; passed += 1) at += text[at] !== "\\" ? 1 : text[at + 1] === "u" ? 6 : 2;
-    return Math.min(at, text.length);
+    const other = first.get(name);
+    if (other === undefined) return first.set(name, key).size > 0;
+    const { line } = problems.position(other.offset);
+    const hint = `it is already on line ${line}: keep one of them`;
+    problems.error(key.offset, `Duplicate key ${JSON.stringify(name)}`, hint);
+    return false;
   };
+  const { children = [] } = node;
+  if (node.type === "object") children.splice(0, children.length, ...children.filter(isFirst));
+  for (const child of children) removeDuplicates(child, problems);
 }
-
-// The problems of a config. Each has a position in the text. All are reported together, in the order of the text.
 
 export interface Problem {
   readonly message: string;
@@ -198,13 +137,16 @@ export function sortProblems(problems: readonly Problem[]): Problem[] {
   return problems.toSorted((a, b) => a.line - b.line || a.column - b.column);
 }
 
-/** Collects the problems of one text. */
+/** Collects the problems of one text. All are reported together, in the order of the text. */
 export class Problems {
+  /** Without a byte order mark. */
+  readonly text: string;
   /** The offset at which each line begins. */
   readonly #lines: readonly number[];
   readonly #found = new Map<string, Problem>();
 
   constructor(text: string) {
+    this.text = text;
     this.#lines = [0, ...Array.from(text.matchAll(/\r\n|\n|\r/g), ({ index, 0: end }) => index + end.length)];
   }
 
@@ -226,18 +168,13 @@ export class Problems {
   }
 
   position(offset: number): Position {
-    let [first, beyond] = [0, this.#lines.length];
-    while (beyond - first > 1) {
-      const middle = (first + beyond) >> 1;
-      if ((this.#lines[middle] ?? 0) <= offset) first = middle;
-      else beyond = middle;
-    }
-    return { line: first + 1, column: offset - (this.#lines[first] ?? 0) + 1 };
+    const line = this.#lines.findLastIndex((start) => start <= offset);
+    return { line: line + 1, column: offset - (this.#lines[line] ?? 0) + 1 };
   }
 
   /** A value may be read twice, so the same problem at the same position is kept once. */
   #add(offset: number, severity: Problem["severity"], message: string, hint: string | undefined): void {
-    const problem = { ...this.position(offset), severity, message, ...(hint === undefined ? undefined : { hint }) };
+    const problem = defined({ ...this.position(offset), severity, message, hint });
     this.#found.set(JSON.stringify(problem), problem);
   }
 }

@@ -9,14 +9,13 @@ import { upstream, type Upstream } from "../chain/upstream/upstream.ts";
 import { ownInfo } from "../client/connect.ts";
 import type { Handler, Middleware } from "../core/handler.ts";
 import { checkOptions } from "../core/options.ts";
-import { errorMessage } from "../core/values.ts";
+import { defined, errorMessage } from "../core/values.ts";
 import type { MiddlewareFactories } from "./readers.ts";
 import type { Config } from "./load.ts";
-import type { MiddlewareEntry } from "./middleware.ts";
+import { middlewareFromModule, type MiddlewareEntry } from "./middleware.ts";
 import { ConfigError, type Position, type Problem } from "./document.ts";
 import { createRedactor, redactStatus, redactUpstream } from "./variables.ts";
 import type { UpstreamEntry } from "./upstreams.ts";
-import { middlewareFromModule } from "./user-modules.ts";
 
 export interface CreateGatewayOptions {
   /** Called with what the program of an upstream writes to stderr. */
@@ -48,92 +47,73 @@ const OPTIONS = {
  */
 export async function createGateway(config: Config, options: CreateGatewayOptions = {}): Promise<Gateway> {
   checkOptions("createGateway()", options, OPTIONS);
-  const builder = new GatewayBuilder(options, config.limits);
-  const middleware = await builder.middleware(config.chain);
-  const upstreams: [string, Handler][] = [];
-  for (const entry of config.upstreams.values()) {
-    const created = await builder.upstream(entry);
-    if (created !== undefined) upstreams.push([entry.name, created]);
-  }
-  if (builder.problems.length > 0) {
-    await builder.close();
-    throw new ConfigError(config.path, config.text, builder.problems);
-  }
-  const { name, instructions, names } = config;
-  return chain(...middleware).to(Object.fromEntries(upstreams), {
-    ...(names && { names }),
-    ...(instructions !== undefined && { instructions }),
-    ...(name !== undefined && { info: { ...ownInfo(), name } }),
-  });
-}
+  const { middleware: factories = MIDDLEWARE, upstream: create = upstream, onNoise, onStderr, onState } = options;
+  const { messageBytes, depth, batch } = config.limits;
+  const limits = defined({ messageBytes, depth, batch });
+  const problems: Problem[] = [];
+  const created: { close?(): Promise<void> }[] = [];
 
-class GatewayBuilder {
-  readonly problems: Problem[] = [];
-  readonly #options: CreateGatewayOptions;
-  readonly #limits: NonNullable<UpstreamOptions["limits"]>;
-  readonly #created: { close?(): Promise<void> }[] = [];
-
-  constructor(options: CreateGatewayOptions, { messageBytes, depth, batch }: Config["limits"]) {
-    this.#options = options;
-    this.#limits = {
-      ...(messageBytes !== undefined && { messageBytes }),
-      ...(depth !== undefined && { depth }),
-      ...(batch !== undefined && { batch }),
-    };
-  }
-
-  async middleware(entries: readonly MiddlewareEntry[]): Promise<Middleware[]> {
-    const created: Middleware[] = [];
-    for (const entry of entries) {
-      const one = await this.#attempt(entry.position, () => this.#createMiddleware(entry));
-      if (one !== undefined) created.push(one);
+  async function attempt<T extends { close?(): Promise<void> }>(
+    position: Position,
+    work: () => T | Promise<T>,
+  ): Promise<T | undefined> {
+    try {
+      const one = await work();
+      created.push(one);
+      return one;
+    } catch (error) {
+      problems.push({ ...position, severity: "error", message: errorMessage(error) });
+      return undefined;
     }
-    return created;
   }
 
-  async upstream(entry: UpstreamEntry): Promise<Handler | undefined> {
+  async function createMiddleware(entries: readonly MiddlewareEntry[]): Promise<Middleware[]> {
+    const list: (Middleware | undefined)[] = [];
+    for (const entry of entries) {
+      const one = await attempt(entry.position, () => {
+        if (entry.kind === "module") return middlewareFromModule(entry);
+        const factory = factories.get(entry.name);
+        if (factory === undefined) throw new Error(`There is no middleware ${JSON.stringify(entry.name)}`);
+        return factory(entry.options);
+      });
+      list.push(one);
+    }
+    return list.filter((one) => one !== undefined);
+  }
+
+  async function createUpstream(entry: UpstreamEntry): Promise<Handler | undefined> {
     const { name, position, policy, use, secrets } = entry;
     const hide = createRedactor(secrets);
-    const { upstream: create = upstream, onNoise, onStderr, onState } = this.#options;
-    const middleware = await this.middleware(use);
-    const created = await this.#attempt(position, async () => {
-      const { target, options } = await entry.resolve();
+    const middleware = await createMiddleware(use);
+    const handler = await attempt(position, async () => {
+      const { target, options: own } = await entry.resolve();
       const one = create(target, {
         name,
         ...policy,
-        ...options,
-        ...(Object.keys(this.#limits).length > 0 && { limits: this.#limits }),
+        ...own,
+        ...(Object.keys(limits).length > 0 && { limits }),
         ...(onNoise && { onNoise: (line: string) => onNoise(name, hide(line)) }),
         ...(onStderr && { onStderr: (text: string) => onStderr(name, hide(text)) }),
         ...(onState && { onState: (status: UpstreamStatus) => onState(name, redactStatus(status, hide)) }),
       });
       return secrets.length === 0 ? one : redactUpstream(one, hide);
     });
-    return created === undefined || middleware.length === 0 ? created : chain(...middleware).to(created);
+    return handler === undefined || middleware.length === 0 ? handler : chain(...middleware).to(handler);
   }
 
-  async close(): Promise<void> {
-    await Promise.allSettled(this.#created.map(async (one) => one.close?.()));
+  const middleware = await createMiddleware(config.chain);
+  const upstreams: [string, Handler][] = [];
+  for (const entry of config.upstreams.values()) {
+    const handler = await createUpstream(entry);
+    if (handler !== undefined) upstreams.push([entry.name, handler]);
   }
-
-  async #attempt<T extends { close?(): Promise<void> }>(
-    position: Position,
-    create: () => Promise<T>,
-  ): Promise<T | undefined> {
-    try {
-      const created = await create();
-      this.#created.push(created);
-      return created;
-    } catch (error) {
-      this.problems.push({ ...position, severity: "error", message: errorMessage(error) });
-      return undefined;
-    }
+  if (problems.length > 0) {
+    await Promise.allSettled(created.map(async (one) => one.close?.()));
+    throw new ConfigError(config.path, config.text, problems);
   }
-
-  async #createMiddleware(entry: MiddlewareEntry): Promise<Middleware> {
-    if (entry.kind === "module") return middlewareFromModule(entry);
-    const factory = (this.#options.middleware ?? MIDDLEWARE).get(entry.name);
-    if (factory === undefined) throw new Error(`There is no middleware ${JSON.stringify(entry.name)}`);
-    return factory(entry.options);
-  }
+  const { name, instructions, names } = config;
+  return chain(...middleware).to(Object.fromEntries(upstreams), {
+    ...defined({ names, instructions }),
+    ...(name !== undefined && { info: { ...ownInfo(), name } }),
+  });
 }

@@ -2,8 +2,6 @@
 
 export type { MiddlewareFactories } from "./readers.ts";
 export { createGateway, type CreateGatewayOptions } from "./gateway.ts";
-export { inputVariable, type AskInput, type Input } from "./inputs.ts";
-export type { Listen } from "./load.ts";
 export {
   checkConfig,
   examineConfig,
@@ -11,9 +9,9 @@ export {
   type Config,
   type ConfigOptions,
   type ConfigReport,
-  type Environment,
+  type Listen,
 } from "./load.ts";
-export type { MiddlewareEntry, ModuleMiddleware, NamedMiddleware } from "./middleware.ts";
+export type { MiddlewareEntry, MiddlewareModule, ModuleMiddleware, NamedMiddleware } from "./middleware.ts";
 export { ConfigError, describeProblem, type Position, type Problem } from "./document.ts";
 export type { UpstreamEntry, UpstreamPolicy } from "./upstreams.ts";
-export type { MiddlewareModule } from "./user-modules.ts";
+export { inputVariable, type AskInput, type Environment, type Input } from "./variables.ts";

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { inputVariable, type AskInput, type Input } from "./inputs.ts";
+import { inputVariable, type AskInput, type Input } from "./variables.ts";
 import { checkConfig, loadConfig, type Config } from "./load.ts";
 
 let folder = "";

@@ -12,7 +12,7 @@ import { MIN_PERMISSION_NODE as SESSION_MIN_NODE } from "../live/js/index.ts";
 import { LIMIT_BOUNDS } from "../live/runtime.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import { createGateway } from "./gateway.ts";
-import { LIVE_BOUNDS, MIN_PERMISSION_NODE } from "./live.ts";
+import { LIVE_BOUNDS, MIN_PERMISSION_NODE } from "./kinds.ts";
 import { examineConfig, loadConfig } from "./load.ts";
 
 const LATEST = REVISIONS[0]?.name;
@@ -116,7 +116,7 @@ describe("a live entry", () => {
     await (await createGateway(await loadConfig(written({ web: { url: "http://127.0.0.1:9/mcp" } })))).close();
     expect(made).toEqual([]);
     const sources = readSources(join(import.meta.dirname, "../.."), "src");
-    for (const entry of ["config/index", "cli/main", "cli/commands/up", "cli/commands/serve", "cli/commands/eval"]) {
+    for (const entry of ["config/index", "cli/main", "cli/commands/serve", "cli/commands/eval"]) {
       const { files } = loadedBy(`src/${entry}.ts`, sources);
       expect([...files].filter((file) => file.startsWith("src/live/"))).toEqual([]);
     }

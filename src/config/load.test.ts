@@ -5,9 +5,9 @@ import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ENVIRONMENT, GOOD } from "../../test/support/config/valid-configs.ts";
-import type { Input } from "./inputs.ts";
 import { checkConfig, examineConfig, loadConfig } from "./load.ts";
 import { ConfigError } from "./document.ts";
+import type { Input } from "./variables.ts";
 
 let folder = "";
 beforeAll(() => {

@@ -7,30 +7,14 @@ import { basename, dirname, resolve } from "node:path";
 import type { GatewayOptions } from "../chain/chain.ts";
 import { MIDDLEWARE } from "../chain/middleware/index.ts";
 import { checkOptions } from "../core/options.ts";
-import { type HttpLimits, httpLimits } from "../http/server/options.ts";
+import { defined } from "../core/values.ts";
+import type { HttpLimits } from "../http/server/options.ts";
 import { findSpawnProblem } from "../process/spawn-error.ts";
-import {
-  Cursor,
-  type FileCheck,
-  type MiddlewareFactories,
-  type ReadContext,
-  anyString,
-  nonEmptyString,
-  oneOf,
-  readFields,
-  warnIfMisspelt,
-  type Fields,
-  arrayOf,
-  numberThat,
-  objectOf,
-  stringThat,
-  type Reader,
-} from "./readers.ts";
 import { parseDocument, ConfigError, Problems, sortProblems, type Problem } from "./document.ts";
-import { Answers, inputsFromEnv, readInputs, type AskInput } from "./inputs.ts";
-import { middlewareList, type MiddlewareEntry } from "./middleware.ts";
-import { createRedactor, Variables } from "./variables.ts";
-import { readUpstreams, upstreamDefaults, type UpstreamEntry } from "./upstreams.ts";
+import { MIDDLEWARE_SCHEMAS, middlewareList, type MiddlewareEntry } from "./middleware.ts";
+import * as read from "./readers.ts";
+import { readUpstreams, SERVER_SCHEMA, upstreamDefaults, type UpstreamEntry } from "./upstreams.ts";
+import { type AskInput, createRedactor, type Environment, type Input, inputVariable, Variables } from "./variables.ts";
 
 /** A valid config: variables are expanded and paths are absolute. It may contain secrets, so do not print it. */
 export interface Config {
@@ -53,15 +37,13 @@ export interface Config {
   readonly warnings: readonly Problem[];
 }
 
-export type Environment = Readonly<Record<string, string | undefined>>;
-
 export interface ConfigOptions {
   /** Values of variables; default: the environment of the process. */
   readonly env?: Environment;
   /** Answers the inputs of the config; default: `CATENARY_INPUT_ID` in `env`. If it throws, so does `loadConfig`. */
   readonly inputs?: AskInput;
   /** The middleware that a config may name; default: the built-in ones. */
-  readonly middleware?: MiddlewareFactories;
+  readonly middleware?: read.MiddlewareFactories;
 }
 
 const OPTIONS = { env: true, inputs: true, middleware: true } as const satisfies Record<keyof ConfigOptions, true>;
@@ -75,7 +57,7 @@ const OPTIONS = { env: true, inputs: true, middleware: true } as const satisfies
 export async function loadConfig(path: string, options: ConfigOptions = {}): Promise<Config> {
   checkOptions("loadConfig()", options, OPTIONS);
   const text = await readText(path);
-  const ask = options.inputs ?? inputsFromEnv(options.env ?? process.env);
+  const { env = process.env, inputs: ask = async ({ id }: Input) => env[inputVariable(id)] } = options;
   const { config, problems } = await readConfig(text, path, options, ask);
   const isValid = problems.every(({ severity }) => severity !== "error");
   if (config === undefined || !isValid) throw new ConfigError(path, text, problems);
@@ -117,23 +99,6 @@ async function readText(path: string): Promise<string> {
   return (await readFile(path, "utf8")).replace(/^\uFEFF/, "");
 }
 
-const isPort = (given: number): boolean => Number.isInteger(given) && given >= 0 && given <= 65_535;
-
-const LISTEN = {
-  host: nonEmptyString,
-  port: numberThat(isPort, "a whole number from 0 (any free port) to 65535"),
-  path: stringThat((given) => given.startsWith("/"), "must begin with a slash", 'write "/mcp"'),
-  allowedHosts: arrayOf(nonEmptyString, 'an array of host names, such as ["notes.example.com"]'),
-  allowedOrigins: arrayOf(nonEmptyString, 'an array of origins, such as ["https://app.example.com"]'),
-  token: stringThat(
-    (given) => /^[A-Za-z0-9\-._~+/]+=*$/.test(given),
-    "not a valid bearer token",
-    "use letters, digits and - . _ ~ + /, with = only at the end",
-  ),
-} as const satisfies Fields;
-
-export const LISTEN_FIELDS: Fields = LISTEN;
-
 export interface Listen {
   readonly host?: string;
   readonly port?: number;
@@ -144,38 +109,191 @@ export interface Listen {
   readonly token?: string;
 }
 
-const listen: Reader<Listen> = objectOf(LISTEN, 'an object, such as {"port": 3000}');
+const TOKEN = "^[A-Za-z0-9\\-._~+/]+=*$";
 
-const limit = numberThat((given) => given > 0 && given <= Number.MAX_SAFE_INTEGER, "a number above 0");
+const listen: read.Reader<Listen> = read.objectOf(
+  {
+    host: read.nonEmptyString.describe("The address to listen on. Default: 127.0.0.1."),
+    port: read
+      .numberIn({ type: "integer", minimum: 0, maximum: 65_535 }, "a whole number from 0 (any free port) to 65535")
+      .describe("The port to listen on; 0 picks a free one. Default: 3000."),
+    path: read
+      .stringThat((given) => given.startsWith("/"), "must begin with a slash", 'write "/mcp"', "^/|\\$\\{")
+      .describe("The path of the endpoint. Default: /mcp."),
+    allowedHosts: read
+      .arrayOf(read.nonEmptyString, 'an array of host names, such as ["notes.example.com"]')
+      .describe("Names to accept in the Host header, besides those of this machine."),
+    allowedOrigins: read
+      .arrayOf(read.nonEmptyString, 'an array of origins, such as ["https://app.example.com"]')
+      .describe("Origins of web pages that may call the gateway, such as https://app.example.com."),
+    token: read
+      .stringThat(
+        (given) => new RegExp(TOKEN).test(given),
+        "not a valid bearer token",
+        "use letters, digits and - . _ ~ + /, with = only at the end",
+        `${TOKEN}|\\$\\{`,
+      )
+      .describe("The bearer token that callers must send. Write ${TOKEN} to keep the token itself out of the file."),
+  },
+  'an object, such as {"port": 3000}',
+);
 
 /** The limits of the HTTP server. `messageBytes`, `depth` and `batch` also apply to stdio and to upstreams. */
-export const LIMIT_FIELDS: Readonly<Record<keyof HttpLimits, Reader<number>>> = Object.fromEntries(
-  Object.keys(httpLimits()).map((name) => [name, limit]),
-) as Record<keyof HttpLimits, Reader<number>>;
+const LIMITS: Readonly<Record<keyof HttpLimits, string>> = {
+  messageBytes: "Maximum bytes of one message, also on stdio. Default: 4 MiB.",
+  depth: "Maximum depth of nested objects and arrays in a message, also on stdio. Default: 128.",
+  batch: "Maximum messages in one batch, in the revision that has batches, also on stdio. Default: 100.",
+  headerBytes: "Maximum bytes of all headers of a request. Default: 16 KiB.",
+  headerMs: "Milliseconds that a caller may take to send its headers. Default: 10000.",
+  bodyMs: "Milliseconds that a caller may take to send its body. Default: 30000.",
+  sessions: "Maximum open sessions. Default: 10000.",
+  sessionIdleMs: "Milliseconds after which a session without activity ends. Default: 1800000.",
+  sessionDisconnectedMs:
+    "Milliseconds after which a session without requests is closed if its last GET stream is closed. Default: 60000.",
+  requests: "Maximum requests in flight; further ones get status 503. Default: 1024.",
+  listens: "Maximum open subscriptions/listen requests. Default: 10000.",
+  unreadBytes: "Unread bytes after which a caller is disconnected at once. Default: 8 MiB.",
+  lingeringBytes:
+    "Unread bytes after which a caller is disconnected if they stay unread for lingeringMs. Default: 1 MiB.",
+  lingeringMs: "Milliseconds that lingeringBytes may stay unread. Default: 10000.",
+  heldBytes:
+    "Bytes held for all callers: unread output, and request bodies that are still arriving. Default: 268435456.",
+  keepAliveMs: "Milliseconds of silence on a stream after which a keep-alive comment is sent. Default: 15000.",
+  silenceMs: "Milliseconds without a response after which it becomes a stream. Default: 5000.",
+  replayBytes: "Bytes of events kept for callers that reconnect, in total. Default: 64 MiB.",
+  replayEvents: "Events of one stream kept for callers that reconnect. Default: 1000.",
+};
 
-const limits: Reader<Partial<HttpLimits>> = objectOf(
-  LIMIT_FIELDS,
+const limit = read.numberIn({ exclusiveMinimum: 0 }, "a number above 0");
+
+const limits: read.Reader<Partial<HttpLimits>> = read.objectOf(
+  Object.fromEntries(Object.entries(LIMITS).map(([name, description]) => [name, limit.describe(description)])),
   'an object of numbers, such as {"messageBytes": 4194304}',
 );
 
-/** For fields that are read separately. For example, `inputs` are read first, since any string may refer to them. */
-const readElsewhere = (): true => true;
+/** A string in which variables are not expanded. */
+const literal = (schema: read.Schema = {}): read.Reader<string> =>
+  read.reader({ type: "string", ...schema }, (cursor) =>
+    cursor.kind === "string" ? String(cursor.value) : read.wrongType(cursor, "a string"),
+  );
+
+const INPUT_TYPES = ["promptString", "pickString", "command"] as const;
+
+const choice = read.reader(
+  {
+    anyOf: [
+      { type: "string" },
+      {
+        type: "object",
+        required: ["value"],
+        properties: read.schemasOf({
+          label: literal().describe("The label that is shown."),
+          value: literal().describe("The value of the choice."),
+        }),
+      },
+    ],
+  },
+  (item) => literal()(item.get("value") ?? item),
+);
+
+const INPUT = {
+  id: literal({ minLength: 1 }).describe("The id that ${input:id} refers to."),
+  type: read.reader(
+    {
+      description:
+        "promptString: a string. pickString: one of options. command: a value that an editor computes; here it is asked for.",
+      enum: INPUT_TYPES,
+    },
+    literal(),
+  ),
+  description: literal().describe("The question that is shown."),
+  default: literal().describe("The value if nothing is answered."),
+  password: read.reader(read.flag.schema, ({ value }) => value === true).describe("true: do not echo what is typed."),
+  options: read.arrayOf(choice, "an array of strings").describe("The choices of pickString."),
+} as const satisfies read.Fields;
+
+const INPUT_EXAMPLE = 'an object, such as {"id": "key", "type": "promptString", "password": true}';
+
+function readInputs(cursor: read.Cursor | undefined): ReadonlyMap<string, Input> {
+  const inputs = new Map<string, Input>();
+  if (cursor !== undefined && cursor.kind !== "array") read.wrongType(cursor, "an array of inputs");
+  for (const item of cursor?.items() ?? []) {
+    const input = item.kind === "object" ? readInput(item) : read.wrongType(item, INPUT_EXAMPLE);
+    if (input === undefined) continue;
+    if (inputs.has(input.id)) {
+      item.get("id")?.error(`another input has the id ${JSON.stringify(input.id)}`, "rename or remove one of them");
+    } else inputs.set(input.id, input);
+  }
+  return inputs;
+}
+
+function readInput(item: read.Cursor): Input | undefined {
+  const { id, type: given = "", ...rest } = read.readFields(item, INPUT, read.warnIfMisspelt);
+  if (item.get("id") === undefined || id === "") {
+    return item.error('"id" is missing', "${input:...} refers to the input by its id");
+  }
+  const type = INPUT_TYPES.find((known) => known === given);
+  if (type === undefined) {
+    const typeCursor = item.get("type");
+    const hint = "write promptString for a string that a person types";
+    if (typeCursor === undefined) item.error('"type" is missing', hint);
+    else typeCursor.error(`expected one of ${INPUT_TYPES.join(", ")}`, read.suggest(given, INPUT_TYPES) ?? hint);
+  }
+  if (type === "pickString" && item.get("options") === undefined) {
+    item.warn('"options" is missing, so any string is accepted', "list the choices, or write promptString");
+  }
+  // The input is kept even if its type is wrong, so that references to it are not reported as errors too.
+  return id === undefined ? undefined : { id, type: type ?? "promptString", ...rest };
+}
+
+/** A field that is read separately. For example, `inputs` are read first, since any string may refer to them. */
+const readElsewhere = (description: string, schema: read.Schema): read.Reader<true> =>
+  read.reader({ description, ...schema }, () => true);
 
 const TOP = {
-  $schema: readElsewhere,
-  name: nonEmptyString,
-  instructions: anyString,
-  names: oneOf(["when-needed", "always"]),
-  mcpServers: readElsewhere,
-  servers: readElsewhere,
-  inputs: readElsewhere,
-  defaults: upstreamDefaults,
-  chain: middlewareList,
-  listen,
-  limits,
-} as const satisfies Fields;
+  $schema: readElsewhere("The location of this schema, for editors.", { type: "string" }),
+  name: read.nonEmptyString.describe("The name that the gateway reports to clients."),
+  instructions: read.anyString.describe("Instructions that the gateway gives to clients, for their models."),
+  names: read
+    .oneOf(["when-needed", "always"])
+    .describe(
+      "When to put the server in front of the names of tools, resources and prompts (notes.search). when-needed: only for a name that several servers have. always: for every name.",
+    ),
+  mcpServers: readElsewhere("The servers behind the gateway, by name.", { $ref: "#/definitions/servers" }),
+  servers: readElsewhere("Same as mcpServers, by the name that VS Code uses.", { $ref: "#/definitions/servers" }),
+  inputs: readElsewhere(
+    "Values to ask for when the config is used, as in VS Code: ${input:id} is replaced by the answer. CATENARY_INPUT_ID in the environment answers without asking.",
+    { type: "array", items: { $ref: "#/definitions/input" } },
+  ),
+  defaults: upstreamDefaults.describe("Options for all commands and URLs in mcpServers that do not set them."),
+  chain: middlewareList.describe("Middleware in front of all servers, the outermost first."),
+  listen: listen.describe("Where the gateway listens over HTTP."),
+  limits: limits.describe("Limits on callers."),
+} as const satisfies read.Fields;
 
-export const TOP_FIELDS: Fields = TOP;
+/** The JSON Schema of a config. `npm run schema` writes it to schema.json, for editors. */
+export const CONFIG_SCHEMA: read.Schema = {
+  $schema: "http://json-schema.org/draft-07/schema#",
+  title: "Catenary",
+  description:
+    "Config of a gateway to MCP servers, a superset of the mcpServers files of clients. ${VAR}, ${VAR:-default}, ${env:VAR}, ${input:id}, ${workspaceFolder} and ${userHome} are expanded in every string; write $${ for a literal ${.",
+  type: "object",
+  allowComments: true,
+  allowTrailingCommas: true,
+  properties: read.schemasOf(TOP),
+  anyOf: [{ required: ["mcpServers"] }, { required: ["servers"] }],
+  definitions: {
+    servers: {
+      type: "object",
+      propertyNames: { pattern: "\\S" },
+      additionalProperties: { $ref: "#/definitions/server" },
+    },
+    server: SERVER_SCHEMA,
+    milliseconds: read.anyMilliseconds.schema,
+    ...MIDDLEWARE_SCHEMAS,
+    input: { type: "object", required: ["id", "type"], properties: read.schemasOf(INPUT) },
+  },
+};
 
 interface ReadResult {
   readonly problems: readonly Problem[];
@@ -192,22 +310,21 @@ async function readConfig(
 ): Promise<ReadResult> {
   const text = given.replace(/^\uFEFF/, "");
   const problems = new Problems(text);
-  const root = await parseDocument(text, problems);
+  const root = await parseDocument(problems);
   if (root === undefined) return { problems: problems.sorted() };
   const file = resolve(path);
   const folder = baseFolder(file);
-  const answers = new Answers();
-  const variables = new Variables({ env, folder, inputs: answers }, problems);
-  const read = async (): Promise<Config | undefined> => {
-    const context: ReadContext = { problems, variables, folder, middleware, files: [] };
-    const config = readRoot(new Cursor(context, root, ""), answers, { path: file, text });
+  const variables = new Variables(env, folder, problems);
+  const readAll = async (): Promise<Config | undefined> => {
+    const context: read.ReadContext = { problems, variables, folder, middleware, files: [] };
+    const config = readRoot(new read.Cursor(context, root, ""), { path: file, text });
     await Promise.all(context.files.map(checkFile));
     return config;
   };
-  let config = await read();
-  if (ask !== undefined && answers.used.size > 0 && problems.errors === 0) {
-    await answers.ask(ask, problems);
-    if (problems.errors === 0) config = await read();
+  let config = await readAll();
+  if (ask !== undefined && variables.usedInputs.size > 0 && problems.errors === 0) {
+    await variables.askInputs(ask);
+    if (problems.errors === 0) config = await readAll();
   }
   const sorted = problems.sorted();
   const warnings = sorted.filter(({ severity }) => severity === "warning");
@@ -222,39 +339,30 @@ function baseFolder(file: string): string {
   return EDITOR_FOLDERS.has(basename(folder)) ? dirname(folder) : folder;
 }
 
-function readRoot(root: Cursor, answers: Answers, source: { path: string; text: string }): Config | undefined {
-  if (root.value.kind !== "object") {
-    root.context.problems.error(root.value.offset, "The config must be an object", 'write {"mcpServers": {...}}');
+function readRoot(root: read.Cursor, source: { path: string; text: string }): Config | undefined {
+  if (root.kind !== "object") {
+    root.context.problems.error(root.offset, "The config must be an object", 'write {"mcpServers": {...}}');
     return undefined;
   }
-  answers.declare(readInputs(root.get("inputs")));
-  const {
-    name,
-    instructions,
-    names,
-    defaults = {},
-    chain = [],
-    listen: listenOptions = {},
-    limits: limitOptions = {},
-  } = readFields(root, TOP, (unknown, key, known) => {
-    if (key === "use") unknown.warnAtKey("ignored", 'write middleware for all servers in "chain"');
-    else warnIfMisspelt(unknown, key, known);
+  root.context.variables.inputs = readInputs(root.get("inputs"));
+  const values = read.readFields(root, TOP, (unknown, known) => {
+    if (unknown.name === "use") unknown.warnAtKey("ignored", 'write middleware for all servers in "chain"');
+    else read.warnIfMisspelt(unknown, known);
   });
+  const { name, instructions, names, defaults = {}, chain = [] } = values;
   return {
     ...source,
-    ...(name !== undefined && { name }),
-    ...(instructions !== undefined && { instructions }),
-    ...(names !== undefined && { names }),
+    ...defined({ name, instructions, names }),
     ...readUpstreams(root, defaults),
     chain,
-    listen: listenOptions,
-    limits: limitOptions,
+    listen: values.listen ?? {},
+    limits: values.limits ?? {},
     warnings: [],
   };
 }
 
 /** Reports a path that does not exist or is of the wrong kind. */
-async function checkFile({ path, kind, severity, cursor, isSecret }: FileCheck): Promise<void> {
+async function checkFile({ path, kind, severity, cursor, isSecret }: read.FileCheck): Promise<void> {
   const found = await stat(path).catch(() => undefined);
   if (kind === "file" ? found?.isFile() : found?.isDirectory()) return;
   const message = found === undefined ? `${kind} not found` : `not a ${kind}`;

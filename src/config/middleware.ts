@@ -1,23 +1,15 @@
 // Reads the middleware in a config: built-in middleware by name, with options, and the user's modules by path. To check
-// its options, a built-in middleware is created and closed again. Modules are loaded later, by user-modules.ts.
+// its options, a built-in middleware is created and closed again. Modules are loaded when the config is used, never when
+// it is checked.
 
-import type { MiddlewareFactory } from "../chain/middleware/index.ts";
+import { basename, extname } from "node:path";
+import { MIDDLEWARE, type MiddlewareFactory } from "../chain/middleware/index.ts";
+import type { Middleware } from "../core/handler.ts";
 import { OptionError } from "../core/options.ts";
-import { errorMessage } from "../core/values.ts";
-import {
-  type Cursor,
-  anyString,
-  anything,
-  nonEmptyString,
-  objectOf,
-  pathTo,
-  scanStrings,
-  suggest,
-  wrongType,
-  type Fields,
-  type Reader,
-} from "./readers.ts";
-import type { Member, Position } from "./document.ts";
+import { defined, errorMessage } from "../core/values.ts";
+import { exportObjects, loadUserModule } from "../modules/load-module.ts";
+import type { Position } from "./document.ts";
+import * as read from "./readers.ts";
 import { redact, type Secret } from "./variables.ts";
 
 export interface NamedMiddleware {
@@ -41,60 +33,90 @@ export interface ModuleMiddleware {
 
 export type MiddlewareEntry = NamedMiddleware | ModuleMiddleware;
 
-const MODULE = {
-  use: pathTo("file", "error"),
-  options: anything,
-  name: nonEmptyString,
-} as const satisfies Fields;
+const MODULE_FIELDS = {
+  use: read
+    .pathTo("file", "error")
+    .describe(
+      "The path of a JavaScript or TypeScript module that exports a middleware (request, context, next), or a function (options) that returns one, as its default or as `middleware`; relative to this file.",
+    ),
+  options: read.anything.describe("The argument of the function (options)."),
+  name: read.nonEmptyString.describe("The name of the middleware. Default: the name of the file."),
+} as const;
 
-export const MODULE_FIELDS: Fields = MODULE;
+const moduleFields = read.objectOf(MODULE_FIELDS, "an object");
 
-const moduleFields = objectOf(MODULE, "an object");
+/** The descriptions of the built-in middleware for editors. */
+const SUMMARIES: Readonly<Record<string, string>> = {
+  filter: "Hides and refuses some tools, resources and prompts.",
+  log: "Writes a line to stderr for each request.",
+  "rate-limit": "Limits the number of requests in a period.",
+  rename: "Renames tools, resources and prompts.",
+  retry: "Repeats failed requests that cannot have run.",
+  timeout: "Cancels requests that take too long: milliseconds, or an object.",
+};
+
+export const MIDDLEWARE_SCHEMAS: Readonly<Record<string, read.Schema>> = {
+  middlewareList: { type: "array", items: { $ref: "#/definitions/middleware" } },
+  middleware: {
+    anyOf: [
+      read.oneOf([...MIDDLEWARE.keys()]).describe("A built-in middleware by name.").schema,
+      {
+        description: "A built-in middleware by name, with options.",
+        type: "object",
+        minProperties: 1,
+        maxProperties: 1,
+        additionalProperties: false,
+        properties: Object.fromEntries(
+          [...MIDDLEWARE.keys()].map((name) => [name, defined({ description: SUMMARIES[name] })]),
+        ),
+      },
+      { $ref: "#/definitions/moduleMiddleware" },
+    ],
+  },
+  moduleMiddleware: { description: "A middleware of your own.", required: ["use"], ...moduleFields.schema },
+};
 
 const FORMS = '"log", {"log": {...}} or {"use": "./mine.ts"}';
 
-export const middlewareList: Reader<readonly MiddlewareEntry[]> = (cursor) => {
-  if (cursor.value.kind === "array") return cursor.items().flatMap((item) => readEntry(item) ?? []);
-  return wrongType(cursor, `an array of middleware, such as ["log", {"use": "./mine.ts"}]`);
-};
+export const middlewareList: read.Reader<readonly MiddlewareEntry[]> = read.reader(
+  { $ref: "#/definitions/middlewareList" },
+  (cursor) => {
+    if (cursor.kind === "array") return cursor.items().flatMap((item) => readEntry(item) ?? []);
+    return read.wrongType(cursor, `an array of middleware, such as ["log", {"use": "./mine.ts"}]`);
+  },
+);
 
-function readEntry(cursor: Cursor): MiddlewareEntry | undefined {
-  const { value } = cursor;
-  if (value.kind === "string") {
-    const name = anyString(cursor);
-    if (name === undefined || scanStrings(cursor).isPending) return undefined;
-    return readNamed(cursor, name, value.text, undefined);
+function readEntry(cursor: read.Cursor): MiddlewareEntry | undefined {
+  if (cursor.kind === "string") {
+    const name = read.anyString(cursor);
+    if (name === undefined || read.scanStrings(cursor).isPending) return undefined;
+    return readNamed(cursor, name, String(cursor.value), undefined);
   }
-  if (value.kind !== "object") return wrongType(cursor, FORMS);
-  if (value.members.some(({ name }) => name === "use")) return readModule(cursor);
-  const [only, second] = value.members;
+  if (cursor.kind !== "object") return read.wrongType(cursor, FORMS);
+  const [only, second] = cursor.members();
+  if (cursor.get("use") !== undefined) return readModule(cursor);
   if (only === undefined) return cursor.error("the name of the middleware is missing", `write ${FORMS}`);
-  if (second !== undefined) return rejectSeveral(cursor, only, second);
-  return readNamed(cursor.member(only), only.name, only.name, cursor.member(only));
-}
-
-function readModule(cursor: Cursor): ModuleMiddleware | undefined {
-  const { use: file, options, name } = moduleFields(cursor) ?? {};
-  if (file === undefined) return undefined;
-  const given = cursor.get("options");
-  const { secrets } = given === undefined ? { secrets: [] } : scanStrings(given);
-  return { kind: "module", file, options, secrets, position: cursor.position, ...(name !== undefined && { name }) };
-}
-
-function rejectSeveral(cursor: Cursor, first: Member, second: Member): undefined {
-  const isModule = [first, second].some(({ name }) => Object.hasOwn(MODULE, name));
+  if (second === undefined) return readNamed(only, only.name, only.name, only);
+  const isModule = [only, second].some(({ name }) => Object.hasOwn(MODULE_FIELDS, name));
   const hint = isModule
     ? 'write the path of a module in "use", beside "options" and "name"'
-    : `give each an object of its own: {${JSON.stringify(first.name)}: ...}, {${JSON.stringify(second.name)}: ...}`;
+    : `give each an object of its own: {${JSON.stringify(only.name)}: ...}, {${JSON.stringify(second.name)}: ...}`;
   return cursor.error("expected one name, got several", hint);
+}
+
+function readModule(cursor: read.Cursor): ModuleMiddleware | undefined {
+  const { use: file, options, name } = moduleFields(cursor) ?? {};
+  if (file === undefined) return undefined;
+  const { secrets } = read.scanStrings(cursor.get("options"));
+  return { kind: "module", file, options, secrets, position: cursor.position, ...defined({ name }) };
 }
 
 /** `written` is the name before its variables are expanded. */
 function readNamed(
-  cursor: Cursor,
+  cursor: read.Cursor,
   name: string,
   written: string,
-  given: Cursor | undefined,
+  given: read.Cursor | undefined,
 ): NamedMiddleware | undefined {
   const { middleware, problems } = cursor.context;
   const factory = middleware.get(name);
@@ -104,17 +126,17 @@ function readNamed(
     const isPath = /\.|[/\\]/.test(written);
     const hint = isPath
       ? `write {"use": ${shown}} for a module of your own`
-      : (suggest(written, middleware.keys()) ?? known);
+      : (read.suggest(written, middleware.keys()) ?? known);
     problems.error(cursor.keyOffset, `There is no middleware ${shown}`, hint);
     return undefined;
   }
-  const options = given && anything(given);
-  const { isPending, secrets } = scanStrings(given ?? cursor);
+  const options = given && read.anything(given);
+  const { isPending, secrets } = read.scanStrings(given ?? cursor);
   // If a value is missing, it has been reported already, or will be asked for later. The factory would only report it
   // again.
   const problem = isPending ? undefined : checkByCreating(factory, options);
   if (problem === undefined) return { kind: "named", name, options, position: cursor.position };
-  const { offset } = findOption(given ?? cursor, problem.option).value;
+  const { offset } = findOption(given ?? cursor, problem.option);
   problems.error(offset, redact(problem.message, secrets));
   return undefined;
 }
@@ -134,10 +156,76 @@ function checkByCreating(
 }
 
 /** The cursor of an option such as `tools.only`, or of its nearest parent that is present. */
-function findOption(cursor: Cursor, option: string): Cursor {
+function findOption(cursor: read.Cursor, option: string): read.Cursor {
   const whole = cursor.get(option);
   if (whole !== undefined) return whole;
   const [first = "", ...rest] = option.split(".");
   const inner = cursor.get(first);
   return inner === undefined ? cursor : findOption(inner, rest.join("."));
+}
+
+/**
+ * What a module named by `use` exports, as the default or as `middleware`:
+ *
+ * - a function with two or more parameters, `(request, context, next)`: a middleware;
+ * - a function with at most one parameter, `(options)`: a factory. It is called once with the `options` of the config
+ *   (`{}` if there are none) and returns a middleware or a promise of one.
+ *
+ * The `length` of the function decides. It counts the parameters before the first one with a default value, without
+ * `...rest`. `on(...)` of catenary/chain returns a middleware.
+ */
+export type MiddlewareModule = Middleware | ((options: never) => Middleware | Promise<Middleware>);
+
+const EXPORTS = "export a middleware (request, context, next), or a function (options) that returns one";
+
+/** Rejects with an error that names the module. */
+export async function middlewareFromModule({ file, options, secrets, name }: ModuleMiddleware): Promise<Middleware> {
+  const exported = exportObjects(await loadUserModule(file))
+    .flatMap((exports) => [exports["default"], exports["middleware"]])
+    .find((value) => typeof value === "function") as Middleware | Factory | undefined;
+  if (exported === undefined) {
+    throw new Error(`${file} exports no middleware: ${EXPORTS}, as the default or as \`middleware\``);
+  }
+  const fileName = basename(file, extname(file));
+  if (isFactory(exported)) return named(await create(exported, options ?? {}, file, secrets), name ?? fileName);
+  if (options !== undefined) {
+    throw new Error(
+      `${file} takes no options: it exports a middleware, a function with two or more parameters; to use options, export a function (options) that returns a middleware`,
+    );
+  }
+  return named(exported, name ?? fileName);
+}
+
+type Factory = (options: unknown) => unknown;
+
+function isFactory(exported: Middleware | Factory): exported is Factory {
+  return exported.length < 2;
+}
+
+async function create(
+  factory: Factory,
+  options: unknown,
+  file: string,
+  secrets: readonly Secret[],
+): Promise<Middleware> {
+  let created: unknown;
+  try {
+    created = await factory(options);
+  } catch (error) {
+    const rule = "a function with fewer than two parameters is called with the options of the config";
+    throw new Error(`${file} could not create its middleware: ${redact(errorMessage(error), secrets)} (${rule})`, {
+      cause: error,
+    });
+  }
+  if (typeof created === "function") return created as Middleware;
+  throw new Error(
+    `The function that ${file} exports did not return a middleware; a middleware must declare its parameters, (request, context, next)`,
+  );
+}
+
+/** Returns a copy with another name, since the module may be used several times under different names. */
+function named(middleware: Middleware, name: string): Middleware {
+  const copy: Middleware = (request, context, next) => middleware(request, context, next);
+  if (middleware.close !== undefined) copy.close = async () => middleware.close?.();
+  return Object.defineProperty(copy, "name", { value: name });
 }

@@ -1,56 +1,73 @@
-// Small readers for the values of a config. Each returns the value, or reports a problem and returns undefined. A value
-// from a variable is read like any other, but no message shows it.
+// Small readers for the values of a config. Each returns the value, or reports a problem and returns undefined, and
+// carries the JSON Schema of what it reads (schema.json is made of these). A value from a variable is read like any
+// other, but no message shows it.
 
 import { resolve } from "node:path";
-import { nearest } from "../core/options.ts";
-import type { Value, Member, Position, Problems } from "./document.ts";
-import type { Expanded, Variables } from "./variables.ts";
+import type { Node } from "jsonc-parser";
 import type { MiddlewareFactory } from "../chain/middleware/index.ts";
+import { nearest } from "../core/options.ts";
+import type { Position, Problems } from "./document.ts";
+import type { Expanded, Variables } from "./variables.ts";
+
+export type Schema = Readonly<Record<string, unknown>>;
 
 /**
- * Returns undefined if it reported a problem. If the value refers to an input (inputs.ts) that has no answer yet, the
- * reader returns undefined or an unchecked value.
+ * Returns undefined if it reported a problem. If the value refers to an input that has no answer yet, the reader
+ * returns undefined or an unchecked value.
  */
-export type Reader<T> = (cursor: Cursor) => T | undefined;
+export interface Reader<T> {
+  (cursor: Cursor): T | undefined;
+  readonly schema: Schema;
+  /** The same reader, with a description for editors. */
+  describe(description: string): Reader<T>;
+}
 export type Fields = Readonly<Record<string, Reader<unknown>>>;
 /** The fields that were read; missing and invalid ones are absent. */
 export type FieldValues<F extends Fields> = { readonly [K in keyof F]?: F[K] extends Reader<infer T> ? T & {} : never };
 
-const KIND_NAMES: Readonly<Record<Value["kind"], string>> = {
-  string: "a string",
-  object: "an object",
-  array: "an array",
-  number: "a number",
-  boolean: "a boolean",
-  null: "null",
-};
+export function reader<T>(schema: Schema, read: (cursor: Cursor) => T | undefined): Reader<T> {
+  const copy = (cursor: Cursor): T | undefined => read(cursor);
+  copy.schema = schema;
+  copy.describe = (description: string): Reader<T> => reader({ description, ...schema }, read);
+  return copy;
+}
 
 const AFTER_EXPANSION = ", after its variables are expanded";
+/** In the schema, a string with a variable fits everywhere. */
+const WITH_VARIABLE = "\\$\\{";
 
 /** Reports a value of the wrong type. */
 export function wrongType(cursor: Cursor, expected: string, hint?: string): undefined {
-  return cursor.error(`expected ${expected}, got ${KIND_NAMES[cursor.value.kind]}`, hint);
+  const { kind } = cursor;
+  const got = kind === "null" ? kind : `${/^[ao]/.test(kind) ? "an" : "a"} ${kind}`;
+  return cursor.error(`expected ${expected}, got ${got}`, hint);
 }
 
 function expand(cursor: Cursor, expected: string): Expanded | undefined {
-  return cursor.value.kind === "string" ? cursor.context.variables.expand(cursor.value) : wrongType(cursor, expected);
+  return cursor.kind === "string" ? cursor.expand() : wrongType(cursor, expected);
 }
 
-export const anyString: Reader<string> = (cursor) => expand(cursor, "a string")?.text;
+export const anyString: Reader<string> = reader({ type: "string" }, (cursor) => expand(cursor, "a string")?.text);
 
-/** A string that must meet a condition; `problem` is reported if it does not. */
-export function stringThat(fits: (given: string) => boolean, problem: string, hint?: string): Reader<string> {
-  return (cursor) => {
+/** A string that must meet a condition; `problem` is reported if it does not. `pattern` is for the schema. */
+export function stringThat(
+  fits: (given: string) => boolean,
+  problem: string,
+  hint: string,
+  pattern?: string,
+): Reader<string> {
+  return reader({ type: "string", ...(pattern !== undefined && { pattern }) }, (cursor) => {
     const read = expand(cursor, "a string");
     if (read === undefined || read.isPending || fits(read.text)) return read?.text;
     return cursor.error(`${problem}${read.secrets.length > 0 ? AFTER_EXPANSION : ""}`, hint);
-  };
+  });
 }
 
 export const nonEmptyString: Reader<string> = stringThat(
   (given) => given.trim() !== "",
   "must not be empty",
   "write something, or remove it",
+  "\\S",
 );
 
 /** `advise` returns the hint for a string that is not one of the choices. */
@@ -59,142 +76,151 @@ export function oneOf<const T extends string>(
   advise: (given: string) => string | undefined = (given) => suggest(given, choices),
 ): Reader<T> {
   const list = choices.map((choice) => JSON.stringify(choice)).join(", ");
-  return (cursor) => {
+  return reader({ anyOf: [{ enum: choices }, { type: "string", pattern: WITH_VARIABLE }] }, (cursor) => {
     const read = expand(cursor, `one of ${list}`);
     if (read === undefined || read.isPending) return undefined;
     const choice = choices.find((known) => known === read.text);
     if (choice !== undefined) return choice;
     return cursor.error(`expected one of ${list}`, read.secrets.length > 0 ? undefined : advise(read.text));
-  };
+  });
 }
 
-export const flag: Reader<boolean> = (cursor) =>
-  cursor.value.kind === "boolean" ? cursor.value.scalar === true : wrongType(cursor, "true or false");
+export const flag: Reader<boolean> = reader({ type: "boolean" }, (cursor) =>
+  cursor.kind === "boolean" ? cursor.value === true : wrongType(cursor, "true or false"),
+);
+
+/** The bounds of a number, as in JSON Schema. */
+interface Bounds {
+  readonly type?: "integer";
+  readonly minimum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly maximum?: number;
+}
 
 /** Also accepts a string with variables that expands to a number, such as "${PORT:-3000}". */
-export function numberThat(fits: (given: number) => boolean, expected: string): Reader<number> {
-  return (cursor) => {
-    const { value } = cursor;
-    if (value.kind === "number") {
-      return fits(Number(value.scalar)) ? Number(value.scalar) : cursor.error(`expected ${expected}`);
+export function numberIn(bounds: Bounds, expected: string): Reader<number> {
+  const { minimum = -Infinity, exclusiveMinimum = -Infinity, maximum = Number.MAX_SAFE_INTEGER } = bounds;
+  const { type = "number" } = bounds;
+  const fits = (given: number): boolean =>
+    given >= minimum && given > exclusiveMinimum && given <= maximum && (type === "number" || Number.isInteger(given));
+  return reader({ ...bounds, type: [type, "string"], pattern: WITH_VARIABLE }, (cursor) => {
+    const { kind, value } = cursor;
+    if (kind === "number") return fits(Number(value)) ? Number(value) : cursor.error(`expected ${expected}`);
+    if (kind !== "string") return wrongType(cursor, expected);
+    if (!String(value).includes("${")) {
+      return wrongType(cursor, expected, /\d/.test(String(value)) ? "remove the quotes" : undefined);
     }
-    if (value.kind !== "string") return wrongType(cursor, expected);
-    if (!value.text.includes("${")) {
-      return wrongType(cursor, expected, /\d/.test(value.text) ? "remove the quotes" : undefined);
-    }
-    const read = cursor.context.variables.expand(value);
+    const read = cursor.expand();
     if (read === undefined || read.isPending) return undefined;
     const given = read.text.trim() === "" ? Number.NaN : Number(read.text);
     return fits(given) ? given : cursor.error(`expected ${expected}${AFTER_EXPANSION}`);
-  };
+  });
 }
 
-export const positiveInteger: Reader<number> = numberThat(
-  (given) => Number.isSafeInteger(given) && given > 0,
-  "a whole number above 0",
-);
+export const positiveInteger: Reader<number> = numberIn({ type: "integer", minimum: 1 }, "a whole number above 0");
 
 /** The longest delay that setTimeout accepts. */
 const MAX_MS = 2 ** 31 - 1;
 
-export const milliseconds: Reader<number> = numberThat(
-  (given) => given >= 0 && given <= MAX_MS,
+export const anyMilliseconds: Reader<number> = numberIn(
+  { minimum: 0, maximum: MAX_MS },
   `milliseconds from 0 to ${MAX_MS}`,
 );
+
+/** Many fields have this schema, so it is defined once. */
+export const milliseconds: Reader<number> = reader({ $ref: "#/definitions/milliseconds" }, anyMilliseconds);
 
 /** A shorter timeout was probably meant to be in seconds. */
 const MIN_PLAUSIBLE_MS = 1_000;
 
-export function warnIfSeconds(cursor: Cursor, given: number | undefined): void {
-  if (cursor.value.kind !== "number" || given === undefined || given <= 0 || given >= MIN_PLAUSIBLE_MS) return;
-  cursor.warn("less than a second", `the unit is milliseconds: write ${given}000 for ${given} seconds`);
+/** Warns of a duration that was probably meant to be in seconds. */
+export function timeoutIn(inner: Reader<number>): Reader<number> {
+  return reader(inner.schema, (cursor) => {
+    const given = inner(cursor);
+    if (cursor.kind === "number" && given !== undefined && given > 0 && given < MIN_PLAUSIBLE_MS) {
+      cursor.warn("less than a second", `the unit is milliseconds: write ${given}000 for ${given} seconds`);
+    }
+    return given;
+  });
 }
 
-export function arrayOf<T>(reader: Reader<T>, expected: string): Reader<readonly T[]> {
-  return (cursor) =>
-    cursor.value.kind === "array" ? cursor.items().flatMap((item) => reader(item) ?? []) : wrongType(cursor, expected);
+export function arrayOf<T>(item: Reader<T>, expected: string): Reader<readonly T[]> {
+  return reader({ type: "array", items: item.schema }, (cursor) =>
+    cursor.kind === "array" ? cursor.items().flatMap((one) => item(one) ?? []) : wrongType(cursor, expected),
+  );
 }
 
 /** An object with any keys and values of one type. */
-export function recordOf<T>(reader: Reader<T>, expected: string): Reader<Readonly<Record<string, T>>> {
-  return (cursor) => {
-    if (cursor.value.kind !== "object") return wrongType(cursor, expected);
-    const read = cursor.members().map((member) => [member.name, reader(cursor.member(member))] as const);
+export function recordOf<T>(value: Reader<T>, expected: string): Reader<Readonly<Record<string, T>>> {
+  return reader({ type: "object", additionalProperties: value.schema }, (cursor) => {
+    if (cursor.kind !== "object") return wrongType(cursor, expected);
+    const read = cursor.members().map((member) => [member.name, value(member)] as const);
     return Object.fromEntries(read.filter((one): one is readonly [string, T & {}] => one[1] !== undefined));
-  };
+  });
 }
 
 /** Any JSON value, with the variables in its strings expanded. */
-export const anything: Reader<unknown> = (cursor) => {
-  const { value } = cursor;
-  if (value.kind === "string") return anyString(cursor);
-  if (value.kind === "array") return cursor.items().map(anything);
-  if (value.kind !== "object") return value.scalar;
-  return Object.fromEntries(value.members.map((member) => [member.name, anything(cursor.member(member))]));
-};
+export const anything: Reader<unknown> = reader({}, (cursor): unknown => {
+  if (cursor.kind === "string") return anyString(cursor);
+  if (cursor.kind === "array") return cursor.items().map(anything);
+  if (cursor.kind !== "object") return cursor.value;
+  return Object.fromEntries(cursor.members().map((member) => [member.name, anything(member)]));
+});
 
 /** The secrets in all strings of a value, and whether one of the strings needs an input that has no answer yet. */
-export function scanStrings(cursor: Cursor): Pick<Expanded, "secrets" | "isPending"> {
-  if (cursor.value.kind === "string") {
-    return cursor.context.variables.expand(cursor.value) ?? { secrets: [], isPending: true };
-  }
-  const parts = [...cursor.items(), ...cursor.members().map((member) => cursor.member(member))].map(scanStrings);
+export function scanStrings(cursor: Cursor | undefined): Pick<Expanded, "secrets" | "isPending"> {
+  if (cursor?.kind === "string") return cursor.expand() ?? { secrets: [], isPending: true };
+  const parts = [...(cursor?.items() ?? []), ...(cursor?.members() ?? [])].map(scanStrings);
   return { secrets: parts.flatMap(({ secrets }) => secrets), isPending: parts.some(({ isPending }) => isPending) };
-}
-
-/** Whether a field is present and needs an input that has no answer yet. */
-export function isPending(cursor: Cursor, name: string): boolean {
-  const field = cursor.get(name);
-  return field !== undefined && scanStrings(field).isPending;
 }
 
 /** The path of a file or folder that should exist. It may be relative to the folder of the config. */
 export function pathTo(kind: FileCheck["kind"], severity: FileCheck["severity"]): Reader<string> {
-  return (cursor) => {
+  return reader(nonEmptyString.schema, (cursor) => {
     const read = expand(cursor, `the path of a ${kind}`);
     if (read === undefined || read.isPending) return read?.text;
     if (read.text.trim() === "" || read.text.includes("\0")) return cursor.error("not a valid path");
     const path = resolve(cursor.context.folder, read.text);
     cursor.context.files.push({ path, kind, severity, cursor, isSecret: read.secrets.length > 0 });
     return path;
-  };
+  });
 }
 
 /** Reads the known fields of an object and calls `onUnknown` for every other key. */
 export function readFields<F extends Fields>(
   cursor: Cursor,
   fields: F,
-  onUnknown: (unknown: Cursor, name: string, known: readonly string[]) => void = rejectUnknown,
+  onUnknown: (unknown: Cursor, known: readonly string[]) => void = rejectUnknown,
 ): FieldValues<F> {
   const known = Object.keys(fields);
   const read = cursor.members().flatMap((member) => {
-    const inner = cursor.member(member);
-    const reader = Object.hasOwn(fields, member.name) ? fields[member.name] : undefined;
-    if (reader === undefined) onUnknown(inner, member.name, known);
-    const value = reader?.(inner);
+    const field = Object.hasOwn(fields, member.name) ? fields[member.name] : undefined;
+    if (field === undefined) onUnknown(member, known);
+    const value = field?.(member);
     return value === undefined ? [] : [[member.name, value] as const];
   });
   return Object.fromEntries(read) as FieldValues<F>;
 }
 
-export function objectOf<F extends Fields>(
-  fields: F,
-  expected: string,
-): Reader<FieldValues<F>> & { readonly fields: F } {
-  const reader = (cursor: Cursor): FieldValues<F> | undefined =>
-    cursor.value.kind === "object" ? readFields(cursor, fields) : wrongType(cursor, expected);
-  reader.fields = fields;
-  return reader;
+export function objectOf<F extends Fields>(fields: F, expected: string): Reader<FieldValues<F>> {
+  const schema = { type: "object", additionalProperties: false, properties: schemasOf(fields) };
+  return reader(schema, (cursor) =>
+    cursor.kind === "object" ? readFields(cursor, fields) : wrongType(cursor, expected),
+  );
+}
+
+export function schemasOf(fields: Fields): Readonly<Record<string, Schema>> {
+  return Object.fromEntries(Object.entries(fields).map(([name, { schema }]) => [name, schema]));
 }
 
 /** For objects that only Catenary defines: an unknown key is an error. */
-function rejectUnknown(unknown: Cursor, name: string, known: readonly string[]): void {
-  unknown.errorAtKey("unknown key", suggest(name, known) ?? `the keys are ${known.join(", ")}`);
+function rejectUnknown(unknown: Cursor, known: readonly string[]): void {
+  unknown.errorAtKey("unknown key", suggest(unknown.name, known) ?? `the keys are ${known.join(", ")}`);
 }
 
 /** For objects that other programs extend: reports a key only if it looks like a misspelling of one of ours. */
-export function warnIfMisspelt(unknown: Cursor, name: string, known: readonly string[]): void {
-  const near = nearestKey(name, known);
+export function warnIfMisspelt(unknown: Cursor, known: readonly string[]): void {
+  const near = nearestKey(unknown.name, known);
   if (near !== undefined) unknown.warnAtKey("ignored", `did you mean ${near}?`);
 }
 
@@ -211,9 +237,6 @@ export function suggest(name: string, known: Iterable<string>): string | undefin
 export function nearestKey(name: string, known: readonly string[]): string | undefined {
   return name.length < 3 ? undefined : nearest(name, known, Math.min(Math.floor(name.length / 3), 2))[0];
 }
-
-// A cursor is a position in a config while it is read: the value, its path for messages (`mcpServers.notes.timeoutMs`),
-// and where to report problems.
 
 /** The factories of middleware by name. A factory throws a TypeError if its options are wrong. */
 export type MiddlewareFactories = ReadonlyMap<string, MiddlewareFactory>;
@@ -239,51 +262,75 @@ export interface ReadContext {
   readonly files: FileCheck[];
 }
 
+/**
+ * A position in a config while it is read: the value, its path for messages (`mcpServers.notes.timeoutMs`), and where
+ * to report problems.
+ */
 export class Cursor {
   readonly context: ReadContext;
-  readonly value: Value;
   readonly path: string;
+  /** The key of a member of an object. */
+  readonly name: string;
   /** The offset of the key, or of the value for an item of an array. */
   readonly keyOffset: number;
+  readonly #node: Node;
 
-  constructor(context: ReadContext, value: Value, path: string, keyOffset: number = value.offset) {
+  constructor(context: ReadContext, node: Node, path: string, name = "", keyOffset: number = node.offset) {
     this.context = context;
-    this.value = value;
+    this.#node = node;
     this.path = path;
+    this.name = name;
     this.keyOffset = keyOffset;
   }
 
-  member({ name, offset, value }: Member): Cursor {
-    const step = /^[\w$-]+$/.test(name) ? `${this.path === "" ? "" : "."}${name}` : `[${JSON.stringify(name)}]`;
-    return new Cursor(this.context, value, `${this.path}${step}`, offset);
+  get kind(): Node["type"] {
+    return this.#node.type;
   }
 
-  /** Empty if the value is not an object. Reporting that is left to the reader of the value. */
-  members(): readonly Member[] {
-    return this.value.kind === "object" ? this.value.members : [];
+  /** The value of a string, number, boolean or null. */
+  get value(): unknown {
+    return this.#node.value as unknown;
   }
 
-  get(name: string): Cursor | undefined {
-    const found = this.members().find((member) => member.name === name);
-    return found && this.member(found);
-  }
-
-  items(): Cursor[] {
-    if (this.value.kind !== "array") return [];
-    return this.value.items.map((item, index) => new Cursor(this.context, item, `${this.path}[${index}]`));
+  get offset(): number {
+    return this.#node.offset;
   }
 
   get position(): Position {
-    return this.context.problems.position(this.value.offset);
+    return this.context.problems.position(this.offset);
+  }
+
+  expand(): Expanded | undefined {
+    return this.context.variables.expand(String(this.value), this.offset);
+  }
+
+  /** Empty if the value is not an object. Reporting that is left to the reader of the value. */
+  members(): Cursor[] {
+    if (this.kind !== "object") return [];
+    return (this.#node.children ?? []).flatMap(({ children: [key, value] = [] }) => {
+      if (key === undefined || value === undefined) return [];
+      const name = String(key.value);
+      const step = /^[\w$-]+$/.test(name) ? `${this.path === "" ? "" : "."}${name}` : `[${JSON.stringify(name)}]`;
+      return [new Cursor(this.context, value, `${this.path}${step}`, name, key.offset)];
+    });
+  }
+
+  get(name: string): Cursor | undefined {
+    return this.members().find((member) => member.name === name);
+  }
+
+  items(): Cursor[] {
+    if (this.kind !== "array") return [];
+    return (this.#node.children ?? []).map((item, at) => new Cursor(this.context, item, `${this.path}[${at}]`));
   }
 
   /** Reports `path: message` at the value. */
   error(message: string, hint?: string): undefined {
-    this.context.problems.error(this.value.offset, `${this.path}: ${message}`, hint);
+    this.context.problems.error(this.offset, `${this.path}: ${message}`, hint);
   }
 
   warn(message: string, hint?: string): void {
-    this.context.problems.warn(this.value.offset, `${this.path}: ${message}`, hint);
+    this.context.problems.warn(this.offset, `${this.path}: ${message}`, hint);
   }
 
   /** Reports `path: message` at the key. */

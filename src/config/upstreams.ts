@@ -5,30 +5,12 @@
 import { createLabels } from "../chain/router/names.ts";
 import { SHARES, type UpstreamOptions } from "../chain/upstream/options.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
-import {
-  type Cursor,
-  flag,
-  milliseconds,
-  nearestKey,
-  objectOf,
-  oneOf,
-  positiveInteger,
-  readFields,
-  scanStrings,
-  warnIfMisspelt,
-  warnIfSeconds,
-  wrongType,
-  type Fields,
-  type Reader,
-} from "./readers.ts";
-import type { Member, Position } from "./document.ts";
-import { command, module, url, type UpstreamKind, type UpstreamSource } from "./kinds.ts";
-import { live } from "./live.ts";
+import { defined } from "../core/values.ts";
+import type { Position } from "./document.ts";
+import { command, KINDS, url, type UpstreamKind, type UpstreamSource } from "./kinds.ts";
 import { middlewareList, type MiddlewareEntry } from "./middleware.ts";
+import * as read from "./readers.ts";
 import type { Secret } from "./variables.ts";
-
-/** The kinds of entries, in the order in which hints list them. */
-export const KINDS: readonly UpstreamKind[] = [command, url, module, live];
 
 /** The options of `upstream()` that any entry may set. */
 export type UpstreamPolicy = Pick<
@@ -56,48 +38,83 @@ export interface UpstreamEntry extends UpstreamSource {
 
 const SECTIONS = ["mcpServers", "servers"] as const;
 
-const RESTART = {
-  maxFailures: positiveInteger,
-  windowMs: milliseconds,
-  firstMs: milliseconds,
-  maxMs: milliseconds,
-} as const satisfies Fields;
-export const RESTART_FIELDS: Fields = RESTART;
-
-const callTimeout: Reader<number> = (cursor) => {
-  const given = milliseconds(cursor);
-  warnIfSeconds(cursor, given);
-  return given;
-};
+const revision = read.oneOf(REVISIONS.map(({ name }) => name));
 
 const POLICY = {
-  share: oneOf(SHARES),
-  revision: oneOf(REVISIONS.map(({ name }) => name)),
-  timeoutMs: callTimeout,
-  maxTimeoutMs: milliseconds,
-  startTimeoutMs: milliseconds,
-  idleMs: milliseconds,
-  maxSessions: positiveInteger,
-  remember: flag,
-  restart: objectOf(RESTART, "an object, such as {maxFailures: 5, windowMs: 180000}"),
-} as const satisfies Record<keyof UpstreamPolicy, Reader<unknown>>;
-
-export const POLICY_FIELDS: Fields = POLICY;
-
-/** Options for all commands and URLs that do not set them. */
-export const upstreamDefaults: Reader<UpstreamPolicy> = objectOf(POLICY, 'an object, such as {"share": "shared"}');
+  share: read
+    .oneOf(SHARES)
+    .describe(
+      "Which callers share a session with the server. shared: all. per-session: each client session has its own. per-caller: each authenticated caller has its own. per-request: each request has its own. Default: all callers of one identity share one; if the server asks its clients (elicitation, sampling, roots), each client that can be asked has its own.",
+    ),
+  // The schema does not list the revisions, so that a config for a later version is not marked as wrong.
+  revision: read
+    .reader({ type: "string", pattern: "^\\d{4}-\\d{2}-\\d{2}$|\\$\\{" }, revision)
+    .describe("The protocol revision to use with the server, by its date. Default: negotiated."),
+  timeoutMs: read
+    .timeoutIn(read.milliseconds)
+    .describe(
+      "Milliseconds without a response or progress after which a call fails; 0: never. Default: 0. For live: milliseconds after which an evaluation is interrupted. Default: 30000.",
+    ),
+  maxTimeoutMs: read.milliseconds.describe(
+    "Milliseconds after which a call fails even if it makes progress; 0: never. Default: 0.",
+  ),
+  startTimeoutMs: read.milliseconds.describe(
+    "Milliseconds that the server may take to start and to answer its first request. Default: 600000.",
+  ),
+  idleMs: read.milliseconds.describe(
+    "Milliseconds without a call after which a session ends; 0: never. Default: 30 minutes.",
+  ),
+  maxSessions: read.positiveInteger.describe("Maximum open sessions with the server. Default: 100; 32 for live."),
+  remember: read.flag.describe(
+    "Whether to cache what a command offers, so that it can be listed without starting the command. Default: true.",
+  ),
+  restart: read
+    .objectOf(
+      {
+        maxFailures: read.positiveInteger.describe(
+          "Crashes within the window after which it is not restarted any more. Default: 5.",
+        ),
+        windowMs: read.milliseconds.describe("The window in milliseconds. Default: 180000."),
+        firstMs: read.milliseconds.describe(
+          "Milliseconds before the first restart; each further delay is 1.6 times the previous one. Default: 1000.",
+        ),
+        maxMs: read.milliseconds.describe("The longest delay in milliseconds. Default: 60000."),
+      },
+      "an object, such as {maxFailures: 5, windowMs: 180000}",
+    )
+    .describe("How often and how soon a crashed command is restarted."),
+} as const satisfies Record<keyof UpstreamPolicy, read.Reader<unknown>>;
 
 const POLICY_KEYS = Object.keys(POLICY) as readonly (keyof UpstreamPolicy)[];
 
-const COMMON = {
-  disabled: flag,
-  /** Some clients have this instead of `disabled`. */
-  enabled: flag,
-  ...POLICY,
-  use: middlewareList,
-} as const satisfies Fields;
+/** Refers to the properties of a server instead of repeating them. */
+const defaultSchemas = POLICY_KEYS.map((name) => {
+  const $ref = `#/definitions/server/properties/${name}`;
+  return [name, { description: `The default of ${name} of a server.`, $ref }];
+});
 
-export const COMMON_FIELDS: Fields = COMMON;
+/** Options for all commands and URLs that do not set them. */
+export const upstreamDefaults: read.Reader<UpstreamPolicy> = read.reader(
+  { type: "object", additionalProperties: false, properties: Object.fromEntries(defaultSchemas) },
+  read.objectOf(POLICY, 'an object, such as {"share": "shared"}'),
+);
+
+const COMMON = {
+  disabled: read.flag.describe("true: ignore this server."),
+  // Some clients have this instead of `disabled`.
+  enabled: read.flag.describe("false: ignore this server, as with disabled."),
+  ...POLICY,
+  use: middlewareList.describe("Middleware in front of this server only."),
+} as const satisfies read.Fields;
+
+export const SERVER_SCHEMA: read.Schema = {
+  type: "object",
+  oneOf: KINDS.map(({ key }) => ({ required: [key] })),
+  properties: read.schemasOf({
+    ...KINDS.reduce<read.Fields>((all, { fields }) => ({ ...all, ...fields }), {}),
+    ...COMMON,
+  }),
+};
 
 /** Keys of other clients, and our keys with the same meaning. */
 const FOREIGN_KEYS: ReadonlyMap<string, string> = new Map([
@@ -117,25 +134,25 @@ export interface Upstreams {
   readonly disabled: readonly string[];
 }
 
-export function readUpstreams(root: Cursor, defaults: UpstreamPolicy): Upstreams {
+export function readUpstreams(root: read.Cursor, defaults: UpstreamPolicy): Upstreams {
   const upstreams = new Map<string, UpstreamEntry>();
   const disabled: string[] = [];
-  const seen = new Map<string, Cursor>();
-  const enabled = new Map<string, Cursor>();
+  const seen = new Map<string, read.Cursor>();
+  const enabled = new Map<string, read.Cursor>();
   const errorsBefore = root.context.problems.errors;
   for (const section of SECTIONS) {
     const cursor = root.get(section);
     if (cursor === undefined) continue;
-    if (cursor.value.kind !== "object") wrongType(cursor, 'an object of servers by name, such as {"notes": {...}}');
-    for (const member of cursor.members()) {
-      const entry = cursor.member(member);
-      if (!checkName(entry, member, seen)) continue;
-      seen.set(member.name, entry);
-      if (isDisabled(entry)) disabled.push(member.name);
+    if (cursor.kind !== "object") read.wrongType(cursor, 'an object of servers by name, such as {"notes": {...}}');
+    for (const entry of cursor.members()) {
+      const { name } = entry;
+      if (!checkName(entry, seen)) continue;
+      seen.set(name, entry);
+      if (isDisabled(entry)) disabled.push(name);
       else {
-        enabled.set(member.name, entry);
-        const upstream = readUpstream(entry, member.name, defaults);
-        if (upstream !== undefined) upstreams.set(member.name, upstream);
+        enabled.set(name, entry);
+        const upstream = readUpstream(entry, defaults);
+        if (upstream !== undefined) upstreams.set(name, upstream);
       }
     }
   }
@@ -145,60 +162,59 @@ export function readUpstreams(root: Cursor, defaults: UpstreamPolicy): Upstreams
 }
 
 /** Reports an empty or duplicate name. */
-function checkName(entry: Cursor, { name, offset }: Member, seen: ReadonlyMap<string, Cursor>): boolean {
+function checkName(entry: read.Cursor, seen: ReadonlyMap<string, read.Cursor>): boolean {
   const { problems } = entry.context;
-  if (name.trim() === "") {
-    problems.error(offset, "The name of a server is empty", "give it a name: errors and tool names refer to it");
+  if (entry.name.trim() === "") {
+    problems.error(
+      entry.keyOffset,
+      "The name of a server is empty",
+      "give it a name: errors and tool names refer to it",
+    );
     return false;
   }
-  const first = seen.get(name);
+  const first = seen.get(entry.name);
   if (first === undefined) return true;
   const { line } = problems.position(first.keyOffset);
   entry.errorAtKey(`${first.path} on line ${line} has the same name`, "rename or remove one of them");
   return false;
 }
 
-function isDisabled(entry: Cursor): boolean {
-  const hasValue = (name: string, expected: boolean): boolean => {
-    const value = entry.get(name)?.value;
-    return value?.kind === "boolean" && value.scalar === expected;
-  };
-  return hasValue("disabled", true) || hasValue("enabled", false);
+function isDisabled(entry: read.Cursor): boolean {
+  return entry.get("disabled")?.value === true || entry.get("enabled")?.value === false;
 }
 
-function readUpstream(cursor: Cursor, name: string, defaults: UpstreamPolicy): UpstreamEntry | undefined {
-  if (cursor.value.kind !== "object") return wrongType(cursor, "an object", KIND_HINT);
+function readUpstream(cursor: read.Cursor, defaults: UpstreamPolicy): UpstreamEntry | undefined {
+  if (cursor.kind !== "object") return read.wrongType(cursor, "an object", KIND_HINT);
   const kind = findKind(cursor);
   if (kind === undefined) {
-    readFields(cursor, COMMON, () => undefined);
+    read.readFields(cursor, COMMON, () => undefined);
     return undefined;
   }
   const fields = { ...COMMON, ...kind.fields };
-  const values = readFields(cursor, fields, (unknown, key, known) => warnOfUnknown(unknown, key, known, kind));
+  const values = read.readFields(cursor, fields, (unknown, known) => warnOfUnknown(unknown, known, kind));
   const isOwn = (key: string): boolean => Object.hasOwn(kind.fields, key);
   const source = kind.read(Object.fromEntries(Object.entries(values).filter(([key]) => isOwn(key))), cursor);
   if (source === undefined) return undefined;
-  const given = Object.fromEntries(
-    POLICY_KEYS.flatMap((key) => (values[key] === undefined ? [] : [[key, values[key]]])),
-  ) as UpstreamPolicy;
+  const given = defined(Object.fromEntries(POLICY_KEYS.map((key) => [key, values[key]]))) as UpstreamPolicy;
   const policy = kind === command || kind === url ? { ...defaults, ...given } : given;
-  const own = cursor.members().filter(({ name: key }) => isOwn(key));
-  const secrets = own.flatMap((member) => scanStrings(cursor.member(member)).secrets);
-  return { ...source, name, policy, use: values.use ?? [], secrets, position: cursor.position };
+  const own = cursor.members().filter(({ name }) => isOwn(name));
+  const secrets = own.flatMap((member) => read.scanStrings(member).secrets);
+  return { ...source, name: cursor.name, policy, use: values.use ?? [], secrets, position: cursor.position };
 }
 
-function warnOfUnknown(unknown: Cursor, key: string, known: readonly string[], kind: UpstreamKind): void {
+function warnOfUnknown(unknown: read.Cursor, known: readonly string[], kind: UpstreamKind): void {
+  const { name: key } = unknown;
   if (key === "timeout") {
     unknown.warnAtKey("ignored", "write timeoutMs, in milliseconds (some clients write seconds in timeout)");
     return;
   }
   const other = KINDS.find(({ fields }) => Object.hasOwn(fields, key));
-  if (other === undefined) warnIfMisspelt(unknown, key, known);
+  if (other === undefined) read.warnIfMisspelt(unknown, known);
   else unknown.warnAtKey("ignored", `it belongs to entries with "${other.key}", not "${kind.key}"`);
 }
 
 /** Finds the kind of an entry by its key. Reports an entry that has no such key, or several. */
-function findKind(cursor: Cursor): UpstreamKind | undefined {
+function findKind(cursor: read.Cursor): UpstreamKind | undefined {
   const [kind, other] = KINDS.filter(({ key }) => cursor.get(key) !== undefined);
   const { problems } = cursor.context;
   if (kind !== undefined && other === undefined) return kind;
@@ -212,8 +228,8 @@ function findKind(cursor: Cursor): UpstreamKind | undefined {
     return undefined;
   }
   const keys = KINDS.map(({ key }) => key);
-  const meant = cursor.members().flatMap(({ name, offset }) => {
-    const near = FOREIGN_KEYS.get(name) ?? nearestKey(name, keys);
+  const meant = cursor.members().flatMap(({ name, keyOffset: offset }) => {
+    const near = FOREIGN_KEYS.get(name) ?? read.nearestKey(name, keys);
     return near === undefined ? [] : [{ name, offset, near }];
   })[0];
   const listed = keys.map((key) => `"${key}"`).join(", ");
@@ -226,7 +242,7 @@ function findKind(cursor: Cursor): UpstreamKind | undefined {
 }
 
 /** Warns about names that must be changed to be used as a prefix of tool names. */
-function warnOfLabels(entries: ReadonlyMap<string, Cursor>): void {
+function warnOfLabels(entries: ReadonlyMap<string, read.Cursor>): void {
   const names = [...entries.keys()];
   createLabels(names).forEach(({ name: label }, index) => {
     const name = names[index] ?? "";
@@ -239,15 +255,15 @@ function warnOfLabels(entries: ReadonlyMap<string, Cursor>): void {
   });
 }
 
-function rejectEmpty(root: Cursor, areDisabled: boolean): void {
+function rejectEmpty(root: read.Cursor, areDisabled: boolean): void {
   const cursor = SECTIONS.map((section) => root.get(section)).find((one) => one !== undefined);
   const sections: readonly string[] = SECTIONS;
-  const misspelt = root.members().find(({ name }) => !sections.includes(name) && nearestKey(name, SECTIONS));
+  const misspelt = root.members().find(({ name }) => !sections.includes(name) && read.nearestKey(name, SECTIONS));
   const hint = areDisabled
     ? "remove `disabled` from one of them"
     : misspelt === undefined
       ? 'write {"mcpServers": {"notes": {"command": "npx", "args": ["-y", "notes-mcp"]}}}'
-      : `did you mean ${nearestKey(misspelt.name, SECTIONS)} instead of ${misspelt.name}?`;
+      : `did you mean ${read.nearestKey(misspelt.name, SECTIONS)} instead of ${misspelt.name}?`;
   const message = areDisabled ? "All servers are disabled" : "The config has no servers";
-  root.context.problems.error(cursor?.keyOffset ?? root.value.offset, message, hint);
+  root.context.problems.error(cursor?.keyOffset ?? root.offset, message, hint);
 }

@@ -1,17 +1,16 @@
 // Expansion of variables in a string.
 
 import { describe, expect, it } from "vitest";
-import { type StringValue, Problems } from "./document.ts";
+import { Problems } from "./document.ts";
 import { Variables, redact, type Expanded } from "./variables.ts";
 
 const env = { A: "1", B: "${A}$&", EMPTY: "", lower_9: "l", NAME: undefined };
 
 function expand(text: string): { expanded: Expanded | undefined; problems: Problems } {
-  const problems = new Problems(text);
-  const inputs = { ids: ["known"], answer: () => undefined };
-  const variables = new Variables({ env, folder: "/home/me/work", inputs }, problems);
-  const value: StringValue = { kind: "string", offset: 0, text, offsetOf: (index) => index };
-  return { expanded: variables.expand(value), problems };
+  const problems = new Problems(JSON.stringify(text));
+  const variables = new Variables(env, "/home/me/work", problems);
+  variables.inputs = new Map([["known", { id: "known", type: "promptString" }]]);
+  return { expanded: variables.expand(text, 0), problems };
 }
 
 describe("a string", () => {
@@ -54,7 +53,7 @@ describe("a string", () => {
   it.each(["${", "${a b}", "${1}", "${A-x}", "${}", "x ${ y"])("%j is kept, with a warning", (text) => {
     const { expanded, problems } = expand(text);
     expect(expanded).toEqual({ text, secrets: [], isPending: false });
-    expect(problems.sorted()).toMatchObject([{ severity: "warning", column: text.indexOf("$") + 1 }]);
+    expect(problems.sorted()).toMatchObject([{ severity: "warning", column: text.indexOf("$") + 2 }]);
   });
 
   it("reports values from the environment as secrets, but not defaults", () => {

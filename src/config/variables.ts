@@ -1,14 +1,42 @@
 // Expands the references in the strings of a config: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${input:id}`, and the
-// predefined variables of editors. The values may be secret, so no message ever shows them.
+// predefined variables of editors. The values may be secret, so no message ever shows them: redaction is here too.
+// Inputs, as in VS Code, are asked for when a config is used, each once, and only those that the config refers to.
 
 import { homedir } from "node:os";
 import { basename, sep } from "node:path";
-import { nearest } from "../core/options.ts";
-import type { StringValue, Problems } from "./document.ts";
-import type { Upstream } from "../chain/upstream/upstream.ts";
 import type { UpstreamStatus } from "../chain/upstream/options.ts";
+import type { Upstream } from "../chain/upstream/upstream.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { evaluatesCode, EVALUATES_CODE } from "../core/handler.ts";
+import { nearest } from "../core/options.ts";
+import { defined } from "../core/values.ts";
+import type { Problems } from "./document.ts";
+
+export interface Input {
+  readonly id: string;
+  /**
+   * `promptString`: any string. `pickString`: one of `options`. `command`: an editor would run a command to get the
+   * value, but here the value is asked for like a string.
+   */
+  readonly type: "promptString" | "pickString" | "command";
+  readonly description?: string;
+  readonly default?: string;
+  /** Do not echo what is typed. */
+  readonly password?: boolean;
+  /** The choices of `pickString`. */
+  readonly options?: readonly string[];
+}
+
+/** Answers an input. If it returns undefined, the default of the input is used. */
+export type AskInput = (input: Input) => Promise<string | undefined>;
+
+/**
+ * The environment variable that answers an input: `CATENARY_INPUT_` and the id in capitals. One _ replaces each run of
+ * characters other than A-Z and 0-9.
+ */
+export function inputVariable(id: string): string {
+  return `CATENARY_INPUT_${id.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_")}`;
+}
 
 export interface Expanded {
   readonly text: string;
@@ -31,24 +59,12 @@ export function redact(message: string, secrets: readonly Secret[]): string {
     .reduce((shown, { value, reference }) => shown.replaceAll(value, () => reference), message);
 }
 
-export interface VariableSource {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  /** The value of `${workspaceFolder}`. */
-  readonly folder: string;
-  readonly inputs: InputAnswers;
-}
-
-export interface InputAnswers {
-  /** The ids of the inputs that the config declares. */
-  readonly ids: Iterable<string>;
-  /** Records that the input is used at this offset. Returns undefined if it has not been asked for yet. */
-  answer(id: string, offset: number): string | undefined;
-}
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 interface Replacement {
   readonly text: string;
   readonly isSecret: boolean;
-  readonly isPending: boolean;
+  readonly isPending?: boolean;
 }
 
 const REFERENCE = /\$\$\{|\$\{(?:[^{}]|\$\{[^{}]*\})*\}|\$\{/g;
@@ -56,43 +72,67 @@ const VARIABLE = /^(env:)?([A-Za-z_]\w*)(?::-(.*))?$/s;
 const FORMS = "${VAR}, ${VAR:-default}, ${env:VAR}, ${input:id}, ${workspaceFolder} and ${userHome}";
 
 export class Variables {
-  readonly #source: VariableSource;
+  /** The inputs that the config declares, by id. */
+  inputs: ReadonlyMap<string, Input> = new Map();
+  /** The ids of the inputs that are used, each with the offset of its first use. */
+  readonly usedInputs: Map<string, number> = new Map();
+  readonly #answers = new Map<string, string>();
+  readonly #env: Environment;
   readonly #problems: Problems;
   /** The predefined variables of VS Code and Cursor. */
   readonly #predefined: ReadonlyMap<string, string>;
 
-  constructor(source: VariableSource, problems: Problems) {
-    this.#source = source;
+  /** `folder` is the value of `${workspaceFolder}`. */
+  constructor(env: Environment, folder: string, problems: Problems) {
+    this.#env = env;
     this.#problems = problems;
     this.#predefined = new Map([
-      ["workspaceFolder", source.folder],
-      ["workspaceFolderBasename", basename(source.folder)],
+      ["workspaceFolder", folder],
+      ["workspaceFolderBasename", basename(folder)],
       ["userHome", homedir()],
       ["pathSeparator", sep],
       ["/", sep],
     ]);
   }
 
-  /** If a reference has no value, reports it and returns undefined. */
-  expand(value: StringValue): Expanded | undefined {
+  /** Expands the string that begins at `start` in the text. If a reference has no value, reports it and returns undefined. */
+  expand(given: string, start: number): Expanded | undefined {
     let [isPending, isComplete] = [false, true];
     const secrets: Secret[] = [];
-    const text = value.text.replaceAll(REFERENCE, (reference: string, at: number) => {
+    const offsetOf = offsetsIn(this.#problems.text, start);
+    const text = given.replaceAll(REFERENCE, (reference: string, at: number) => {
       if (reference === "$${") return "${";
-      const offset = value.offsetOf(at);
+      const offset = offsetOf(at);
       const found = reference.endsWith("}") ? this.#find(reference.slice(2, -1), offset) : "literal";
       if (found === "literal") return this.#literal(offset, reference);
       if (found === undefined) isComplete = false;
-      else if (found.isPending) isPending = true;
+      else if (found.isPending === true) isPending = true;
       if (found?.isSecret === true) secrets.push({ value: found.text, reference });
       return found?.text ?? "";
     });
     return isComplete ? { text, secrets, isPending } : undefined;
   }
 
+  /** Asks for every used input, one after the other, and reports those without a valid answer. */
+  async askInputs(ask: AskInput): Promise<void> {
+    for (const [id, offset] of this.usedInputs) {
+      const input = this.inputs.get(id);
+      if (input === undefined) continue;
+      const { options, type } = input;
+      const text = (await ask(input)) ?? input.default;
+      const name = JSON.stringify(id);
+      if (text === undefined) {
+        this.#problems.error(offset, `No value for the input ${name}`, `set ${inputVariable(id)} in the environment`);
+      } else if (type === "pickString" && options?.includes(text) === false) {
+        const hint = `the options are ${options.join(", ")}`;
+        this.#problems.error(offset, `The value of the input ${name} is not an option`, hint);
+      } else this.#answers.set(id, text);
+    }
+  }
+
   #find(inner: string, offset: number): Replacement | "literal" | undefined {
     const predefined = this.#predefined.get(inner);
-    if (predefined !== undefined) return { text: predefined, isSecret: false, isPending: false };
+    if (predefined !== undefined) return { text: predefined, isSecret: false };
     const [scope, id] = /^(\w+):(?!-)(.+)$/s.exec(inner)?.slice(1) ?? [];
     if (scope === "input" && id !== undefined) return this.#input(id, offset);
     const [variable, , name, fallback] = VARIABLE.exec(inner) ?? [];
@@ -105,10 +145,10 @@ export class Variables {
       this.#problems.error(offset, `The default of ${name} contains a variable`, "write a plain string after the :-");
       return undefined;
     }
-    const found = this.#source.env[name];
+    const found = this.#env[name];
     // As in a shell, a default also replaces an empty value.
     const text = fallback === undefined ? found : found === undefined || found === "" ? fallback : found;
-    if (text !== undefined) return { text, isSecret: found !== undefined, isPending: false };
+    if (text !== undefined) return { text, isSecret: found !== undefined };
     const [near] = nearest(name, this.#predefined.keys(), 1);
     this.#problems.error(
       offset,
@@ -121,14 +161,14 @@ export class Variables {
   }
 
   #input(id: string, offset: number): Replacement | undefined {
-    const ids = [...this.#source.inputs.ids];
-    if (!ids.includes(id)) {
-      const [near] = nearest(id, ids);
+    if (!this.inputs.has(id)) {
+      const [near] = nearest(id, this.inputs.keys());
       const hint = near === undefined ? `declare it in "inputs"` : `did you mean \${input:${near}}?`;
       this.#problems.error(offset, `There is no input ${JSON.stringify(id)}`, hint);
       return undefined;
     }
-    const text = this.#source.inputs.answer(id, offset);
+    if (!this.usedInputs.has(id)) this.usedInputs.set(id, offset);
+    const text = this.#answers.get(id);
     return { text: text ?? "", isSecret: true, isPending: text === undefined };
   }
 
@@ -139,6 +179,15 @@ export class Variables {
     this.#problems.warn(offset, `${shown} is not a reference to a variable and is kept as it is`, hint);
     return reference;
   }
+}
+
+/** Maps an index in a string to an offset in the source, where escape sequences are longer. Continues from its last index. */
+function offsetsIn(text: string, start: number): (index: number) => number {
+  let [passed, at] = [0, start + 1];
+  return (index) => {
+    for (; passed < index; passed += 1) at += text[at] !== "\\" ? 1 : text[at + 1] === "u" ? 6 : 2;
+    return Math.min(at, text.length);
+  };
 }
 
 // Hides the values of variables and inputs in what is reported about an upstream: its status, connection errors, stderr
@@ -162,23 +211,16 @@ export function createRedactor(secrets: readonly Secret[]): Redact {
 /** The forms in which a value may appear. For example, errors show URLs encoded and without their query. */
 function formsOf(value: string): string[] {
   const trimmed = value.trim();
-  const forms = [value, trimmed, JSON.stringify(value).slice(1, -1), encoded(value)];
+  // Half a surrogate pair cannot be encoded; a Buffer replaces it.
+  const forms = [value, trimmed, JSON.stringify(value).slice(1, -1), encodeURI(Buffer.from(value).toString())];
   if (!/^https?:/i.test(trimmed) || !URL.canParse(trimmed)) return forms;
   const { href, origin, host, hostname, pathname, search } = new URL(trimmed);
   return [...forms, href, `${origin}${pathname}`, origin, host, hostname, pathname, search];
 }
 
-function encoded(value: string): string {
-  try {
-    return encodeURI(value);
-  } catch {
-    return value;
-  }
-}
-
 export function redactStatus(status: UpstreamStatus, hide: Redact): UpstreamStatus {
   const { target, problem } = status;
-  return { ...status, target: hide(target), ...(problem === undefined ? undefined : { problem: hide(problem) }) };
+  return { ...status, target: hide(target), ...defined({ problem: problem && hide(problem) }) };
 }
 
 export function redactUpstream(upstream: Upstream, hide: Redact): Upstream {
@@ -203,8 +245,8 @@ function redactError(error: unknown, hide: Redact): unknown {
   const own = diagnostics !== "" && message.endsWith(diagnostics) ? message.slice(0, -diagnostics.length) : message;
   return new ConnectionError(kind, hide(own), {
     mayHaveRun,
-    ...(status === undefined ? undefined : { status }),
-    ...(own === message ? undefined : { diagnostics: hide(diagnostics) }),
-    ...(cause instanceof ConnectionError ? { cause: redactError(cause, hide) } : undefined),
+    status,
+    ...(own !== message && { diagnostics: hide(diagnostics) }),
+    ...(cause instanceof ConnectionError && { cause: redactError(cause, hide) }),
   });
 }

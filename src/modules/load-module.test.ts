@@ -22,19 +22,19 @@ function write(name: string, text: string): string {
   return file;
 }
 
-const withoutLocation = (): SyntaxError => new SyntaxError("Somewhere");
+const withoutLocation = (message = "Somewhere"): SyntaxError => new SyntaxError(message);
 
 describe("a syntax error", () => {
   it("is found in JavaScript", async () => {
     const file = write("a.mjs", "const a = 1;\n  const b = 2; const a = 3;\n");
-    expect(await explainImportError(withoutLocation(), file)).toMatchObject({
+    expect(await explainImportError(withoutLocation("Identifier 'a' has already been declared"), file)).toMatchObject({
       message: `${file}:2:22: Identifier 'a' has already been declared`,
     });
   });
 
   it("is found in TypeScript, at its original place", async () => {
     const file = write("b.ts", "export const a: number = 1;\nconst b: string = 'b'; const a = b;\n");
-    expect(await explainImportError(withoutLocation(), file)).toMatchObject({
+    expect(await explainImportError(withoutLocation("Identifier 'a' has already been declared"), file)).toMatchObject({
       message: `${file}:2:30: Identifier 'a' has already been declared`,
     });
   });

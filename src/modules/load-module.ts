@@ -2,13 +2,14 @@
 // failed. If Node cannot import TypeScript itself, a module hook compiles it. The hook needs a thread, so it is
 // registered only when the first TypeScript module is imported.
 
-import { execFile } from "node:child_process";
-import { access, readFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { register, SourceMap, type SourceMapPayload } from "node:module";
 import { dirname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { packageFile } from "../core/files.ts";
-import { compile, isTypeScript, type SourceLocation, syntaxError } from "./typescript.ts";
+import { errorMessage } from "../core/values.ts";
+import { compile, isTypeScript, syntaxError } from "./typescript.ts";
 
 let isHookRegistered = false;
 
@@ -27,6 +28,23 @@ export async function loadModule(file: string): Promise<Record<string, unknown>>
   } catch (error) {
     throw await explainImportError(error, path);
   }
+}
+
+/** Like `loadModule`, but its errors name the file and the location. */
+export async function loadUserModule(file: string): Promise<Record<string, unknown>> {
+  try {
+    return await loadModule(file);
+  } catch (error) {
+    throw new Error(`Cannot load ${file}: ${errorMessage(error)}${locationOf(error)}`, { cause: error });
+  }
+}
+
+/** Where the error was thrown. Empty for a syntax error, whose message already contains the location. */
+function locationOf(error: unknown): string {
+  if (!(error instanceof Error) || error instanceof SyntaxError) return "";
+  const [, url, position] = /^ {4}at (?:.*\()?(file:.*?|\/.*?):(\d+:\d+)\)?$/m.exec(error.stack ?? "") ?? [];
+  if (url === undefined || position === undefined) return "";
+  return `, at ${url.startsWith("file:") ? fileURLToPath(url.replace(/\?.*$/, "")) : url}:${position}`;
 }
 
 /** Whether TypeScript can be imported: by our hook, by Node, or by a loader that runs this file as TypeScript. */
@@ -53,13 +71,12 @@ export function exportObjects(module: Readonly<Record<string, unknown>>): Readon
   return typeof inner === "object" && inner !== null ? [module, inner as Record<string, unknown>] : [module];
 }
 
-/** How many modules are searched for a syntax error; each needs a process. */
+/** How many modules are searched for a syntax error. */
 const MAX_MODULES = 32;
-const CHECK_TIMEOUT_MS = 10_000;
 
 /**
  * Returns a more helpful error, or the same one. Node reports a syntax error in an ES module without file and line, so
- * `node --check` checks the module and its imports again.
+ * the module and its imports are parsed again.
  */
 export async function explainImportError(error: unknown, file: string): Promise<unknown> {
   if (!(error instanceof Error)) return error;
@@ -71,14 +88,10 @@ export async function explainImportError(error: unknown, file: string): Promise<
 }
 
 /** Imports of a.ts are often written as `./a.js`, as the TypeScript compiler expects. Node needs the real name. */
-async function withTypeScriptName(error: Error & { readonly url?: unknown }): Promise<Error> {
+function withTypeScriptName(error: Error & { readonly url?: unknown }): Error {
   if (typeof error.url !== "string" || !/^file:.*\.m?js$/.test(error.url)) return error;
   const source = fileURLToPath(error.url).replace(/js$/, "ts");
-  const exists = await access(source).then(
-    () => true,
-    () => false,
-  );
-  if (!exists) return error;
+  if (!existsSync(source)) return error;
   return new Error(`${error.message}\nImport ${source} by its real name, with its own extension`, { cause: error });
 }
 
@@ -97,45 +110,22 @@ async function findSyntaxError(entry: string, cause: SyntaxError): Promise<Synta
   return undefined;
 }
 
+/** The error of Node with the location at which another parser finds a syntax error; undefined if it finds none. */
 async function syntaxErrorIn(file: string, source: string, cause: SyntaxError): Promise<SyntaxError | undefined> {
-  if (!isTypeScript(file)) return parseCheckOutput(await runNodeCheck(source), file, (location) => location, cause);
+  const { parse } = await import("acorn");
+  let map: object | undefined;
   try {
-    const { code, map } = await compile(source, file);
-    const sourceMap = new SourceMap(map as SourceMapPayload);
-    const toSource = (location: SourceLocation): SourceLocation => {
-      const found = sourceMap.findEntry(location.line - 1, location.column - 1);
-      if (!("originalLine" in found)) return location;
-      return { file, line: found.originalLine + 1, column: found.originalColumn + 1 };
-    };
-    return parseCheckOutput(await runNodeCheck(code), file, toSource, cause);
+    const compiled = isTypeScript(file) ? await compile(source, file) : undefined;
+    map = compiled?.map;
+    parse(compiled?.code ?? source, { ecmaVersion: "latest", sourceType: "module", allowHashBang: true });
+    return undefined;
   } catch (error) {
-    if (error instanceof SyntaxError) return error;
-    throw error;
+    if (!(error instanceof SyntaxError)) throw error;
+    const { loc } = error as { readonly loc?: { readonly line: number; readonly column: number } };
+    if (loc === undefined) return error;
+    const found = map && new SourceMap(map as SourceMapPayload).findEntry(loc.line - 1, loc.column);
+    const [line, column] =
+      found && "originalLine" in found ? [found.originalLine + 1, found.originalColumn] : [loc.line, loc.column];
+    return syntaxError(cause.message, { file, line, column: column + 1 }, cause);
   }
-}
-
-/** The output of `node --check`; empty if the syntax is valid. */
-function runNodeCheck(code: string): Promise<string> {
-  return new Promise((done) => {
-    const args = ["--check", "--input-type=module", "-"];
-    // NODE_OPTIONS may preload modules, which could print to stderr.
-    const env = { ...process.env, NODE_OPTIONS: "" };
-    const child = execFile(process.execPath, args, { timeout: CHECK_TIMEOUT_MS, env }, (_error, _stdout, stderr) =>
-      done(stderr),
-    );
-    child.stdin?.on("error", () => undefined);
-    child.stdin?.end(code);
-  });
-}
-
-/** Parses `[stdin]:LINE`, the source line, a line with a caret at the column, and the error. */
-function parseCheckOutput(
-  output: string,
-  file: string,
-  toSource: (location: SourceLocation) => SourceLocation,
-  cause: SyntaxError,
-): SyntaxError | undefined {
-  const [, line, indent, message] = /^\[stdin\]:(\d+)\n[^\n]*\n(\s*)\^[^]*?\nSyntaxError: (.*)$/m.exec(output) ?? [];
-  if (line === undefined || indent === undefined || message === undefined) return undefined;
-  return syntaxError(message, toSource({ file, line: Number(line), column: indent.length + 1 }), cause);
 }

@@ -4,8 +4,7 @@
 import { examineConfig, type ConfigReport } from "../../config/index.ts";
 import { EXIT, type Command } from "../command.ts";
 import { defineCommand, plural, problemLines, tally } from "../show/problems.ts";
-import { CONFIG, requireConfig } from "../target/target.ts";
-import { parseFlags, unexpectedArguments } from "../target/flags.ts";
+import { CONFIG, parseFlags, requireConfig, unexpectedArguments } from "../target/target.ts";
 import { paint, printJson, printStatus, printTrusted } from "../terminal/output.ts";
 import { oneLine, sanitizeFor } from "../terminal/text.ts";
 

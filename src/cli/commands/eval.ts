@@ -3,14 +3,15 @@
 
 import { readFile } from "node:fs/promises";
 import { text as readStream } from "node:stream/consumers";
-import { findLanguage, LANGUAGE_NAMES, nearestLanguage, type LanguageName } from "../../config/live.ts";
+import { findLanguage, LANGUAGE_NAMES, nearestLanguage, type LanguageName } from "../../config/kinds.ts";
 import { onAbort, within } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
+import { defined } from "../../core/values.ts";
 import type { Evaluation } from "../../live/evaluation.ts";
 import type { Runtime } from "../../live/runtime.ts";
 import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
 import { defineCommand } from "../show/problems.ts";
-import { parseFlags } from "../target/flags.ts";
+import { parseFlags } from "../target/target.ts";
 import { Interruption } from "../terminal/interruption.ts";
 import { paint, printJson, printStatus } from "../terminal/output.ts";
 import { isTerminal } from "../terminal/text.ts";
@@ -76,13 +77,8 @@ async function parseLine(args: readonly string[]): Promise<EvalLine> {
   if (seconds !== undefined && !(seconds >= 0 && seconds <= MAX_SECONDS)) {
     throw new UsageError(`--timeout ${timeout} is not a number of seconds from 0 to ${MAX_SECONDS}`);
   }
-  return {
-    language,
-    code: await readCode(code, file),
-    ...(file === undefined ? undefined : { file }),
-    ...(seconds === undefined ? undefined : { timeoutMs: seconds * 1_000 }),
-    json: values.json === true,
-  };
+  const timeoutMs = seconds === undefined ? undefined : seconds * 1_000;
+  return { language, code: await readCode(code, file), ...defined({ file, timeoutMs }), json: values.json === true };
 }
 
 function parseLanguage(name: string): LanguageName {
@@ -95,17 +91,16 @@ function parseLanguage(name: string): LanguageName {
 
 async function readCode(code: string | undefined, file: string | undefined): Promise<string> {
   if (code !== undefined && code !== "-") return code;
-  const text = code === "-" ? await readStream(process.stdin) : await readCodeFile(file);
+  if (code === undefined && file === undefined) {
+    throw new UsageError(`eval needs CODE, - for stdin, or --file PATH\n\n${USAGE}`);
+  }
+  const reading = file === undefined ? readStream(process.stdin) : readFile(file, "utf8");
+  const text = await reading.catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") throw new NotFoundError(`There is no file ${file}`, { cause: error });
+    throw new UsageError(`Cannot read ${file ?? "stdin"}: ${error.message}`, { cause: error });
+  });
   // Removes a byte order mark and a #! line.
   return text.replace(/^\ufeff?(?:#!.*)?/, "");
-}
-
-async function readCodeFile(file: string | undefined): Promise<string> {
-  if (file === undefined) throw new UsageError(`eval needs CODE, - for stdin, or --file PATH\n\n${USAGE}`);
-  return readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") throw new NotFoundError(`There is no file ${file}`, { cause: error });
-    throw new UsageError(`Cannot read ${file}: ${error.message}`, { cause: error });
-  });
 }
 
 async function evaluate(args: readonly string[]): Promise<number> {
@@ -124,20 +119,21 @@ async function evaluate(args: readonly string[]): Promise<number> {
   const onClosed = (): void => closed.abort();
   process.stdout.on("error", onClosed);
   const signal = AbortSignal.any([interruption.signal, closed.signal]);
-  const preparing = new DelayedNotice("Preparing Common Lisp; this takes a few seconds the first time...");
+  let preparing: NodeJS.Timeout | undefined;
   try {
     const evaluated = await evaluateOnce(runtime, code, {
       signal,
       limits: { outputChars: MAX_OUTPUT_CHARS, timeoutMs },
       onOutput: (text, stream) => {
-        preparing.cancel();
+        clearTimeout(preparing);
         if (!json) printer.write(text, stream);
       },
       onStart: ({ args: words }) => {
-        if (language === "lisp" && !words.includes("--core")) preparing.start();
+        if (language !== "lisp" || words.includes("--core")) return;
+        preparing ??= delayedNotice("Preparing Common Lisp; this takes a few seconds the first time...");
       },
     });
-    preparing.cancel();
+    clearTimeout(preparing);
     const evaluation = file === undefined ? evaluated : withFileName(file, evaluated);
     if (json) printJson(evaluation);
     else printer.finish(evaluation, timeoutMs);
@@ -149,7 +145,7 @@ async function evaluate(args: readonly string[]): Promise<number> {
     if (interruption.signal.aborted) throw new ConnectionError("cancelled", "Interrupted", { cause: error });
     throw error;
   } finally {
-    preparing.cancel();
+    clearTimeout(preparing);
     await runtime.close?.();
     interruption.dispose();
     process.stdout.off("error", onClosed);
@@ -157,28 +153,14 @@ async function evaluate(args: readonly string[]): Promise<number> {
 }
 
 async function waitForSave(runtime: SavingRuntime, signal: AbortSignal): Promise<void> {
-  const notice = new DelayedNotice("Saving an SBCL image for faster starts...");
-  if (isTerminal(process.stderr)) notice.start();
+  const notice = isTerminal(process.stderr) ? delayedNotice("Saving an SBCL image for faster starts...") : undefined;
   await within(SAVE_TIMEOUT_MS, Promise.race([runtime.saved?.(), whenAborted(signal)]));
-  notice.cancel();
+  clearTimeout(notice);
 }
 
-/** A message that is printed only if the work takes long. */
-class DelayedNotice {
-  readonly #text: string;
-  #timer: NodeJS.Timeout | undefined;
-
-  constructor(text: string) {
-    this.#text = text;
-  }
-
-  start(): void {
-    this.#timer ??= setTimeout(() => printStatus(`catenary: ${this.#text}`), NOTICE_AFTER_MS);
-  }
-
-  cancel(): void {
-    clearTimeout(this.#timer);
-  }
+/** Prints a message unless the timer is cleared soon. */
+function delayedNotice(text: string): NodeJS.Timeout {
+  return setTimeout(() => printStatus(`catenary: ${text}`), NOTICE_AFTER_MS);
 }
 
 /** Replaces the name that the session gives to the code with the name of the file. */

@@ -3,15 +3,13 @@
 import { describe, expect, it } from "vitest";
 import { SAVE_FLAGS } from "../show/content.ts";
 import { TARGET_FLAGS } from "../target/target.ts";
-import { SERVE_FLAGS, TOKEN_FLAGS } from "../serve/serve-flags.ts";
+import { SERVE_FLAGS, TOKEN_FLAGS } from "../serve/start.ts";
 import { checkCommand } from "./check.ts";
+import { callCommand, promptCommand, readCommand } from "./call.ts";
 import { evalCommand } from "./eval.ts";
-import { promptCommand, promptsCommand } from "./prompts.ts";
-import { readCommand, resourcesCommand } from "./resources.ts";
+import { promptsCommand, resourcesCommand, toolsCommand } from "./list.ts";
 import { runCommand } from "./run.ts";
-import { serveCommand } from "./serve.ts";
-import { callCommand, toolsCommand } from "./tools.ts";
-import { upCommand } from "./up.ts";
+import { serveCommand, upCommand } from "./serve.ts";
 
 const COMMON = Object.keys(TARGET_FLAGS);
 const SAVING = Object.keys(SAVE_FLAGS);

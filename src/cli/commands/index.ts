@@ -12,7 +12,7 @@ export interface CommandEntry {
 export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   up: {
     summary: "start a local gateway for all servers of a config",
-    load: async () => (await import("./up.ts")).upCommand,
+    load: async () => (await import("./serve.ts")).upCommand,
   },
   serve: {
     summary: "serve the gateway of a config, or the server of a module, on stdio or HTTP",
@@ -28,23 +28,23 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   tools: {
     summary: "list the tools of a server, or show one",
-    load: async () => (await import("./tools.ts")).toolsCommand,
+    load: async () => (await import("./list.ts")).toolsCommand,
   },
   resources: {
     summary: "list the resources of a server",
-    load: async () => (await import("./resources.ts")).resourcesCommand,
+    load: async () => (await import("./list.ts")).resourcesCommand,
   },
   prompts: {
     summary: "list the prompts of a server, or show one",
-    load: async () => (await import("./prompts.ts")).promptsCommand,
+    load: async () => (await import("./list.ts")).promptsCommand,
   },
   call: {
     summary: "call a tool",
-    load: async () => (await import("./tools.ts")).callCommand,
+    load: async () => (await import("./call.ts")).callCommand,
   },
   read: {
     summary: "read a resource",
-    load: async () => (await import("./resources.ts")).readCommand,
+    load: async () => (await import("./call.ts")).readCommand,
   },
   eval: {
     summary: "evaluate code in a live session of JavaScript or Common Lisp",
@@ -52,6 +52,6 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   prompt: {
     summary: "get a prompt",
-    load: async () => (await import("./prompts.ts")).promptCommand,
+    load: async () => (await import("./call.ts")).promptCommand,
   },
 };

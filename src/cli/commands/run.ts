@@ -14,16 +14,24 @@ import {
 import { FLAGS_WITHOUT_VALUE, upstream } from "../../chain/upstream/upstream.ts";
 import type { Command as ProgramCommand } from "../../client/command.ts";
 import { ConnectionError } from "../../core/errors.ts";
+import { defined } from "../../core/values.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
 import { findSpawnProblem } from "../../process/spawn-error.ts";
 import { serve } from "../../serve.ts";
 import { EXIT, UsageError, type Command } from "../command.ts";
-import { parseServeFlags, SERVE_EXPECTED, SERVE_FLAGS, SERVE_HELP, SIGNAL_HELP } from "../serve/serve-flags.ts";
-import { announce, GATEWAY_GRACE_MS, startServing } from "../serve/start.ts";
+import {
+  announce,
+  GATEWAY_GRACE_MS,
+  parseServeFlags,
+  SERVE_EXPECTED,
+  SERVE_FLAGS,
+  SERVE_HELP,
+  SIGNAL_HELP,
+  startServing,
+} from "../serve/start.ts";
 import { UpstreamReport } from "../serve/upstream-report.ts";
 import { defineCommand, toFailure } from "../show/problems.ts";
-import { parseFlags } from "../target/flags.ts";
-import { checkRevision, checkTimeout, parseEnvFlags } from "../target/target.ts";
+import { checkRevision, checkTimeout, parseEnvFlags, parseFlags } from "../target/target.ts";
 import { printStatus } from "../terminal/output.ts";
 import { isTerminal, sanitizeFor } from "../terminal/text.ts";
 
@@ -95,21 +103,19 @@ function parseLine(args: readonly string[]): RunLine {
   const { cwd, revision, share, timeout } = values;
   checkRevision(revision);
   checkTimeout(timeout);
+  const timeoutMs = timeout === undefined ? undefined : Number(timeout) * 1_000;
   return {
-    program: { command, args: rest, env: parseEnvFlags(values), ...(cwd === undefined ? undefined : { cwd }) },
-    options: {
-      ...(revision === undefined ? undefined : { revision }),
-      ...(share === undefined ? undefined : { share: parseShare(share) }),
-      ...(timeout === undefined ? undefined : { timeoutMs: Number(timeout) * 1_000 }),
-    },
+    program: { command, args: rest, env: parseEnvFlags(values), ...defined({ cwd }) },
+    options: defined({ revision, share: parseShare(share), timeoutMs }),
     http: parseServeFlags(values),
     json: values.json === true,
   };
 }
 
-function parseShare(text: string): Share {
+function parseShare(text: string | undefined): Share | undefined {
   const share = SHARES.find((name) => name === text);
-  if (share === undefined) throw new UsageError(`--share ${text} is not valid; write one of ${SHARES.join(", ")}`);
+  if (share === undefined && text !== undefined)
+    throw new UsageError(`--share ${text} is not valid; write one of ${SHARES.join(", ")}`);
   return share;
 }
 
@@ -127,7 +133,7 @@ async function refuse(problem: Error): Promise<undefined> {
   await refusing;
 }
 
-async function run(args: readonly string[]): Promise<number | undefined> {
+async function run(args: readonly string[]): Promise<undefined> {
   const line = parseLine(args);
   const { program, options, http } = line;
   const problem = await findSpawnProblem(program);
@@ -156,12 +162,11 @@ async function run(args: readonly string[]): Promise<number | undefined> {
   // On stdio, messages from the client may be as long as messages from the program.
   const onStdio = { limits: { messageBytes: MESSAGE_BYTES }, graceMs: GATEWAY_GRACE_MS };
   const serving = await startServing(handler, http === undefined ? onStdio : { http });
-  const { url } = serving;
-  if (url === undefined || http === undefined) return undefined;
+  if (http === undefined) return;
   // The banner does not show the arguments, since one of them may be a secret.
+  const { url = "" } = serving;
   const { host = "127.0.0.1" } = http;
   announce(serving, { url, source: name, name, host }, line.json ? { url } : undefined);
-  return undefined;
 }
 
 /** Programs that run another one. The first argument after flags without a value names the other program. */

@@ -1,27 +1,31 @@
 // `catenary serve [CONFIG|MODULE]`: serves the gateway of a config, or the server of a module, on stdio or over HTTP.
+// `catenary up [CONFIG]`: serves the gateway of a config over HTTP and reports when its upstreams start, stop or crash.
 // Messages go to stderr; only --json prints a line on stdout.
 
+import type { Gateway } from "../../chain/gateway.ts";
 import { MESSAGE_BYTES } from "../../chain/upstream/options.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
 import type { Closeable, ServeOptions } from "../../serve.ts";
 import { UsageError, type Command } from "../command.ts";
 import { loadHandler, moduleName, reserveStdio, servesItself } from "../serve/module.ts";
 import {
-  checkTokenFlag,
-  configHttpOptions,
+  announce,
+  GATEWAY_GRACE_MS,
+  parseAddress,
+  parseEndpointFlags,
   parseServeFlags,
   SERVE_EXPECTED,
   SERVE_FLAGS,
   SERVE_HELP,
+  setUpToken,
   SIGNAL_HELP,
+  startServing,
   TOKEN_FLAGS,
   TOKEN_HELP,
-} from "../serve/serve-flags.ts";
-import { announce, GATEWAY_GRACE_MS, startServing, setUpToken } from "../serve/start.ts";
-import { UpstreamReport } from "../serve/upstream-report.ts";
+} from "../serve/start.ts";
+import { UpstreamReport, upstreamTable } from "../serve/upstream-report.ts";
 import { defineCommand } from "../show/problems.ts";
-import { CONFIG, findConfig, isConfig } from "../target/target.ts";
-import { parseFlags } from "../target/flags.ts";
+import { CONFIG, findConfig, type FlagValues, isConfig, parseFlags, unexpectedArguments } from "../target/target.ts";
 import { printStatus } from "../terminal/output.ts";
 
 const HELP = `Usage: catenary serve [CONFIG|MODULE] [--stdio | --http HOST:PORT] [OPTIONS]
@@ -48,99 +52,123 @@ Exit codes: 0 ok; 1 wrong command line, config or module; 2 no such file; 4 cann
 address; 130 after SIGINT.
 `;
 
-const FLAGS = {
-  ...SERVE_FLAGS,
-  ...TOKEN_FLAGS,
-  stdio: { type: "boolean" },
-  sequential: { type: "boolean" },
-} as const;
+const UP_USAGE = "Usage: catenary up [CONFIG] [--http HOST:PORT] [OPTIONS]";
 
-interface ServeLine {
-  /** The config or the module. */
-  readonly file?: string | undefined;
-  readonly connection: Pick<ServeOptions, "ordering">;
-  /** Undefined for stdio. */
-  readonly http?: ServeHttpOptions | undefined;
-  readonly noToken: boolean;
-  readonly json: boolean;
-}
+const UP_HELP = `${UP_USAGE}
 
-interface ServeSource {
+Serves the gateway of CONFIG over HTTP, and reports on stderr when its servers start, stop or crash.
+CONFIG defaults to ./${CONFIG}. Without one, serves a live JavaScript session. The address
+is that of --http, or "listen" of the config, or 127.0.0.1:3000. If the config has "inputs", asks
+for them at the terminal.
+
+  --http HOST:PORT       where to listen; also :PORT, PORT, [::1]:PORT, or HOST alone (port 3000);
+                         port 0 picks a free one
+${SERVE_HELP}  --json                 print one line of JSON on stdout when ready: {"url", "upstreams"}, and
+                         "token" if one was generated
+${TOKEN_HELP}
+${SIGNAL_HELP}
+Exit codes: 0 ok; 1 wrong command line or config; 2 no such file; 4 cannot listen on the address;
+130 after SIGINT.
+`;
+
+const UP_FLAGS = { ...SERVE_FLAGS, ...TOKEN_FLAGS } as const;
+const FLAGS = { ...UP_FLAGS, stdio: { type: "boolean" }, sequential: { type: "boolean" } } as const;
+
+interface Source {
   readonly handler: Closeable;
+  /** Undefined for a module. */
+  readonly gateway?: Gateway;
   readonly limits: NonNullable<ServeOptions["limits"]>;
   /** The HTTP options of the config. */
   readonly http: ServeHttpOptions;
   readonly token?: string | undefined;
   /** Ends the reservation of stdin and stdout, so that we can serve on them. */
   readonly release: () => void;
-  /** For the banner; by default, the path of the file. */
-  readonly source?: string;
-  readonly name?: string;
+  /** The path, or what is served without one, and its name; for the banner. */
+  readonly source: string;
+  readonly name: string;
 }
 
-function parseLine(args: readonly string[]): ServeLine {
-  const { positionals, values } = parseFlags("serve", args, FLAGS, SERVE_EXPECTED);
-  const [file, ...more] = positionals;
-  if (more.length > 0) throw new UsageError(`serve takes one CONFIG or MODULE\n\n${HELP}`);
-  const http = parseServeFlags(values);
-  if (values.stdio === true && http !== undefined) throw new UsageError("Give --stdio or --http, not both");
-  checkTokenFlag(values, http === undefined);
+/** Opens the config, or without a path, a live JavaScript session. */
+async function openConfig(path: string | undefined, isStdio: boolean, isVerbose: boolean): Promise<Source> {
+  // On stdio, messages from the client may be as long as messages from upstreams.
+  const limits = isStdio ? { messageBytes: MESSAGE_BYTES } : {};
+  // Imported only here, because serving a module does not need the gateway.
+  const { NO_CONFIG, openGateway, openSession } = await import("../serve/gateway.ts");
+  if (path === undefined) {
+    if (isStdio) printStatus(`catenary: there is no ${CONFIG} here; serving ${NO_CONFIG.source} on stdio`);
+    const gateway = await openSession();
+    return { handler: gateway, gateway, limits, http: {}, release: () => undefined, ...NO_CONFIG };
+  }
+  const { config, gateway, release } = await openGateway(path, new UpstreamReport(isVerbose), isStdio);
+  const { token, ...http } = config.listen;
   return {
-    file,
-    connection: values.sequential === true ? { ordering: "sequential" } : {},
-    http,
-    noToken: values["no-token"] === true,
-    json: values.json === true,
+    handler: gateway,
+    gateway,
+    limits: { ...limits, ...config.limits },
+    http: { ...http, limits: config.limits },
+    token,
+    release,
+    source: path,
+    name: moduleName(path),
   };
 }
 
-async function openConfigured(path: string, isStdio: boolean): Promise<ServeSource> {
-  // Imported only here, because serving a module does not need the gateway.
-  const { openGateway } = await import("../serve/gateway.ts");
-  const { config, gateway, release } = await openGateway(path, new UpstreamReport(false), isStdio);
-  const limits = { ...defaultLimits(isStdio), ...config.limits };
-  return { handler: gateway, limits, http: configHttpOptions(config), token: config.listen.token, release };
-}
-
-async function openModule(path: string): Promise<ServeSource> {
+async function openModule(path: string): Promise<Source> {
   const release = reserveStdio(servesItself(path));
-  return { handler: await loadHandler(path), limits: {}, http: {}, release };
+  const handler = await loadHandler(path);
+  return { handler, limits: {}, http: {}, release, source: path, name: moduleName(path) };
 }
 
-async function openDefault(isStdio: boolean): Promise<ServeSource> {
-  const { NO_CONFIG, openSession } = await import("../serve/gateway.ts");
-  if (isStdio) printStatus(`catenary: there is no ${CONFIG} here; serving ${NO_CONFIG.source} on stdio`);
-  const limits = defaultLimits(isStdio);
-  return { handler: await openSession(), limits, http: {}, release: () => undefined, ...NO_CONFIG };
-}
-
-/** On stdio, messages from the client may be as long as messages from upstreams. */
-function defaultLimits(isStdio: boolean): ServeSource["limits"] {
-  return isStdio ? { messageBytes: MESSAGE_BYTES } : {};
+async function serveHttp(
+  { handler, gateway, token, source, name, ...opened }: Source,
+  flags: ServeHttpOptions,
+  values: FlagValues<typeof UP_FLAGS>,
+  { isUp = false, ...options }: ServeOptions & { readonly isUp?: boolean },
+): Promise<undefined> {
+  const noToken = values["no-token"] === true;
+  const { http: auth, banner } = await setUpToken(handler, { token, path: source, noToken });
+  const http = { ...opened.http, ...auth, ...flags };
+  const serving = await startServing(handler, { ...options, http });
+  const { url = "" } = serving;
+  const upstreams = isUp ? gateway?.status() : undefined;
+  const json = values.json === true ? { url, ...(upstreams && { upstreams }) } : undefined;
+  const { host = "127.0.0.1" } = http;
+  announce(serving, { url, source, name, host, ...banner }, json, upstreams && upstreamTable(upstreams).trimEnd());
 }
 
 async function serveSource(args: readonly string[]): Promise<undefined> {
-  const { file, connection, http: flags, noToken, json } = parseLine(args);
+  const { positionals, values } = parseFlags("serve", args, FLAGS, SERVE_EXPECTED);
+  const [file, ...more] = positionals;
+  if (more.length > 0) throw new UsageError(`serve takes one CONFIG or MODULE\n\n${HELP}`);
+  const flags = parseServeFlags(values);
   const isStdio = flags === undefined;
+  if (values.stdio === true && !isStdio) throw new UsageError("Give --stdio or --http, not both");
+  if (values["no-token"] === true && isStdio) throw new UsageError("--no-token needs --http HOST:PORT");
   const isModule = file !== undefined && !(await isConfig(file));
-  const path = isModule ? file : await findConfig(file, "serve");
-  const opening =
-    path === undefined ? openDefault(isStdio) : isModule ? openModule(path) : openConfigured(path, isStdio);
-  const { handler, limits, token, release, ...opened } = await opening;
+  const opened = await (isModule ? openModule(file) : openConfig(await findConfig(file, "serve"), isStdio, false));
+  const { handler, limits, release } = opened;
+  const options = { limits, ...(values.sequential === true && { ordering: "sequential" as const }) };
+  if (!isStdio) return serveHttp(opened, flags, values, options);
   // Stdio is reserved while a module is loaded, so that a module that calls serve() itself does not get it. Over HTTP
   // it stays reserved, since a module that serves stdio would end the process when stdin closes.
-  if (isStdio) release();
-  if (flags === undefined) {
-    await startServing(handler, { ...connection, limits, ...(isModule ? undefined : { graceMs: GATEWAY_GRACE_MS }) });
-    return;
+  release();
+  await startServing(handler, { ...options, ...(!isModule && { graceMs: GATEWAY_GRACE_MS }) });
+}
+
+async function up(args: readonly string[]): Promise<undefined> {
+  const { positionals, values } = parseFlags("up", args, UP_FLAGS, SERVE_EXPECTED);
+  const [given, ...more] = positionals;
+  if (more.length > 0) throw unexpectedArguments("up", more, UP_USAGE);
+  const flags = { ...(values.http !== undefined && parseAddress(values.http)), ...parseEndpointFlags(values) };
+  const path = await findConfig(given, "up");
+  if (path !== undefined && !(await isConfig(path))) {
+    throw new UsageError(
+      `${path} is not a config; to serve a module, run catenary serve ${path} --http 127.0.0.1:3000`,
+    );
   }
-  const { http: auth, banner } = await setUpToken(handler, { token, path, noToken });
-  const http = { ...opened.http, ...auth, ...flags };
-  const serving = await startServing(handler, { ...connection, limits, http });
-  const { url = "" } = serving;
-  const { host = "127.0.0.1" } = http;
-  const { source = path ?? "", name = moduleName(source) } = opened;
-  announce(serving, { url, source, name, host, ...banner }, json ? { url } : undefined);
+  return serveHttp(await openConfig(path, false, true), flags, values, { isUp: true });
 }
 
 export const serveCommand: Command = defineCommand(HELP, serveSource);
+export const upCommand: Command = defineCommand(UP_HELP, up);

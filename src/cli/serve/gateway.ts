@@ -16,7 +16,7 @@ import {
   type Input,
   type Problem,
 } from "../../config/index.ts";
-import { createLiveServer } from "../../config/live.ts";
+import { createLiveServer } from "../../config/kinds.ts";
 import { EXIT, UsageError } from "../command.ts";
 import { problemLines, tally } from "../show/problems.ts";
 import { exit, printStatus } from "../terminal/output.ts";

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { UsageError } from "../command.ts";
-import { parseAddress } from "./serve-flags.ts";
+import { parseAddress } from "./start.ts";
 
 describe("an address", () => {
   it.each([

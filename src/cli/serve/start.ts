@@ -1,23 +1,114 @@
-// Starts a server for the commands that serve: sets up its token, prints its URL and the entry for a client's config,
-// and closes it on a signal.
+// Starts a server for the commands that serve: parses their flags, sets up the token, prints the URL and the entry for a
+// client's config, and closes the server on a signal.
 
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { link, rm } from "node:fs/promises";
+import { isIPv6 } from "node:net";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
+import { AuthError, type Authenticator } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
+import { evaluatesCode, type Handler } from "../../core/handler.ts";
+import { defined, errorMessage } from "../../core/values.ts";
 import { isLoopback, urlHost } from "../../http/server/guard.ts";
+import type { ServeHttpOptions } from "../../http/server/mount.ts";
 import { serve, type Closeable, type ServeOptions, type Serving } from "../../serve.ts";
 import { EXIT, UnreachableError, UsageError } from "../command.ts";
+import type { FlagValues } from "../target/target.ts";
 import { paint, printStatus } from "../terminal/output.ts";
 import { sanitizeFor } from "../terminal/text.ts";
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import { errorMessage } from "../../core/values.ts";
-import { AuthError, type Authenticator } from "../../core/authentication.ts";
-import { evaluatesCode, type Handler } from "../../core/handler.ts";
-import type { ServeHttpOptions } from "../../http/server/mount.ts";
+
+export const SERVE_FLAGS = {
+  http: { type: "string" },
+  path: { type: "string" },
+  "allow-host": { type: "string", multiple: true },
+  "allow-origin": { type: "string", multiple: true },
+  json: { type: "boolean" },
+} as const;
+
+/** Flags of the commands that may serve live sessions. */
+export const TOKEN_FLAGS = { "no-token": { type: "boolean" } } as const;
+
+const ADDRESS_FORMS = "write HOST:PORT, such as 127.0.0.1:3000, or :PORT, or HOST alone (port 3000)";
+
+/** What parseFlags reports as expected if `--http` has no value. */
+export const SERVE_EXPECTED: { readonly http: string } = { http: `an address: ${ADDRESS_FORMS}` };
+
+export const SERVE_HELP = `  --path PATH            the path of the endpoint; default /mcp
+  --allow-host NAME      accept this name in the Host header; repeatable
+  --allow-origin ORIGIN  accept calls from web pages of this origin, such as https://app.example;
+                         repeatable
+`;
+
+export const TOKEN_HELP = `  --no-token             do not require a token, even where callers can run code; prints a warning
+
+A server with live sessions requires a token over HTTP, since callers can run code: the one in the
+config ("listen.token"), or one that is generated at the start and printed once.
+`;
+
+export const SIGNAL_HELP = `Over HTTP, SIGTERM and SIGINT shut down the server: calls in flight get 30 s; a second
+signal quits at once.
+`;
+
+export type ServeValues = FlagValues<typeof SERVE_FLAGS>;
+
+/** The HTTP options of the command line; undefined for stdio. Throws a UsageError for an HTTP flag without --http. */
+export function parseServeFlags(values: ServeValues): ServeHttpOptions | undefined {
+  const { http } = values;
+  if (http !== undefined) return { ...parseAddress(http), ...parseEndpointFlags(values) };
+  const misplaced = (["path", "allow-host", "allow-origin", "json"] as const).find(
+    (name) => values[name] !== undefined,
+  );
+  if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs --http HOST:PORT`);
+  return undefined;
+}
+
+export function parseEndpointFlags(values: ServeValues): ServeHttpOptions {
+  const { path, "allow-host": allowedHosts, "allow-origin": allowedOrigins } = values;
+  if (path !== undefined && !path.startsWith("/")) throw new UsageError(`--path ${path} must begin with a slash`);
+  return defined({ path, allowedHosts, allowedOrigins });
+}
+
+export interface Address {
+  /** An IPv6 address is without brackets. */
+  readonly host: string;
+  readonly port: number;
+}
+
+const DEFAULT_HOST = "127.0.0.1";
+const DEFAULT_PORT = 3_000;
+
+/** Parses `127.0.0.1:3000`, `:3000`, `3000`, `localhost` or `[::1]:0`. */
+export function parseAddress(text: string): Address {
+  if (text === "") throw new UsageError(`--http needs an address: ${ADDRESS_FORMS}`);
+  if (/^\w+:\/\//.test(text))
+    throw new UsageError(`--http ${text} is a URL: ${ADDRESS_FORMS}; set the path with --path`);
+  if (/^\d+$/.test(text)) return { host: DEFAULT_HOST, port: parsePort(text, text) };
+  if (text.startsWith("[")) {
+    const [, host = "", , port] = /^\[([^\]]+)\](:(\d+))?$/.exec(text) ?? [];
+    if (!isIPv6(host)) throw new UsageError(`--http ${text} is not a valid address: write [::1]:3000 for IPv6`);
+    return { host, port: parsePort(port, text) };
+  }
+  if (text.split(":").length > 2) {
+    throw new UsageError(`--http ${text} is ambiguous: write an IPv6 address as [${text}] or [${text}]:3000`);
+  }
+  const [, host = "", , port] = /^([A-Za-z0-9._-]*)(:(\d+))?$/.exec(text) ?? [];
+  if (host === "" && port === undefined)
+    throw new UsageError(`--http ${text} is not a valid address: ${ADDRESS_FORMS}`);
+  return { host: host === "" ? DEFAULT_HOST : host, port: parsePort(port, text) };
+}
+
+function parsePort(digits: string | undefined, text: string): number {
+  const port = digits === undefined ? DEFAULT_PORT : Number(digits);
+  if (port > 65_535) throw new UsageError(`--http ${text}: the port must be from 0 (any free port) to 65535`);
+  return port;
+}
 
 /** How long calls may take after stdin has closed. The last calls may have to wait until an upstream has started. */
 export const GATEWAY_GRACE_MS = 2_500;
+
+/** Of a generated token, and of the key of session ids. */
+const KEY_BYTES = 32;
 
 /** How long calls in flight may take after the first signal. */
 const DRAIN_MS = 30_000;
@@ -60,8 +151,6 @@ export async function sessionKey(): Promise<string | undefined> {
   }
 }
 
-const KEY_BYTES = 32;
-
 /** Prints the banner of an HTTP server on stderr, or `json` on stdout. From now on, a signal closes the server. */
 export function announce(serving: Serving, banner: Banner, json: object | undefined, upstreamTable?: string): void {
   closeAtSignal(() => serving.close());
@@ -70,7 +159,7 @@ export function announce(serving: Serving, banner: Banner, json: object | undefi
   for (const line of [...lines, ...warningLines(banner)]) printStatus(line);
   if (json === undefined) return;
   const { token } = banner;
-  process.stdout.write(`${JSON.stringify({ ...json, ...(token === undefined ? undefined : { token }) })}\n`);
+  process.stdout.write(`${JSON.stringify({ ...json, token })}\n`);
 }
 
 export interface Banner {
@@ -189,8 +278,6 @@ export interface TokenOptions {
   readonly noToken: boolean;
 }
 
-const TOKEN_BYTES = 32;
-
 /** All callers with the token are the same principal. */
 const PRINCIPAL = "bearer of the token";
 
@@ -202,7 +289,7 @@ export async function setUpToken(handler: Handler, { token, path, noToken }: Tok
   }
   if (!isLive) return { http: {}, banner: {} };
   if (noToken) return { http: { auth: false }, banner: { evaluatesCode: true, isOpen: true } };
-  const generated = randomBytes(TOKEN_BYTES).toString("base64url");
+  const generated = randomBytes(KEY_BYTES).toString("base64url");
   return { http: { auth: withHint(await acceptToken(generated)) }, banner: { token: generated, evaluatesCode: true } };
 }
 

@@ -2,7 +2,7 @@
 // a file if the user asked for one. Content that cannot be printed is described in a note on stderr.
 // If a result has text, its structured content repeats the text for programs, so only --json prints it.
 
-import { open, stat } from "node:fs/promises";
+import { stat, writeFile } from "node:fs/promises";
 import { join, parse } from "node:path";
 import { makeDirectory } from "../../core/files.ts";
 import { isObject, errorMessage } from "../../core/values.ts";
@@ -96,17 +96,10 @@ export function decodePart(part: ResourceContents): Buffer | undefined {
   return decodeBase64("blob" in part ? part.blob : undefined);
 }
 
-interface BinaryInfo {
-  /** Used for the name of the file. */
-  readonly hint: string;
-  /** Used in notes. */
-  readonly label: string;
-  readonly mimeType: string | undefined;
-}
-
+/** The file is named after `hint`; `label` is for notes. */
 async function saveBinary(
   data: unknown,
-  { hint, label, mimeType }: BinaryInfo,
+  { hint, label, mimeType }: { hint: string; label: string; mimeType: string | undefined },
   { saver, note }: ContentOutput,
 ): Promise<void> {
   const bytes = decodeBase64(data);
@@ -236,7 +229,7 @@ export class Saver {
     for (let number = 1; number <= MAX_NUMBER; number += 1) {
       const path = join(dir, `${name}${number === 1 ? "" : `-${number}`}${ext}`);
       // Even --force does not replace a file that this run has written.
-      if (this.#written.has(path) || !(await writeFile(path, bytes, this.#destination.force))) continue;
+      if (this.#written.has(path) || !(await write(path, bytes, this.#destination.force))) continue;
       this.#written.add(path);
       return path;
     }
@@ -245,31 +238,21 @@ export class Saver {
 }
 
 /** False if the file exists already. */
-async function writeFile(path: string, bytes: Uint8Array, force: boolean): Promise<boolean> {
+async function write(path: string, bytes: Uint8Array, force: boolean): Promise<boolean> {
   try {
     // Without --force, "x" fails on an existing file and does not follow a symbolic link.
-    const file = await open(path, force ? "w" : "wx");
-    try {
-      await file.writeFile(bytes);
-    } finally {
-      await file.close();
-    }
+    await writeFile(path, bytes, { flag: force ? "w" : "wx" });
     return true;
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "EEXIST") return false;
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
     throw new UsageError(`Cannot write ${path}: ${errorMessage(error)}`);
   }
 }
 
 /** A safe file name from a word or the last segment of a URI. */
 export function fileStem(hint: string): string {
-  const last =
-    hint
-      .split(/[?#]/, 1)[0]
-      ?.split("/")
-      .findLast((part) => part !== "") ?? "";
-  const stem = last
+  const parts = hint.split(/[?#]/, 1).flatMap((path) => path.split("/"));
+  const stem = (parts.findLast((part) => part !== "") ?? "")
     .replace(/\.[A-Za-z0-9]{1,8}$/, "")
     .replaceAll(/[^A-Za-z0-9_-]+/g, "-")
     .replaceAll(/^-+|-+$/g, "")

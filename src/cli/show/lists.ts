@@ -4,7 +4,7 @@
 import { UNAVAILABLE, type Unavailable } from "../../chain/router/failures.ts";
 import { isObject } from "../../core/values.ts";
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../protocol/model/index.ts";
-import { argumentTable, promptProperties, signature, readProperties } from "../target/arguments.ts";
+import { argumentTable, promptProperties, readProperties, signature, withKey } from "../target/arguments.ts";
 import { pad, truncate, widthOf, oneLine, sanitize, sanitizeJson } from "../terminal/text.ts";
 import { paint, terminalWidth } from "../terminal/output.ts";
 
@@ -170,21 +170,18 @@ export function formatBytes(bytes: number): string {
 // A gateway reports in `_meta` which upstreams are missing from a list. The commands print a note for each of them, or
 // pass the metadata on with --json.
 
-interface ListResult {
+export interface ListResult {
   readonly _meta?: { readonly [key: string]: unknown };
+  readonly [key: string]: unknown;
 }
 
 /** The upstreams missing from these lists, each once. */
 export function findMissingUpstreams(...lists: readonly ListResult[]): Unavailable[] {
-  const reported = lists.flatMap(({ _meta }) => {
-    const value: unknown = isObject(_meta) ? _meta[UNAVAILABLE] : undefined;
-    return Array.isArray(value) ? value.filter(isUnavailable) : [];
-  });
-  return [...new Map(reported.map((one) => [one.upstream, one])).values()];
-}
-
-function isUnavailable(one: unknown): one is Unavailable {
-  return isObject(one) && typeof one["upstream"] === "string" && typeof one["message"] === "string";
+  const reported = lists.flatMap(({ _meta }) =>
+    withKey<Unavailable>(isObject(_meta) ? _meta[UNAVAILABLE] : undefined, "upstream"),
+  );
+  const valid = withKey<Unavailable>(reported, "message");
+  return [...new Map(valid.map((one) => [one.upstream, one])).values()];
 }
 
 export function noteMissingUpstreams(missing: readonly Unavailable[], note: (text: string) => void): void {

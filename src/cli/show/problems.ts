@@ -6,9 +6,10 @@ import type { Problem } from "../../config/index.ts";
 import { truncate, widthOf, sanitize, sanitizeFor } from "../terminal/text.ts";
 import { paint, terminalWidth, printJson, stdoutError } from "../terminal/output.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { isObject, errorMessage } from "../../core/values.ts";
+import { defined, errorMessage, isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { EXIT, NotFoundError, type Command } from "../command.ts";
+import { withKey } from "../target/arguments.ts";
 
 type Screen = Pick<NodeJS.WriteStream, "isTTY" | "columns">;
 
@@ -123,8 +124,29 @@ function stars(text: string): string {
 // Turns errors into an exit code, a message on stderr, and with --json a document on stdout. Errors from a connection
 // or a server get their exit code here. The errors of command.ts, which commands throw, already have one.
 
-/** One for each exit code except 0. */
 type FailureKind = "usage" | "not_found" | "auth" | "unreachable" | "failed" | "interrupted";
+
+/** One for each exit code except 0. */
+const KINDS: Readonly<Record<number, FailureKind>> = {
+  [EXIT.usage]: "usage",
+  [EXIT.notFound]: "not_found",
+  [EXIT.auth]: "auth",
+  [EXIT.unreachable]: "unreachable",
+  [EXIT.toolFailed]: "failed",
+  [EXIT.interrupted]: "interrupted",
+};
+
+/** The exit codes of errors that a server answers with; any other kind means that the tool failed. */
+const SERVER_EXITS: ReadonlyMap<unknown, number> = new Map([
+  ["tool_not_found", EXIT.notFound],
+  ["resource_not_found", EXIT.notFound],
+  ["prompt_not_found", EXIT.notFound],
+  ["unauthorized", EXIT.auth],
+  ["access_denied", EXIT.auth],
+  // A gateway uses these kinds if its upstream cannot be reached.
+  ["unreachable", EXIT.unreachable],
+  ["timeout", EXIT.unreachable],
+]);
 
 export interface Failure {
   readonly exit: number;
@@ -137,19 +159,11 @@ export interface Failure {
   readonly data?: unknown;
 }
 
-const KINDS: ReadonlyMap<number, FailureKind> = new Map([
-  [EXIT.usage, "usage"],
-  [EXIT.notFound, "not_found"],
-  [EXIT.auth, "auth"],
-  [EXIT.unreachable, "unreachable"],
-  [EXIT.toolFailed, "failed"],
-  [EXIT.interrupted, "interrupted"],
-]);
-
 export function toFailure(error: unknown): Failure {
   const message = errorMessage(error);
   if (error instanceof McpError) {
-    return { ...failure(mcpExit(error), withDetails(message, error)), ...serverError(error) };
+    const exit = SERVER_EXITS.get(error.kind) ?? EXIT.toolFailed;
+    return { ...failure(exit, withDetails(message, error)), ...serverError(error) };
   }
   if (error instanceof NotFoundError && error.cause instanceof McpError) {
     return { ...failure(EXIT.notFound, message), ...serverError(error.cause) };
@@ -167,7 +181,7 @@ function withDetails(message: string, { data }: McpError): string {
 }
 
 function serverError({ kind: reason, code, data }: McpError): Pick<Failure, "reason" | "code" | "data"> {
-  return { ...(reason === undefined ? undefined : { reason }), code, ...(data === undefined ? undefined : { data }) };
+  return { ...defined({ reason, data }), code };
 }
 
 /** Replaces advice for programmers (options) by advice for the command line (flags). */
@@ -201,34 +215,13 @@ function withFlags(message: string): string {
 export function requiredPages(error: unknown): string[] {
   if (!(error instanceof McpError) || error.kind !== "url_elicitation_required" || !isObject(error.data)) return [];
   const { elicitations } = error.data;
-  const pages: readonly unknown[] = Array.isArray(elicitations) ? elicitations : [];
-  return pages.flatMap((page) => (isObject(page) && isHttpUrl(page["url"]) ? [page["url"]] : []));
-}
-
-function isHttpUrl(value: unknown): value is string {
-  return typeof value === "string" && /^https?:\/\//i.test(value);
+  return withKey<{ readonly url: string }>(elicitations, "url").flatMap(({ url }) =>
+    /^https?:\/\//i.test(url) ? [url] : [],
+  );
 }
 
 function failure(exit: number, message: string): Failure {
-  return { exit, kind: KINDS.get(exit) ?? "failed", message };
-}
-
-function mcpExit(error: McpError): number {
-  switch (error.kind) {
-    case "tool_not_found":
-    case "resource_not_found":
-    case "prompt_not_found":
-      return EXIT.notFound;
-    case "unauthorized":
-    case "access_denied":
-      return EXIT.auth;
-    // A gateway uses these kinds if its upstream cannot be reached.
-    case "unreachable":
-    case "timeout":
-      return EXIT.unreachable;
-    default:
-      return EXIT.toolFailed;
-  }
+  return { exit, kind: KINDS[exit] ?? "failed", message };
 }
 
 function connectionExit({ kind, cause }: ConnectionError): number {

@@ -4,11 +4,11 @@
 
 import { readFile } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
-import { isObject, errorMessage } from "../../core/values.ts";
 import { nearest } from "../../core/options.ts";
+import { defined, errorMessage, isObject } from "../../core/values.ts";
 import type { Prompt, PromptArgument, Tool } from "../../protocol/model/index.ts";
 import { NotFoundError, UsageError } from "../command.ts";
-import { formatTable, oneLine } from "../terminal/text.ts";
+import { formatTable, oneLine, parseNumber } from "../terminal/text.ts";
 
 export interface Argument {
   readonly key: string;
@@ -30,30 +30,32 @@ export const ARGUMENTS_HELP = `Arguments:
 
 /** Throws a UsageError, or a NotFoundError for a missing file. */
 export async function readArguments(words: readonly string[], args?: string): Promise<readonly Argument[]> {
-  const files = new ArgumentFiles();
+  let stdinReader: string | undefined;
+  const readText = async (argument: string, path: string): Promise<string> => {
+    if (path === "") throw new UsageError(`${argument} has no file name after the @`);
+    if (path !== "-") return decodeText(path, await readBytes(path, argument));
+    if (stdinReader !== undefined) throw new UsageError(`${argument}: stdin was already read by ${stdinReader}`);
+    stdinReader = argument;
+    return decodeText("stdin", await buffer(process.stdin));
+  };
   const given: Argument[] = [];
   if (args !== undefined) {
-    const values = parseJson("--args", args === "-" ? await files.read("--args -", "-") : args);
+    const values = parseJson("--args", args === "-" ? await readText("--args -", "-") : args);
     if (!isObject(values)) throw new UsageError(`--args must be a JSON object, such as '{"text":"hi"}'`);
     for (const [key, json] of Object.entries(values)) given.push({ key, value: { json } });
   }
-  const overridden = new Set<string>();
+  const single: Argument[] = [];
   for (const word of words) {
     const [, key = "", colon, value = ""] = /^([^=]+?)(:?)=([^]*)$/.exec(word) ?? [];
     if (key === "" || key === ":") {
       throw new UsageError(`${word} is not a valid argument: write key=value for a string, key:=json for JSON`);
     }
-    const text = value.startsWith("@") ? await files.read(word, value.slice(1)) : value;
-    const argument: Argument = { key, value: colon === ":" ? { json: parseJson(key, text) } : { text } };
-    // The first use of a key overrides --args. Whether the key may be repeated depends on the schema.
-    if (args !== undefined && !overridden.has(key)) {
-      overridden.add(key);
-      const at = given.findIndex((other) => other.key === key);
-      if (at >= 0) given.splice(at, 1);
-    }
-    given.push(argument);
+    const text = value.startsWith("@") ? await readText(word, value.slice(1)) : value;
+    single.push({ key, value: colon === ":" ? { json: parseJson(key, text) } : { text } });
   }
-  return given;
+  // Single keys override --args. Whether a key may be repeated depends on the schema.
+  const isOverridden = ({ key }: Argument): boolean => single.some((other) => other.key === key);
+  return [...given.filter((argument) => !isOverridden(argument)), ...single];
 }
 
 function parseJson(source: string, text: string): unknown {
@@ -61,21 +63,6 @@ function parseJson(source: string, text: string): unknown {
     return JSON.parse(text) as unknown;
   } catch (error) {
     throw new UsageError(`${source} is not JSON: ${errorMessage(error)}`);
-  }
-}
-
-/** Reads the files that arguments name. Stdin can be read only once. */
-class ArgumentFiles {
-  #stdinReader: string | undefined;
-
-  async read(argument: string, path: string): Promise<string> {
-    if (path === "") throw new UsageError(`${argument} has no file name after the @`);
-    if (path !== "-") return decodeText(path, await readBytes(path, argument));
-    if (this.#stdinReader !== undefined) {
-      throw new UsageError(`${argument}: stdin was already read by ${this.#stdinReader}`);
-    }
-    this.#stdinReader = argument;
-    return decodeText("stdin", await buffer(process.stdin));
   }
 }
 
@@ -109,24 +96,19 @@ export function toolArguments(tool: Tool, given: readonly Argument[]): { args: A
   const byName = new Map(properties.map((property) => [property.name, property]));
   const args = new Map<string, unknown>();
   for (const { key, value } of given) {
-    const shape = byName.get(key)?.shape ?? { types: new Set() };
+    const shape = byName.get(key)?.shape ?? ANYTHING;
     const before = args.get(key);
     const isNextItem = Array.isArray(before) && isList(shape) && "text" in value && !value.text.startsWith("[");
     if (args.has(key) && !isNextItem) throw new UsageError(`${key} is given twice`);
     const converted = "json" in value ? value.json : convert(key, value.text, shape);
-    args.set(
-      key,
-      isNextItem && Array.isArray(converted) ? [...(before as unknown[]), ...(converted as unknown[])] : converted,
-    );
+    args.set(key, isNextItem ? [before, converted].flat() : converted);
   }
-  const missing = properties.filter(({ name, required }) => required && !args.has(name));
-  if (missing.length > 0) throw missingArguments(tool.name, missing, properties);
+  checkRequired(tool.name, properties, args);
   return { args: Object.fromEntries(args), unknown: [...args.keys()].filter((name) => !byName.has(name)) };
 }
 
 /** Checks the arguments of a prompt, which must be strings. */
 export function promptArguments(prompt: Prompt, given: readonly Argument[]): Readonly<Record<string, string>> {
-  const properties = promptProperties(prompt);
   const args = new Map<string, string>();
   for (const { key, value } of given) {
     if (args.has(key)) throw new UsageError(`${key} is given twice`);
@@ -134,8 +116,7 @@ export function promptArguments(prompt: Prompt, given: readonly Argument[]): Rea
     if (typeof text !== "string") throw new UsageError(`${key} must be a string, like all arguments of prompts`);
     args.set(key, text);
   }
-  const missing = properties.filter(({ name, required }) => required && !args.has(name));
-  if (missing.length > 0) throw missingArguments(prompt.name, missing, properties);
+  checkRequired(prompt.name, promptProperties(prompt), args);
   return Object.fromEntries(args);
 }
 
@@ -144,13 +125,15 @@ export function promptProperties(prompt: Prompt): Property[] {
     name,
     required: required === true,
     shape: { types: new Set(["string"] as const) },
-    ...(typeof description === "string" ? { description } : undefined),
+    ...(typeof description === "string" && { description }),
   }));
 }
 
-function missingArguments(name: string, missing: readonly Property[], properties: readonly Property[]): UsageError {
-  const names = missing.map((property) => property.name).join(", ");
-  return new UsageError(`${name} needs ${names}\nArguments of ${name}:\n${argumentTable(properties).trimEnd()}`);
+function checkRequired(name: string, properties: readonly Property[], args: ReadonlyMap<string, unknown>): void {
+  const missing = properties.filter((one) => one.required && !args.has(one.name)).map((one) => one.name);
+  if (missing.length === 0) return;
+  const table = argumentTable(properties).trimEnd();
+  throw new UsageError(`${name} needs ${missing.join(", ")}\nArguments of ${name}:\n${table}`);
 }
 
 /** One line per argument: name, type and description. */
@@ -195,22 +178,14 @@ function convert(key: string, text: string, shape: ValueShape): unknown {
   }
   if (types.has("object") && trimmed.startsWith("{")) return convertJson(key, trimmed, "a JSON object");
   if (types.has("array") && trimmed.startsWith("[")) return convertJson(key, trimmed, "a JSON array");
-  if (types.has("array")) return [convert(key, text, shape.items ?? { types: new Set() })];
-  throw new UsageError(`${key} must be ${describeTypes(shape)}: ${text}`);
+  if (types.has("array")) return [convert(key, text, shape.items ?? ANYTHING)];
+  throw new UsageError(`${key} must be ${[...types].map((type) => TYPE_NAMES[type] ?? type).join(" or ")}: ${text}`);
 }
 
 function convertEnum(key: string, text: string, values: readonly unknown[]): unknown {
   const found = values.find((value) => value === text) ?? values.find((value) => JSON.stringify(value) === text.trim());
   if (found !== undefined) return found;
-  throw new UsageError(
-    `${key} must be one of ${describeShape({ types: new Set(), values }).replaceAll("|", ", ")}: ${text}`,
-  );
-}
-
-function parseNumber(text: string): number | undefined {
-  const number = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : Number.NaN;
-  // JSON cannot express infinity.
-  return Number.isFinite(number) ? number : undefined;
+  throw new UsageError(`${key} must be one of ${values.map(describeValue).join(", ")}: ${text}`);
 }
 
 function convertJson(key: string, text: string, expected: string): unknown {
@@ -229,10 +204,6 @@ const TYPE_NAMES: Readonly<Record<string, string>> = {
   array: "a JSON array",
   null: "null",
 };
-
-function describeTypes({ types }: ValueShape): string {
-  return [...types].map((type) => TYPE_NAMES[type] ?? type).join(" or ");
-}
 
 /** The items whose value under this key is a string. A list from a server may contain anything. */
 export function withKey<T>(list: unknown, key: keyof T & string): T[] {
@@ -290,123 +261,101 @@ export interface Property {
   readonly default?: unknown;
 }
 
-const TYPES: ReadonlySet<string> = new Set(["string", "number", "integer", "boolean", "null", "array", "object"]);
+interface Members {
+  /** The schemas of each property, one or more. */
+  readonly properties: ReadonlyMap<string, readonly unknown[]>;
+  readonly required: ReadonlySet<unknown>;
+}
+
+const ANYTHING: ValueShape = { types: new Set() };
+const TYPES: ReadonlySet<unknown> = new Set(["string", "number", "integer", "boolean", "null", "array", "object"]);
 /** References may be circular. */
 const MAX_DEPTH = 8;
 /** Circular references may branch, so a depth limit alone is not enough. */
 const MAX_STEPS = 5_000;
 
-/** The state of one walk through a schema. */
-interface Walk {
-  readonly root: Schema;
-  stepsLeft: number;
-}
-
 /** The properties of an object schema; the schema comes from a server and may be anything. */
 export function readProperties(schema: unknown): Property[] {
-  const walk: Walk = { root: isObject(schema) ? schema : {}, stepsLeft: MAX_STEPS };
-  const { properties, required } = collectMembers(walk.root, walk);
-  const named = [...properties].map(([name, found]): Property => {
+  const walk = new SchemaWalk(schema);
+  const { properties, required } = walk.members(schema);
+  const unnamed = [...required].filter((name) => typeof name === "string" && !properties.has(name)) as string[];
+  return [...properties.keys(), ...unnamed].map((name) => {
+    const found = properties.get(name) ?? [];
     // If several parts of the schema declare the property, any of the declarations may apply.
-    const written = found.length === 1 ? found[0] : { anyOf: found };
-    const property = resolve(written, walk);
-    const description = (isObject(written) ? written["description"] : undefined) ?? property["description"];
-    const defaultValue = (isObject(written) ? written["default"] : undefined) ?? property["default"];
+    const written = found.length > 1 ? { anyOf: found } : found[0];
+    // What stands beside a reference counts more than what it refers to.
+    const { description, default: value } = { ...walk.resolve(written), ...(isObject(written) && written) };
     return {
       name,
       required: required.has(name),
-      shape: readShape(property, walk),
-      ...(typeof description === "string" ? { description } : undefined),
-      ...(defaultValue === undefined ? undefined : { default: defaultValue }),
+      shape: walk.shape(written),
+      ...(typeof description === "string" && { description }),
+      ...(value !== undefined && { default: value }),
     };
   });
-  const unnamed = [...required].filter((name) => !properties.has(name));
-  return [...named, ...unnamed.map((name) => ({ name, required: true, shape: ANYTHING }))];
 }
 
-const ANYTHING: ValueShape = { types: new Set() };
+class SchemaWalk {
+  readonly #root: unknown;
+  #stepsLeft = MAX_STEPS;
 
-interface Members {
-  /** The schemas of each property, one or more. */
-  readonly properties: Map<string, unknown[]>;
-  readonly required: Set<string>;
-}
+  constructor(root: unknown) {
+    this.#root = root;
+  }
 
-/**
- * Collects properties, also from allOf, anyOf and oneOf. For anyOf and oneOf, a property is required only if every
- * alternative requires it.
- */
-function collectMembers(written: unknown, walk: Walk, depth = 0): Members {
-  const members: Members = { properties: new Map(), required: new Set() };
-  if (depth > MAX_DEPTH || walk.stepsLeft <= 0) return members;
-  walk.stepsLeft -= 1;
-  const schema = resolve(written, walk);
-  const own = isObject(schema["properties"]) ? schema["properties"] : {};
-  for (const [name, property] of Object.entries(own)) members.properties.set(name, [property]);
-  for (const name of listOf(schema["required"])) if (typeof name === "string") members.required.add(name);
-  const below = (part: unknown): Members => collectMembers(part, walk, depth + 1);
-  const parts = listOf(schema["allOf"]).map(below);
-  const choices = listOf(schema["anyOf"] ?? schema["oneOf"]).map(below);
-  for (const { properties } of [...parts, ...choices]) {
-    for (const [name, found] of properties) {
-      const all = members.properties.get(name);
-      if (all === undefined) members.properties.set(name, found);
-      else all.push(...found);
+  /** Follows local references. Returns an empty schema for anything else, and at a limit. */
+  resolve(written: unknown, depth = 0): Schema {
+    this.#stepsLeft -= 1;
+    if (this.#stepsLeft < 0 || depth > MAX_DEPTH || !isObject(written)) return {};
+    const { $ref } = written;
+    if (typeof $ref !== "string") return written;
+    return $ref.startsWith("#/") ? this.resolve(lookUp($ref.slice(2).split("/"), this.#root), depth + 1) : {};
+  }
+
+  /** For anyOf and oneOf, a property is required only if every alternative requires it. */
+  members(written: unknown, depth = 0): Members {
+    const schema = this.resolve(written, depth);
+    const below = (part: unknown): Members => this.members(part, depth + 1);
+    const parts = listOf(schema["allOf"]).map(below);
+    const choices = listOf(schema["anyOf"] ?? schema["oneOf"]).map(below);
+    const own = Object.entries(isObject(schema["properties"]) ? schema["properties"] : {});
+    const properties = new Map<string, unknown[]>(own.map(([name, property]) => [name, [property]]));
+    for (const part of [...parts, ...choices]) {
+      for (const [name, found] of part.properties) {
+        const all = properties.get(name);
+        if (all === undefined) properties.set(name, [...found]);
+        else all.push(...found);
+      }
     }
+    const inEach = [...(choices[0]?.required ?? [])].filter((name) => choices.every((one) => one.required.has(name)));
+    const inParts = parts.flatMap(({ required }) => [...required]);
+    return { properties, required: new Set([...listOf(schema["required"]), ...inParts, ...inEach]) };
   }
-  for (const { required } of parts) for (const name of required) members.required.add(name);
-  const [first] = choices;
-  for (const name of first?.required ?? []) {
-    if (choices.every(({ required }) => required.has(name))) members.required.add(name);
+
+  shape(written: unknown, depth = 0): ValueShape {
+    const schema = this.resolve(written, depth);
+    const below = (part: unknown): ValueShape => this.shape(part, depth + 1);
+    if ("const" in schema) return enumShape([schema["const"]]);
+    if (Array.isArray(schema["enum"])) return enumShape(schema["enum"]);
+    const choices = listOf(schema["anyOf"] ?? schema["oneOf"]);
+    if (choices.length > 0) return unionShape(choices.map(below));
+    const types = new Set([schema["type"]].flat().filter((type): type is JsonType => TYPES.has(type)));
+    if (types.has("array")) return { types, items: below(schema["items"]) };
+    // Schema generators often wrap a single $ref in allOf to add a description to it.
+    const parts = types.size > 0 ? [{ types }] : listOf(schema["allOf"]).map(below);
+    return parts.find((part) => part.types.size > 0) ?? ANYTHING;
   }
-  return members;
 }
 
 function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-function resolve(written: unknown, { root }: Walk): Schema {
-  let schema = written;
-  for (let step = 0; step < MAX_DEPTH; step += 1) {
-    if (!isObject(schema)) return {};
-    const reference = schema["$ref"];
-    if (typeof reference !== "string") return schema;
-    schema = reference.startsWith("#/") ? lookUp(reference.slice(2).split("/"), root) : undefined;
-  }
-  return {};
-}
-
-function lookUp(path: readonly string[], root: Schema): unknown {
-  let value: unknown = root;
-  for (const part of path) {
+function lookUp(path: readonly string[], root: unknown): unknown {
+  return path.reduce((value, part) => {
     const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
-    if (!isObject(value) || !Object.hasOwn(value, name)) return undefined;
-    value = value[name];
-  }
-  return value;
-}
-
-function readShape(written: unknown, walk: Walk, depth = 0): ValueShape {
-  if (depth > MAX_DEPTH || walk.stepsLeft <= 0) return ANYTHING;
-  walk.stepsLeft -= 1;
-  const schema = resolve(written, walk);
-  const below = (part: unknown): ValueShape => readShape(part, walk, depth + 1);
-  if ("const" in schema) return enumShape([schema["const"]]);
-  if (Array.isArray(schema["enum"])) return enumShape(schema["enum"]);
-  const choices = [schema["anyOf"], schema["oneOf"]].find((choice) => Array.isArray(choice)) as unknown[] | undefined;
-  if (choices !== undefined) return unionShape(choices.map(below));
-  const declared = (Array.isArray(schema["type"]) ? schema["type"] : [schema["type"]]) as unknown[];
-  const types = new Set(declared.filter((type): type is JsonType => TYPES.has(String(type))));
-  // Schema generators often wrap a single $ref in allOf to add a description to it.
-  if (types.size === 0)
-    return (
-      listOf(schema["allOf"])
-        .map(below)
-        .find((part) => part.types.size > 0) ?? ANYTHING
-    );
-  if (!types.has("array")) return { types };
-  return { types, items: below(schema["items"]) };
+    return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
+  }, root);
 }
 
 function enumShape(values: readonly unknown[]): ValueShape {
@@ -416,17 +365,11 @@ function enumShape(values: readonly unknown[]): ValueShape {
 function unionShape(shapes: readonly ValueShape[]): ValueShape {
   if (shapes.some(({ types }) => types.size === 0)) return ANYTHING;
   const types = new Set(shapes.flatMap((shape) => [...shape.types]));
-  const values = shapes.every((shape) => shape.values !== undefined)
-    ? [...new Set(shapes.flatMap((shape) => shape.values ?? []))]
-    : undefined;
-  const items = shapes.flatMap((shape) => (shape.items === undefined ? [] : [shape.items]));
-  const [item] = items;
-  return {
-    types,
-    ...(values === undefined ? undefined : { values }),
-    // If several alternatives are arrays, an item may be anything.
-    ...(item === undefined ? undefined : { items: items.length === 1 ? item : ANYTHING }),
-  };
+  const isEnum = shapes.every((shape) => shape.values !== undefined);
+  const values = isEnum ? [...new Set(shapes.flatMap((shape) => shape.values ?? []))] : undefined;
+  const [item, second] = shapes.flatMap((shape) => shape.items ?? []);
+  // If several alternatives are arrays, an item may be anything.
+  return { types, ...defined({ values, items: second === undefined ? item : ANYTHING }) };
 }
 
 function typeOfValue(value: unknown): JsonType {
@@ -438,16 +381,12 @@ function typeOfValue(value: unknown): JsonType {
 
 /** A short description of a shape: `integer`, `fast|slow`, `string ...`. */
 function describeShape({ types, values, items }: ValueShape): string {
-  if (values !== undefined) return values.map((value) => (typeof value === "string" ? value : json(value))).join("|");
+  if (values !== undefined) return values.map(describeValue).join("|");
   const known = [...types].filter((type) => type !== "null");
   if (known.length === 0) return types.has("null") ? "null" : "any";
-  if (known.length === 1 && known[0] === "array") {
-    const item = items === undefined || items.types.size === 0 ? "any" : describeShape(items);
-    return `${item} ...`;
-  }
-  return known.join("|");
+  return known.length === 1 && known[0] === "array" ? `${describeShape(items ?? ANYTHING)} ...` : known.join("|");
 }
 
-function json(value: unknown): string {
-  return JSON.stringify(value) ?? "";
+function describeValue(value: unknown): string {
+  return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
 }

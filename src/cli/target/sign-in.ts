@@ -4,6 +4,7 @@
 
 import type { Authorizer } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
+import { defined } from "../../core/values.ts";
 import { isLoopback } from "../../http/server/guard.ts";
 import { UsageError } from "../command.ts";
 import { sanitize } from "../terminal/text.ts";
@@ -65,12 +66,10 @@ export async function createAuthorizer(
     return oauth({
       store: fileTokens(undefined, { onNotice: options.note }),
       onNotice: options.note,
-      ...(options.canSignIn
-        ? { redirect: loopbackRedirect({ open: (page) => openSignIn(page, url, options) }) }
-        : undefined),
-      ...(client === undefined ? undefined : { client }),
-      ...(metadataUrl === undefined ? undefined : { metadataUrl }),
-      ...(scope === undefined ? undefined : { scopes: scope.flatMap((words) => words.split(" ").filter(Boolean)) }),
+      ...(options.canSignIn && {
+        redirect: loopbackRedirect({ open: (page) => openSignIn(page, url, options) }),
+      }),
+      ...defined({ client, metadataUrl, scopes: scope?.flatMap((words) => words.split(" ").filter(Boolean)) }),
     });
   } catch (error) {
     if (error instanceof TypeError && metadataUrl !== undefined) {

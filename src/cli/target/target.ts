@@ -1,17 +1,78 @@
-// Parses the server that a `catenary` command talks to, its target. The target is a URL as the first argument, or a
-// program to start, after `--` at the end of the line. Also parses the flags that all commands with a target share.
-// Everything is checked before anything is started.
+// Parses the flags of a command, and the server that it talks to, its target: a URL as the first argument, or a program
+// to start, after `--` at the end of the line. Everything is checked before anything is started. The error for a mistake
+// is one sentence, with the flag that was probably meant.
 
 import { stat, readFile } from "node:fs/promises";
 import { basename, resolve, extname } from "node:path";
 import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
 import { LOG_LEVELS, type LogLevel } from "../../core/handler.ts";
 import { nearest } from "../../core/options.ts";
-import { errorMessage } from "../../core/values.ts";
+import { defined, errorMessage } from "../../core/values.ts";
 import type { Root } from "../../protocol/model/index.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";
 import { NotFoundError, UsageError } from "../command.ts";
-import { parseFlags, type Flags, type FlagValues } from "./flags.ts";
+
+interface Flag {
+  readonly type: "string" | "boolean";
+  readonly multiple?: boolean;
+  /** `-` is a valid value and means stdin. */
+  readonly dash?: boolean;
+  /** The kind of target that the flag is for. */
+  readonly only?: "command" | "url";
+}
+
+export type Flags = Readonly<Record<string, Flag>>;
+
+export interface ParsedLine<F extends Flags> {
+  readonly positionals: readonly string[];
+  readonly values: FlagValues<F>;
+}
+
+export type FlagValues<F extends Flags> = {
+  readonly [Name in keyof F]?: F[Name] extends { type: "boolean" }
+    ? true
+    : F[Name] extends { multiple: true }
+      ? readonly string[]
+      : string;
+};
+
+/** Throws a UsageError for an invalid flag. If the value of a flag is missing, the error quotes `expected`. */
+export function parseFlags<const F extends Flags>(
+  command: string,
+  args: readonly string[],
+  flags: F,
+  expected: { readonly [Name in keyof F]?: string } = {},
+): ParsedLine<F> {
+  const { positionals, values, tokens } = parseArgs({
+    args: [...args],
+    options: flags,
+    allowPositionals: true,
+    strict: false,
+    tokens: true,
+  });
+  for (const token of tokens) {
+    if (token.kind !== "option") continue;
+    const { name, rawName, value, inlineValue } = token;
+    const flag = rawName.startsWith("--") && Object.hasOwn(flags, name) ? flags[name] : undefined;
+    if (flag === undefined) throw new UsageError(`There is no option ${rawName}; ${hint(command, name, flags)}`);
+    if (flag.type === "boolean" && value !== undefined) throw new UsageError(`${rawName} takes no value`);
+    // A value that starts with a dash is the next flag, unless it follows an `=`.
+    const isFlag = !inlineValue && value?.startsWith("-") === true && !(flag.dash === true && value === "-");
+    const isMissing = flag.type === "string" && (value === undefined || isFlag);
+    if (isMissing || value === "") throw new UsageError(`${rawName} needs ${expected[name] ?? "a value"}`);
+  }
+  return { positionals, values };
+}
+
+function hint(command: string, name: string, flags: Flags): string {
+  const [flag] = nearest(name, Object.keys(flags));
+  return flag === undefined ? `catenary ${command} --help lists the options` : `did you mean --${flag}?`;
+}
+
+export function unexpectedArguments(command: string, words: readonly string[], usage: string): UsageError {
+  return new UsageError(`${command}: unexpected argument ${words.join(" ")}\n\n${usage}`);
+}
 
 export const TARGET_FLAGS = {
   json: { type: "boolean" },
@@ -21,27 +82,22 @@ export const TARGET_FLAGS = {
   timeout: { type: "string" },
   revision: { type: "string" },
   root: { type: "string", multiple: true },
-  env: { type: "string", multiple: true },
-  cwd: { type: "string" },
-  header: { type: "string", multiple: true },
-  token: { type: "string" },
-  "no-login": { type: "boolean" },
-  "client-id": { type: "string" },
-  "client-secret-env": { type: "string" },
-  "client-metadata": { type: "string" },
-  scope: { type: "string", multiple: true },
+  env: { type: "string", multiple: true, only: "command" },
+  cwd: { type: "string", only: "command" },
+  header: { type: "string", multiple: true, only: "url" },
+  token: { type: "string", only: "url" },
+  "no-login": { type: "boolean", only: "url" },
+  "client-id": { type: "string", only: "url" },
+  "client-secret-env": { type: "string", only: "url" },
+  "client-metadata": { type: "string", only: "url" },
+  scope: { type: "string", multiple: true, only: "url" },
 } as const;
 
-const COMMAND_FLAGS = ["env", "cwd"] as const;
-const URL_FLAGS = [
-  "header",
-  "token",
-  "no-login",
-  "client-id",
-  "client-secret-env",
-  "client-metadata",
-  "scope",
-] as const;
+/** The first given flag that is only for the other kind of target. */
+function misplacedFlag(values: TargetValues, other: "command" | "url"): string | undefined {
+  const names = Object.entries(TARGET_FLAGS).filter(([, flag]) => "only" in flag && flag.only === other);
+  return names.map(([name]) => name).find((name) => values[name as keyof TargetValues] !== undefined);
+}
 
 export const TARGET_HELP: string = `TARGET is a URL. To start a server instead, put \`-- COMMAND ARGS...\` last.
 
@@ -156,10 +212,9 @@ export function checkRevision(revision: string | undefined): void {
 function parseCommand([command, ...args]: readonly string[], values: TargetValues): CommandTarget {
   if (command === undefined) throw new UsageError("-- needs a command after it, such as -- node server.js");
   if (HTTP_URL.test(command)) throw new UsageError(`${command} is a URL: write it in TARGET's place, without --`);
-  const misplaced = URL_FLAGS.find((name) => values[name] !== undefined);
+  const misplaced = misplacedFlag(values, "url");
   if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a URL as the target, not a command`);
-  const { cwd } = values;
-  return { command, args, env: parseEnvFlags(values), ...(cwd === undefined ? undefined : { cwd }) };
+  return { command, args, env: parseEnvFlags(values), ...defined({ cwd: values.cwd }) };
 }
 
 export function parseEnvFlags({ env = [] }: Pick<TargetValues, "env">): Readonly<Record<string, string>> {
@@ -172,7 +227,7 @@ export function parseEnvFlags({ env = [] }: Pick<TargetValues, "env">): Readonly
 }
 
 function parseUrl(target: string, values: TargetValues): URL {
-  const misplaced = COMMAND_FLAGS.find((name) => values[name] !== undefined);
+  const misplaced = misplacedFlag(values, "command");
   if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a command as the target: -- COMMAND ARGS...`);
   const forms = "write a URL such as http://127.0.0.1:3000/mcp, or -- COMMAND ARGS... at the end of the line";
   if (!HTTP_URL.test(target) || !URL.canParse(target)) {

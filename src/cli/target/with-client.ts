@@ -4,9 +4,10 @@
 import { MAX_DELAY_MS, type CallOptions } from "../../client/calls.ts";
 import type { Client } from "../../client/client.ts";
 import { connect, type ConnectOptions } from "../../client/connect.ts";
+import { onAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { LogLevel } from "../../core/handler.ts";
-import { isObject } from "../../core/values.ts";
+import { defined, isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { LogMessageParams } from "../../protocol/model/index.ts";
 import { EXIT } from "../command.ts";
@@ -58,6 +59,9 @@ export async function withClient(
   const note = values.quiet === true ? (): void => undefined : print;
   const busy = (text: string): void => line.busy(text);
   const canSignIn = prompter !== undefined && values["no-login"] !== true;
+  // Once connected, we close the connection ourselves, so that a cancelled call can still end.
+  const connecting = new AbortController();
+  const stopConnecting = onAbort(interruption.signal, () => connecting.abort(interruption.signal.reason));
   let client: Client | undefined;
   try {
     busy(`Connecting to ${targetName(target)}`);
@@ -69,11 +73,10 @@ export async function withClient(
     client = await connect(target, {
       ...options,
       ...listeners(values, print, stderr),
-      ...(auth === undefined ? undefined : { auth }),
-      ...(elicit === undefined ? undefined : { elicit }),
-      signal: interruption.connectSignal,
+      ...defined({ auth, elicit }),
+      signal: connecting.signal,
     });
-    interruption.connected();
+    stopConnecting();
     line.stop();
     if (values.verbose === true) note(`Connected to ${serverName(client, target)}, revision ${client.revision}`);
     const code = await work({
@@ -114,10 +117,9 @@ async function connectOptions(target: CliTarget, values: TargetValues): Promise<
   return {
     limits: { messageBytes: MAX_MESSAGE_BYTES },
     startTimeoutMs: timeoutMs === undefined ? START_TIMEOUT_MS : timeoutMs === 0 ? MAX_DELAY_MS : timeoutMs,
-    ...(timeoutMs === undefined ? undefined : { timeoutMs }),
-    ...(revision === undefined ? undefined : { revision }),
-    ...(roots.length === 0 ? undefined : { roots }),
-    ...(target instanceof URL ? { headers: parseHeaders(values) } : undefined),
+    ...defined({ timeoutMs, revision }),
+    ...(roots.length > 0 && { roots }),
+    ...(target instanceof URL && { headers: parseHeaders(values) }),
   };
 }
 
@@ -125,12 +127,11 @@ async function connectOptions(target: CliTarget, values: TargetValues): Promise<
 function listeners(values: TargetValues, print: (text: string) => void, stderr: LineSplitter): ConnectOptions {
   const level = values["log-level"] ?? (values.verbose === true ? "info" : undefined);
   return {
-    ...(level === undefined
-      ? undefined
-      : { logLevel: level as LogLevel, onLog: (message: LogMessageParams) => print(formatLog(message)) }),
-    ...(values.verbose === true
-      ? { onStderr: stderr.add, onNoise: (text: string) => print(`stdout (not a message): ${text}`) }
-      : undefined),
+    ...(level !== undefined && { logLevel: level as LogLevel, onLog: (message) => print(formatLog(message)) }),
+    ...(values.verbose === true && {
+      onStderr: stderr.add,
+      onNoise: (text: string) => print(`stdout (not a message): ${text}`),
+    }),
   };
 }
 

@@ -9,37 +9,21 @@ const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 export class Interruption {
   /** Aborted at the first interrupt. */
   readonly signal: AbortSignal;
-  /** Aborted by an interrupt while connecting. After `connected()`, the caller closes the connection itself. */
-  readonly connectSignal: AbortSignal;
   readonly #work = new AbortController();
-  readonly #connecting = new AbortController();
-  #isConnected = false;
   readonly #onInterrupt: (text: string) => void;
-  readonly #quit: () => void;
 
-  constructor(onInterrupt: (text: string) => void, quit: () => void = () => process.exit(EXIT.interrupted)) {
+  constructor(onInterrupt: (text: string) => void) {
     this.signal = this.#work.signal;
-    this.connectSignal = this.#connecting.signal;
     this.#onInterrupt = onInterrupt;
-    this.#quit = quit;
     for (const name of SIGNALS) process.on(name, this.interrupt);
   }
 
   /** Also called for Ctrl-C in raw mode, where the terminal sends no signal. */
   readonly interrupt = (): void => {
-    if (this.signal.aborted) {
-      this.#quit();
-      return;
-    }
+    if (this.signal.aborted) process.exit(EXIT.interrupted);
     this.#onInterrupt("Cancelling; press Ctrl-C again to quit at once");
-    const reason = new Error("interrupted");
-    this.#work.abort(reason);
-    if (!this.#isConnected) this.#connecting.abort(reason);
+    this.#work.abort(new Error("interrupted"));
   };
-
-  connected(): void {
-    this.#isConnected = true;
-  }
 
   dispose(): void {
     for (const name of SIGNALS) process.off(name, this.interrupt);

@@ -29,7 +29,7 @@ const CLEAR = "\r\u001b[K";
 
 export class ProgressLine {
   readonly #screen: Screen;
-  readonly #quiet: boolean;
+  readonly #isQuiet: boolean;
   readonly #inPlace: boolean;
   /** Messages that arrived while paused. */
   readonly #waiting: string[] = [];
@@ -43,7 +43,7 @@ export class ProgressLine {
 
   constructor(screen: Screen, { quiet = false, dumb = false }: ProgressLineOptions = {}) {
     this.#screen = screen;
-    this.#quiet = quiet;
+    this.#isQuiet = quiet;
     this.#inPlace = screen.isTTY === true && !dumb;
   }
 
@@ -58,9 +58,8 @@ export class ProgressLine {
     if (!Number.isFinite(progress.progress)) return;
     const isFirst = this.#progress === undefined;
     this.#progress = progress;
-    if (isFirst && this.#inPlace && !this.#quiet) this.#draw();
+    if (isFirst || !this.#inPlace) this.#draw();
     this.#startTimer();
-    if (!this.#inPlace) this.#printPlain();
   }
 
   /** Prints a message on a line of its own. */
@@ -71,7 +70,7 @@ export class ProgressLine {
     }
     this.#clear();
     this.#screen.write(`${text}\n`);
-    this.#draw();
+    if (this.#inPlace) this.#draw();
   }
 
   /** Hides the line and holds back messages until the returned function is called. */
@@ -97,10 +96,8 @@ export class ProgressLine {
   }
 
   #startTimer(): void {
-    if (this.#quiet || this.#timer !== undefined) return;
-    const tick = this.#inPlace ? (): void => this.#draw() : (): void => this.#printPlain();
-    this.#timer = setInterval(tick, REDRAW_MS);
-    this.#timer.unref();
+    if (this.#isQuiet) return;
+    this.#timer ??= setInterval(() => this.#draw(), REDRAW_MS).unref();
   }
 
   #clear(): void {
@@ -109,30 +106,29 @@ export class ProgressLine {
   }
 
   #draw(): void {
-    if (this.#quiet || !this.#inPlace || this.#pauses > 0) return;
-    const line = this.#text();
+    if (this.#isQuiet || this.#pauses > 0) return;
+    if (!this.#inPlace) {
+      this.#printPlain();
+      return;
+    }
+    // A terminal that does not know its width reports 0.
+    const columns = this.#screen.columns || 80;
+    const line = this.#text(columns);
     if (line === undefined) return;
     // The last column stays free: a character there makes some terminals wrap.
-    this.#screen.write(`${CLEAR}${truncate(this.#columns - 1, line)}`);
+    this.#screen.write(`${CLEAR}${truncate(columns - 1, line)}`);
     this.#isDrawn = true;
     this.#frame += 1;
   }
 
-  /** A terminal that does not know its width reports 0. */
-  get #columns(): number {
-    const { columns = 0 } = this.#screen;
-    return columns > 0 ? columns : 80;
-  }
-
-  #text(): string | undefined {
+  #text(columns: number): string | undefined {
     const spinner = SPINNER[this.#frame % SPINNER.length];
     if (this.#progress !== undefined) {
       return progressText(this.#progress, (ratio) =>
-        ratio === undefined || this.#columns < MIN_BAR_COLUMNS ? `${spinner} ` : bar(ratio),
+        ratio === undefined || columns < MIN_BAR_COLUMNS ? `${spinner} ` : bar(ratio),
       );
     }
-    if (this.#busy === undefined) return undefined;
-    const { text, since } = this.#busy;
+    const { text, since } = this.#busy ?? { text: "", since: Infinity };
     const elapsed = performance.now() - since;
     if (elapsed < SHOW_AFTER_MS) return undefined;
     return `${spinner} ${oneLine(text)}${elapsed < 2_000 ? "" : ` ${Math.floor(elapsed / 1_000)} s`}`;
@@ -141,7 +137,7 @@ export class ProgressLine {
   #printPlain(): void {
     const progress = this.#progress;
     const now = performance.now();
-    if (this.#quiet || this.#pauses > 0 || progress === undefined || now - this.#lastPlain < PLAIN_INTERVAL_MS) return;
+    if (progress === undefined || now - this.#lastPlain < PLAIN_INTERVAL_MS) return;
     this.#lastPlain = now;
     // Each update is printed only once.
     this.#progress = undefined;

@@ -60,6 +60,13 @@ export function formatTable(rows: readonly (readonly string[])[], { indent = 0, 
     .join("");
 }
 
+/** A finite decimal number; undefined for anything else. */
+export function parseNumber(text: string): number | undefined {
+  const number = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : Number.NaN;
+  // JSON cannot express infinity.
+  return Number.isFinite(number) ? number : undefined;
+}
+
 // Escapes control characters in untrusted text before printing it. Text from a server may contain escape sequences that
 // move the cursor, rename the window or paste into the shell, and characters that reverse the reading direction. Only
 // terminals need this, so data for a pipe or a file is not sanitized.

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { UsageError } from "../command.ts";
-import { parseFlags } from "./flags.ts";
+import { parseFlags } from "./target.ts";
 
 const FLAGS = {
   path: { type: "string" },

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Middleware } from "../core/handler.ts";
-import { middlewareFromModule } from "./user-modules.ts";
+import { middlewareFromModule } from "./middleware.ts";
 
 let folder = "";
 beforeAll(() => {

@@ -1,0 +1,182 @@
+// `catenary call TARGET TOOL key=value ...`, `catenary prompt TARGET NAME key=value ...` and `catenary read TARGET URI`: call
+// one tool, get one prompt or read one resource, and print what it returns. The tools are listed before a call, because
+// the tool's schema gives the types of the arguments. A single message, and a resource with one part, can be piped.
+
+import { ConnectionError } from "../../core/errors.ts";
+import { isObject } from "../../core/values.ts";
+import { McpError } from "../../protocol/errors.ts";
+import type { PromptMessage, ReadResourceResult, ResourceContents } from "../../protocol/model/index.ts";
+import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
+import {
+  checkDestination,
+  type ContentOutput,
+  decodePart,
+  printContent,
+  printResource,
+  printResult,
+  SAVE_FLAGS,
+  SAVE_HELP,
+  Saver,
+} from "../show/content.ts";
+import { defineCommand } from "../show/problems.ts";
+import { ARGUMENTS_HELP, promptArguments, readArguments, toolArguments, withKey } from "../target/arguments.ts";
+import { EXIT_HELP, parseTargetLine, TARGET_HELP, unexpectedArguments } from "../target/target.ts";
+import { withClient } from "../target/with-client.ts";
+import { paint, printBytes, printJson, printRaw, printTrusted } from "../terminal/output.ts";
+import { isTerminal, oneLine } from "../terminal/text.ts";
+import { findNamed, PROMPTS, TOOLS } from "./list.ts";
+
+const INVALID_PARAMS = -32602;
+const CALL_FLAGS = { args: { type: "string", dash: true }, ...SAVE_FLAGS } as const;
+
+const CALL_USAGE = `Usage: catenary call TARGET TOOL [key=value ...] [OPTIONS]
+       catenary call TOOL [key=value ...] [OPTIONS] -- COMMAND ARGS...
+`;
+
+const CALL_HELP = `${CALL_USAGE}
+Calls a tool. Its text goes to stdout, or its structured content as JSON if it returns no text;
+progress and everything else goes to stderr. If the tool asks a question during the call, you can
+answer it in the terminal (stdin and stderr). With --json: the whole result. If the tool reports
+an error, its content is printed too, and the exit code is 5.
+
+${ARGUMENTS_HELP}
+${SAVE_HELP}
+${TARGET_HELP}
+${EXIT_HELP}`;
+
+async function callTool(args: readonly string[]): Promise<number> {
+  const line = parseTargetLine("call", args, CALL_FLAGS, CALL_USAGE);
+  const { values, words } = line;
+  const [name, ...pairs] = words;
+  if (name === undefined) throw new UsageError(`call needs the name of a TOOL\n\n${CALL_USAGE}`);
+  const saver = new Saver(await checkDestination(values));
+  const given = await readArguments(pairs, values.args);
+  return withClient(line, async (context) => {
+    const { client, callOptions, busy, note, done } = context;
+    const { args: toolArgs, unknown } = toolArguments(await findNamed(TOOLS, name, context), given);
+    if (unknown.length > 0) note(`${name} does not declare ${unknown.join(", ")}; sent anyway`);
+    busy(`Calling ${name}`);
+    const result = await client.callTool(name, toolArgs, callOptions);
+    done();
+    if (values.json === true) printJson(result);
+    else await printResult(result, { saver, note });
+    if (result.isError === true) {
+      note(`${name} reported an error`);
+      return EXIT.toolFailed;
+    }
+    if (values.output !== undefined && saver.count === 0) {
+      throw new NotFoundError(`Nothing to write to ${values.output}: the result contains only text`);
+    }
+    return EXIT.ok;
+  });
+}
+
+export const callCommand: Command = defineCommand(CALL_HELP, callTool);
+
+const PROMPT_USAGE = `Usage: catenary prompt TARGET NAME [key=value ...] [OPTIONS]
+       catenary prompt NAME [key=value ...] [OPTIONS] -- COMMAND ARGS...
+`;
+
+const PROMPT_HELP = `${PROMPT_USAGE}
+Gets a prompt. All its arguments are strings. Its messages go to stdout, each under its role; a
+single message is printed without it. With --json: the result.
+
+${ARGUMENTS_HELP}
+${SAVE_HELP}
+${TARGET_HELP}
+${EXIT_HELP}`;
+
+async function getPrompt(args: readonly string[]): Promise<number> {
+  const line = parseTargetLine("prompt", args, CALL_FLAGS, PROMPT_USAGE);
+  const { values, words } = line;
+  const [name, ...pairs] = words;
+  if (name === undefined) throw new UsageError(`prompt needs the NAME of a prompt\n\n${PROMPT_USAGE}`);
+  const saver = new Saver(await checkDestination(values));
+  const given = await readArguments(pairs, values.args);
+  return withClient(line, async (context) => {
+    const { client, callOptions, busy, note, done } = context;
+    const promptArgs = promptArguments(await findNamed(PROMPTS, name, context), given);
+    busy(`Getting ${name}`);
+    const result = await client.getPrompt(name, promptArgs, callOptions);
+    done();
+    if (values.json === true) printJson(result);
+    else await printMessages(result.messages, { saver, note });
+    return EXIT.ok;
+  });
+}
+
+async function printMessages(messages: unknown, output: ContentOutput): Promise<void> {
+  const valid = withKey<PromptMessage>(messages, "role").filter(({ content }) => isObject(content));
+  for (const [at, { role, content }] of valid.entries()) {
+    const heading = paint("bold", `${oneLine(role)}:`, process.stdout);
+    if (valid.length > 1) printTrusted(`${at === 0 ? "" : "\n"}${heading}\n`);
+    await printContent([content], output);
+  }
+}
+
+export const promptCommand: Command = defineCommand(PROMPT_HELP, getPrompt);
+
+const READ_USAGE = `Usage: catenary read TARGET URI [OPTIONS]
+       catenary read URI [OPTIONS] -- COMMAND ARGS...
+`;
+
+const READ_HELP = `${READ_USAGE}
+Reads a resource and prints its text on stdout, or its bytes if stdout is not a terminal. If it has
+several parts, text goes to stdout; use --save or --output for the others. With --json: the result.
+
+Files:
+  --output FILE          write the resource to this file
+  --save DIR             write each part to a file of its own in this folder
+  --force                replace existing files
+
+${TARGET_HELP}
+${EXIT_HELP}`;
+
+async function readResource(args: readonly string[]): Promise<number> {
+  const line = parseTargetLine("read", args, SAVE_FLAGS, READ_USAGE);
+  const { values, words } = line;
+  const [uri, ...more] = words;
+  if (uri === undefined) throw new UsageError(`read needs a URI\n\n${READ_USAGE}`);
+  if (more.length > 0) throw unexpectedArguments("read", more, READ_USAGE);
+  const saver = new Saver(await checkDestination(values));
+  return withClient(line, async ({ client, callOptions, busy, note, done }) => {
+    if (client.capabilities["resources"] === undefined) throw new NotFoundError("The server has no resources");
+    busy(`Reading ${uri}`);
+    const result = await client.readResource(uri, callOptions).catch((error: unknown) => {
+      throw asNotFound(uri, error);
+    });
+    done();
+    if (values.json === true) printJson(result);
+    else await printParts(uri, result, { saver, note });
+    return EXIT.ok;
+  });
+}
+
+/** The URI is the only param of resources/read, so invalid params mean that there is no such resource. */
+function asNotFound(uri: string, error: unknown): unknown {
+  if (!(error instanceof McpError) || error.code !== INVALID_PARAMS) return error;
+  return new NotFoundError(`There is no resource ${uri}: ${error.message}`, { cause: error });
+}
+
+async function printParts(uri: string, { contents }: ReadResourceResult, output: ContentOutput): Promise<void> {
+  const parts = withKey<ResourceContents>(contents, "uri");
+  const { saver, note } = output;
+  const [only] = parts;
+  if (only === undefined) throw new NotFoundError(`${uri} exists, but is empty`);
+  // Without this check, an empty file would be written.
+  if (parts.every((part) => decodePart(part) === undefined)) {
+    throw new ConnectionError("protocol", `The content of ${uri} is neither text nor base64`);
+  }
+  if (saver.isEnabled) {
+    for (const part of parts) {
+      const bytes = decodePart(part);
+      if (bytes === undefined) note(`${part.uri}: skipped, its data is not base64`);
+      else note(`${part.uri}: written to ${await saver.save(bytes, part.uri, part.mimeType)}`);
+    }
+  } else if (parts.length > 1) for (const part of parts) await printResource(part, output);
+  else if ("text" in only && typeof only.text === "string") printRaw(only.text);
+  else if (isTerminal(process.stdout)) await printResource(only, output);
+  else printBytes(decodePart(only) ?? Buffer.alloc(0));
+}
+
+export const readCommand: Command = defineCommand(READ_HELP, readResource);
