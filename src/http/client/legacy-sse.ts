@@ -6,6 +6,7 @@ import { onAbort, abortable, withTimeout } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { encode, type Decoded } from "../../jsonrpc/codec.ts";
 import { ExactId, isRequest, isResponse, type Id, type Message } from "../../jsonrpc/message.ts";
+import { decodeUtf8 } from "./growable-buffer.ts";
 import type { ServerSentEvent } from "./sse-reader.ts";
 import type { HttpResponse } from "./requester.ts";
 import { SessionLost, type Inbound, type SendOptions, type Transport } from "../../transport/transport.ts";
@@ -187,7 +188,7 @@ export class LegacySseTransport implements Transport {
         if (session !== undefined) {
           if (decoded !== undefined) this.#receiveMessage(decoded, session);
         } else if (event === "endpoint") {
-          session = { address: parseAddress(data, url), pending: new Map(), over };
+          session = { address: parseAddress(decodeUtf8(data), url), pending: new Map(), over };
           resolve(session);
         }
         return false;

@@ -8,7 +8,7 @@ import { decodeLong, LONG_MESSAGE_BYTES } from "../../jsonrpc/long-message.ts";
 import { type ErrorBody, ExactId, isRequest, isResponse, type Id, type Message } from "../../jsonrpc/message.ts";
 import { isObject } from "../../core/values.ts";
 import { readSse, type ServerSentEvent } from "./sse-reader.ts";
-import { decodeBody } from "./growable-buffer.ts";
+import { decodeBody, decodeUtf8 } from "./growable-buffer.ts";
 import type { HttpResponse } from "./requester.ts";
 import { quote, type HttpConnection } from "./http-connection.ts";
 import type { Inbound } from "../../transport/transport.ts";
@@ -59,9 +59,7 @@ export function isSuccess({ status }: HttpResponse): boolean {
 }
 
 export function readJson(response: HttpResponse, limits: Limits): Promise<Decoded> {
-  return response.read(limits.messageBytes, (bytes) =>
-    bytes.length < LONG_MESSAGE_BYTES ? decode(decodeBody(bytes), limits) : decodeLong(bytes, limits),
-  );
+  return response.read(limits.messageBytes, (bytes) => decodeBytes(bytes, limits));
 }
 
 /**
@@ -75,14 +73,14 @@ export function readEvents(
   take: (decoded: Decoded | undefined, event: ServerSentEvent) => boolean,
 ): Promise<boolean> {
   return new Promise((resolve, reject) => {
-    const { limits } = http;
     let done = false;
     let isAsked = false;
     const seen = position.seenIds();
-    const receive = (decoded: Decoded | undefined, event: ServerSentEvent): void => {
+    const onEvent = (event: ServerSentEvent): void => {
       const { id } = event;
       if (done || (id !== undefined && seen.has(id))) return;
       if (id !== undefined) position.advance(id);
+      const decoded = decodeEvent(event, http.limits);
       isAsked ||= decoded?.kind === "batch" || (decoded?.kind === "message" && isRequest(decoded.message));
       if (!take(decoded, event)) return;
       done = true;
@@ -91,13 +89,8 @@ export function readEvents(
       response.discard();
     };
     readSse(response.body, {
-      maxBytes: limits.messageBytes,
-      // An event with an id and no data only marks a position.
-      onEvent: (event) =>
-        receive(event.data !== "" && isMessage(event) ? decode(event.data, limits) : undefined, event),
-      onBytes: (bytes, event) =>
-        receive(isMessage(event) ? decodeLong(bytes, limits) : undefined, { ...event, data: "" }),
-      onOversizedEvent: ({ head, ...event }) => receive(oversized(head, limits), { ...event, data: "" }),
+      maxBytes: http.limits.messageBytes,
+      onEvent,
       onRetry: (ms) => {
         position.retryMs = ms;
       },
@@ -120,13 +113,17 @@ export function readMessages(
   return readEvents(http, response, position, (decoded) => decoded !== undefined && take(decoded));
 }
 
-function isMessage({ event }: Omit<ServerSentEvent, "data">): boolean {
-  return event === undefined || event === "message";
+/** The message in an event. An event with an id and no data only marks a position. */
+function decodeEvent({ event, data, isCut }: ServerSentEvent, limits: Limits): Decoded | undefined {
+  if (isCut) {
+    const { id, answerable } = readHead(decodeUtf8(data));
+    return { kind: "fault", fault: { ...tooLong(limits.messageBytes), id }, answerable };
+  }
+  return data.length > 0 && (event === undefined || event === "message") ? decodeBytes(data, limits) : undefined;
 }
 
-function oversized(head: string, limits: Limits): Decoded {
-  const { id, answerable } = readHead(head);
-  return { kind: "fault", fault: { ...tooLong(limits.messageBytes), id }, answerable };
+function decodeBytes(bytes: Buffer, limits: Limits): Decoded {
+  return bytes.length < LONG_MESSAGE_BYTES ? decode(decodeBody(bytes), limits) : decodeLong(bytes, limits);
 }
 
 const MAX_QUOTED_BYTES = 64 * 1024;

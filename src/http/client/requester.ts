@@ -1,9 +1,12 @@
-// How the client sends HTTP requests: one function type, implemented with node:http and with `fetch`. Also the errors
-// that both implementations use, and the handling of redirects. These errors name a server by host and port, and a
-// redirect target by origin and path at most, since the rest of a URL may contain secrets.
+// How the client sends HTTP requests: one function type, implemented with node:http (node-requester.ts) and with a
+// `fetch` from the options. Also the errors that both implementations use, and the handling of redirects. These errors
+// name a server by host and port, and a redirect target by origin and path at most, since the rest of a URL may contain
+// secrets.
 
+import { abortable, attempt } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { errorMessage } from "../../core/values.ts";
+import { defined, errorMessage } from "../../core/values.ts";
+import { decodeBody, GrowableBuffer } from "./growable-buffer.ts";
 
 export interface ClientHttpRequest {
   readonly method: "GET" | "POST" | "DELETE";
@@ -33,6 +36,40 @@ export interface HttpResponse {
   text(limit: number): Promise<string>;
   /** Ignores the rest of the body. The connection is reused if the rest is short, and closed otherwise. */
   discard(): void;
+}
+
+/** Reads a whole body from its chunks. */
+export abstract class ReadableResponse implements HttpResponse {
+  readonly url: URL;
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  abstract readonly body: AsyncIterable<Uint8Array>;
+
+  constructor(url: URL, status: number, headers: Readonly<Record<string, string>>) {
+    this.url = url;
+    this.status = status;
+    this.headers = headers;
+  }
+
+  abstract discard(): void;
+
+  async read<T>(limit: number, parse: (bytes: Buffer) => T): Promise<T> {
+    if (Number(this.headers["content-length"] ?? 0) > limit) {
+      this.discard();
+      throw responseTooLong(this.url, limit);
+    }
+    const buffer = new GrowableBuffer(limit);
+    try {
+      for await (const chunk of this.body) if (!buffer.append(chunk)) throw responseTooLong(this.url, limit);
+      return parse(buffer.bytes);
+    } finally {
+      buffer.release();
+    }
+  }
+
+  text(limit: number): Promise<string> {
+    return this.read(limit, decodeBody);
+  }
 }
 
 export interface Requester {
@@ -81,7 +118,7 @@ const CERTIFICATE = /^(?:ERR_TLS_CERT_|CERT_|CRL_|DEPTH_ZERO_|SELF_SIGNED_|UNABL
 const TLS = /^(?:ERR_TLS_|ERR_SSL_|EPROTO)/;
 
 /** Whether an error of `fetch` proves that the request was not sent, since there was no usable connection. */
-export function wasNeverSent(error: unknown): boolean {
+function wasNeverSent(error: unknown): boolean {
   const failure = systemErrorIn(error);
   const code = failure?.code ?? "";
   // An established connection can break with some of the same codes, but not in the system call `connect`.
@@ -149,7 +186,7 @@ export function bodyBroken(url: URL, error: unknown): ConnectionError {
   return new ConnectionError("closed", code === undefined ? message : `${message} (${code})`, { cause: error });
 }
 
-export function responseTooLong(url: URL, limit: number): ConnectionError {
+function responseTooLong(url: URL, limit: number): ConnectionError {
   return new ConnectionError("http", `The response of ${hostOf(url)} is longer than the limit of ${limit} bytes`);
 }
 
@@ -234,4 +271,82 @@ function redirectTarget(request: ClientHttpRequest, from: URL, status: number, l
 /** A server that redirects has not run the request. */
 function redirectError(message: string): ConnectionError {
   return new ConnectionError("http", message, { mayHaveRun: false });
+}
+
+export type Fetch = typeof globalThis.fetch;
+
+/**
+ * For other runtimes, proxies and tests. `fetch` reports less about failures than node:http, so more failed requests
+ * count as possibly run. Its timeouts, decompression and connection pool apply unchanged. An aborted signal ends a
+ * request even if the `fetch` ignores it.
+ */
+export function fetchRequester(fetch: Fetch): Requester {
+  const requester = async (request: ClientHttpRequest): Promise<HttpResponse> => {
+    const { method, url, headers, body, signal } = request;
+    if (signal?.aborted === true) throw cancelled(url, signal, false);
+    const sent = attempt(() =>
+      fetch(url.href, defined({ method, headers: { ...headers }, redirect: "manual", body, signal })),
+    );
+    const failed = (error: unknown): ConnectionError =>
+      wasNeverSent(error) ? connectFailed(url, error) : noResponse(url, error);
+    const response = await unlessCancelled(request, sent, failed, (late) => void late.body?.cancel());
+    if (response.type === "opaqueredirect" || response.status === 0) {
+      const problem = `The server at ${hostOf(url)} redirects, and this runtime's fetch does not report the target`;
+      throw redirectError(`${problem}; connect to the target directly`);
+    }
+    return new FetchHttpResponse(request, response);
+  };
+  requester.close = (): void => undefined;
+  return requester;
+}
+
+class FetchHttpResponse extends ReadableResponse {
+  readonly #request: ClientHttpRequest;
+  readonly #response: Response;
+  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+
+  constructor(request: ClientHttpRequest, response: Response) {
+    super(request.url, response.status, Object.fromEntries(response.headers));
+    this.#request = request;
+    this.#response = response;
+  }
+
+  get body(): AsyncIterable<Uint8Array> {
+    return this.#readChunks();
+  }
+
+  discard(): void {
+    // Also ends a read in progress.
+    (this.#reader ?? this.#response.body)?.cancel().catch(() => undefined);
+  }
+
+  async *#readChunks(): AsyncGenerator<Uint8Array, void> {
+    const reader = (this.#reader = this.#response.body?.getReader());
+    const broken = (error: unknown): ConnectionError => bodyBroken(this.url, error);
+    try {
+      for (;;) {
+        const chunk = reader && (await unlessCancelled(this.#request, reader.read(), broken)).value;
+        if (chunk === undefined) return;
+        yield chunk;
+      }
+    } finally {
+      reader?.cancel().catch(() => undefined);
+    }
+  }
+}
+
+/** Rejects as soon as the signal is aborted. A later result is passed to `discard`. */
+async function unlessCancelled<T>(
+  { url, signal }: ClientHttpRequest,
+  work: Promise<T>,
+  failed: (error: unknown) => ConnectionError,
+  discard?: (late: T) => void,
+): Promise<T> {
+  try {
+    return await (signal === undefined ? work : abortable(signal, work));
+  } catch (error) {
+    if (signal?.aborted !== true) throw error instanceof ConnectionError ? error : failed(error);
+    work.then(discard, () => undefined);
+    throw cancelled(url, signal, true);
+  }
 }
