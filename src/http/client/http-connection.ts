@@ -4,17 +4,21 @@
 import type { Authorizer, OutgoingRequest } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { CallLimiter } from "../../dialogue/calls/in-flight.ts";
-import type { Limits } from "../../jsonrpc/codec.ts";
+import { DEFAULT_LIMITS, type Limits } from "../../jsonrpc/codec.ts";
 import type { HttpResponse, Requester } from "./requester.ts";
 
-export interface HttpConnectionOptions {
+export interface HttpTarget {
   readonly url: URL;
+  /** Not closed by the connection. */
   readonly requester: Requester;
   readonly auth?: Authorizer | undefined;
   /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  readonly limits: Limits;
+  readonly limits?: Partial<Limits> | undefined;
 }
+
+/** Larger than the limit for stdio, since a response over HTTP may contain a file. */
+const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
 export interface HttpCall {
   readonly method: "GET" | "POST" | "DELETE";
@@ -39,19 +43,16 @@ export class HttpConnection {
   readonly url: URL;
   readonly limits: Limits;
   readonly #answers = new CallLimiter(MAX_ANSWERS);
-  readonly #options: HttpConnectionOptions;
+  readonly #target: HttpTarget;
   readonly #headers: Readonly<Record<string, string>>;
 
-  constructor(options: HttpConnectionOptions) {
-    this.#options = options;
-    this.url = options.url;
-    this.limits = options.limits;
-    const given = Object.entries(options.headers ?? {});
+  constructor(target: HttpTarget) {
+    this.#target = target;
+    this.url = target.url;
+    this.limits = { ...DEFAULT_LIMITS, messageBytes: MAX_RESPONSE_BYTES, ...target.limits };
+    const given = Object.entries(target.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]);
     // Some servers and proxies reject requests without a user agent.
-    this.#headers = {
-      "user-agent": "catenary",
-      ...Object.fromEntries(given.map(([name, value]) => [name.toLowerCase(), value])),
-    };
+    this.#headers = { "user-agent": "catenary", ...(Object.fromEntries(given) as Record<string, string>) };
   }
 
   /** Resolves with the response, unless its status is 401 or 403. Rejects on these, and if no response arrives. */
@@ -64,7 +65,7 @@ export class HttpConnection {
     onWait,
     skipSignIn = false,
   }: HttpCall): Promise<HttpResponse> {
-    const { auth, requester } = this.#options;
+    const { auth, requester } = this.#target;
     const outgoing: OutgoingRequest = { method, url, signal };
     for (let attempt = 1; ; attempt += 1) {
       const sent = auth === undefined ? {} : await whileWaiting(onWait, auth.authorize(outgoing));
@@ -106,10 +107,6 @@ export class HttpConnection {
   async canAnswer(): Promise<void> {
     if (!this.#answers.tryAcquire()) await this.#answers.acquire();
     this.#answers.release();
-  }
-
-  close(): void {
-    this.#options.requester.close();
   }
 }
 
@@ -154,22 +151,21 @@ function redact(response: HttpResponse, secrets: readonly string[]): HttpRespons
 
 const MAX_QUOTED_BYTES = 64 * 1024;
 
+/** The text of an error response; empty if it cannot be read. */
+export function readQuotable(response: HttpResponse): Promise<string> {
+  return response.text(MAX_QUOTED_BYTES).catch(() => "");
+}
+
 async function unauthorizedError(url: URL, response: HttpResponse, hasAuthorizer: boolean): Promise<ConnectionError> {
   const { status } = response;
-  const quoted = quote(await response.text(MAX_QUOTED_BYTES).catch(() => ""));
+  const quoted = quote(await readQuotable(response));
   const advice = hasAuthorizer
     ? "the credentials were not accepted"
     : status === 401
       ? "set `auth` or an authorization header"
       : "the caller, or its network address, is not allowed";
-  return new ConnectionError(
-    "unauthorized",
-    `${url.origin}${url.pathname} refused access (${status}${quoted}): ${advice}`,
-    {
-      mayHaveRun: false,
-      status,
-    },
-  );
+  const message = `${url.origin}${url.pathname} refused access (${status}${quoted}): ${advice}`;
+  return new ConnectionError("unauthorized", message, { mayHaveRun: false, status });
 }
 
 const MAX_QUOTE_LENGTH = 200;

@@ -321,11 +321,13 @@ class FetchHttpResponse extends ReadableResponse {
   }
 
   async *#readChunks(): AsyncGenerator<Uint8Array, void> {
-    const reader = (this.#reader = this.#response.body?.getReader());
+    const reader: ReadableStreamDefaultReader<Uint8Array> | undefined = this.#response.body?.getReader();
+    this.#reader = reader;
     const broken = (error: unknown): ConnectionError => bodyBroken(this.url, error);
     try {
       for (;;) {
-        const chunk = reader && (await unlessCancelled(this.#request, reader.read(), broken)).value;
+        const chunk: Uint8Array | undefined =
+          reader && (await unlessCancelled(this.#request, reader.read(), broken)).value;
         if (chunk === undefined) return;
         yield chunk;
       }
