@@ -39,7 +39,7 @@ export class LegacySseTransport extends HttpTransport<Session> {
       session.pending.set(id, (failure) => (failure === undefined ? resolve() : reject(failure)));
     });
     // The stream may break while the request is still being sent.
-    ignoreRejection(answered);
+    void ignoreRejection(answered);
     try {
       await this.track(id, options, async (sent) => {
         // A broken stream does not abort the POST: the server may still reject it, which proves that nothing has run.

@@ -214,11 +214,7 @@ function unsent(cause: unknown): { cause: unknown; mayHaveRun: false } {
   return { cause, mayHaveRun: false };
 }
 
-export interface RedirectOptions {
-  /** How many redirects are followed per request. */
-  readonly maxRedirects?: number;
-}
-
+/** How many redirects are followed per request. */
 const MAX_REDIRECTS = 5;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 /** These keep the method; the others turn a POST into a GET. */
@@ -228,8 +224,7 @@ const METHOD_PRESERVING: ReadonlySet<number> = new Set([307, 308]);
  * Follows a redirect only within one origin, so that neither the request nor its credentials reach another server, and
  * only if the method stays the same. Any other redirect is an error that names the target.
  */
-export function followSameOrigin(requester: Requester, options: RedirectOptions = {}): Requester {
-  const { maxRedirects = MAX_REDIRECTS } = options;
+export function followSameOrigin(requester: Requester): Requester {
   const follow = async (request: ClientHttpRequest): Promise<HttpResponse> => {
     let { url } = request;
     for (let count = 0; ; count += 1) {
@@ -238,11 +233,8 @@ export function followSameOrigin(requester: Requester, options: RedirectOptions 
       if (location === undefined || !REDIRECTS.has(response.status)) return response;
       response.discard();
       url = redirectTarget(request, url, response.status, location);
-      if (count >= maxRedirects) {
-        throw redirectError(
-          `The server at ${hostOf(url)} redirects more than ${maxRedirects} times; check its address`,
-        );
-      }
+      const problem = `The server at ${hostOf(url)} redirects more than ${MAX_REDIRECTS} times`;
+      if (count >= MAX_REDIRECTS) throw redirectError(`${problem}; check its address`);
     }
   };
   follow.close = (): void => requester.close();
