@@ -53,29 +53,25 @@ export class GrowableBuffer {
   /** Frees all memory. */
   release(): void {
     this.#length = 0;
-    if (this.#memory === undefined) this.#view = EMPTY;
-    else this.#resize(0);
+    this.#memory?.resize(0);
+    this.#view = EMPTY;
   }
 
   #grow(wanted: number): void {
     const before = this.bytes;
     const isMoved = this.#memory === undefined;
-    if (isMoved && wanted <= RETAINED_BYTES) {
+    if (isMoved && wanted <= RETAINED_BYTES)
       this.#view = Buffer.allocUnsafe(Math.min(Math.max(FIRST_BYTES, 2 * wanted), RETAINED_BYTES));
-    } else {
-      this.#memory ??= new ResizableBuffer(0, { maxByteLength: this.#maxBytes });
-      // Grows by an eighth instead of doubling. Spare pages take no memory until they are written, but a later shrink
-      // writes zeros to them, so much spare space would then need memory.
-      this.#resize(Math.min(Math.max(RETAINED_BYTES, wanted + Math.ceil(wanted / 8)), this.#maxBytes));
-    }
+    // Grows by an eighth instead of doubling. Spare pages take no memory until they are written, but a later shrink
+    // writes zeros to them, so much spare space would then need memory.
+    else this.#resize(Math.min(Math.max(RETAINED_BYTES, wanted + Math.ceil(wanted / 8)), this.#maxBytes));
     if (isMoved) this.#view.set(before);
   }
 
   #resize(length: number): void {
-    if (this.#memory === undefined) return;
-    const size = Math.min(length, this.#maxBytes);
-    this.#memory.resize(size);
-    this.#view = Buffer.from(this.#memory, 0, size);
+    this.#memory ??= new ResizableBuffer(0, { maxByteLength: this.#maxBytes });
+    this.#memory.resize(length);
+    this.#view = Buffer.from(this.#memory);
   }
 }
 

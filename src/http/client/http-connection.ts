@@ -5,7 +5,7 @@ import type { Authorizer, OutgoingRequest } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { CallLimiter } from "../../dialogue/calls/in-flight.ts";
 import { DEFAULT_LIMITS, type Limits } from "../../jsonrpc/codec.ts";
-import type { HttpResponse, Requester } from "./requester.ts";
+import type { ClientHttpRequest, HttpResponse, Requester } from "./requester.ts";
 
 export interface HttpTarget {
   readonly url: URL;
@@ -20,12 +20,9 @@ export interface HttpTarget {
 /** Larger than the limit for stdio, since a response over HTTP may contain a file. */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
-export interface HttpCall {
-  readonly method: "GET" | "POST" | "DELETE";
+export interface HttpCall extends Omit<ClientHttpRequest, "url"> {
   /** Another URL of the same server, to use instead of that of the connection. */
   readonly url?: URL;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string;
   readonly signal: AbortSignal;
   /** Called with true while the authorizer works, and with false when it is done. */
   readonly onWait?: ((isWaiting: boolean) => void) | undefined;
@@ -56,26 +53,14 @@ export class HttpConnection {
   }
 
   /** Resolves with the response, unless its status is 401 or 403. Rejects on these, and if no response arrives. */
-  async send({
-    method,
-    url = this.url,
-    headers,
-    body,
-    signal,
-    onWait,
-    skipSignIn = false,
-  }: HttpCall): Promise<HttpResponse> {
+  async send(call: HttpCall): Promise<HttpResponse> {
+    const { method, url = this.url, body, signal, onWait } = call;
     const { auth, requester } = this.#target;
     const outgoing: OutgoingRequest = { method, url, signal };
     for (let attempt = 1; ; attempt += 1) {
       const sent = auth === undefined ? {} : await whileWaiting(onWait, auth.authorize(outgoing));
-      const response = await requester({
-        method,
-        url,
-        headers: { ...this.#headers, ...headers, ...sent },
-        signal,
-        ...(body === undefined ? undefined : { body }),
-      });
+      const headers = { ...this.#headers, ...call.headers, ...sent };
+      const response = await requester({ method, url, headers, body, signal });
       const { status } = response;
       const secrets = status < 400 ? [] : findSecrets({ ...this.#headers, ...sent });
       if (status !== 401 && status !== 403) {
@@ -86,7 +71,7 @@ export class HttpConnection {
       const shouldRetry =
         attempt < MAX_ATTEMPTS &&
         auth !== undefined &&
-        !skipSignIn &&
+        call.skipSignIn !== true &&
         (await whileWaiting(onWait, auth.refused(challenge)).catch(discardAndThrow(response)));
       if (!shouldRetry) throw await unauthorizedError(url, redact(response, secrets), auth !== undefined);
       response.discard();
@@ -104,9 +89,8 @@ export class HttpConnection {
   }
 
   /** Resolves when an answer could be sent at once. A stream with requests of the server waits for it. */
-  async canAnswer(): Promise<void> {
-    if (!this.#answers.tryAcquire()) await this.#answers.acquire();
-    this.#answers.release();
+  canAnswer(): Promise<void> {
+    return this.sendAnswer(async () => undefined);
   }
 }
 

@@ -12,7 +12,7 @@ export interface ClientHttpRequest {
   readonly method: "GET" | "POST" | "DELETE";
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string;
+  readonly body?: string | undefined;
   /** Aborts the request and the reading of its response. */
   readonly signal?: AbortSignal;
 }
