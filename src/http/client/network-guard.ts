@@ -145,24 +145,18 @@ function kindOf(address: Address): AddressKind {
   return PRIVATE.has(range) ? "private" : "reserved";
 }
 
-/** IPv6 networks that embed an IPv4 address, and the offset of its bytes. */
-const EMBEDDED: readonly (readonly [network: [ipaddr.IPv6, number], at: number])[] = [
-  // Mapped, and the older compatible form (RFC 4291, 2.5.5).
-  [ipaddr.IPv6.parseCIDR("::ffff:0:0/96"), 12],
-  [ipaddr.IPv6.parseCIDR("::/96"), 12],
-  // Translated (RFC 6145), and the well-known prefix of NAT64 (RFC 6052).
-  [ipaddr.IPv6.parseCIDR("::ffff:0:0:0/96"), 12],
-  [ipaddr.IPv6.parseCIDR("64:ff9b::/96"), 12],
-  // 6to4 (RFC 3056). Teredo embeds one too, but counts as reserved.
-  [ipaddr.IPv6.parseCIDR("2002::/16"), 2],
-];
+/**
+ * IPv6 ranges that embed an IPv4 address, and the offset of its bytes: mapped (RFC 4291, 2.5.5), translated (RFC 6145),
+ * the well-known prefix of NAT64 (RFC 6052), and 6to4 (RFC 3056). Teredo embeds one too, but counts as reserved.
+ */
+const EMBEDDED: Readonly<Record<string, number>> = { ipv4Mapped: 12, rfc6145: 12, rfc6052: 12, "6to4": 2 };
+/** The older form of mapped addresses. ipaddr.js has no name for it, and counts its addresses as unicast. */
+const COMPATIBLE = ipaddr.IPv6.parseCIDR("::/96");
 
 function embedded(address: ipaddr.IPv6): ipaddr.IPv4 | undefined {
-  const range = address.range();
-  // `::1` and `::` are in ::/96 too, but embed no IPv4 address.
-  if (range === "loopback" || range === "unspecified") return undefined;
-  const found = EMBEDDED.find(([network]) => address.match(network));
-  return found && new ipaddr.IPv4(address.toByteArray().slice(found[1], found[1] + 4));
+  const range: string = address.range();
+  const at = range === "unicast" && address.match(COMPATIBLE) ? 12 : EMBEDDED[range];
+  return at === undefined ? undefined : new ipaddr.IPv4(address.toByteArray().slice(at, at + 4));
 }
 
 const FAMILIES = { IPv4: 4, IPv6: 6 } as const;

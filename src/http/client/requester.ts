@@ -89,55 +89,44 @@ interface SystemError {
   readonly syscall?: unknown;
 }
 
-/** Finds the first error with a code among the given one and its causes. */
-function systemErrorIn(error: unknown): SystemError | undefined {
+/** Finds the first error with a code among the given one and its causes. The code is empty if there is none. */
+function systemErrorIn(error: unknown): SystemError {
   for (let one = error, depth = 0; typeof one === "object" && one !== null && depth < 5; depth += 1) {
     const { code, cause, errors } = one as { code?: unknown; cause?: unknown; errors?: unknown };
     if (typeof code === "string") return one as SystemError;
     one = cause ?? (Array.isArray(errors) ? errors[0] : undefined);
   }
-  return undefined;
-}
-
-function codeIn(error: unknown): string | undefined {
-  return systemErrorIn(error)?.code;
+  return { code: "" };
 }
 
 /** The second code comes from Node's fetch. */
-const CONNECT_TIMEOUT: ReadonlySet<string> = new Set(["ETIMEDOUT", "UND_ERR_CONNECT_TIMEOUT"]);
-const NO_HOST: ReadonlySet<string> = new Set(["ENOTFOUND", "EAI_AGAIN", "EAI_NODATA", "EAI_NONAME", "EAI_FAIL"]);
-const NO_ROUTE: ReadonlySet<string> = new Set([
-  "ENETUNREACH",
-  "EHOSTUNREACH",
-  "ENETDOWN",
-  "EHOSTDOWN",
-  "EADDRNOTAVAIL",
-]);
-const NEVER_SENT: ReadonlySet<string> = new Set(["ECONNREFUSED", "UND_ERR_CONNECT_TIMEOUT"]);
+const CONNECT_TIMEOUT = /^(?:ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/;
+const NO_HOST = /^(?:ENOTFOUND|EAI_AGAIN|EAI_NODATA|EAI_NONAME|EAI_FAIL)$/;
+const NO_ROUTE = /^(?:ENETUNREACH|EHOSTUNREACH|ENETDOWN|EHOSTDOWN|EADDRNOTAVAIL)$/;
+const NEVER_SENT = /^(?:ECONNREFUSED|UND_ERR_CONNECT_TIMEOUT)$/;
 const CERTIFICATE = /^(?:ERR_TLS_CERT_|CERT_|CRL_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|INVALID_CA|HOSTNAME_MISMATCH)/;
 const TLS = /^(?:ERR_TLS_|ERR_SSL_|EPROTO)/;
 
 /** Whether an error of `fetch` proves that the request was not sent, since there was no usable connection. */
 function wasNeverSent(error: unknown): boolean {
-  const failure = systemErrorIn(error);
-  const code = failure?.code ?? "";
+  const { code, syscall } = systemErrorIn(error);
   // An established connection can break with some of the same codes, but not in the system call `connect`.
-  return NEVER_SENT.has(code) || NO_HOST.has(code) || CERTIFICATE.test(code) || failure?.syscall === "connect";
+  return NEVER_SENT.test(code) || NO_HOST.test(code) || CERTIFICATE.test(code) || syscall === "connect";
 }
 
 /** The error if no connection, or no secure one, could be opened. Nothing was sent. */
 export function connectFailed(url: URL, error: unknown): ConnectionError {
   if (error instanceof ConnectionError) return error;
   const host = hostOf(url);
-  const code = codeIn(error) ?? "";
-  if (CONNECT_TIMEOUT.has(code)) return new ConnectionError("timeout", noConnection(host), unsent(error));
+  const { code } = systemErrorIn(error);
+  if (CONNECT_TIMEOUT.test(code)) return new ConnectionError("timeout", noConnection(host), unsent(error));
   return new ConnectionError("refused", connectProblem(url, host, code, error), unsent(error));
 }
 
 function connectProblem(url: URL, host: string, code: string, error: unknown): string {
   if (code === "ECONNREFUSED") return `Nothing listens at ${host}; is the server running, and is the port right?`;
-  if (NO_HOST.has(code)) return `The host ${url.hostname} was not found (${code}); check the address and the network`;
-  if (NO_ROUTE.has(code)) return `There is no route to ${host} (${code}); check the address and the network`;
+  if (NO_HOST.test(code)) return `The host ${url.hostname} was not found (${code}); check the address and the network`;
+  if (NO_ROUTE.test(code)) return `There is no route to ${host} (${code}); check the address and the network`;
   if (TLS.test(code) || CERTIFICATE.test(code)) {
     const reason = code === "EPROTO" ? "the TLS handshake failed" : errorMessage(error);
     const problem = `No secure connection to ${host}: ${reason} (${code})`;
@@ -165,7 +154,7 @@ export function cancelled(url: URL, signal: AbortSignal | undefined, mayHaveRun:
 /** The error if the connection broke after the request was sent, or may have been sent. */
 export function noResponse(url: URL, error: unknown): ConnectionError {
   const host = hostOf(url);
-  const code = codeIn(error) ?? "";
+  const { code } = systemErrorIn(error);
   if (code === "HPE_HEADER_OVERFLOW") {
     return new ConnectionError("http", `The response headers of ${host} are too long`, { cause: error });
   }
@@ -174,16 +163,18 @@ export function noResponse(url: URL, error: unknown): ConnectionError {
     const advice = "is it another service, or does it expect https?";
     return new ConnectionError("http", `${problem}; ${advice}`, { cause: error });
   }
-  const message = `The server at ${host} closed the connection before it responded; the request may have run`;
-  return new ConnectionError("closed", code === "" ? message : `${message} (${code})`, { cause: error });
+  return closed(`The server at ${host} closed the connection before it responded; the request may have run`, error);
+}
+
+function closed(message: string, cause: unknown): ConnectionError {
+  const { code } = systemErrorIn(cause);
+  return new ConnectionError("closed", code === "" ? message : `${message} (${code})`, { cause });
 }
 
 /** The error if the connection broke in the middle of the response body. */
 export function bodyBroken(url: URL, error: unknown): ConnectionError {
   if (error instanceof ConnectionError) return error;
-  const code = codeIn(error);
-  const message = `The connection to ${hostOf(url)} broke before the end of the response`;
-  return new ConnectionError("closed", code === undefined ? message : `${message} (${code})`, { cause: error });
+  return closed(`The connection to ${hostOf(url)} broke before the end of the response`, error);
 }
 
 function responseTooLong(url: URL, limit: number): ConnectionError {
@@ -203,11 +194,8 @@ export function responseCompressed(url: URL, encoding: string): ConnectionError 
 
 /** Quotes Node's message, which names an invalid header but never its value. */
 export function notSendable(url: URL, error: unknown): ConnectionError {
-  return new ConnectionError(
-    "http",
-    `The request to ${hostOf(url)} cannot be sent: ${errorMessage(error)}`,
-    unsent(error),
-  );
+  const message = `The request to ${hostOf(url)} cannot be sent: ${errorMessage(error)}`;
+  return new ConnectionError("http", message, unsent(error));
 }
 
 function unsent(cause: unknown): { cause: unknown; mayHaveRun: false } {
