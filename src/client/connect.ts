@@ -179,13 +179,12 @@ async function openUrl(
 ): Promise<ServerConnection> {
   const url = parseUrl(target);
   // Loaded on first use, since many clients need no HTTP.
-  const [{ openHttp }, { followSameOrigin }, requester] = await Promise.all([
+  const [{ openHttp }, { followSameOrigin, fetchRequester }] = await Promise.all([
     import("../http/client/connect.ts"),
     import("../http/client/requester.ts"),
-    fetch === undefined
-      ? import("../http/client/node-requester.ts").then(({ nodeRequester }) => nodeRequester())
-      : import("../http/client/fetch-requester.ts").then(({ fetchRequester }) => fetchRequester(fetch)),
   ]);
+  const requester =
+    fetch === undefined ? (await import("../http/client/node-requester.ts")).nodeRequester() : fetchRequester(fetch);
   return openHttp({ url, requester: followSameOrigin(requester), auth, headers, limits }, connecting);
 }
 

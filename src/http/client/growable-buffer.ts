@@ -1,5 +1,5 @@
-// A byte buffer that grows in place, for SSE events and response bodies. It frees its memory at once, without waiting
-// for the garbage collector, and copies each byte only once. Reserving the maximum size uses only address space.
+// A byte buffer for SSE events and response bodies. A long content grows in place: its memory is freed at once, without
+// waiting for the garbage collector, and reserving the maximum size uses only address space.
 
 import { isAscii } from "node:buffer";
 
@@ -9,15 +9,16 @@ interface Resizable extends ArrayBuffer {
 }
 const ResizableBuffer = ArrayBuffer as unknown as new (length: number, options: { maxByteLength: number }) => Resizable;
 
-/** Memory kept when the buffer is emptied, so that small contents need no new allocation. */
+/** Memory kept when the buffer is emptied. Smaller contents are in ordinary memory, which is allocated faster. */
 const RETAINED_BYTES = 64 * 1024;
+const FIRST_BYTES = 1024;
 /** Just below the length of the longest string in V8. */
 const MAX_STRING_BYTES = 2 ** 29 - 32;
 
 export class GrowableBuffer {
   readonly #maxBytes: number;
   #memory: Resizable | undefined;
-  #view: Buffer = Buffer.alloc(0);
+  #view = EMPTY;
   #length = 0;
 
   constructor(maxBytes: number) {
@@ -46,29 +47,35 @@ export class GrowableBuffer {
   /** Drops everything from `length` on. */
   truncate(length: number): void {
     this.#length = Math.min(length, this.#length);
-    if (this.#length === 0 && this.#view.length > RETAINED_BYTES) this.#resize(RETAINED_BYTES);
+    if (this.#length <= RETAINED_BYTES && this.#view.length > RETAINED_BYTES) this.#resize(RETAINED_BYTES);
   }
 
   /** Frees all memory. */
   release(): void {
     this.#length = 0;
-    if (this.#memory !== undefined) this.#resize(0);
+    this.#memory?.resize(0);
+    this.#view = EMPTY;
   }
 
   #grow(wanted: number): void {
-    this.#memory ??= new ResizableBuffer(0, { maxByteLength: this.#maxBytes });
+    const before = this.bytes;
+    const isMoved = this.#memory === undefined;
+    if (isMoved && wanted <= RETAINED_BYTES)
+      this.#view = Buffer.allocUnsafe(Math.min(Math.max(FIRST_BYTES, 2 * wanted), RETAINED_BYTES));
     // Grows by an eighth instead of doubling. Spare pages take no memory until they are written, but a later shrink
     // writes zeros to them, so much spare space would then need memory.
-    this.#resize(Math.min(Math.max(RETAINED_BYTES, wanted + Math.ceil(wanted / 8)), this.#maxBytes));
+    else this.#resize(Math.min(Math.max(RETAINED_BYTES, wanted + Math.ceil(wanted / 8)), this.#maxBytes));
+    if (isMoved) this.#view.set(before);
   }
 
   #resize(length: number): void {
-    if (this.#memory === undefined) return;
-    const size = Math.min(length, this.#maxBytes);
-    this.#memory.resize(size);
-    this.#view = Buffer.from(this.#memory, 0, size);
+    this.#memory ??= new ResizableBuffer(0, { maxByteLength: this.#maxBytes });
+    this.#memory.resize(length);
+    this.#view = Buffer.from(this.#memory);
   }
 }
+
+const EMPTY = Buffer.alloc(0);
 
 /** Invalid UTF-8 becomes U+FFFD. */
 export function decodeUtf8(bytes: Buffer): string {

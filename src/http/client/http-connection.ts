@@ -4,24 +4,25 @@
 import type { Authorizer, OutgoingRequest } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { CallLimiter } from "../../dialogue/calls/in-flight.ts";
-import type { Limits } from "../../jsonrpc/codec.ts";
-import type { HttpResponse, Requester } from "./requester.ts";
+import { DEFAULT_LIMITS, type Limits } from "../../jsonrpc/codec.ts";
+import type { ClientHttpRequest, HttpResponse, Requester } from "./requester.ts";
 
-export interface HttpConnectionOptions {
+export interface HttpTarget {
   readonly url: URL;
+  /** Not closed by the connection. */
   readonly requester: Requester;
   readonly auth?: Authorizer | undefined;
   /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  readonly limits: Limits;
+  readonly limits?: Partial<Limits> | undefined;
 }
 
-export interface HttpCall {
-  readonly method: "GET" | "POST" | "DELETE";
+/** Larger than the limit for stdio, since a response over HTTP may contain a file. */
+const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
+
+export interface HttpCall extends Omit<ClientHttpRequest, "url"> {
   /** Another URL of the same server, to use instead of that of the connection. */
   readonly url?: URL;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string;
   readonly signal: AbortSignal;
   /** Called with true while the authorizer works, and with false when it is done. */
   readonly onWait?: ((isWaiting: boolean) => void) | undefined;
@@ -39,42 +40,27 @@ export class HttpConnection {
   readonly url: URL;
   readonly limits: Limits;
   readonly #answers = new CallLimiter(MAX_ANSWERS);
-  readonly #options: HttpConnectionOptions;
+  readonly #target: HttpTarget;
   readonly #headers: Readonly<Record<string, string>>;
 
-  constructor(options: HttpConnectionOptions) {
-    this.#options = options;
-    this.url = options.url;
-    this.limits = options.limits;
-    const given = Object.entries(options.headers ?? {});
+  constructor(target: HttpTarget) {
+    this.#target = target;
+    this.url = target.url;
+    this.limits = { ...DEFAULT_LIMITS, messageBytes: MAX_RESPONSE_BYTES, ...target.limits };
+    const given = Object.entries(target.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]);
     // Some servers and proxies reject requests without a user agent.
-    this.#headers = {
-      "user-agent": "catenary",
-      ...Object.fromEntries(given.map(([name, value]) => [name.toLowerCase(), value])),
-    };
+    this.#headers = { "user-agent": "catenary", ...(Object.fromEntries(given) as Record<string, string>) };
   }
 
   /** Resolves with the response, unless its status is 401 or 403. Rejects on these, and if no response arrives. */
-  async send({
-    method,
-    url = this.url,
-    headers,
-    body,
-    signal,
-    onWait,
-    skipSignIn = false,
-  }: HttpCall): Promise<HttpResponse> {
-    const { auth, requester } = this.#options;
+  async send(call: HttpCall): Promise<HttpResponse> {
+    const { method, url = this.url, body, signal, onWait } = call;
+    const { auth, requester } = this.#target;
     const outgoing: OutgoingRequest = { method, url, signal };
     for (let attempt = 1; ; attempt += 1) {
       const sent = auth === undefined ? {} : await whileWaiting(onWait, auth.authorize(outgoing));
-      const response = await requester({
-        method,
-        url,
-        headers: { ...this.#headers, ...headers, ...sent },
-        signal,
-        ...(body === undefined ? undefined : { body }),
-      });
+      const headers = { ...this.#headers, ...call.headers, ...sent };
+      const response = await requester({ method, url, headers, body, signal });
       const { status } = response;
       const secrets = status < 400 ? [] : findSecrets({ ...this.#headers, ...sent });
       if (status !== 401 && status !== 403) {
@@ -85,7 +71,7 @@ export class HttpConnection {
       const shouldRetry =
         attempt < MAX_ATTEMPTS &&
         auth !== undefined &&
-        !skipSignIn &&
+        call.skipSignIn !== true &&
         (await whileWaiting(onWait, auth.refused(challenge)).catch(discardAndThrow(response)));
       if (!shouldRetry) throw await unauthorizedError(url, redact(response, secrets), auth !== undefined);
       response.discard();
@@ -103,13 +89,8 @@ export class HttpConnection {
   }
 
   /** Resolves when an answer could be sent at once. A stream with requests of the server waits for it. */
-  async canAnswer(): Promise<void> {
-    if (!this.#answers.tryAcquire()) await this.#answers.acquire();
-    this.#answers.release();
-  }
-
-  close(): void {
-    this.#options.requester.close();
+  canAnswer(): Promise<void> {
+    return this.sendAnswer(async () => undefined);
   }
 }
 
@@ -154,22 +135,21 @@ function redact(response: HttpResponse, secrets: readonly string[]): HttpRespons
 
 const MAX_QUOTED_BYTES = 64 * 1024;
 
+/** The text of an error response; empty if it cannot be read. */
+export function readQuotable(response: HttpResponse): Promise<string> {
+  return response.text(MAX_QUOTED_BYTES).catch(() => "");
+}
+
 async function unauthorizedError(url: URL, response: HttpResponse, hasAuthorizer: boolean): Promise<ConnectionError> {
   const { status } = response;
-  const quoted = quote(await response.text(MAX_QUOTED_BYTES).catch(() => ""));
+  const quoted = quote(await readQuotable(response));
   const advice = hasAuthorizer
     ? "the credentials were not accepted"
     : status === 401
       ? "set `auth` or an authorization header"
       : "the caller, or its network address, is not allowed";
-  return new ConnectionError(
-    "unauthorized",
-    `${url.origin}${url.pathname} refused access (${status}${quoted}): ${advice}`,
-    {
-      mayHaveRun: false,
-      status,
-    },
-  );
+  const message = `${url.origin}${url.pathname} refused access (${status}${quoted}): ${advice}`;
+  return new ConnectionError("unauthorized", message, { mayHaveRun: false, status });
 }
 
 const MAX_QUOTE_LENGTH = 200;

@@ -6,7 +6,8 @@ import ipaddr from "ipaddr.js";
 import { lookup as systemLookup, type LookupAddress } from "node:dns";
 import type { LookupFunction } from "node:net";
 import { ConnectionError } from "../../core/errors.ts";
-import { onAbort } from "../../core/async.ts";
+import { forwardAbort } from "../../core/async.ts";
+import { defined } from "../../core/values.ts";
 import { nodeRequester } from "./node-requester.ts";
 import { hostOf, type HttpResponse, type ClientHttpRequest, type Requester } from "./requester.ts";
 
@@ -50,13 +51,9 @@ export function networkGuard(options: NetworkGuardOptions): NetworkGuard {
   };
 
   const lookup: LookupFunction = (name, options, callback) => {
-    const { family, hints } = options;
-    const query = {
-      all: true as const,
-      ...(family === undefined ? {} : { family: familyOf(family) }),
-      ...(hints === undefined ? {} : { hints }),
-    };
-    find(name, query, (error, addresses) => {
+    const { hints } = options;
+    const family = typeof options.family === "string" ? FAMILIES[options.family] : options.family;
+    find(name, { all: true, ...defined({ family, hints }) }, (error, addresses) => {
       const [first] = addresses ?? [];
       if (error !== null || first === undefined) {
         callback(error ?? notFound(name), []);
@@ -80,8 +77,7 @@ export function networkGuard(options: NetworkGuardOptions): NetworkGuard {
     const address = /^https?:$/.test(protocol) ? `${url.origin}${url.pathname}` : protocol;
     if (url.username !== "" || url.password !== "") throw refusedError(address, "it contains credentials");
     if (protocol !== "https:" && !(protocol === "http:" && isLocal && isLoopbackHost(hostname))) {
-      const exception = "http is only allowed between servers on this machine";
-      throw refusedError(address, `it is not https (${exception})`);
+      throw refusedError(address, "it is not https (http is only allowed between servers on this machine)");
     }
     const why = refusalReason(kindOfHost(hostname));
     if (why !== undefined) throw refusedError(address, why);
@@ -149,30 +145,21 @@ function kindOf(address: Address): AddressKind {
   return PRIVATE.has(range) ? "private" : "reserved";
 }
 
-/** IPv6 networks that embed an IPv4 address, and the offset of its bytes. */
-const EMBEDDED: readonly (readonly [network: [ipaddr.IPv6, number], at: number])[] = [
-  // Mapped, and the older compatible form (RFC 4291, 2.5.5).
-  [ipaddr.IPv6.parseCIDR("::ffff:0:0/96"), 12],
-  [ipaddr.IPv6.parseCIDR("::/96"), 12],
-  // Translated (RFC 6145), and the well-known prefix of NAT64 (RFC 6052).
-  [ipaddr.IPv6.parseCIDR("::ffff:0:0:0/96"), 12],
-  [ipaddr.IPv6.parseCIDR("64:ff9b::/96"), 12],
-  // 6to4 (RFC 3056). Teredo embeds one too, but counts as reserved.
-  [ipaddr.IPv6.parseCIDR("2002::/16"), 2],
-];
+/**
+ * IPv6 ranges that embed an IPv4 address, and the offset of its bytes: mapped (RFC 4291, 2.5.5), translated (RFC 6145),
+ * the well-known prefix of NAT64 (RFC 6052), and 6to4 (RFC 3056). Teredo embeds one too, but counts as reserved.
+ */
+const EMBEDDED: Readonly<Record<string, number>> = { ipv4Mapped: 12, rfc6145: 12, rfc6052: 12, "6to4": 2 };
+/** The older form of mapped addresses. ipaddr.js has no name for it, and counts its addresses as unicast. */
+const COMPATIBLE = ipaddr.IPv6.parseCIDR("::/96");
 
 function embedded(address: ipaddr.IPv6): ipaddr.IPv4 | undefined {
-  const range = address.range();
-  // `::1` and `::` are in ::/96 too, but embed no IPv4 address.
-  if (range === "loopback" || range === "unspecified") return undefined;
-  const found = EMBEDDED.find(([network]) => address.match(network));
-  return found && new ipaddr.IPv4(address.toByteArray().slice(found[1], found[1] + 4));
+  const range: string = address.range();
+  const at = range === "unicast" && address.match(COMPATIBLE) ? 12 : EMBEDDED[range];
+  return at === undefined ? undefined : new ipaddr.IPv4(address.toByteArray().slice(at, at + 4));
 }
 
-function familyOf(family: number | "IPv4" | "IPv6"): number {
-  if (typeof family === "number") return family;
-  return family === "IPv4" ? 4 : 6;
-}
+const FAMILIES = { IPv4: 4, IPv6: 6 } as const;
 
 function notFound(name: string): Error {
   const error: NodeJS.ErrnoException = new Error(`${name} has no address`);
@@ -204,17 +191,15 @@ export function guardedFetch(options: GuardedFetchOptions): GuardedFetch {
   return async (address, init = {}) => {
     const url = parseUrl(address);
     guard.check(url);
-    const signal = init.signal ?? undefined;
-    const controller = new AbortController();
-    const timer = setTimeout(() => controller.abort(tooSlow(url, totalMs)), totalMs);
-    const removeListener = onAbort(signal, () => controller.abort(signal?.reason));
-    if (signal?.aborted === true) controller.abort(signal.reason);
+    const stop = forwardAbort(init.signal ?? new AbortController().signal);
+    const late = `The server at ${hostOf(url)} did not respond within ${totalMs} ms`;
+    const timer = setTimeout(() => stop.abort(new ConnectionError("timeout", late)), totalMs);
     try {
-      const response = await requester({ ...toRequest(url, init), signal: controller.signal });
+      const response = await requester({ ...toRequest(url, init), signal: stop.signal });
       return toResponse(url, response, await response.text(MAX_BYTES));
     } finally {
       clearTimeout(timer);
-      removeListener();
+      stop.forget();
     }
   };
 }
@@ -226,10 +211,7 @@ function parseUrl(address: string | URL): URL {
 
 function toRequest(url: URL, init: RequestInit): ClientHttpRequest {
   const method = (init.method ?? "GET").toUpperCase();
-  if (!METHODS.has(method))
-    throw new ConnectionError("http", `The method ${method} is not supported for ${hostOf(url)}`, {
-      mayHaveRun: false,
-    });
+  if (!METHODS.has(method)) throw unsendable(`The method ${method} is not supported for ${hostOf(url)}`);
   const given = init.headers ?? {};
   const headers: Record<string, string> = {};
   // `Headers` is not used, because its errors quote the value of a header; those of node:http only name the header.
@@ -239,11 +221,13 @@ function toRequest(url: URL, init: RequestInit): ClientHttpRequest {
   const { body } = init;
   if (body === undefined || body === null) return about;
   const isForm = body instanceof URLSearchParams;
-  if (!isForm && typeof body !== "string") {
-    throw new ConnectionError("http", `Only strings and forms can be sent to ${hostOf(url)}`, { mayHaveRun: false });
-  }
+  if (!isForm && typeof body !== "string") throw unsendable(`Only strings and forms can be sent to ${hostOf(url)}`);
   headers["content-type"] ??= `${isForm ? "application/x-www-form-urlencoded" : "text/plain"};charset=UTF-8`;
   return { ...about, body: body.toString() };
+}
+
+function unsendable(message: string): ConnectionError {
+  return new ConnectionError("http", message, { mayHaveRun: false });
 }
 
 function toResponse(url: URL, response: HttpResponse, text: string): Response {
@@ -253,8 +237,4 @@ function toResponse(url: URL, response: HttpResponse, text: string): Response {
   }
   // Passed as bytes, because Response adds a content type to a string.
   return new Response(NO_BODY.has(status) ? null : Buffer.from(text), { status, headers });
-}
-
-function tooSlow(url: URL, ms: number): ConnectionError {
-  return new ConnectionError("timeout", `The server at ${hostOf(url)} did not respond within ${ms} ms`);
 }

@@ -101,17 +101,12 @@ describe("a redirect within the origin", () => {
     });
     expect(endless.requests).toHaveLength(6);
     expect(endless.discarded).toBe(6);
-    const once = redirectServer({ "/a": [307, "/a"] });
-    await expect(followSameOrigin(once.requester, { maxRedirects: 1 })(request("GET", "/a"))).rejects.toThrow(
-      "more than 1 times",
-    );
-    expect(once.requests).toHaveLength(2);
   });
 
   it("is resolved against the redirecting URL", async () => {
     const server = redirectServer({ "/a/b": [307, "c"], "/a/c": [307, "?d"] });
-    await expect(followSameOrigin(server.requester, { maxRedirects: 2 })(request("GET", "/a/b"))).rejects.toThrow();
-    expect(paths(server)).toEqual(["/a/b", "/a/c", "/a/c?d"]);
+    await expect(followSameOrigin(server.requester)(request("GET", "/a/b"))).rejects.toThrow();
+    expect(paths(server).slice(0, 3)).toEqual(["/a/b", "/a/c", "/a/c?d"]);
   });
 
   it("drops the userinfo of its target", async () => {

@@ -1,15 +1,18 @@
-// How the client sends HTTP requests: one function type, implemented with node:http and with `fetch`. Also the errors
-// that both implementations use, and the handling of redirects. These errors name a server by host and port, and a
-// redirect target by origin and path at most, since the rest of a URL may contain secrets.
+// How the client sends HTTP requests: one function type, implemented with node:http (node-requester.ts) and with a
+// `fetch` from the options. Also the errors that both implementations use, and the handling of redirects. These errors
+// name a server by host and port, and a redirect target by origin and path at most, since the rest of a URL may contain
+// secrets.
 
+import { abortable, attempt } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { errorMessage } from "../../core/values.ts";
+import { defined, errorMessage } from "../../core/values.ts";
+import { decodeBody, GrowableBuffer } from "./growable-buffer.ts";
 
 export interface ClientHttpRequest {
   readonly method: "GET" | "POST" | "DELETE";
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string;
+  readonly body?: string | undefined;
   /** Aborts the request and the reading of its response. */
   readonly signal?: AbortSignal;
 }
@@ -35,6 +38,40 @@ export interface HttpResponse {
   discard(): void;
 }
 
+/** Reads a whole body from its chunks. */
+export abstract class ReadableResponse implements HttpResponse {
+  readonly url: URL;
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  abstract readonly body: AsyncIterable<Uint8Array>;
+
+  constructor(url: URL, status: number, headers: Readonly<Record<string, string>>) {
+    this.url = url;
+    this.status = status;
+    this.headers = headers;
+  }
+
+  abstract discard(): void;
+
+  async read<T>(limit: number, parse: (bytes: Buffer) => T): Promise<T> {
+    if (Number(this.headers["content-length"] ?? 0) > limit) {
+      this.discard();
+      throw responseTooLong(this.url, limit);
+    }
+    const buffer = new GrowableBuffer(limit);
+    try {
+      for await (const chunk of this.body) if (!buffer.append(chunk)) throw responseTooLong(this.url, limit);
+      return parse(buffer.bytes);
+    } finally {
+      buffer.release();
+    }
+  }
+
+  text(limit: number): Promise<string> {
+    return this.read(limit, decodeBody);
+  }
+}
+
 export interface Requester {
   /** Rejects with a ConnectionError; its `mayHaveRun` is false only if the server cannot have acted on the request. */
   (request: ClientHttpRequest): Promise<HttpResponse>;
@@ -52,55 +89,44 @@ interface SystemError {
   readonly syscall?: unknown;
 }
 
-/** Finds the first error with a code among the given one and its causes. */
-function systemErrorIn(error: unknown): SystemError | undefined {
+/** Finds the first error with a code among the given one and its causes. The code is empty if there is none. */
+function systemErrorIn(error: unknown): SystemError {
   for (let one = error, depth = 0; typeof one === "object" && one !== null && depth < 5; depth += 1) {
     const { code, cause, errors } = one as { code?: unknown; cause?: unknown; errors?: unknown };
     if (typeof code === "string") return one as SystemError;
     one = cause ?? (Array.isArray(errors) ? errors[0] : undefined);
   }
-  return undefined;
-}
-
-function codeIn(error: unknown): string | undefined {
-  return systemErrorIn(error)?.code;
+  return { code: "" };
 }
 
 /** The second code comes from Node's fetch. */
-const CONNECT_TIMEOUT: ReadonlySet<string> = new Set(["ETIMEDOUT", "UND_ERR_CONNECT_TIMEOUT"]);
-const NO_HOST: ReadonlySet<string> = new Set(["ENOTFOUND", "EAI_AGAIN", "EAI_NODATA", "EAI_NONAME", "EAI_FAIL"]);
-const NO_ROUTE: ReadonlySet<string> = new Set([
-  "ENETUNREACH",
-  "EHOSTUNREACH",
-  "ENETDOWN",
-  "EHOSTDOWN",
-  "EADDRNOTAVAIL",
-]);
-const NEVER_SENT: ReadonlySet<string> = new Set(["ECONNREFUSED", "UND_ERR_CONNECT_TIMEOUT"]);
+const CONNECT_TIMEOUT = /^(?:ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/;
+const NO_HOST = /^(?:ENOTFOUND|EAI_AGAIN|EAI_NODATA|EAI_NONAME|EAI_FAIL)$/;
+const NO_ROUTE = /^(?:ENETUNREACH|EHOSTUNREACH|ENETDOWN|EHOSTDOWN|EADDRNOTAVAIL)$/;
+const NEVER_SENT = /^(?:ECONNREFUSED|UND_ERR_CONNECT_TIMEOUT)$/;
 const CERTIFICATE = /^(?:ERR_TLS_CERT_|CERT_|CRL_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|INVALID_CA|HOSTNAME_MISMATCH)/;
 const TLS = /^(?:ERR_TLS_|ERR_SSL_|EPROTO)/;
 
 /** Whether an error of `fetch` proves that the request was not sent, since there was no usable connection. */
-export function wasNeverSent(error: unknown): boolean {
-  const failure = systemErrorIn(error);
-  const code = failure?.code ?? "";
+function wasNeverSent(error: unknown): boolean {
+  const { code, syscall } = systemErrorIn(error);
   // An established connection can break with some of the same codes, but not in the system call `connect`.
-  return NEVER_SENT.has(code) || NO_HOST.has(code) || CERTIFICATE.test(code) || failure?.syscall === "connect";
+  return NEVER_SENT.test(code) || NO_HOST.test(code) || CERTIFICATE.test(code) || syscall === "connect";
 }
 
 /** The error if no connection, or no secure one, could be opened. Nothing was sent. */
 export function connectFailed(url: URL, error: unknown): ConnectionError {
   if (error instanceof ConnectionError) return error;
   const host = hostOf(url);
-  const code = codeIn(error) ?? "";
-  if (CONNECT_TIMEOUT.has(code)) return new ConnectionError("timeout", noConnection(host), unsent(error));
+  const { code } = systemErrorIn(error);
+  if (CONNECT_TIMEOUT.test(code)) return new ConnectionError("timeout", noConnection(host), unsent(error));
   return new ConnectionError("refused", connectProblem(url, host, code, error), unsent(error));
 }
 
 function connectProblem(url: URL, host: string, code: string, error: unknown): string {
   if (code === "ECONNREFUSED") return `Nothing listens at ${host}; is the server running, and is the port right?`;
-  if (NO_HOST.has(code)) return `The host ${url.hostname} was not found (${code}); check the address and the network`;
-  if (NO_ROUTE.has(code)) return `There is no route to ${host} (${code}); check the address and the network`;
+  if (NO_HOST.test(code)) return `The host ${url.hostname} was not found (${code}); check the address and the network`;
+  if (NO_ROUTE.test(code)) return `There is no route to ${host} (${code}); check the address and the network`;
   if (TLS.test(code) || CERTIFICATE.test(code)) {
     const reason = code === "EPROTO" ? "the TLS handshake failed" : errorMessage(error);
     const problem = `No secure connection to ${host}: ${reason} (${code})`;
@@ -128,7 +154,7 @@ export function cancelled(url: URL, signal: AbortSignal | undefined, mayHaveRun:
 /** The error if the connection broke after the request was sent, or may have been sent. */
 export function noResponse(url: URL, error: unknown): ConnectionError {
   const host = hostOf(url);
-  const code = codeIn(error) ?? "";
+  const { code } = systemErrorIn(error);
   if (code === "HPE_HEADER_OVERFLOW") {
     return new ConnectionError("http", `The response headers of ${host} are too long`, { cause: error });
   }
@@ -137,19 +163,21 @@ export function noResponse(url: URL, error: unknown): ConnectionError {
     const advice = "is it another service, or does it expect https?";
     return new ConnectionError("http", `${problem}; ${advice}`, { cause: error });
   }
-  const message = `The server at ${host} closed the connection before it responded; the request may have run`;
-  return new ConnectionError("closed", code === "" ? message : `${message} (${code})`, { cause: error });
+  return closed(`The server at ${host} closed the connection before it responded; the request may have run`, error);
+}
+
+function closed(message: string, cause: unknown): ConnectionError {
+  const { code } = systemErrorIn(cause);
+  return new ConnectionError("closed", code === "" ? message : `${message} (${code})`, { cause });
 }
 
 /** The error if the connection broke in the middle of the response body. */
 export function bodyBroken(url: URL, error: unknown): ConnectionError {
   if (error instanceof ConnectionError) return error;
-  const code = codeIn(error);
-  const message = `The connection to ${hostOf(url)} broke before the end of the response`;
-  return new ConnectionError("closed", code === undefined ? message : `${message} (${code})`, { cause: error });
+  return closed(`The connection to ${hostOf(url)} broke before the end of the response`, error);
 }
 
-export function responseTooLong(url: URL, limit: number): ConnectionError {
+function responseTooLong(url: URL, limit: number): ConnectionError {
   return new ConnectionError("http", `The response of ${hostOf(url)} is longer than the limit of ${limit} bytes`);
 }
 
@@ -166,22 +194,15 @@ export function responseCompressed(url: URL, encoding: string): ConnectionError 
 
 /** Quotes Node's message, which names an invalid header but never its value. */
 export function notSendable(url: URL, error: unknown): ConnectionError {
-  return new ConnectionError(
-    "http",
-    `The request to ${hostOf(url)} cannot be sent: ${errorMessage(error)}`,
-    unsent(error),
-  );
+  const message = `The request to ${hostOf(url)} cannot be sent: ${errorMessage(error)}`;
+  return new ConnectionError("http", message, unsent(error));
 }
 
 function unsent(cause: unknown): { cause: unknown; mayHaveRun: false } {
   return { cause, mayHaveRun: false };
 }
 
-export interface RedirectOptions {
-  /** How many redirects are followed per request. */
-  readonly maxRedirects?: number;
-}
-
+/** How many redirects are followed per request. */
 const MAX_REDIRECTS = 5;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 /** These keep the method; the others turn a POST into a GET. */
@@ -191,8 +212,7 @@ const METHOD_PRESERVING: ReadonlySet<number> = new Set([307, 308]);
  * Follows a redirect only within one origin, so that neither the request nor its credentials reach another server, and
  * only if the method stays the same. Any other redirect is an error that names the target.
  */
-export function followSameOrigin(requester: Requester, options: RedirectOptions = {}): Requester {
-  const { maxRedirects = MAX_REDIRECTS } = options;
+export function followSameOrigin(requester: Requester): Requester {
   const follow = async (request: ClientHttpRequest): Promise<HttpResponse> => {
     let { url } = request;
     for (let count = 0; ; count += 1) {
@@ -201,11 +221,8 @@ export function followSameOrigin(requester: Requester, options: RedirectOptions 
       if (location === undefined || !REDIRECTS.has(response.status)) return response;
       response.discard();
       url = redirectTarget(request, url, response.status, location);
-      if (count >= maxRedirects) {
-        throw redirectError(
-          `The server at ${hostOf(url)} redirects more than ${maxRedirects} times; check its address`,
-        );
-      }
+      const problem = `The server at ${hostOf(url)} redirects more than ${MAX_REDIRECTS} times`;
+      if (count >= MAX_REDIRECTS) throw redirectError(`${problem}; check its address`);
     }
   };
   follow.close = (): void => requester.close();
@@ -234,4 +251,84 @@ function redirectTarget(request: ClientHttpRequest, from: URL, status: number, l
 /** A server that redirects has not run the request. */
 function redirectError(message: string): ConnectionError {
   return new ConnectionError("http", message, { mayHaveRun: false });
+}
+
+export type Fetch = typeof globalThis.fetch;
+
+/**
+ * For other runtimes, proxies and tests. `fetch` reports less about failures than node:http, so more failed requests
+ * count as possibly run. Its timeouts, decompression and connection pool apply unchanged. An aborted signal ends a
+ * request even if the `fetch` ignores it.
+ */
+export function fetchRequester(fetch: Fetch): Requester {
+  const requester = async (request: ClientHttpRequest): Promise<HttpResponse> => {
+    const { method, url, headers, body, signal } = request;
+    if (signal?.aborted === true) throw cancelled(url, signal, false);
+    const sent = attempt(() =>
+      fetch(url.href, defined({ method, headers: { ...headers }, redirect: "manual", body, signal })),
+    );
+    const failed = (error: unknown): ConnectionError =>
+      wasNeverSent(error) ? connectFailed(url, error) : noResponse(url, error);
+    const response = await unlessCancelled(request, sent, failed, (late) => void late.body?.cancel());
+    if (response.type === "opaqueredirect" || response.status === 0) {
+      const problem = `The server at ${hostOf(url)} redirects, and this runtime's fetch does not report the target`;
+      throw redirectError(`${problem}; connect to the target directly`);
+    }
+    return new FetchHttpResponse(request, response);
+  };
+  requester.close = (): void => undefined;
+  return requester;
+}
+
+class FetchHttpResponse extends ReadableResponse {
+  readonly #request: ClientHttpRequest;
+  readonly #response: Response;
+  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+
+  constructor(request: ClientHttpRequest, response: Response) {
+    super(request.url, response.status, Object.fromEntries(response.headers));
+    this.#request = request;
+    this.#response = response;
+  }
+
+  get body(): AsyncIterable<Uint8Array> {
+    return this.#readChunks();
+  }
+
+  discard(): void {
+    // Also ends a read in progress.
+    (this.#reader ?? this.#response.body)?.cancel().catch(() => undefined);
+  }
+
+  async *#readChunks(): AsyncGenerator<Uint8Array, void> {
+    const reader: ReadableStreamDefaultReader<Uint8Array> | undefined = this.#response.body?.getReader();
+    this.#reader = reader;
+    const broken = (error: unknown): ConnectionError => bodyBroken(this.url, error);
+    try {
+      for (;;) {
+        const chunk: Uint8Array | undefined =
+          reader && (await unlessCancelled(this.#request, reader.read(), broken)).value;
+        if (chunk === undefined) return;
+        yield chunk;
+      }
+    } finally {
+      reader?.cancel().catch(() => undefined);
+    }
+  }
+}
+
+/** Rejects as soon as the signal is aborted. A later result is passed to `discard`. */
+async function unlessCancelled<T>(
+  { url, signal }: ClientHttpRequest,
+  work: Promise<T>,
+  failed: (error: unknown) => ConnectionError,
+  discard?: (late: T) => void,
+): Promise<T> {
+  try {
+    return await (signal === undefined ? work : abortable(signal, work));
+  } catch (error) {
+    if (signal?.aborted !== true) throw error instanceof ConnectionError ? error : failed(error);
+    work.then(discard, () => undefined);
+    throw cancelled(url, signal, true);
+  }
 }

@@ -8,6 +8,13 @@ import { SessionLost } from "../../transport/transport.ts";
 import { pause, backoffMs } from "../../core/async.ts";
 import type { ToolFacts } from "./tool-facts.ts";
 import { isObject } from "../../core/values.ts";
+import {
+  changedFlag,
+  changedMethod,
+  LIST_CAPABILITIES,
+  RESOURCE_UPDATED,
+  SUBSCRIPTION_ACKNOWLEDGED,
+} from "../../protocol/lists.ts";
 
 /** Delay before each retry. */
 const RETRY_DELAYS_MS: readonly number[] = [200, 1_000];
@@ -72,15 +79,8 @@ function isTransient(error: unknown): error is ConnectionError {
 // The code below opens a `subscriptions/listen` again when its connection breaks, with backoff. A stateless server does
 // not record the changes that were missed, so after a reconnect everything subscribed to is reported as changed.
 
-const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 /** How many consecutive failures are tolerated before the subscription fails. */
 const MAX_FAILURES = 10;
-
-const LIST_CHANGES: Readonly<Record<string, string>> = {
-  toolsListChanged: "notifications/tools/list_changed",
-  promptsListChanged: "notifications/prompts/list_changed",
-  resourcesListChanged: "notifications/resources/list_changed",
-};
 
 export function resubscribing(handler: Handler): Handler {
   return (request, context) =>
@@ -91,7 +91,7 @@ async function listen(handler: Handler, request: Request, context: Context): Pro
   let isAcknowledged = false;
   let failures = 0;
   const notify = (notification: Notification): void => {
-    if (notification.method !== ACKNOWLEDGED) {
+    if (notification.method !== SUBSCRIPTION_ACKNOWLEDGED) {
       context.notify(notification);
       return;
     }
@@ -123,10 +123,9 @@ function isBroken(error: unknown): boolean {
 
 function notifyAllChanged(granted: unknown, context: Context): void {
   if (!isObject(granted)) return;
-  for (const [flag, method] of Object.entries(LIST_CHANGES)) if (granted[flag] === true) context.notify({ method });
+  for (const list of LIST_CAPABILITIES)
+    if (granted[changedFlag(list)] === true) context.notify({ method: changedMethod(list) });
   const uris = granted["resourceSubscriptions"];
   if (!Array.isArray(uris)) return;
-  for (const uri of uris as readonly unknown[]) {
-    context.notify({ method: "notifications/resources/updated", params: { uri } });
-  }
+  for (const uri of uris as readonly unknown[]) context.notify({ method: RESOURCE_UPDATED, params: { uri } });
 }

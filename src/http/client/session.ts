@@ -1,344 +1,49 @@
 // The transport for a session-style server over HTTP. The response to the handshake carries the session id, which every
-// later request sends. Each request is a POST whose stream is resumed if it breaks (session-streams.ts); unsolicited
-// messages arrive on one long GET. A session that the server has dropped is reported, so that a new one can be started.
+// later request sends. Each request is a POST; unsolicited messages arrive on one long GET. A broken stream is resumed
+// from its last event id, after the delay that the server asked for (last session-style specification, basic/transports,
+// resumability). A session that the server has dropped is reported, so that a new one can be started.
 
-import { onAbort, within, withTimeout } from "../../core/async.ts";
+import { backoffMs, onAbort, pause, within, withTimeout } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { encode, type Decoded } from "../../jsonrpc/codec.ts";
-import {
-  ExactId,
-  isNotification,
-  isRequest,
-  isResponse,
-  type Id,
-  type Message,
-  type RequestMessage,
-} from "../../jsonrpc/message.ts";
-import type { HttpResponse } from "./requester.ts";
-import {
-  SessionLost,
-  type Inbound,
-  type SendOptions,
-  type Transport,
-  type QuietCancel,
-} from "../../transport/transport.ts";
-import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { isObject } from "../../core/values.ts";
-import { SESSION_HEADER, POST_HEADERS, sessionHeaders } from "../headers.ts";
+import { encode, type Decoded } from "../../jsonrpc/codec.ts";
+import { isResponse, type Message, type NotificationMessage, type RequestMessage } from "../../jsonrpc/message.ts";
+import { INPUT_METHODS } from "../../protocol/client-requests.ts";
+import { SessionLost, type SendOptions } from "../../transport/transport.ts";
+import { POST_HEADERS, SESSION_HEADER, sessionHeaders } from "../headers.ts";
 import {
-  readFailure,
+  GET_HEADERS,
+  type HttpFailure,
+  type HttpSession,
+  HttpTransport,
   isEventStream,
-  isSuccess,
   isJson,
+  isSuccess,
   noMessages,
+  notTheResponse,
+  readFailure,
   readJson,
-  MessageReceiver,
-  sendWithRetry,
-} from "./read-response.ts";
-import type { HttpConnection } from "./http-connection.ts";
-import { readResponseStream, readUnsolicited } from "./session-streams.ts";
-import type { ToolFacts } from "./tool-facts.ts";
+  readMessages,
+  type SentRequest,
+  StreamPosition,
+} from "./http-transport.ts";
+import type { HttpResponse } from "./requester.ts";
 
 /** Timeout for the DELETE that closes the session. */
 const DELETE_TIMEOUT_MS = 2_000;
-/** How long the server may take to acknowledge a notification. */
-const NOTIFY_TIMEOUT_MS = 5_000;
-/** How long the server may take to acknowledge a response. Longer, because the server needs the response. */
-const RESPOND_TIMEOUT_MS = 60_000;
 /** Calls wait at most this long for the unsolicited stream: some servers send its head only with the first event. */
 const STREAM_HEAD_TIMEOUT_MS = 5_000;
+/** After this many consecutive failures to resume its stream, a request fails. */
+const MAX_FAILURES = 5;
+/** Minimum delay between attempts, even if the server asks for less. */
+const MIN_RETRY_MS = 50;
+/** Delay if the server does not ask for one. */
+const DEFAULT_RETRY_MS = 1_000;
 
-export class SessionHttpTransport implements Transport {
-  readonly #http: HttpConnection;
-  readonly #closed = new AbortController();
-  readonly #receiver: MessageReceiver;
-  readonly #inFlight = new Map<Id, SentRequest>();
-  #session: Session | undefined;
-
-  constructor(http: HttpConnection, tools: ToolFacts) {
-    this.#http = http;
-    this.#receiver = new MessageReceiver(
-      (message) => this.send(message),
-      this.#closed.signal,
-      () => tools.forget(),
-    );
-  }
-
-  async start(receive: (inbound: Inbound) => void): Promise<void> {
-    this.#receiver.start(receive);
-  }
-
-  async send(message: Message | readonly Message[], options: SendOptions = {}): Promise<void> {
-    if (this.#closed.signal.aborted)
-      throw new ConnectionError("closed", "The connection was closed", { mayHaveRun: false });
-    if (Array.isArray(message)) throw new ConnectionError("protocol", "Batches cannot be sent");
-    const one = message as Message;
-    if (isRequest(one))
-      await (one.method === "initialize" ? this.#startSession(one, options) : this.#call(one, options));
-    else if (isNotification(one)) await this.#notify(one);
-    else await this.#respond(one);
-  }
-
-  async close(budgetMs: number = DELETE_TIMEOUT_MS): Promise<void> {
-    if (this.#closed.signal.aborted) return;
-    const reason = new ConnectionError("closed", "The connection was closed");
-    const session = this.#session;
-    this.#closed.abort(reason);
-    session?.over.abort(reason);
-    for (const { controller } of this.#inFlight.values()) controller.abort(reason);
-    await this.#deleteSession(session, Math.min(budgetMs, DELETE_TIMEOUT_MS)).catch(() => undefined);
-    this.#http.close();
-  }
-
-  /** Best effort: the server may not support DELETE (405), or may not be reachable. */
-  async #deleteSession(session: Session | undefined, budgetMs: number): Promise<void> {
-    if (session?.id === undefined || budgetMs <= 0) return;
-    const headers = sessionHeaders(session.id, session.revision);
-    const { signal: never } = new AbortController();
-    await withTimeout(budgetMs, never, async (signal) => {
-      (await this.#http.send({ method: "DELETE", headers, signal, skipSignIn: true })).discard();
-    });
-  }
-
-  async #startSession(message: RequestMessage, { signal, onWait }: SendOptions): Promise<void> {
-    this.#session?.over.abort(new ConnectionError("closed", "A new session was started"));
-    const session = newSession();
-    const { over } = session;
-    this.#session = session;
-    // MCP does not allow cancelling `initialize`, so an unwanted handshake is only abandoned.
-    const removeListener = onAbort(signal, () => this.#discard(session, signal?.reason));
-    try {
-      await this.#track(message, async ({ controller }) => {
-        const removeOverListener = onAbort(over.signal, () => controller.abort(over.signal.reason));
-        try {
-          const response = await this.#post(message, session, controller.signal, onWait);
-          session.id = response.headers[SESSION_HEADER] || undefined;
-          await this.#receiveResponse(response, message, session, controller.signal, (result) => {
-            const { protocolVersion } = result;
-            if (typeof protocolVersion === "string") session.revision = protocolVersion;
-          });
-          // The server has answered with an error or an invalid result, so there is no session.
-          if (session.revision === undefined)
-            this.#discard(session, new ConnectionError("closed", "There is no session"));
-        } finally {
-          removeOverListener();
-        }
-      });
-    } catch (error) {
-      this.#discard(session, error);
-      throw error;
-    } finally {
-      removeListener();
-    }
-  }
-
-  /** Ends a session whose handshake failed. */
-  #discard(session: Session, reason: unknown): void {
-    if (this.#session === session) this.#session = undefined;
-    session.over.abort(reason);
-  }
-
-  async #call(message: RequestMessage, { onWait, quiet }: SendOptions): Promise<void> {
-    await this.#track(message, async (sent) => {
-      const { signal } = sent.controller;
-      abortQuietly(quiet, sent.controller, () => sent.sentIn !== undefined);
-      // This wait must not count towards the request's timeout.
-      onWait?.(true);
-      const session = await this.#readySession(message.method).finally(() => onWait?.(false));
-      signal.throwIfAborted();
-      sent.sentIn = session;
-      const response = await this.#post(message, session, signal, (isWaiting) => {
-        // While the authorizer works, the server has not accepted the request.
-        sent.sentIn = isWaiting ? undefined : session;
-        onWait?.(isWaiting);
-      });
-      if (session.isStreamRefused) this.#listenAgain(session);
-      await this.#receiveResponse(response, message, session, signal);
-    });
-  }
-
-  /** Makes the request cancellable by its id while `work` runs. */
-  async #track({ id }: RequestMessage, work: (sent: SentRequest) => Promise<void>): Promise<void> {
-    const sent: SentRequest = { controller: new AbortController(), sentIn: undefined, isAbandoned: false };
-    this.#inFlight.set(id, sent);
-    try {
-      await work(sent);
-    } finally {
-      this.#inFlight.delete(id);
-    }
-  }
-
-  /** Waits until this request can be sent in the current session. */
-  async #readySession(method: string): Promise<Session> {
-    for (;;) {
-      const session = this.#currentSession();
-      await session.ready;
-      // Some servers send a call's requests to the client on the unsolicited stream, and drop them if it is not open.
-      if (INPUT_METHODS.has(method)) await session.listening;
-      if (session === this.#session) return session;
-    }
-  }
-
-  #currentSession(): Session {
-    if (this.#session === undefined) throw new SessionLost("There is no session with the server");
-    return this.#session;
-  }
-
-  #post(
-    message: Message,
-    session: Session,
-    signal: AbortSignal,
-    onWait?: SendOptions["onWait"],
-  ): Promise<HttpResponse> {
-    const headers = { ...POST_HEADERS, ...sessionHeaders(session.id, session.revision) };
-    return this.#http.send({ method: "POST", headers, body: encode(message), signal, onWait });
-  }
-
-  async #receiveResponse(
-    response: HttpResponse,
-    { id, method }: RequestMessage,
-    session: Session,
-    signal: AbortSignal,
-    onResult?: (result: { readonly [key: string]: unknown }) => void,
-  ): Promise<void> {
-    if (!isSuccess(response)) {
-      const failure = await readFailure(response, method);
-      const { status } = response;
-      if (method !== "initialize" && isSessionUnknown(status, failure, session)) {
-        session.over.abort(new ConnectionError("closed", "The server has dropped the session"));
-        throw new SessionLost(`The server has dropped the session (HTTP ${status})`, { status });
-      }
-      if ("error" in failure) throw failure.error;
-      // A server that speaks only legacy HTTP+SSE may answer so, and the style detection needs the status to notice it.
-      if (method === "initialize" && (status === 400 || status === 404 || status === 405))
-        throw new ConnectionError(
-          "http",
-          `The server answered ${method} with HTTP ${status}, ${failure.body.message}`,
-          {
-            status,
-          },
-        );
-      this.#receiver.fail(id, failure.body);
-      return;
-    }
-    const sent = this.#inFlight.get(id);
-    const deliver: MessageReceiver["deliver"] = (decoded, about) => {
-      // Messages for an abandoned call must not reach another call.
-      if (sent?.isAbandoned === true) return true;
-      const result = decoded.kind === "message" && "result" in decoded.message ? decoded.message.result : undefined;
-      if (onResult !== undefined && isObject(result)) onResult(result);
-      return this.#receiver.deliver(decoded, about);
-    };
-    if (isJson(response)) {
-      const decoded = await readJson(response, this.#http.limits);
-      if (onResult !== undefined && decoded.kind === "message" && "result" in decoded.message)
-        onResult(decoded.message.result);
-      this.#receiver.deliverResponse(decoded, id, method);
-    } else if (isEventStream(response)) {
-      const headers = (): Record<string, string> => sessionHeaders(session.id, session.revision);
-      await readResponseStream(this.#http, response, {
-        id,
-        method,
-        signal,
-        headers,
-        deliver,
-        onLost: () => this.#reportLost(session),
-        onHangUp: (retryMs) => this.#receiver.hangUp(id, retryMs),
-      });
-    } else if (response.status === 202) {
-      // Some servers answer a request with 202 and send the response on the unsolicited stream.
-      response.discard();
-    } else throw noMessages(response, method);
-  }
-
-  async #notify(message: Message & { method: string; params?: { readonly [key: string]: unknown } }): Promise<void> {
-    if (message.method === "notifications/cancelled") {
-      await this.#cancel(message);
-      return;
-    }
-    const session = this.#currentSession();
-    if (message.method === "notifications/initialized") {
-      const delivered = this.#deliver(message, session, NOTIFY_TIMEOUT_MS).catch(() => undefined);
-      session.listening = delivered.then(() => this.#awaitStream(session));
-      await delivered;
-      session.markReady();
-    } else await session.ready.then(() => this.#deliver(message, session, NOTIFY_TIMEOUT_MS));
-  }
-
-  /** Aborts the call after notifying the server, or at once if the call has not been sent yet. */
-  async #cancel(message: Message & { params?: { readonly [key: string]: unknown } }): Promise<void> {
-    const given = message.params?.["requestId"] as Id | undefined;
-    const sent = given === undefined ? undefined : this.#inFlight.get(given instanceof ExactId ? given.value : given);
-    if (sent !== undefined) sent.isAbandoned = true;
-    const session = sent === undefined ? this.#session : sent.sentIn;
-    try {
-      if (session !== undefined) await this.#deliver(message, session, NOTIFY_TIMEOUT_MS);
-    } finally {
-      sent?.controller.abort(new ConnectionError("cancelled", "Cancelled"));
-    }
-  }
-
-  async #respond(message: Message): Promise<void> {
-    const session = this.#currentSession();
-    const send = (): Promise<void> => this.#deliver(message, session, RESPOND_TIMEOUT_MS);
-    await this.#http.sendAnswer(() => sendWithRetry(send, !session.over.signal.aborted));
-  }
-
-  async #deliver(message: Message, session: Session, ms: number): Promise<void> {
-    await withTimeout(ms, this.#closed.signal, async (signal) => {
-      const response = await this.#post(message, session, signal);
-      response.discard();
-      if (response.status === 404 && session.id !== undefined) this.#reportLost(session);
-    });
-  }
-
-  /** Reports that the server has dropped the session, unless that is known already. */
-  #reportLost(session: Session): void {
-    if (session !== this.#session || session.over.signal.aborted) return;
-    session.over.abort(new ConnectionError("closed", "The server has dropped the session"));
-    this.#receiver.sessionLost();
-  }
-
-  async #awaitStream(session: Session): Promise<void> {
-    if (session.over.signal.aborted) return;
-    await within(STREAM_HEAD_TIMEOUT_MS, new Promise<void>((resolve) => void this.#listen(session, resolve)));
-  }
-
-  async #listen(session: Session, onHead: () => void): Promise<void> {
-    const why = await readUnsolicited(this.#http, {
-      headers: sessionHeaders(session.id, session.revision),
-      signal: session.over.signal,
-      deliver: (decoded) => this.#deliverUnsolicited(decoded),
-      onHead,
-      onGap: () => this.#receiver.gap(),
-    });
-    if (why === "lost") this.#reportLost(session);
-    session.isStreamRefused = why === "refused";
-  }
-
-  /** Opens a refused stream again, after a call has been authorized. */
-  #listenAgain(session: Session): void {
-    session.isStreamRefused = false;
-    void this.#listen(session, () => undefined);
-    this.#receiver.gap();
-  }
-
-  /** Some servers send the response to a request on this stream, and leave the request's own stream open. */
-  #deliverUnsolicited(decoded: Decoded): boolean {
-    const id = decoded.kind === "message" && isResponse(decoded.message) ? decoded.message.id : null;
-    const isDelivered = this.#receiver.deliver(decoded);
-    const sent = id === null ? undefined : this.#inFlight.get(id instanceof ExactId ? id.value : id);
-    sent?.controller.abort(new ConnectionError("closed", "The request was answered on another stream"));
-    return isDelivered;
-  }
-}
-
-interface Session {
+interface Session extends HttpSession {
   /** Undefined if the server does not use session ids. */
   id: string | undefined;
   revision: string | undefined;
-  /** Aborted when the session is closed by either side. */
-  readonly over: AbortController;
   /** Resolves when `initialized` has been delivered or the session is over. Other messages must not overtake it. */
   readonly ready: Promise<void>;
   readonly markReady: () => void;
@@ -356,34 +61,307 @@ function newSession(): Session {
   return { id: undefined, revision: undefined, over, ready, markReady, listening: ready, isStreamRefused: false };
 }
 
-/** A request in flight. */
-interface SentRequest {
-  readonly controller: AbortController;
-  /** The session in which it may have reached the server. */
-  sentIn: Session | undefined;
-  /** The caller has cancelled it. */
-  isAbandoned: boolean;
+export class SessionHttpTransport extends HttpTransport<Session> {
+  override async close(budgetMs: number = DELETE_TIMEOUT_MS): Promise<void> {
+    if (this.closed.signal.aborted) return;
+    const { session } = this;
+    await super.close();
+    const ms = Math.min(budgetMs, DELETE_TIMEOUT_MS);
+    if (session?.id === undefined || ms <= 0) return;
+    const headers = sessionHeaders(session.id, session.revision);
+    // Best effort: the server may not support DELETE (405), or may not be reachable.
+    await withTimeout(ms, new AbortController().signal, async (signal) => {
+      (await this.http.send({ method: "DELETE", headers, signal, skipSignIn: true })).discard();
+    }).catch(() => undefined);
+  }
+
+  protected async call(message: RequestMessage, options: SendOptions): Promise<void> {
+    if (message.method === "initialize") {
+      await this.#startSession(message, options);
+      return;
+    }
+    const { onWait } = options;
+    await this.track(message.id, options, async (sent) => {
+      // This wait must not count towards the request's timeout.
+      onWait?.(true);
+      const session = await this.#readySession(message.method).finally(() => onWait?.(false));
+      sent.controller.signal.throwIfAborted();
+      const response = await this.postCall(message, session, sent, onWait);
+      if (session.isStreamRefused) {
+        // The call has been authorized, so the stream may be too.
+        session.isStreamRefused = false;
+        void this.#listen(session, () => undefined);
+        this.pass({ kind: "gap" });
+      }
+      await this.#readAnswer(response, message, session, sent);
+    });
+  }
+
+  protected override async notify(message: NotificationMessage): Promise<void> {
+    const session = this.currentSession();
+    if (message.method === "notifications/initialized") {
+      const delivered = this.deliver(message, session).catch(() => undefined);
+      session.listening = delivered.then(() => this.#awaitStream(session));
+      await delivered;
+      session.markReady();
+    } else await session.ready.then(() => this.deliver(message, session));
+  }
+
+  protected post(
+    message: Message,
+    session: Session,
+    signal: AbortSignal,
+    onWait?: SendOptions["onWait"],
+  ): Promise<HttpResponse> {
+    const headers = { ...POST_HEADERS, ...sessionHeaders(session.id, session.revision) };
+    return this.http.send({ method: "POST", headers, body: encode(message), signal, onWait });
+  }
+
+  protected acknowledged(response: HttpResponse, _message: Message, session: Session): void {
+    response.discard();
+    if (response.status === 404 && session.id !== undefined) this.#reportLost(session);
+  }
+
+  async #startSession(message: RequestMessage, options: SendOptions): Promise<void> {
+    const { signal, onWait } = options;
+    this.session?.over.abort(new ConnectionError("closed", "A new session was started"));
+    const session = newSession();
+    this.session = session;
+    // MCP does not allow cancelling `initialize`, so an unwanted handshake is only abandoned.
+    const removeListener = onAbort(signal, () => this.#discard(session, signal?.reason));
+    const start = async (sent: SentRequest<Session>): Promise<void> => {
+      const response = await this.post(message, session, session.over.signal, onWait);
+      session.id = response.headers[SESSION_HEADER] || undefined;
+      await this.#readAnswer(response, message, session, sent);
+      // If the server has answered with an error or an invalid result, there is no session.
+      if (session.revision === undefined) this.#discard(session, new ConnectionError("closed", "There is no session"));
+    };
+    try {
+      await this.track(message.id, options, start, session.over);
+    } catch (error) {
+      this.#discard(session, error);
+      throw error;
+    } finally {
+      removeListener();
+    }
+  }
+
+  /** Ends a session whose handshake failed. */
+  #discard(session: Session, reason: unknown): void {
+    if (this.session === session) this.session = undefined;
+    session.over.abort(reason);
+  }
+
+  /** Waits until this request can be sent in the current session. */
+  async #readySession(method: string): Promise<Session> {
+    for (;;) {
+      const session = this.currentSession();
+      await session.ready;
+      // Some servers send a call's requests to the client on the unsolicited stream, and drop them if it is not open.
+      if (INPUT_METHODS.has(method)) await session.listening;
+      if (session === this.session) return session;
+    }
+  }
+
+  /** Reads the response to a request, and passes on what it contains. */
+  async #readAnswer(
+    response: HttpResponse,
+    message: RequestMessage,
+    session: Session,
+    sent: SentRequest<Session>,
+  ): Promise<void> {
+    const { id, method } = message;
+    const isHandshake = method === "initialize";
+    if (!isSuccess(response)) {
+      const failure = await readFailure(response, method);
+      const { status } = response;
+      if (!isHandshake && isSessionUnknown(status, failure, session)) {
+        session.over.abort(new ConnectionError("closed", "The server has dropped the session"));
+        throw new SessionLost(`The server has dropped the session (HTTP ${status})`, { status });
+      }
+      // A server that speaks only legacy HTTP+SSE may answer the handshake so, and the style detection needs the status.
+      const showsStyle = isHandshake && (status === 400 || status === 404 || status === 405);
+      if (failure.body === undefined || showsStyle) throw failure.error;
+      this.pass({ kind: "message", message: { jsonrpc: "2.0", id, error: failure.body } }, id);
+      return;
+    }
+    const take = (decoded: Decoded): boolean => {
+      // Messages for an abandoned call must not reach another call.
+      if (sent.isAbandoned) return true;
+      const result = decoded.kind === "message" && "result" in decoded.message ? decoded.message.result : undefined;
+      const revision = isHandshake && isObject(result) ? result["protocolVersion"] : undefined;
+      if (typeof revision === "string") session.revision = revision;
+      return this.receive(decoded, id);
+    };
+    if (isJson(response)) {
+      const decoded = await readJson(response, this.http.limits);
+      if (!take(decoded)) throw notTheResponse(decoded, method);
+    } else if (isEventStream(response)) await this.#readCallStream(response, message, session, sent, take);
+    // Some servers answer a request with 202 and send the response on the unsolicited stream.
+    else if (response.status === 202) response.discard();
+    else throw noMessages(response, method);
+  }
+
+  /** Reads the stream of a request, and resumes it when it breaks, until the response has been delivered. */
+  async #readCallStream(
+    first: HttpResponse,
+    { id, method }: RequestMessage,
+    session: Session,
+    { controller: { signal } }: SentRequest<Session>,
+    take: (decoded: Decoded) => boolean,
+  ): Promise<void> {
+    const position = new StreamPosition();
+    let response: HttpResponse | undefined = first;
+    let failures = 0;
+    for (;;) {
+      if (response !== undefined) {
+        const outcome = await this.#readUntilBreak(response, position, take, signal);
+        if (outcome === "answered") return;
+        if (position.lastId === undefined) throw brokenStream(method, "and no event had an id to resume from");
+        // The server has closed the stream, and has told us how long to wait before reconnecting.
+        const { retryMs } = position;
+        if (outcome === "ended" && retryMs !== undefined) this.pass({ kind: "hang-up", retryMs }, id);
+      }
+      await pause(retryDelayMs(position, failures), signal);
+      const resumed = await this.#openStream(session, position, signal);
+      if (resumed instanceof ConnectionError) {
+        failures += 1;
+        if (failures >= MAX_FAILURES) throw brokenStream(method, `and could not be reached again: ${resumed.message}`);
+        response = undefined;
+      } else if (isOpen(resumed)) {
+        failures = 0;
+        response = resumed;
+      } else {
+        resumed.discard();
+        if (resumed.status === 404) this.#reportLost(session);
+        throw brokenStream(method, `and refuses to resume it (HTTP ${resumed.status})`);
+      }
+    }
+  }
+
+  async #awaitStream(session: Session): Promise<void> {
+    if (session.over.signal.aborted) return;
+    await within(STREAM_HEAD_TIMEOUT_MS, new Promise<void>((resolve) => void this.#listen(session, resolve)));
+  }
+
+  /**
+   * Reads the stream for unsolicited messages, and opens it again when it breaks, as long as the session lives and the
+   * server offers the stream. `onHead` is called when it is open or could not be opened. Never rejects.
+   */
+  async #listen(session: Session, onHead: () => void): Promise<void> {
+    const { signal } = session.over;
+    const position = new StreamPosition();
+    let hasOpened = false;
+    let failures = 0;
+    const take = (decoded: Decoded): boolean => this.#takeUnsolicited(decoded);
+    try {
+      for (;;) {
+        const canResume = position.lastId !== undefined;
+        const response = await this.#openStream(session, position, signal);
+        onHead();
+        if (response instanceof ConnectionError) failures += 1;
+        else if (isOpen(response)) {
+          // Without an id to resume from, messages may be missing.
+          if (hasOpened && !canResume) this.pass({ kind: "gap" });
+          hasOpened = true;
+          failures = 0;
+          await this.#readUntilBreak(response, position, take, signal);
+        } else {
+          response.discard();
+          const { status } = response;
+          if (hasOpened && status === 404) {
+            this.#reportLost(session);
+            return;
+          }
+          // The server does not offer the stream, unless it considers the previous one still open or limits the rate.
+          if (!hasOpened && status !== 409 && status !== 429) return;
+          failures += 1;
+        }
+        await pause(retryDelayMs(position, failures), signal);
+      }
+    } catch (error) {
+      // Not an error, since the stream is optional. A refused stream is opened again when the server accepts a call.
+      session.isStreamRefused = error instanceof ConnectionError && error.kind === "unauthorized";
+    } finally {
+      onHead();
+    }
+  }
+
+  /** Some servers send the response to a request on this stream, and leave the request's own stream open. */
+  #takeUnsolicited(decoded: Decoded): false {
+    const id = decoded.kind === "message" && isResponse(decoded.message) ? decoded.message.id : null;
+    this.receive(decoded);
+    const sent = this.findSent(id ?? undefined);
+    sent?.controller.abort(new ConnectionError("closed", "The request was answered on another stream"));
+    return false;
+  }
+
+  /** Resolves even if the connection breaks, since a broken stream is resumed just like one that has ended. */
+  async #readUntilBreak(
+    response: HttpResponse,
+    position: StreamPosition,
+    take: (decoded: Decoded) => boolean,
+    signal: AbortSignal,
+  ): Promise<"answered" | "ended" | "broken"> {
+    try {
+      return (await readMessages(this.http, response, position, take)) ? "answered" : "ended";
+    } catch (error) {
+      if (signal.aborted || !(error instanceof ConnectionError) || error.kind !== "closed") throw error;
+      return "broken";
+    }
+  }
+
+  /** Returns an error if a later attempt may succeed: the server cannot be reached, or answers with a 5xx except 501. */
+  async #openStream(
+    session: Session,
+    { lastId }: StreamPosition,
+    signal: AbortSignal,
+  ): Promise<HttpResponse | ConnectionError> {
+    const resume = lastId === undefined ? undefined : { "last-event-id": lastId };
+    const headers = { ...GET_HEADERS, ...sessionHeaders(session.id, session.revision), ...resume };
+    try {
+      const response = await this.http.send({ method: "GET", headers, signal });
+      const { status } = response;
+      if (status < 500 || status === 501) return response;
+      response.discard();
+      return new ConnectionError("http", `The server answered GET with HTTP ${status}`, { status });
+    } catch (error) {
+      if (signal.aborted || !(error instanceof ConnectionError) || error.kind === "unauthorized") throw error;
+      return error;
+    }
+  }
+
+  /** Reports that the server has dropped the session, unless that is known already. */
+  #reportLost(session: Session): void {
+    if (session !== this.session || session.over.signal.aborted) return;
+    session.over.abort(new ConnectionError("closed", "The server has dropped the session"));
+    this.pass({ kind: "lost" });
+  }
+}
+
+function isOpen(response: HttpResponse): boolean {
+  return response.status === 200 && isEventStream(response);
+}
+
+function retryDelayMs({ retryMs }: StreamPosition, failures: number): number {
+  if (failures > 0) return Math.max(backoffMs(failures - 1), retryMs ?? 0);
+  return Math.max(retryMs ?? DEFAULT_RETRY_MS, MIN_RETRY_MS);
+}
+
+function brokenStream(method: string, why: string): ConnectionError {
+  return new ConnectionError(
+    "closed",
+    `The server closed the stream of ${method} before it answered, ${why}; ` +
+      "the request may have run, so check before you call it again",
+  );
 }
 
 /** Found in the error messages of servers that do not know the session. */
 const UNKNOWN_SESSION = /\bsession\b|\bnot initialized\b/i;
 
 /** Whether the response means that the server does not know our session. */
-function isSessionUnknown(status: number, failure: Awaited<ReturnType<typeof readFailure>>, { id }: Session): boolean {
+function isSessionUnknown(status: number, { body }: HttpFailure, { id }: Session): boolean {
   // The specified status is 404, but many servers answer with 400, which is meant for a missing session id.
-  const error = "body" in failure ? failure.body : undefined;
-  const unknown = status === 400 && error !== undefined && error.code <= -32_000 && UNKNOWN_SESSION.test(error.message);
+  const unknown = status === 400 && body !== undefined && body.code <= -32_000 && UNKNOWN_SESSION.test(body.message);
   return unknown || (status === 404 && id !== undefined);
-}
-
-/**
- * Cancels a request that may create a task. The server is not notified, since the task has to be cancelled by its id.
- * So a request that was sent goes on until the response with the id arrives, or until `expired`. A request that has not
- * been sent is aborted at once. Both signals belong to this request alone, so their listeners are not removed.
- */
-export function abortQuietly(quiet: QuietCancel | undefined, controller: AbortController, isSent: () => boolean): void {
-  if (quiet === undefined) return;
-  const abort = (): void => controller.abort(new ConnectionError("cancelled", "Cancelled"));
-  onAbort(quiet.abandoned, () => (isSent() ? undefined : abort()));
-  onAbort(quiet.expired, abort);
 }

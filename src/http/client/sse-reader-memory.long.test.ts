@@ -78,7 +78,7 @@ describe("events of 10 MiB, five in a row", () => {
   const kept = `
     async function read(bytes, count) {
       let whole = 0;
-      const onEvent = ({ data }) => (whole += data.length > bytes / 3 ? 1 : 0);
+      const onEvent = ({ data }) => (whole += data.toString().length > bytes / 3 ? 1 : 0);
       await readSse(body(bytes, count), { maxBytes: bytes + ${CHUNK_BYTES}, onEvent });
       return whole;
     }

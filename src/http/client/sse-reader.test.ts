@@ -2,27 +2,35 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { SseReader, readSse } from "./sse-reader.ts";
-import type { OversizedEvent, ServerSentEvent } from "./sse-reader.ts";
+import { SseReader, readSse, type ServerSentEvent } from "./sse-reader.ts";
 import { formatEvent } from "../server/sse.ts";
 
+/** An event with its data as a string, without the fields that it lacks. */
+interface Heard {
+  readonly id?: string;
+  readonly event?: string;
+  readonly data: string;
+}
+
 interface Told {
-  events: ServerSentEvent[];
-  long: OversizedEvent[];
+  events: Heard[];
+  /** Oversized events, with the beginning of their data. */
+  long: Heard[];
   retries: number[];
-  incomplete: boolean;
+}
+
+function heard({ id, event, data }: ServerSentEvent): Heard {
+  return { ...(id !== undefined && { id }), ...(event !== undefined && { event }), data: data.toString() };
 }
 
 function read(chunks: readonly (string | Uint8Array)[], maxBytes?: number): Told {
-  const told: Told = { events: [], long: [], retries: [], incomplete: false };
+  const told: Told = { events: [], long: [], retries: [] };
   const reader = new SseReader({
     ...(maxBytes === undefined ? {} : { maxBytes }),
-    onEvent: (event) => told.events.push(event),
-    onOversizedEvent: (event) => told.long.push(event),
+    onEvent: (event) => (event.isCut ? told.long : told.events).push(heard(event)),
     onRetry: (ms) => told.retries.push(ms),
   });
   for (const chunk of chunks) reader.push(typeof chunk === "string" ? Buffer.from(chunk) : chunk);
-  told.incomplete = reader.isInsideEvent;
   reader.release();
   return told;
 }
@@ -36,21 +44,21 @@ function cuts(bytes: Buffer): Buffer[][] {
 
 describe("readSse", () => {
   it("reads a body to its end", async () => {
-    const events: ServerSentEvent[] = [];
+    const events: Heard[] = [];
     const body = (async function* () {
       yield Buffer.from("data: on");
       yield Buffer.from("e\n\ndata: two\n\n");
     })();
-    await expect(readSse(body, { onEvent: (event) => events.push(event) })).resolves.toEqual({ incomplete: false });
+    await expect(readSse(body, { onEvent: (event) => events.push(heard(event)) })).resolves.toBeUndefined();
     expect(events).toEqual([{ data: "one" }, { data: "two" }]);
   });
 
-  it("drops an incomplete event, and reports it", async () => {
+  it("drops an incomplete event", async () => {
     const body = (async function* () {
       yield Buffer.from("data: one\n\nid: 7\ndata: two\n");
     })();
-    const events: ServerSentEvent[] = [];
-    await expect(readSse(body, { onEvent: (event) => events.push(event) })).resolves.toEqual({ incomplete: true });
+    const events: Heard[] = [];
+    await expect(readSse(body, { onEvent: (event) => events.push(heard(event)) })).resolves.toBeUndefined();
     expect(events).toEqual([{ data: "one" }]);
   });
 
@@ -59,8 +67,8 @@ describe("readSse", () => {
       yield Buffer.from("data: one\n\n");
       throw new Error("broken");
     })();
-    const events: ServerSentEvent[] = [];
-    await expect(readSse(body, { onEvent: (event) => events.push(event) })).rejects.toThrow("broken");
+    const events: Heard[] = [];
+    await expect(readSse(body, { onEvent: (event) => events.push(heard(event)) })).rejects.toThrow("broken");
     expect(events).toEqual([{ data: "one" }]);
   });
 
@@ -116,22 +124,22 @@ describe("an event", () => {
         events: [{ data: "x" }],
       },
     ],
-    ["that has not ended", "data: x\n", { incomplete: true }],
-    ["whose line has not ended", "data: x\n\ndat", { events: [{ data: "x" }], incomplete: true }],
-    ["that has only an id so far", "id: 4\n", { incomplete: true }],
-    ["that has only a type so far", "event: x\n", { incomplete: true }],
+    ["that has not ended", "data: x\n", {}],
+    ["whose line has not ended", "data: x\n\ndat", { events: [{ data: "x" }] }],
+    ["that has only an id so far", "id: 4\n", {}],
+    ["that has only a type so far", "event: x\n", {}],
     ["before a comment that has not ended", "data: x\n\n: comm", { events: [{ data: "x" }] }],
     ["in other scripts", "data: \u00e9\u20ac\u{1F600}\n\n", { events: [{ data: "\u00e9\u20ac\u{1F600}" }] }],
   ];
 
   it.each(cases)("%s", (_what, text, told) => {
-    const expected = { events: [], long: [], retries: [], incomplete: false, ...told };
+    const expected = { events: [], long: [], retries: [], ...told };
     for (const chunks of cuts(Buffer.from(text))) expect(read(chunks)).toEqual(expected);
   });
 
   it("is reported as soon as its last line ends, even with a lone carriage return", () => {
-    const events: ServerSentEvent[] = [];
-    const reader = new SseReader({ onEvent: (event) => events.push(event) });
+    const events: Heard[] = [];
+    const reader = new SseReader({ onEvent: (event) => events.push(heard(event)) });
     reader.push(Buffer.from("data: x\r\r"));
     expect(events).toEqual([{ data: "x" }]);
     reader.push(Buffer.from("\ndata: y\r"));
@@ -141,8 +149,8 @@ describe("an event", () => {
 
   it("does not change when its chunk is overwritten", () => {
     const chunk = Buffer.from("data: one\n");
-    const events: ServerSentEvent[] = [];
-    const reader = new SseReader({ onEvent: (event) => events.push(event) });
+    const events: Heard[] = [];
+    const reader = new SseReader({ onEvent: (event) => events.push(heard(event)) });
     reader.push(chunk);
     chunk.fill(0);
     reader.push(Buffer.from("\n"));
@@ -164,14 +172,14 @@ describe("an event", () => {
 describe("a long event", () => {
   const LONG = `${"x".repeat(1_100_000)}\u20ac`;
 
-  /** The reader, and what it reported: strings are shortened. */
+  /** The reader, and what it reported. It overwrites what it is given. */
   function telling(): { reader: SseReader; told: unknown[] } {
     const told: unknown[] = [];
     const reader = new SseReader({
-      onEvent: ({ data, ...event }) => told.push(["text", data.slice(0, 20), event]),
-      onBytes: (bytes, event) => {
-        told.push(["bytes", bytes.toString() === LONG, event]);
-        bytes.fill(0);
+      onEvent: (event) => {
+        const { data, ...rest } = heard(event);
+        told.push([data === LONG ? "long" : data, rest]);
+        event.data.fill(0);
       },
     });
     return { reader, told };
@@ -179,16 +187,15 @@ describe("a long event", () => {
 
   const TEXT = Buffer.from(`event: a\nid: 1\ndata: ${LONG}\n\ndata: short\n\ndata: ${LONG}\n\n`);
   const TOLD = [
-    ["bytes", true, { id: "1", event: "a" }],
-    ["text", "short", {}],
-    ["bytes", true, {}],
+    ["long", { id: "1", event: "a" }],
+    ["short", {}],
+    ["long", {}],
   ];
 
-  it("is passed as bytes that may be overwritten, and the next one as a string", () => {
+  it("is passed as bytes that may be overwritten", () => {
     const { reader, told } = telling();
     for (let at = 0; at < TEXT.length; at += 50_000) reader.push(TEXT.subarray(at, at + 50_000));
     expect(told).toEqual(TOLD);
-    expect(reader.isInsideEvent).toBe(false);
   });
 
   it("does not modify the chunk that contained it", () => {
@@ -203,20 +210,15 @@ describe("a long event", () => {
     const told: string[] = [];
     let calls = 0;
     const reader = new SseReader({
-      onEvent: ({ data }) => told.push(data),
-      onBytes: () => {
+      onEvent: ({ data }) => {
         calls += 1;
-        throw new Error("no");
+        if (data.length > 100) throw new Error("no");
+        told.push(data.toString());
       },
     });
     expect(() => reader.push(TEXT)).toThrow("no");
     reader.push(Buffer.from("data: next\n\n"));
-    expect([calls, told]).toEqual([1, ["next"]]);
-  });
-
-  it("is a string without onBytes", () => {
-    const { events } = read([TEXT]);
-    expect(events.map(({ data }) => data.length)).toEqual([LONG.length, 5, LONG.length]);
+    expect([calls, told]).toEqual([2, ["next"]]);
   });
 });
 
@@ -228,7 +230,7 @@ describe("an oversized event", () => {
       expect(told.events).toEqual([{ data: "next" }]);
       expect(told.long).toHaveLength(1);
       expect(told.long[0]).toMatchObject({ id: "1", event: "e" });
-      expect(told.long[0]?.head).toMatch(/^x+$/);
+      expect(told.long[0]?.data).toMatch(/^x+$/);
     }
   });
 
@@ -248,23 +250,22 @@ describe("an oversized event", () => {
     for (const chunks of cuts(Buffer.from(text))) {
       const { events, long } = read(chunks, 10);
       expect(events).toEqual([{ id: "2", data: "" }]);
-      expect(long).toEqual([{ id: "1", head: "0123\n456789" }]);
+      expect(long).toEqual([{ id: "1", data: "0123\n456789" }]);
     }
   });
 
   it("is reported with at most 4 KiB, and nothing is kept", () => {
-    const long: OversizedEvent[] = [];
+    const long: Heard[] = [];
     const reader = new SseReader({
       maxBytes: 100_000,
-      onEvent: () => {},
-      onOversizedEvent: (event) => long.push(event),
+      onEvent: (event) => long.push(heard(event)),
     });
     reader.push(Buffer.from(`data: {"id":7,`));
     for (let count = 0; count < 1_000; count += 1) reader.push(Buffer.alloc(10_000, "x"));
     reader.push(Buffer.from("\n\n"));
     expect(long).toHaveLength(1);
-    expect(long[0]?.head).toHaveLength(4_096);
-    expect(long[0]?.head).toMatch(/^\{"id":7,x+$/);
+    expect(long[0]?.data).toHaveLength(4_096);
+    expect(long[0]?.data).toMatch(/^\{"id":7,x+$/);
   });
 
   it("is not a long comment or a long unknown field", () => {
@@ -307,7 +308,7 @@ describe("the same events", () => {
           const asRead = JSON.parse(JSON.stringify(expected), (_key, value) =>
             typeof value === "string" ? Buffer.from(value).toString() : value,
           );
-          expect(read(chunks)).toEqual({ events: asRead, long: [], retries: [], incomplete: false });
+          expect(read(chunks)).toEqual({ events: asRead, long: [], retries: [] });
         },
       ),
       { numRuns: 300 },
