@@ -3,7 +3,7 @@
 // (session/back.ts, stateless/back.ts) interpret the messages.
 
 import type { Context, Params } from "../../core/handler.ts";
-import { onAbort } from "../../core/async.ts";
+import { onAbort, unref } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { isCancelled, onCancel } from "../../core/cancel.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
@@ -30,15 +30,14 @@ export type OutgoingCall = PendingCall<Context>;
  * the server's answer is still awaited.
  */
 export interface Abandonment {
-  /** Aborted by `Peer` when the caller has cancelled the call, or the call has timed out. */
-  readonly abandoned: AbortController;
-  /** Aborted when the answer is no longer of interest. */
-  readonly expired: AbortSignal;
   /** Receives what the server sends for the call after the call was abandoned. */
   readonly context: Context;
   /** Receives an answer that comes after the call was abandoned. */
   readonly onLateAnswer: (answer: Params) => void;
 }
+
+/** How long the answer to an abandoned call is awaited. */
+const ABANDONED_MS = 60_000;
 
 /** Receives what the server sends on its own initiative; implemented by the backs. */
 export interface PeerListener {
@@ -69,7 +68,7 @@ export class Peer {
   readonly #timeouts: Timeouts;
   readonly #watchers = new Set<(reason: ConnectionError) => void>();
   /** Abandoned calls whose answer is still awaited. */
-  readonly #abandoned = new Map<number, { readonly call: OutgoingCall } & Pick<Abandonment, "onLateAnswer">>();
+  readonly #abandoned = new Map<number, { readonly call: OutgoingCall } & Abandonment>();
   #closed: ConnectionError | undefined;
 
   constructor(transport: Transport, timeouts: Partial<Timeouts> = {}) {
@@ -101,11 +100,12 @@ export class Peer {
     // Specification, basic/utilities/cancellation: the notification must not cancel `initialize` or a call that creates
     // a task.
     const cancel = (reason: string): void => {
-      if (abandonment !== undefined) this.#abandon(call, abandonment);
+      if (abandonment !== undefined && quiet !== undefined) this.#abandon(call, abandonment, quiet);
       else if (method !== "initialize") this.#cancel(id, reason);
     };
     const call = this.#pending.open(method, timeouts, context, (error) => cancel(error.message));
     const { id } = call;
+    const quiet = abandonment && { abandoned: new AbortController(), expired: new AbortController() };
     const abort = (): void => {
       if (this.#pending.fail(call, cancelled(context))) cancel(reasonOf(context));
     };
@@ -114,7 +114,7 @@ export class Peer {
       // Suspend the idle timeout while we wait for something other than the server, such as a person signing in.
       const onWait = (isWaiting: boolean): void => (isWaiting ? this.#pending.hold(call) : this.#pending.release(call));
       const message: RequestMessage = { jsonrpc: "2.0", id, method, params: params(id) };
-      const sent = this.#transport.send(message, new CallSendOptions(context, onWait, abandonment));
+      const sent = this.#transport.send(message, new CallSendOptions(context, onWait, quiet));
       sent.then(
         (response) => {
           if (response !== undefined) this.#pending.settle(call, response);
@@ -229,9 +229,13 @@ export class Peer {
     if ("result" in message) late.onLateAnswer(message.result);
   }
 
-  #abandon(call: OutgoingCall, { abandoned, expired, context, onLateAnswer }: Abandonment): void {
-    this.#abandoned.set(call.id, { call: { ...call, context }, onLateAnswer });
-    onAbort(expired, () => this.#abandoned.delete(call.id));
+  #abandon(call: OutgoingCall, abandonment: Abandonment, { abandoned, expired }: QuietControl): void {
+    this.#abandoned.set(call.id, { ...abandonment, call: { ...call, context: abandonment.context } });
+    const expire = (): void => {
+      this.#abandoned.delete(call.id);
+      expired.abort();
+    };
+    unref(setTimeout(expire, ABANDONED_MS));
     abandoned.abort();
   }
 
@@ -261,23 +265,22 @@ function cancelled(context: Context): ConnectionError {
   return new ConnectionError("cancelled", `Cancelled: ${reasonOf(context)}`, { cause: context.signal.reason });
 }
 
+/** Controls the signals of a `QuietCancel`. */
+type QuietControl = { readonly [Signal in keyof QuietCancel]: AbortController };
+
 /** This is a class with getters, because the signal is created when it is first read, and stdio never reads it. */
 class CallSendOptions implements SendOptions {
   readonly onWait: (isWaiting: boolean) => void;
+  readonly quiet: QuietCancel | undefined;
   readonly #context: Context;
-  readonly #abandonment: Abandonment | undefined;
 
-  constructor(context: Context, onWait: (isWaiting: boolean) => void, abandonment: Abandonment | undefined) {
+  constructor(context: Context, onWait: (isWaiting: boolean) => void, quiet: QuietControl | undefined) {
     this.onWait = onWait;
+    this.quiet = quiet && { abandoned: quiet.abandoned.signal, expired: quiet.expired.signal };
     this.#context = context;
-    this.#abandonment = abandonment;
   }
 
   get signal(): AbortSignal {
     return this.#context.signal;
-  }
-
-  get quiet(): QuietCancel | undefined {
-    return this.#abandonment && { abandoned: this.#abandonment.abandoned.signal, expired: this.#abandonment.expired };
   }
 }

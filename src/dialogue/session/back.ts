@@ -31,7 +31,7 @@ import type { Inbound } from "../../transport/transport.ts";
 import { initialize, SessionRenewal, type HandshakeOptions, type SessionTerms } from "./handshake.ts";
 import { CallAttribution } from "../calls/client-requests.ts";
 import { ServerSubscriptions } from "./subscriptions-back.ts";
-import type { TaskRequestOptions, AskTarget } from "./server-tasks.ts";
+import type { TaskRequestOptions } from "./server-tasks.ts";
 import { TasksBack } from "./tasks-back.ts";
 import { UrlElicitationOwners } from "../calls/url-elicitation.ts";
 import type { OutgoingCall, PeerListener, Peer } from "../calls/peer.ts";
@@ -256,7 +256,7 @@ export class SessionBack implements PeerListener {
     if (method === "notifications/progress") {
       const call = this.#peer.findCall(params?.["progressToken"]);
       if (call === undefined) {
-        this.#tasks.onEarlyProgress(params ?? {});
+        this.#tasks.onLateProgress(params ?? {});
         return;
       }
       this.#peer.touch(call);
@@ -387,7 +387,7 @@ export class ServerRequests {
         throw McpError.of("rate_limited", `${MAX_OPEN_REQUESTS} requests of this server are not answered yet`);
       const lifted: Request = { method, params: this.#host.revision().lift.request(method, request.params) };
       const target = await task;
-      const ask = (context: AskTarget): Promise<Result> => {
+      const ask = (context: Pick<Context, "ask" | "caller">): Promise<Result> => {
         this.#host.urlElicitations.asked(lifted.params, context.caller);
         return context.ask(lifted, { signal: stop.signal });
       };
@@ -422,7 +422,7 @@ export class ServerRequests {
    */
   async #askOneOf(
     calls: readonly OutgoingCall[],
-    ask: (context: AskTarget) => Promise<Result>,
+    ask: (context: Pick<Context, "ask" | "caller">) => Promise<Result>,
     isFinal: () => boolean,
   ): Promise<Result> {
     for (let left = calls; ;) {
