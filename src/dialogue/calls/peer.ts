@@ -60,11 +60,11 @@ const BEFORE_NEGOTIATION: PeerListener = {
 };
 
 export class Peer {
+  readonly pending = new PendingCalls<Context>("The server");
   /** By id. */
-  readonly calls: PendingCalls<Context>["calls"];
+  readonly calls = this.pending.calls;
   listener: PeerListener = BEFORE_NEGOTIATION;
   readonly #transport: Transport;
-  readonly #pending = new PendingCalls<Context>("The server");
   readonly #timeouts: Timeouts;
   readonly #watchers = new Set<(reason: ConnectionError) => void>();
   /** Abandoned calls whose answer is still awaited. */
@@ -73,7 +73,6 @@ export class Peer {
 
   constructor(transport: Transport, timeouts: Partial<Timeouts> = {}) {
     this.#transport = transport;
-    this.calls = this.#pending.calls;
     this.#timeouts = { ...DEFAULT_TIMEOUTS, ...timeouts };
   }
 
@@ -103,25 +102,25 @@ export class Peer {
       if (abandonment !== undefined && quiet !== undefined) this.#abandon(call, abandonment, quiet);
       else if (method !== "initialize") this.#cancel(id, reason);
     };
-    const call = this.#pending.open(method, timeouts, context, (error) => cancel(error.message));
+    const call = this.pending.open(method, timeouts, context, (error) => cancel(error.message));
     const { id } = call;
     const quiet = abandonment && { abandoned: new AbortController(), expired: new AbortController() };
     const abort = (): void => {
-      if (this.#pending.fail(call, cancelled(context))) cancel(reasonOf(context));
+      if (this.pending.fail(call, cancelled(context))) cancel(reasonOf(context));
     };
     const forget = onCancel(context, abort);
     try {
       // Suspend the idle timeout while we wait for something other than the server, such as a person signing in.
-      const onWait = (isWaiting: boolean): void => (isWaiting ? this.#pending.hold(call) : this.#pending.release(call));
+      const onWait = (isWaiting: boolean): void => (isWaiting ? this.pending.hold(call) : this.pending.release(call));
       const message: RequestMessage = { jsonrpc: "2.0", id, method, params: params(id) };
       const sent = this.#transport.send(message, new CallSendOptions(context, onWait, quiet));
       sent.then(
         (response) => {
-          if (response !== undefined) this.#pending.settle(call, response);
+          if (response !== undefined) this.pending.settle(call, response);
         },
         (error: unknown) => {
           this.#abandoned.delete(id);
-          this.#pending.fail(call, error as Error);
+          this.pending.fail(call, error as Error);
         },
       );
       return await call.answer;
@@ -143,25 +142,11 @@ export class Peer {
     return typeof id === "number" ? (this.calls.get(id) ?? this.#abandoned.get(id)?.call) : undefined;
   }
 
-  /** Restarts the idle timeout of a call that has made progress. */
-  touch(call: OutgoingCall): void {
-    this.#pending.touch(call);
-  }
-
-  /** Suspends the idle timeout of the call while its caller is being asked. */
-  hold(call: OutgoingCall): void {
-    this.#pending.hold(call);
-  }
-
-  release(call: OutgoingCall): void {
-    this.#pending.release(call);
-  }
-
   /** Ends our subscription with this id, as the server asked. A server cannot end other calls in this way. */
   endSubscription(id: unknown): void {
     const call = this.calls.get(id as number);
     if (call?.method === "subscriptions/listen")
-      this.#pending.settle(call, { jsonrpc: "2.0", id: call.id, result: { resultType: "complete" } });
+      this.pending.settle(call, { jsonrpc: "2.0", id: call.id, result: { resultType: "complete" } });
   }
 
   /** Resolves when the signal is aborted; rejects if the connection closes first. */
@@ -208,14 +193,14 @@ export class Peer {
     const why = typeof details === "string" ? `: ${details}` : "";
     const call = this.calls.get((id instanceof ExactId ? id.value : id) as number);
     if (call === undefined) return;
-    this.#pending.fail(call, new ConnectionError("protocol", `The server's answer is not a valid message${why}`));
+    this.pending.fail(call, new ConnectionError("protocol", `The server's answer is not a valid message${why}`));
   }
 
   #take(message: Message, inbound: Inbound): void {
     if (isResponse(message)) {
-      const call = this.#pending.find(message);
+      const call = this.pending.find(message);
       if (call === undefined) this.#takeLate(message);
-      else this.#pending.settle(call, message);
+      else this.pending.settle(call, message);
     } else if (isRequest(message)) this.listener.onRequest(message, inbound);
     else if (isNotification(message)) this.listener.onNotification(message, inbound);
   }
@@ -247,7 +232,7 @@ export class Peer {
     if (this.#closed !== undefined) return;
     this.#closed = reason;
     this.#abandoned.clear();
-    this.#pending.failAll(reason);
+    this.pending.failAll(reason);
     for (const watcher of [...this.#watchers]) watcher(reason);
   }
 }

@@ -250,7 +250,7 @@ export class SessionBack implements PeerListener {
         this.#tasks.onLateProgress(params ?? {});
         return;
       }
-      this.#peer.touch(call);
+      this.#peer.pending.touch(call);
       call.context.notify({ method, params: params ?? {} });
     } else if (method === "notifications/message") this.#log({ method, params: params ?? {} }, inbound);
     else if (method === "notifications/cancelled") {
@@ -277,7 +277,7 @@ export class SessionBack implements PeerListener {
     const task = this.#tasks.askTarget(request.params);
     const named = this.#peer.findCall(inbound.about);
     const calls = task !== undefined ? [] : named === undefined ? this.#candidates() : [named];
-    for (const call of calls) this.#peer.hold(call);
+    for (const call of calls) this.#peer.pending.hold(call);
     const isFinal = (): boolean => named !== undefined || stop.signal.aborted || inbound.gone.aborted;
     const run = async (): Promise<Result> => {
       if (!this.revision.clientRequests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
@@ -304,7 +304,7 @@ export class SessionBack implements PeerListener {
     );
     this.#openRequests -= 1;
     this.#asked.delete(idKey(id));
-    for (const call of calls) this.#peer.release(call);
+    for (const call of calls) this.#peer.pending.release(call);
     if (!stop.signal.aborted) await inbound.reply(answer).catch(() => undefined);
   }
 

@@ -2,7 +2,7 @@
 // keep (its revision, capabilities, log level, subscriptions). Turns its requests into the self-contained requests of
 // the newest revision, and results back into the client's revision. It is independent of the transport.
 
-import { onAbort, ignoreRejection } from "../../core/async.ts";
+import { abortable, ignoreRejection } from "../../core/async.ts";
 import {
   type Caller,
   type Context,
@@ -219,7 +219,10 @@ export class SessionFront {
     const client = newCaller("session", revision.lift.clientCapabilities(capabilities), params["clientInfo"]);
     this.#client = { ...client, notifiesRoots: notifiesRoots(capabilities) };
     this.#caller = withIdentity(this.#client, inbound.caller ?? {});
-    const discovered = await this.#discover();
+    const { signal } = this.#closed;
+    const discovering = this.#handler({ method: "server/discover", params: {} }, { ...this.#defaultContext(), signal });
+    // Fails when the session is closed, even if the handler ignores its signal.
+    const discovered = await abortable(signal, ignoreRejection(discovering));
     this.#serverCapabilities = (discovered["capabilities"] as Json | undefined) ?? {};
     this.#tasks.open(this.#serverCapabilities);
     this.#phase = "ready";
@@ -231,23 +234,6 @@ export class SessionFront {
       capabilities: revision.lower.serverCapabilities(this.#serverCapabilities),
       serverInfo: revision.lower.implementation(serverInfo ?? { name: "unknown", version: "0" }),
     };
-  }
-
-  /** Fails when the session is closed, even if the handler ignores its signal. */
-  async #discover(): Promise<Result> {
-    const { signal } = this.#closed;
-    let forget: (() => void) | undefined;
-    const closed = new Promise<never>((_resolve, reject) => {
-      forget = onAbort(signal, () => reject(signal.reason as Error));
-    });
-    try {
-      return await Promise.race([
-        this.#handler({ method: "server/discover", params: {} }, { ...this.#defaultContext(), signal }),
-        closed,
-      ]);
-    } finally {
-      forget?.();
-    }
   }
 
   /** Called when the client has our answer to `initialize`. From now on notifications may be sent. */
