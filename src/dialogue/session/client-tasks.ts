@@ -43,7 +43,7 @@ const OPTIONAL: ToolExecution = { taskSupport: "optional" };
 /** The functions of the session that ClientTasks uses. */
 export interface ClientTasksHost {
   readonly handler: Handler;
-  revision(): Revision;
+  readonly revision: Revision;
   /** The context for work outside any call. */
   defaultContext(): Context;
   /** Sends a notification to the client outside any call. */
@@ -102,7 +102,7 @@ export class ClientTasks {
    */
   async #listTools(request: Request, context: Context): Promise<Result> {
     const result = await this.#host.handler(request, context);
-    const lowered = this.#host.revision().lower.result(request.method, result);
+    const lowered = this.#host.revision.lower.result(request.method, result);
     if (!Array.isArray(lowered["tools"])) return lowered;
     const tools = lowered["tools"].map((tool: unknown) => {
       if (!isObject(tool)) return tool;
@@ -119,41 +119,29 @@ export class ClientTasks {
     if (ttl !== undefined && !Number.isInteger(ttl)) {
       throw invalidParams("Invalid params for tools/call: `task` must be an object whose `ttl` is an integer");
     }
-    const tool = params["name"];
-    const call = this.#callContext(params, context);
-    const session: SessionHints = { task: "required", ...(isObject(task) ? { taskParams: task } : undefined) };
-    const result = await callWithInput(this.#host.handler, { method, params }, { ...call.context, session });
-    const watch =
-      result.resultType === "task"
-        ? this.#watch(initialTaskState(result), call.context)
-        : this.#finished(result, context);
-    call.created(watch);
-    this.#add(watch, tool, context.caller);
-    // Subscribe later, so that the client gets the task before the task's first notification.
-    setImmediate(() => watch.subscribe());
-    // This revision requires every task to begin as "working", even if it is already finished.
-    const { _meta, ...fields } = this.#lower({ ...watch.state, status: "working" });
-    return _meta === undefined ? { task: fields } : { task: fields, _meta };
-  }
-
-  /** Once the call is answered, its notifications are sent outside the call, with the id of the task. */
-  #callContext(params: Params, context: Context): { context: Context; created(task: TaskWatch): void } {
     const progress = progressFilter(params._meta?.[META.progressToken]);
-    let task: TaskWatch | undefined;
+    let watch: TaskWatch | undefined;
+    // Once the call is answered, its notifications are sent outside the call, with the id of the task.
     const notify = (notification: Notification): void => {
       // The tool may still run after its task is finished.
-      if (task?.isFinished === true) return;
+      if (watch?.isFinished === true) return;
       const event = notification.method === "notifications/progress" ? progress(notification) : notification;
       if (event === undefined) return;
-      if (task === undefined) context.notify(event);
-      else this.#host.deliver({ method: event.method, params: withRelatedTask(event.params, task.id) });
+      if (watch === undefined) context.notify(event);
+      else this.#host.deliver({ method: event.method, params: withRelatedTask(event.params, watch.id) });
     };
-    return {
-      context: { ...withTasksExtension(context), notify },
-      created: (watch) => {
-        task = watch;
-      },
-    };
+    const session: SessionHints = { task: "required", ...(isObject(task) ? { taskParams: task } : undefined) };
+    const call: Context = { ...withTasksExtension(context), notify, session };
+    const result = await callWithInput(this.#host.handler, { method, params }, call);
+    const isTask = result.resultType === "task";
+    const created = isTask ? this.#watch(initialTaskState(result), call) : this.#finished(result, context);
+    watch = created;
+    this.#add(created, params["name"], context.caller);
+    // Subscribe later, so that the client gets the task before the task's first notification.
+    setImmediate(() => created.subscribe());
+    // This revision requires every task to begin as "working", even if it is already finished.
+    const { _meta, ...fields } = this.#lower({ ...created.state, status: "working" });
+    return _meta === undefined ? { task: fields } : { task: fields, _meta };
   }
 
   /** Presents a call that was answered without a task as a finished task, served by a handler of its own. */
@@ -258,7 +246,7 @@ export class ClientTasks {
     const ask: TaskWaiter["ask"] = ({ method, params }, options) =>
       context.ask({ method, params: withRelatedTask(params, watch.id) }, options);
     const state = await waitForTask(watch, inputRequests, { handler, context, tool, gone, ask });
-    return withRelatedTask(this.#host.revision().lower.result("tools/call", taskOutcome(state)), watch.id);
+    return withRelatedTask(this.#host.revision.lower.result("tools/call", taskOutcome(state)), watch.id);
   }
 
   async #cancel({ watch }: ClientTask, context: Context): Promise<Result> {
@@ -277,7 +265,7 @@ export class ClientTasks {
   }
 
   #lower(state: Json): Result {
-    return this.#host.revision().lower.result("tasks/get", { ...state, resultType: "complete" });
+    return this.#host.revision.lower.result("tasks/get", { ...state, resultType: "complete" });
   }
 }
 
