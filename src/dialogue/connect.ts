@@ -126,7 +126,7 @@ export async function openSession(
   const session = ignoreRejection(initializeSession(peer, options, wanted, overtaken.signal));
   if (late !== undefined) {
     const graceMs = options.probeTimeoutMs ?? PROBE_TIMEOUT_MS;
-    const grace = async (): Promise<undefined> => void (await pause(graceMs, overtaken.signal));
+    const grace = (): Promise<undefined> => pause(graceMs, overtaken.signal).then(() => undefined);
     const success = late.then((found) => (found.back === undefined ? undefined : found));
     const decided = session.then(
       // If both were answered at the same time, the probe takes precedence.

@@ -14,8 +14,10 @@ import type { Json } from "../../protocol/revision.ts";
 
 /** A subscription that has ended, though its caller has not ended it. */
 export interface EndedListen {
-  /** What was granted last; undefined if the subscription was never acknowledged. */
+  /** What was granted this time; undefined if there was no acknowledgement. */
   readonly granted: Json | undefined;
+  /** Whether there was an acknowledgement this time or earlier. */
+  readonly wasAcknowledged: boolean;
   /** Why it ended; undefined if it ended with a result. */
   readonly error: unknown;
   /** How many times in a row it has ended too early. */
@@ -30,19 +32,20 @@ export async function keepListening(
   mayReopen: (ended: EndedListen) => boolean,
   stableMs = 0,
 ): Promise<Result> {
-  let granted: Json | undefined;
+  let wasAcknowledged = false;
   for (let failures = 0; ; failures += 1) {
     let since = Infinity;
+    let granted: Json | undefined;
     const notify = (notification: Notification): void => {
       if (notification.method !== SUBSCRIPTION_ACKNOWLEDGED) {
         context.notify(notification);
         return;
       }
       since = performance.now();
-      const isFirst = granted === undefined;
       granted = (notification.params?.["notifications"] as Json | undefined) ?? {};
-      if (isFirst) context.notify(notification);
-      else notifyAllChanged(granted, context);
+      if (wasAcknowledged) notifyAllChanged(granted, context);
+      else context.notify(notification);
+      wasAcknowledged = true;
     };
     let result: Result | undefined;
     let error: unknown;
@@ -52,7 +55,7 @@ export async function keepListening(
       error = thrown;
     }
     if (performance.now() - since >= stableMs) failures = 0;
-    if (context.signal.aborted || !mayReopen({ granted, error, failures })) {
+    if (context.signal.aborted || !mayReopen({ granted, wasAcknowledged, error, failures })) {
       if (result === undefined) throw error;
       return result;
     }

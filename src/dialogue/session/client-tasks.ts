@@ -120,9 +120,10 @@ export class ClientTasks {
       throw invalidParams("Invalid params for tools/call: `task` must be an object whose `ttl` is an integer");
     }
     const progress = progressFilter(params._meta?.[META.progressToken]);
-    let watch: TaskWatch | undefined;
+    const created: { watch?: TaskWatch } = {};
     // Once the call is answered, its notifications are sent outside the call, with the id of the task.
     const notify = (notification: Notification): void => {
+      const { watch } = created;
       // The tool may still run after its task is finished.
       if (watch?.isFinished === true) return;
       const event = notification.method === "notifications/progress" ? progress(notification) : notification;
@@ -134,13 +135,13 @@ export class ClientTasks {
     const call: Context = { ...withTasksExtension(context), notify, session };
     const result = await callWithInput(this.#host.handler, { method, params }, call);
     const isTask = result.resultType === "task";
-    const created = isTask ? this.#watch(initialTaskState(result), call) : this.#finished(result, context);
-    watch = created;
-    this.#add(created, params["name"], context.caller);
+    const watch = isTask ? this.#watch(initialTaskState(result), call) : this.#finished(result, context);
+    created.watch = watch;
+    this.#add(watch, params["name"], context.caller);
     // Subscribe later, so that the client gets the task before the task's first notification.
-    setImmediate(() => created.subscribe());
+    setImmediate(() => watch.subscribe());
     // This revision requires every task to begin as "working", even if it is already finished.
-    const { _meta, ...fields } = this.#lower({ ...created.state, status: "working" });
+    const { _meta, ...fields } = this.#lower({ ...watch.state, status: "working" });
     return _meta === undefined ? { task: fields } : { task: fields, _meta };
   }
 
@@ -277,7 +278,7 @@ type TaskState = Json & { readonly taskId: string };
 
 interface ListedTask extends PageItem {
   /** The state in the shape of the newest revision. */
-  state(): Promise<Json | undefined>;
+  readonly state: () => Promise<Json | undefined>;
 }
 
 function listItem({ taskId, createdAt }: Json, state: ListedTask["state"]): ListedTask {

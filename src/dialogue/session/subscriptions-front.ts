@@ -127,9 +127,9 @@ class Subscription {
   open(): Promise<Filter> {
     const { signal } = this.#stop;
     const isOfResource = "resourceSubscriptions" in this.#filter;
-    const mayReopen = ({ granted, error }: EndedListen): boolean => {
+    const mayReopen = ({ granted, wasAcknowledged, error }: EndedListen): boolean => {
       // The client learns that its subscription to a resource has failed, and can subscribe again.
-      if (isOfResource && granted === undefined) return false;
+      if (isOfResource && !wasAcknowledged) return false;
       // What grants nothing ends at once, and a server without subscriptions will not have them later either.
       return error === undefined ? !grantsNothing(granted) : errorKind(error) !== "method_not_found";
     };

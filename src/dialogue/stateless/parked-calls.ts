@@ -33,7 +33,7 @@ export interface StatelessCall {
   readonly logLevel: Context["logLevel"];
   readonly session: Context["session"];
   readonly inFlight: InFlightCall;
-  notify(notification: Notification): void;
+  readonly notify: (notification: Notification) => void;
 }
 
 /** How many times one call may ask for input, so that a client that never answers is not asked forever. */
@@ -364,7 +364,7 @@ class ParkedCall {
       const { requests } = this.#inputs;
       if (this.#waiter === undefined || requests === undefined || this.#park === undefined) return;
       try {
-        this.#settle(this.#park(this, requests as unknown as Json));
+        this.#settle(this.#park(this, requests));
       } catch (error) {
         this.#settle(Promise.reject(error));
         this.cancel(error);

@@ -122,8 +122,8 @@ const MAX_FAILURES = 10;
 /** Opens a `subscriptions/listen` again when its connection breaks. */
 export function resubscribing(handler: Handler): Handler {
   // A subscription that was never acknowledged fails like any other request.
-  const mayReopen = ({ granted, error, failures }: EndedListen): boolean =>
-    granted !== undefined && isBroken(error) && failures < MAX_FAILURES;
+  const mayReopen = ({ wasAcknowledged, error, failures }: EndedListen): boolean =>
+    wasAcknowledged && isBroken(error) && failures < MAX_FAILURES;
   return (request, context) =>
     request.method === "subscriptions/listen"
       ? keepListening(handler, request, context, mayReopen)
