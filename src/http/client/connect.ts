@@ -19,11 +19,11 @@ import {
 } from "../../dialogue/connect.ts";
 import { HttpConnection, type HttpTarget } from "./http-connection.ts";
 import { LegacySseTransport } from "./legacy-sse.ts";
-import { resubscribing, retrying } from "./retry.ts";
+import { learning, resubscribing, retrying } from "./retry.ts";
 import { SessionHttpTransport } from "./session.ts";
 import { sharingListens } from "./shared-listens.ts";
 import { StatelessHttpTransport } from "./stateless.ts";
-import { ToolFacts } from "./tool-facts.ts";
+import { ToolFacts } from "../../protocol/tool-facts.ts";
 
 const TRANSPORTS = {
   stateless: StatelessHttpTransport,
@@ -113,15 +113,15 @@ class ConnectAttempt {
         method: "notifications/message",
         params: { level: "warning", logger: "catenary", data },
       });
-    const tools = new ToolFacts(warn);
+    const tools = new ToolFacts();
     const peer = await startPeer(new TRANSPORTS[style](new HttpConnection(this.#target), tools), this.#options);
     try {
       const connection =
         style === "stateless"
           ? await this.#openStateless(peer)
           : await openSession(peer, this.#options, this.#revision);
-      tools.mirrorsHeaders = style === "stateless";
-      const retried = retrying(tools.wrap(connection.handler, connection.revision), tools);
+      tools.readsHeaders = style === "stateless";
+      const retried = retrying(learning(connection.handler, tools, connection.revision, warn), tools);
       const handler: Handler = style === "stateless" ? sharingListens(resubscribing(retried)) : retried;
       return {
         handler,

@@ -25,7 +25,7 @@ import { decodeBody, decodeUtf8 } from "./growable-buffer.ts";
 import { quote, readQuotable, type HttpConnection } from "./http-connection.ts";
 import type { HttpResponse } from "./requester.ts";
 import { readSse, type ServerSentEvent } from "./sse-reader.ts";
-import type { ToolFacts } from "./tool-facts.ts";
+import type { ToolFacts } from "../../protocol/tool-facts.ts";
 
 /** The position in an SSE stream, to resume it after a break. */
 export class StreamPosition {

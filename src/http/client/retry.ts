@@ -1,12 +1,16 @@
 // Retries requests whose connection failed, if that is harmless: requests that only read, calls of tools that declare
 // themselves idempotent, and requests that have certainly not run. Any other request may have run, so its error is
-// reported. Broken subscriptions are opened again.
+// reported. Broken subscriptions are opened again. A call whose headers do not match the tool's schema is sent once more
+// with the headers of the current schema.
 
 import { ConnectionError } from "../../core/errors.ts";
-import type { Handler, Request, Context, Notification, Result } from "../../core/handler.ts";
+import type { Handler, Request, Result } from "../../core/handler.ts";
 import { SessionLost } from "../../transport/transport.ts";
-import { pause, backoffMs } from "../../core/async.ts";
-import type { ToolFacts } from "./tool-facts.ts";
+import { pause } from "../../core/async.ts";
+import { keepListening, type EndedListen } from "../../dialogue/calls/listen.ts";
+import { codeOf, McpError } from "../../protocol/errors.ts";
+import type { Revision } from "../../protocol/revision.ts";
+import type { ToolFacts } from "../../protocol/tool-facts.ts";
 import { isObject } from "../../core/values.ts";
 import {
   changedFlag,
@@ -64,7 +68,7 @@ function withMayHaveRun(error: unknown): unknown {
 
 function isSafeToRetry({ method, params }: Request, error: ConnectionError, tools: ToolFacts): boolean {
   if (!error.mayHaveRun || READ_ONLY_METHODS.has(method)) return true;
-  return method === "tools/call" && tools.isIdempotent(params["name"]);
+  return method === "tools/call" && tools.get(params["name"])?.isIdempotent === true;
 }
 
 /** Whether the connection broke or could not be opened, or a gateway could not reach the server behind it. */
@@ -76,40 +80,61 @@ function isTransient(error: unknown): error is ConnectionError {
   return kind === "closed" || (kind === "refused" && status === undefined);
 }
 
-// The code below opens a `subscriptions/listen` again when its connection breaks, with backoff. A stateless server does
-// not record the changes that were missed, so after a reconnect everything subscribed to is reported as changed.
-
-/** How many consecutive failures are tolerated before the subscription fails. */
-const MAX_FAILURES = 10;
-
-export function resubscribing(handler: Handler): Handler {
-  return (request, context) =>
-    request.method === "subscriptions/listen" ? listen(handler, request, context) : handler(request, context);
+/**
+ * Learns about tools from their lists. If calls repeat arguments in headers, the schema of a tool must be known before a
+ * call, and tools with invalid declarations are removed from lists, as the specification requires of HTTP clients
+ * (basic/transports/streamable-http, schema extension).
+ */
+export function learning(
+  handler: Handler,
+  tools: ToolFacts,
+  revision: Revision,
+  warn: (text: string) => void,
+): Handler {
+  return async (request, context) => {
+    const { method, params } = request;
+    if (method === "tools/list") return withoutInvalid(await handler(request, context), tools, warn);
+    if (method !== "tools/call" || !tools.readsHeaders) return handler(request, context);
+    if (tools.get(params["name"]) === undefined) await tools.find(params["name"], handler, context);
+    try {
+      return await handler(request, context);
+    } catch (error) {
+      const cause: unknown = error instanceof ConnectionError ? error.cause : error;
+      if (!(cause instanceof McpError) || cause.code !== codeOf("header_mismatch", revision)) throw error;
+      const before = JSON.stringify(tools.get(params["name"])?.headers);
+      await tools.refresh(handler, context);
+      if (JSON.stringify(tools.get(params["name"])?.headers) === before) throw error;
+      return handler(request, context);
+    }
+  };
 }
 
-async function listen(handler: Handler, request: Request, context: Context): Promise<Result> {
-  let isAcknowledged = false;
-  let failures = 0;
-  const notify = (notification: Notification): void => {
-    if (notification.method !== SUBSCRIPTION_ACKNOWLEDGED) {
-      context.notify(notification);
-      return;
-    }
-    failures = 0;
-    if (isAcknowledged) notifyAllChanged(notification.params?.["notifications"], context);
-    else context.notify(notification);
-    isAcknowledged = true;
-  };
-  for (;;) {
-    try {
-      return await handler(request, { ...context, notify });
-    } catch (error) {
-      // A subscription that was never acknowledged fails like any other request.
-      if (!isAcknowledged || context.signal.aborted || !isBroken(error) || failures >= MAX_FAILURES) throw error;
-    }
-    await pause(backoffMs(failures), context.signal);
-    failures += 1;
-  }
+function withoutInvalid(result: Result, facts: ToolFacts, warn: (text: string) => void): Result {
+  facts.learn(result);
+  const { tools } = result;
+  if (!Array.isArray(tools) || !facts.readsHeaders) return result;
+  const kept = tools.filter((tool: unknown) => {
+    const name = isObject(tool) ? tool["name"] : undefined;
+    const problem = facts.get(name)?.headerProblem;
+    if (problem === undefined) return true;
+    warn(`The tool ${JSON.stringify(name)} is omitted because it cannot be called over HTTP: ${problem}`);
+    return false;
+  });
+  return kept.length === tools.length ? result : { ...result, tools: kept };
+}
+
+/** How many consecutive failures are tolerated before a subscription fails. */
+const MAX_FAILURES = 10;
+
+/** Opens a `subscriptions/listen` again when its connection breaks. */
+export function resubscribing(handler: Handler): Handler {
+  // A subscription that was never acknowledged fails like any other request.
+  const mayReopen = ({ wasAcknowledged, error, failures }: EndedListen): boolean =>
+    wasAcknowledged && isBroken(error) && failures < MAX_FAILURES;
+  return (request, context) =>
+    request.method === "subscriptions/listen"
+      ? keepListening(handler, request, context, mayReopen)
+      : handler(request, context);
 }
 
 function isBroken(error: unknown): boolean {
@@ -119,13 +144,4 @@ function isBroken(error: unknown): boolean {
   return (
     kind === "closed" || kind === "refused" || (kind === "timeout" && !mayHaveRun) || (kind === "http" && status >= 500)
   );
-}
-
-function notifyAllChanged(granted: unknown, context: Context): void {
-  if (!isObject(granted)) return;
-  for (const list of LIST_CAPABILITIES)
-    if (granted[changedFlag(list)] === true) context.notify({ method: changedMethod(list) });
-  const uris = granted["resourceSubscriptions"];
-  if (!Array.isArray(uris)) return;
-  for (const uri of uris as readonly unknown[]) context.notify({ method: RESOURCE_UPDATED, params: { uri } });
 }
