@@ -6,8 +6,7 @@ import type { Handler, Middleware } from "../core/handler.ts";
 import { checkOptions, kindOf } from "../core/options.ts";
 import type { Implementation } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
-import { checkMiddleware, entriesFor } from "./entries.ts";
-import { createGateway, type Gateway, type GatewayUpstream } from "./gateway.ts";
+import { checkMiddleware, createGateway, type Gateway, type GatewayUpstream } from "./gateway.ts";
 import { upstream } from "./upstream/upstream.ts";
 import { type UpstreamTarget } from "./upstream/options.ts";
 
@@ -51,7 +50,7 @@ export function chain(...middleware: readonly Middleware[]): Chain {
         throw new TypeError('to(): `names: "always"` needs an upstream with a name: to({ notes: ... })');
       }
       return createGateway({
-        entries: entriesFor(middleware),
+        middleware,
         upstreams,
         isNameless: !isMany,
         handler: handlerFor(upstreams, options),

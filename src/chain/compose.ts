@@ -5,11 +5,17 @@
 
 import { attempt, forwardAbort } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
-import type { Context, Handler, Notification, Request, Result } from "../core/handler.ts";
+import type { Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
 import { isObject, errorMessage } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";
 import { checkParams } from "../protocol/params.ts";
-import type { ChainEntry } from "./entries.ts";
+
+/** A middleware of a chain, with its name. */
+export interface ChainEntry {
+  /** Unique in its chain; `replace` and errors use it. */
+  readonly name: string;
+  readonly middleware: Middleware;
+}
 
 export function compose(entries: readonly ChainEntry[], handler: Handler): Handler {
   if (entries.length === 0) return handler;

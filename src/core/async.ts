@@ -224,6 +224,50 @@ function cancelled(): ConnectionError {
   return new ConnectionError("cancelled", "Cancelled while waiting for a token", { mayHaveRun: false });
 }
 
+/** A number of slots, given in the order in which they are wanted. */
+export class Semaphore {
+  #free: number;
+  readonly #waiting = new Set<() => void>();
+
+  constructor(slots: number) {
+    this.#free = slots;
+  }
+
+  /** Resolves to a function that frees the slot, and may be called twice. After `maxMs` the slot is freed anyway. */
+  async take(signal: AbortSignal, maxMs?: number): Promise<() => void> {
+    signal.throwIfAborted();
+    if (this.#free > 0) this.#free -= 1;
+    else await this.#wait(signal);
+    let isFree = false;
+    let timer: NodeJS.Timeout | undefined;
+    const release = (): void => {
+      clearTimeout(timer);
+      if (isFree) return;
+      isFree = true;
+      const [next] = this.#waiting;
+      if (next === undefined) this.#free += 1;
+      else next();
+    };
+    if (maxMs !== undefined) timer = unref(setTimeout(release, maxMs));
+    return release;
+  }
+
+  #wait(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const next = (): void => {
+        this.#waiting.delete(next);
+        forget();
+        resolve();
+      };
+      const forget = onAbort(signal, () => {
+        this.#waiting.delete(next);
+        reject(signal.reason as Error);
+      });
+      this.#waiting.add(next);
+    });
+  }
+}
+
 /** Runs calls with the same key one at a time, in the order in which they came. A waiting call can be aborted. */
 export class KeyedMutex {
   /** For each key with a running call, the calls that wait for it. */

@@ -7,15 +7,17 @@ import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { LISTS } from "../../protocol/lists.ts";
 import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
+import type { Grant } from "../../protocol/subscription.ts";
 import { answerFrom, CatalogueKeeper, type CatalogueStore } from "./catalogue.ts";
 import { AskableCallQueue, refusal, StrayRequests } from "./client-requests.ts";
-import type { RestartOptions } from "./options.ts";
-import type { RestartPolicy } from "./restart-policy.ts";
-import { type Grant, UpstreamSubscriptions } from "./subscriptions.ts";
+import type { RecoveryOptions } from "./restart-policy.ts";
+import { UpstreamSubscriptions } from "./subscriptions.ts";
 import { Supervisor, type UpstreamConnection } from "./supervisor.ts";
 
-/** What a session gets from the pool. */
+/** What one session gets from the pool. */
 export interface UpstreamSessionHost {
+  /** The client as the upstream sees it. */
+  readonly client: Caller;
   /** Whether it belongs to one client. */
   readonly isOwn: boolean;
   /** The revision of the client that it belongs to, to be offered to the upstream. */
@@ -25,32 +27,26 @@ export interface UpstreamSessionHost {
   /** Whether the upstream has been seen to send requests to its clients. */
   asks(): boolean;
   /** Throws if too many sessions are open to start another. */
-  checkCapacity(): void;
+  checkCapacity?(): void;
   /** Called when the upstream has sent a request to its client. */
   onAsked?(): void;
   /** Called with a result that refers to a task or to a parked call. */
-  onHandedOut?(request: Request, result: Result, caller: Caller): void;
+  onHandedOut(request: Request, result: Result, caller: Caller): void;
   /** Called when a subscription has ended. */
   onLeave?(): void;
   /** Called when it was stopped because it was not used. */
   onIdle?(): void;
 }
 
-export interface UpstreamSessionOptions {
-  readonly name: string;
-  /** The client as the upstream sees it. */
-  readonly client: Caller;
-  readonly host: UpstreamSessionHost;
+/** What all sessions with an upstream have in common. */
+export interface UpstreamSettings extends RecoveryOptions {
   /** Opens a connection. `background` receives requests and notifications that belong to no call. */
-  open(background: Context, onAsked: () => void): Promise<UpstreamConnection>;
-  readonly restart?: RestartOptions | undefined;
+  open(host: UpstreamSessionHost, background: Context): Promise<UpstreamConnection>;
   /** How long a request waits for a start. */
   readonly startWaitMs: number;
-  /** Counts the failed starts of all sessions with the upstream. */
-  readonly startFailures?: RestartPolicy | undefined;
-  /** Idle time after which it is stopped. Default: IDLE_MS, but not while a caller with a session is connected. */
+  /** Idle time after which a session is stopped. Default: IDLE_MS, but not while a caller with a session is connected. */
   readonly idleMs?: number | undefined;
-  onState?(): void;
+  onState(): void;
 }
 
 const IDLE_MS = 30 * 60_000;
@@ -69,7 +65,8 @@ export class UpstreamSession {
   isOwn: boolean;
   /** Whether a tool, prompt or resource was used, which may have left state in the upstream. */
   hasState = false;
-  readonly #options: UpstreamSessionOptions;
+  readonly #settings: UpstreamSettings;
+  readonly #host: UpstreamSessionHost;
   readonly #queue = new AskableCallQueue();
   readonly #strayRequests = new StrayRequests();
   /** Ids of the tasks that this session created, oldest first. */
@@ -83,23 +80,19 @@ export class UpstreamSession {
   /** Like `#requests`, but without subscriptions. */
   #calls = 0;
 
-  constructor(options: UpstreamSessionOptions) {
-    this.#options = options;
-    const { name, host, restart, startFailures, startWaitMs, idleMs } = options;
+  constructor(settings: UpstreamSettings, host: UpstreamSessionHost) {
+    this.#settings = settings;
+    this.#host = host;
     const { store } = host;
     this.isOwn = host.isOwn;
     this.supervisor = new Supervisor({
-      name,
-      restart,
-      startFailures,
-      startWaitMs,
-      idleMs: idleMs ?? IDLE_MS,
-      open: (signal) => options.open(this.#background(signal), () => host.onAsked?.()),
-      checkCapacity: () => host.checkCapacity(),
+      ...settings,
+      idleMs: settings.idleMs ?? IDLE_MS,
+      open: (signal) => settings.open(host, this.#background(signal)),
+      checkCapacity: () => host.checkCapacity?.(),
       isNeeded: () => this.#isNeeded(),
       onStart: (opened) => this.#catalogue?.start(opened),
       onIdle: () => host.onIdle?.(),
-      onState: () => options.onState?.(),
     });
     this.#catalogue =
       store &&
@@ -114,7 +107,6 @@ export class UpstreamSession {
       this.supervisor,
       async () => store?.known(),
       (opened, context) => this.#handlerFor(opened, "subscriptions/listen", context),
-      () => host.onLeave?.(),
     );
   }
 
@@ -139,7 +131,7 @@ export class UpstreamSession {
       const { resultType } = result;
       if (resultType !== undefined && resultType !== "complete") {
         if (resultType === "task") this.#rememberTask(result);
-        this.#options.host.onHandedOut?.(request, result, context.caller);
+        this.#host.onHandedOut(request, result, context.caller);
       }
       return result;
     } finally {
@@ -149,7 +141,7 @@ export class UpstreamSession {
   }
 
   async #answerFromCatalogue(request: Request): Promise<Result | undefined> {
-    const catalogue = await this.#options.host.store?.known();
+    const catalogue = await this.#host.store?.known();
     const answer = catalogue === undefined ? undefined : answerFrom(catalogue, request);
     // The router lists many upstreams at once, and must not wait for the restart of one that has failed.
     if (answer === undefined) this.supervisor.recovery.throwIfPausing(0);
@@ -158,7 +150,8 @@ export class UpstreamSession {
 
   /** A caller with a session can answer requests outside any call, such as `roots/list`, as long as it listens. */
   #listen(request: Request, context: Context, grant: Grant | undefined): Promise<Result> {
-    const listen = (): Promise<Result> => this.subscriptions.listen(request, context, grant);
+    const listen = (): Promise<Result> =>
+      this.subscriptions.listen(request, context, grant).finally(() => this.#host.onLeave?.());
     const { style, canBeAsked } = context.caller;
     if (style === "session") {
       for (const notification of this.#early ?? []) context.notify(notification);
@@ -212,7 +205,7 @@ export class UpstreamSession {
     const { handler } = connection;
     const { style, canBeAsked } = context.caller;
     if (connection.revision.style === "stateless" || !canBeAsked || !INPUT_METHODS.has(method)) return handler;
-    const [isSession, asks] = [style === "session", this.#options.host.asks()];
+    const [isSession, asks] = [style === "session", this.#host.asks()];
     // A client with a session can be asked at any time, so it does not matter to which of its calls a request belongs.
     if (isSession && (this.isOwn || !asks)) return handler;
     const during = (own: Context): Handler =>
@@ -228,7 +221,7 @@ export class UpstreamSession {
   #isNeeded(): boolean {
     if (this.subscriptions.needUpstream || performance.now() < this.#neededUntil) return true;
     // A caller with a session may rely on state that the upstream keeps.
-    return this.#options.idleMs === undefined && this.subscriptions.hasSessions;
+    return this.#settings.idleMs === undefined && this.subscriptions.hasSessions;
   }
 
   #rememberTask({ taskId, ttlMs }: Result): void {
@@ -242,7 +235,7 @@ export class UpstreamSession {
   #background(signal: AbortSignal): Context {
     return {
       revision: NEWEST.name,
-      caller: { ...this.#options.client, style: NEWEST.style, key: INTERNAL_CALLER.key },
+      caller: { ...this.#host.client, style: NEWEST.style, key: INTERNAL_CALLER.key },
       signal,
       timeouts: { idleMs: BACKGROUND_TIMEOUT_MS },
       notify: (notification) => {

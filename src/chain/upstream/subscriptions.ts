@@ -4,16 +4,10 @@
 // interruption the caller is notified of all lists and resources it subscribed to, since they may have changed.
 
 import { ConnectionError } from "../../core/errors.ts";
-import type { Context, Handler, Notification, Request, Result } from "../../core/handler.ts";
-import {
-  changedFlag,
-  changedMethod,
-  LIST_CAPABILITIES,
-  RESOURCE_UPDATED,
-  SUBSCRIPTION_ACKNOWLEDGED,
-  type ListCapability,
-} from "../../protocol/lists.ts";
+import type { Context, Handler, Request, Result } from "../../core/handler.ts";
+import { changedFlag, changedMethod, SUBSCRIPTION_ACKNOWLEDGED, type ListCapability } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
+import { keepSubscribed, type Grant, type Reopens } from "../../protocol/subscription.ts";
 import { grantedBy, type Catalogue } from "./catalogue.ts";
 import type { Supervisor, UpstreamConnection } from "./supervisor.ts";
 
@@ -21,12 +15,6 @@ import type { Supervisor, UpstreamConnection } from "./supervisor.ts";
 const MIN_PAUSE_MS = 1_000;
 /** The pause before another attempt if the upstream seems to run, but its connection is broken. */
 const BROKEN_PAUSE_MS = 100;
-
-/** What was granted to a subscription. It is kept if the subscription moves to another session. */
-export interface Grant {
-  /** Undefined until the subscription is acknowledged. */
-  granted: Json | undefined;
-}
 
 interface Subscription {
   readonly context: Context;
@@ -39,20 +27,16 @@ export class UpstreamSubscriptions {
   readonly #supervisor: Supervisor;
   readonly #catalogue: () => Promise<Catalogue | undefined>;
   readonly #handlerFor: (opened: UpstreamConnection, context: Context) => Handler;
-  /** Called when a subscription has ended. */
-  readonly #onLeave: () => void;
   readonly #subscriptions = new Set<Subscription>();
 
   constructor(
     supervisor: Supervisor,
     catalogue: () => Promise<Catalogue | undefined>,
     handlerFor: (opened: UpstreamConnection, context: Context) => Handler,
-    onLeave: () => void,
   ) {
     this.#supervisor = supervisor;
     this.#catalogue = catalogue;
     this.#handlerFor = handlerFor;
-    this.#onLeave = onLeave;
   }
 
   /** Whether the upstream must run for at least one subscription. */
@@ -74,49 +58,44 @@ export class UpstreamSubscriptions {
     }
   }
 
+  /** `grant`: of a subscription that moves here from another session. */
   async listen(request: Request, context: Context, grant: Grant = { granted: undefined }): Promise<Result> {
     const wanted = request.params["notifications"] as Json;
     const subscription: Subscription = { context, needsUpstream: needsUpstream(wanted), grant };
+    const supervisor = this.#supervisor;
+    let opened: UpstreamConnection | undefined;
+    const open = async (own: Context): Promise<Result> => {
+      opened = undefined;
+      opened = await this.#connect(subscription);
+      return this.#handlerFor(opened, own)(request, own);
+    };
+    const reopens = async (error: unknown): Promise<Reopens> => {
+      const isInterruption = error instanceof ConnectionError && error.kind === "closed";
+      if (!isInterruption || grant.granted === undefined || supervisor.state === "closed") return false;
+      // The pipe may break before the exit of the process is reported, so wait before another attempt.
+      if (supervisor.current === opened) await supervisor.pause(BROKEN_PAUSE_MS, context.signal).catch(() => undefined);
+      return "now";
+    };
     this.#subscriptions.add(subscription);
     try {
       const isNew = grant.granted === undefined;
-      if (isNew && this.#supervisor.current === undefined && !subscription.needsUpstream) {
+      if (isNew && supervisor.current === undefined && !subscription.needsUpstream) {
         await this.#grantFromCatalogue(subscription, wanted);
       }
-      return await this.#run(request, subscription);
+      return await keepSubscribed(context, grant, { open, reopens });
+    } catch (error) {
+      if (grant.granted === undefined || supervisor.state !== "closed" || context.signal.aborted) throw error;
+      return { resultType: "complete" };
     } finally {
       this.#subscriptions.delete(subscription);
-      this.#onLeave();
     }
   }
 
-  async #grantFromCatalogue(subscription: Subscription, wanted: Json): Promise<void> {
+  async #grantFromCatalogue({ context, grant }: Subscription, wanted: Json): Promise<void> {
     const catalogue = await this.#catalogue();
-    if (catalogue === undefined || subscription.context.signal.aborted) return;
-    const notifications = grantedBy(catalogue, wanted);
-    subscription.grant.granted = notifications;
-    subscription.context.notify({ method: SUBSCRIPTION_ACKNOWLEDGED, params: { notifications } });
-  }
-
-  async #run(request: Request, subscription: Subscription): Promise<Result> {
-    const { grant, context: caller } = subscription;
-    const { signal } = caller;
-    for (let wasInterrupted = grant.granted !== undefined; ; wasInterrupted = true) {
-      let opened: UpstreamConnection | undefined;
-      try {
-        opened = await this.#connect(subscription);
-        const context = withOneAcknowledgement(subscription, wasInterrupted);
-        return await this.#handlerFor(opened, context)(request, context);
-      } catch (error) {
-        const isInterruption = error instanceof ConnectionError && error.kind === "closed";
-        if (!isInterruption || grant.granted === undefined || signal.aborted) throw error;
-      }
-      if (this.#supervisor.state === "closed") return { resultType: "complete" };
-      // The pipe may break before the exit of the process is reported, so wait before another attempt.
-      if (this.#supervisor.current === opened) {
-        await this.#supervisor.pause(BROKEN_PAUSE_MS, signal).catch(() => undefined);
-      }
-    }
+    if (catalogue === undefined || context.signal.aborted) return;
+    grant.granted = grantedBy(catalogue, wanted);
+    context.notify({ method: SUBSCRIPTION_ACKNOWLEDGED, params: { notifications: grant.granted } });
   }
 
   async #connect({ context: { signal }, needsUpstream, grant }: Subscription): Promise<UpstreamConnection> {
@@ -131,34 +110,6 @@ export class UpstreamSubscriptions {
       }
     }
   }
-}
-
-/** The context of a subscription. It passes on only the first acknowledgement. */
-function withOneAcknowledgement(subscription: Subscription, wasInterrupted: boolean): Context {
-  const { context, grant } = subscription;
-  const notify = (notification: Notification): void => {
-    if (notification.method !== SUBSCRIPTION_ACKNOWLEDGED) {
-      context.notify(notification);
-      return;
-    }
-    const isFirst = grant.granted === undefined;
-    const granted = (notification.params?.["notifications"] as Json | undefined) ?? {};
-    // A restarted upstream may grant something else.
-    grant.granted = granted;
-    if (isFirst) context.notify(notification);
-    else if (wasInterrupted) for (const missed of possibleChanges(granted)) context.notify(missed);
-  };
-  return { ...context, notify };
-}
-
-/** Notifications of everything that may have changed during an interruption. */
-function possibleChanges(granted: Json): Notification[] {
-  const uris = (granted["resourceSubscriptions"] as readonly string[] | undefined) ?? [];
-  const lists = LIST_CAPABILITIES.filter((capability) => granted[changedFlag(capability)] === true);
-  return [
-    ...lists.map((capability) => ({ method: changedMethod(capability) })),
-    ...uris.map((uri) => ({ method: RESOURCE_UPDATED, params: { uri } })),
-  ];
 }
 
 function needsUpstream(wanted: Json): boolean {

@@ -110,7 +110,6 @@ it("ends subscriptions that wait for the next connection on close", async () => 
     supervisor,
     async () => catalogue,
     ({ connection }) => connection.handler,
-    () => undefined,
   );
   let notified = 0;
   const request = { method: "subscriptions/listen", params: { notifications: { toolsListChanged: true } } };
@@ -189,7 +188,6 @@ it("pauses between attempts while a pipe is broken and the exit is not known", a
     supervisor,
     async () => undefined,
     ({ connection: { handler } }) => handler,
-    () => undefined,
   );
   const request = { method: "subscriptions/listen", params: { notifications: { toolsListChanged: true } } };
   const listening = subscriptions.listen(request, contextOf(stop.signal));

@@ -12,6 +12,7 @@ import {
   within,
   withTimeout,
   pause,
+  Semaphore,
 } from "../../core/async.ts";
 import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
@@ -230,7 +231,7 @@ export class Supervisor {
       this.#options.onState?.();
     }
     const isProgram = this.#options.restart !== undefined;
-    const releaseSlot = isProgram ? await starts.take(signal) : undefined;
+    const releaseSlot = isProgram ? await starts.take(signal, MAX_HELD_MS) : undefined;
     let opened: UpstreamConnection;
     try {
       signal.throwIfAborted();
@@ -378,60 +379,7 @@ class IdleTimer {
   }
 }
 
-const MAX_STARTS = 8;
+/** How many programs start at once, over all upstreams, since each may run a package manager. */
+const starts = new Semaphore(8);
 /** A start that takes longer gives up its slot, so that a slow or silent program does not delay others. */
 const MAX_HELD_MS = 3_000;
-
-/** Limits how many programs start at once, over all upstreams, since each may run a package manager. */
-export class StartLimiter {
-  readonly #heldMs: number;
-  #free: number;
-  /** In the order of arrival. */
-  readonly #waiting = new Set<() => void>();
-
-  constructor(maxStarts: number = MAX_STARTS, heldMs: number = MAX_HELD_MS) {
-    this.#free = maxStarts;
-    this.#heldMs = heldMs;
-  }
-
-  /** Resolves to a function that releases the slot, and may be called twice. Rejects if the signal is aborted. */
-  async take(signal: AbortSignal): Promise<() => void> {
-    signal.throwIfAborted();
-    if (this.#free > 0) this.#free -= 1;
-    else await this.#wait(signal);
-    let isReleased = false;
-    const release = (): void => {
-      clearTimeout(timer);
-      if (isReleased) return;
-      isReleased = true;
-      this.#release();
-    };
-    const timer = unref(setTimeout(release, this.#heldMs));
-    return release;
-  }
-
-  #wait(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const proceed = (): void => {
-        forget();
-        resolve();
-      };
-      const forget = onAbort(signal, () => {
-        this.#waiting.delete(proceed);
-        reject(signal.reason as Error);
-      });
-      this.#waiting.add(proceed);
-    });
-  }
-
-  #release(): void {
-    for (const proceed of this.#waiting) {
-      this.#waiting.delete(proceed);
-      proceed();
-      return;
-    }
-    this.#free += 1;
-  }
-}
-
-const starts = new StartLimiter();
