@@ -61,10 +61,8 @@ export class TasksFront {
    * we list their tools as if tasks were optional.
    */
   async #isListedAsRequired(name: unknown, context: Context): Promise<boolean> {
-    const { ToolTaskSupport } = await import("./tasks-back.ts");
-    const list = (cursor?: string): Promise<Result> =>
-      this.#host.handler({ method: "tools/list", params: cursor === undefined ? {} : { cursor } }, context);
-    return (await new ToolTaskSupport().of(name, list)) === "required";
+    const { ToolFacts } = await import("../../protocol/tool-facts.ts");
+    return (await new ToolFacts().find(name, this.#host.handler, context))?.taskSupport === "required";
   }
 
   close(): void {

@@ -23,11 +23,11 @@ import {
 } from "../../dialogue/connect.ts";
 import { StatelessHttpTransport } from "./stateless.ts";
 import { HttpConnection } from "./http-connection.ts";
-import { resubscribing, retrying } from "./retry.ts";
+import { resubscribing, learning, retrying } from "./retry.ts";
 import { LegacySseTransport } from "./legacy-sse.ts";
 import { SessionHttpTransport } from "./session.ts";
 import { sharingListens } from "./shared-listens.ts";
-import { ToolFacts } from "./tool-facts.ts";
+import { ToolFacts } from "../../protocol/tool-facts.ts";
 
 export interface HttpTarget {
   readonly url: URL;
@@ -129,12 +129,7 @@ class ConnectAttempt {
   }
 
   try(style: Style): Promise<Connected> {
-    const warn = (data: string): void =>
-      this.#options.defaultContext.notify({
-        method: "notifications/message",
-        params: { level: "warning", logger: "catenary", data },
-      });
-    const tools = new ToolFacts(warn);
+    const tools = new ToolFacts();
     const { limits, ...target } = this.#target;
     const allLimits = { ...DEFAULT_LIMITS, messageBytes: MAX_RESPONSE_BYTES, ...limits };
     const http = new HttpConnection({ ...target, requester: withoutClose(target.requester), limits: allLimits });
@@ -176,8 +171,13 @@ class ConnectAttempt {
     const peer = await startPeer(transport, this.#options);
     try {
       const connection = await open(peer);
-      tools.mirrorsHeaders = style === "stateless";
-      const retried = retrying(tools.wrap(connection.handler, connection.revision), tools);
+      tools.readsHeaders = style === "stateless";
+      const warn = (data: string): void =>
+        this.#options.defaultContext.notify({
+          method: "notifications/message",
+          params: { level: "warning", logger: "catenary", data },
+        });
+      const retried = retrying(learning(connection.handler, tools, connection.revision, warn), tools);
       const handler: Handler = style === "stateless" ? sharingListens(resubscribing(retried)) : retried;
       const close: ServerConnection["close"] = async (budgetMs) => {
         await connection.close(budgetMs);

@@ -21,7 +21,7 @@ import {
 } from "./read-response.ts";
 import type { HttpConnection } from "./http-connection.ts";
 import { abortQuietly } from "./session.ts";
-import type { ToolFacts } from "./tool-facts.ts";
+import type { ToolFacts } from "../../protocol/tool-facts.ts";
 
 interface Session {
   readonly address: URL;

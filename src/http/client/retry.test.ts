@@ -4,9 +4,10 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Context, Handler } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { retrying } from "./retry.ts";
-import type { ToolFacts } from "./tool-facts.ts";
+import { ToolFacts } from "../../protocol/tool-facts.ts";
 
-const tools = { isIdempotent: (name: unknown) => name === "safe" } as unknown as ToolFacts;
+const tools = new ToolFacts();
+tools.learn({ tools: [{ name: "safe", annotations: { idempotentHint: true } }] });
 const context = { signal: new AbortController().signal } as unknown as Context;
 
 beforeEach(() => void vi.useFakeTimers());

@@ -37,7 +37,7 @@ import {
 } from "./read-response.ts";
 import type { HttpConnection } from "./http-connection.ts";
 import { readResponseStream, readUnsolicited } from "./session-streams.ts";
-import type { ToolFacts } from "./tool-facts.ts";
+import type { ToolFacts } from "../../protocol/tool-facts.ts";
 
 /** Timeout for the DELETE that closes the session. */
 const DELETE_TIMEOUT_MS = 2_000;

@@ -34,7 +34,7 @@ import {
 } from "./read-response.ts";
 import type { HttpConnection } from "./http-connection.ts";
 import { statelessHeaders, POST_HEADERS } from "../headers.ts";
-import type { ToolFacts } from "./tool-facts.ts";
+import type { ToolFacts } from "../../protocol/tool-facts.ts";
 
 export class StatelessHttpTransport implements Transport {
   readonly #http: HttpConnection;

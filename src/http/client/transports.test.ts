@@ -13,7 +13,7 @@ import { StatelessHttpTransport } from "./stateless.ts";
 import { HttpConnection } from "./http-connection.ts";
 import { LegacySseTransport } from "./legacy-sse.ts";
 import { SessionHttpTransport } from "./session.ts";
-import { ToolFacts } from "./tool-facts.ts";
+import { ToolFacts } from "../../protocol/tool-facts.ts";
 
 type Loose = { readonly [key: string]: unknown };
 type Responder = (request: ClientHttpRequest, message: Loose) => HttpResponse | Promise<HttpResponse> | undefined;
@@ -91,7 +91,7 @@ async function createHarness(Class: TransportClass, responder: Responder, auth?:
   });
   const url = new URL("http://server.test/mcp");
   const http = new HttpConnection({ url, requester: server, auth, limits: DEFAULT_LIMITS });
-  const transport = new Class(http, new ToolFacts(() => undefined));
+  const transport = new Class(http, new ToolFacts());
   const delivered: unknown[] = [];
   await transport.start(({ message }: Inbound) => {
     if (message !== undefined) delivered.push("method" in message ? message.method : message.id);

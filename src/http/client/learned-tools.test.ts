@@ -4,7 +4,8 @@ import { expect, test } from "vitest";
 import type { Context, Handler, Request } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
-import { ToolFacts } from "./tool-facts.ts";
+import { ToolFacts } from "../../protocol/tool-facts.ts";
+import { learning } from "./retry.ts";
 
 const context = { signal: new AbortController().signal } as unknown as Context;
 
@@ -23,10 +24,9 @@ function call(name: string, args: object = { text: "a" }): Request & { jsonrpc: 
 
 test("a tool with an invalid header declaration is omitted with a warning; the others are unchanged", async () => {
   const said: string[] = [];
-  const book = new ToolFacts((text) => said.push(text));
-  book.mirrorsHeaders = true;
+  const book = new ToolFacts(true);
   const good = tool("good", "Text");
-  const result = await book.wrap(listing(tool("bad", "two words"), good), NEWEST)(
+  const result = await learning(listing(tool("bad", "two words"), good), book, NEWEST, (text) => said.push(text))(
     { method: "tools/list", params: {} },
     context,
   );
@@ -37,9 +37,13 @@ test("a tool with an invalid header declaration is omitted with a warning; the o
 });
 
 test("arguments are mirrored into the declared headers", async () => {
-  const book = new ToolFacts(() => undefined);
-  book.mirrorsHeaders = true;
-  await book.wrap(listing(tool("echo", "Text"), tool("plain")), NEWEST)({ method: "tools/list", params: {} }, context);
+  const book = new ToolFacts(true);
+  await learning(
+    listing(tool("echo", "Text"), tool("plain")),
+    book,
+    NEWEST,
+    () => undefined,
+  )({ method: "tools/list", params: {} }, context);
   expect(book.headersFor(call("echo"))).toEqual({ "mcp-param-text": "a" });
   expect(book.headersFor(call("echo", { text: null }))).toEqual({});
   expect(book.headersFor(call("plain"))).toEqual({});
@@ -47,18 +51,19 @@ test("arguments are mirrored into the declared headers", async () => {
 });
 
 test("a server that does not read mirrored headers keeps all its tools", async () => {
-  const book = new ToolFacts(() => undefined);
-  const result = await book.wrap(listing(tool("bad", "two words")), NEWEST)(
-    { method: "tools/list", params: {} },
-    context,
-  );
+  const book = new ToolFacts();
+  const result = await learning(
+    listing(tool("bad", "two words")),
+    book,
+    NEWEST,
+    () => undefined,
+  )({ method: "tools/list", params: {} }, context);
   expect(result["tools"]).toHaveLength(1);
   expect(book.headersFor(call("bad"))).toEqual({});
 });
 
 test("after a header mismatch the call is repeated only if the list has other headers", async () => {
-  const book = new ToolFacts(() => undefined);
-  book.mirrorsHeaders = true;
+  const book = new ToolFacts(true);
   let calls = 0;
   const end: Handler = async (request, given) => {
     if (request.method === "tools/list") {
@@ -69,9 +74,14 @@ test("after a header mismatch the call is repeated only if the list has other he
     if (book.headersFor({ ...call("echo"), ...request })["mcp-param-text"] !== undefined) return { content: [] };
     throw McpError.of("header_mismatch", "Header mismatch");
   };
-  const over = book.wrap(end, NEWEST);
+  const over = learning(end, book, NEWEST, () => undefined);
   // Known, but outdated.
-  await book.wrap(listing(tool("echo"), tool("other")), NEWEST)({ method: "tools/list", params: {} }, context);
+  await learning(
+    listing(tool("echo"), tool("other")),
+    book,
+    NEWEST,
+    () => undefined,
+  )({ method: "tools/list", params: {} }, context);
   expect(await over(call("echo"), context)).toEqual({ content: [] });
   expect(calls).toBe(2);
   await expect(over(call("other"), context)).rejects.toThrow("Header mismatch");
@@ -79,32 +89,27 @@ test("after a header mismatch the call is repeated only if the list has other he
 });
 
 test("a tool is idempotent if it says so", async () => {
-  const book = new ToolFacts(() => undefined);
+  const book = new ToolFacts();
   const tools = [
     tool("reads", undefined, { readOnlyHint: true }),
     tool("same", undefined, { idempotentHint: true }),
     tool("writes", undefined, { readOnlyHint: false }),
     tool("silent"),
   ];
-  await book.wrap(listing(...tools), NEWEST)({ method: "tools/list", params: {} }, context);
-  expect(["reads", "same", "writes", "silent", "unknown"].map((name) => book.isIdempotent(name))).toEqual([
-    true,
-    true,
-    false,
-    false,
-    false,
-  ]);
+  await learning(listing(...tools), book, NEWEST, () => undefined)({ method: "tools/list", params: {} }, context);
+  expect(["reads", "same", "writes", "silent", "unknown"].map((name) => book.get(name)?.isIdempotent === true)).toEqual(
+    [true, true, false, false, false],
+  );
 });
 
 test("the list is read once before calls of unlisted tools, and again after a change", async () => {
-  const book = new ToolFacts(() => undefined);
-  book.mirrorsHeaders = true;
+  const book = new ToolFacts(true);
   const asked: string[] = [];
   const end: Handler = async (request, given) => {
     asked.push(request.method);
     return request.method === "tools/list" ? listing(tool("echo", "Text"))(request, given) : { content: [] };
   };
-  const over = book.wrap(end, NEWEST);
+  const over = learning(end, book, NEWEST, () => undefined);
   await Promise.all([over(call("echo"), context), over(call("echo"), context), over(call("unknown"), context)]);
   await over(call("unknown"), context);
   expect(asked.filter((method) => method === "tools/list")).toHaveLength(1);

@@ -1,0 +1,115 @@
+// The one memory of what `tools/list` said about tools: which arguments headers repeat, whether a call may be sent
+// twice, and whether a tool can run as a task. For a tool that was in no list so far, the list is read. Whoever owns
+// the facts forgets them when the tools have changed or the server may have been replaced.
+
+import { abortable } from "../core/async.ts";
+import type { Context, Handler, Notification, Result } from "../core/handler.ts";
+import { isObject } from "../core/values.ts";
+import { headerParams, mirrorHeaders, type HeaderParam } from "./headers.ts";
+import { toolPages } from "./pages.ts";
+import type { TaskSupport } from "./tasks.ts";
+
+export interface ToolFact {
+  /** The arguments that headers repeat. Empty if headers are not read. */
+  readonly headers: readonly HeaderParam[];
+  /** Why the tool cannot be called over HTTP. */
+  readonly headerProblem: string | undefined;
+  /** Whether the tool declares itself read-only or idempotent. */
+  readonly isIdempotent: boolean;
+  readonly isDestructive: boolean;
+  readonly taskSupport: TaskSupport;
+}
+
+/** If there are more tools than this, the oldest one is forgotten. */
+const MAX_TOOLS = 10_000;
+/** How soon the list may be read again for an unknown tool. Otherwise each call of an invented name would read it. */
+const REREAD_MS = 10_000;
+const NO_HEADERS: Readonly<Record<string, string>> = {};
+
+export class ToolFacts {
+  /** Whether schemas are searched for arguments that headers repeat. Only stateless HTTP has such headers. */
+  readsHeaders: boolean;
+  readonly #tools = new Map<string, ToolFact>();
+  /** When the whole list was last read. */
+  #readAt = -Infinity;
+  #reading: Promise<void> | undefined;
+
+  constructor(readsHeaders = false) {
+    this.readsHeaders = readsHeaders;
+  }
+
+  get(name: unknown): ToolFact | undefined {
+    return this.#tools.get(name as string);
+  }
+
+  /** The headers that repeat arguments of a call. */
+  headersFor({ method, params }: Notification): Readonly<Record<string, string>> {
+    const headers = method === "tools/call" ? this.get(params?.["name"])?.headers : undefined;
+    return headers === undefined || headers.length === 0 ? NO_HEADERS : mirrorHeaders(headers, params?.["arguments"]);
+  }
+
+  /** Remembers the tools of a page. */
+  learn({ tools }: Result): void {
+    if (!Array.isArray(tools)) return;
+    for (const tool of tools as readonly unknown[]) {
+      if (!isObject(tool) || typeof tool["name"] !== "string") continue;
+      this.#tools.delete(tool["name"]);
+      this.#tools.set(tool["name"], this.#factOf(tool));
+    }
+    for (const oldest of this.#tools.keys()) {
+      if (this.#tools.size <= MAX_TOOLS) return;
+      this.#tools.delete(oldest);
+    }
+  }
+
+  forget(): void {
+    this.#tools.clear();
+    this.#readAt = -Infinity;
+    this.#reading = undefined;
+  }
+
+  /** Reads the list if the tool is unknown. Undefined if the tool is not listed, or the list cannot be read. */
+  async find(name: unknown, handler: Handler, context: Context): Promise<ToolFact | undefined> {
+    if (!this.#tools.has(name as string) && performance.now() - this.#readAt > REREAD_MS)
+      await this.refresh(handler, context);
+    return this.get(name);
+  }
+
+  /** Reads the whole list, once for all who wait, so the caller's signal ends only its own wait. Ignores failures. */
+  refresh(handler: Handler, context: Context): Promise<void> {
+    this.#reading ??= this.#read(handler, context);
+    return abortable(context.signal, this.#reading);
+  }
+
+  #read(handler: Handler, context: Context): Promise<void> {
+    const silent: Context = { ...context, signal: new AbortController().signal, notify: () => undefined };
+    const readAll = async (): Promise<void> => {
+      for await (const page of toolPages(handler, silent)) {
+        // Forgotten in the meantime: the list may be outdated.
+        if (this.#reading !== reading) return;
+        this.learn(page);
+      }
+      this.#readAt = performance.now();
+    };
+    const end = (): void => {
+      if (this.#reading === reading) this.#reading = undefined;
+    };
+    const reading: Promise<void> = readAll().then(end, end);
+    return reading;
+  }
+
+  #factOf({ inputSchema, annotations, execution }: { readonly [field: string]: unknown }): ToolFact {
+    const { params, problem } =
+      this.readsHeaders && isObject(inputSchema) ? headerParams(inputSchema) : { params: [], problem: undefined };
+    const hints = isObject(annotations) ? annotations : {};
+    const support = isObject(execution) ? execution["taskSupport"] : undefined;
+    return {
+      headers: params,
+      headerProblem: problem,
+      isIdempotent: hints["readOnlyHint"] === true || hints["idempotentHint"] === true,
+      isDestructive: hints["destructiveHint"] === true,
+      // A tool that declares nothing about tasks cannot run as one.
+      taskSupport: support === "required" || support === "optional" ? support : "forbidden",
+    };
+  }
+}
