@@ -13,9 +13,11 @@ import {
   EVALUATES_CODE,
 } from "../core/handler.ts";
 import { kindOf } from "../core/options.ts";
+import { McpError } from "../protocol/errors.ts";
+import { checkHeaderParams } from "../protocol/headers.ts";
 import { keepSubscribed } from "../protocol/subscription.ts";
+import { ToolFacts } from "../protocol/tool-facts.ts";
 import { compose, type ChainEntry } from "./compose.ts";
-import { headerGate } from "./header-gate.ts";
 import { inProcessStatus, type UpstreamStatus } from "./upstream/options.ts";
 
 export interface Gateway extends Handler {
@@ -237,6 +239,41 @@ class StackVersion {
   #remove(running: RunningRequest): void {
     if (this.#running.delete(running) && this.#running.size === 0) this.#drained?.();
   }
+}
+
+/**
+ * Compares the headers of a tool call with its arguments, before middleware can change the arguments. A tool's schema
+ * may require that a header repeats an argument (specification, basic/transports/streamable-http, server behavior for
+ * custom headers). A server checks this for its own tools; a gateway checks it for its upstreams, which may not get the
+ * headers. Only calls over HTTP of a stateless revision are checked, since older revisions have no such headers.
+ */
+export function headerGate(handler: Handler): Handler {
+  const tools = new ToolFacts(true);
+  const list: Handler = async (request, context) => {
+    const result = await handler(request, context);
+    tools.learn(result);
+    return result;
+  };
+  const check: Handler = async (request, context) => {
+    const { name, arguments: given } = request.params;
+    const { headers = {} } = context.caller;
+    const mismatch = (): string | undefined => checkHeaderParams(tools.get(name)?.headers ?? [], given, headers);
+    if (tools.get(name) === undefined) await tools.find(name, handler, context);
+    // The schema may be outdated, so it is read again before the call is refused.
+    else if (mismatch() !== undefined) await tools.refresh(handler, context);
+    const problem = mismatch();
+    if (problem !== undefined) throw McpError.of("header_mismatch", problem);
+    return handler(request, tools.get(name) === undefined ? context : { ...context, headersChecked: true });
+  };
+  return (request, context) => {
+    const { caller, headersChecked } = context;
+    const { method, params } = request;
+    if (caller.headers === undefined || caller.style !== "stateless") return handler(request, context);
+    if (method === "tools/list") return list(request, context);
+    if (method !== "tools/call" || headersChecked === true) return handler(request, context);
+    // The usual case: no header repeats an argument.
+    return tools.get(params["name"])?.headers.length === 0 ? handler(request, context) : check(request, context);
+  };
 }
 
 function statusOf(upstreams: ReadonlyMap<string, GatewayUpstream>, isClosed: boolean): Record<string, UpstreamStatus> {

@@ -61,7 +61,7 @@ function receive(notification: Notification, context: Context, grant: Grant): vo
   const isFirst = grant.granted === undefined;
   const granted = notification.params?.["notifications"];
   // A server may grant something else when the subscription is opened again.
-  grant.granted = isObject(granted) ? granted : {};
+  grant.granted = isObject(granted) ? { ...granted } : {};
   if (isFirst) context.notify(notification);
   else for (const change of possibleChanges(grant.granted)) context.notify(change);
 }

@@ -6,7 +6,7 @@ import type { Context, Handler, Middleware, Request, Result } from "../../core/h
 import { isObject } from "../../core/values.ts";
 import { OptionReader } from "../../core/options.ts";
 import { LIST_CAPABILITIES, RESOURCE_UPDATED, type ListCapability } from "../../protocol/lists.ts";
-import { parseTemplate, type UriTemplate } from "../../protocol/uri-template.ts";
+import { tryParseTemplate } from "../../protocol/uri-template.ts";
 import { LISTS_BY_METHOD, mapItems, NAMING_PARAMS, notFound, nothingToComplete, readRef } from "./list-items.ts";
 
 /** In both lists, `*` matches any characters. */
@@ -179,14 +179,6 @@ function uriPattern(glob: string): UriPattern {
       ),
     matchesAnyForm: (form) => matchesGlob(glob, form) || matchesGlob(normalized, form) || fitsTemplate(form),
   };
-}
-
-function tryParseTemplate(text: string): UriTemplate | undefined {
-  try {
-    return parseTemplate(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** One spelling for equal URIs: percent-escapes decoded, dot segments resolved, repeated slashes joined. */

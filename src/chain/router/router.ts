@@ -11,10 +11,10 @@ import { hasTasks } from "../../protocol/tasks.ts";
 import { unknownTask } from "./addresses.ts";
 import { call, send, complete, read } from "./calls.ts";
 import { isMethodNotFound, isNoAnswer, withRequestedName } from "./failures.ts";
-import { combine, discover, Lists, readLists, type OfferedList } from "./lists.ts";
+import { combine, discover, listItems, readLists } from "./lists.ts";
 import { createLabels, type NamesOption, type RoutedUpstream } from "./names.ts";
 import { listen } from "./subscriptions.ts";
-import { Views, type View } from "./view.ts";
+import { Views, type OfferedList, type View } from "./view.ts";
 
 export interface RouterOptions {
   /** When names get the label of their upstream: only if several upstreams have the name (default), or always. */
@@ -38,7 +38,7 @@ export function createRouter(upstreams: Readonly<Record<string, Handler>>, optio
     return { index, name, label, handler };
   });
   const views = new Views(routed, options.names ?? "when-needed");
-  const handlers = createHandlers(routed, options);
+  const handlers = createHandlers(options);
   return async (request, context) => {
     checkParams(request.method, request.params);
     const handler = handlers.get(request.method) ?? sendToFirst;
@@ -46,18 +46,14 @@ export function createRouter(upstreams: Readonly<Record<string, Handler>>, optio
   };
 }
 
-function createHandlers(
-  upstreams: readonly RoutedUpstream[],
-  options: RouterOptions,
-): ReadonlyMap<string, RoutedHandler> {
+function createHandlers(options: RouterOptions): ReadonlyMap<string, RoutedHandler> {
   const ours = { info: options.info ?? ownInfo(), instructions: options.instructions };
-  const lists = new Lists(upstreams, ours.info);
   return new Map<string, RoutedHandler>([
     ["server/discover", (_request, context, view) => discover(view.upstreams, context, ours)],
-    ["tools/list", (request, context, view) => lists.list("tools", request, context, view)],
-    ["prompts/list", (request, context, view) => lists.list("prompts", request, context, view)],
-    ["resources/list", (request, context, view) => lists.list("resources", request, context, view)],
-    ["resources/templates/list", (request, context, view) => lists.list("templates", request, context, view)],
+    ["tools/list", (request, context, view) => listItems("tools", request, context, view, ours.info)],
+    ["prompts/list", (request, context, view) => listItems("prompts", request, context, view, ours.info)],
+    ["resources/list", (request, context, view) => listItems("resources", request, context, view, ours.info)],
+    ["resources/templates/list", (request, context, view) => listItems("templates", request, context, view, ours.info)],
     ["tools/call", (request, context, view) => call("tools", request, context, view)],
     ["prompts/get", (request, context, view) => call("prompts", request, context, view)],
     ["resources/read", read],
@@ -76,13 +72,11 @@ function createHandlers(
 async function handleTask(request: Request, context: Context, view: View): Promise<Result> {
   const { method, params } = request;
   const requested = params["taskId"] as string;
-  const route = view.taskIds.route(requested);
+  const route = view.addresses.taskRoute(requested);
   if (route === undefined) throw unknownTask(requested);
-  const { upstream, rewriter } = view.at(route);
   try {
-    const result = await send(upstream, { method, params: { ...params, taskId: route.name } }, context);
-    if (method === "tasks/result") return rewriter.toolResult(result);
-    return "taskId" in result || "result" in result ? rewriter.task(result) : result;
+    const result = await send(view.at(route), { method, params: { ...params, taskId: route.name } }, context);
+    return view.addresses.rewrite(route.upstream, result);
   } catch (error) {
     throw withRequestedName(error, "taskId", route.name, requested);
   }
@@ -92,13 +86,12 @@ const TASK_LIST: OfferedList = { method: "tasks/list", field: "tasks", key: "tas
 
 /** Lists the tasks of all upstreams. Only older revisions have this method. */
 async function listTasks(request: Request, context: Context, view: View, info: unknown): Promise<Result> {
-  const lists = await readLists(view.upstreams, TASK_LIST, request, context);
+  const lists = await readLists(view.upstreams, TASK_LIST, request.params, context);
   const isKnown = lists.some(({ contents, failure }) => contents !== undefined || failure !== undefined);
   if (!isKnown) throw methodNotFound(request.method);
-  const tasks = lists.flatMap(({ upstream, contents }) => {
-    const { rewriter } = view.at({ upstream: upstream.index });
-    return (contents?.items ?? []).map((task) => rewriter.task(task));
-  });
+  const tasks = lists.flatMap(({ upstream, contents }) =>
+    (contents?.items ?? []).map((task) => view.addresses.rewrite(upstream.index, task)),
+  );
   const { rest, meta } = combine(lists, info);
   return { ...rest, tasks, resultType: "complete", _meta: meta };
 }
