@@ -11,14 +11,11 @@ import { answerInputRequired } from "../dialogue/calls/input-required.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { ClientMethods, MethodName, Methods, Notifications } from "../protocol/methods.ts";
 import type { CreateTaskResult, InputRequiredResult } from "../protocol/model/index.ts";
-import {
-  CLIENT_METHOD_NAMES,
-  NOTIFICATION_NAMES,
-  noSuchMethod,
-  REQUEST_NAMES,
-  type ClientMethodName,
-  type NotificationName,
-} from "./method-names.ts";
+import { CLIENT_METHOD_NAMES, NOTIFICATION_NAMES, noSuchMethod, REQUEST_NAMES } from "./method-names.ts";
+
+type ClientMethodName = keyof ClientMethods;
+/** Without cancellations, which middleware gets through `context.signal`. */
+type NotificationName = Exclude<keyof Notifications, "notifications/cancelled">;
 
 /** A request of one of these methods, with its params. */
 export type RequestOf<M extends MethodName> = {

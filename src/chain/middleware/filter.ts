@@ -7,7 +7,7 @@ import { isObject } from "../../core/values.ts";
 import { OptionReader } from "../../core/options.ts";
 import { LIST_CAPABILITIES, RESOURCE_UPDATED, type ListCapability } from "../../protocol/lists.ts";
 import { tryParseTemplate } from "../../protocol/uri-template.ts";
-import { LISTS_BY_METHOD, mapItems, NAMING_PARAMS, notFound, nothingToComplete, readRef } from "./list-items.ts";
+import { LISTS_BY_METHOD, mapItems, NAMING_PARAMS, notFound, nothingToComplete, readRef } from "../result-items.ts";
 
 /** In both lists, `*` matches any characters. */
 export interface FilterRule {

@@ -13,8 +13,15 @@ import {
   type List,
   type ListCapability,
 } from "../../protocol/lists.ts";
-import { mapResultUris } from "../result-uris.ts";
-import { LISTS_BY_METHOD, mapItems, NAMING_PARAMS, notFound, nothingToComplete, readRef } from "./list-items.ts";
+import {
+  LISTS_BY_METHOD,
+  mapItems,
+  NAMING_PARAMS,
+  notFound,
+  nothingToComplete,
+  readRef,
+  mapResultUris,
+} from "../result-items.ts";
 
 type Names = Readonly<Record<string, string>>;
 

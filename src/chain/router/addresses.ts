@@ -7,7 +7,7 @@ import { BoundedMap } from "../../core/collections.ts";
 import type { Params, Result } from "../../core/handler.ts";
 import { invalidParams, type McpError } from "../../protocol/errors.ts";
 import { tryParseTemplate, type UriTemplate } from "../../protocol/uri-template.ts";
-import { mapResultUris } from "../result-uris.ts";
+import { mapResultUris } from "../result-items.ts";
 import type { NameIndex, NamesOption, Route, RoutedUpstream } from "./names.ts";
 
 /** How many unlisted URIs each view remembers. */

@@ -15,8 +15,7 @@ import { CatalogueStore, type CatalogueFile } from "./catalogue.ts";
 import { SESSION_BUSY } from "./client-requests.ts";
 import type { Share, UpstreamState, UpstreamStatus } from "./options.ts";
 import { UpstreamSession, type UpstreamSettings } from "./session.ts";
-import { Ownership } from "./ownership.ts";
-import { declaredCapabilities, sessionKeyFor } from "./sharing.ts";
+import { declaredCapabilities, Ownership, sessionKeyFor } from "./sharing.ts";
 
 interface PooledSession {
   readonly session: UpstreamSession;
@@ -292,7 +291,7 @@ export class UpstreamPool {
    * them; all callers without a principal count as one. An unused session is stopped to make room.
    */
   #makeRoom(principal: string | undefined): void {
-    const active = [...this.#sessions.values()].filter(({ session }) => session.isActive);
+    const active = [...this.#sessions.values()].filter(({ session }) => session.supervisor.isActive);
     const own = active.filter((one) => one.principal === principal);
     const isFull = active.length >= this.#maxSessions;
     const hasTooMany = own.length >= shareOfOne(this.#maxSessions);
