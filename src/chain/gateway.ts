@@ -1,7 +1,7 @@
 // A gateway: middleware in front of upstreams, as one handler. Its methods list and replace the middleware, return the
 // status of the upstreams, and close everything. chain.ts creates the upstreams and combines several into one handler.
 
-import { attempt, onAbort, unref, within } from "../core/async.ts";
+import { attempt, deferred, onAbort, unref, within } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import {
   type Context,
@@ -193,7 +193,8 @@ class StackVersion {
   readonly onReplaced = new Set<() => void>();
   readonly #handler: Handler;
   readonly #running = new Set<RunningRequest>();
-  #drained: (() => void) | undefined;
+  readonly #drained = deferred();
+  #isRetired = false;
 
   constructor(entries: readonly ChainEntry[], handler: Handler) {
     this.entries = entries;
@@ -213,8 +214,9 @@ class StackVersion {
 
   /** Resolves when the last request is finished. No request may be started after this call. */
   async retire(): Promise<void> {
+    this.#isRetired = true;
     for (const move of [...this.onReplaced]) move();
-    if (this.#running.size === 0) return;
+    if (this.#running.size === 0) this.#drained.resolve();
     for (const running of this.#running) {
       // Middleware that never answers must not delay closing once its caller has left.
       const { signal } = running.context;
@@ -222,9 +224,7 @@ class StackVersion {
       if (signal.aborted) remove();
       else onAbort(signal, remove);
     }
-    await new Promise<void>((resolve) => {
-      this.#drained = resolve;
-    });
+    await this.#drained.promise;
   }
 
   /** Closes the middleware that no other version uses. */
@@ -237,7 +237,7 @@ class StackVersion {
   }
 
   #remove(running: RunningRequest): void {
-    if (this.#running.delete(running) && this.#running.size === 0) this.#drained?.();
+    if (this.#running.delete(running) && this.#isRetired && this.#running.size === 0) this.#drained.resolve();
   }
 }
 

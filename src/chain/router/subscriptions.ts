@@ -2,7 +2,7 @@
 // each upstream has granted its part, has failed, or has taken too long. Notifications that arrive earlier are held
 // until then. An upstream that fails neither ends the subscription nor delays the notifications of others.
 
-import { abortable, forwardAbort, ignoreRejection, within, type ForwardedAbort } from "../../core/async.ts";
+import { abortable, deferred, forwardAbort, ignoreRejection, within, type ForwardedAbort } from "../../core/async.ts";
 import type { Context, Notification, Params, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import {
@@ -168,10 +168,7 @@ class RoutedSubscription {
 
   /** Tries the upstreams that may have an unlisted URI, one after another, until one grants the subscription. */
   #search(uri: string, routes: readonly Route[]): { readonly settled: Promise<void>; readonly over: Promise<void> } {
-    let settle = (): void => undefined;
-    const settled = new Promise<void>((resolve) => {
-      settle = resolve;
-    });
+    const { promise: settled, resolve: settle } = deferred();
     const search = async (): Promise<void> => {
       for (const { upstream, name } of routes) {
         const part = this.#createPart(upstream, { flags: {}, uris: new Map([[name, uri]]), taskIds: new Map() });
@@ -230,8 +227,6 @@ function joinGrants(one: Json, other: Json): Json {
  */
 class SubscriptionPart {
   readonly filter: PartFilter;
-  /** Resolves when the first attempt is acknowledged or has failed. */
-  readonly settled: Promise<void>;
   /** Why it is not open. */
   failure: Error | undefined;
   isOver = false;
@@ -240,16 +235,18 @@ class SubscriptionPart {
   /** In the upstream's own names. */
   readonly #grant: Grant = { granted: undefined };
   readonly #stop: ForwardedAbort;
-  #settle: () => void = () => undefined;
+  readonly #settled = deferred();
 
   constructor(upstream: number, filter: PartFilter, whole: RoutedSubscription) {
     this.#stop = forwardAbort(whole.context.signal);
     this.#upstream = upstream;
     this.filter = filter;
     this.#whole = whole;
-    this.settled = new Promise((resolve) => {
-      this.#settle = resolve;
-    });
+  }
+
+  /** Resolves when the first attempt is acknowledged or has failed. */
+  get settled(): Promise<void> {
+    return this.#settled.promise;
   }
 
   /** The upstream's last grant; undefined if there was none. */
@@ -269,7 +266,7 @@ class SubscriptionPart {
     };
     const reopens = (error: unknown): Reopens => {
       this.failure = error === undefined ? undefined : withUpstreamName(name, error);
-      this.#settle();
+      this.#settled.resolve();
       // An upstream that ends the subscription is asked again if it has just granted more than tasks.
       const isLasting = error === undefined ? this.granted !== before && this.#isLasting() : !isRefusal(error);
       return isLasting && "later";
@@ -282,13 +279,13 @@ class SubscriptionPart {
     } finally {
       this.#stop.forget();
       this.isOver = true;
-      this.#settle();
+      this.#settled.resolve();
     }
   }
 
   stop(): void {
     this.#stop.abort(new Error("The subscription is over"));
-    this.#settle();
+    this.#settled.resolve();
   }
 
   /** The grant in the caller's names. */
@@ -322,7 +319,7 @@ class SubscriptionPart {
     const whole = this.#whole;
     if (method === SUBSCRIPTION_ACKNOWLEDGED) {
       this.failure = undefined;
-      this.#settle();
+      this.#settled.resolve();
       // The caller was told what it is granted before this upstream had answered.
       if (whole.isAcknowledged) for (const change of possibleChanges(this.granted ?? {})) this.#receive(change);
       return;
