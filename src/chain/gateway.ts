@@ -247,7 +247,7 @@ class StackVersion {
  * custom headers). A server checks this for its own tools; a gateway checks it for its upstreams, which may not get the
  * headers. Only calls over HTTP of a stateless revision are checked, since older revisions have no such headers.
  */
-export function headerGate(handler: Handler): Handler {
+function headerGate(handler: Handler): Handler {
   const tools = new ToolFacts(true);
   const list: Handler = async (request, context) => {
     const result = await handler(request, context);

@@ -102,12 +102,13 @@ function mapUri(item: Fields, change: ChangeUri): Fields {
 }
 
 function mapField<T extends Fields>(fields: T, field: string, change: (item: Fields) => Fields): T {
-  const items = fields[field];
+  const items: unknown = fields[field];
   if (!Array.isArray(items)) return fields;
+  const all: readonly unknown[] = items;
   let copy: unknown[] | undefined;
-  for (const [index, item] of (items as readonly unknown[]).entries()) {
+  for (const [index, item] of all.entries()) {
     const changed = isObject(item) ? change(item) : item;
-    if (changed !== item) (copy ??= [...items])[index] = changed;
+    if (changed !== item) (copy ??= [...all])[index] = changed;
   }
   return withField(fields, field, copy ?? items);
 }

@@ -9,7 +9,7 @@ import type { UpstreamView, View, IsFound } from "./view.ts";
 import type { CompleteParams } from "../../protocol/model/index.ts";
 import type { AddressRoutes } from "./addresses.ts";
 
-export type NamedKind = "tools" | "prompts";
+type NamedKind = "tools" | "prompts";
 
 const NOUNS = {
   tools: { noun: "tool", errorKind: "tool_not_found", field: "toolName" },
@@ -17,8 +17,9 @@ const NOUNS = {
 } as const;
 
 /** Calls a tool or gets a prompt. A request or result that needs no change is not copied. */
-export async function call(kind: NamedKind, request: Request, context: Context, view: View): Promise<Result> {
+export async function call(request: Request, context: Context, view: View): Promise<Result> {
   const { method, params } = request;
+  const kind: NamedKind = method === "tools/call" ? "tools" : "prompts";
   const requested = params["name"] as string;
   const index = view.indexes[kind];
   const known = index.isStale ? undefined : index.names.route(requested);

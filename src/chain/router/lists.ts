@@ -25,14 +25,44 @@ import { offeredList, type OfferedList, type UpstreamView, type View } from "./v
 const PAGE_ITEMS = 1_000;
 const PAGE_LENGTH = 1_000_000;
 
-/** The list of one upstream. Has neither `contents` nor `failure` if the upstream has no such list. */
-export interface UpstreamList {
+/** What one upstream answered. Has neither `answer` nor `failure` if the upstream has no such list. */
+interface Outcome<Answer> {
   readonly upstream: RoutedUpstream;
-  readonly contents?: ListContents;
+  readonly answer?: Answer;
   readonly failure?: Unavailable;
   /** Whether the upstream timed out, and may still answer later. */
   readonly isLate?: boolean;
 }
+
+type UpstreamList = Outcome<ListContents>;
+
+/** Asks all upstreams in parallel. */
+async function askAll<Answer>(
+  upstreams: readonly UpstreamView[],
+  { signal }: Context,
+  ask: (view: UpstreamView) => Promise<Answer | undefined>,
+): Promise<readonly Outcome<Answer>[]> {
+  const outcomes = await Promise.all(
+    upstreams.map(async (view): Promise<Outcome<Answer>> => {
+      const { upstream } = view;
+      try {
+        const answer = await ask(view);
+        return answer === undefined ? { upstream } : { upstream, answer };
+      } catch (error) {
+        return { upstream, failure: unavailable(upstream.name, error), isLate: isTimeout(error) };
+      }
+    }),
+  );
+  signal.throwIfAborted();
+  return outcomes;
+}
+
+const KIND_OF: Readonly<Record<string, ListKind>> = {
+  [LISTS.tools.method]: "tools",
+  [LISTS.prompts.method]: "prompts",
+  [LISTS.resources.method]: "resources",
+  [LISTS.templates.method]: "templates",
+};
 
 /** Where a page ends. It names the last item, so that it stays valid when items are added or removed. */
 interface PageEnd {
@@ -46,12 +76,12 @@ interface PageEnd {
 
 /** Answers a list request with one page of all upstreams' items. */
 export async function listItems(
-  kind: ListKind,
   { method, params }: Request,
   context: Context,
   view: View,
-  info: unknown,
+  { info }: RouterInfo,
 ): Promise<Result> {
+  const kind = KIND_OF[method] ?? "tools";
   const { cursor } = params;
   const after = cursor === undefined ? undefined : readCursor(method, cursor, view);
   const index = view.indexes[kind];
@@ -61,8 +91,8 @@ export async function listItems(
   const first = view.upstreams.slice(0, before).every(({ upstream }) => index.isKnown(upstream.index)) ? before : 0;
   const lists = await readLists(view.upstreams.slice(first), offeredList(kind), params, context);
   if (first === 0) throwIfAllFailed(method, lists);
-  for (const { upstream, contents, failure } of lists) {
-    if (failure === undefined || contents !== undefined) index.setList(upstream.index, contents?.keys ?? []);
+  for (const { upstream, answer, failure } of lists) {
+    if (failure === undefined || answer !== undefined) index.setList(upstream.index, answer?.keys ?? []);
     else index.setProblem(upstream.index, failure.message);
   }
   if (first === 0) index.setListed(changes);
@@ -82,9 +112,9 @@ function createPage(
   let end: readonly unknown[] | undefined;
   let nextCursor: string | undefined;
   const start = after?.upstream ?? 0;
-  for (const { upstream, contents } of lists) {
-    if (contents === undefined || upstream.index < start) continue;
-    const { items, keys } = contents;
+  for (const { upstream, answer } of lists) {
+    if (answer === undefined || upstream.index < start) continue;
+    const { items, keys } = answer;
     const first = after !== undefined && upstream.index === start ? indexAfter(keys, after) : 0;
     for (let at = first; at < items.length && nextCursor === undefined; at += 1) {
       const [item, key] = [items[at], keys[at]];
@@ -126,11 +156,11 @@ export function combine(
   lists: readonly UpstreamList[],
   info: unknown,
 ): { readonly rest: Result; readonly hints: object; readonly meta: NonNullable<Result["_meta"]> } {
-  const failures = lists.flatMap(({ upstream, contents, failure }) => [
+  const failures = lists.flatMap(({ upstream, answer, failure }) => [
     ...(failure ? [failure] : []),
-    ...nestedUnavailable(upstream.name, contents?.rest),
+    ...nestedUnavailable(upstream.name, answer?.rest),
   ]);
-  const all = lists.flatMap((list) => list.contents ?? []);
+  const all = lists.flatMap((list) => list.answer ?? []);
   const isWhole = failures.length === 0 && all.length > 0;
   const rest = all.reduceRight<Result>((before, one) => ({ ...before, ...one.rest }), {});
   const meta = all.reduceRight<NonNullable<Result["_meta"]>>((before, one) => ({ ...before, ...one.rest._meta }), {});
@@ -148,38 +178,28 @@ export function combine(
   };
 }
 
-/** Reads the lists of all upstreams in parallel. */
+/** Reads the lists of all upstreams. An incomplete list has both an answer and a failure. */
 export async function readLists(
   upstreams: readonly UpstreamView[],
   list: OfferedList,
   params: Params,
   context: Context,
 ): Promise<readonly UpstreamList[]> {
-  const lists = await Promise.all(
-    upstreams.map(async (view): Promise<UpstreamList> => {
-      const { upstream } = view;
-      try {
-        const contents = await view.readList(list, params, context);
-        const problem = contents?.problem;
-        const failure = problem === undefined ? undefined : unavailable(upstream.name, new Error(problem));
-        return { upstream, ...defined({ contents, failure }) };
-      } catch (error) {
-        return { upstream, failure: unavailable(upstream.name, error), isLate: isTimeout(error) };
-      }
-    }),
-  );
-  context.signal.throwIfAborted();
-  return lists;
+  const lists = await askAll(upstreams, context, (view) => view.readList(list, params, context));
+  return lists.map((one) => {
+    const problem = one.answer?.problem;
+    return problem === undefined ? one : { ...one, failure: unavailable(one.upstream.name, new Error(problem)) };
+  });
 }
 
 /**
- * Throws if every upstream has failed, since an empty list would be wrong. Does not throw if an upstream has timed out,
- * because the caller is notified of a change when that upstream answers.
+ * Throws if every upstream has failed, since an empty answer would be wrong. Does not throw if an upstream has timed
+ * out, because the caller is notified of a change when that upstream answers.
  */
-function throwIfAllFailed(method: string, lists: readonly UpstreamList[]): void {
-  const failures = lists.flatMap(({ failure, contents }) => (contents === undefined ? (failure ?? []) : []));
-  const isLate = lists.some((one) => one.isLate);
-  if (lists.length > 0 && failures.length === lists.length && !isLate) throw allFailed(method, failures);
+function throwIfAllFailed(method: string, outcomes: readonly Outcome<unknown>[]): void {
+  const failures = outcomes.flatMap(({ failure, answer }) => (answer === undefined ? (failure ?? []) : []));
+  const isLate = outcomes.some((one) => one.isLate);
+  if (outcomes.length > 0 && failures.length === outcomes.length && !isLate) throw allFailed(method, failures);
 }
 
 /** How the router describes itself to callers. */
@@ -188,31 +208,23 @@ export interface RouterInfo {
   readonly instructions?: string | undefined;
 }
 
-interface DiscoverOutcome {
-  readonly upstream: RoutedUpstream;
-  readonly result?: Result;
-  readonly failure?: Unavailable;
-  readonly isLate?: boolean;
-}
-
 /**
  * Combines the capabilities of the upstreams. If an upstream fails or times out, everything that it may have is declared:
  * a client with a session reads the capabilities only once, so what is declared later would be missed.
  */
 export async function discover(
-  upstreams: readonly UpstreamView[],
+  { method }: Request,
   context: Context,
+  { upstreams }: View,
   ours: RouterInfo,
 ): Promise<Result> {
-  const outcomes = await Promise.all(upstreams.map((upstream) => discoverUpstream(upstream, context)));
-  context.signal.throwIfAborted();
-  const results = outcomes.map(({ result }) => result).filter((result) => result !== undefined);
+  const outcomes = await askAll(upstreams, context, (view) => view.discover(context));
+  throwIfAllFailed(method, outcomes);
+  const results = outcomes.flatMap(({ answer }) => (answer === undefined ? [] : [answer]));
   const failures = outcomes.flatMap(
-    ({ upstream, result, failure }) => failure ?? nestedUnavailable(upstream.name, result),
+    ({ upstream, answer, failure }) => failure ?? nestedUnavailable(upstream.name, answer),
   );
-  const isLate = outcomes.some((one) => one.isLate);
   const hasFailures = failures.length > 0;
-  if (upstreams.length > 0 && results.length === 0 && !isLate) throw allFailed("server/discover", failures);
   const offered = results.map(({ capabilities }) => (isObject(capabilities) ? capabilities : {}));
   const instructions = joinInstructions(outcomes, ours);
   const ttls = results.map(({ ttlMs }) => (typeof ttlMs === "number" && ttlMs > 0 ? ttlMs : 0));
@@ -225,18 +237,9 @@ export async function discover(
     resultType: "complete",
     _meta: {
       [META.serverInfo]: ours.info,
-      ...(failures.length === 0 ? undefined : { [UNAVAILABLE]: failures }),
+      ...(hasFailures ? { [UNAVAILABLE]: failures } : undefined),
     },
   };
-}
-
-async function discoverUpstream(view: UpstreamView, context: Context): Promise<DiscoverOutcome> {
-  const { upstream } = view;
-  try {
-    return { upstream, result: await view.discover(context) };
-  } catch (error) {
-    return { upstream, failure: unavailable(upstream.name, error), isLate: isTimeout(error) };
-  }
 }
 
 function joinCapabilities(offered: readonly Json[], hasFailures: boolean): Json {
@@ -265,9 +268,9 @@ function joinVendor(field: "extensions" | "experimental", offered: readonly Json
   return { [field]: all.reduceRight<Json>((later, one) => ({ ...later, ...one }), {}) };
 }
 
-function joinInstructions(outcomes: readonly DiscoverOutcome[], { instructions }: RouterInfo): string {
-  const parts = outcomes.flatMap(({ upstream, result }) => {
-    const text = result?.["instructions"];
+function joinInstructions(outcomes: readonly Outcome<Result>[], { instructions }: RouterInfo): string {
+  const parts = outcomes.flatMap(({ upstream, answer }) => {
+    const text = answer?.["instructions"];
     return typeof text === "string" && text !== "" ? [`# ${upstream.name}\n\n${text}`] : [];
   });
   return [...(instructions === undefined || instructions === "" ? [] : [instructions]), ...parts].join("\n\n");

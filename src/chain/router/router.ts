@@ -11,7 +11,7 @@ import { hasTasks } from "../../protocol/tasks.ts";
 import { unknownTask } from "./addresses.ts";
 import { call, send, complete, read } from "./calls.ts";
 import { isMethodNotFound, isNoAnswer, withRequestedName } from "./failures.ts";
-import { combine, discover, listItems, readLists } from "./lists.ts";
+import { combine, discover, listItems, readLists, type RouterInfo } from "./lists.ts";
 import { createLabels, type NamesOption, type RoutedUpstream } from "./names.ts";
 import { listen } from "./subscriptions.ts";
 import { Views, type OfferedList, type View } from "./view.ts";
@@ -25,7 +25,7 @@ export interface RouterOptions {
   readonly instructions?: string;
 }
 
-type RoutedHandler = (request: Request, context: Context, view: View) => Promise<Result>;
+type RoutedHandler = (request: Request, context: Context, view: View, ours: RouterInfo) => Promise<Result>;
 
 export function createRouter(upstreams: Readonly<Record<string, Handler>>, options: RouterOptions = {}): Handler {
   const names = Object.keys(upstreams);
@@ -38,34 +38,12 @@ export function createRouter(upstreams: Readonly<Record<string, Handler>>, optio
     return { index, name, label, handler };
   });
   const views = new Views(routed, options.names ?? "when-needed");
-  const handlers = createHandlers(options);
+  const ours = { info: options.info ?? ownInfo(), instructions: options.instructions };
   return async (request, context) => {
     checkParams(request.method, request.params);
-    const handler = handlers.get(request.method) ?? sendToFirst;
-    return handler(request, context, views.of(context));
+    const handler = HANDLERS.get(request.method) ?? sendToFirst;
+    return handler(request, context, views.of(context), ours);
   };
-}
-
-function createHandlers(options: RouterOptions): ReadonlyMap<string, RoutedHandler> {
-  const ours = { info: options.info ?? ownInfo(), instructions: options.instructions };
-  return new Map<string, RoutedHandler>([
-    ["server/discover", (_request, context, view) => discover(view.upstreams, context, ours)],
-    ["tools/list", (request, context, view) => listItems("tools", request, context, view, ours.info)],
-    ["prompts/list", (request, context, view) => listItems("prompts", request, context, view, ours.info)],
-    ["resources/list", (request, context, view) => listItems("resources", request, context, view, ours.info)],
-    ["resources/templates/list", (request, context, view) => listItems("templates", request, context, view, ours.info)],
-    ["tools/call", (request, context, view) => call("tools", request, context, view)],
-    ["prompts/get", (request, context, view) => call("prompts", request, context, view)],
-    ["resources/read", read],
-    ["completion/complete", complete],
-    ["subscriptions/listen", listen],
-    ["tasks/get", handleTask],
-    ["tasks/update", handleTask],
-    ["tasks/cancel", handleTask],
-    ["tasks/result", handleTask],
-    ["tasks/list", (request, context, view) => listTasks(request, context, view, ours.info)],
-    ["logging/setLevel", setLevel],
-  ]);
 }
 
 /** Sends a request about a task to the upstream that its id names. */
@@ -85,12 +63,12 @@ async function handleTask(request: Request, context: Context, view: View): Promi
 const TASK_LIST: OfferedList = { method: "tasks/list", field: "tasks", key: "taskId", isOffered: hasTasks };
 
 /** Lists the tasks of all upstreams. Only older revisions have this method. */
-async function listTasks(request: Request, context: Context, view: View, info: unknown): Promise<Result> {
+async function listTasks(request: Request, context: Context, view: View, { info }: RouterInfo): Promise<Result> {
   const lists = await readLists(view.upstreams, TASK_LIST, request.params, context);
-  const isKnown = lists.some(({ contents, failure }) => contents !== undefined || failure !== undefined);
+  const isKnown = lists.some(({ answer, failure }) => answer !== undefined || failure !== undefined);
   if (!isKnown) throw methodNotFound(request.method);
-  const tasks = lists.flatMap(({ upstream, contents }) =>
-    (contents?.items ?? []).map((task) => view.addresses.rewrite(upstream.index, task)),
+  const tasks = lists.flatMap(({ upstream, answer }) =>
+    (answer?.items ?? []).map((task) => view.addresses.rewrite(upstream.index, task)),
   );
   const { rest, meta } = combine(lists, info);
   return { ...rest, tasks, resultType: "complete", _meta: meta };
@@ -127,3 +105,22 @@ async function sendToFirst(request: Request, context: Context, { upstreams }: Vi
   }
   throw failure ?? methodNotFound(request.method);
 }
+
+const HANDLERS: ReadonlyMap<string, RoutedHandler> = new Map<string, RoutedHandler>([
+  ["server/discover", discover],
+  ["tools/list", listItems],
+  ["prompts/list", listItems],
+  ["resources/list", listItems],
+  ["resources/templates/list", listItems],
+  ["tools/call", call],
+  ["prompts/get", call],
+  ["resources/read", read],
+  ["completion/complete", complete],
+  ["subscriptions/listen", listen],
+  ["tasks/get", handleTask],
+  ["tasks/update", handleTask],
+  ["tasks/cancel", handleTask],
+  ["tasks/result", handleTask],
+  ["tasks/list", listTasks],
+  ["logging/setLevel", setLevel],
+]);

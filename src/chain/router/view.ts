@@ -2,7 +2,7 @@
 // name is not known yet, the upstreams are listed. All waiting callers share one listing, and wait only until their
 // name is found.
 
-import { abortable, attempt, ignoreRejection, withTimeout } from "../../core/async.ts";
+import { abortable, attempt, ignoreRejection, within, withTimeout } from "../../core/async.ts";
 import { BoundedMap } from "../../core/collections.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Params, Request, Result } from "../../core/handler.ts";
@@ -66,21 +66,13 @@ export class View {
   async list(kind: ListKind, context: Context, isFound: IsFound): Promise<void> {
     if (this.indexes[kind].isFresh && !this.#listings.has(kind)) return;
     const { pending } = this.#startListing(kind, context);
-    let waitsForCollisions = true;
-    let timer: NodeJS.Timeout | undefined;
-    const waited = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, COLLISION_WAIT_MS);
-    }).then(() => {
-      waitsForCollisions = false;
-    });
-    try {
-      while (pending.size > 0) {
-        const found = isFound();
-        if (found === true || (found !== false && !waitsForCollisions)) return;
-        await abortable(context.signal, Promise.race(waitsForCollisions ? [...pending, waited] : pending));
-      }
-    } finally {
-      clearTimeout(timer);
+    const until = performance.now() + COLLISION_WAIT_MS;
+    while (pending.size > 0) {
+      const found = isFound();
+      const leftMs = until - performance.now();
+      if (found === true || (found !== false && leftMs <= 0)) return;
+      const next = Promise.race(pending);
+      await abortable(context.signal, found === false ? next : within(leftMs, next));
     }
   }
 

@@ -2,7 +2,7 @@
 // outside of any call waits for a call whose caller can answer. If the upstream does not say to which call a request
 // belongs, calls whose callers can be asked run one after another, so that it can only belong to the running call.
 
-import { ignoreRejection, onAbort, unref } from "../../core/async.ts";
+import { abortable, ignoreRejection, onAbort, unref } from "../../core/async.ts";
 import type { AskOptions, Context, Request, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
 
@@ -155,28 +155,21 @@ export class AskableCallQueue {
     for (const waiting of [...this.#waiting]) waiting.leave();
   }
 
-  #wait(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const settle = (): void => {
-        forget();
-        this.#waiting.delete(waiting);
-      };
-      const waiting = {
-        start: (): void => {
-          settle();
-          this.#running += 1;
-          resolve();
-        },
-        leave: (): void => {
-          settle();
-          reject(SESSION_BUSY);
-        },
-      };
-      const forget = onAbort(signal, () => {
-        settle();
-        reject(signal.reason as Error);
-      });
-      this.#waiting.add(waiting);
+  /** Waits until `start` is called, which counts this call as running. */
+  async #wait(signal: AbortSignal): Promise<void> {
+    let settle = (_error?: Error): void => undefined;
+    const turn = new Promise<void>((resolve, reject) => {
+      settle = (error) => (error === undefined ? resolve() : reject(error));
     });
+    const waiting = {
+      start: (): void => {
+        this.#waiting.delete(waiting);
+        this.#running += 1;
+        settle();
+      },
+      leave: (): void => settle(SESSION_BUSY),
+    };
+    this.#waiting.add(waiting);
+    await abortable(signal, turn).finally(() => this.#waiting.delete(waiting));
   }
 }

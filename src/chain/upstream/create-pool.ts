@@ -41,7 +41,7 @@ export function createPool(
   // The caller sets its own limit and cancels, so by default a call has none here.
   const { timeoutMs = 0, maxTimeoutMs = 0, startTimeoutMs } = options;
   const open = (host: UpstreamSessionHost, background: Context): Promise<UpstreamConnection> => {
-    const { isOwn, revision: offers, onAsked } = host;
+    const { isOwn, revision: offers } = host;
     const { style } = host.client;
     const { info = ownInfo(), capabilities } = background.caller;
     return revisions.open(offers ?? style, async (revision) => {
@@ -53,7 +53,8 @@ export function createPool(
         defaultContext: background,
         timeouts: { idleMs: timeoutMs, totalMs: maxTimeoutMs },
         startTimeoutMs: startTimeoutMs ?? START_TIMEOUT_MS,
-        ...defined({ revision, offers, onAsked }),
+        onAsked: () => host.onAsked?.(),
+        ...defined({ revision, offers }),
       });
       return { connection: opened, ...defined({ program }) };
     });

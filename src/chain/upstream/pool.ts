@@ -99,9 +99,10 @@ export class UpstreamPool {
         if (!this.#closed && this.#sessionFor(context, store) !== session) move();
       };
       this.#subscribers.add(moveIfOther);
-      // The session sends the one acknowledgement.
-      const { notify } = context;
-      return session.handle(request, { ...own, notify }, grant).finally(() => this.#subscribers.delete(moveIfOther));
+      // The session itself makes sure that there is only one acknowledgement.
+      return session
+        .handle(request, { ...context, signal: own.signal }, grant)
+        .finally(() => this.#subscribers.delete(moveIfOther));
     };
     return keepSubscribed(context, grant, { open });
   }

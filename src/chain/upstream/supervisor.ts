@@ -197,14 +197,15 @@ export class Supervisor {
 
   /** Stops it after a time without use. A use only records its time; when the timer fires, it checks that time. */
   #checkIdle(afterMs: number): NodeJS.Timeout {
-    const { idleMs, isNeeded, onIdle } = this.#options;
+    const options = this.#options;
+    const { idleMs } = options;
     const check = (): void => {
-      const isInUse = this.#calls > 0 || isNeeded();
+      const isInUse = this.#calls > 0 || options.isNeeded();
       const leftMs = isInUse ? idleMs : this.#usedAt + idleMs - performance.now();
       this.#idleTimer = leftMs > 0 ? this.#checkIdle(leftMs) : undefined;
       if (leftMs > 0) return;
       this.stop();
-      onIdle?.();
+      options.onIdle?.();
     };
     return unref(setTimeout(check, afterMs));
   }
