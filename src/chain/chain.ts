@@ -4,6 +4,7 @@
 
 import type { Handler, Middleware } from "../core/handler.ts";
 import { checkOptions, kindOf } from "../core/options.ts";
+import { defined } from "../core/values.ts";
 import type { Implementation } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
 import { checkMiddleware, createGateway, type Gateway, type GatewayUpstream } from "./gateway.ts";
@@ -49,12 +50,7 @@ export function chain(...middleware: readonly Middleware[]): Chain {
       if (!isMany && options.names === "always") {
         throw new TypeError('to(): `names: "always"` needs an upstream with a name: to({ notes: ... })');
       }
-      return createGateway({
-        middleware,
-        upstreams,
-        isNameless: !isMany,
-        handler: handlerFor(upstreams, options),
-      });
+      return createGateway(middleware, upstreams, handlerFor(upstreams, options), !isMany);
     },
   };
 }
@@ -84,11 +80,8 @@ function withInfo(only: Handler, { info, instructions }: GatewayOptions): Handle
   return async (request, context) => {
     const result = await only(request, context);
     if (request.method !== "server/discover") return result;
-    return {
-      ...result,
-      ...(instructions === undefined ? undefined : { instructions }),
-      ...(info === undefined ? undefined : { _meta: { ...result._meta, [META.serverInfo]: info } }),
-    };
+    const _meta = info && { ...result._meta, [META.serverInfo]: info };
+    return { ...result, ...defined({ instructions, _meta }) };
   };
 }
 

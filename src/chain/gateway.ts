@@ -39,18 +39,15 @@ export type GatewayUpstream = Handler & {
   close?(budgetMs?: number): Promise<void> | void;
 };
 
-export interface GatewayParts {
-  readonly middleware: readonly Middleware[];
-  readonly upstreams: ReadonlyMap<string, GatewayUpstream>;
-  /** Whether the only upstream was given without a name. */
-  readonly isNameless: boolean;
-  /** All upstreams as one handler. */
-  readonly handler: Handler;
-}
-
 const CLOSE_MS = 10_000;
 
-export function createGateway({ middleware, upstreams, isNameless, handler }: GatewayParts): Gateway {
+/** `handler` is all upstreams as one. `isNameless`: whether the only upstream was given without a name. */
+export function createGateway(
+  middleware: readonly Middleware[],
+  upstreams: ReadonlyMap<string, GatewayUpstream>,
+  handler: Handler,
+  isNameless: boolean,
+): Gateway {
   let closing: Promise<void> | undefined;
   const stack = middleware.length === 0 ? undefined : new MiddlewareStack(namedEntries(middleware), handler);
   const run = stack?.run ?? handler;

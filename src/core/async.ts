@@ -18,15 +18,15 @@ export function ignoreRejection<T>(promise: Promise<T>): Promise<T> {
   return promise;
 }
 
-export interface Deferred {
-  readonly promise: Promise<void>;
-  readonly resolve: () => void;
+export interface Deferred<T> {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T) => void;
 }
 
 /** A promise that its owner resolves. */
-export function deferred(): Deferred {
-  let resolve = (): void => undefined;
-  const promise = new Promise<void>((done) => {
+export function deferred<T = void>(): Deferred<T> {
+  let resolve: (value: T) => void = () => undefined;
+  const promise = new Promise<T>((done) => {
     resolve = done;
   });
   return { promise, resolve };

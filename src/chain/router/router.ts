@@ -2,6 +2,7 @@
 // upstreams. A failure of one upstream is reported and does not affect the others. Does not start or close upstreams.
 
 import { ownInfo } from "../../client/connect.ts";
+import { BoundedMap } from "../../core/collections.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
@@ -14,7 +15,7 @@ import { isMethodNotFound, isNoAnswer, withRequestedName } from "./failures.ts";
 import { combine, discover, listItems, readLists, type RouterInfo } from "./lists.ts";
 import { createLabels, type NamesOption, type RoutedUpstream } from "./names.ts";
 import { listen } from "./subscriptions.ts";
-import { Views, type OfferedList, type View } from "./view.ts";
+import { View, type OfferedList } from "./view.ts";
 
 export interface RouterOptions {
   /** When names get the label of their upstream: only if several upstreams have the name (default), or always. */
@@ -24,6 +25,8 @@ export interface RouterOptions {
   /** Instructions for the model, placed before those of the upstreams. */
   readonly instructions?: string;
 }
+
+const MAX_VIEWS = 1_000;
 
 type RoutedHandler = (request: Request, context: Context, view: View, ours: RouterInfo) => Promise<Result>;
 
@@ -37,12 +40,19 @@ export function createRouter(upstreams: Readonly<Record<string, Handler>>, optio
     }
     return { index, name, label, handler };
   });
-  const views = new Views(routed, options.names ?? "when-needed");
+  // Callers of one principal share a view, whatever their styles and capabilities.
+  const views = new BoundedMap<string | undefined, View>(MAX_VIEWS);
   const ours = { info: options.info ?? ownInfo(), instructions: options.instructions };
   return async (request, context) => {
     checkParams(request.method, request.params);
+    const { principal } = context.caller;
+    let view = views.get(principal);
+    if (view === undefined) {
+      view = new View(routed, options.names ?? "when-needed");
+      views.set(principal, view);
+    }
     const handler = HANDLERS.get(request.method) ?? sendToFirst;
-    return handler(request, context, views.of(context), ours);
+    return handler(request, context, view, ours);
   };
 }
 

@@ -3,7 +3,6 @@
 // name is found.
 
 import { abortable, attempt, ignoreRejection, within, withTimeout } from "../../core/async.ts";
-import { BoundedMap } from "../../core/collections.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Params, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
@@ -264,27 +263,4 @@ function backgroundContext({ revision, caller }: Context, signal: AbortSignal = 
       throw McpError.of("missing_capability", `No client can answer ${method}`, { requiredCapabilities: {} });
     },
   };
-}
-
-const MAX_VIEWS = 1_000;
-
-/** The views of all callers. Callers of one principal share a view, whatever their styles and capabilities. */
-export class Views {
-  readonly #upstreams: readonly RoutedUpstream[];
-  readonly #option: NamesOption;
-  readonly #views = new BoundedMap<string | undefined, View>(MAX_VIEWS);
-
-  constructor(upstreams: readonly RoutedUpstream[], option: NamesOption) {
-    this.#upstreams = upstreams;
-    this.#option = option;
-  }
-
-  of({ caller: { principal } }: Context): View {
-    let view = this.#views.get(principal);
-    if (view === undefined) {
-      view = new View(this.#upstreams, this.#option);
-      this.#views.set(principal, view);
-    }
-    return view;
-  }
 }

@@ -2,7 +2,7 @@
 // outside of any call waits for a call whose caller can answer. If the upstream does not say to which call a request
 // belongs, calls whose callers can be asked run one after another, so that it can only belong to the running call.
 
-import { abortable, ignoreRejection, onAbort, unref } from "../../core/async.ts";
+import { abortable, deferred, ignoreRejection, unref, withTimeout } from "../../core/async.ts";
 import type { AskOptions, Context, Request, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
 
@@ -61,32 +61,26 @@ export class StrayRequests {
     }
   }
 
-  #waitForCaller(question: Request, until: number, options: AskOptions | undefined): Promise<SentRequest> {
-    const signal = options?.signal;
-    return new Promise<SentRequest>((resolve, reject) => {
-      const settle = (): void => {
-        clearTimeout(timer);
-        forget();
-        this.#waiting.delete(send);
-      };
-      const refuse = (): void => {
-        settle();
-        reject(refusal(`No client can answer ${question.method}: no call from a client that can answer is running`));
-      };
-      const send = (via: Context): Promise<Result> => {
-        settle();
-        const answer = ignoreRejection(via.ask(question, options));
-        resolve({ via, answer });
-        return answer;
-      };
-      const forget = onAbort(signal, () => {
-        settle();
-        reject(signal?.reason as Error);
-      });
-      const timer = setTimeout(refuse, Math.max(0, until - performance.now()));
-      if (this.#waiting.size >= MAX_WAITING) refuse();
-      else this.#waiting.add(send);
-    });
+  async #waitForCaller(question: Request, until: number, options: AskOptions | undefined): Promise<SentRequest> {
+    const { method } = question;
+    const refused = refusal(`No client can answer ${method}: no call from a client that can answer is running`);
+    if (this.#waiting.size >= MAX_WAITING) throw refused;
+    const signal = options?.signal ?? new AbortController().signal;
+    const sent = deferred<SentRequest>();
+    const send = (via: Context): Promise<Result> => {
+      this.#waiting.delete(send);
+      const answer = ignoreRejection(via.ask(question, options));
+      sent.resolve({ via, answer });
+      return answer;
+    };
+    this.#waiting.add(send);
+    try {
+      return await withTimeout(Math.max(0, until - performance.now()), signal, () => sent.promise);
+    } catch (error) {
+      throw signal.aborted ? error : refused;
+    } finally {
+      this.#waiting.delete(send);
+    }
   }
 }
 

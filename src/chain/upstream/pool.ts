@@ -6,7 +6,7 @@ import { Semaphore, unref, withTimeout } from "../../core/async.ts";
 import { BoundedMap } from "../../core/collections.ts";
 import { shareOfOne } from "../../core/budgets.ts";
 import type { Caller, Context, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/values.ts";
+import { defined, isObject } from "../../core/values.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { keepSubscribed, type Grant } from "../../protocol/subscription.ts";
@@ -237,15 +237,14 @@ export class UpstreamPool {
     const problem = supervisors.findLast(({ recovery }) => recovery.problem !== undefined)?.recovery.problem;
     const state = this.#closed ? "closed" : overallState(supervisors.map((one) => one.state));
     const waits = supervisors.filter((one) => one.state === "restarting").map(({ recovery }) => recovery.waitMs);
+    const restartInMs = state === "restarting" && waits.length > 0 ? Math.min(...waits) : undefined;
     return {
       state,
       target: this.#options.target,
       sessions: connections.length,
       pids: connections.flatMap(({ program }) => program?.pid ?? []),
       restarts: supervisors.reduce((sum, { recovery }) => sum + recovery.count, this.#pastRestarts),
-      ...(revision === undefined ? undefined : { revision }),
-      ...(state === "restarting" && waits.length > 0 ? { restartInMs: Math.min(...waits) } : undefined),
-      ...(problem === undefined ? undefined : { problem }),
+      ...defined({ revision, restartInMs, problem }),
     };
   }
 

@@ -3,6 +3,7 @@
 
 import type { Command } from "../../client/command.ts";
 import { EVALUATES_CODE, evaluatesCode, type Handler } from "../../core/handler.ts";
+import { defined } from "../../core/values.ts";
 import {
   checkAddress,
   checkUpstreamOptions,
@@ -81,11 +82,7 @@ function inProcess(target: Handler & { close?(budgetMs?: number): Promise<void> 
 }
 
 function withOptions(command: Command, { env, cwd }: UpstreamOptions): Command {
-  return {
-    ...command,
-    ...(env === undefined ? undefined : { env: { ...command.env, ...env } }),
-    ...(cwd === undefined ? undefined : { cwd }),
-  };
+  return { ...command, ...defined({ env: env && { ...command.env, ...env }, cwd }) };
 }
 
 /** Programs whose first argument names the program that they run. */
