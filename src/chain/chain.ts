@@ -4,10 +4,10 @@
 
 import type { Handler, Middleware } from "../core/handler.ts";
 import { checkOptions, kindOf } from "../core/options.ts";
+import { defined } from "../core/values.ts";
 import type { Implementation } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
-import { checkMiddleware, entriesFor } from "./entries.ts";
-import { createGateway, type Gateway, type GatewayUpstream } from "./gateway.ts";
+import { checkMiddleware, createGateway, type Gateway, type GatewayUpstream } from "./gateway.ts";
 import { upstream } from "./upstream/upstream.ts";
 import { type UpstreamTarget } from "./upstream/options.ts";
 
@@ -50,12 +50,7 @@ export function chain(...middleware: readonly Middleware[]): Chain {
       if (!isMany && options.names === "always") {
         throw new TypeError('to(): `names: "always"` needs an upstream with a name: to({ notes: ... })');
       }
-      return createGateway({
-        entries: entriesFor(middleware),
-        upstreams,
-        isNameless: !isMany,
-        handler: handlerFor(upstreams, options),
-      });
+      return createGateway(middleware, upstreams, handlerFor(upstreams, options), !isMany);
     },
   };
 }
@@ -85,11 +80,8 @@ function withInfo(only: Handler, { info, instructions }: GatewayOptions): Handle
   return async (request, context) => {
     const result = await only(request, context);
     if (request.method !== "server/discover") return result;
-    return {
-      ...result,
-      ...(instructions === undefined ? undefined : { instructions }),
-      ...(info === undefined ? undefined : { _meta: { ...result._meta, [META.serverInfo]: info } }),
-    };
+    const _meta = info && { ...result._meta, [META.serverInfo]: info };
+    return { ...result, ...defined({ instructions, _meta }) };
   };
 }
 

@@ -6,8 +6,7 @@ import { callRequest, fakeContext, textResult } from "../../test/support/handler
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Middleware, Notification } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
-import { compose } from "./compose.ts";
-import type { ChainEntry } from "./entries.ts";
+import { compose, type ChainEntry } from "./compose.ts";
 
 const entry = (name: string, middleware: Middleware): ChainEntry => ({ name, middleware });
 const echo: Handler = async (request) => textResult(String(request.params["name"]));

@@ -6,11 +6,6 @@ import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Middleware } from "../core/handler.ts";
 import { chain } from "./chain.ts";
 import type { UpstreamStatus } from "./upstream/options.ts";
-import { useLoadedStack } from "./gateway.ts";
-import { MiddlewareStack } from "./middleware-stack.ts";
-
-// Loaded before the fake timers are installed.
-useLoadedStack(MiddlewareStack);
 
 const echo: Handler = async (request) => textResult(String(request.params["name"]));
 

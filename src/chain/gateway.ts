@@ -1,7 +1,7 @@
 // A gateway: middleware in front of upstreams, as one handler. Its methods list and replace the middleware, return the
 // status of the upstreams, and close everything. chain.ts creates the upstreams and combines several into one handler.
 
-import { within } from "../core/async.ts";
+import { attempt, deferred, onAbort, unref, within } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import {
   type Context,
@@ -12,9 +12,13 @@ import {
   evaluatesCode,
   EVALUATES_CODE,
 } from "../core/handler.ts";
-import { checkMiddleware, noSuchEntry, release, retain, type ChainEntry } from "./entries.ts";
-import type { MiddlewareStack } from "./middleware-stack.ts";
-import type { UpstreamStatus } from "./upstream/options.ts";
+import { kindOf } from "../core/options.ts";
+import { McpError } from "../protocol/errors.ts";
+import { checkHeaderParams } from "../protocol/headers.ts";
+import { keepSubscribed } from "../protocol/subscription.ts";
+import { ToolFacts } from "../protocol/tool-facts.ts";
+import { compose, type ChainEntry } from "./compose.ts";
+import { inProcessStatus, type UpstreamStatus } from "./upstream/options.ts";
 
 export interface Gateway extends Handler {
   /** The current middleware with its names, outermost first. */
@@ -35,29 +39,28 @@ export type GatewayUpstream = Handler & {
   close?(budgetMs?: number): Promise<void> | void;
 };
 
-export interface GatewayParts {
-  readonly entries: readonly ChainEntry[];
-  readonly upstreams: ReadonlyMap<string, GatewayUpstream>;
-  /** Whether the only upstream was given without a name. */
-  readonly isNameless: boolean;
-  /** All upstreams as one handler. */
-  readonly handler: Handler;
-}
-
 const CLOSE_MS = 10_000;
 
-export function createGateway({ entries, upstreams, isNameless, handler }: GatewayParts): Gateway {
-  const state = { closing: undefined as Promise<void> | undefined };
-  const stack = entries.length === 0 ? undefined : lazyStack(entries, handler);
-  const run = withHeaderCheck(stack === undefined ? handler : (request, context) => stack.run(request, context));
-  const gateway = (request: Request, context: Context): Promise<Result> =>
-    state.closing === undefined ? run(request, context) : Promise.reject(closed());
+/** `handler` is all upstreams as one. `isNameless`: whether the only upstream was given without a name. */
+export function createGateway(
+  middleware: readonly Middleware[],
+  upstreams: ReadonlyMap<string, GatewayUpstream>,
+  handler: Handler,
+  isNameless: boolean,
+): Gateway {
+  let closing: Promise<void> | undefined;
+  const stack = middleware.length === 0 ? undefined : new MiddlewareStack(namedEntries(middleware), handler);
+  const run = stack?.run ?? handler;
+  const gate = headerGate(run);
+  const gateway = (request: Request, context: Context): Promise<Result> => {
+    if (closing !== undefined) return Promise.reject(closed());
+    return context.caller.headers === undefined ? run(request, context) : gate(request, context);
+  };
   const close = async (budgetMs: number): Promise<void> => {
-    const closing = [...upstreams.values()].map(async (upstream) => upstream.close?.(budgetMs));
-    const outcome = Promise.allSettled([...closing, ...(stack?.close() ?? [])]);
+    const all = [...upstreams.values()].map(async (upstream) => upstream.close?.(budgetMs));
     const failures: unknown[] = [];
-    const settled = outcome.then((all) => {
-      for (const one of all) if (one.status === "rejected") failures.push(one.reason);
+    const settled = Promise.allSettled([...all, ...(stack?.close() ?? [])]).then((outcomes) => {
+      for (const one of outcomes) if (one.status === "rejected") failures.push(one.reason);
     });
     await within(budgetMs, settled);
     if (failures.length > 0) throw failures.length === 1 ? failures[0] : new AggregateError(failures, CLOSE_FAILED);
@@ -72,96 +75,208 @@ export function createGateway({ entries, upstreams, isNameless, handler }: Gatew
     },
     middleware: { enumerable: true, get: () => stack?.entries ?? [] },
     replace: {
-      value: (name: string, middleware: Middleware): void => {
-        if (state.closing !== undefined) throw closed();
-        checkMiddleware(middleware, "replace()");
+      value: (name: string, by: Middleware): void => {
+        if (closing !== undefined) throw closed();
+        checkMiddleware(by, "replace()");
         if (stack === undefined)
           throw new TypeError(`Cannot replace ${JSON.stringify(name)}: the chain has no middleware`);
-        stack.replace(name, middleware);
+        stack.replace(name, by);
       },
     },
-    status: { value: () => statusOf(upstreams, state.closing !== undefined) },
-    close: { value: (budgetMs: number = CLOSE_MS): Promise<void> => (state.closing ??= close(budgetMs)) },
+    status: { value: () => statusOf(upstreams, closing !== undefined) },
+    close: { value: (budgetMs: number = CLOSE_MS): Promise<void> => (closing ??= close(budgetMs)) },
   }) as unknown as Gateway;
 }
 
-const loaded: { Stack?: typeof MiddlewareStack } = {};
-
-/** After this call, new gateways run their middleware without a dynamic import. */
-export function useLoadedStack(Stack: typeof MiddlewareStack): void {
-  loaded.Stack = Stack;
+/** Throws a TypeError if the value is not middleware. */
+export function checkMiddleware(given: unknown, where: string): void {
+  if (typeof given !== "function") {
+    throw new TypeError(`${where} takes middleware, (request, context, next) => result, not ${kindOf(given)}`);
+  }
+  const { close } = given as Partial<Middleware>;
+  if (close !== undefined && typeof close !== "function") {
+    throw new TypeError(`${where}: \`close\` of the middleware ${given.name} must be a function`);
+  }
 }
 
-type Stack = Pick<MiddlewareStack, "entries" | "run" | "replace" | "close">;
+/** Gives each middleware the name of its function. The second one named `log` becomes `log-2`. */
+function namedEntries(all: readonly Middleware[]): ChainEntry[] {
+  const taken = new Set<string>();
+  return all.map((middleware) => {
+    const own = middleware.name === "" ? "middleware" : middleware.name;
+    let name = own;
+    for (let count = 2; taken.has(name); count += 1) name = `${own}-${count}`;
+    taken.add(name);
+    return { name, middleware };
+  });
+}
 
-/** Loads middleware-stack.ts with the first request. Before that, `replace` only swaps the entry. */
-function lazyStack(given: readonly ChainEntry[], handler: Handler): Stack {
-  let entries = given;
-  for (const entry of entries) retain(entry);
-  let stack = loaded.Stack && new loaded.Stack(entries, handler);
-  let loading: Promise<MiddlewareStack> | undefined;
-  const load = async (): Promise<MiddlewareStack> => {
-    const begun = entries;
-    const { MiddlewareStack } = await import("./middleware-stack.ts");
-    useLoadedStack(MiddlewareStack);
-    return (stack = new MiddlewareStack(begun, handler));
+/** The middleware of a gateway. Calls finish with the middleware they began with; subscriptions move to the new one. */
+class MiddlewareStack {
+  readonly #handler: Handler;
+  /** All that still have requests; the last one gets new requests. */
+  readonly #versions = new Set<StackVersion>();
+  #version: StackVersion;
+  #isClosed = false;
+
+  constructor(entries: readonly ChainEntry[], handler: Handler) {
+    this.#handler = handler;
+    this.#version = this.#add(entries);
+  }
+
+  get entries(): readonly ChainEntry[] {
+    return this.#version.entries;
+  }
+
+  readonly run: Handler = (request, context) => {
+    if (request.method !== "subscriptions/listen") return this.#version.run(request, context);
+    const grant = { granted: undefined };
+    const open = async (own: Context, move: () => void): Promise<Result> => {
+      if (this.#isClosed) return { resultType: "complete" };
+      const version = this.#version;
+      version.onReplaced.add(move);
+      return version.run(request, own).finally(() => version.onReplaced.delete(move));
+    };
+    return keepSubscribed(context, grant, { open });
   };
-  return {
-    get entries() {
-      return stack?.entries ?? entries;
-    },
-    run: (request, context) =>
-      stack === undefined
-        ? (loading ??= load()).then((created) => created.run(request, context))
-        : stack.run(request, context),
-    replace: (name, middleware) => {
-      if (stack !== undefined) {
-        stack.replace(name, middleware);
-        return;
-      }
-      const at = entries.findIndex((entry) => entry.name === name);
-      const old = entries[at];
-      if (old === undefined) throw noSuchEntry(name, entries);
-      const added: ChainEntry = { name, middleware };
-      entries = entries.with(at, added);
-      // Requests that wait for the import run with the middleware that they began with.
-      if (loading !== undefined) void loading.then((created) => created.replace(name, middleware));
-      else {
-        retain(added);
-        void release(old).catch(() => undefined);
-      }
-    },
-    close: () => {
-      if (stack !== undefined) return stack.close();
-      if (loading === undefined) return entries.map((entry) => release(entry));
-      return [loading.then(async (created) => void (await Promise.all(created.close())))];
-    },
-  };
+
+  replace(name: string, middleware: Middleware): void {
+    const { entries } = this;
+    const at = entries.findIndex((entry) => entry.name === name);
+    if (at === -1) {
+      const names = entries.map((entry) => entry.name).join(", ");
+      throw new TypeError(`The chain has no middleware ${JSON.stringify(name)}; it has ${names}`);
+    }
+    const before = this.#version;
+    this.#version = this.#add(entries.with(at, { name, middleware }));
+    void before
+      .retire()
+      .then(async () => (this.#versions.delete(before) ? Promise.all(before.release()) : []))
+      .catch(() => undefined);
+  }
+
+  /** Ends the subscriptions and closes all middleware, even if requests still use it. */
+  close(): Promise<void>[] {
+    this.#isClosed = true;
+    const all = [...this.#versions];
+    this.#versions.clear();
+    return all.flatMap((version) => {
+      for (const end of version.onReplaced) end();
+      return version.release();
+    });
+  }
+
+  #add(entries: readonly ChainEntry[]): StackVersion {
+    const version = new StackVersion(entries, this.#handler);
+    this.#versions.add(version);
+    return version;
+  }
+}
+
+/** How many versions use a middleware. One function may be in several gateways, and is closed with the last of them. */
+const users = new WeakMap<Middleware, number>();
+
+/** How long a request whose caller has left may still use its middleware. */
+const LEFT_MS = 250;
+
+interface RunningRequest {
+  readonly context: Context;
+}
+
+/** The middleware as it is until the next replacement, composed once, and the requests that run through it. */
+class StackVersion {
+  readonly entries: readonly ChainEntry[];
+  /** Move the subscriptions elsewhere. */
+  readonly onReplaced = new Set<() => void>();
+  readonly #handler: Handler;
+  readonly #running = new Set<RunningRequest>();
+  readonly #drained = deferred();
+  #isRetired = false;
+
+  constructor(entries: readonly ChainEntry[], handler: Handler) {
+    this.entries = entries;
+    this.#handler = compose(entries, handler);
+    for (const { middleware } of entries) users.set(middleware, (users.get(middleware) ?? 0) + 1);
+  }
+
+  async run(request: Request, context: Context): Promise<Result> {
+    const running: RunningRequest = { context };
+    this.#running.add(running);
+    try {
+      return await this.#handler(request, context);
+    } finally {
+      this.#remove(running);
+    }
+  }
+
+  /** Resolves when the last request is finished. No request may be started after this call. */
+  async retire(): Promise<void> {
+    this.#isRetired = true;
+    for (const move of [...this.onReplaced]) move();
+    if (this.#running.size === 0) this.#drained.resolve();
+    for (const running of this.#running) {
+      // Middleware that never answers must not delay closing once its caller has left.
+      const { signal } = running.context;
+      const remove = (): void => void unref(setTimeout(() => this.#remove(running), LEFT_MS));
+      if (signal.aborted) remove();
+      else onAbort(signal, remove);
+    }
+    await this.#drained.promise;
+  }
+
+  /** Closes the middleware that no other version uses. */
+  release(): Promise<void>[] {
+    return this.entries.map(async ({ middleware }) => {
+      const left = (users.get(middleware) ?? 1) - 1;
+      users.set(middleware, left);
+      if (left === 0) await attempt(async () => middleware.close?.());
+    });
+  }
+
+  #remove(running: RunningRequest): void {
+    if (this.#running.delete(running) && this.#isRetired && this.#running.size === 0) this.#drained.resolve();
+  }
 }
 
 /**
- * Checks headers that repeat tool arguments, before middleware can change the arguments. Loads header-gate.ts with the
- * first request over HTTP that calls or lists tools.
+ * Compares the headers of a tool call with its arguments, before middleware can change the arguments. A tool's schema
+ * may require that a header repeats an argument (specification, basic/transports/streamable-http, server behavior for
+ * custom headers). A server checks this for its own tools; a gateway checks it for its upstreams, which may not get the
+ * headers. Only calls over HTTP of a stateless revision are checked, since older revisions have no such headers.
  */
-function withHeaderCheck(handler: Handler): Handler {
-  let gate: Handler | undefined;
-  const load = async (): Promise<Handler> => {
-    const { headerGate } = await import("./header-gate.ts");
-    return (gate ??= headerGate(handler));
+function headerGate(handler: Handler): Handler {
+  const tools = new ToolFacts(true);
+  const list: Handler = async (request, context) => {
+    const result = await handler(request, context);
+    tools.learn(result);
+    return result;
+  };
+  const check: Handler = async (request, context) => {
+    const { name, arguments: given } = request.params;
+    const { headers = {} } = context.caller;
+    const mismatch = (): string | undefined => checkHeaderParams(tools.get(name)?.headers ?? [], given, headers);
+    if (tools.get(name) === undefined) await tools.find(name, handler, context);
+    // The schema may be outdated, so it is read again before the call is refused.
+    else if (mismatch() !== undefined) await tools.refresh(handler, context);
+    const problem = mismatch();
+    if (problem !== undefined) throw McpError.of("header_mismatch", problem);
+    return handler(request, tools.get(name) === undefined ? context : { ...context, headersChecked: true });
   };
   return (request, context) => {
-    const { method } = request;
-    const isTool = method === "tools/call" || method === "tools/list";
-    if (!isTool || context.caller.headers === undefined) return handler(request, context);
-    return gate === undefined ? load().then((created) => created(request, context)) : gate(request, context);
+    const { caller, headersChecked } = context;
+    const { method, params } = request;
+    if (caller.headers === undefined || caller.style !== "stateless") return handler(request, context);
+    if (method === "tools/list") return list(request, context);
+    if (method !== "tools/call" || headersChecked === true) return handler(request, context);
+    // The usual case: no header repeats an argument.
+    return tools.get(params["name"])?.headers.length === 0 ? handler(request, context) : check(request, context);
   };
 }
 
 function statusOf(upstreams: ReadonlyMap<string, GatewayUpstream>, isClosed: boolean): Record<string, UpstreamStatus> {
   return Object.fromEntries(
     [...upstreams].flatMap(([name, upstream]): [string, UpstreamStatus][] => {
-      const status = upstream.status?.();
-      if (status === undefined) return [[name, inProcessStatus(upstream, isClosed)]];
+      const status = upstream.status?.() ?? inProcessStatus(upstream, isClosed);
       if (isStatus(status)) return [[name, status]];
       // The upstream is a gateway. Its upstreams get its name as a prefix, unless it has only one.
       const inner = Object.entries(status);
@@ -172,11 +287,6 @@ function statusOf(upstreams: ReadonlyMap<string, GatewayUpstream>, isClosed: boo
 
 function isStatus(status: UpstreamStatus | Record<string, UpstreamStatus>): status is UpstreamStatus {
   return typeof status["state"] === "string";
-}
-
-function inProcessStatus(upstream: GatewayUpstream, isClosed: boolean): UpstreamStatus {
-  const target = evaluatesCode(upstream) ? "live sessions" : "in this process";
-  return { state: isClosed ? "closed" : "running", target, sessions: 0, pids: [], restarts: 0 };
 }
 
 function closed(): ConnectionError {

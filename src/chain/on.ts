@@ -5,20 +5,17 @@
 // part of a task's state are not passed to the function.
 
 import { ConnectionError } from "../core/errors.ts";
-import type { AskOptions, Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
+import type { AskOptions, Context, Middleware, Notification, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { answerInputRequired } from "../dialogue/calls/input-required.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { ClientMethods, MethodName, Methods, Notifications } from "../protocol/methods.ts";
 import type { CreateTaskResult, InputRequiredResult } from "../protocol/model/index.ts";
-import {
-  CLIENT_METHOD_NAMES,
-  NOTIFICATION_NAMES,
-  noSuchMethod,
-  REQUEST_NAMES,
-  type ClientMethodName,
-  type NotificationName,
-} from "./method-names.ts";
+import { CLIENT_METHOD_NAMES, NOTIFICATION_NAMES, noSuchMethod, REQUEST_NAMES } from "./method-names.ts";
+
+type ClientMethodName = keyof ClientMethods;
+/** Without cancellations, which middleware gets through `context.signal`. */
+type NotificationName = Exclude<keyof Notifications, "notifications/cancelled">;
 
 /** A request of one of these methods, with its params. */
 export type RequestOf<M extends MethodName> = {
@@ -129,59 +126,37 @@ type AnswerClientRequest = (
 
 function onClientRequests(methods: ReadonlySet<string>, run: AnswerClientRequest): Middleware {
   return async (request, context, next) => {
-    const call = new InterceptedCall(methods, run, context);
-    const result = await call.run(request, next);
+    /** An exception of the function that was not a deliberate answer. */
+    let accident: { readonly error: unknown } | undefined;
+    const ask = async (question: Request, options?: AskOptions): Promise<Result> => {
+      if (!methods.has(question.method)) return context.ask(question, options);
+      const failures: unknown[] = [];
+      const askClient = (passed: Request, own: Context): Promise<Result> =>
+        own.ask(passed, options).catch((error: unknown) => {
+          failures.push(error);
+          throw error;
+        });
+      try {
+        return await run(question, context, askClient);
+      } catch (error) {
+        // An McpError or ConnectionError is a deliberate answer.
+        if (!failures.includes(error) && !isDeliberate(error)) accident ??= { error };
+        throw error;
+      }
+    };
+    const inner: Context = { ...context, ask };
+    const first = await next(request, inner);
+    const result = asksClient(first, methods) ? await answerInputRequired(first, next, request, inner) : first;
     // The upstream got an error as the answer and may have handled it, but the caller must get the function's error.
-    if (call.accident !== undefined) throw call.accident.error;
+    if (accident !== undefined) throw accident.error;
     return result;
   };
 }
 
-/** One call, with a context that passes requests to the client through the function. */
-class InterceptedCall {
-  /** An exception of the function that was not a deliberate answer. */
-  accident: { readonly error: unknown } | undefined;
-  readonly #methods: ReadonlySet<string>;
-  readonly #run: AnswerClientRequest;
-  readonly #outer: Context;
-
-  constructor(methods: ReadonlySet<string>, run: AnswerClientRequest, outer: Context) {
-    this.#methods = methods;
-    this.#run = run;
-    this.#outer = outer;
-  }
-
-  async run(request: Request, next: Handler): Promise<Result> {
-    const inner: Context = { ...this.#outer, ask: (question, options) => this.#ask(question, options) };
-    const result = await next(request, inner);
-    return this.#hasRequests(result) ? answerInputRequired(result, next, request, inner) : result;
-  }
-
-  async #ask(question: Request, options: AskOptions | undefined): Promise<Result> {
-    if (!this.#methods.has(question.method)) return this.#outer.ask(question, options);
-    const failures: unknown[] = [];
-    try {
-      return await this.#run(question, this.#outer, async (passed, context) => {
-        try {
-          return await context.ask(passed, options);
-        } catch (error) {
-          failures.push(error);
-          throw error;
-        }
-      });
-    } catch (error) {
-      // An McpError or ConnectionError is a deliberate answer.
-      if (!failures.includes(error) && !isDeliberate(error)) this.accident ??= { error };
-      throw error;
-    }
-  }
-
-  /** Whether the result asks for the client's input with one of the methods. */
-  #hasRequests(result: Result): boolean {
-    const questions = result.resultType === "input_required" ? result["inputRequests"] : undefined;
-    if (!isObject(questions)) return false;
-    return Object.values(questions).some((one) => isObject(one) && this.#methods.has(String(one["method"])));
-  }
+/** Whether the result asks for the client's input with one of the methods. */
+function asksClient({ resultType, inputRequests }: Result, methods: ReadonlySet<string>): boolean {
+  if (resultType !== "input_required" || !isObject(inputRequests)) return false;
+  return Object.values(inputRequests).some((one) => isObject(one) && methods.has(String(one["method"])));
 }
 
 type HandleNotification = (

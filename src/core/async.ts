@@ -18,6 +18,20 @@ export function ignoreRejection<T>(promise: Promise<T>): Promise<T> {
   return promise;
 }
 
+export interface Deferred<T> {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T) => void;
+}
+
+/** A promise that its owner resolves. */
+export function deferred<T = void>(): Deferred<T> {
+  let resolve: (value: T) => void = () => undefined;
+  const promise = new Promise<T>((done) => {
+    resolve = done;
+  });
+  return { promise, resolve };
+}
+
 /** Waits for the promise, but at most `ms` milliseconds: then resolves to undefined. Rejects if the promise does. */
 export async function within<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined;
@@ -222,6 +236,50 @@ export class SingleFlight {
 /** SingleFlight is used for tokens only, so the message says that. */
 function cancelled(): ConnectionError {
   return new ConnectionError("cancelled", "Cancelled while waiting for a token", { mayHaveRun: false });
+}
+
+/** A number of slots, given in the order in which they are wanted. */
+export class Semaphore {
+  #free: number;
+  readonly #waiting = new Set<() => void>();
+
+  constructor(slots: number) {
+    this.#free = slots;
+  }
+
+  /** Resolves to a function that frees the slot, and may be called twice. After `maxMs` the slot is freed anyway. */
+  async take(signal: AbortSignal, maxMs?: number): Promise<() => void> {
+    signal.throwIfAborted();
+    if (this.#free > 0) this.#free -= 1;
+    else await this.#wait(signal);
+    let isFree = false;
+    let timer: NodeJS.Timeout | undefined;
+    const release = (): void => {
+      clearTimeout(timer);
+      if (isFree) return;
+      isFree = true;
+      const [next] = this.#waiting;
+      if (next === undefined) this.#free += 1;
+      else next();
+    };
+    if (maxMs !== undefined) timer = unref(setTimeout(release, maxMs));
+    return release;
+  }
+
+  #wait(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const next = (): void => {
+        this.#waiting.delete(next);
+        forget();
+        resolve();
+      };
+      const forget = onAbort(signal, () => {
+        this.#waiting.delete(next);
+        reject(signal.reason as Error);
+      });
+      this.#waiting.add(next);
+    });
+  }
 }
 
 /** Runs calls with the same key one at a time, in the order in which they came. A waiting call can be aborted. */

@@ -2,7 +2,7 @@
 // the notifications about it. Also pages with their cursors, and which results may be cached.
 
 import { isObject } from "../core/values.ts";
-import { invalidParams } from "./errors.ts";
+import { invalidParams, type McpError } from "./errors.ts";
 
 /** `field` holds the items of a result; `key` is the field of an item that identifies it. */
 export const LISTS = {
@@ -93,34 +93,42 @@ function startAfter(items: readonly PageItem[], { order, key }: PageItem): numbe
 }
 
 function encode(list: string, { order, key }: PageItem): string {
-  const body = JSON.stringify([list, order, key]);
-  return Buffer.from(checksum(body) + body).toString("base64url");
+  return encodeCursor([list, order, key]);
 }
 
 function decode(list: string, cursor: unknown): PageItem {
-  const fields = typeof cursor === "string" ? parseCursor(cursor) : undefined;
-  if (Array.isArray(fields) && fields[0] === list && typeof fields[1] === "number" && typeof fields[2] === "string") {
-    return { order: fields[1], key: fields[2] };
-  }
-  throw invalidParams("Invalid cursor: it is not from this list", { cursor });
+  const [found, order, key] = decodeCursor(cursor);
+  if (found === list && typeof order === "number" && typeof key === "string") return { order, key };
+  throw invalidCursor(cursor);
 }
 
-function parseCursor(cursor: string): unknown {
-  const bytes = Buffer.from(cursor, "base64url");
+export function encodeCursor(fields: readonly unknown[]): string {
+  const body = JSON.stringify(fields);
+  return Buffer.from(checksum(body) + body).toString("base64url");
+}
+
+/** The fields of a cursor; empty if it is not a cursor of ours. */
+export function decodeCursor(cursor: unknown): readonly unknown[] {
+  const bytes = Buffer.from(typeof cursor === "string" ? cursor : "", "base64url");
   const text = bytes.toString();
   const body = text.slice(CHECKSUM_LENGTH);
-  if (bytes.toString("base64url") !== cursor || text.slice(0, CHECKSUM_LENGTH) !== checksum(body)) return undefined;
+  if (bytes.toString("base64url") !== cursor || text.slice(0, CHECKSUM_LENGTH) !== checksum(body)) return [];
   try {
-    return JSON.parse(body);
+    const fields: unknown = JSON.parse(body);
+    return Array.isArray(fields) ? fields : [];
   } catch {
-    return undefined;
+    return [];
   }
+}
+
+export function invalidCursor(cursor: unknown): McpError {
+  return invalidParams("Invalid cursor: it is not from this list", { cursor });
 }
 
 const CHECKSUM_LENGTH = 7;
 
-/** FNV-1a in base 36. */
-function checksum(text: string): string {
+/** FNV-1a in base 36, always of the same length. Not secure: it is easy to construct strings that collide. */
+export function checksum(text: string): string {
   let sum = 0x811c9dc5;
   for (let index = 0; index < text.length; index++) sum = Math.imul(sum ^ text.charCodeAt(index), 0x01000193);
   return (sum >>> 0).toString(36).padStart(CHECKSUM_LENGTH, "0");

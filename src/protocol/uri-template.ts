@@ -30,6 +30,15 @@ export function parseTemplate(text: string): UriTemplate {
   return new Template(text, parseTemplateParts(text));
 }
 
+/** Undefined if the template is not valid. */
+export function tryParseTemplate(text: string): UriTemplate | undefined {
+  try {
+    return parseTemplate(text);
+  } catch {
+    return undefined;
+  }
+}
+
 class Template implements UriTemplate {
   readonly text: string;
   readonly names: readonly string[];

@@ -6,8 +6,8 @@ import type { Context, Handler, Middleware, Request, Result } from "../../core/h
 import { isObject } from "../../core/values.ts";
 import { OptionReader } from "../../core/options.ts";
 import { LIST_CAPABILITIES, RESOURCE_UPDATED, type ListCapability } from "../../protocol/lists.ts";
-import { MAX_URI_LENGTH, parseTemplate, type UriTemplate } from "../../protocol/uri-template.ts";
-import { LISTS_BY_METHOD, mapItems, NAMING_PARAMS, notFound, nothingToComplete, readRef } from "./list-items.ts";
+import { MAX_URI_LENGTH, tryParseTemplate } from "../../protocol/uri-template.ts";
+import { LISTS_BY_METHOD, mapItems, NAMING_PARAMS, notFound, nothingToComplete, readRef } from "../result-items.ts";
 
 /** In both lists, `*` matches any characters. */
 export interface FilterRule {
@@ -184,14 +184,6 @@ function uriPattern(glob: string): UriPattern {
       // Nobody knows whether the template would match.
       (template !== undefined && form.length > MAX_URI_LENGTH),
   };
-}
-
-function tryParseTemplate(text: string): UriTemplate | undefined {
-  try {
-    return parseTemplate(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** One spelling for equal URIs: percent-escapes decoded, dot segments resolved, repeated slashes joined. */

@@ -13,7 +13,15 @@ import {
   type List,
   type ListCapability,
 } from "../../protocol/lists.ts";
-import { LISTS_BY_METHOD, mapItems, NAMING_PARAMS, notFound, nothingToComplete, readRef } from "./list-items.ts";
+import {
+  LISTS_BY_METHOD,
+  mapItems,
+  NAMING_PARAMS,
+  notFound,
+  nothingToComplete,
+  readRef,
+  mapResultUris,
+} from "../result-items.ts";
 
 type Names = Readonly<Record<string, string>>;
 
@@ -203,46 +211,4 @@ class NameMap {
   isTaken(own: string): boolean {
     return this.shown(own) === own && this.own(own) !== own;
   }
-}
-
-type ChangeUri = (uri: string) => string;
-type Json = { readonly [key: string]: unknown };
-
-/**
- * Changes the URIs in a result: of resource contents, of links and embedded resources in tool and prompt results, and
- * in the results of tasks. Returns the same object if the result has none of these.
- */
-function mapResultUris(result: Result, change: ChangeUri): Result {
-  const inTask = isObject(result["result"]) ? { result: mapResultUris(result["result"], change) } : undefined;
-  const fields = {
-    ...inTask,
-    ...mapField(result, "contents", (item) => mapUri(item, change)),
-    ...mapField(result, "content", (block) => mapBlock(block, change)),
-    ...mapField(result, "messages", (message) => mapMessage(message, change)),
-  };
-  return Object.keys(fields).length === 0 ? result : { ...result, ...fields };
-}
-
-function mapField(result: Json, field: string, map: (item: Json) => Json): Json | undefined {
-  const items = result[field];
-  return Array.isArray(items)
-    ? { [field]: (items as readonly unknown[]).map((item) => (isObject(item) ? map(item) : item)) }
-    : undefined;
-}
-
-function mapMessage(message: Json, change: ChangeUri): Json {
-  const { content } = message;
-  if (isObject(content)) return { ...message, content: mapBlock(content, change) };
-  return { ...message, ...mapField(message, "content", (block) => mapBlock(block, change)) };
-}
-
-function mapBlock(block: Json, change: ChangeUri): Json {
-  if (block["type"] === "resource_link") return mapUri(block, change);
-  const { resource } = block;
-  return block["type"] === "resource" && isObject(resource) ? { ...block, resource: mapUri(resource, change) } : block;
-}
-
-function mapUri(item: Json, change: ChangeUri): Json {
-  const { uri } = item;
-  return typeof uri === "string" ? { ...item, uri: change(uri) } : item;
 }

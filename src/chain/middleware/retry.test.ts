@@ -7,11 +7,6 @@ import type { Context, Middleware, Request, Result } from "../../core/handler.ts
 import { McpError } from "../../protocol/errors.ts";
 import { chain } from "../chain.ts";
 import { retry } from "./retry.ts";
-import { useLoadedStack } from "../gateway.ts";
-import { MiddlewareStack } from "../middleware-stack.ts";
-
-// Loaded before the fake timers are installed.
-useLoadedStack(MiddlewareStack);
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
 afterEach(() => void vi.useRealTimers());

@@ -4,10 +4,11 @@
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/values.ts";
+import { defined } from "../../core/values.ts";
 import { OptionReader } from "../../core/options.ts";
 import { backoffMs, pause } from "../../core/async.ts";
 import { READ_ONLY_METHODS } from "../../http/client/retry.ts";
+import { ToolFacts } from "../../protocol/tool-facts.ts";
 import { methodsOption } from "../method-names.ts";
 
 export interface RetryOptions {
@@ -22,7 +23,6 @@ export interface RetryOptions {
 }
 
 const ATTEMPTS = 3;
-const MAX_TOOLS = 10_000;
 
 export function retry(options: RetryOptions = {}): Middleware {
   const read = new OptionReader("retry", options, ["attempts", "firstMs", "maxMs", "methods"]);
@@ -30,17 +30,28 @@ export function retry(options: RetryOptions = {}): Middleware {
   const firstMs = read.ms("firstMs");
   const maxMs = read.ms("maxMs");
   const methods = methodsOption(read);
-  const pauses = { ...(firstMs === undefined ? {} : { firstMs }), ...(maxMs === undefined ? {} : { maxMs }) };
-  const tools = new SafeTools();
+  const pauses = defined({ firstMs, maxMs });
+  // What the tool lists that callers have requested say.
+  const tools = new ToolFacts();
+  const forgetOnChange = (context: Context): Context => ({
+    ...context,
+    notify: (notification) => {
+      if (notification.method === "notifications/tools/list_changed") tools.forget();
+      context.notify(notification);
+    },
+  });
   return async function retry(request, context, next) {
-    if (request.method === "subscriptions/listen") return next(request, tools.forgetOnChange(context));
-    if (methods?.has(request.method) === false) return tools.learn(request, await next(request, context));
+    const { method } = request;
+    if (method === "subscriptions/listen") return next(request, forgetOnChange(context));
+    const most = methods?.has(method) === false ? 1 : attempts;
     const call = new RetriedCall(request, context, tools);
     for (let count = 1; ; count += 1) {
       try {
-        return tools.learn(request, await call.run(next));
+        const result = await call.run(next);
+        if (method === "tools/list") tools.learn(result);
+        return result;
       } catch (error) {
-        if (count >= attempts || !call.mayRetry(error)) throw call.withMayHaveRun(error);
+        if (count >= most || !call.mayRetry(error)) throw call.withMayHaveRun(error);
       }
       await pause(backoffMs(count - 1, pauses), context.signal);
     }
@@ -51,12 +62,12 @@ export function retry(options: RetryOptions = {}): Middleware {
 class RetriedCall {
   readonly #request: Request;
   readonly #context: Context;
-  readonly #tools: SafeTools;
+  readonly #tools: ToolFacts;
   #mayHaveRun = false;
   #hasReported = false;
   #hasAsked = false;
 
-  constructor(request: Request, context: Context, tools: SafeTools) {
+  constructor(request: Request, context: Context, tools: ToolFacts) {
     this.#request = request;
     this.#context = context;
     this.#tools = tools;
@@ -95,46 +106,9 @@ class RetriedCall {
     if (method !== "tools/call") return READ_ONLY_METHODS.has(method);
     // A second attempt would create a task that nothing refers to, or send the caller's answers twice.
     if (this.#context.session?.task !== undefined || params["inputResponses"] !== undefined) return false;
-    return this.#tools.has(params["name"]);
+    const tool = this.#tools.get(params["name"]);
+    return tool?.isIdempotent === true && !tool.isDestructive;
   }
-}
-
-/** The tools that are safe to call twice, according to the tool lists that callers have requested. */
-class SafeTools {
-  readonly #names = new Set<string>();
-
-  has(name: unknown): boolean {
-    return typeof name === "string" && this.#names.has(name);
-  }
-
-  learn({ method }: Request, result: Result): Result {
-    const { tools } = result;
-    if (method !== "tools/list" || !Array.isArray(tools)) return result;
-    for (const tool of tools as readonly unknown[]) {
-      if (!isObject(tool) || typeof tool["name"] !== "string") continue;
-      this.#names.delete(tool["name"]);
-      if (isSafe(tool["annotations"])) this.#names.add(tool["name"]);
-      const [oldest] = this.#names;
-      if (this.#names.size > MAX_TOOLS && oldest !== undefined) this.#names.delete(oldest);
-    }
-    return result;
-  }
-
-  /** Returns a context that forgets the tools when the upstream notifies that they have changed. */
-  forgetOnChange(context: Context): Context {
-    return {
-      ...context,
-      notify: (notification) => {
-        if (notification.method === "notifications/tools/list_changed") this.#names.clear();
-        context.notify(notification);
-      },
-    };
-  }
-}
-
-function isSafe(annotations: unknown): boolean {
-  if (!isObject(annotations) || annotations["destructiveHint"] === true) return false;
-  return annotations["readOnlyHint"] === true || annotations["idempotentHint"] === true;
 }
 
 /** Whether a retry may succeed. It cannot if rights are missing, or if the server does not speak MCP. */

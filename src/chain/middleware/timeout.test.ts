@@ -5,11 +5,6 @@ import { callRequest, fakeContext, textResult } from "../../../test/support/hand
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { chain } from "../chain.ts";
 import { timeout } from "./timeout.ts";
-import { useLoadedStack } from "../gateway.ts";
-import { MiddlewareStack } from "../middleware-stack.ts";
-
-// Loaded before the fake timers are installed.
-useLoadedStack(MiddlewareStack);
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }));
 afterEach(() => void vi.useRealTimers());

@@ -5,9 +5,9 @@
 
 import { BoundedMap } from "../../core/collections.ts";
 import type { Params, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/values.ts";
 import { invalidParams, type McpError } from "../../protocol/errors.ts";
-import { parseTemplate, type UriTemplate } from "../../protocol/uri-template.ts";
+import { tryParseTemplate, type UriTemplate } from "../../protocol/uri-template.ts";
+import { mapResultUris } from "../result-items.ts";
 import type { NameIndex, NamesOption, Route, RoutedUpstream } from "./names.ts";
 
 /** How many unlisted URIs each view remembers. */
@@ -48,10 +48,9 @@ export class Addresses {
   /** The URI that callers see for an upstream's own URI. If it is unlisted and has no label, it is remembered. */
   shown(upstream: number, uri: string): string {
     if (this.areUnchanged) return uri;
-    const labelled = `${this.#upstreams[upstream]?.label.scheme ?? ""}.${uri}`;
-    if (this.#option === "always") return labelled;
+    if (this.#option === "always") return this.#labelled(upstream, uri);
     if (this.#resources.names.owners(uri).includes(upstream)) return this.#resources.names.shown(upstream, uri);
-    if (this.#needsLabel({ upstream, name: uri })) return labelled;
+    if (this.#needsLabel({ upstream, name: uri })) return this.#labelled(upstream, uri);
     this.remember(uri, { upstream, name: uri });
     return uri;
   }
@@ -95,137 +94,42 @@ export class Addresses {
     );
     return { routes: known === undefined ? matching : [known, ...matching], isCertain: false };
   }
+
+  /**
+   * The upstream of a task. The id of a task has the label of its upstream and the upstream's own id. Nothing is stored,
+   * so an id is valid as long as the upstream knows it, even after a restart of the gateway.
+   */
+  taskRoute(id: string): Route | undefined {
+    return this.#resources.parseLabel(id);
+  }
+
+  /** Replaces an upstream's own URIs in a result, and the id of a task, with those that callers use. */
+  rewrite<Fields extends Params | Result>(upstream: number, fields: Fields): Fields {
+    const { taskId } = fields;
+    const changed = this.rewriteUris(upstream, fields);
+    return typeof taskId === "string" ? { ...changed, taskId: this.#labelled(upstream, taskId) } : changed;
+  }
+
+  /** `own` is shown as `requested`, the URI that the caller has used. */
+  rewriteUris<Fields extends Params | Result>(upstream: number, fields: Fields, own?: string, requested = ""): Fields {
+    if (this.areUnchanged) return fields;
+    return mapResultUris(fields, (uri) => (uri === own ? requested : this.shown(upstream, uri)));
+  }
+
+  #labelled(upstream: number, text: string): string {
+    return `${this.#upstreams[upstream]?.label.scheme ?? ""}.${text}`;
+  }
 }
 
 function matchesTemplate(text: string, uri: string): boolean {
   let template = parsedTemplates.get(text);
   if (template === undefined) {
-    template = tryParseTemplate(text);
+    template = tryParseTemplate(text) ?? false;
     parsedTemplates.set(text, template);
   }
   return template !== false && template.match(uri) !== undefined;
 }
 
-function tryParseTemplate(text: string): UriTemplate | false {
-  try {
-    return parseTemplate(text);
-  } catch {
-    return false;
-  }
-}
-
-/**
- * Ids of tasks with the label of their upstream: the label, a dot, and the upstream's own id. Nothing is stored, so an
- * id is valid as long as the upstream knows it, even after a restart of the gateway.
- */
-export class TaskIds {
-  readonly #upstreams: readonly RoutedUpstream[];
-  readonly #byLabel: ReadonlyMap<string, number>;
-
-  constructor(upstreams: readonly RoutedUpstream[]) {
-    this.#upstreams = upstreams;
-    this.#byLabel = new Map(upstreams.map(({ index, label }) => [label.scheme, index]));
-  }
-
-  shown(upstream: number, id: string): string {
-    return `${this.#upstreams[upstream]?.label.scheme ?? ""}.${id}`;
-  }
-
-  /** Undefined if the id does not begin with the label of an upstream. */
-  route(id: string): Route | undefined {
-    const dot = id.indexOf(".");
-    const upstream = dot === -1 ? undefined : this.#byLabel.get(id.slice(0, dot));
-    return upstream === undefined ? undefined : { upstream, name: id.slice(dot + 1) };
-  }
-}
-
 export function unknownTask(taskId: string): McpError {
   return invalidParams("Unknown task: its id names no upstream", { taskId });
-}
-
-type Json = { readonly [key: string]: unknown };
-
-/**
- * Rewrites results and notifications of one upstream: its URIs and task ids are replaced with those that callers use.
- * Does not copy what needs no change.
- */
-export class ResultRewriter {
-  readonly #upstream: number;
-  readonly #addresses: Addresses;
-  readonly #taskIds: TaskIds;
-
-  constructor(upstream: number, addresses: Addresses, taskIds: TaskIds) {
-    this.#upstream = upstream;
-    this.#addresses = addresses;
-    this.#taskIds = taskIds;
-  }
-
-  /** The result of a tool call, or of a task. */
-  toolResult(result: Result): Result {
-    if (result.resultType === "task") return this.task(result);
-    return this.#mapField(result, "content", (block) => this.#block(block));
-  }
-
-  promptResult(result: Result): Result {
-    return this.#mapField(result, "messages", (message) => {
-      const content = isObject(message) ? message["content"] : undefined;
-      if (!isObject(message) || content === undefined) return message;
-      const rewritten = Array.isArray(content)
-        ? mapChanged(content as readonly unknown[], (block) => this.#block(block))
-        : this.#block(content);
-      return rewritten === content ? message : { ...message, content: rewritten };
-    });
-  }
-
-  /** The contents of a resource. The caller sees the URI that it requested. */
-  readResult(result: Result, own: string, requested: string): Result {
-    return this.#mapField(result, "contents", (content) => {
-      if (!isObject(content) || typeof content["uri"] !== "string") return content;
-      const uri = content["uri"] === own ? requested : this.#addresses.shown(this.#upstream, content["uri"]);
-      return withUri(content, uri);
-    });
-  }
-
-  /** The state of a task, with its result if it has one. */
-  task<Fields extends Params | Result>(fields: Fields): Fields {
-    const { taskId, result } = fields;
-    const rewritten = isObject(result) ? this.toolResult(result) : result;
-    return {
-      ...fields,
-      ...(typeof taskId === "string" ? { taskId: this.#taskIds.shown(this.#upstream, taskId) } : undefined),
-      ...(rewritten === undefined ? undefined : { result: rewritten }),
-    };
-  }
-
-  #block(block: unknown): unknown {
-    if (!isObject(block)) return block;
-    if (block["type"] === "resource_link" && typeof block["uri"] === "string") {
-      return withUri(block, this.#addresses.shown(this.#upstream, block["uri"]));
-    }
-    const { type, resource } = block;
-    if (type !== "resource" || !isObject(resource) || typeof resource["uri"] !== "string") return block;
-    const rewritten = withUri(resource, this.#addresses.shown(this.#upstream, resource["uri"]));
-    return rewritten === resource ? block : { ...block, resource: rewritten };
-  }
-
-  #mapField(result: Result, field: string, change: (item: unknown) => unknown): Result {
-    const items = result[field];
-    if (!Array.isArray(items) || this.#addresses.areUnchanged) return result;
-    const rewritten = mapChanged(items as readonly unknown[], change);
-    return rewritten === items ? result : { ...result, [field]: rewritten };
-  }
-}
-
-function withUri(fields: Json, uri: string): Json {
-  return fields["uri"] === uri ? fields : { ...fields, uri };
-}
-
-/** Returns the same array if nothing has changed. */
-function mapChanged(items: readonly unknown[], change: (item: unknown) => unknown): readonly unknown[] {
-  let copy: unknown[] | undefined;
-  for (const [index, item] of items.entries()) {
-    const changed = change(item);
-    if (changed !== item) (copy ??= [...items])[index] = changed;
-  }
-  return copy ?? items;
 }

@@ -9,7 +9,7 @@ import type { UpstreamView, View, IsFound } from "./view.ts";
 import type { CompleteParams } from "../../protocol/model/index.ts";
 import type { AddressRoutes } from "./addresses.ts";
 
-export type NamedKind = "tools" | "prompts";
+type NamedKind = "tools" | "prompts";
 
 const NOUNS = {
   tools: { noun: "tool", errorKind: "tool_not_found", field: "toolName" },
@@ -17,16 +17,18 @@ const NOUNS = {
 } as const;
 
 /** Calls a tool or gets a prompt. A request or result that needs no change is not copied. */
-export async function call(kind: NamedKind, request: Request, context: Context, view: View): Promise<Result> {
+export async function call(request: Request, context: Context, view: View): Promise<Result> {
   const { method, params } = request;
+  const kind: NamedKind = method === "tools/call" ? "tools" : "prompts";
   const requested = params["name"] as string;
   const index = view.indexes[kind];
   const known = index.isStale ? undefined : index.names.route(requested);
   const route = known ?? (await routeFor(kind, requested, context, view));
-  const { name } = route;
-  const { upstream, rewriter } = view.at(route);
-  const result = await send(upstream, name === requested ? request : { method, params: { ...params, name } }, context);
-  return kind === "tools" ? rewriter.toolResult(result) : rewriter.promptResult(result);
+  const { name, upstream } = route;
+  const sent = name === requested ? request : { method, params: { ...params, name } };
+  const result = await send(view.at(route), sent, context);
+  const { addresses } = view;
+  return result.resultType === "task" ? addresses.rewrite(upstream, result) : addresses.rewriteUris(upstream, result);
 }
 
 /** Sends a request to an upstream, and adds the upstream's name to failures. */
@@ -126,10 +128,9 @@ async function readAt(route: Route, request: Request, context: Context, view: Vi
   const { method, params } = request;
   const requested = params["uri"] as string;
   const uri = route.name;
-  const { upstream, rewriter } = view.at(route);
   try {
-    const result = await send(upstream, uri === requested ? request : { method, params: { ...params, uri } }, context);
-    return rewriter.readResult(result, uri, requested);
+    const sent = uri === requested ? request : { method, params: { ...params, uri } };
+    return view.addresses.rewriteUris(route.upstream, await send(view.at(route), sent, context), uri, requested);
   } catch (error) {
     throw withRequestedName(error, "uri", uri, requested);
   }
@@ -151,7 +152,7 @@ export async function complete(request: Request, context: Context, view: View): 
     ? await routeFor("prompts", ref.name, context, view)
     : await templateRoute(ref.uri, context, view);
   const own = isPrompt ? { ...ref, name: route.name } : { ...ref, uri: route.name };
-  return send(view.at(route).upstream, { method, params: { ...params, ref: own } }, context);
+  return send(view.at(route), { method, params: { ...params, ref: own } }, context);
 }
 
 /** A completion usually names a template, but may also name a resource. */

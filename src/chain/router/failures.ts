@@ -33,14 +33,8 @@ const TEMPORARY: ReadonlySet<ErrorKind | undefined> = new Set<ErrorKind>([
 /** Adds the name of the upstream to an error, unless the error is a response of the upstream. */
 export function withUpstreamName(upstream: string, error: unknown): Error {
   if (error instanceof ConnectionError) {
-    const { kind, mayHaveRun, status } = error;
     const message = nameUpstream(upstream, error.message);
-    if (message === error.message) return error;
-    return new ConnectionError(kind, message, {
-      cause: error,
-      mayHaveRun,
-      ...(status === undefined ? undefined : { status }),
-    });
+    return message === error.message ? error : error.with({ message });
   }
   if (error instanceof McpError) {
     if (!NO_ANSWER.has(errorKind(error))) return error;

@@ -2,118 +2,153 @@
 // parallel, joins them in the order of the upstreams, and splits them into pages of our own. An upstream that fails is
 // left out, and the result's `_meta` names it.
 
-import type { Context, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/values.ts";
-import { LIST_CAPABILITIES, LISTS, type ListCapability, type ListKind } from "../../protocol/lists.ts";
+import type { Context, Params, Request, Result } from "../../core/handler.ts";
+import { defined, isObject } from "../../core/values.ts";
+import {
+  decodeCursor,
+  encodeCursor,
+  invalidCursor,
+  LIST_CAPABILITIES,
+  LISTS,
+  type ListCapability,
+  type ListKind,
+} from "../../protocol/lists.ts";
 import { type Implementation, META } from "../../protocol/model/index.ts";
-import type { Json } from "../../protocol/revision.ts";
-import {
-  allFailed,
-  isMethodNotFound,
-  isTimeout,
-  nestedUnavailable,
-  UNAVAILABLE,
-  type Unavailable,
-  unavailable,
-} from "./failures.ts";
-import type { NameIndex, RoutedUpstream } from "./names.ts";
-import {
-  indexAfter,
-  readAllPages,
-  readCursor,
-  writeCursor,
-  type ListContents,
-  type ListItem,
-  type PagedList,
-  type PageEnd,
-} from "./pages.ts";
 import { jsonLength } from "../../protocol/pages.ts";
-import { LIST_TIMEOUT_MS, type UpstreamView, type View } from "./view.ts";
+import type { Json } from "../../protocol/revision.ts";
+import { allFailed, isTimeout, nestedUnavailable, UNAVAILABLE, type Unavailable, unavailable } from "./failures.ts";
+import type { NameIndex, RoutedUpstream } from "./names.ts";
+import type { ListContents, ListItem, PagedList } from "./pages.ts";
+import { offeredList, type OfferedList, type UpstreamView, type View } from "./view.ts";
 
 /** A page ends at this many items or, roughly, this many characters of JSON. */
 const PAGE_ITEMS = 1_000;
 const PAGE_LENGTH = 1_000_000;
 
-/** The list of one upstream. Has neither `contents` nor `failure` if the upstream has no such list. */
-export interface UpstreamList {
+/** What one upstream answered. Has neither `answer` nor `failure` if the upstream has no such list. */
+interface Outcome<Answer> {
   readonly upstream: RoutedUpstream;
-  readonly contents?: ListContents;
+  readonly answer?: Answer;
   readonly failure?: Unavailable;
   /** Whether the upstream timed out, and may still answer later. */
   readonly isLate?: boolean;
 }
 
-/** A list, and a function that returns whether an upstream with the given capabilities has this list. */
-export interface OfferedList extends PagedList {
-  readonly isOffered: (capabilities: Json) => boolean;
+type UpstreamList = Outcome<ListContents>;
+
+/** Asks all upstreams in parallel. */
+async function askAll<Answer>(
+  upstreams: readonly UpstreamView[],
+  { signal }: Context,
+  ask: (view: UpstreamView) => Promise<Answer | undefined>,
+): Promise<readonly Outcome<Answer>[]> {
+  const outcomes = await Promise.all(
+    upstreams.map(async (view): Promise<Outcome<Answer>> => {
+      const { upstream } = view;
+      try {
+        const answer = await ask(view);
+        return answer === undefined ? { upstream } : { upstream, answer };
+      } catch (error) {
+        return { upstream, failure: unavailable(upstream.name, error), isLate: isTimeout(error) };
+      }
+    }),
+  );
+  signal.throwIfAborted();
+  return outcomes;
 }
 
-export class Lists {
-  readonly #upstreams: readonly RoutedUpstream[];
-  readonly #byScheme: ReadonlyMap<string, number>;
-  readonly #info: unknown;
+const KIND_OF: Readonly<Record<string, ListKind>> = {
+  [LISTS.tools.method]: "tools",
+  [LISTS.prompts.method]: "prompts",
+  [LISTS.resources.method]: "resources",
+  [LISTS.templates.method]: "templates",
+};
 
-  constructor(upstreams: readonly RoutedUpstream[], info: unknown) {
-    this.#upstreams = upstreams;
-    this.#byScheme = new Map(upstreams.map(({ index, label }) => [label.scheme, index]));
-    this.#info = info;
+/** Where a page ends. It names the last item, so that it stays valid when items are added or removed. */
+interface PageEnd {
+  /** The index of the upstream. */
+  readonly upstream: number;
+  /** The last item's key in the upstream's own list, without a prefix. */
+  readonly key: string;
+  /** How many items of the upstream come before the next page. */
+  readonly count: number;
+}
+
+/** Answers a list request with one page of all upstreams' items. */
+export async function listItems(
+  { method, params }: Request,
+  context: Context,
+  view: View,
+  { info }: RouterInfo,
+): Promise<Result> {
+  const kind = KIND_OF[method] ?? "tools";
+  const { cursor } = params;
+  const after = cursor === undefined ? undefined : readCursor(method, cursor, view);
+  const index = view.indexes[kind];
+  const { changes } = index;
+  // Names depend on the lists of all upstreams, so those before the page are skipped only if their lists are known.
+  const before = after?.upstream ?? 0;
+  const first = view.upstreams.slice(0, before).every(({ upstream }) => index.isKnown(upstream.index)) ? before : 0;
+  const lists = await readLists(view.upstreams.slice(first), offeredList(kind), params, context);
+  if (first === 0) throwIfAllFailed(method, lists);
+  for (const { upstream, answer, failure } of lists) {
+    if (failure === undefined || answer !== undefined) index.setList(upstream.index, answer?.keys ?? []);
+    else index.setProblem(upstream.index, failure.message);
   }
+  if (first === 0) index.setListed(changes);
+  return createPage(LISTS[kind], lists, index, after, info);
+}
 
-  async list(kind: ListKind, request: Request, context: Context, view: View): Promise<Result> {
-    const list = LISTS[kind];
-    const { cursor } = request.params;
-    const after = cursor === undefined ? undefined : readCursor(list.method, cursor, this.#byScheme);
-    const index = view.indexes[kind];
-    const first = this.#firstUpstream(after, index);
-    const isOffered = (capabilities: Json): boolean => isObject(capabilities[list.capability]);
-    const { changes } = index;
-    const lists = await readLists(view.upstreams.slice(first), { ...list, isOffered }, request, context);
-    if (first === 0) throwIfAllFailed(list.method, lists);
-    for (const { upstream, contents, failure } of lists) {
-      if (failure === undefined || contents !== undefined) index.setList(upstream.index, contents?.keys ?? []);
-      else index.setProblem(upstream.index, failure.message);
-    }
-    if (first === 0) index.setListed(changes);
-    return this.#createPage(list, lists, index, after);
-  }
-
-  /**
-   * The first upstream to read. Names depend on the lists of all upstreams, so the upstreams before the page are
-   * skipped only if their lists are known already.
-   */
-  #firstUpstream(after: PageEnd | undefined, index: NameIndex): number {
-    const first = after === undefined ? 0 : (this.#byScheme.get(after.upstream) ?? 0);
-    return this.#upstreams.slice(0, first).every((upstream) => index.isKnown(upstream.index)) ? first : 0;
-  }
-
-  #createPage(list: PagedList, lists: readonly UpstreamList[], index: NameIndex, after: PageEnd | undefined): Result {
-    const { names } = index;
-    const page = new Page();
-    const start = after === undefined ? 0 : (this.#byScheme.get(after.upstream) ?? 0);
-    let nextCursor: string | undefined;
-    for (const { upstream, contents } of lists) {
-      if (contents === undefined || upstream.index < start) continue;
-      const { items, keys } = contents;
-      const first = after !== undefined && upstream.index === start ? indexAfter(keys, after) : 0;
-      for (let at = first; at < items.length && nextCursor === undefined; at += 1) {
-        const [item, key] = [items[at], keys[at]];
-        if (item === undefined || key === undefined) continue;
-        const shown = names.shown(upstream.index, key);
-        if (page.add(shown === key ? item : { ...item, [list.key]: shown })) {
-          page.end = { upstream: upstream.label.scheme, key, count: at + 1 };
-        } else if (page.end !== undefined) nextCursor = writeCursor(list.method, page.end);
+function createPage(
+  { method, field, key: keyField }: PagedList,
+  lists: readonly UpstreamList[],
+  { names }: NameIndex,
+  after: PageEnd | undefined,
+  info: unknown,
+): Result {
+  const page: ListItem[] = [];
+  let length = 0;
+  /** The fields of the cursor, if the page ends here. */
+  let end: readonly unknown[] | undefined;
+  let nextCursor: string | undefined;
+  const start = after?.upstream ?? 0;
+  for (const { upstream, answer } of lists) {
+    if (answer === undefined || upstream.index < start) continue;
+    const { items, keys } = answer;
+    const first = after !== undefined && upstream.index === start ? indexAfter(keys, after) : 0;
+    for (let at = first; at < items.length && nextCursor === undefined; at += 1) {
+      const [item, key] = [items[at], keys[at]];
+      if (item === undefined || key === undefined) continue;
+      const shown = names.shown(upstream.index, key);
+      const added = shown === key ? item : { ...item, [keyField]: shown };
+      length += jsonLength(added);
+      if (end !== undefined && (page.length >= PAGE_ITEMS || length > PAGE_LENGTH)) {
+        nextCursor = encodeCursor(end);
+      } else {
+        page.push(added);
+        end = [method, upstream.label.scheme, key, at + 1];
       }
     }
-    const { rest, hints, meta } = combine(lists, this.#info);
-    return {
-      ...rest,
-      [list.field]: page.items,
-      ...(nextCursor === undefined ? undefined : { nextCursor }),
-      ...hints,
-      resultType: "complete",
-      _meta: meta,
-    };
   }
+  const { rest, hints, meta } = combine(lists, info);
+  return { ...rest, [field]: page, ...defined({ nextCursor }), ...hints, resultType: "complete", _meta: meta };
+}
+
+/** Throws an invalid_params error if the cursor is not from this list. A cursor grants nothing. */
+function readCursor(method: string, cursor: unknown, { upstreams }: View): PageEnd {
+  const [list, scheme, key, count] = decodeCursor(cursor);
+  const upstream = upstreams.findIndex((view) => view.upstream.label.scheme === scheme);
+  if (list !== method || upstream === -1 || typeof key !== "string" || !Number.isInteger(count)) {
+    throw invalidCursor(cursor);
+  }
+  return { upstream, key, count: count as number };
+}
+
+/** The index of the next page's first item in the upstream's current list. */
+function indexAfter(keys: readonly string[], { key, count }: PageEnd): number {
+  if (keys[count - 1] === key) return count;
+  const found = keys.indexOf(key);
+  return found === -1 ? Math.min(Math.max(count, 0), keys.length) : found + 1;
 }
 
 /** Combines the fields of all lists other than the items. */
@@ -121,11 +156,11 @@ export function combine(
   lists: readonly UpstreamList[],
   info: unknown,
 ): { readonly rest: Result; readonly hints: object; readonly meta: NonNullable<Result["_meta"]> } {
-  const failures = lists.flatMap(({ upstream, contents, failure }) => [
+  const failures = lists.flatMap(({ upstream, answer, failure }) => [
     ...(failure ? [failure] : []),
-    ...nestedUnavailable(upstream.name, contents?.rest),
+    ...nestedUnavailable(upstream.name, answer?.rest),
   ]);
-  const all = lists.flatMap((list) => list.contents ?? []);
+  const all = lists.flatMap((list) => list.answer ?? []);
   const isWhole = failures.length === 0 && all.length > 0;
   const rest = all.reduceRight<Result>((before, one) => ({ ...before, ...one.rest }), {});
   const meta = all.reduceRight<NonNullable<Result["_meta"]>>((before, one) => ({ ...before, ...one.rest._meta }), {});
@@ -143,64 +178,28 @@ export function combine(
   };
 }
 
-/** Reads the lists of all upstreams in parallel. */
+/** Reads the lists of all upstreams. An incomplete list has both an answer and a failure. */
 export async function readLists(
   upstreams: readonly UpstreamView[],
   list: OfferedList,
-  { params }: Request,
+  params: Params,
   context: Context,
 ): Promise<readonly UpstreamList[]> {
-  const lists = await Promise.all(upstreams.map((upstream) => readList(upstream, list, params, context)));
-  context.signal.throwIfAborted();
-  return lists;
+  const lists = await askAll(upstreams, context, (view) => view.readList(list, params, context));
+  return lists.map((one) => {
+    const problem = one.answer?.problem;
+    return problem === undefined ? one : { ...one, failure: unavailable(one.upstream.name, new Error(problem)) };
+  });
 }
 
 /**
- * Throws if every upstream has failed, since an empty list would be wrong. Does not throw if an upstream has timed out,
- * because the caller is notified of a change when that upstream answers.
+ * Throws if every upstream has failed, since an empty answer would be wrong. Does not throw if an upstream has timed
+ * out, because the caller is notified of a change when that upstream answers.
  */
-function throwIfAllFailed(method: string, lists: readonly UpstreamList[]): void {
-  const failures = lists.flatMap(({ failure, contents }) => (contents === undefined ? (failure ?? []) : []));
-  const isLate = lists.some((one) => one.isLate);
-  if (lists.length > 0 && failures.length === lists.length && !isLate) throw allFailed(method, failures);
-}
-
-async function readList(
-  view: UpstreamView,
-  list: OfferedList,
-  params: Request["params"],
-  context: Context,
-): Promise<UpstreamList> {
-  const { upstream } = view;
-  try {
-    if (!(await view.offers(context, list.isOffered))) return { upstream };
-    const contents = await view.withTimeout(LIST_TIMEOUT_MS, context, (own) =>
-      readAllPages(upstream.handler, list, params, own),
-    );
-    const { problem } = contents;
-    return problem === undefined
-      ? { upstream, contents }
-      : { upstream, contents, failure: unavailable(upstream.name, new Error(problem)) };
-  } catch (error) {
-    if (isMethodNotFound(error)) return { upstream };
-    return { upstream, failure: unavailable(upstream.name, error), isLate: isTimeout(error) };
-  }
-}
-
-class Page {
-  readonly items: ListItem[] = [];
-  end: PageEnd | undefined;
-  #length = 0;
-
-  /** Returns false if the page is full. */
-  add(item: ListItem): boolean {
-    if (this.items.length >= PAGE_ITEMS) return false;
-    const length = jsonLength(item);
-    if (this.items.length > 0 && this.#length + length > PAGE_LENGTH) return false;
-    this.#length += length;
-    this.items.push(item);
-    return true;
-  }
+function throwIfAllFailed(method: string, outcomes: readonly Outcome<unknown>[]): void {
+  const failures = outcomes.flatMap(({ failure, answer }) => (answer === undefined ? (failure ?? []) : []));
+  const isLate = outcomes.some((one) => one.isLate);
+  if (outcomes.length > 0 && failures.length === outcomes.length && !isLate) throw allFailed(method, failures);
 }
 
 /** How the router describes itself to callers. */
@@ -209,31 +208,23 @@ export interface RouterInfo {
   readonly instructions?: string | undefined;
 }
 
-interface DiscoverOutcome {
-  readonly upstream: RoutedUpstream;
-  readonly result?: Result;
-  readonly failure?: Unavailable;
-  readonly isLate?: boolean;
-}
-
 /**
  * Combines the capabilities of the upstreams. If an upstream fails or times out, everything that it may have is declared:
  * a client with a session reads the capabilities only once, so what is declared later would be missed.
  */
 export async function discover(
-  upstreams: readonly UpstreamView[],
+  { method }: Request,
   context: Context,
+  { upstreams }: View,
   ours: RouterInfo,
 ): Promise<Result> {
-  const outcomes = await Promise.all(upstreams.map((upstream) => discoverUpstream(upstream, context)));
-  context.signal.throwIfAborted();
-  const results = outcomes.map(({ result }) => result).filter((result) => result !== undefined);
+  const outcomes = await askAll(upstreams, context, (view) => view.discover(context));
+  throwIfAllFailed(method, outcomes);
+  const results = outcomes.flatMap(({ answer }) => (answer === undefined ? [] : [answer]));
   const failures = outcomes.flatMap(
-    ({ upstream, result, failure }) => failure ?? nestedUnavailable(upstream.name, result),
+    ({ upstream, answer, failure }) => failure ?? nestedUnavailable(upstream.name, answer),
   );
-  const isLate = outcomes.some((one) => one.isLate);
   const hasFailures = failures.length > 0;
-  if (upstreams.length > 0 && results.length === 0 && !isLate) throw allFailed("server/discover", failures);
   const offered = results.map(({ capabilities }) => (isObject(capabilities) ? capabilities : {}));
   const instructions = joinInstructions(outcomes, ours);
   const ttls = results.map(({ ttlMs }) => (typeof ttlMs === "number" && ttlMs > 0 ? ttlMs : 0));
@@ -246,18 +237,9 @@ export async function discover(
     resultType: "complete",
     _meta: {
       [META.serverInfo]: ours.info,
-      ...(failures.length === 0 ? undefined : { [UNAVAILABLE]: failures }),
+      ...(hasFailures ? { [UNAVAILABLE]: failures } : undefined),
     },
   };
-}
-
-async function discoverUpstream(view: UpstreamView, context: Context): Promise<DiscoverOutcome> {
-  const { upstream } = view;
-  try {
-    return { upstream, result: await view.discover(context) };
-  } catch (error) {
-    return { upstream, failure: unavailable(upstream.name, error), isLate: isTimeout(error) };
-  }
 }
 
 function joinCapabilities(offered: readonly Json[], hasFailures: boolean): Json {
@@ -286,9 +268,9 @@ function joinVendor(field: "extensions" | "experimental", offered: readonly Json
   return { [field]: all.reduceRight<Json>((later, one) => ({ ...later, ...one }), {}) };
 }
 
-function joinInstructions(outcomes: readonly DiscoverOutcome[], { instructions }: RouterInfo): string {
-  const parts = outcomes.flatMap(({ upstream, result }) => {
-    const text = result?.["instructions"];
+function joinInstructions(outcomes: readonly Outcome<Result>[], { instructions }: RouterInfo): string {
+  const parts = outcomes.flatMap(({ upstream, answer }) => {
+    const text = answer?.["instructions"];
     return typeof text === "string" && text !== "" ? [`# ${upstream.name}\n\n${text}`] : [];
   });
   return [...(instructions === undefined || instructions === "" ? [] : [instructions]), ...parts].join("\n\n");

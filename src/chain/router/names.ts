@@ -3,6 +3,7 @@
 // The same lists give the same names, and every shown name belongs to exactly one item of one upstream.
 
 import type { Handler } from "../../core/handler.ts";
+import { checksum } from "../../protocol/lists.ts";
 
 export type NamesOption = "when-needed" | "always";
 
@@ -63,13 +64,6 @@ function uniqueLabels(names: readonly string[], clean: (name: string) => string)
   });
 }
 
-/** FNV-1a as seven characters. Not secure: it is easy to construct strings that collide. */
-export function checksum(text: string): string {
-  let sum = 0x811c9dc5;
-  for (let index = 0; index < text.length; index += 1) sum = Math.imul(sum ^ text.charCodeAt(index), 0x01000193);
-  return (sum >>> 0).toString(36).padStart(7, "0");
-}
-
 /** Adds the label of an upstream to a name. A salt above 0 gives a different result, in case the first is taken. */
 export type PrefixName = (upstream: number, name: string, salt: number) => string;
 
@@ -84,6 +78,11 @@ export function prefixToolName(labels: readonly Label[]): PrefixName {
     const suffix = `-${checksum(`${salt} ${name}`)}`;
     return prefix + truncate(name, MAX_NAME_LENGTH - prefix.length - suffix.length) + suffix;
   };
+}
+
+/** Labels contain no dot and are all different, so two prefixed URIs are never the same. */
+function prefixUri(labels: readonly Label[]): PrefixName {
+  return (upstream, uri) => `${labels[upstream]?.scheme ?? ""}.${uri}`;
 }
 
 /** Does not cut a surrogate pair in two. */
@@ -163,15 +162,6 @@ export class NameTable {
   }
 }
 
-export interface NameIndexOptions {
-  readonly upstreams: readonly RoutedUpstream[];
-  readonly option: NamesOption;
-  readonly prefix: PrefixName;
-  labelOf(upstream: RoutedUpstream): string;
-  /** Whether even the upstream itself gets a prefix before a name that begins with its label. */
-  readonly isStrict: boolean;
-}
-
 /** For this long after all upstreams were listed, an unknown name does not cause another listing. */
 const FRESH_MS = 1_000;
 
@@ -180,7 +170,9 @@ const FRESH_MS = 1_000;
  * here. The last list of an unavailable upstream still counts, so that the names of the others do not change meanwhile.
  */
 export class NameIndex {
-  readonly #options: NameIndexOptions;
+  readonly #option: NamesOption;
+  readonly #isUri: boolean;
+  readonly #prefix: PrefixName;
   readonly #byLabel: ReadonlyMap<string, number>;
   readonly #lists: (readonly string[] | undefined)[];
   readonly #problems = new Map<number, string>();
@@ -189,10 +181,14 @@ export class NameIndex {
   #changes = 0;
   #seenChanges = 0;
 
-  constructor(options: NameIndexOptions) {
-    this.#options = options;
-    this.#byLabel = new Map(options.upstreams.map((upstream) => [options.labelOf(upstream), upstream.index]));
-    this.#lists = options.upstreams.map(() => undefined);
+  /** `kind`: which labels are the prefixes. */
+  constructor(upstreams: readonly RoutedUpstream[], option: NamesOption, kind: keyof Label) {
+    const labels = upstreams.map(({ label }) => label);
+    this.#option = option;
+    this.#isUri = kind === "scheme";
+    this.#prefix = this.#isUri ? prefixUri(labels) : prefixToolName(labels);
+    this.#byLabel = new Map(labels.map((label, index) => [label[kind], index]));
+    this.#lists = upstreams.map(() => undefined);
   }
 
   get names(): NameTable {
@@ -201,7 +197,7 @@ export class NameIndex {
 
   /** Whether every name has a label. */
   get isAlways(): boolean {
-    return this.#options.option === "always";
+    return this.#option === "always";
   }
 
   /** Whether no listing of all upstreams has finished yet, and some upstream was never listed. */
@@ -267,7 +263,7 @@ export class NameIndex {
     if (route !== undefined || !this.isAlways) return route;
     // The upstream may have a name that is not listed. It must be in the form in which it would be shown.
     const unlisted = this.parseLabel(text);
-    return unlisted && this.#options.prefix(unlisted.upstream, unlisted.name, 0) === text ? unlisted : undefined;
+    return unlisted && this.#prefix(unlisted.upstream, unlisted.name, 0) === text ? unlisted : undefined;
   }
 
   /** The shown name for a name with an unneeded label: `search` for `notes.search` if no other upstream has it. */
@@ -285,12 +281,11 @@ export class NameIndex {
   }
 
   #createTable(): NameTable {
-    const { option, prefix, isStrict } = this.#options;
     const lists = this.#lists.map((list) => list ?? []);
     // A name that begins with the label of another upstream would look like one of that upstream.
-    return new NameTable(lists, option, prefix, (name, owner) => {
+    return new NameTable(lists, this.#option, this.#prefix, (name, owner) => {
       const route = this.parseLabel(name);
-      return route !== undefined && (isStrict || route.upstream !== owner);
+      return route !== undefined && (this.#isUri || route.upstream !== owner);
     });
   }
 }

@@ -2,6 +2,7 @@
 // upstreams. A failure of one upstream is reported and does not affect the others. Does not start or close upstreams.
 
 import { ownInfo } from "../../client/connect.ts";
+import { BoundedMap } from "../../core/collections.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
@@ -11,10 +12,10 @@ import { hasTasks } from "../../protocol/tasks.ts";
 import { unknownTask } from "./addresses.ts";
 import { call, send, complete, read } from "./calls.ts";
 import { isMethodNotFound, isNoAnswer, withRequestedName } from "./failures.ts";
-import { combine, discover, Lists, readLists, type OfferedList } from "./lists.ts";
+import { combine, discover, listItems, readLists, type RouterInfo } from "./lists.ts";
 import { createLabels, type NamesOption, type RoutedUpstream } from "./names.ts";
 import { listen } from "./subscriptions.ts";
-import { Views, type View } from "./view.ts";
+import { View, type OfferedList } from "./view.ts";
 
 export interface RouterOptions {
   /** When names get the label of their upstream: only if several upstreams have the name (default), or always. */
@@ -25,7 +26,9 @@ export interface RouterOptions {
   readonly instructions?: string;
 }
 
-type RoutedHandler = (request: Request, context: Context, view: View) => Promise<Result>;
+const MAX_VIEWS = 1_000;
+
+type RoutedHandler = (request: Request, context: Context, view: View, ours: RouterInfo) => Promise<Result>;
 
 export function createRouter(upstreams: Readonly<Record<string, Handler>>, options: RouterOptions = {}): Handler {
   const names = Object.keys(upstreams);
@@ -37,52 +40,31 @@ export function createRouter(upstreams: Readonly<Record<string, Handler>>, optio
     }
     return { index, name, label, handler };
   });
-  const views = new Views(routed, options.names ?? "when-needed");
-  const handlers = createHandlers(routed, options);
+  // Callers of one principal share a view, whatever their styles and capabilities.
+  const views = new BoundedMap<string | undefined, View>(MAX_VIEWS);
+  const ours = { info: options.info ?? ownInfo(), instructions: options.instructions };
   return async (request, context) => {
     checkParams(request.method, request.params);
-    const handler = handlers.get(request.method) ?? sendToFirst;
-    return handler(request, context, views.of(context));
+    const { principal } = context.caller;
+    let view = views.get(principal);
+    if (view === undefined) {
+      view = new View(routed, options.names ?? "when-needed");
+      views.set(principal, view);
+    }
+    const handler = HANDLERS.get(request.method) ?? sendToFirst;
+    return handler(request, context, view, ours);
   };
-}
-
-function createHandlers(
-  upstreams: readonly RoutedUpstream[],
-  options: RouterOptions,
-): ReadonlyMap<string, RoutedHandler> {
-  const ours = { info: options.info ?? ownInfo(), instructions: options.instructions };
-  const lists = new Lists(upstreams, ours.info);
-  return new Map<string, RoutedHandler>([
-    ["server/discover", (_request, context, view) => discover(view.upstreams, context, ours)],
-    ["tools/list", (request, context, view) => lists.list("tools", request, context, view)],
-    ["prompts/list", (request, context, view) => lists.list("prompts", request, context, view)],
-    ["resources/list", (request, context, view) => lists.list("resources", request, context, view)],
-    ["resources/templates/list", (request, context, view) => lists.list("templates", request, context, view)],
-    ["tools/call", (request, context, view) => call("tools", request, context, view)],
-    ["prompts/get", (request, context, view) => call("prompts", request, context, view)],
-    ["resources/read", read],
-    ["completion/complete", complete],
-    ["subscriptions/listen", listen],
-    ["tasks/get", handleTask],
-    ["tasks/update", handleTask],
-    ["tasks/cancel", handleTask],
-    ["tasks/result", handleTask],
-    ["tasks/list", (request, context, view) => listTasks(request, context, view, ours.info)],
-    ["logging/setLevel", setLevel],
-  ]);
 }
 
 /** Sends a request about a task to the upstream that its id names. */
 async function handleTask(request: Request, context: Context, view: View): Promise<Result> {
   const { method, params } = request;
   const requested = params["taskId"] as string;
-  const route = view.taskIds.route(requested);
+  const route = view.addresses.taskRoute(requested);
   if (route === undefined) throw unknownTask(requested);
-  const { upstream, rewriter } = view.at(route);
   try {
-    const result = await send(upstream, { method, params: { ...params, taskId: route.name } }, context);
-    if (method === "tasks/result") return rewriter.toolResult(result);
-    return "taskId" in result || "result" in result ? rewriter.task(result) : result;
+    const result = await send(view.at(route), { method, params: { ...params, taskId: route.name } }, context);
+    return view.addresses.rewrite(route.upstream, result);
   } catch (error) {
     throw withRequestedName(error, "taskId", route.name, requested);
   }
@@ -91,14 +73,13 @@ async function handleTask(request: Request, context: Context, view: View): Promi
 const TASK_LIST: OfferedList = { method: "tasks/list", field: "tasks", key: "taskId", isOffered: hasTasks };
 
 /** Lists the tasks of all upstreams. Only older revisions have this method. */
-async function listTasks(request: Request, context: Context, view: View, info: unknown): Promise<Result> {
-  const lists = await readLists(view.upstreams, TASK_LIST, request, context);
-  const isKnown = lists.some(({ contents, failure }) => contents !== undefined || failure !== undefined);
+async function listTasks(request: Request, context: Context, view: View, { info }: RouterInfo): Promise<Result> {
+  const lists = await readLists(view.upstreams, TASK_LIST, request.params, context);
+  const isKnown = lists.some(({ answer, failure }) => answer !== undefined || failure !== undefined);
   if (!isKnown) throw methodNotFound(request.method);
-  const tasks = lists.flatMap(({ upstream, contents }) => {
-    const { rewriter } = view.at({ upstream: upstream.index });
-    return (contents?.items ?? []).map((task) => rewriter.task(task));
-  });
+  const tasks = lists.flatMap(({ upstream, answer }) =>
+    (answer?.items ?? []).map((task) => view.addresses.rewrite(upstream.index, task)),
+  );
   const { rest, meta } = combine(lists, info);
   return { ...rest, tasks, resultType: "complete", _meta: meta };
 }
@@ -134,3 +115,22 @@ async function sendToFirst(request: Request, context: Context, { upstreams }: Vi
   }
   throw failure ?? methodNotFound(request.method);
 }
+
+const HANDLERS: ReadonlyMap<string, RoutedHandler> = new Map<string, RoutedHandler>([
+  ["server/discover", discover],
+  ["tools/list", listItems],
+  ["prompts/list", listItems],
+  ["resources/list", listItems],
+  ["resources/templates/list", listItems],
+  ["tools/call", call],
+  ["prompts/get", call],
+  ["resources/read", read],
+  ["completion/complete", complete],
+  ["subscriptions/listen", listen],
+  ["tasks/get", handleTask],
+  ["tasks/update", handleTask],
+  ["tasks/cancel", handleTask],
+  ["tasks/result", handleTask],
+  ["tasks/list", listTasks],
+  ["logging/setLevel", setLevel],
+]);

@@ -2,7 +2,7 @@
 // each upstream has granted its part, has failed, or has taken too long. Notifications that arrive earlier are held
 // until then. An upstream that fails neither ends the subscription nor delays the notifications of others.
 
-import { abortable, attempt, ignoreRejection, onAbort, within, backoffMs, pause } from "../../core/async.ts";
+import { abortable, deferred, forwardAbort, ignoreRejection, within, type ForwardedAbort } from "../../core/async.ts";
 import type { Context, Notification, Params, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import {
@@ -11,13 +11,13 @@ import {
   LIST_CAPABILITIES,
   RESOURCE_UPDATED,
   SUBSCRIPTION_ACKNOWLEDGED,
-  type ListCapability,
 } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
-import { unknownTask, type ResultRewriter } from "./addresses.ts";
-import { isRefusal, withUpstreamName } from "./failures.ts";
-import type { Route, RoutedUpstream } from "./names.ts";
+import { keepSubscribed, possibleChanges, type Grant, type Reopens } from "../../protocol/subscription.ts";
+import { unknownTask } from "./addresses.ts";
 import { routesFor, withOthers } from "./calls.ts";
+import { isRefusal, withUpstreamName } from "./failures.ts";
+import type { Route } from "./names.ts";
 import type { View } from "./view.ts";
 
 /** How long the acknowledgement waits for upstreams that do not answer. */
@@ -38,14 +38,7 @@ const FLAGS: ReadonlySet<string> = new Set(LIST_CAPABILITIES.map((capability) =>
 /** The part of a filter for one upstream. The maps go from the upstream's own URIs and task ids to the caller's. */
 interface PartFilter {
   /** Flags, and fields of the caller's filter that the router does not know. */
-  readonly filter: Json;
-  readonly uris: ReadonlyMap<string, string>;
-  readonly taskIds: ReadonlyMap<string, string>;
-}
-
-/** A `PartFilter` while it is being built. */
-interface PartFilterBuilder {
-  readonly filter: Json;
+  flags: Json;
   readonly uris: Map<string, string>;
   readonly taskIds: Map<string, string>;
 }
@@ -54,27 +47,16 @@ export async function listen(request: Request, context: Context, view: View): Pr
   return new RoutedSubscription(request, context, view).run();
 }
 
-/** What a part needs from the whole subscription. */
-interface SubscriptionHost {
+class RoutedSubscription {
   readonly context: Context;
   readonly params: Params;
-  /** Passes on a notification that already has the caller's URIs and task ids. */
-  notify(notification: Notification): void;
-  /** Called when the lists of an upstream have changed. */
-  changed(capability: ListCapability): void;
-  isAcknowledged(): boolean;
-}
-
-class RoutedSubscription implements SubscriptionHost {
-  readonly context: Context;
-  readonly params: Request["params"];
-  readonly #view: View;
+  readonly view: View;
   readonly #filter: Json;
   readonly #uris: readonly string[];
   readonly #taskIds: readonly string[];
   readonly #parts: SubscriptionPart[] = [];
   /** By the index of the upstream. */
-  readonly #filters = new Map<number, PartFilterBuilder>();
+  readonly #filters = new Map<number, PartFilter>();
   /** URIs that several upstreams may have. */
   readonly #uncertain: { readonly uri: string; readonly routes: readonly Route[] }[] = [];
   readonly #problems: Error[] = [];
@@ -84,7 +66,7 @@ class RoutedSubscription implements SubscriptionHost {
   constructor({ params }: Request, context: Context, view: View) {
     this.context = context;
     this.params = params;
-    this.#view = view;
+    this.view = view;
     const { resourceSubscriptions, taskIds, ...filter } = params["notifications"] as Json;
     this.#filter = filter;
     this.#uris = [...new Set((resourceSubscriptions as readonly string[] | undefined) ?? [])];
@@ -106,6 +88,7 @@ class RoutedSubscription implements SubscriptionHost {
     return { resultType: "complete" };
   }
 
+  /** Passes on a notification that already has the caller's URIs and task ids. */
   notify(notification: Notification): void {
     const { method, params } = notification;
     if (this.#early === undefined || !EVENTS.has(method)) {
@@ -116,11 +99,7 @@ class RoutedSubscription implements SubscriptionHost {
     if (this.#early.size < MAX_EARLY) this.#early.set(subject, notification);
   }
 
-  changed(capability: ListCapability): void {
-    this.#view.changed(capability);
-  }
-
-  isAcknowledged(): boolean {
+  get isAcknowledged(): boolean {
     return this.#early === undefined;
   }
 
@@ -142,11 +121,11 @@ class RoutedSubscription implements SubscriptionHost {
         return isObject(declared) && declared["listChanged"] === true;
       });
     await Promise.all(
-      this.#view.upstreams.map(async (view) => {
+      this.view.upstreams.map(async (view) => {
         // An upstream whose capabilities are not known yet is included, so that the others need not wait for it.
         const isIncluded = isSessionStream || view.capabilities === undefined;
         if (isIncluded || (await view.offers(this.context, canNotify).catch(() => true))) {
-          this.#filterOf(view.upstream.index, this.#filter);
+          this.#filterOf(view.upstream.index).flags = this.#filter;
         }
       }),
     );
@@ -156,10 +135,10 @@ class RoutedSubscription implements SubscriptionHost {
     await Promise.all(
       uris.map(async (uri) => {
         try {
-          const { isCertain, routes } = await routesFor(uri, this.context, this.#view);
+          const { isCertain, routes } = await routesFor(uri, this.context, this.view);
           const [first] = routes;
           if (isCertain && first !== undefined) this.#filterOf(first.upstream).uris.set(first.name, uri);
-          else this.#uncertain.push({ uri, routes: withOthers(routes, uri, this.#view) });
+          else this.#uncertain.push({ uri, routes: withOthers(routes, uri, this.view) });
         } catch (error) {
           this.#problems.push(error as Error);
         }
@@ -169,43 +148,34 @@ class RoutedSubscription implements SubscriptionHost {
 
   #addTasks(): void {
     for (const id of this.#taskIds) {
-      const route = this.#view.taskIds.route(id);
+      const route = this.view.addresses.taskRoute(id);
       if (route === undefined) this.#problems.push(unknownTask(id));
       else this.#filterOf(route.upstream).taskIds.set(route.name, id);
     }
   }
 
-  #filterOf(upstream: number, filter?: Json): PartFilterBuilder {
-    const known = this.#filters.get(upstream);
-    const all: PartFilterBuilder = {
-      uris: known?.uris ?? new Map<string, string>(),
-      taskIds: known?.taskIds ?? new Map<string, string>(),
-      filter: { ...known?.filter, ...filter },
-    };
-    this.#filters.set(upstream, all);
-    return all;
+  #filterOf(upstream: number): PartFilter {
+    const filter = this.#filters.get(upstream) ?? { flags: {}, uris: new Map(), taskIds: new Map() };
+    this.#filters.set(upstream, filter);
+    return filter;
   }
 
-  #createPart(index: number, filter: PartFilter): SubscriptionPart {
-    const { upstream, rewriter } = this.#view.at({ upstream: index });
-    const part = new SubscriptionPart(upstream, rewriter, filter, this);
+  #createPart(upstream: number, filter: PartFilter): SubscriptionPart {
+    const part = new SubscriptionPart(upstream, filter, this);
     this.#parts.push(part);
     return part;
   }
 
   /** Tries the upstreams that may have an unlisted URI, one after another, until one grants the subscription. */
   #search(uri: string, routes: readonly Route[]): { readonly settled: Promise<void>; readonly over: Promise<void> } {
-    let settle = (): void => undefined;
-    const settled = new Promise<void>((resolve) => {
-      settle = resolve;
-    });
+    const { promise: settled, resolve: settle } = deferred();
     const search = async (): Promise<void> => {
       for (const { upstream, name } of routes) {
-        const part = this.#createPart(upstream, { filter: {}, uris: new Map([[name, uri]]), taskIds: new Map() });
+        const part = this.#createPart(upstream, { flags: {}, uris: new Map([[name, uri]]), taskIds: new Map() });
         const over = part.run();
         await part.settled;
         if (part.honoured["resourceSubscriptions"] !== undefined) {
-          this.#view.addresses.remember(uri, { upstream, name });
+          this.view.addresses.remember(uri, { upstream, name });
           settle();
           return over;
         }
@@ -236,7 +206,7 @@ class RoutedSubscription implements SubscriptionHost {
   /** The flags of a part that is still opening are granted, since it notifies of changed lists once it is open. */
   #grantOf(part: SubscriptionPart): Json {
     if (part.granted !== undefined || part.isOver) return part.honoured;
-    const flags = [...FLAGS].filter((flag) => part.filter.filter[flag] === true);
+    const flags = [...FLAGS].filter((flag) => part.filter.flags[flag] === true);
     return Object.fromEntries(flags.map((flag) => [flag, true]));
   }
 }
@@ -250,101 +220,82 @@ function joinGrants(one: Json, other: Json): Json {
   return { ...one, ...Object.fromEntries(joined) };
 }
 
-/** After this long without an interruption, the backoff starts over. */
-const STABLE_MS = 60_000;
-
 /**
  * The subscription at one upstream, kept open until the caller's own subscription ends. If it breaks or the upstream
- * ends it, it is reopened with backoff, and the caller is notified of everything that may have changed. A subscription
- * that the upstream rejects is not requested again.
+ * ends it, it is reopened with backoff, since otherwise a subscription that keeps breaking would make the caller read
+ * all lists again and again. A subscription that the upstream rejects is not requested again.
  */
 class SubscriptionPart {
   readonly filter: PartFilter;
-  /** Resolves when the first attempt is acknowledged or has failed. */
-  readonly settled: Promise<void>;
-  /** The upstream's last grant, in its own names; undefined if there was none. */
-  granted: Json | undefined;
   /** Why it is not open. */
   failure: Error | undefined;
   isOver = false;
-  readonly #upstream: RoutedUpstream;
-  readonly #rewriter: ResultRewriter;
-  readonly #host: SubscriptionHost;
-  readonly #stop = new AbortController();
-  #settle: () => void = () => undefined;
+  readonly #upstream: number;
+  readonly #whole: RoutedSubscription;
+  /** In the upstream's own names. */
+  readonly #grant: Grant = { granted: undefined };
+  readonly #stop: ForwardedAbort;
+  readonly #settled = deferred();
 
-  constructor(upstream: RoutedUpstream, rewriter: ResultRewriter, filter: PartFilter, host: SubscriptionHost) {
+  constructor(upstream: number, filter: PartFilter, whole: RoutedSubscription) {
+    this.#stop = forwardAbort(whole.context.signal);
     this.#upstream = upstream;
-    this.#rewriter = rewriter;
     this.filter = filter;
-    this.#host = host;
-    this.settled = new Promise((resolve) => {
-      this.#settle = resolve;
-    });
+    this.#whole = whole;
+  }
+
+  /** Resolves when the first attempt is acknowledged or has failed. */
+  get settled(): Promise<void> {
+    return this.#settled.promise;
+  }
+
+  /** The upstream's last grant; undefined if there was none. */
+  get granted(): Json | undefined {
+    return this.#grant.granted;
   }
 
   /** Never rejects; resolves when it is over. */
   async run(): Promise<void> {
+    const { name, handler } = this.#whole.view.at({ upstream: this.#upstream });
+    const { context } = this.#whole;
     const { signal } = this.#stop;
-    const outer = this.#host.context.signal;
-    const forget = onAbort(outer, () => this.stop());
-    if (outer.aborted) this.stop();
+    let before: Json | undefined;
+    const open = (own: Context): Promise<Result> => {
+      before = this.granted;
+      return handler(this.#request(), own);
+    };
+    const reopens = (error: unknown): Reopens => {
+      this.failure = error === undefined ? undefined : withUpstreamName(name, error);
+      this.#settled.resolve();
+      // An upstream that ends the subscription is asked again if it has just granted more than tasks.
+      const isLasting = error === undefined ? this.granted !== before && this.#isLasting() : !isRefusal(error);
+      return isLasting && "later";
+    };
     try {
-      for (let failures = 0; !signal.aborted; failures += 1) {
-        const since = performance.now();
-        if (await this.#open()) return;
-        // Without backoff, a subscription that keeps breaking would make the caller read all lists again and again.
-        if (performance.now() - since > STABLE_MS) failures = 0;
-        await pause(backoffMs(failures), signal);
-      }
+      const notify = (notification: Notification): void => this.#receive(notification);
+      await keepSubscribed({ ...context, signal, notify }, this.#grant, { open, reopens });
     } catch {
-      // Only the pause throws, when this part is stopped.
+      // It is over, and `failure` says why.
     } finally {
-      forget();
+      this.#stop.forget();
       this.isOver = true;
-      this.#settle();
+      this.#settled.resolve();
     }
   }
 
   stop(): void {
     this.#stop.abort(new Error("The subscription is over"));
-    this.#settle();
+    this.#settled.resolve();
   }
 
   /** The grant in the caller's names. */
   get honoured(): Json {
     const { resourceSubscriptions, taskIds, ...flags } = this.granted ?? {};
-    const uris = translate(resourceSubscriptions, this.filter.uris);
-    const tasks = translate(taskIds, this.filter.taskIds);
     return {
       ...flags,
-      ...(uris.length === 0 ? undefined : { resourceSubscriptions: uris }),
-      ...(tasks.length === 0 ? undefined : { taskIds: tasks }),
+      ...listOf("resourceSubscriptions", translate(resourceSubscriptions, this.filter.uris)),
+      ...listOf("taskIds", translate(taskIds, this.filter.taskIds)),
     };
-  }
-
-  /** One attempt; resolves to whether it was the last. */
-  async #open(): Promise<boolean> {
-    const { signal } = this.#stop;
-    let isGranted = false;
-    const notify = (notification: Notification): void => {
-      if (signal.aborted) return;
-      isGranted ||= notification.method === SUBSCRIPTION_ACKNOWLEDGED;
-      this.#receive(notification);
-    };
-    const context: Context = { ...this.#host.context, signal, notify };
-    try {
-      await attempt(() => this.#upstream.handler(this.#request(), context));
-      this.failure = undefined;
-      // The upstream has ended the subscription. It is reopened if it was granted more than tasks.
-      return !isGranted || !this.#isLasting();
-    } catch (error) {
-      if (signal.aborted) return true;
-      this.failure = withUpstreamName(this.#upstream.name, error);
-      return isRefusal(error);
-    } finally {
-      this.#settle();
-    }
   }
 
   /** Whether more than tasks is granted. A subscription to tasks alone ends with them. */
@@ -354,32 +305,32 @@ class SubscriptionPart {
   }
 
   #request(): Request {
-    const { filter, uris, taskIds } = this.filter;
+    const { flags, uris, taskIds } = this.filter;
     const notifications = {
-      ...filter,
-      ...(uris.size === 0 ? undefined : { resourceSubscriptions: [...uris.keys()] }),
-      ...(taskIds.size === 0 ? undefined : { taskIds: [...taskIds.keys()] }),
+      ...flags,
+      ...listOf("resourceSubscriptions", [...uris.keys()]),
+      ...listOf("taskIds", [...taskIds.keys()]),
     };
-    return { method: "subscriptions/listen", params: { ...this.#host.params, notifications } };
+    return { method: "subscriptions/listen", params: { ...this.#whole.params, notifications } };
   }
 
   #receive(notification: Notification): void {
-    const { method, params } = notification;
+    const { method, params = {} } = notification;
+    const whole = this.#whole;
     if (method === SUBSCRIPTION_ACKNOWLEDGED) {
-      const granted = params?.["notifications"];
-      this.granted = isObject(granted) ? granted : {};
       this.failure = undefined;
-      this.#settle();
-      if (this.#host.isAcknowledged()) this.#notifyAll();
+      this.#settled.resolve();
+      // The caller was told what it is granted before this upstream had answered.
+      if (whole.isAcknowledged) for (const change of possibleChanges(this.granted ?? {})) this.#receive(change);
       return;
     }
     const capability = LIST_CAPABILITIES.find((one) => changedMethod(one) === method);
-    if (capability !== undefined) this.#host.changed(capability);
-    if (method === RESOURCE_UPDATED) {
-      this.#host.notify({ method, params: { ...params, uri: this.#callersUri(params?.["uri"]) } });
-    } else if (method === TASK_CHANGED) {
-      this.#host.notify({ method, params: this.#rewriter.task(params ?? {}) });
-    } else this.#host.notify(notification);
+    if (capability !== undefined) whole.view.changed(capability);
+    if (method === RESOURCE_UPDATED)
+      whole.notify({ method, params: { ...params, uri: this.#callersUri(params["uri"]) } });
+    else if (method === TASK_CHANGED) {
+      whole.notify({ method, params: whole.view.addresses.rewrite(this.#upstream, params) });
+    } else whole.notify(notification);
   }
 
   /** An update may name a URI below the one that was subscribed to. */
@@ -390,24 +341,13 @@ class SubscriptionPart {
     for (const [own, shown] of this.filter.uris) if (uri.startsWith(own)) return shown + uri.slice(own.length);
     return uri;
   }
-
-  /**
-   * Notifies of all that may have changed during an interruption, except tasks: the upstream sends their current state
-   * when the subscription is reopened.
-   */
-  #notifyAll(): void {
-    const { granted } = this;
-    for (const capability of LIST_CAPABILITIES) {
-      if (granted?.[changedFlag(capability)] !== true) continue;
-      this.#host.changed(capability);
-      this.#host.notify({ method: changedMethod(capability) });
-    }
-    for (const uri of translate(granted?.["resourceSubscriptions"], this.filter.uris)) {
-      this.#host.notify({ method: RESOURCE_UPDATED, params: { uri } });
-    }
-  }
 }
 
 function translate(granted: unknown, names: ReadonlyMap<string, string>): string[] {
   return Array.isArray(granted) ? granted.flatMap((one) => names.get(one as string) ?? []) : [];
+}
+
+/** The list as a field of a filter, which is left out if it is empty. */
+function listOf(field: string, names: readonly string[]): Json {
+  return names.length === 0 ? {} : { [field]: names };
 }

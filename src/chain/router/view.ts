@@ -2,29 +2,20 @@
 // name is not known yet, the upstreams are listed. All waiting callers share one listing, and wait only until their
 // name is found.
 
-import { abortable, attempt, ignoreRejection, withTimeout } from "../../core/async.ts";
-import { BoundedMap } from "../../core/collections.ts";
+import { abortable, attempt, ignoreRejection, within, withTimeout } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Context, Request, Result } from "../../core/handler.ts";
+import type { Context, Params, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { LISTS, type ListCapability, type ListKind } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
-import { Addresses, ResultRewriter, TaskIds } from "./addresses.ts";
+import { Addresses } from "./addresses.ts";
 import { isMethodNotFound, isTimeout, publicMessage, withUpstreamName } from "./failures.ts";
-import {
-  NameIndex,
-  prefixToolName,
-  type NameIndexOptions,
-  type NamesOption,
-  type PrefixName,
-  type Route,
-  type RoutedUpstream,
-} from "./names.ts";
-import { readAllPages } from "./pages.ts";
+import { NameIndex, type Label, type NamesOption, type Route, type RoutedUpstream } from "./names.ts";
+import { readAllPages, type ListContents, type PagedList } from "./pages.ts";
 
 /** How long the list of an upstream may take, with all its pages. */
-export const LIST_TIMEOUT_MS = 30_000;
+const LIST_TIMEOUT_MS = 30_000;
 /** How long to wait for other upstreams that might also have a name that was found. */
 const COLLISION_WAIT_MS = 1_000;
 
@@ -34,47 +25,28 @@ interface Listing {
   readonly pending: Set<Promise<void>>;
 }
 
-interface RoutedTarget {
-  readonly upstream: RoutedUpstream;
-  readonly rewriter: ResultRewriter;
-}
-
 /** Whether the name was found. `"unless others have it"`: it was, but wait briefly for the other upstreams. */
 export type IsFound = () => boolean | "unless others have it";
 
 export class View {
   readonly upstreams: readonly UpstreamView[];
-  readonly taskIds: TaskIds;
   readonly indexes: Readonly<Record<ListKind, NameIndex>>;
   readonly addresses: Addresses;
-  readonly #targets: readonly RoutedTarget[];
   readonly #listings = new Map<ListKind, Listing>();
 
   constructor(upstreams: readonly RoutedUpstream[], option: NamesOption) {
     this.upstreams = upstreams.map((upstream) => new UpstreamView(upstream));
-    const prefix = prefixToolName(upstreams.map(({ label }) => label));
-    const names: NameIndexOptions = { upstreams, option, prefix, labelOf: ({ label }) => label.name, isStrict: false };
-    const uris: NameIndexOptions = {
-      ...names,
-      prefix: prefixUri(upstreams),
-      labelOf: ({ label }) => label.scheme,
-      isStrict: true,
-    };
-    const [resources, templates] = [new NameIndex(uris), new NameIndex(uris)];
-    this.indexes = { tools: new NameIndex(names), prompts: new NameIndex(names), resources, templates };
+    const index = (kind: keyof Label): NameIndex => new NameIndex(upstreams, option, kind);
+    const [resources, templates] = [index("scheme"), index("scheme")];
+    this.indexes = { tools: index("name"), prompts: index("name"), resources, templates };
     this.addresses = new Addresses(upstreams, option, resources, templates);
-    this.taskIds = new TaskIds(upstreams);
-    this.#targets = upstreams.map((upstream) => ({
-      upstream,
-      rewriter: new ResultRewriter(upstream.index, this.addresses, this.taskIds),
-    }));
   }
 
   /** The upstream of a route. */
-  at({ upstream }: Pick<Route, "upstream">): RoutedTarget {
-    const target = this.#targets[upstream];
-    if (target === undefined) throw new RangeError("There is no such upstream");
-    return target;
+  at({ upstream }: Pick<Route, "upstream">): RoutedUpstream {
+    const found = this.upstreams[upstream];
+    if (found === undefined) throw new RangeError("There is no such upstream");
+    return found.upstream;
   }
 
   /** The route of a name that a caller sent. Lists the upstreams if necessary. */
@@ -93,21 +65,13 @@ export class View {
   async list(kind: ListKind, context: Context, isFound: IsFound): Promise<void> {
     if (this.indexes[kind].isFresh && !this.#listings.has(kind)) return;
     const { pending } = this.#startListing(kind, context);
-    let waitsForCollisions = true;
-    let timer: NodeJS.Timeout | undefined;
-    const waited = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, COLLISION_WAIT_MS);
-    }).then(() => {
-      waitsForCollisions = false;
-    });
-    try {
-      while (pending.size > 0) {
-        const found = isFound();
-        if (found === true || (found !== false && !waitsForCollisions)) return;
-        await abortable(context.signal, Promise.race(waitsForCollisions ? [...pending, waited] : pending));
-      }
-    } finally {
-      clearTimeout(timer);
+    const until = performance.now() + COLLISION_WAIT_MS;
+    while (pending.size > 0) {
+      const found = isFound();
+      const leftMs = until - performance.now();
+      if (found === true || (found !== false && leftMs <= 0)) return;
+      const next = Promise.race(pending);
+      await abortable(context.signal, found === false ? next : within(leftMs, next));
     }
   }
 
@@ -138,23 +102,27 @@ export class View {
   }
 
   async #listUpstream(kind: ListKind, view: UpstreamView, context: Context): Promise<void> {
-    const { upstream } = view;
+    const { index: at } = view.upstream;
     const index = this.indexes[kind];
-    const background = backgroundContext(context);
-    const list = LISTS[kind];
     try {
-      const listed = (await view.offers(background, (capabilities) => isObject(capabilities[list.capability])))
-        ? await view.withTimeout(LIST_TIMEOUT_MS, background, (own) => readAllPages(upstream.handler, list, {}, own))
-        : undefined;
-      index.setList(upstream.index, listed?.keys ?? []);
+      const contents = await view.readList(offeredList(kind), {}, backgroundContext(context));
+      index.setList(at, contents?.keys ?? []);
     } catch (error) {
-      if (isMethodNotFound(error)) index.setList(upstream.index, []);
       // A cancellation says nothing about the upstream.
-      else if (!(error instanceof ConnectionError) || error.kind !== "cancelled") {
-        index.setProblem(upstream.index, publicMessage(error as Error));
-      }
+      const isCancelled = error instanceof ConnectionError && error.kind === "cancelled";
+      if (!isCancelled) index.setProblem(at, publicMessage(error as Error));
     }
   }
+}
+
+/** A list, and a function that returns whether an upstream with the given capabilities has this list. */
+export interface OfferedList extends PagedList {
+  readonly isOffered: (capabilities: Json) => boolean;
+}
+
+export function offeredList(kind: ListKind): OfferedList {
+  const list = LISTS[kind];
+  return { ...list, isOffered: (capabilities) => isObject(capabilities[list.capability]) };
 }
 
 const KINDS_OF: Readonly<Record<ListCapability, readonly ListKind[]>> = {
@@ -162,11 +130,6 @@ const KINDS_OF: Readonly<Record<ListCapability, readonly ListKind[]>> = {
   prompts: ["prompts"],
   resources: ["resources", "templates"],
 };
-
-/** Labels contain no dot and are all different, so two prefixed URIs are never the same. */
-function prefixUri(upstreams: readonly RoutedUpstream[]): PrefixName {
-  return (upstream, uri) => `${upstreams[upstream]?.label.scheme ?? ""}.${uri}`;
-}
 
 /** How long `server/discover` waits for an upstream. It is the first request of a caller, and some callers wait 1.5 s. */
 const DISCOVER_TIMEOUT_MS = 1_000;
@@ -225,13 +188,19 @@ export class UpstreamView {
     return this.capabilities === undefined || this.has(capability);
   }
 
-  /** Runs work with a timeout; errors get the name of the upstream. */
-  async withTimeout<T>(ms: number, context: Context, work: (context: Context) => Promise<T>): Promise<T> {
+  /** Reads a whole list; undefined if the upstream has no such list. Errors get the name of the upstream. */
+  async readList(list: OfferedList, params: Params, context: Context): Promise<ListContents | undefined> {
+    const { handler } = this.upstream;
+    let isOffered = false;
     try {
-      return await this.#wait(ms, context, work, { isTimeoutProblem: true });
+      isOffered = await this.offers(context, list.isOffered);
+      if (!isOffered) return undefined;
+      const read = (own: Context): Promise<ListContents> => readAllPages(handler, list, params, own);
+      return await this.#wait(LIST_TIMEOUT_MS, context, read, { isTimeoutProblem: true });
     } catch (error) {
+      if (isMethodNotFound(error)) return undefined;
       // The answer will show that the upstream is available again.
-      if (this.#problem !== undefined && !context.signal.aborted) void this.#discover(context);
+      if (isOffered && this.#problem !== undefined && !context.signal.aborted) void this.#discover(context);
       throw error;
     }
   }
@@ -294,27 +263,4 @@ function backgroundContext({ revision, caller }: Context, signal: AbortSignal = 
       throw McpError.of("missing_capability", `No client can answer ${method}`, { requiredCapabilities: {} });
     },
   };
-}
-
-const MAX_VIEWS = 1_000;
-
-/** The views of all callers. Callers of one principal share a view, whatever their styles and capabilities. */
-export class Views {
-  readonly #upstreams: readonly RoutedUpstream[];
-  readonly #option: NamesOption;
-  readonly #views = new BoundedMap<string | undefined, View>(MAX_VIEWS);
-
-  constructor(upstreams: readonly RoutedUpstream[], option: NamesOption) {
-    this.#upstreams = upstreams;
-    this.#option = option;
-  }
-
-  of({ caller: { principal } }: Context): View {
-    let view = this.#views.get(principal);
-    if (view === undefined) {
-      view = new View(this.#upstreams, this.#option);
-      this.#views.set(principal, view);
-    }
-    return view;
-  }
 }

@@ -92,12 +92,11 @@ async function readFrom(handler: Handler): Promise<CatalogueStore> {
   const discovered = { resultType: "complete", capabilities: { tools: {}, prompts: {}, resources: {} } };
   const opened = { connection: { handler, discovered } } as unknown as UpstreamConnection;
   const stored = vi.spyOn(store, "set");
-  const keeper = new CatalogueKeeper({
-    store,
-    isOwn: () => false,
+  const keeper = new CatalogueKeeper(store, {
+    isOwn: false,
     background: () => fakeContext().context,
     isCurrent: () => true,
-    onChanges: () => undefined,
+    notifyChanged: () => undefined,
   });
   keeper.start(opened);
   onTestFinished(() => keeper.close());

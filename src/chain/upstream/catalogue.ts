@@ -86,28 +86,30 @@ const SETTLE_MS = 100;
 /** The shortest time between two reads, for an upstream that reports changes all the time. */
 const MIN_READ_INTERVAL_MS = 1_000;
 
-export interface CatalogueKeeperOptions {
-  readonly store: CatalogueStore;
+/** The session whose catalogue is kept. */
+export interface CatalogueOwner {
   /** Whether the session belongs to one client. If so, later list changes are not stored. */
-  isOwn(): boolean;
+  readonly isOwn: boolean;
   /** The context in which the upstream is read. */
   background(signal: AbortSignal): Context;
   /** Whether the connection is still the current one. */
   isCurrent(opened: UpstreamConnection): boolean;
   /** Called when lists differ from those that callers may have been shown. */
-  onChanges(changes: readonly ListCapability[]): void;
+  notifyChanged(changes: readonly ListCapability[]): void;
 }
 
 /** Reads the catalogue of one session after each start and each change, and stores it. */
 export class CatalogueKeeper {
-  readonly #options: CatalogueKeeperOptions;
+  readonly #store: CatalogueStore;
+  readonly #owner: CatalogueOwner;
   #timer: NodeJS.Timeout | undefined;
   #readAt = -Infinity;
   /** Whether the next read is the first since a start. Until then, callers may see the catalogue of an earlier run. */
   #isFirstRead = false;
 
-  constructor(options: CatalogueKeeperOptions) {
-    this.#options = options;
+  constructor(store: CatalogueStore, owner: CatalogueOwner) {
+    this.#store = store;
+    this.#owner = owner;
   }
 
   /** Called when the upstream has started. */
@@ -118,7 +120,7 @@ export class CatalogueKeeper {
     this.#readSoon(opened);
     const flags = LIST_CAPABILITIES.map((capability) => [changedFlag(capability), true] as const);
     const context: Context = {
-      ...this.#options.background(new AbortController().signal),
+      ...this.#owner.background(new AbortController().signal),
       notify: ({ method }) => (method.endsWith("/list_changed") ? this.#readSoon(opened) : undefined),
     };
     const request = { method: "subscriptions/listen", params: { notifications: Object.fromEntries(flags) } };
@@ -142,19 +144,18 @@ export class CatalogueKeeper {
   }
 
   async #read(opened: UpstreamConnection): Promise<void> {
-    const options = this.#options;
-    const { store } = options;
-    if (!options.isCurrent(opened)) return;
+    const owner = this.#owner;
+    if (!owner.isCurrent(opened)) return;
     this.#readAt = performance.now();
     const { handler, discovered } = opened.connection;
-    const before = await store.known();
-    const now = await readCatalogue(handler, discovered, options.background(new AbortController().signal));
-    if (!options.isCurrent(opened)) return;
+    const before = await this.#store.known();
+    const now = await readCatalogue(handler, discovered, owner.background(new AbortController().signal));
+    if (!owner.isCurrent(opened)) return;
     const isFirst = this.#isFirstRead;
     this.#isFirstRead = false;
-    if (isFirst || !options.isOwn()) await store.set(now);
+    if (isFirst || !owner.isOwn) await this.#store.set(now);
     // The upstream itself notifies of later changes.
-    if (before !== undefined && now !== undefined && isFirst) options.onChanges(changesBetween(before, now));
+    if (before !== undefined && now !== undefined && isFirst) owner.notifyChanged(changesBetween(before, now));
   }
 }
 

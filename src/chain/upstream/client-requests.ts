@@ -2,7 +2,7 @@
 // outside of any call waits for a call whose caller can answer. If the upstream does not say to which call a request
 // belongs, calls whose callers can be asked run one after another, so that it can only belong to the running call.
 
-import { ignoreRejection, onAbort, unref } from "../../core/async.ts";
+import { abortable, deferred, ignoreRejection, unref, withTimeout } from "../../core/async.ts";
 import type { AskOptions, Context, Request, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
 
@@ -61,32 +61,26 @@ export class StrayRequests {
     }
   }
 
-  #waitForCaller(question: Request, until: number, options: AskOptions | undefined): Promise<SentRequest> {
-    const signal = options?.signal;
-    return new Promise<SentRequest>((resolve, reject) => {
-      const settle = (): void => {
-        clearTimeout(timer);
-        forget();
-        this.#waiting.delete(send);
-      };
-      const refuse = (): void => {
-        settle();
-        reject(refusal(`No client can answer ${question.method}: no call from a client that can answer is running`));
-      };
-      const send = (via: Context): Promise<Result> => {
-        settle();
-        const answer = ignoreRejection(via.ask(question, options));
-        resolve({ via, answer });
-        return answer;
-      };
-      const forget = onAbort(signal, () => {
-        settle();
-        reject(signal?.reason as Error);
-      });
-      const timer = setTimeout(refuse, Math.max(0, until - performance.now()));
-      if (this.#waiting.size >= MAX_WAITING) refuse();
-      else this.#waiting.add(send);
-    });
+  async #waitForCaller(question: Request, until: number, options: AskOptions | undefined): Promise<SentRequest> {
+    const { method } = question;
+    const refused = refusal(`No client can answer ${method}: no call from a client that can answer is running`);
+    if (this.#waiting.size >= MAX_WAITING) throw refused;
+    const signal = options?.signal ?? new AbortController().signal;
+    const sent = deferred<SentRequest>();
+    const send = (via: Context): Promise<Result> => {
+      this.#waiting.delete(send);
+      const answer = ignoreRejection(via.ask(question, options));
+      sent.resolve({ via, answer });
+      return answer;
+    };
+    this.#waiting.add(send);
+    try {
+      return await withTimeout(Math.max(0, until - performance.now()), signal, () => sent.promise);
+    } catch (error) {
+      throw signal.aborted ? error : refused;
+    } finally {
+      this.#waiting.delete(send);
+    }
   }
 }
 
@@ -155,28 +149,21 @@ export class AskableCallQueue {
     for (const waiting of [...this.#waiting]) waiting.leave();
   }
 
-  #wait(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const settle = (): void => {
-        forget();
-        this.#waiting.delete(waiting);
-      };
-      const waiting = {
-        start: (): void => {
-          settle();
-          this.#running += 1;
-          resolve();
-        },
-        leave: (): void => {
-          settle();
-          reject(SESSION_BUSY);
-        },
-      };
-      const forget = onAbort(signal, () => {
-        settle();
-        reject(signal.reason as Error);
-      });
-      this.#waiting.add(waiting);
+  /** Waits until `start` is called, which counts this call as running. */
+  async #wait(signal: AbortSignal): Promise<void> {
+    let settle = (_error?: Error): void => undefined;
+    const turn = new Promise<void>((resolve, reject) => {
+      settle = (error) => (error === undefined ? resolve() : reject(error));
     });
+    const waiting = {
+      start: (): void => {
+        this.#waiting.delete(waiting);
+        this.#running += 1;
+        settle();
+      },
+      leave: (): void => settle(SESSION_BUSY),
+    };
+    this.#waiting.add(waiting);
+    await abortable(signal, turn).finally(() => this.#waiting.delete(waiting));
   }
 }

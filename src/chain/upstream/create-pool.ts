@@ -4,13 +4,13 @@
 import { openTarget, ownInfo, type TargetOptions } from "../../client/connect.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler } from "../../core/handler.ts";
-import type { ServerConnectionOptions } from "../../dialogue/connect.ts";
+import { defined } from "../../core/values.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";
 import { CatalogueFile } from "./catalogue.ts";
 import { isCommand, isTransport, MESSAGE_BYTES, type UpstreamOptions, type UpstreamTarget } from "./options.ts";
-import { UpstreamPool, type CreateSession } from "./pool.ts";
+import { UpstreamPool } from "./pool.ts";
 import { RestartPolicy } from "./restart-policy.ts";
-import { UpstreamSession } from "./session.ts";
+import type { UpstreamSessionHost } from "./session.ts";
 import type { UpstreamConnection } from "./supervisor.ts";
 
 /** How long a request waits for the first answer of the upstream, unless `startTimeoutMs` is set. */
@@ -21,7 +21,7 @@ const START_TIMEOUT_MS = 10 * 60_000;
 export interface PoolContext {
   /** The command or URL, without secrets. */
   readonly description: string;
-  readonly name: () => string;
+  readonly name: string;
   readonly onState: () => void;
 }
 
@@ -31,74 +31,49 @@ export function createPool(
   { description, name, onState }: PoolContext,
 ): UpstreamPool {
   if (options.revision !== undefined) knownRevision(options.revision);
+  const { auth, fetch, headers, limits, onNoise, onStderr, restart, idleMs, maxSessions } = options;
   const isProgram = isCommand(target);
   const revisions = new RevisionMemory(options.revision, isProgram);
-  const startFailures = isProgram ? new RestartPolicy(options.restart) : undefined;
-  const createSession: CreateSession = (client, host) => {
-    const { style } = client;
-    const { revision: offers } = host;
-    const open = (background: Context, onAsked: () => void): Promise<UpstreamConnection> =>
-      revisions.open(offers ?? style, async (revision) => {
-        const preferred = { style, ...(offers !== undefined && { offers }) };
-        const how = {
-          ...connectionOptions(options, background, revision),
-          ...preferred,
-          onAsked,
-          isShared: !host.isOwn,
-        };
-        const { opened: connection, program } = await openTarget(target, connectOptions(options), how);
-        return { connection, ...(program && { program }) };
+  const targetOptions: TargetOptions = {
+    ...defined({ auth, fetch, headers, onNoise, onStderr }),
+    limits: { messageBytes: MESSAGE_BYTES, ...limits },
+  };
+  // The caller sets its own limit and cancels, so by default a call has none here.
+  const { timeoutMs = 0, maxTimeoutMs = 0, startTimeoutMs } = options;
+  const open = (host: UpstreamSessionHost, background: Context): Promise<UpstreamConnection> => {
+    const { isOwn, revision: offers } = host;
+    const { style } = host.client;
+    const { info = ownInfo(), capabilities } = background.caller;
+    return revisions.open(offers ?? style, async (revision) => {
+      const { opened, program } = await openTarget(target, targetOptions, {
+        info,
+        capabilities,
+        style,
+        isShared: !isOwn,
+        defaultContext: background,
+        timeouts: { idleMs: timeoutMs, totalMs: maxTimeoutMs },
+        startTimeoutMs: startTimeoutMs ?? START_TIMEOUT_MS,
+        onAsked: () => host.onAsked?.(),
+        ...defined({ revision, offers }),
       });
-    return new UpstreamSession({
-      name: name(),
-      client,
-      host,
-      startFailures,
-      open,
-      restart: isProgram ? (options.restart ?? {}) : undefined,
-      startWaitMs: options.startTimeoutMs ?? START_WAIT_MS,
-      idleMs: options.idleMs,
-      onState,
+      return { connection: opened, ...defined({ program }) };
     });
   };
   return new UpstreamPool({
     name,
     target: description,
+    open,
+    onState,
+    idleMs,
+    maxSessions,
+    restart: isProgram ? (restart ?? {}) : undefined,
+    startFailures: isProgram ? new RestartPolicy(restart) : undefined,
+    startWaitMs: startTimeoutMs ?? START_WAIT_MS,
     // A transport can be started only once, so all callers must share it.
     share: isTransport(target) ? "shared" : options.share,
-    createSession,
     catalogueFile: (principal) =>
       isProgram && options.remember !== false ? new CatalogueFile([target, options.revision, principal]) : undefined,
-    ...(options.maxSessions === undefined ? undefined : { maxSessions: options.maxSessions }),
   });
-}
-
-function connectOptions({ auth, fetch, headers, limits, onNoise, onStderr }: UpstreamOptions): TargetOptions {
-  return {
-    ...(auth && { auth }),
-    ...(fetch && { fetch }),
-    ...(headers && { headers }),
-    limits: { messageBytes: MESSAGE_BYTES, ...limits },
-    ...(onNoise && { onNoise }),
-    ...(onStderr && { onStderr }),
-  };
-}
-
-function connectionOptions(
-  options: UpstreamOptions,
-  background: Context,
-  revision: string | undefined,
-): ServerConnectionOptions {
-  // The caller sets its own limit and cancels, so by default a call has none here.
-  const { timeoutMs = 0, maxTimeoutMs = 0, startTimeoutMs = START_TIMEOUT_MS } = options;
-  return {
-    info: background.caller.info ?? ownInfo(),
-    capabilities: background.caller.capabilities,
-    defaultContext: background,
-    timeouts: { idleMs: timeoutMs, totalMs: maxTimeoutMs },
-    startTimeoutMs,
-    ...(revision === undefined ? undefined : { revision }),
-  };
 }
 
 /**

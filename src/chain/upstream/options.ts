@@ -2,7 +2,7 @@
 
 import type { Command } from "../../client/command.ts";
 import type { ConnectOptions, Target } from "../../client/connect.ts";
-import type { Handler } from "../../core/handler.ts";
+import { evaluatesCode, type Handler } from "../../core/handler.ts";
 import { checkOptions } from "../../core/options.ts";
 import type { Transport } from "../../transport/transport.ts";
 
@@ -91,6 +91,17 @@ export interface UpstreamStatus {
   readonly restartInMs?: number;
   /** Its last failure; for a URL, only until it answers again. */
   readonly problem?: string;
+}
+
+/** The status of an upstream that is a handler in this process. */
+export function inProcessStatus(target: Handler, isClosed: boolean): UpstreamStatus {
+  return {
+    state: isClosed ? "closed" : "running",
+    target: evaluatesCode(target) ? "live sessions" : "in this process",
+    sessions: isClosed ? 0 : 1,
+    pids: [],
+    restarts: 0,
+  };
 }
 
 // Typed against the options, so that a new option must be added here too.

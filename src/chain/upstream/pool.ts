@@ -2,24 +2,20 @@
 // "per-request"`. A session that belongs to one client ends with it; the others end when they are idle. Limits the
 // number of sessions.
 
-import { abortable, forwardAbort, unref, within } from "../../core/async.ts";
+import { Semaphore, unref, withTimeout } from "../../core/async.ts";
 import { BoundedMap } from "../../core/collections.ts";
 import { shareOfOne } from "../../core/budgets.ts";
 import type { Caller, Context, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/values.ts";
+import { defined, isObject } from "../../core/values.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
+import { keepSubscribed, type Grant } from "../../protocol/subscription.ts";
 import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
 import { CatalogueStore, type CatalogueFile } from "./catalogue.ts";
 import { SESSION_BUSY } from "./client-requests.ts";
 import type { Share, UpstreamState, UpstreamStatus } from "./options.ts";
-import type { UpstreamSession, UpstreamSessionHost } from "./session.ts";
-import { Ownership } from "./ownership.ts";
-import { declaredCapabilities, sessionKeyFor } from "./sharing.ts";
-import type { Grant } from "./subscriptions.ts";
-
-/** Creates a session. `client` is the client as the upstream sees it. */
-export type CreateSession = (client: Caller, host: UpstreamSessionHost) => UpstreamSession;
+import { UpstreamSession, type UpstreamSettings } from "./session.ts";
+import { declaredCapabilities, Ownership, sessionKeyFor } from "./sharing.ts";
 
 interface PooledSession {
   readonly session: UpstreamSession;
@@ -27,21 +23,22 @@ interface PooledSession {
   readonly principal: string | undefined;
 }
 
-export interface UpstreamPoolOptions {
-  name(): string;
+export interface UpstreamPoolOptions extends UpstreamSettings {
   readonly target: string;
   readonly share: Share | undefined;
-  /** The most sessions at the same time. Default: 100. */
-  readonly maxSessions?: number;
-  readonly createSession: CreateSession;
+  /** The most sessions at the same time. Default: MAX_ACTIVE. */
+  readonly maxSessions?: number | undefined;
   /** The file for what is known of the upstream for one principal; undefined if nothing is stored. */
   catalogueFile(principal: string | undefined): CatalogueFile | undefined;
 }
 
+const MAX_ACTIVE = 100;
+/** Active and idle sessions together: as many sessions as our own server allows. */
+const MAX_IN_ALL = 10_000;
+/** How long a request waits for a free session with `share: "per-request"`. */
+const FREE_SESSION_TIMEOUT_MS = 60_000;
 /** A session is kept this long after its client has left, since requests sent before may still arrive. */
 const LEAVE_MS = 1_000;
-/** The reason for ending a subscription at a session that is no longer the one of its caller. */
-const MOVED = new Error("The subscription moves to another session");
 /** How many principals' catalogues are known at a time. */
 const MAX_STORES = 1_000;
 
@@ -50,7 +47,10 @@ export class UpstreamPool {
   readonly #sessions = new Map<string, PooledSession>();
   /** By principal. */
   readonly #stores = new BoundedMap<string | undefined, CatalogueStore>(MAX_STORES);
-  readonly #perRequest: PerRequestSessions;
+  /** Sessions for one request each, also those that are closing. */
+  readonly #perRequest = new Set<UpstreamSession>();
+  readonly #slots: Semaphore;
+  readonly #maxSessions: number;
   readonly #owners = new Ownership();
   readonly #onHandedOut = (request: Request, result: Result, caller: Caller): void =>
     this.#owners.record(request, result, caller);
@@ -58,7 +58,6 @@ export class UpstreamPool {
   readonly #subscribers = new Set<() => void>();
   /** Sessions that are closing; their processes may still run. */
   readonly #leaving = new Set<Promise<void>>();
-  readonly #limits: SessionLimits;
   /** Whether the upstream has been seen to send requests to its clients. */
   #asks = false;
   /** The restarts of sessions that have ended. */
@@ -67,14 +66,14 @@ export class UpstreamPool {
 
   constructor(options: UpstreamPoolOptions) {
     this.#options = options;
-    this.#limits = new SessionLimits(options.maxSessions, () => options.name());
-    this.#perRequest = new PerRequestSessions(this.#limits.maxSessions, options, this.#onHandedOut);
+    this.#maxSessions = options.maxSessions ?? MAX_ACTIVE;
+    this.#slots = new Semaphore(this.#maxSessions);
   }
 
   async handle(given: Request, context: Context): Promise<Result> {
     const { caller } = context;
     const request = this.#owners.check(given, caller);
-    if (this.#options.share === "per-request") return this.#perRequest.handle(request, context);
+    if (this.#options.share === "per-request") return this.#handleAlone(request, context);
     const store = this.#storeFor(caller);
     // Who shares a session is decided before the call, so what is known must have been read.
     if (store !== undefined && !store.isRead) await store.known();
@@ -92,26 +91,55 @@ export class UpstreamPool {
   }
 
   /** Keeps a subscription at the session of its caller, even if the caller gets a session of its own meanwhile. */
-  async #listen(request: Request, context: Context, store: CatalogueStore | undefined): Promise<Result> {
-    const { signal } = context;
+  #listen(request: Request, context: Context, store: CatalogueStore | undefined): Promise<Result> {
     const grant: Grant = { granted: undefined };
-    for (;;) {
+    const open = async (own: Context, move: () => void): Promise<Result> => {
       const session = this.#sessionFor(context, store);
-      const stop = forwardAbort(signal);
       const moveIfOther = (): void => {
-        if (!this.#closed && this.#sessionFor(context, store) !== session) stop.abort(MOVED);
+        if (!this.#closed && this.#sessionFor(context, store) !== session) move();
       };
       this.#subscribers.add(moveIfOther);
-      const isMoved = (): boolean => stop.signal.reason === MOVED && !signal.aborted;
-      try {
-        const result = await session.handle(request, { ...context, signal: stop.signal }, grant);
-        if (!isMoved()) return result;
-      } catch (error) {
-        if (!isMoved()) throw error;
-      } finally {
-        this.#subscribers.delete(moveIfOther);
-        stop.forget();
-      }
+      // The session itself makes sure that there is only one acknowledgement.
+      return session
+        .handle(request, { ...context, signal: own.signal }, grant)
+        .finally(() => this.#subscribers.delete(moveIfOther));
+    };
+    return keepSubscribed(context, grant, { open });
+  }
+
+  /** Handles a request in a session that ends with it. The answer does not wait until the process has ended. */
+  async #handleAlone(request: Request, context: Context): Promise<Result> {
+    const { caller, signal } = context;
+    const { name } = this.#options;
+    const why = `the upstream ${name} was busy for ${FREE_SESSION_TIMEOUT_MS / 1_000} s`;
+    const busy = tooMany(`No session was free for the request: ${why}`);
+    const wait = (own: AbortSignal): Promise<() => void> => this.#slots.take(own);
+    const release = await withTimeout(FREE_SESSION_TIMEOUT_MS, signal, wait).catch((error: unknown) => {
+      throw signal.aborted ? error : busy;
+    });
+    if (this.#closed) {
+      release();
+      throw closed(name);
+    }
+    const session = new UpstreamSession(this.#options, {
+      client: caller,
+      isOwn: true,
+      store: undefined,
+      asks: () => true,
+      onHandedOut: this.#onHandedOut,
+    });
+    this.#perRequest.add(session);
+    try {
+      const result = await session.handle(request, context);
+      return request.method === "server/discover" ? withoutTasks(result) : result;
+    } finally {
+      void session
+        .close()
+        .catch(() => undefined)
+        .then(() => {
+          this.#perRequest.delete(session);
+          release();
+        });
     }
   }
 
@@ -152,29 +180,26 @@ export class UpstreamPool {
   }
 
   #add(key: string, isOwn: boolean, context: Context, store: CatalogueStore | undefined): UpstreamSession {
-    if (this.#closed) throw closed(this.#options.name());
-    const evicted = this.#limits.evictFor([...this.#sessions.values()]);
-    if (evicted !== undefined) this.#drop(evicted.session);
-    const { share, createSession } = this.#options;
+    if (this.#closed) throw closed(this.#options.name);
+    if (this.#sessions.size >= MAX_IN_ALL) this.#dropUnused();
+    const { share } = this.#options;
     const { caller, revision } = context;
     const { principal } = caller;
     const capabilities = declaredCapabilities(share, caller, { isOwn, asks: this.#asks });
     const { info: _info, ...anyone } = caller;
-    const session: UpstreamSession = createSession(
-      { ...(isOwn ? caller : anyone), capabilities },
-      {
-        isOwn,
-        // The catalogue is for callers of all revisions, so it is read in the newest one.
-        ...(isOwn && store === undefined && { revision }),
-        store,
-        asks: () => this.#asks,
-        checkCapacity: () => this.#limits.makeRoom(principal, [...this.#sessions.values()]),
-        onAsked: () => this.#onAsked(session, store),
-        onHandedOut: this.#onHandedOut,
-        onLeave: () => this.#onLeave(session),
-        onIdle: () => (session.isWaitedFor ? undefined : this.#drop(session)),
-      },
-    );
+    const session: UpstreamSession = new UpstreamSession(this.#options, {
+      client: { ...(isOwn ? caller : anyone), capabilities },
+      isOwn,
+      // The catalogue is for callers of all revisions, so it is read in the newest one.
+      ...(isOwn && store === undefined && { revision }),
+      store,
+      asks: () => this.#asks,
+      checkCapacity: () => this.#makeRoom(principal),
+      onAsked: () => this.#onAsked(session, store),
+      onHandedOut: this.#onHandedOut,
+      onLeave: () => this.#onLeave(session),
+      onIdle: () => (session.isWaitedFor ? undefined : this.#drop(session)),
+    });
     this.#sessions.set(key, { session, principal });
     return session;
   }
@@ -212,22 +237,20 @@ export class UpstreamPool {
     const problem = supervisors.findLast(({ recovery }) => recovery.problem !== undefined)?.recovery.problem;
     const state = this.#closed ? "closed" : overallState(supervisors.map((one) => one.state));
     const waits = supervisors.filter((one) => one.state === "restarting").map(({ recovery }) => recovery.waitMs);
+    const restartInMs = state === "restarting" && waits.length > 0 ? Math.min(...waits) : undefined;
     return {
       state,
       target: this.#options.target,
       sessions: connections.length,
       pids: connections.flatMap(({ program }) => program?.pid ?? []),
       restarts: supervisors.reduce((sum, { recovery }) => sum + recovery.count, this.#pastRestarts),
-      ...(revision === undefined ? undefined : { revision }),
-      ...(state === "restarting" && waits.length > 0 ? { restartInMs: Math.min(...waits) } : undefined),
-      ...(problem === undefined ? undefined : { problem }),
+      ...defined({ revision, restartInMs, problem }),
     };
   }
 
   async close(budgetMs?: number): Promise<void> {
     this.#closed = true;
-    const all = [...this.#sessions.values()].map(({ session }) => session.close(budgetMs));
-    await Promise.all([...all, ...this.#leaving, this.#perRequest.close(budgetMs)]);
+    await Promise.all([...this.#all().map((session) => session.close(budgetMs)), ...this.#leaving]);
   }
 
   /** Ends the session of a client that has left. A stateless client may end a subscription and stay. */
@@ -260,7 +283,34 @@ export class UpstreamPool {
   }
 
   #all(): UpstreamSession[] {
-    return [...[...this.#sessions.values()].map(({ session }) => session), ...this.#perRequest.sessions];
+    return [...[...this.#sessions.values()].map(({ session }) => session), ...this.#perRequest];
+  }
+
+  /**
+   * Called before a session is started for this principal, since each may be a process. No principal may have all of
+   * them; all callers without a principal count as one. An unused session is stopped to make room.
+   */
+  #makeRoom(principal: string | undefined): void {
+    const active = [...this.#sessions.values()].filter(({ session }) => session.supervisor.isActive);
+    const own = active.filter((one) => one.principal === principal);
+    const isFull = active.length >= this.#maxSessions;
+    const hasTooMany = own.length >= shareOfOne(this.#maxSessions);
+    if (!isFull && !hasTooMany) return;
+    const unused = (hasTooMany ? own : active).find(({ session }) => !session.isInUse);
+    if (unused === undefined) {
+      const which = isFull ? `all ${this.#maxSessions} sessions` : "all sessions that one caller may have";
+      throw tooMany(`Too many callers: ${which} with the upstream ${this.#options.name} are in use`);
+    }
+    unused.session.supervisor.stop();
+  }
+
+  /** Drops one session that nobody waits for. Idle sessions cost little and have a limit of their own. */
+  #dropUnused(): void {
+    const all = [...this.#sessions.values()];
+    const unused = all.find(({ session }) => !session.isInUse && !session.isWaitedFor);
+    const why = `the upstream ${this.#options.name} has ${MAX_IN_ALL} callers`;
+    if (unused === undefined) throw tooMany(`Too many callers: ${why}`);
+    this.#drop(unused.session);
   }
 }
 
@@ -268,143 +318,14 @@ function closed(name: string): McpError {
   return McpError.of("shutting_down", `The upstream ${name} is closed`);
 }
 
+function tooMany(message: string): McpError {
+  return McpError.of("rate_limited", `${message}; try again later`);
+}
+
 /** The state of the upstream, from the states of its sessions. */
 function overallState(states: readonly UpstreamState[]): UpstreamState {
   const order: readonly UpstreamState[] = ["running", "starting", "restarting", "failed", "idle", "closed"];
   return order.find((state) => states.includes(state)) ?? "idle";
-}
-
-const MAX_ACTIVE = 100;
-/** Active and idle sessions together: as many sessions as our own server allows. */
-const MAX_IN_ALL = 10_000;
-
-/**
- * Limits how many sessions with an upstream are active, since each may be a process. No principal may have all of them.
- * All callers without a principal count as one principal. An unused session is stopped to make room. If all are in use,
- * the caller is refused. Idle sessions cost little and have a limit of their own.
- */
-class SessionLimits {
-  readonly maxSessions: number;
-  readonly #name: () => string;
-
-  constructor(maxSessions: number = MAX_ACTIVE, name: () => string) {
-    this.maxSessions = maxSessions;
-    this.#name = name;
-  }
-
-  /** Called before a session is started for this principal. Throws if all are in use. */
-  makeRoom(principal: string | undefined, sessions: readonly PooledSession[]): void {
-    const active = sessions.filter(({ session }) => session.isActive);
-    const own = active.filter((one) => one.principal === principal);
-    const isFull = active.length >= this.maxSessions;
-    const hasTooMany = own.length >= shareOfOne(this.maxSessions);
-    if (!isFull && !hasTooMany) return;
-    const unused = (hasTooMany ? own : active).find(({ session }) => !session.isInUse);
-    if (unused === undefined) {
-      const which = isFull ? `all ${this.maxSessions} sessions` : "all sessions that one caller may have";
-      throw this.#refusal(`${which} with the upstream ${this.#name()} are in use`);
-    }
-    unused.session.supervisor.stop();
-  }
-
-  /** Called before a session is added. Returns the session that must be dropped first, if any. */
-  evictFor(sessions: readonly PooledSession[]): PooledSession | undefined {
-    if (sessions.length < MAX_IN_ALL) return undefined;
-    const unused = sessions.find(({ session }) => !session.isInUse && !session.isWaitedFor);
-    if (unused === undefined) throw this.#refusal(`the upstream ${this.#name()} has ${MAX_IN_ALL} callers`);
-    return unused;
-  }
-
-  #refusal(why: string): McpError {
-    return McpError.of("rate_limited", `Too many callers: ${why}; try again later`);
-  }
-}
-
-/** A session for one request belongs to one client, and nothing is remembered of it. */
-const PER_REQUEST: UpstreamSessionHost = {
-  isOwn: true,
-  store: undefined,
-  asks: () => true,
-  checkCapacity: () => undefined,
-};
-
-/** How long a request waits for a free session. */
-const FREE_SESSION_TIMEOUT_MS = 60_000;
-
-/**
- * Sessions for `share: "per-request"`. Each ends with its request, and the answer does not wait until the process has
- * ended.
- */
-class PerRequestSessions {
-  /** Includes sessions that are closing. */
-  readonly sessions: Set<UpstreamSession> = new Set();
-  readonly #maxSessions: number;
-  readonly #options: Pick<UpstreamPoolOptions, "createSession" | "name">;
-  readonly #host: UpstreamSessionHost;
-  readonly #waiting = new Set<() => void>();
-  #closed = false;
-
-  constructor(
-    maxSessions: number,
-    options: Pick<UpstreamPoolOptions, "createSession" | "name">,
-    onHandedOut: NonNullable<UpstreamSessionHost["onHandedOut"]>,
-  ) {
-    this.#maxSessions = maxSessions;
-    this.#options = options;
-    this.#host = { ...PER_REQUEST, onHandedOut };
-  }
-
-  async handle(request: Request, context: Context): Promise<Result> {
-    await this.#waitForFreeSession(context.signal);
-    const session = this.#options.createSession(context.caller, this.#host);
-    this.sessions.add(session);
-    try {
-      const result = await session.handle(request, context);
-      return request.method === "server/discover" ? withoutTasks(result) : result;
-    } finally {
-      void session
-        .close()
-        .catch(() => undefined)
-        .then(() => {
-          this.sessions.delete(session);
-          this.#wakeAll();
-        });
-    }
-  }
-
-  async close(budgetMs?: number): Promise<void> {
-    this.#closed = true;
-    this.#wakeAll();
-    await Promise.all([...this.sessions].map((session) => session.close(budgetMs)));
-  }
-
-  /** All waiting requests wake when a session ends, and check again. */
-  async #waitForFreeSession(signal: AbortSignal): Promise<void> {
-    const until = performance.now() + FREE_SESSION_TIMEOUT_MS;
-    for (;;) {
-      if (this.#closed) throw closed(this.#options.name());
-      if (this.sessions.size < this.#maxSessions) return;
-      const leftMs = until - performance.now();
-      if (leftMs <= 0) {
-        const why = `the upstream ${this.#options.name()} was busy for ${FREE_SESSION_TIMEOUT_MS / 1_000} s`;
-        throw McpError.of("rate_limited", `No session was free for the request: ${why}; try again later`);
-      }
-      let wake = (): void => undefined;
-      const freed = new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-      this.#waiting.add(wake);
-      try {
-        await abortable(signal, within(leftMs, freed));
-      } finally {
-        this.#waiting.delete(wake);
-      }
-    }
-  }
-
-  #wakeAll(): void {
-    for (const wake of [...this.#waiting]) wake();
-  }
 }
 
 /** Tasks are not offered: a task belongs to the session that created it, and the session ends with the request. */

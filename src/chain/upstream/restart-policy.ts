@@ -11,12 +11,13 @@ const WINDOW_MS = 180_000;
 
 /** Counts failures of one kind: crashes, or failed starts. */
 export class RestartPolicy {
+  /** The number of all failures so far. */
+  count = 0;
   readonly #maxFailures: number;
   readonly #windowMs: number;
   readonly #options: RestartOptions;
   #failures: number[] = [];
   #notBefore = 0;
-  #count = 0;
 
   constructor(options: RestartOptions = {}) {
     this.#maxFailures = options.maxFailures ?? MAX_FAILURES;
@@ -24,32 +25,25 @@ export class RestartPolicy {
     this.#options = options;
   }
 
-  /** The number of all failures so far. */
-  get count(): number {
-    return this.#count;
-  }
-
   failed(now: number = performance.now()): void {
-    this.#count += 1;
+    this.count += 1;
     this.#failures = [...this.#recent(now), now];
     this.#notBefore = now + backoffMs(this.#failures.length - 1, this.#options);
   }
 
   /** Milliseconds left of the pause, regardless of `isExhausted`. */
   waitMs(now: number = performance.now()): number {
-    if (this.#count === 0) return 0;
-    return Math.max(0, this.#notBefore - now);
+    return this.count === 0 ? 0 : Math.max(0, this.#notBefore - now);
   }
 
   /** Whether there were too many failures within the window. */
   isExhausted(now: number = performance.now()): boolean {
-    return this.#count > 0 && this.#recent(now).length >= this.#maxFailures;
+    return this.count > 0 && this.#recent(now).length >= this.#maxFailures;
   }
 
   /** Milliseconds until it is no longer exhausted. */
   exhaustedMs(now: number = performance.now()): number {
-    const recent = this.#recent(now);
-    const oldest = recent[recent.length - this.#maxFailures];
+    const oldest = this.#recent(now).at(-this.#maxFailures);
     return oldest === undefined ? 0 : Math.max(0, oldest + this.#windowMs - now);
   }
 
@@ -85,40 +79,36 @@ export class Recovery {
   count = 0;
   readonly #options: RecoveryOptions;
   readonly #crashes: RestartPolicy;
-  readonly #policies: readonly RestartPolicy[];
+  readonly #starts: RestartPolicy;
   #failure: unknown;
   #hasFailed = false;
 
   constructor(options: RecoveryOptions) {
     this.#options = options;
     this.#crashes = new RestartPolicy(options.restart);
-    this.#policies = [this.#crashes, ...(options.startFailures === undefined ? [] : [options.startFailures])];
+    this.#starts = options.startFailures ?? this.#crashes;
   }
 
-  get #exhausted(): RestartPolicy | undefined {
-    return this.#policies.find((policy) => policy.isExhausted());
+  /** The policy that does not allow a start for now. */
+  get exhausted(): RestartPolicy | undefined {
+    return [this.#crashes, this.#starts].find((policy) => policy.isExhausted());
   }
 
-  get isExhausted(): boolean {
-    return this.#exhausted !== undefined;
-  }
-
-  /** Milliseconds left of the pause after the last failure, regardless of `isExhausted`. */
+  /** Milliseconds left of the pause after the last failure, regardless of `exhausted`. */
   get waitMs(): number {
-    return Math.max(...this.#policies.map((policy) => policy.waitMs()));
+    return Math.max(this.#crashes.waitMs(), this.#starts.waitMs());
   }
 
   /** Milliseconds until a start is allowed: `waitMs`, or the longer pause that follows too many failures. */
   get pauseMs(): number {
-    return this.#exhausted?.exhaustedMs() ?? this.waitMs;
+    return this.exhausted?.exhaustedMs() ?? this.waitMs;
   }
 
-  crashed(error: unknown): void {
-    this.#record(error, this.#crashes);
-  }
-
-  startFailed(error: unknown): void {
-    this.#record(error, this.#options.startFailures ?? this.#crashes);
+  failed(error: unknown, cause: "crash" | "start"): void {
+    this.problem = errorMessage(error);
+    this.#failure = error;
+    this.#hasFailed = true;
+    if (this.#options.restart !== undefined) (cause === "crash" ? this.#crashes : this.#starts).failed();
   }
 
   started(): void {
@@ -128,8 +118,7 @@ export class Recovery {
 
   /** Throws if the next start is more than `maxWaitMs` away. */
   throwIfPausing(maxWaitMs: number): void {
-    const exhausted = this.#exhausted;
-    const { waitMs } = this;
+    const { exhausted, waitMs } = this;
     if (exhausted === undefined && waitMs <= maxWaitMs) return;
     const { name } = this.#options;
     const reason = this.#failure instanceof Error ? `: ${this.#failure.message}` : "";
@@ -139,13 +128,6 @@ export class Recovery {
         : `The upstream ${name} failed ${exhausted.limit} and will not be restarted for ` +
           `${seconds(exhausted.exhaustedMs())}; last failure${reason}`;
     throw new ConnectionError("closed", message, { mayHaveRun: false, cause: this.#failure });
-  }
-
-  #record(error: unknown, policy: RestartPolicy): void {
-    this.problem = errorMessage(error);
-    this.#failure = error;
-    this.#hasFailed = true;
-    if (this.#options.restart !== undefined) policy.failed();
   }
 }
 

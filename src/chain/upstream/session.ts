@@ -1,21 +1,31 @@
 // A session with an upstream, used by one client or by all callers of a principal (sharing.ts). While the upstream does
-// not run, lists are answered from the catalogue, and any other request starts it. The session also makes sure that a
-// request from the upstream reaches the call that it belongs to.
+// not run, lists are answered from the catalogue, and any other request starts it. A request from the upstream reaches
+// the call that it belongs to. Subscriptions stay open while the upstream stops, fails and restarts; only those to
+// resources or tasks start and restart it.
 
+import { ConnectionError } from "../../core/errors.ts";
 import type { Caller, Context, Handler, Notification, Request, Result } from "../../core/handler.ts";
 import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
-import { LISTS } from "../../protocol/lists.ts";
+import {
+  changedFlag,
+  changedMethod,
+  LISTS,
+  SUBSCRIPTION_ACKNOWLEDGED,
+  type ListCapability,
+} from "../../protocol/lists.ts";
+import type { Json } from "../../protocol/revision.ts";
 import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
-import { answerFrom, CatalogueKeeper, type CatalogueStore } from "./catalogue.ts";
+import { keepSubscribed, type Grant, type Reopens } from "../../protocol/subscription.ts";
+import { answerFrom, CatalogueKeeper, grantedBy, type CatalogueOwner, type CatalogueStore } from "./catalogue.ts";
 import { AskableCallQueue, refusal, StrayRequests } from "./client-requests.ts";
-import type { RestartOptions } from "./options.ts";
-import type { RestartPolicy } from "./restart-policy.ts";
-import { type Grant, UpstreamSubscriptions } from "./subscriptions.ts";
+import type { RecoveryOptions } from "./restart-policy.ts";
 import { Supervisor, type UpstreamConnection } from "./supervisor.ts";
 
-/** What a session gets from the pool. */
+/** What one session gets from the pool. */
 export interface UpstreamSessionHost {
+  /** The client as the upstream sees it. */
+  readonly client: Caller;
   /** Whether it belongs to one client. */
   readonly isOwn: boolean;
   /** The revision of the client that it belongs to, to be offered to the upstream. */
@@ -25,32 +35,33 @@ export interface UpstreamSessionHost {
   /** Whether the upstream has been seen to send requests to its clients. */
   asks(): boolean;
   /** Throws if too many sessions are open to start another. */
-  checkCapacity(): void;
+  checkCapacity?(): void;
   /** Called when the upstream has sent a request to its client. */
   onAsked?(): void;
   /** Called with a result that refers to a task or to a parked call. */
-  onHandedOut?(request: Request, result: Result, caller: Caller): void;
+  onHandedOut(request: Request, result: Result, caller: Caller): void;
   /** Called when a subscription has ended. */
   onLeave?(): void;
   /** Called when it was stopped because it was not used. */
   onIdle?(): void;
 }
 
-export interface UpstreamSessionOptions {
-  readonly name: string;
-  /** The client as the upstream sees it. */
-  readonly client: Caller;
-  readonly host: UpstreamSessionHost;
+/** What all sessions with an upstream have in common. */
+export interface UpstreamSettings extends RecoveryOptions {
   /** Opens a connection. `background` receives requests and notifications that belong to no call. */
-  open(background: Context, onAsked: () => void): Promise<UpstreamConnection>;
-  readonly restart?: RestartOptions | undefined;
+  open(host: UpstreamSessionHost, background: Context): Promise<UpstreamConnection>;
   /** How long a request waits for a start. */
   readonly startWaitMs: number;
-  /** Counts the failed starts of all sessions with the upstream. */
-  readonly startFailures?: RestartPolicy | undefined;
-  /** Idle time after which it is stopped. Default: IDLE_MS, but not while a caller with a session is connected. */
+  /** Idle time after which a session is stopped. Default: IDLE_MS, but not while a caller with a session is connected. */
   readonly idleMs?: number | undefined;
-  onState?(): void;
+  onState(): void;
+}
+
+interface Subscription {
+  readonly context: Context;
+  /** Whether the upstream must run for it. */
+  readonly needsUpstream: boolean;
+  readonly grant: Grant;
 }
 
 const IDLE_MS = 30 * 60_000;
@@ -61,17 +72,22 @@ const MAX_TASKS = 1_000;
 const BACKGROUND_TIMEOUT_MS = 60_000;
 /** How many notifications are held until the first client subscribes. */
 const MAX_EARLY = 100;
+/** The shortest pause before another attempt to start an upstream for a subscription. */
+const MIN_PAUSE_MS = 1_000;
+/** The pause before another attempt if the upstream seems to run, but its connection is broken. */
+const BROKEN_PAUSE_MS = 100;
 
-export class UpstreamSession {
+export class UpstreamSession implements CatalogueOwner {
   readonly supervisor: Supervisor;
-  readonly subscriptions: UpstreamSubscriptions;
   /** Whether it belongs to one client. */
   isOwn: boolean;
   /** Whether a tool, prompt or resource was used, which may have left state in the upstream. */
   hasState = false;
-  readonly #options: UpstreamSessionOptions;
+  readonly #settings: UpstreamSettings;
+  readonly #host: UpstreamSessionHost;
   readonly #queue = new AskableCallQueue();
   readonly #strayRequests = new StrayRequests();
+  readonly #subscriptions = new Set<Subscription>();
   /** Ids of the tasks that this session created, oldest first. */
   readonly #taskIds = new Set<unknown>();
   readonly #catalogue: CatalogueKeeper | undefined;
@@ -79,43 +95,23 @@ export class UpstreamSession {
   /** Vendors' notifications that came before the first client with a session subscribed; undefined after that. */
   #early: Notification[] | undefined = [];
   #neededUntil = 0;
-  #requests = 0;
-  /** Like `#requests`, but without subscriptions. */
+  /** Running requests other than subscriptions. */
   #calls = 0;
 
-  constructor(options: UpstreamSessionOptions) {
-    this.#options = options;
-    const { name, host, restart, startFailures, startWaitMs, idleMs } = options;
-    const { store } = host;
+  constructor(settings: UpstreamSettings, host: UpstreamSessionHost) {
+    this.#settings = settings;
+    this.#host = host;
     this.isOwn = host.isOwn;
+    this.#catalogue = host.store && new CatalogueKeeper(host.store, this);
     this.supervisor = new Supervisor({
-      name,
-      restart,
-      startFailures,
-      startWaitMs,
-      idleMs: idleMs ?? IDLE_MS,
-      open: (signal) => options.open(this.#background(signal), () => host.onAsked?.()),
-      checkCapacity: () => host.checkCapacity(),
+      ...settings,
+      idleMs: settings.idleMs ?? IDLE_MS,
+      open: (signal) => settings.open(host, this.background(signal)),
+      checkCapacity: () => host.checkCapacity?.(),
       isNeeded: () => this.#isNeeded(),
       onStart: (opened) => this.#catalogue?.start(opened),
       onIdle: () => host.onIdle?.(),
-      onState: () => options.onState?.(),
     });
-    this.#catalogue =
-      store &&
-      new CatalogueKeeper({
-        store,
-        isOwn: () => this.isOwn,
-        background: (signal) => this.#background(signal),
-        isCurrent: (opened) => this.supervisor.current === opened,
-        onChanges: (changes) => this.subscriptions.notify(changes),
-      });
-    this.subscriptions = new UpstreamSubscriptions(
-      this.supervisor,
-      async () => store?.known(),
-      (opened, context) => this.#handlerFor(opened, "subscriptions/listen", context),
-      () => host.onLeave?.(),
-    );
   }
 
   /** `grant`: of a subscription that moves here from another session. */
@@ -124,11 +120,9 @@ export class UpstreamSession {
     if (this.#client === undefined) this.#client = caller;
     else if (this.#client !== "several" && this.#client.key !== caller.key) this.#client = "several";
     const { method } = request;
-    const calls = method === "subscriptions/listen" ? 0 : 1;
-    this.#requests += 1;
-    this.#calls += calls;
+    if (method === "subscriptions/listen") return this.#listen(request, context, grant ?? { granted: undefined });
+    this.#calls += 1;
     try {
-      if (calls === 0) return await this.#listen(request, context, grant);
       if (this.supervisor.current === undefined && IN_CATALOGUE.has(method)) {
         const answer = await this.#answerFromCatalogue(request);
         if (answer !== undefined) return answer;
@@ -139,34 +133,90 @@ export class UpstreamSession {
       const { resultType } = result;
       if (resultType !== undefined && resultType !== "complete") {
         if (resultType === "task") this.#rememberTask(result);
-        this.#options.host.onHandedOut?.(request, result, context.caller);
+        this.#host.onHandedOut(request, result, context.caller);
       }
       return result;
     } finally {
-      this.#requests -= 1;
-      this.#calls -= calls;
+      this.#calls -= 1;
     }
   }
 
   async #answerFromCatalogue(request: Request): Promise<Result | undefined> {
-    const catalogue = await this.#options.host.store?.known();
+    const catalogue = await this.#host.store?.known();
     const answer = catalogue === undefined ? undefined : answerFrom(catalogue, request);
     // The router lists many upstreams at once, and must not wait for the restart of one that has failed.
     if (answer === undefined) this.supervisor.recovery.throwIfPausing(0);
     return answer;
   }
 
-  /** A caller with a session can answer requests outside any call, such as `roots/list`, as long as it listens. */
-  #listen(request: Request, context: Context, grant: Grant | undefined): Promise<Result> {
-    const listen = (): Promise<Result> => this.subscriptions.listen(request, context, grant);
+  async #listen(request: Request, context: Context, grant: Grant): Promise<Result> {
     const { style, canBeAsked } = context.caller;
     if (style === "session") {
       for (const notification of this.#early ?? []) context.notify(notification);
       this.#early = undefined;
     }
-    return style === "session" && canBeAsked && this.#hasOneClient
-      ? this.#strayRequests.during(context, listen, true)
-      : listen();
+    const wanted = request.params["notifications"] as Json;
+    const subscription: Subscription = { context, needsUpstream: needsUpstream(wanted), grant };
+    const run = (): Promise<Result> => this.#keepOpen(request, subscription);
+    this.#subscriptions.add(subscription);
+    try {
+      // A caller with a session can answer requests outside any call, such as `roots/list`, as long as it listens.
+      return await (style === "session" && canBeAsked && this.#hasOneClient
+        ? this.#strayRequests.during(context, run, true)
+        : run());
+    } finally {
+      this.#subscriptions.delete(subscription);
+      this.#host.onLeave?.();
+    }
+  }
+
+  async #keepOpen(request: Request, { context, needsUpstream, grant }: Subscription): Promise<Result> {
+    const { supervisor } = this;
+    const { signal } = context;
+    if (grant.granted === undefined && supervisor.current === undefined && !needsUpstream) {
+      await this.#grantFromCatalogue(request, context, grant);
+    }
+    let opened: UpstreamConnection | undefined;
+    const open = async (own: Context): Promise<Result> => {
+      opened = undefined;
+      opened = await (grant.granted === undefined
+        ? supervisor.connect(signal)
+        : needsUpstream
+          ? this.#reconnect(signal)
+          : supervisor.nextConnection(signal));
+      return this.#handlerFor(opened, request.method, own)(request, own);
+    };
+    const reopens = async (error: unknown): Promise<Reopens> => {
+      const isInterruption = error instanceof ConnectionError && error.kind === "closed";
+      if (!isInterruption || grant.granted === undefined || supervisor.state === "closed") return false;
+      // The pipe may break before the exit of the process is reported, so wait before another attempt.
+      if (supervisor.current === opened) await supervisor.pause(BROKEN_PAUSE_MS, signal).catch(() => undefined);
+      return "now";
+    };
+    try {
+      return await keepSubscribed(context, grant, { open, reopens });
+    } catch (error) {
+      if (grant.granted === undefined || supervisor.state !== "closed" || signal.aborted) throw error;
+      return { resultType: "complete" };
+    }
+  }
+
+  async #grantFromCatalogue({ params }: Request, context: Context, grant: Grant): Promise<void> {
+    const catalogue = await this.#host.store?.known();
+    if (catalogue === undefined || context.signal.aborted) return;
+    grant.granted = grantedBy(catalogue, params["notifications"] as Json);
+    context.notify({ method: SUBSCRIPTION_ACKNOWLEDGED, params: { notifications: grant.granted } });
+  }
+
+  async #reconnect(signal: AbortSignal): Promise<UpstreamConnection> {
+    for (;;) {
+      try {
+        return await this.supervisor.connect(signal);
+      } catch (error) {
+        if (signal.aborted || this.supervisor.state === "closed") throw error;
+        await this.supervisor.pause(MIN_PAUSE_MS, signal);
+      }
+    }
   }
 
   async close(budgetMs?: number): Promise<void> {
@@ -193,18 +243,29 @@ export class UpstreamSession {
     return this.#queue.isParked;
   }
 
-  get isActive(): boolean {
-    return this.supervisor.isActive;
-  }
-
   /** Whether stopping it would break a call, a subscription or a task. */
   get isInUse(): boolean {
-    return this.#calls > 0 || this.subscriptions.needUpstream || performance.now() < this.#neededUntil;
+    return this.#calls > 0 || this.#mustRun;
   }
 
   /** Whether a caller waits for an answer or a notification. */
   get isWaitedFor(): boolean {
-    return this.#requests > 0;
+    return this.#calls > 0 || this.#subscriptions.size > 0;
+  }
+
+  /** Whether the upstream must run for a subscription or a task. */
+  get #mustRun(): boolean {
+    return performance.now() < this.#neededUntil || this.#hasSubscription(({ needsUpstream }) => needsUpstream);
+  }
+
+  #isNeeded(): boolean {
+    // A caller with a session may rely on state that the upstream keeps.
+    const isSession = ({ context }: Subscription): boolean => context.caller.style === "session";
+    return this.#mustRun || (this.#settings.idleMs === undefined && this.#hasSubscription(isSession));
+  }
+
+  #hasSubscription(matches: (subscription: Subscription) => boolean): boolean {
+    return [...this.#subscriptions].some(matches);
   }
 
   /** The handler that sends a request to the upstream, directly or through the queue. */
@@ -212,7 +273,7 @@ export class UpstreamSession {
     const { handler } = connection;
     const { style, canBeAsked } = context.caller;
     if (connection.revision.style === "stateless" || !canBeAsked || !INPUT_METHODS.has(method)) return handler;
-    const [isSession, asks] = [style === "session", this.#options.host.asks()];
+    const [isSession, asks] = [style === "session", this.#host.asks()];
     // A client with a session can be asked at any time, so it does not matter to which of its calls a request belongs.
     if (isSession && (this.isOwn || !asks)) return handler;
     const during = (own: Context): Handler =>
@@ -225,12 +286,6 @@ export class UpstreamSession {
     return (request) => this.#queue.run(context.signal, () => run(request, context), asks);
   }
 
-  #isNeeded(): boolean {
-    if (this.subscriptions.needUpstream || performance.now() < this.#neededUntil) return true;
-    // A caller with a session may rely on state that the upstream keeps.
-    return this.#options.idleMs === undefined && this.subscriptions.hasSessions;
-  }
-
   #rememberTask({ taskId, ttlMs }: Result): void {
     if (this.#taskIds.size >= MAX_TASKS) for (const oldest of this.#taskIds) if (this.#taskIds.delete(oldest)) break;
     this.#taskIds.add(taskId);
@@ -238,11 +293,24 @@ export class UpstreamSession {
     this.#neededUntil = Math.max(this.#neededUntil, performance.now() + ms);
   }
 
+  isCurrent(opened: UpstreamConnection): boolean {
+    return this.supervisor.current === opened;
+  }
+
+  /** Notifies callers of lists that have changed since they were shown. */
+  notifyChanged(changes: readonly ListCapability[]): void {
+    for (const { context, grant } of this.#subscriptions) {
+      for (const capability of changes) {
+        if (grant.granted?.[changedFlag(capability)] === true) context.notify({ method: changedMethod(capability) });
+      }
+    }
+  }
+
   /** The context of the gateway's own requests, and of upstream requests that belong to no call. */
-  #background(signal: AbortSignal): Context {
+  background(signal: AbortSignal): Context {
     return {
       revision: NEWEST.name,
-      caller: { ...this.#options.client, style: NEWEST.style, key: INTERNAL_CALLER.key },
+      caller: { ...this.#host.client, style: NEWEST.style, key: INTERNAL_CALLER.key },
       signal,
       timeouts: { idleMs: BACKGROUND_TIMEOUT_MS },
       notify: (notification) => {
@@ -264,3 +332,10 @@ const IN_CATALOGUE: ReadonlySet<string> = new Set([
   "server/discover",
   ...Object.values(LISTS).map(({ method }) => method),
 ]);
+
+function needsUpstream(wanted: Json): boolean {
+  return ["resourceSubscriptions", "taskIds"].some((key) => {
+    const names = wanted[key];
+    return Array.isArray(names) && names.length > 0;
+  });
+}

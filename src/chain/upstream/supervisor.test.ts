@@ -5,7 +5,8 @@ import type { Context } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { ServerConnection } from "../../dialogue/connect.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
-import { UpstreamSubscriptions } from "./subscriptions.ts";
+import { CatalogueFile, CatalogueStore } from "./catalogue.ts";
+import { UpstreamSession } from "./session.ts";
 import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
 import { Supervisor, type SupervisorOptions, type UpstreamConnection } from "./supervisor.ts";
 
@@ -40,6 +41,13 @@ function slowToClose(): { opened: UpstreamConnection; letGo(): void; budgets: (n
 
 function supervise(options: Partial<SupervisorOptions> & Pick<SupervisorOptions, "open">): Supervisor {
   return new Supervisor({ name: "it", idleMs: 0, startWaitMs: 60_000, restart: {}, isNeeded: () => false, ...options });
+}
+
+function sessionOf(open: () => Promise<UpstreamConnection>, store?: CatalogueStore): UpstreamSession {
+  return new UpstreamSession(
+    { name: "it", idleMs: 0, startWaitMs: 60_000, restart: {}, open, onState: () => undefined },
+    { client: fakeCaller(), isOwn: false, store, asks: () => false, onHandedOut: () => undefined },
+  );
 }
 
 it("waits on close for an idle connection that is still closing", async () => {
@@ -103,20 +111,15 @@ it("reports to callers that wait for a start that it is closed", async () => {
 });
 
 it("ends subscriptions that wait for the next connection on close", async () => {
-  const supervisor = supervise({ open: () => new Promise(() => undefined) });
   const capabilities = { tools: { listChanged: true } };
-  const catalogue = { discovered: { resultType: "complete", capabilities }, lists: {} } as const;
-  const subscriptions = new UpstreamSubscriptions(
-    supervisor,
-    async () => catalogue,
-    ({ connection }) => connection.handler,
-    () => undefined,
-  );
+  const store = new CatalogueStore(new CatalogueFile("it"));
+  vi.spyOn(store, "known").mockResolvedValue({ discovered: { resultType: "complete", capabilities }, lists: {} });
+  const session = sessionOf(() => new Promise(() => undefined), store);
   let notified = 0;
   const request = { method: "subscriptions/listen", params: { notifications: { toolsListChanged: true } } };
-  const listen = subscriptions.listen(request, { ...contextOf(), notify: () => void (notified += 1) });
+  const listen = session.handle(request, { ...contextOf(), notify: () => void (notified += 1) });
   await vi.waitFor(() => expect(notified).toBe(1));
-  await supervisor.close();
+  await session.close();
   expect(await listen).toEqual({ resultType: "complete" });
 });
 
@@ -183,21 +186,15 @@ it("pauses between attempts while a pipe is broken and the exit is not known", a
       throw new ConnectionError("closed", "The pipe is broken");
     },
   };
-  const supervisor = supervise({ open: async () => ({ connection }) });
+  const session = sessionOf(async () => ({ connection }));
   const stop = new AbortController();
-  const subscriptions = new UpstreamSubscriptions(
-    supervisor,
-    async () => undefined,
-    ({ connection: { handler } }) => handler,
-    () => undefined,
-  );
   const request = { method: "subscriptions/listen", params: { notifications: { toolsListChanged: true } } };
-  const listening = subscriptions.listen(request, contextOf(stop.signal));
+  const listening = session.handle(request, contextOf(stop.signal));
   // That this returns at all shows that the process is not blocked.
   await new Promise((resolve) => setTimeout(resolve, 250));
   expect(attempts).toBeGreaterThan(1);
   expect(attempts).toBeLessThan(10);
   stop.abort(new Error("enough"));
   await expect(listening).rejects.toThrow("enough");
-  await supervisor.close(1);
+  await session.close(1);
 });

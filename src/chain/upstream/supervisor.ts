@@ -5,13 +5,13 @@
 import type { Program } from "../../client/command.ts";
 import {
   abortable,
-  forwardAbort,
+  deferred,
   ignoreRejection,
-  onAbort,
+  pause,
+  Semaphore,
   unref,
   within,
   withTimeout,
-  pause,
 } from "../../core/async.ts";
 import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
@@ -53,9 +53,9 @@ const UNSENT = { mayHaveRun: false } as const;
 
 export class Supervisor {
   readonly #options: SupervisorOptions;
-  readonly #recovery: Recovery;
+  readonly recovery: Recovery;
+  /** Its reason is the error of all later calls. */
   readonly #closed = new AbortController();
-  readonly #idle: IdleTimer;
   /** Functions that wake callers waiting for a connection that another caller opens. */
   readonly #waiting = new Set<() => void>();
   /** Connections that are closing; their processes may still run. */
@@ -63,23 +63,20 @@ export class Supervisor {
   #current: UpstreamConnection | undefined;
   #starting: Promise<UpstreamConnection> | undefined;
   #calls = 0;
+  #usedAt = 0;
+  #idleTimer: NodeJS.Timeout | undefined;
   #reconnectedAt = -Infinity;
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
-    this.#recovery = new Recovery(options);
-    const isInUse = (): boolean => this.#calls > 0 || options.isNeeded();
-    this.#idle = new IdleTimer(options.idleMs, isInUse, () => {
-      this.stop();
-      options.onIdle?.();
-    });
+    this.recovery = new Recovery(options);
   }
 
   get state(): UpstreamState {
     if (this.#closed.signal.aborted) return "closed";
     if (this.#current !== undefined) return "running";
-    if (this.#recovery.isExhausted) return "failed";
-    if (this.#recovery.waitMs > 0) return "restarting";
+    if (this.recovery.exhausted !== undefined) return "failed";
+    if (this.recovery.waitMs > 0) return "restarting";
     return this.#starting === undefined ? "idle" : "starting";
   }
 
@@ -90,10 +87,6 @@ export class Supervisor {
   /** Whether it is running or starting. */
   get isActive(): boolean {
     return this.#current !== undefined || this.#starting !== undefined;
-  }
-
-  get recovery(): Recovery {
-    return this.#recovery;
   }
 
   /** Sends a request, after starting the upstream if necessary. */
@@ -115,7 +108,7 @@ export class Supervisor {
       throw withUpstreamName(error, this.#options.name, request.method);
     } finally {
       this.#calls -= 1;
-      if (this.#current !== undefined) this.#idle.used();
+      if (this.#current !== undefined) this.#used();
     }
   }
 
@@ -145,7 +138,7 @@ export class Supervisor {
       return await this.connect(signal);
     } catch (error) {
       if (!(error instanceof ConnectionError) || !error.mayHaveRun || error === signal.reason) throw error;
-      throw asUnsent(error);
+      throw error.with(UNSENT);
     }
   }
 
@@ -153,8 +146,8 @@ export class Supervisor {
   async connect(signal: AbortSignal): Promise<UpstreamConnection> {
     signal.throwIfAborted();
     if (this.#current !== undefined) return this.#current;
-    if (this.#closed.signal.aborted) throw this.#closedError();
-    this.#recovery.throwIfPausing(MAX_WAIT_MS);
+    this.#closed.signal.throwIfAborted();
+    this.recovery.throwIfPausing(MAX_WAIT_MS);
     if (this.#starting === undefined) {
       this.#options.checkCapacity?.();
       this.#starting = ignoreRejection(this.#start().finally(() => this.#onStartSettled()));
@@ -172,35 +165,20 @@ export class Supervisor {
       signal.throwIfAborted();
       if (this.#current !== undefined) return this.#current;
       this.#closed.signal.throwIfAborted();
-      let wake = (): void => undefined;
-      const started = new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-      this.#waiting.add(wake);
-      try {
-        await abortable(signal, started);
-      } finally {
-        this.#waiting.delete(wake);
-      }
+      const { promise, resolve } = deferred();
+      this.#waiting.add(resolve);
+      await abortable(signal, promise).finally(() => this.#waiting.delete(resolve));
     }
   }
 
   /** Waits until the next start is allowed, but at least this long. */
   async pause(minMs: number, signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    const stop = forwardAbort(this.#closed.signal);
-    const forget = onAbort(signal, () => stop.abort(signal.reason));
-    try {
-      await pause(Math.max(minMs, this.#recovery.pauseMs), stop.signal);
-    } finally {
-      forget();
-      stop.forget();
-    }
+    await pause(Math.max(minMs, this.recovery.pauseMs), AbortSignal.any([signal, this.#closed.signal]));
   }
 
   async close(budgetMs?: number): Promise<void> {
-    this.#closed.abort(this.#closedError());
-    this.#idle.close();
+    this.#closed.abort(new ConnectionError("closed", `The upstream ${this.#options.name} is closed`, UNSENT));
+    clearTimeout(this.#idleTimer);
     for (const wake of [...this.#waiting]) wake();
     const starting: Promise<unknown> = this.#starting ?? Promise.resolve();
     // A connection that is still opening is closed by #start.
@@ -211,8 +189,25 @@ export class Supervisor {
     this.#options.onState?.();
   }
 
-  #closedError(): ConnectionError {
-    return new ConnectionError("closed", `The upstream ${this.#options.name} is closed`, UNSENT);
+  #used(): void {
+    const { idleMs } = this.#options;
+    this.#usedAt = performance.now();
+    if (idleMs > 0) this.#idleTimer ??= this.#checkIdle(idleMs);
+  }
+
+  /** Stops it after a time without use. A use only records its time; when the timer fires, it checks that time. */
+  #checkIdle(afterMs: number): NodeJS.Timeout {
+    const options = this.#options;
+    const { idleMs } = options;
+    const check = (): void => {
+      const isInUse = this.#calls > 0 || options.isNeeded();
+      const leftMs = isInUse ? idleMs : this.#usedAt + idleMs - performance.now();
+      this.#idleTimer = leftMs > 0 ? this.#checkIdle(leftMs) : undefined;
+      if (leftMs > 0) return;
+      this.stop();
+      options.onIdle?.();
+    };
+    return unref(setTimeout(check, afterMs));
   }
 
   /** Ends the processes or the socket of a connection. */
@@ -224,19 +219,19 @@ export class Supervisor {
 
   async #start(): Promise<UpstreamConnection> {
     const { signal } = this.#closed;
-    const { waitMs } = this.#recovery;
+    const { waitMs } = this.recovery;
     if (waitMs > 0) {
       await pause(waitMs, signal);
       this.#options.onState?.();
     }
     const isProgram = this.#options.restart !== undefined;
-    const releaseSlot = isProgram ? await starts.take(signal) : undefined;
+    const releaseSlot = isProgram ? await starts.take(signal, MAX_HELD_MS) : undefined;
     let opened: UpstreamConnection;
     try {
       signal.throwIfAborted();
       opened = await this.#options.open(signal);
     } catch (error) {
-      this.#recordFailure(() => this.#recovery.startFailed(error));
+      this.#recordFailure(error, "start");
       // If we closed it ourselves, the error says nothing about the upstream.
       throw signal.aborted ? (signal.reason as Error) : error;
     } finally {
@@ -246,14 +241,14 @@ export class Supervisor {
       await opened.connection.close().catch(() => undefined);
       throw signal.reason as Error;
     }
-    this.#recovery.started();
+    this.recovery.started();
     this.#current = opened;
-    if (!isProgram) this.#recovery.problem = undefined;
+    if (!isProgram) this.recovery.problem = undefined;
     opened.connection.ended(signal).catch((error: unknown) => this.#onEnd(opened, error));
     for (const wake of [...this.#waiting]) wake();
     this.#options.onStart?.(opened);
     this.#options.onState?.();
-    this.#idle.used();
+    this.#used();
     return opened;
   }
 
@@ -267,14 +262,12 @@ export class Supervisor {
     const isAddress = this.#options.restart === undefined;
     if (!isAddress || this.#current === undefined || !(error instanceof ConnectionError)) return;
     const isUnreachable = UNREACHABLE.has(error.kind) && !error.mayHaveRun;
-    if (isUnreachable && error.message !== this.#recovery.problem) {
-      this.#recordFailure(() => this.#recovery.crashed(error));
-    }
+    if (isUnreachable && error.message !== this.recovery.problem) this.#recordFailure(error, "crash");
   }
 
   #noteAnswer(): void {
-    if (this.#options.restart !== undefined || this.#recovery.problem === undefined) return;
-    this.#recovery.problem = undefined;
+    if (this.#options.restart !== undefined || this.recovery.problem === undefined) return;
+    this.recovery.problem = undefined;
     this.#options.onState?.();
   }
 
@@ -282,12 +275,12 @@ export class Supervisor {
     if (this.#current !== opened) return;
     this.#current = undefined;
     void this.#leave(opened);
-    this.#recordFailure(() => this.#recovery.crashed(error));
+    this.#recordFailure(error, "crash");
   }
 
-  #recordFailure(record: () => void): void {
+  #recordFailure(error: unknown, cause: "crash" | "start"): void {
     if (this.#closed.signal.aborted) return;
-    record();
+    this.recovery.failed(error, cause);
     this.#options.onState?.();
   }
 
@@ -317,11 +310,6 @@ function withUpstreamName(error: unknown, name: string, method: string): unknown
   return error.with({ message: `The upstream ${name} failed${doubt}: ${message}` });
 }
 
-/** The same error, marked so that the request counts as not sent. */
-function asUnsent(error: ConnectionError): ConnectionError {
-  return error.with(UNSENT);
-}
-
 /** HTTP statuses of a server that no longer accepts the style it accepted before. */
 const NO_LONGER_ACCEPTED: ReadonlySet<number | undefined> = new Set([400, 404, 405]);
 
@@ -341,97 +329,7 @@ function isWrongStyle(error: unknown): boolean {
   return code === UNSUPPORTED_REVISION;
 }
 
-/** Calls back after a time without use. `used()` only records the time; when the timer fires, it checks that time. */
-class IdleTimer {
-  readonly #idleMs: number;
-  readonly #isInUse: () => boolean;
-  readonly #onIdle: () => void;
-  #timer: NodeJS.Timeout | undefined;
-  #since = 0;
-
-  /** 0 milliseconds means never. */
-  constructor(idleMs: number, isInUse: () => boolean, onIdle: () => void) {
-    this.#idleMs = idleMs;
-    this.#isInUse = isInUse;
-    this.#onIdle = onIdle;
-  }
-
-  used(): void {
-    if (this.#idleMs === 0) return;
-    this.#since = performance.now();
-    this.#timer ??= this.#check(this.#idleMs);
-  }
-
-  close(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-  }
-
-  #check(afterMs: number): NodeJS.Timeout {
-    return unref(
-      setTimeout(() => {
-        const leftMs = this.#isInUse() ? this.#idleMs : this.#since + this.#idleMs - performance.now();
-        this.#timer = leftMs > 0 ? this.#check(leftMs) : undefined;
-        if (leftMs <= 0) this.#onIdle();
-      }, afterMs),
-    );
-  }
-}
-
-const MAX_STARTS = 8;
+/** How many programs start at once, over all upstreams, since each may run a package manager. */
+const starts = new Semaphore(8);
 /** A start that takes longer gives up its slot, so that a slow or silent program does not delay others. */
 const MAX_HELD_MS = 3_000;
-
-/** Limits how many programs start at once, over all upstreams, since each may run a package manager. */
-export class StartLimiter {
-  readonly #heldMs: number;
-  #free: number;
-  /** In the order of arrival. */
-  readonly #waiting = new Set<() => void>();
-
-  constructor(maxStarts: number = MAX_STARTS, heldMs: number = MAX_HELD_MS) {
-    this.#free = maxStarts;
-    this.#heldMs = heldMs;
-  }
-
-  /** Resolves to a function that releases the slot, and may be called twice. Rejects if the signal is aborted. */
-  async take(signal: AbortSignal): Promise<() => void> {
-    signal.throwIfAborted();
-    if (this.#free > 0) this.#free -= 1;
-    else await this.#wait(signal);
-    let isReleased = false;
-    const release = (): void => {
-      clearTimeout(timer);
-      if (isReleased) return;
-      isReleased = true;
-      this.#release();
-    };
-    const timer = unref(setTimeout(release, this.#heldMs));
-    return release;
-  }
-
-  #wait(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const proceed = (): void => {
-        forget();
-        resolve();
-      };
-      const forget = onAbort(signal, () => {
-        this.#waiting.delete(proceed);
-        reject(signal.reason as Error);
-      });
-      this.#waiting.add(proceed);
-    });
-  }
-
-  #release(): void {
-    for (const proceed of this.#waiting) {
-      this.#waiting.delete(proceed);
-      proceed();
-      return;
-    }
-    this.#free += 1;
-  }
-}
-
-const starts = new StartLimiter();

@@ -3,9 +3,11 @@
 
 import type { Command } from "../../client/command.ts";
 import { EVALUATES_CODE, evaluatesCode, type Handler } from "../../core/handler.ts";
+import { defined } from "../../core/values.ts";
 import {
   checkAddress,
   checkUpstreamOptions,
+  inProcessStatus,
   isCommand,
   isTransport,
   type UpstreamOptions,
@@ -40,7 +42,7 @@ function pooled(target: Exclude<UpstreamTarget, Handler>, options: UpstreamOptio
   const load = async (): Promise<UpstreamPool> => {
     const { createPool } = await import("./create-pool.ts");
     const onState = (): void => options.onState?.(handler.status());
-    pool = createPool(target, options, { description, name: () => name, onState });
+    pool = createPool(target, options, { description, name, onState });
     if (isClosed) await pool.close();
     return pool;
   };
@@ -68,16 +70,10 @@ function pooled(target: Exclude<UpstreamTarget, Handler>, options: UpstreamOptio
 
 function inProcess(target: Handler & { close?(budgetMs?: number): Promise<void> | void }): Upstream {
   let isClosed = false;
-  const handler: Upstream = (request, context) => target(request, context);
+  const handler = target.bind(undefined) as Upstream;
   if (evaluatesCode(target)) handler[EVALUATES_CODE] = true;
   handler.called = () => undefined;
-  handler.status = () => ({
-    state: isClosed ? "closed" : "running",
-    target: evaluatesCode(target) ? "live sessions" : "in this process",
-    sessions: isClosed ? 0 : 1,
-    pids: [],
-    restarts: 0,
-  });
+  handler.status = () => inProcessStatus(target, isClosed);
   handler.close = async (budgetMs) => {
     isClosed = true;
     await target.close?.(budgetMs);
@@ -86,11 +82,7 @@ function inProcess(target: Handler & { close?(budgetMs?: number): Promise<void> 
 }
 
 function withOptions(command: Command, { env, cwd }: UpstreamOptions): Command {
-  return {
-    ...command,
-    ...(env === undefined ? undefined : { env: { ...command.env, ...env } }),
-    ...(cwd === undefined ? undefined : { cwd }),
-  };
+  return { ...command, ...defined({ env: env && { ...command.env, ...env }, cwd }) };
 }
 
 /** Programs whose first argument names the program that they run. */

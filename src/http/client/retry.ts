@@ -12,13 +12,6 @@ import { codeOf, McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import type { ToolFacts } from "../../protocol/tool-facts.ts";
 import { isObject } from "../../core/values.ts";
-import {
-  changedFlag,
-  changedMethod,
-  LIST_CAPABILITIES,
-  RESOURCE_UPDATED,
-  SUBSCRIPTION_ACKNOWLEDGED,
-} from "../../protocol/lists.ts";
 
 /** Delay before each retry. */
 const RETRY_DELAYS_MS: readonly number[] = [200, 1_000];

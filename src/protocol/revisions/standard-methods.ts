@@ -4,6 +4,9 @@
 import type { Vocabulary } from "../revision.ts";
 import { newest } from "./2026-07-28.ts";
 
+/** The methods of the newest revision, by sender. */
+export const NEWEST_METHODS: Vocabulary = newest.vocabulary;
+
 /** Task requests that only session-style revisions have, in both directions. */
 const SESSION_TASKS = ["tasks/result", "tasks/list"];
 
