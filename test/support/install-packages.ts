@@ -9,7 +9,7 @@ import { copyFile, mkdir, mkdtemp, readFile, realpath, rename, rm, writeFile } f
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { FileLock } from "../../src/auth/oauth/private-files.ts";
+import { fileLock } from "../../src/auth/oauth/private-files.ts";
 
 const run = promisify(execFile);
 
@@ -30,7 +30,7 @@ export async function installPackages(folder: string): Promise<string | undefine
   const isInstalled = async (): Promise<boolean> => (await readStamp(folder)) === hash;
   if (await isInstalled()) return undefined;
   // Several test files need the same packages at the same time; one of them installs them.
-  return new FileLock(join(STAGING, "catenary-locks")).exclusively(basename(folder), async () =>
+  return fileLock(join(STAGING, "catenary-locks")).exclusively(basename(folder), async () =>
     (await isInstalled()) ? undefined : install(folder, hash),
   );
 }

@@ -11,6 +11,7 @@ import { KeyedMutex, pause, unref } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { makeDirectory } from "../../core/files.ts";
 import { defined, errorMessage } from "../../core/values.ts";
+import type { TokenStore } from "./types.ts";
 
 /** The XDG state folder for catenary. A relative `$XDG_STATE_HOME` is ignored, as XDG requires. */
 export function stateDirectory(): string {
@@ -105,50 +106,16 @@ const MAX_SILENCE_MS = 30_000;
  * `<file>.steal` may remove the file of a dead owner. So nobody can remove the file of an owner who took the lock
  * meanwhile.
  */
-export class FileLock {
-  readonly #directory: string;
-  readonly #timeoutMs: number;
-  readonly #maxSilenceMs: number;
-  readonly #mutex = new KeyedMutex();
+export function fileLock(directory: string, timeoutMs: number = LOCK_TIMEOUT_MS): Pick<TokenStore, "exclusively"> {
+  const mutex = new KeyedMutex();
 
-  constructor(directory: string, timeoutMs: number = LOCK_TIMEOUT_MS, maxSilenceMs: number = MAX_SILENCE_MS) {
-    this.#directory = directory;
-    this.#timeoutMs = timeoutMs;
-    this.#maxSilenceMs = maxSilenceMs;
-  }
-
-  /** Runs `work` while no other work under the same key runs, in this process or another one. */
-  async exclusively<T>(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    const file = join(this.#directory, createHash("sha256").update(key).digest("hex").slice(0, 24));
-    const timeout = AbortSignal.timeout(this.#timeoutMs);
-    const stop = signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
-    const locked = async (): Promise<T> => {
-      const release = await this.#acquire(file, stop);
-      try {
-        return await work();
-      } finally {
-        await release();
-      }
-    };
-    try {
-      return await this.#mutex.run(file, locked, stop);
-    } catch (error) {
-      if (error !== timeout.reason) throw error;
-      const [, pid] = (await readOwner(file))?.split("-") ?? [];
-      const holder = pid === undefined ? "others" : `process ${pid}`;
-      const what = `The lock on stored tokens was held by ${holder} for ${this.#timeoutMs} ms`;
-      const message = `${what}; if that process hangs, stop it (${file})`;
-      throw new ConnectionError("timeout", message, { mayHaveRun: false });
-    }
-  }
-
-  async #acquire(file: string, signal: AbortSignal): Promise<() => Promise<void>> {
-    await makePrivateDirectory(this.#directory);
+  const acquire = async (file: string, signal: AbortSignal): Promise<() => Promise<void>> => {
+    await makePrivateDirectory(directory);
     const owner = `${PID_SCOPE}-${process.pid}-${OWN_START}-${randomBytes(8).toString("hex")}`;
     const silence = { mark: "", since: 0 };
-    for (let polls = 0; !(await this.#create(file, owner)); polls += 1) {
-      const dead = polls % POLLS_PER_CHECK === 0 ? await this.#deadOwner(file, silence) : undefined;
-      if (dead !== undefined) await this.#steal(file, dead, signal);
+    for (let polls = 0; !(await createLock(file, owner)); polls += 1) {
+      const dead = polls % POLLS_PER_CHECK === 0 ? await deadOwner(file, silence) : undefined;
+      if (dead !== undefined) await steal(file, dead, signal);
       // Later polls are rarer, since the user may be signing in.
       else await pause(Math.min(MAX_POLL_MS, MIN_POLL_MS + polls / 4), signal);
     }
@@ -156,62 +123,83 @@ export class FileLock {
     const heartbeat = unref(setInterval(touch, HEARTBEAT_MS));
     return async () => {
       clearInterval(heartbeat);
-      await this.#removeIfOwned(file, owner);
+      await removeIfOwned(file, owner);
     };
-  }
+  };
 
-  /** Returns whether the file was created, and not if another owner has one. */
-  async #create(file: string, owner: string): Promise<boolean> {
+  const steal = async (file: string, dead: string, signal: AbortSignal): Promise<void> => {
+    const release = await acquire(`${file}.steal`, signal);
     try {
-      await writeFile(file, owner, { flag: "wx", mode: 0o600 });
-    } catch (error) {
-      if (systemErrorCode(error) === "EEXIST") return false;
-      throw refused(
-        `The lock directory ${this.#directory} cannot be used; make it writable, or use another path`,
-        error,
-      );
-    }
-    // If we were suspended before we wrote the name, another process may have taken the empty file for a dead one.
-    return (await readOwner(file)) === owner;
-  }
-
-  /**
-   * The owner of the file, if it is dead. In our own PID scope the process itself is checked; elsewhere, or if start
-   * times are unknown, an owner counts as dead if it has not touched its file for a while.
-   */
-  async #deadOwner(file: string, silence: { mark: string; since: number }): Promise<string | undefined> {
-    const owner = await readOwner(file);
-    if (owner === undefined) return undefined;
-    const [scope, pid, start] = owner.split("-");
-    if (scope === PID_SCOPE) {
-      const found = startTimeOf(Number(pid));
-      if (found === undefined) return owner;
-      if (found !== UNKNOWN && start !== UNKNOWN) return found === start ? undefined : owner;
-    }
-    const mark = await stat(file).then(
-      ({ mtimeMs }) => `${owner} ${mtimeMs}`,
-      () => "",
-    );
-    // The time of the file is never compared with ours: clocks of two machines differ, and a clock may jump.
-    const now = performance.now();
-    if (mark === silence.mark) return now - silence.since > this.#maxSilenceMs ? owner : undefined;
-    silence.mark = mark;
-    silence.since = now;
-    return undefined;
-  }
-
-  async #steal(file: string, dead: string, signal: AbortSignal): Promise<void> {
-    const release = await this.#acquire(`${file}.steal`, signal);
-    try {
-      await this.#removeIfOwned(file, dead);
+      await removeIfOwned(file, dead);
     } finally {
       await release();
     }
-  }
+  };
 
-  async #removeIfOwned(file: string, owner: string): Promise<void> {
-    if ((await readOwner(file)) === owner) await rm(file, { force: true });
+  return {
+    async exclusively<T>(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+      const file = join(directory, createHash("sha256").update(key).digest("hex").slice(0, 24));
+      const timeout = AbortSignal.timeout(timeoutMs);
+      const stop = signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
+      const locked = async (): Promise<T> => {
+        const release = await acquire(file, stop);
+        try {
+          return await work();
+        } finally {
+          await release();
+        }
+      };
+      try {
+        return await mutex.run(file, locked, stop);
+      } catch (error) {
+        if (error !== timeout.reason) throw error;
+        const [, pid] = (await readOwner(file))?.split("-") ?? [];
+        const holder = pid === undefined ? "others" : `process ${pid}`;
+        const what = `The lock on stored tokens was held by ${holder} for ${timeoutMs} ms`;
+        const message = `${what}; if that process hangs, stop it (${file})`;
+        throw new ConnectionError("timeout", message, { mayHaveRun: false });
+      }
+    },
+  };
+}
+
+/** Returns whether the file was created, and not if another owner has one. */
+async function createLock(file: string, owner: string): Promise<boolean> {
+  try {
+    await writeFile(file, owner, { flag: "wx", mode: 0o600 });
+  } catch (error) {
+    if (systemErrorCode(error) === "EEXIST") return false;
+    throw refused(`The lock ${file} cannot be created; make its directory writable, or use another path`, error);
   }
+  // If we were suspended before we wrote the name, another process may have taken the empty file for a dead one.
+  return (await readOwner(file)) === owner;
+}
+
+/**
+ * The owner of the file, if it is dead. In our own PID scope the process itself is checked; elsewhere, or if start times
+ * are unknown, an owner counts as dead if it has not touched its file for a while.
+ */
+async function deadOwner(file: string, silence: { mark: string; since: number }): Promise<string | undefined> {
+  const owner = await readOwner(file);
+  if (owner === undefined) return undefined;
+  const [scope, pid, start] = owner.split("-");
+  if (scope === PID_SCOPE) {
+    const found = startTimeOf(Number(pid));
+    if (found === undefined) return owner;
+    if (found !== UNKNOWN && start !== UNKNOWN) return found === start ? undefined : owner;
+  }
+  const mtimeMs = (await stat(file).catch(() => undefined))?.mtimeMs;
+  const mark = `${owner} ${mtimeMs}`;
+  // The time of the file is never compared with ours: clocks of two machines differ, and a clock may jump.
+  const now = performance.now();
+  if (mark === silence.mark) return now - silence.since > MAX_SILENCE_MS ? owner : undefined;
+  silence.mark = mark;
+  silence.since = now;
+  return undefined;
+}
+
+async function removeIfOwned(file: string, owner: string): Promise<void> {
+  if ((await readOwner(file)) === owner) await rm(file, { force: true });
 }
 
 async function readOwner(file: string): Promise<string | undefined> {

@@ -192,10 +192,9 @@ function hasStrings(
   list?: string,
 ): value is Readonly<Record<string, unknown>> {
   if (!isObject(value)) return false;
-  const items = list === undefined ? [] : value[list];
-  return (
-    Array.isArray(items) && [...names.map((name) => value[name]), ...items].every((one) => typeof one === "string")
-  );
+  const items: unknown = list === undefined ? [] : value[list];
+  const strings = [...names.map((name) => value[name]), ...(Array.isArray(items) ? (items as unknown[]) : [undefined])];
+  return strings.every((one) => typeof one === "string");
 }
 
 /** A token is renewed at most this long before it expires. */

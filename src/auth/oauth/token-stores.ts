@@ -6,8 +6,8 @@ import { rename } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { ConnectionError } from "../../core/errors.ts";
 import { checkOptions } from "../../core/options.ts";
-import { errorMessage } from "../../core/values.ts";
-import { FileLock, readPrivate, stateDirectory, writePrivate } from "./private-files.ts";
+import { errorMessage, isObject } from "../../core/values.ts";
+import { fileLock, readPrivate, stateDirectory, writePrivate } from "./private-files.ts";
 import type { TokenStore } from "./types.ts";
 
 export interface FileTokensOptions {
@@ -31,18 +31,16 @@ const WHOLE_FILE = "the whole file";
 export function fileTokens(path?: string, options: FileTokensOptions = {}): TokenStore {
   checkOptions("fileTokens()", options, FILE_OPTIONS);
   const file = path === undefined ? join(stateDirectory(), "tokens.json") : resolve(path);
-  const lock = new FileLock(`${file}.locks`, options.waitMs);
+  const lock = fileLock(`${file}.locks`, options.waitMs);
   const notice = options.onNotice ?? ((text: string) => process.emitWarning(text));
 
-  const read = async (): Promise<Map<string, string> | "broken"> => {
-    const text = await readPrivate(file);
-    return text === undefined ? new Map() : (parseEntries(text) ?? "broken");
-  };
+  /** Returns undefined if the file is broken. */
+  const read = async (): Promise<Map<string, string> | undefined> => parseEntries((await readPrivate(file)) ?? "{}");
 
   /** Call it only with the lock on the file, since another process may be renaming or replacing the file. */
   const readOrRename = async (): Promise<Map<string, string>> => {
     const found = await read();
-    if (found !== "broken") return found;
+    if (found !== undefined) return found;
     const aside = `${file}.broken-${new Date().toISOString().replaceAll(/[:.]/g, "-")}`;
     await rename(file, aside);
     notice(`The token file ${file} is not valid JSON; it was renamed to ${aside}, and you may have to sign in again`);
@@ -51,8 +49,7 @@ export function fileTokens(path?: string, options: FileTokensOptions = {}): Toke
 
   return {
     async get(key) {
-      let found = await read();
-      if (found === "broken") found = await lock.exclusively(WHOLE_FILE, readOrRename);
+      const found = (await read()) ?? (await lock.exclusively(WHOLE_FILE, readOrRename));
       return found.get(key);
     },
 
@@ -73,8 +70,8 @@ export function fileTokens(path?: string, options: FileTokensOptions = {}): Toke
 function parseEntries(text: string): Map<string, string> | undefined {
   try {
     const parsed: unknown = JSON.parse(text);
-    if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) return undefined;
-    const entries = Object.entries(parsed as Record<string, unknown>);
+    if (!isObject(parsed)) return undefined;
+    const entries = Object.entries(parsed);
     return entries.every(([, value]) => typeof value === "string") ? new Map(entries as [string, string][]) : undefined;
   } catch {
     return undefined;
@@ -118,7 +115,7 @@ export function keychainTokens(options: KeychainTokensOptions = {}): TokenStore 
   const service = options.service ?? "catenary";
   const defaultLength = process.platform === "win32" ? WINDOWS_ENTRY_LENGTH : Number.POSITIVE_INFINITY;
   const entryLength = options.entryLength ?? defaultLength;
-  const lock = new FileLock(join(stateDirectory(), "keychain.locks"), options.waitMs);
+  const lock = fileLock(join(stateDirectory(), "keychain.locks"), options.waitMs);
 
   const use = async <T>(name: string, work: (entry: InstanceType<Keyring["AsyncEntry"]>) => Promise<T>): Promise<T> => {
     const { AsyncEntry } = await loadKeyring();
@@ -133,12 +130,6 @@ export function keychainTokens(options: KeychainTokensOptions = {}): TokenStore 
   const write = (name: string, text: string): Promise<void> => use(name, (entry) => entry.setPassword(text));
   const remove = (name: string): Promise<boolean> => use(name, (entry) => entry.deletePassword());
 
-  /** Returns undefined if a piece is missing. */
-  const readPieces = async (names: readonly string[]): Promise<string | undefined> => {
-    const pieces = await Promise.all(names.map(read));
-    return pieces.every((piece) => piece !== undefined) ? pieces.join("") : undefined;
-  };
-
   const get = async (key: string): Promise<string | undefined> => {
     const name = entryName(key);
     for (let reads = 0; reads < MAX_READS; reads += 1) {
@@ -148,8 +139,8 @@ export function keychainTokens(options: KeychainTokensOptions = {}): TokenStore 
       const names = pieceNames(name, head);
       // Another program wrote this entry.
       if (names.length === 0) return undefined;
-      const value = await readPieces(names);
-      if (value !== undefined) return value;
+      const pieces = await Promise.all(names.map(read));
+      if (pieces.every((piece) => piece !== undefined)) return pieces.join("");
     }
     return undefined;
   };
