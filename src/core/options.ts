@@ -1,11 +1,10 @@
 // Checks the options of public functions. An unknown option throws an error that suggests the nearest name, since a
 // misspelt option that is ignored is hard to notice.
 
+import { MAX_DELAY_MS } from "./async.ts";
 import { isObject } from "./values.ts";
 
 const MAX_NAME_LENGTH = 100;
-/** The longest delay that setTimeout accepts. */
-const MAX_DELAY_MS = 0x7fffffff;
 
 /** The names within `maxDistance` edits, nearest first. A name that starts with `name` has the distance 0. */
 export function nearest(name: string, names: Iterable<string>, maxDistance = 2): string[] {

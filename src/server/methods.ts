@@ -52,6 +52,7 @@ export class VendorMethods {
     const { input, scopes } = options;
     if (input !== undefined) checkSchema(owner, "input", input);
     const check = input && createSchemaCheck(input, `${owner}: \`input\``);
+    this.#results.noteHandler(handler);
     this.#methods.set(name, async (params, request, context) => {
       demandScopes(scopes, context.caller, owner);
       const checked = (await check?.(params)) ?? { value: params };
@@ -69,6 +70,7 @@ export class VendorMethods {
 
   addNotification(name: string, handler: NotificationHandler): void {
     checkName(checkRegistration("notification", name, {}, handler, {}), name);
+    this.#results.noteHandler(handler);
     this.#notifications.set(name, async (params, request, context) => {
       await runHandler(context, () => handler(params, this.#context(request, context)));
       return {};
