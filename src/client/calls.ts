@@ -6,7 +6,7 @@
 import { MAX_DELAY_MS, onAbort } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Context, Handler, LogLevel, Meta, Params, Request, Result } from "../core/handler.ts";
-import { checkOptions } from "../core/options.ts";
+import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
 import { defined, errorMessage } from "../core/values.ts";
 import { callWithInput } from "../dialogue/calls/input-required.ts";
 import { DEFAULT_TIMEOUTS } from "../dialogue/calls/pending.ts";
@@ -32,16 +32,9 @@ export interface CallOptions {
   readonly meta?: Meta;
 }
 
-/** The type makes sure that a new option is added here too. */
-const OPTION_NAMES: Readonly<Record<keyof CallOptions, true>> = {
-  signal: true,
-  timeoutMs: true,
-  maxTimeoutMs: true,
-  onProgress: true,
-  logLevel: true,
-  onLog: true,
-  meta: true,
-};
+const OPTION_NAMES: OptionNames<CallOptions> = optionNames(
+  "signal timeoutMs maxTimeoutMs onProgress logLevel onLog meta",
+);
 
 /** The value does not matter: the connection replaces it. */
 const PROGRESS_TOKEN = { progressToken: "progress" };

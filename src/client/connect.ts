@@ -6,7 +6,7 @@ import { onAbort } from "../core/async.ts";
 import type { Authorizer } from "../core/authentication.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, LogLevel, Notification } from "../core/handler.ts";
-import { checkOptions } from "../core/options.ts";
+import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
 import { defined, errorMessage } from "../core/values.ts";
 import { openConnection, type ServerConnection, type ServerConnectionOptions } from "../dialogue/connect.ts";
 import type { ClientCapabilities, Implementation } from "../protocol/model/index.ts";
@@ -53,32 +53,11 @@ export interface ConnectOptions
   readonly signal?: AbortSignal;
 }
 
-/** Typed against the options, so that a new option must be added here too. */
-const OPTION_NAMES: Readonly<Record<keyof ConnectOptions, true>> = {
-  info: true,
-  revision: true,
-  timeoutMs: true,
-  maxTimeoutMs: true,
-  startTimeoutMs: true,
-  logLevel: true,
-  onLog: true,
-  onProgress: true,
-  onNotification: true,
-  cache: true,
-  signal: true,
-  sample: true,
-  elicit: true,
-  roots: true,
-  onRequest: true,
-  capabilities: true,
-  auth: true,
-  headers: true,
-  fetch: true,
-  onStderr: true,
-  onNoise: true,
-  limits: true,
-};
-const COMMAND_NAMES: Readonly<Record<keyof Command, true>> = { command: true, args: true, env: true, cwd: true };
+const OPTION_NAMES: OptionNames<ConnectOptions> = optionNames(
+  "info revision timeoutMs maxTimeoutMs startTimeoutMs logLevel onLog onProgress onNotification cache signal",
+  "sample elicit roots onRequest capabilities auth headers fetch onStderr onNoise limits",
+);
+const COMMAND_NAMES: OptionNames<Command> = optionNames("command args env cwd");
 
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
   checkOptions("connect()", options, OPTION_NAMES);

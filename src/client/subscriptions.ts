@@ -5,7 +5,7 @@
 import { attempt, deferred, onAbort } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Notification } from "../core/handler.ts";
-import { checkOptions } from "../core/options.ts";
+import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
 import { DEFAULT_TIMEOUTS } from "../dialogue/calls/pending.ts";
 import { changedMethod, LIST_CAPABILITIES, RESOURCE_UPDATED, SUBSCRIPTION_ACKNOWLEDGED } from "../protocol/lists.ts";
 import type {
@@ -28,7 +28,7 @@ export type ChangeEvent =
 /** `timeoutMs` limits the time until the acknowledgement. */
 export type ListenOptions = Pick<CallOptions, "signal" | "timeoutMs" | "meta">;
 
-const OPTION_NAMES: Readonly<Record<keyof ListenOptions, true>> = { signal: true, timeoutMs: true, meta: true };
+const OPTION_NAMES: OptionNames<ListenOptions> = optionNames("signal timeoutMs meta");
 
 export interface Subscription extends AsyncIterable<ChangeEvent> {
   /** The part of the filter that the server grants. */

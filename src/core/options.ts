@@ -46,6 +46,18 @@ export function didYouMean(name: string, names: readonly string[]): string {
   return near === undefined ? `the options are ${names.join(", ")}` : `did you mean \`${near}\`?`;
 }
 
+/** A set of option names, typed so that a new option must be added to it. */
+export type OptionNames<Options> = Readonly<Record<keyof Options, true>>;
+
+type Words<Text extends string> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text;
+
+/** Does not compile if a name is missing, or is not a name of the expected options. */
+export function optionNames<const Text extends string, Name extends string>(
+  ...names: ([Words<Text>] extends [Name] ? Text : Exclude<Words<Text>, Name>)[]
+): Readonly<Record<Name & Words<Text>, true>> {
+  return Object.fromEntries(names.flatMap((text) => text.split(" ")).map((name) => [name, true])) as never;
+}
+
 /** Throws a TypeError if `given` is not an object or has an option that `known` lacks. */
 export function checkOptions(owner: string, given: unknown, known: object, prefix = ""): void {
   if (!isObject(given)) throw new TypeError(`${owner}: the options must be an object, not ${kindOf(given)}`);

@@ -5,12 +5,12 @@
 import { demandScopes } from "../auth/bearer/scopes.ts";
 import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
 import { defined, isObject } from "../core/values.ts";
-import { checkOptions } from "../core/options.ts";
+import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
 import type { CompleteParams, CompleteResult, Icon, PromptMessage } from "../protocol/model/index.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
-import { checkRegistration, type OptionNames } from "./options.ts";
+import { checkRegistration } from "./options.ts";
 import { OrderedMap, type ResultBuilder } from "./result-builder.ts";
 import { runHandler } from "./tool-result.ts";
 import { isStandardSchema, vendorOf } from "./schema-kind.ts";
@@ -68,20 +68,8 @@ export interface PromptOptions<Required = Readonly<Record<string, unknown>>> {
   readonly _meta?: Meta;
 }
 
-const OPTION_NAMES: OptionNames<PromptOptions> = {
-  title: true,
-  description: true,
-  arguments: true,
-  icons: true,
-  scopes: true,
-  _meta: true,
-};
-const ARGUMENT_NAMES: OptionNames<PromptArgumentOptions> = {
-  title: true,
-  description: true,
-  required: true,
-  complete: true,
-};
+const OPTION_NAMES: OptionNames<PromptOptions> = optionNames("title description arguments icons scopes _meta");
+const ARGUMENT_NAMES: OptionNames<PromptArgumentOptions> = optionNames("title description required complete");
 
 export type PromptArguments<Required> = Simplify<
   { -readonly [Name in keyof Required as Required[Name] extends true ? Name : never]: string } & {

@@ -4,13 +4,14 @@
 
 import { demandScopes } from "../auth/bearer/scopes.ts";
 import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
+import { type OptionNames, optionNames } from "../core/options.ts";
 import { defined } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { Annotations, Icon, Resource, ResourceContents } from "../protocol/model/index.ts";
 import { parseTemplate, type TemplateMatch, type UriTemplate } from "../protocol/uri-template.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
-import { type CacheHint, checkCacheHint, checkRegistration, type OptionNames } from "./options.ts";
+import { type CacheHint, checkCacheHint, checkRegistration } from "./options.ts";
 import type { Completer, Completers } from "./prompts.ts";
 import { type ListEntry, OrderedMap, type ResultBuilder } from "./result-builder.ts";
 import { runHandler } from "./tool-result.ts";
@@ -97,17 +98,9 @@ type Variable<Spec extends string> = Spec extends `${infer Name}*`
     ? { [Key in Name]: string }
     : { [Key in Spec]: string };
 
-const COMMON_NAMES: OptionNames<CommonResourceOptions> = {
-  name: true,
-  title: true,
-  description: true,
-  mimeType: true,
-  icons: true,
-  annotations: true,
-  _meta: true,
-  cache: true,
-  scopes: true,
-};
+const COMMON_NAMES: OptionNames<CommonResourceOptions> = optionNames(
+  "name title description mimeType icons annotations _meta cache scopes",
+);
 const RESOURCE_NAMES: OptionNames<ResourceOptions> = { ...COMMON_NAMES, size: true };
 const TEMPLATE_NAMES: OptionNames<TemplateOptions> = { ...COMMON_NAMES, list: true, complete: true };
 

@@ -4,6 +4,7 @@
 
 import { demandScopes } from "../auth/bearer/scopes.ts";
 import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
+import { type OptionNames, optionNames } from "../core/options.ts";
 import { defined } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";
 import { type HeaderParam, headerParams } from "../protocol/headers.ts";
@@ -12,7 +13,7 @@ import { META } from "../protocol/model/base.ts";
 import { hasTasks, type TaskSupport, type ToolExecution } from "../protocol/tasks.ts";
 import { CallContext, type RetryInput, type ToolContext } from "./call-context.ts";
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
-import { checkRegistration, type OptionNames, readTaskOptions, type TaskOptions } from "./options.ts";
+import { checkRegistration, readTaskOptions, type TaskOptions } from "./options.ts";
 import { OrderedMap, type ResultBuilder } from "./result-builder.ts";
 import type { SchemaCheck } from "./schema-kind.ts";
 import {
@@ -90,19 +91,9 @@ export interface ToolOptions<Input = Schema | undefined, Output = Schema | undef
   readonly _meta?: Meta;
 }
 
-const OPTION_NAMES: OptionNames<ToolOptions> = {
-  title: true,
-  description: true,
-  input: true,
-  inputSchema: true,
-  output: true,
-  outputSchema: true,
-  annotations: true,
-  icons: true,
-  scopes: true,
-  task: true,
-  _meta: true,
-};
+const OPTION_NAMES: OptionNames<ToolOptions> = optionNames(
+  "title description input inputSchema output outputSchema annotations icons scopes task _meta",
+);
 
 /** Makes it a compile error to pass bare fields, `{ a: z.string() }`, which would be taken for a JSON Schema. */
 export type WrappedInput<Input> = [BareFields<Input>] extends [never]
