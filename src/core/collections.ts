@@ -91,31 +91,13 @@ export class ChurningMap<Key, Value> {
   }
 }
 
-export class ChurningSet<T> {
-  readonly #members = new ChurningMap<T, T>();
-
-  get size(): number {
-    return this.#members.size;
-  }
-
+export class ChurningSet<T> extends ChurningMap<T, T> {
   add(member: T): void {
-    this.#members.set(member, member);
-  }
-
-  has(member: T): boolean {
-    return this.#members.has(member);
-  }
-
-  delete(member: T): void {
-    this.#members.delete(member);
-  }
-
-  clear(): void {
-    this.#members.clear();
+    this.set(member, member);
   }
 
   /** A copy of the members, in the order in which they were added. */
   all(): T[] {
-    return this.#members.values();
+    return this.values();
   }
 }

@@ -26,6 +26,17 @@ export function errorMessage(error: unknown): string {
   }
 }
 
+/** A thrown value as an Error that can be read. Never throws, even if the value is a Proxy whose traps throw. */
+export function asError(thrown: unknown): Error {
+  try {
+    const isReadable = thrown instanceof Error && typeof thrown.message === "string" && typeof thrown.name === "string";
+    if (isReadable) return thrown;
+  } catch {
+    // As for any other value.
+  }
+  return new Error(errorMessage(thrown));
+}
+
 /** The end of a program's output, at most `length` characters: whole lines, unless the last line is longer. */
 export function lastLines(text: string, length: number): string {
   const trimmed = text.trim();

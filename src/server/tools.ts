@@ -27,11 +27,9 @@ import {
 import type { Tasks } from "./tasks.ts";
 import {
   checkedToolResult,
-  describeError,
-  errorResult,
   invalidArguments,
   invalidArgumentsError,
-  shouldRethrow,
+  thrownResult,
   toolResult,
   TrustedResult,
 } from "./tool-result.ts";
@@ -224,8 +222,7 @@ export class Tools {
       const result = this.#toResult(tool, value);
       return result instanceof Promise ? await result : result;
     } catch (error) {
-      if (shouldRethrow(error, context)) throw error;
-      return this.#results.complete(errorResult(describeError(error)));
+      return this.#results.complete(thrownResult(error, context));
     }
   }
 
@@ -252,8 +249,7 @@ export class Tools {
         const value = await tool.run(args, new CallContext(own, request, this.#results, input, detach));
         return value instanceof InputRequired ? value : await this.#toResult(tool, value);
       } catch (error) {
-        if (shouldRethrow(error, own)) throw error;
-        return this.#results.complete(errorResult(describeError(error)));
+        return this.#results.complete(thrownResult(error, own));
       }
     };
     return (await this.#loadTasks()).call({
