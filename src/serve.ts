@@ -4,9 +4,10 @@
 // closed but the process continues. Over HTTP, only `close` ends the server.
 
 import type { Readable, Writable } from "node:stream";
-import { within } from "./core/async.ts";
+import { deferred, within } from "./core/async.ts";
 import type { Handler } from "./core/handler.ts";
 import { checkOptions } from "./core/options.ts";
+import { defined } from "./core/values.ts";
 import { CONNECTION_OPTIONS, serveTransport, type ConnectionOptions } from "./dialogue/connection.ts";
 import type { ServeHttpOptions } from "./http/server/mount.ts";
 import type { Limits } from "./jsonrpc/codec.ts";
@@ -85,7 +86,7 @@ export async function serve(handler: Closeable, options: ServeOptions = {}): Pro
     return serveHttp(handler, { ...connection, ...http, limits: { ...limits, ...http.limits } });
   }
   if (stdio === undefined) takeStdio(STDIO_TAKEN);
-  const transport = stdioTransport({ ...stdio, ...(limits === undefined ? undefined : { limits }) });
+  const transport = stdioTransport({ ...stdio, ...defined({ limits }) });
   const connected = await serveTransport(handler, transport, { mayShutDown: true, ...connection });
   const closed = connected.closed.then(() => within(CLOSE_BUDGET_MS, closeHandler(handler)));
   if (stdio === undefined) exitWhenClosed(closed, () => connected.close());
@@ -106,18 +107,15 @@ async function serveHttp(handler: Closeable, options: ServeHttpOptions): Promise
   ]);
   const front = createFront(handler, rest, host);
   const listener = await listen({ host, port, limits: front.limits, onRequest: (request) => front.handle(request) });
-  let markClosed: () => void = () => undefined;
-  const closed = new Promise<void>((resolve) => {
-    markClosed = resolve;
-  });
+  const closed = deferred();
   const close = async (): Promise<void> => {
     await front.close();
     await listener.close(front.graceMs);
     await within(CLOSE_BUDGET_MS, closeHandler(handler));
-    markClosed();
+    closed.resolve();
   };
   let closing: Promise<void> | undefined;
-  return { url: `${listener.url}${front.path}`, closed, close: () => (closing ??= close()) };
+  return { url: `${listener.url}${front.path}`, closed: closed.promise, close: () => (closing ??= close()) };
 }
 
 async function closeHandler(handler: Closeable): Promise<void> {

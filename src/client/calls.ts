@@ -3,15 +3,16 @@
 // then releases what it holds. `maxTimeoutMs` is measured here, over the whole call. The connection measures
 // `timeoutMs`, the time without progress.
 
-import { onAbort } from "../core/async.ts";
+import { MAX_DELAY_MS, onAbort } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Context, Handler, LogLevel, Meta, Params, Request, Result } from "../core/handler.ts";
-import { checkOptions } from "../core/options.ts";
-import { errorMessage } from "../core/values.ts";
+import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
+import { defined, errorMessage } from "../core/values.ts";
 import { callWithInput } from "../dialogue/calls/input-required.ts";
 import { DEFAULT_TIMEOUTS } from "../dialogue/calls/pending.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { LogMessageParams } from "../protocol/model/index.ts";
+import type { Json } from "../protocol/revision.ts";
 import { isTasksNotDeclared, withTasksExtension } from "../protocol/tasks.ts";
 import type { Contexts, Progress } from "./contexts.ts";
 
@@ -31,21 +32,12 @@ export interface CallOptions {
   readonly meta?: Meta;
 }
 
-/** The type makes sure that a new option is added here too. */
-const OPTION_NAMES: Readonly<Record<keyof CallOptions, true>> = {
-  signal: true,
-  timeoutMs: true,
-  maxTimeoutMs: true,
-  onProgress: true,
-  logLevel: true,
-  onLog: true,
-  meta: true,
-};
+const OPTION_NAMES: OptionNames<CallOptions> = optionNames(
+  "signal timeoutMs maxTimeoutMs onProgress logLevel onLog meta",
+);
 
 /** The value does not matter: the connection replaces it. */
 const PROGRESS_TOKEN = { progressToken: "progress" };
-/** The longest delay of setTimeout, which fires at once if the delay is longer. */
-export const MAX_DELAY_MS: number = 0x7fffffff;
 
 export class Calls {
   readonly #handler: Handler;
@@ -81,7 +73,6 @@ export class Calls {
 
   /** Sends a request without looking into the cache. */
   async uncached(method: string, params: Params, options: CallOptions = {}): Promise<Result> {
-    checkOptions(method, options, OPTION_NAMES);
     return (await this.#send({ method, params: withMeta(params, options.meta) }, options)).result;
   }
 
@@ -107,11 +98,13 @@ export class Calls {
         },
       );
       if (first.resultType !== "task") return first;
-      const { waitForResult } = await import("./task-outcome.ts");
       // The default limit applies to each request. A task takes many short requests, so limit the whole call here.
       const limit = (options.maxTimeoutMs ?? this.#maxTimeoutMs) === undefined ? DEFAULT_TIMEOUTS.totalMs : 0;
-      const timer = limit > 0 ? setTimeout(() => abort.abort(timedOut(request.method, limit)), limit) : undefined;
-      return waitForResult(this.#handler, first, request, declared).finally(() => clearTimeout(timer));
+      const timer = abortAfter(abort, limit, timedOut(request.method, limit));
+      // Loaded on first use, since most servers have no tasks.
+      const { completeTask } = await import("../dialogue/calls/task-completion.ts");
+      const task = completeTask(this.#handler, first, request, declared).finally(() => clearTimeout(timer));
+      return resultOfTask(await task);
     });
   }
 
@@ -120,46 +113,37 @@ export class Calls {
     return this.#withToken({ method, params: withMeta(params, options.meta) }, options);
   }
 
-  /** Runs a call until it is done, or until its signal, its timeout or the connection ends it. */
-  run<T>(
-    what: string,
-    options: CallOptions,
-    work: (context: Context, abort: AbortController) => Promise<T>,
-  ): Promise<T> {
-    checkOptions(what, options, OPTION_NAMES);
-    return this.#run(what, options, work);
-  }
-
   async #send({ method, params }: Request, options: CallOptions): Promise<{ result: Result; timesSent: number }> {
     let timesSent = 0;
     const counted: Handler = (request, context) => {
       timesSent += 1;
       return this.#handler(request, context);
     };
-    return this.#run(method, options, async (context) => {
+    return this.run(method, options, async (context) => {
       const declared = method.startsWith("tasks/") ? withTasksExtension(context) : context;
       const result = await callWithInput(counted, this.#withToken({ method, params }, options), declared);
       return { result, timesSent };
     });
   }
 
-  async #run<T>(
+  /** Runs a call until it is done, or until its signal, its timeout or the connection ends it. */
+  async run<T>(
     what: string,
     options: CallOptions,
     work: (context: Context, abort: AbortController) => Promise<T>,
   ): Promise<T> {
+    checkOptions(what, options, OPTION_NAMES);
     const { signal } = options;
     if (signal?.aborted === true) throw cancelled(what, signal.reason, false);
     const abort = new AbortController();
     const forget = onAbort(signal, () => abort.abort(signal?.reason));
     const maxMs = options.maxTimeoutMs ?? this.#maxTimeoutMs;
-    const timer =
-      maxMs === undefined || maxMs === 0
-        ? undefined
-        : setTimeout(() => abort.abort(timedOut(what, maxMs)), Math.min(maxMs, MAX_DELAY_MS));
+    const timer = abortAfter(abort, maxMs, timedOut(what, maxMs));
+    // If the whole call has a limit, its single requests need none.
+    const timeouts = defined({ idleMs: options.timeoutMs, totalMs: maxMs === undefined ? undefined : 0 });
     this.#active.add(abort);
     try {
-      return await work(this.#contexts.forCall(abort.signal, options, timeoutsOf(options.timeoutMs, maxMs)), abort);
+      return await work(this.#contexts.forCall(abort.signal, options, timeouts), abort);
     } catch (error) {
       if (!abort.signal.aborted) throw error;
       const reason: unknown = abort.signal.reason;
@@ -184,10 +168,13 @@ export function withMeta(params: Params, meta: Meta | undefined): Params {
   return meta === undefined ? params : { ...params, _meta: { ...params._meta, ...meta } };
 }
 
-/** If the whole call has a limit, its single requests need none. */
-function timeoutsOf(idleMs: number | undefined, maxMs: number | undefined): Context["timeouts"] {
-  if (idleMs === undefined && maxMs === undefined) return undefined;
-  return { ...(idleMs === undefined ? undefined : { idleMs }), ...(maxMs === undefined ? undefined : { totalMs: 0 }) };
+/** Without a limit (undefined or 0), there is no timer. */
+export function abortAfter(
+  abort: AbortController,
+  ms: number | undefined,
+  reason: () => ConnectionError,
+): NodeJS.Timeout | undefined {
+  return ms ? setTimeout(() => abort.abort(reason()), Math.min(ms, MAX_DELAY_MS)) : undefined;
 }
 
 export function cancelled(method: string, reason: unknown, mayHaveRun: boolean = true): ConnectionError {
@@ -197,6 +184,23 @@ export function cancelled(method: string, reason: unknown, mayHaveRun: boolean =
   });
 }
 
-function timedOut(method: string, maxMs: number): ConnectionError {
-  return new ConnectionError("timeout", `${method} did not finish within ${maxMs} ms; raise \`maxTimeoutMs\``);
+function timedOut(method: string, maxMs: number | undefined): () => ConnectionError {
+  return () => new ConnectionError("timeout", `${method} did not finish within ${maxMs} ms; raise \`maxTimeoutMs\``);
+}
+
+/** Returns the result of a finished task. Throws the error that ended it, with the status message of the task. */
+export async function resultOfTask(state: Json): Promise<Result> {
+  const { taskOutcome } = await import("../dialogue/calls/task-completion.ts");
+  const { status, taskId, statusMessage } = state;
+  const message = typeof statusMessage === "string" ? statusMessage : "";
+  if (status === "cancelled") {
+    const reason = message === "" ? "" : `: ${message}`;
+    throw new ConnectionError("cancelled", `The task ${String(taskId)} was cancelled${reason}`);
+  }
+  try {
+    return taskOutcome(state);
+  } catch (error) {
+    if (!(error instanceof McpError) || error.message.includes(message)) throw error;
+    throw new McpError(error.code, `${error.message} (${message})`, error.data, { cause: error });
+  }
 }

@@ -3,7 +3,7 @@
 // defaults, and the content is checked before it is sent.
 
 import type { Request, Result } from "../core/handler.ts";
-import { errorMessage, isObject } from "../core/values.ts";
+import { defined, errorMessage, isObject } from "../core/values.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";
 import { checkParams } from "../protocol/params.ts";
 import { invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
@@ -61,17 +61,14 @@ export class ClientRequests {
     this.#handlers = handlers;
     this.#form = typeof elicit === "function" ? elicit : elicit?.form;
     this.#url = typeof elicit === "function" ? undefined : elicit?.url;
-    this.capabilities = mergeCapabilities(this.#derivedCapabilities(), handlers.capabilities ?? {});
-  }
-
-  #derivedCapabilities(): ClientCapabilities {
     const form = this.#form && { form: {} };
     const url = this.#url && { url: {} };
-    return {
-      ...(form || url ? { elicitation: { ...form, ...url } } : undefined),
-      ...(this.#handlers.sample === undefined ? undefined : { sampling: {} }),
-      ...(this.#handlers.roots === undefined ? undefined : { roots: {} }),
-    };
+    const derived = defined({
+      elicitation: (form ?? url) && { ...form, ...url },
+      sampling: handlers.sample && {},
+      roots: handlers.roots && {},
+    });
+    this.capabilities = mergeCapabilities(derived, handlers.capabilities ?? {});
   }
 
   /** Throws an McpError if there is no handler, or if the handler fails. */

@@ -3,8 +3,9 @@
 
 import { ConnectionError } from "../core/errors.ts";
 import { type Handler, LOG_LEVELS, type LogLevel, type Params, type Result } from "../core/handler.ts";
-import { isObject } from "../core/values.ts";
+import { defined, isObject } from "../core/values.ts";
 import type { ServerConnection } from "../dialogue/connect.ts";
+import { LISTS, type List } from "../protocol/lists.ts";
 import type { MethodName, Methods } from "../protocol/methods.ts";
 import {
   META,
@@ -155,41 +156,37 @@ export class Client {
     return this.#requestDeclared("completion/complete", params, options);
   }
 
-  async listTools(options?: ListOptions): Promise<ListToolsResult> {
-    return (await this.#list("tools/list", "tools", options)) as unknown as ListToolsResult;
+  listTools(options?: ListOptions): Promise<ListToolsResult> {
+    return this.#list(LISTS.tools, options);
   }
 
-  async listResources(options?: ListOptions): Promise<ListResourcesResult> {
-    return (await this.#list("resources/list", "resources", options)) as unknown as ListResourcesResult;
+  listResources(options?: ListOptions): Promise<ListResourcesResult> {
+    return this.#list(LISTS.resources, options);
   }
 
-  async listResourceTemplates(options?: ListOptions): Promise<ListResourceTemplatesResult> {
-    return (await this.#list(
-      "resources/templates/list",
-      "resourceTemplates",
-      options,
-    )) as unknown as ListResourceTemplatesResult;
+  listResourceTemplates(options?: ListOptions): Promise<ListResourceTemplatesResult> {
+    return this.#list(LISTS.templates, options);
   }
 
-  async listPrompts(options?: ListOptions): Promise<ListPromptsResult> {
-    return (await this.#list("prompts/list", "prompts", options)) as unknown as ListPromptsResult;
+  listPrompts(options?: ListOptions): Promise<ListPromptsResult> {
+    return this.#list(LISTS.prompts, options);
   }
 
   /** Yields each tool. Pages are fetched as they are needed. */
   tools(options?: CallOptions): AsyncGenerator<Tool, void, undefined> {
-    return this.#items("tools/list", "tools", options);
+    return this.#items(LISTS.tools, options);
   }
 
   resources(options?: CallOptions): AsyncGenerator<Resource, void, undefined> {
-    return this.#items("resources/list", "resources", options);
+    return this.#items(LISTS.resources, options);
   }
 
   resourceTemplates(options?: CallOptions): AsyncGenerator<ResourceTemplate, void, undefined> {
-    return this.#items("resources/templates/list", "resourceTemplates", options);
+    return this.#items(LISTS.templates, options);
   }
 
   prompts(options?: CallOptions): AsyncGenerator<Prompt, void, undefined> {
-    return this.#items("prompts/list", "prompts", options);
+    return this.#items(LISTS.prompts, options);
   }
 
   /** Resolves if the server answers. Sends `ping` in a session, and `server/discover` to a stateless server. */
@@ -226,13 +223,11 @@ export class Client {
   }
 
   /** Sends a request. Throws if the server has not declared the capability for it. */
-  #requestDeclared<M extends MethodName>(
+  async #requestDeclared<M extends MethodName>(
     method: M,
     params: Methods[M]["params"],
     options?: CallOptions,
-  ): Promise<Methods[M]["result"]>;
-  #requestDeclared(method: string, params: Params, options?: CallOptions): Promise<Result>;
-  async #requestDeclared(method: string, params: Params, options?: CallOptions): Promise<Result> {
+  ): Promise<Methods[M]["result"]> {
     this.#requireCapability(method);
     return this.request(method, params, options);
   }
@@ -291,39 +286,36 @@ export class Client {
     return failure;
   }
 
-  async #list(method: string, field: string, options: ListOptions = {}): Promise<Result> {
+  async #list<L extends List>(list: L, options: ListOptions = {}): Promise<Methods[L["method"]]["result"]> {
     const { cursor, ...callOptions } = options;
-    if (cursor !== undefined) return this.#requestDeclared(method, { cursor }, callOptions);
+    if (cursor !== undefined) return this.#requestDeclared<MethodName>(list.method, { cursor }, callOptions) as never;
     const items: unknown[] = [];
     let _meta: Result["_meta"];
     const mergeMeta = (page: Result): void => {
       // The first page wins: its metadata applies to the whole list.
       if (isObject(page._meta)) _meta = { ...page._meta, ..._meta };
     };
-    for await (const page of this.#pages(method, field, callOptions, mergeMeta)) {
+    for await (const page of this.#pages(list, callOptions, mergeMeta)) {
       for (const item of page) items.push(item);
     }
-    return { [field]: items, ...(_meta === undefined ? undefined : { _meta }) };
+    return defined({ [list.field]: items, _meta }) as unknown as Methods[L["method"]]["result"];
   }
 
-  async *#items<T>(method: string, field: string, options?: CallOptions): AsyncGenerator<T, void, undefined> {
-    for await (const page of this.#pages<T>(method, field, options)) yield* page;
+  async *#items<T>(list: List, options?: CallOptions): AsyncGenerator<T, void, undefined> {
+    for await (const page of this.#pages<T>(list, options)) yield* page;
   }
 
   /** If the server has not declared the capability, the list is empty and no request is sent. */
   #pages<T>(
-    method: string,
-    field: string,
+    { method, field }: List,
     options?: CallOptions,
     onPage?: (page: Result) => void,
   ): AsyncGenerator<readonly T[], void, undefined> {
     const { _meta } = this.#connection.discovered;
     const empty: Result | undefined =
-      this.#missingCapability(method) === undefined
-        ? undefined
-        : { [field]: [], ...(_meta === undefined ? undefined : { _meta }) };
+      this.#missingCapability(method) === undefined ? undefined : defined({ [field]: [], _meta });
     return itemPages<T>(method, field, async (cursor) => {
-      const page = empty ?? (await this.request(method, cursor === undefined ? {} : { cursor }, options));
+      const page = empty ?? (await this.#calls.cached(method, defined({ cursor }), options));
       onPage?.(page);
       return page;
     });

@@ -3,7 +3,7 @@
 // they usually explain it.
 
 import { ConnectionError } from "../core/errors.ts";
-import { lastLines } from "../core/values.ts";
+import { defined, lastLines } from "../core/values.ts";
 import { openConnection, type ServerConnection, type ServerConnectionOptions } from "../dialogue/connect.ts";
 import type { Limits } from "../jsonrpc/codec.ts";
 import { McpError } from "../protocol/errors.ts";
@@ -55,7 +55,7 @@ export async function openCommand(
     const decoder = new TextDecoder();
     transport = childTransport({
       ...target,
-      ...(limits === undefined ? undefined : { limits }),
+      ...defined({ limits }),
       onStderr: (chunk) => callListener(onStderr, decoder.decode(chunk, { stream: true })),
       onNoise: (line) => callListener(onNoise, line),
     });

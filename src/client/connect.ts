@@ -7,8 +7,8 @@ import type { Authorizer } from "../core/authentication.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { packageFile } from "../core/files.ts";
 import type { Handler, LogLevel, Notification } from "../core/handler.ts";
-import { checkOptions } from "../core/options.ts";
-import { errorMessage } from "../core/values.ts";
+import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
+import { defined, errorMessage } from "../core/values.ts";
 import { openConnection, type ServerConnection, type ServerConnectionOptions } from "../dialogue/connect.ts";
 import type { ClientCapabilities, Implementation } from "../protocol/model/index.ts";
 import { knownRevision, NEWEST } from "../protocol/revisions/index.ts";
@@ -54,51 +54,27 @@ export interface ConnectOptions
   readonly signal?: AbortSignal;
 }
 
-/** Typed against the options, so that a new option must be added here too. */
-const OPTION_NAMES: Readonly<Record<keyof ConnectOptions, true>> = {
-  info: true,
-  revision: true,
-  timeoutMs: true,
-  maxTimeoutMs: true,
-  startTimeoutMs: true,
-  logLevel: true,
-  onLog: true,
-  onProgress: true,
-  onNotification: true,
-  cache: true,
-  signal: true,
-  sample: true,
-  elicit: true,
-  roots: true,
-  onRequest: true,
-  capabilities: true,
-  auth: true,
-  headers: true,
-  fetch: true,
-  onStderr: true,
-  onNoise: true,
-  limits: true,
-};
-const COMMAND_NAMES: Readonly<Record<keyof Command, true>> = { command: true, args: true, env: true, cwd: true };
+const OPTION_NAMES: OptionNames<ConnectOptions> = optionNames(
+  "info revision timeoutMs maxTimeoutMs startTimeoutMs logLevel onLog onProgress onNotification cache signal",
+  "sample elicit roots onRequest capabilities auth headers fetch onStderr onNoise limits",
+);
+const COMMAND_NAMES: OptionNames<Command> = optionNames("command args env cwd");
 
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
   checkOptions("connect()", options, OPTION_NAMES);
   if (isCommand(target)) checkOptions("connect(): a command", target, COMMAND_NAMES);
-  const { signal, onLog, onProgress, onNotification, logLevel } = options;
+  const { signal, revision, startTimeoutMs, timeoutMs, maxTimeoutMs } = options;
   if (isAborted(signal)) throw aborted(signal);
   const info = options.info ?? ownInfo();
   const requests = new ClientRequests({ ...options, capabilities: withAuthExtensions(options) });
   const contexts = new Contexts({
+    ...options,
     info,
     requests,
     cache: options.cache === false ? undefined : new Cache(),
     identity: identityOf(target, options.auth),
-    ...(logLevel === undefined ? undefined : { logLevel }),
-    ...(onLog === undefined ? undefined : { onLog }),
-    ...(onProgress === undefined ? undefined : { onProgress }),
-    ...(onNotification === undefined ? undefined : { onNotification }),
   });
-  const timeouts = timeoutsOf(options);
+  const timeouts = defined({ idleMs: timeoutMs, totalMs: maxTimeoutMs });
   const forget = onAbort(signal, () => contexts.end(signal?.reason));
   let found: OpenedTarget;
   try {
@@ -107,8 +83,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
       capabilities: requests.capabilities,
       defaultContext: contexts.defaultContext,
       timeouts,
-      ...(options.startTimeoutMs === undefined ? undefined : { startTimeoutMs: options.startTimeoutMs }),
-      ...(options.revision === undefined ? undefined : { revision: options.revision }),
+      ...defined({ startTimeoutMs, revision }),
     });
   } catch (error) {
     throw isAborted(signal) ? aborted(signal) : error;
@@ -211,16 +186,6 @@ function parseUrl(target: string | URL): URL {
 /** Removes the parts of a URL that may be secret: credentials and the query. */
 function withoutSecrets(text: string): string {
   return text.replace(/[?#].*$/s, "").replace(/^([^/]*\/\/)?.*@/s, "$1...@");
-}
-
-function timeoutsOf({ timeoutMs, maxTimeoutMs }: ConnectOptions): {
-  readonly idleMs?: number;
-  readonly totalMs?: number;
-} {
-  return {
-    ...(timeoutMs === undefined ? undefined : { idleMs: timeoutMs }),
-    ...(maxTimeoutMs === undefined ? undefined : { totalMs: maxTimeoutMs }),
-  };
 }
 
 /** Declares the extensions that the authorizer uses. */

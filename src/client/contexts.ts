@@ -2,7 +2,7 @@
 // changes go. Every call has its own context; `defaultContext` is for everything outside a call. The cache of results
 // is here too, since notifications that arrive through any context invalidate it.
 
-import { onAbort } from "../core/async.ts";
+import { abortable } from "../core/async.ts";
 import {
   type AskOptions,
   type Caller,
@@ -13,6 +13,7 @@ import {
   type Request,
   type Result,
 } from "../core/handler.ts";
+import { defined } from "../core/values.ts";
 import { newCaller } from "../protocol/caller.ts";
 import type { LogMessageParams } from "../protocol/model/index.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";
@@ -83,16 +84,10 @@ export class Contexts {
   }
 
   forCall(signal: AbortSignal, listeners: CallListeners, timeouts?: Context["timeouts"]): Context {
+    const notify: Context["notify"] = (notification) => this.notify(notification, listeners);
+    const ask: Context["ask"] = (request, options) => this.#ask(request, signal, options);
     const logLevel = this.#levelFor(listeners);
-    return {
-      revision: NEWEST.name,
-      caller: this.#caller,
-      signal,
-      ...(logLevel === undefined ? undefined : { logLevel }),
-      ...(timeouts === undefined ? undefined : { timeouts }),
-      notify: (notification) => this.notify(notification, listeners),
-      ask: (request, options) => this.#ask(request, signal, options),
-    };
+    return defined({ revision: NEWEST.name, caller: this.#caller, signal, logLevel, timeouts, notify, ask });
   }
 
   /** Passes a notification to the cache and to the listeners. */
@@ -126,15 +121,7 @@ export class Contexts {
   async #ask(request: Request, call: AbortSignal, options: AskOptions | undefined): Promise<Result> {
     const signal = options?.signal === undefined ? call : AbortSignal.any([call, options.signal]);
     signal.throwIfAborted();
-    let forget = (): void => undefined;
-    const aborted = new Promise<never>((_, reject) => {
-      forget = onAbort(signal, () => reject(signal.reason as Error));
-    });
-    try {
-      return await Promise.race([this.#options.requests.answer(request, signal), aborted]);
-    } finally {
-      forget();
-    }
+    return abortable(signal, this.#options.requests.answer(request, signal));
   }
 }
 

@@ -2,11 +2,12 @@
 // side closes it. Events go to a callback, or into a bounded buffer for iteration. Every change is also passed to the
 // cache. Other notifications, such as the log messages of a session, go to the listeners of the client.
 
-import { attempt, onAbort } from "../core/async.ts";
+import { attempt, deferred, onAbort } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Notification } from "../core/handler.ts";
-import { checkOptions } from "../core/options.ts";
+import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
 import { DEFAULT_TIMEOUTS } from "../dialogue/calls/pending.ts";
+import { changedMethod, LIST_CAPABILITIES, RESOURCE_UPDATED, SUBSCRIPTION_ACKNOWLEDGED } from "../protocol/lists.ts";
 import type {
   RequestParams,
   ResourceUpdatedParams,
@@ -14,7 +15,7 @@ import type {
   TaskNotificationParams,
 } from "../protocol/model/index.ts";
 import { withTasksExtension } from "../protocol/tasks.ts";
-import { type CallOptions, cancelled, MAX_DELAY_MS, withMeta } from "./calls.ts";
+import { abortAfter, type CallOptions, cancelled, withMeta } from "./calls.ts";
 import { callListener, type Contexts } from "./contexts.ts";
 
 export type ChangeEvent =
@@ -27,7 +28,7 @@ export type ChangeEvent =
 /** `timeoutMs` limits the time until the acknowledgement. */
 export type ListenOptions = Pick<CallOptions, "signal" | "timeoutMs" | "meta">;
 
-const OPTION_NAMES: Readonly<Record<keyof ListenOptions, true>> = { signal: true, timeoutMs: true, meta: true };
+const OPTION_NAMES: OptionNames<ListenOptions> = optionNames("signal timeoutMs meta");
 
 export interface Subscription extends AsyncIterable<ChangeEvent> {
   /** The part of the filter that the server grants. */
@@ -41,13 +42,10 @@ export interface Subscription extends AsyncIterable<ChangeEvent> {
 }
 
 const MAX_BUFFERED_EVENTS = 1_000;
-const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 
 const CHANGES: ReadonlySet<string> = new Set<ChangeEvent["method"]>([
-  "notifications/tools/list_changed",
-  "notifications/prompts/list_changed",
-  "notifications/resources/list_changed",
-  "notifications/resources/updated",
+  ...LIST_CAPABILITIES.map(changedMethod),
+  RESOURCE_UPDATED,
   "notifications/tasks",
 ]);
 
@@ -75,14 +73,13 @@ export class Subscriptions {
     const subscription = new OpenSubscription(onEvent);
     const { abort } = subscription;
     const forget = onAbort(signal, () => abort.abort(signal?.reason));
-    const timer =
-      timeoutMs > 0
-        ? setTimeout(() => abort.abort(unacknowledged(timeoutMs)), Math.min(timeoutMs, MAX_DELAY_MS))
-        : undefined;
+    const timer = abortAfter(abort, timeoutMs, () => {
+      return new ConnectionError("timeout", `The server did not acknowledge subscriptions/listen in ${timeoutMs} ms`);
+    });
     const plain = this.#contexts.forCall(abort.signal, {});
     const context = filter.taskIds === undefined ? plain : withTasksExtension(plain);
     const notify = (notification: Notification): void => {
-      if (notification.method === ACKNOWLEDGED) {
+      if (notification.method === SUBSCRIPTION_ACKNOWLEDGED) {
         clearTimeout(timer);
         subscription.acknowledge((notification.params?.["notifications"] as SubscriptionFilter | undefined) ?? {});
       } else if (CHANGES.has(notification.method)) {
@@ -118,8 +115,6 @@ export class Subscriptions {
 
 class OpenSubscription implements Subscription {
   readonly abort: AbortController = new AbortController();
-  readonly acknowledged: Promise<void>;
-  readonly ended: Promise<void>;
   honoured: SubscriptionFilter = {};
   dropped = 0;
   readonly #onEvent: ((event: ChangeEvent) => void) | undefined;
@@ -128,35 +123,30 @@ class OpenSubscription implements Subscription {
   #isOver = false;
   #failure: Error | undefined;
   #wake: (() => void) | undefined;
-  #resolveAcknowledged: () => void = () => undefined;
-  #rejectAcknowledged: (error: unknown) => void = () => undefined;
-  #resolveEnded: () => void = () => undefined;
-  #rejectEnded: (error: unknown) => void = () => undefined;
+  readonly #acknowledged = deferred();
+  readonly #ended = deferred();
 
   constructor(onEvent: ((event: ChangeEvent) => void) | undefined) {
     this.#onEvent = onEvent;
-    this.acknowledged = new Promise((resolve, reject) => {
-      this.#resolveAcknowledged = resolve;
-      this.#rejectAcknowledged = reject;
-    });
-    this.ended = new Promise((resolve, reject) => {
-      this.#resolveEnded = resolve;
-      this.#rejectEnded = reject;
-    });
-    // Callers need not await these promises, so a rejection must not end the process.
-    this.acknowledged.catch(() => undefined);
-    this.ended.catch(() => undefined);
     const { signal } = this.abort;
     signal.addEventListener("abort", () => {
       const reason: unknown = signal.reason;
-      this.#rejectAcknowledged(reason instanceof ConnectionError ? reason : cancelled("subscriptions/listen", reason));
+      this.#acknowledged.reject(reason instanceof ConnectionError ? reason : cancelled("subscriptions/listen", reason));
       this.#end();
     });
   }
 
+  get acknowledged(): Promise<void> {
+    return this.#acknowledged.promise;
+  }
+
+  get ended(): Promise<void> {
+    return this.#ended.promise;
+  }
+
   acknowledge(honoured: SubscriptionFilter): void {
     this.honoured = honoured;
-    this.#resolveAcknowledged();
+    this.#acknowledged.resolve();
   }
 
   /** Ends the subscription when the request is answered or fails. */
@@ -216,16 +206,12 @@ class OpenSubscription implements Subscription {
     this.#failure = failure;
     if (failure === undefined) {
       // A server that grants nothing may end at once without an acknowledgement.
-      this.#resolveAcknowledged();
-      this.#resolveEnded();
+      this.#acknowledged.resolve();
+      this.#ended.resolve();
     } else {
-      this.#rejectAcknowledged(failure);
-      this.#rejectEnded(failure);
+      this.#acknowledged.reject(failure);
+      this.#ended.reject(failure);
     }
     this.#wake?.();
   }
-}
-
-function unacknowledged(ms: number): ConnectionError {
-  return new ConnectionError("timeout", `The server did not acknowledge subscriptions/listen in ${ms} ms`);
 }

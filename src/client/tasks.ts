@@ -10,9 +10,8 @@ import { McpError } from "../protocol/errors.ts";
 import type { CallToolResult, DetailedTask, TaskStatus } from "../protocol/model/index.ts";
 import type { Json } from "../protocol/revision.ts";
 import { isTaskFinished, withTasksExtension } from "../protocol/tasks.ts";
-import type { CallOptions, Calls } from "./calls.ts";
+import { type CallOptions, type Calls, resultOfTask } from "./calls.ts";
 import { callListener } from "./contexts.ts";
-import { resultOf } from "./task-outcome.ts";
 
 /** What a handle needs of its client. */
 export interface TaskClient {
@@ -143,7 +142,7 @@ export class TaskHandle implements AsyncIterable<DetailedTask> {
         const waiter = { handler, context: declared, tool: this.#tool, respectsPollInterval: true, ask };
         return waitForTask(this.#watch, this.#inputRequests, waiter);
       });
-      return resultOf(state) as CallToolResult;
+      return (await resultOfTask(state)) as CallToolResult;
     } finally {
       release();
     }

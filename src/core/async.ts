@@ -21,25 +21,29 @@ export function ignoreRejection<T>(promise: Promise<T>): Promise<T> {
 export interface Deferred<T> {
   readonly promise: Promise<T>;
   readonly resolve: (value: T) => void;
+  readonly reject: (error: unknown) => void;
 }
 
-/** A promise that its owner resolves. */
+/** A promise that is settled from outside. Its rejection is ignored if nothing awaits it. */
 export function deferred<T = void>(): Deferred<T> {
-  let resolve: (value: T) => void = () => undefined;
-  const promise = new Promise<T>((done) => {
-    resolve = done;
+  let resolve!: Deferred<T>["resolve"];
+  let reject!: Deferred<T>["reject"];
+  const promise = new Promise<T>((yes, no) => {
+    resolve = yes;
+    reject = no;
   });
-  return { promise, resolve };
+  return { promise: ignoreRejection(promise), resolve, reject };
 }
+
+/** The longest delay of setTimeout, which fires at once if the delay is longer. */
+export const MAX_DELAY_MS: number = 0x7fffffff;
 
 /** Waits for the promise, but at most `ms` milliseconds: then resolves to undefined. Rejects if the promise does. */
 export async function within<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), ms);
-  });
+  const late = deferred<undefined>();
+  const timer = setTimeout(() => late.resolve(undefined), ms);
   try {
-    return await Promise.race([promise, late]);
+    return await Promise.race([promise, late.promise]);
   } finally {
     clearTimeout(timer);
   }
@@ -86,12 +90,10 @@ export function onAbort(signal: AbortSignal | undefined, listener: () => void): 
 /** Waits for the promise; rejects with the signal's reason as soon as the signal is aborted. */
 export async function abortable<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
   signal.throwIfAborted();
-  let forget = (): void => undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    forget = onAbort(signal, () => reject(signal.reason as Error));
-  });
+  const aborted = deferred<never>();
+  const forget = onAbort(signal, () => aborted.reject(signal.reason));
   try {
-    return await Promise.race([promise, aborted]);
+    return await Promise.race([promise, aborted.promise]);
   } finally {
     forget();
   }
@@ -148,8 +150,7 @@ export async function pause(ms: number, signal: AbortSignal): Promise<void> {
         forget();
         resolve();
       },
-      // setTimeout fires at once for delays beyond 2^31 - 1 ms.
-      Math.min(ms, 0x7fffffff),
+      Math.min(ms, MAX_DELAY_MS),
     );
     const forget = onAbort(signal, () => {
       clearTimeout(timer);
@@ -201,14 +202,12 @@ export class SingleFlight {
     const running = this.#running ?? (work && this.#start(work));
     if (running === undefined) return;
     running.waiting += 1;
-    let forget: (() => void) | undefined;
-    const aborted = new Promise<never>((_resolve, reject) => {
-      forget = onAbort(signal, () => reject(cancelled()));
-    });
+    const aborted = deferred<never>();
+    const forget = onAbort(signal, () => aborted.reject(cancelled()));
     try {
-      await Promise.race([running.outcome, aborted]);
+      await Promise.race([running.outcome, aborted.promise]);
     } finally {
-      forget?.();
+      forget();
       running.waiting -= 1;
       if (running.waiting === 0) this.#abandon(running);
     }

@@ -1,11 +1,10 @@
 // Checks the options of public functions. An unknown option throws an error that suggests the nearest name, since a
 // misspelt option that is ignored is hard to notice.
 
+import { MAX_DELAY_MS } from "./async.ts";
 import { isObject } from "./values.ts";
 
 const MAX_NAME_LENGTH = 100;
-/** The longest delay that setTimeout accepts. */
-const MAX_DELAY_MS = 0x7fffffff;
 
 /** The names within `maxDistance` edits, nearest first. A name that starts with `name` has the distance 0. */
 export function nearest(name: string, names: Iterable<string>, maxDistance = 2): string[] {
@@ -45,6 +44,18 @@ function editDistance(from: string, to: string): number {
 export function didYouMean(name: string, names: readonly string[]): string {
   const [near] = nearest(name, names);
   return near === undefined ? `the options are ${names.join(", ")}` : `did you mean \`${near}\`?`;
+}
+
+/** A set of option names, typed so that a new option must be added to it. */
+export type OptionNames<Options> = Readonly<Record<keyof Options, true>>;
+
+type Words<Text extends string> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text;
+
+/** Does not compile if a name is missing, or is not a name of the expected options. */
+export function optionNames<const Text extends string, Name extends string>(
+  ...names: ([Words<Text>] extends [Name] ? Text : Exclude<Words<Text>, Name>)[]
+): Readonly<Record<Name & Words<Text>, true>> {
+  return Object.fromEntries(names.flatMap((text) => text.split(" ")).map((name) => [name, true])) as never;
 }
 
 /** Throws a TypeError if `given` is not an object or has an option that `known` lacks. */

@@ -4,13 +4,16 @@ export function isObject(value: unknown): value is { readonly [key: string]: unk
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+type Defined<Fields> = { [Key in keyof Fields]: Exclude<Fields[Key], undefined> };
+
 /** A copy without the fields that are undefined. */
-export function defined<Fields extends object>(
-  fields: Fields,
-): { [Key in keyof Fields]: Exclude<Fields[Key], undefined> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
-    [Key in keyof Fields]: Exclude<Fields[Key], undefined>;
-  };
+export function defined<Fields extends object>(fields: Fields): Defined<Fields> {
+  const copy: Partial<Fields> = {};
+  // A loop, since this is called for every call of a client.
+  for (const key of Object.keys(fields) as (keyof Fields)[]) {
+    if (fields[key] !== undefined) copy[key] = fields[key];
+  }
+  return copy as Defined<Fields>;
 }
 
 /** The message of a thrown value. Never throws, even if the value's getters do. */
@@ -21,6 +24,17 @@ export function errorMessage(error: unknown): string {
   } catch {
     return "a value that cannot be converted to a string";
   }
+}
+
+/** A thrown value as an Error that can be read. Never throws, even if the value is a Proxy whose traps throw. */
+export function asError(thrown: unknown): Error {
+  try {
+    const isReadable = thrown instanceof Error && typeof thrown.message === "string" && typeof thrown.name === "string";
+    if (isReadable) return thrown;
+  } catch {
+    // As for any other value.
+  }
+  return new Error(errorMessage(thrown));
 }
 
 /** The end of a program's output, at most `length` characters: whole lines, unless the last line is longer. */

@@ -4,7 +4,6 @@ import { describe, expect, it } from "vitest";
 import { DEFAULT_LIMITS, decode, encode } from "./codec.ts";
 import { ExactId } from "./message.ts";
 import type { ErrorMessage, Id, Message } from "./message.ts";
-import { compilePaths } from "./scan.ts";
 
 function message(text: string): Record<string, unknown> {
   const decoded = decode(text);
@@ -154,18 +153,6 @@ describe("decode: exact tokens", () => {
   it("are kept in a single message if batches are off", () => {
     const decoded = decode('{"jsonrpc":"2.0","id":1.0,"method":"m"}', { ...DEFAULT_LIMITS, batch: 0 });
     expect(decoded).toMatchObject({ kind: "message", message: { id: new ExactId("1.0", 1) } });
-  });
-
-  it("are kept at other given paths", () => {
-    const paths = compilePaths([
-      ["params", "a", "b", "c"],
-      ["params", "a"],
-    ]);
-    const text = '{"jsonrpc":"2.0","method":"m","params":{"a":{"b":{"c":1.0}},"requestId":1.0}}';
-    const deep = decode(text, DEFAULT_LIMITS, paths);
-    expect(deep).toMatchObject({ message: { params: { a: { b: { c: new ExactId("1.0", 1) } }, requestId: 1 } } });
-    const flat = decode('{"jsonrpc":"2.0","method":"m","params":{"a":-0}}', DEFAULT_LIMITS, paths);
-    expect(flat).toMatchObject({ message: { params: { a: new ExactId("-0", -0) } } });
   });
 });
 

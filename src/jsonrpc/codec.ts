@@ -3,7 +3,7 @@
 // itself, so nothing is copied and unknown fields survive.
 
 import { ExactId, isId, stringify, type ErrorMessage, type Id, type Message } from "./message.ts";
-import { compilePaths, peek, scan, type Paths, type Token } from "./scan.ts";
+import { scan, type Scan, type Token } from "./scan.ts";
 
 export interface Limits {
   /** Bytes of UTF-8 in one message. */
@@ -27,25 +27,18 @@ export type Decoded =
   | { readonly kind: "batch"; readonly items: readonly ({ readonly message: Message } | Fault)[] }
   | ({ readonly kind: "fault" } & Fault);
 
-// Besides ids, these tokens must be sent back exactly as they were received.
-const EXACT_PATHS: Paths = compilePaths([
-  ["params", "requestId"],
-  ["params", "progressToken"],
-  ["params", "_meta", "progressToken"],
-  ["params", "_meta", "io.modelcontextprotocol/subscriptionId"],
-  ["result", "_meta", "progressToken"],
-  ["result", "_meta", "io.modelcontextprotocol/subscriptionId"],
-]);
-
 type Parsed = { [key: string]: unknown };
 
-/** `paths` are the tokens besides the id that become an ExactId if JavaScript would write them differently. */
-export function decode(text: string, limits: Limits = DEFAULT_LIMITS, paths: Paths = EXACT_PATHS): Decoded {
+export function decode(text: string, limits: Limits = DEFAULT_LIMITS): Decoded {
   if (isTooLong(text, limits.messageBytes)) return refuse(tooLong(limits.messageBytes));
   const body = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
-  const { tooDeep, batch, tokens } = scan(body, paths, limits.depth, limits.batch);
+  const scanned = scan(body, limits.depth, limits.batch);
+  const { tokens } = scanned;
   // Reject it before JSON.parse or any later code can recurse into it.
-  if (tooDeep) return refuseDeep(body, batch, limits, paths);
+  if (scanned.tooDeep) {
+    const details = `Nested deeper than ${limits.depth} levels (limits.depth)`;
+    return refuse(invalidRequest(readId(body, scanned), details), !scanned.isResponse);
+  }
 
   let value: unknown;
   try {
@@ -57,7 +50,7 @@ export function decode(text: string, limits: Limits = DEFAULT_LIMITS, paths: Pat
   }
 
   if (!Array.isArray(value)) {
-    tokens?.forEach((token) => restore(value as Parsed, body, token));
+    if (tokens !== undefined) restore([value], body, tokens);
     const fault = check(value);
     return fault === undefined ? { kind: "message", message: value as Message } : { kind: "fault", ...fault };
   }
@@ -66,7 +59,7 @@ export function decode(text: string, limits: Limits = DEFAULT_LIMITS, paths: Pat
     const details = `Batch of ${value.length} messages is over the limit of ${limits.batch} (limits.batch)`;
     return refuse(invalidRequest(null, details));
   }
-  tokens?.forEach((token) => restore(value[token.item] as Parsed, body, token));
+  if (tokens !== undefined) restore(value, body, tokens);
   return { kind: "batch", items: value.map((item: unknown) => check(item) ?? { message: item as Message }) };
 }
 
@@ -118,27 +111,18 @@ function refuse(fault: ErrorMessage, answerable = true): Decoded {
   return { kind: "fault", fault, answerable };
 }
 
-function refuseDeep(text: string, batch: boolean, limits: Limits, paths: Paths): Decoded {
-  const details = `Nested deeper than ${limits.depth} levels (limits.depth)`;
-  if (batch) return refuse(invalidRequest(null, details));
-  const seen = peek(text, paths);
-  return refuse(invalidRequest(readToken(seen.id), details), seen.hasMethod || !seen.isResponse);
-}
-
 /** Reads the id of a message that cannot be parsed, and whether to answer it, from the first bytes of its line. */
 export function readHead(head: string): { readonly id: Id | null; readonly answerable: boolean } {
-  const { batch } = scan(head, EXACT_PATHS, DEFAULT_LIMITS.depth, 1);
-  const seen = batch ? undefined : peek(head, EXACT_PATHS);
-  if (seen === undefined) return { id: null, answerable: true };
-  const id = seen.id?.includes("\ufffd") === true ? null : readToken(seen.id);
-  return { id, answerable: seen.hasMethod || !seen.isResponse };
+  const scanned = scan(head, DEFAULT_LIMITS.depth, 1);
+  return { id: readId(head, scanned), answerable: !scanned.isResponse };
 }
 
-function readToken(raw: string | undefined): Id | null {
-  if (raw === undefined) return null;
+function readId(text: string, { idStart, idEnd }: Scan): Id | null {
+  const raw = text.slice(idStart, idEnd);
+  // Nothing, or bytes that are not UTF-8.
+  if (raw === "" || raw.includes("\ufffd")) return null;
   try {
-    const value: unknown = JSON.parse(raw);
-    return typeof value === "string" || typeof value === "number" ? toId(raw, value) : null;
+    return toId(raw, JSON.parse(raw) as string | number);
   } catch {
     return null;
   }
@@ -150,15 +134,15 @@ function toId(raw: string, value: string | number): Id {
   return /[\ud800-\udfff]/u.test(raw) ? value : new ExactId(raw, value);
 }
 
-/** Replaces a token by an ExactId if necessary. Reads only own fields, since the scan found the path in the text. */
-function restore(root: Parsed, text: string, token: Token): void {
-  const last = token.path.length - 1;
-  let holder = root;
-  for (let at = 0; at < last; at++) holder = holder[token.path[at] ?? ""] as Parsed;
-  const name = token.path[last] ?? "";
-  const value = holder[name];
-  if (typeof value === "string" || typeof value === "number") {
-    holder[name] = toId(text.slice(token.start, token.end), value);
+/** Replaces tokens by ExactIds if necessary. Of duplicate keys JSON.parse keeps the last, so the last token counts. */
+function restore(items: readonly unknown[], text: string, tokens: readonly Token[]): void {
+  const last = new Map(tokens.map((token) => [`${token.item} ${token.path.join()}`, token]));
+  for (const { item, path, start, end } of last.values()) {
+    const name = path.at(-1) ?? "";
+    const holder = path.slice(0, -1).reduce<unknown>((at, key) => (isObject(at) ? at[key] : undefined), items[item]);
+    const value = isObject(holder) ? holder[name] : undefined;
+    if (typeof value !== "string" && typeof value !== "number") continue;
+    (holder as Parsed)[name] = toId(text.slice(start, end), value);
   }
 }
 

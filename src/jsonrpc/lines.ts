@@ -1,6 +1,5 @@
-// Splits bytes into lines, one message each, as on stdio. Whatever the size of the chunks, each byte is searched once
-// and copied at most twice: into a block while its line is incomplete, and from the block into the line. The buffered
-// bytes never exceed the limit.
+// Splits bytes into lines, one message each, as on stdio. Each byte is searched once, whatever the size of the chunks. A
+// line that is complete in its chunk is not copied. The buffered bytes never exceed the limit.
 
 import { isUtf8 } from "node:buffer";
 import { readHead, PARSE_ERROR, parseError, tooLong } from "./codec.ts";
@@ -19,17 +18,14 @@ export interface LineReaderOptions {
 
 const NEWLINE = 10;
 const RETURN = 13;
-const MIN_BLOCK_BYTES = 4 * 1024;
-const MAX_BLOCK_BYTES = 256 * 1024;
+const MIN_BUFFER_BYTES = 4 * 1024;
 /** How much of an unreadable line is searched for its id. */
 const HEAD_BYTES = 4 * 1024;
 
 export class LineReader {
   readonly #options: LineReaderOptions;
-  // The incomplete line. Chunks are copied, since a list of one-byte chunks would take a hundred times their bytes, and
-  // a stream may reuse its chunks. Blocks are never copied into larger ones.
-  #blocks: Buffer[] = [];
-  #free = 0;
+  // The incomplete line. Chunks are copied, since a stream may reuse them. The buffer doubles when it is full.
+  #buffer: Buffer = Buffer.alloc(0);
   #buffered = 0;
   #isSkipping = false;
   #hasBegun = false;
@@ -68,7 +64,7 @@ export class LineReader {
       return;
     }
     if (this.#buffered + end - start > this.#options.maxBytes) {
-      const head = this.#blocks[0]?.subarray(0, this.#buffered) ?? bytes.subarray(start, end);
+      const head = this.#buffered > 0 ? this.#buffer.subarray(0, this.#buffered) : bytes.subarray(start, end);
       this.#reset();
       this.#hasBegun = true;
       this.#isSkipping = !isLineEnd;
@@ -84,40 +80,19 @@ export class LineReader {
   }
 
   #keep(bytes: Buffer, start: number, end: number): void {
-    let from = start;
-    while (from < end) {
-      if (this.#free === 0) this.#grow(end - from);
-      const block = this.#blocks.at(-1);
-      if (block === undefined) return;
-      const count = Math.min(this.#free, end - from);
-      block.set(bytes.subarray(from, from + count), block.length - this.#free);
-      this.#free -= count;
-      this.#buffered += count;
-      from += count;
+    const length = this.#buffered + end - start;
+    if (length > this.#buffer.length) {
+      const wanted = Math.max(MIN_BUFFER_BYTES, length, 2 * this.#buffer.length);
+      const larger = Buffer.allocUnsafeSlow(Math.min(wanted, this.#options.maxBytes));
+      this.#buffer.copy(larger, 0, 0, this.#buffered);
+      this.#buffer = larger;
     }
-  }
-
-  #grow(wanted: number): void {
-    const usual = Math.min(Math.max(MIN_BLOCK_BYTES, this.#buffered), MAX_BLOCK_BYTES);
-    // More bytes than the limit are never buffered, so no block needs to reach beyond it.
-    const size = Math.min(Math.max(usual, wanted), this.#options.maxBytes - this.#buffered);
-    this.#blocks.push(Buffer.allocUnsafeSlow(size));
-    this.#free = size;
-  }
-
-  #join(): Buffer {
-    const [first] = this.#blocks;
-    const line =
-      first !== undefined && this.#blocks.length === 1
-        ? first.subarray(0, this.#buffered)
-        : Buffer.concat(this.#blocks, this.#buffered);
-    this.#reset();
-    return line;
+    bytes.copy(this.#buffer, this.#buffered, start, end);
+    this.#buffered = length;
   }
 
   #reset(): void {
-    this.#blocks = [];
-    this.#free = 0;
+    this.#buffer = Buffer.alloc(0);
     this.#buffered = 0;
   }
 
@@ -129,7 +104,8 @@ export class LineReader {
   }
 
   #deliverBuffered(): void {
-    const line = this.#join();
+    const line = this.#buffer.subarray(0, this.#buffered);
+    this.#reset();
     this.#deliver(line, 0, line.length);
   }
 

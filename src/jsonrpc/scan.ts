@@ -1,30 +1,22 @@
-// One pass over a message before JSON.parse: it checks the nesting depth and records the positions of tokens that must
-// be sent back byte for byte. It is not a parser: for invalid JSON it may record nonsense, but then JSON.parse fails.
-// It does not recurse, reads each character a bounded number of times, and allocates very little for most messages.
+// One pass over a message before JSON.parse: it checks the nesting depth and finds tokens that must be sent back byte for
+// byte. It is not a parser: for invalid JSON it may find nonsense, but then JSON.parse fails. It does not recurse, reads
+// each character a bounded number of times, and allocates nothing for most messages.
 
-/**
- * One name on a path to a recorded token. `slot` is its index in `starts` and `ends`. Its descendants have the slots
- * `slot + 1` to `lastSlot`.
- */
-interface Step {
-  readonly name: string;
-  readonly path: readonly string[];
-  readonly parent: Step | undefined;
-  readonly children: Step[];
-  readonly slot: number;
-  readonly exact: boolean;
-  lastSlot: number;
-  /** A key of this many characters or more, escapes included, cannot be the name of a child. */
-  keyLengthBound: number;
-}
-
-/** The names to look for, and scratch space for one scan. Scans are synchronous, so they never overlap. */
-export interface Paths {
-  readonly root: Step;
-  readonly steps: readonly Step[];
-  readonly starts: Int32Array;
-  readonly ends: Int32Array;
-}
+const STREAM = "io.modelcontextprotocol/subscriptionId";
+const EXACT_PATHS: readonly (readonly string[])[] = [
+  ["id"],
+  ["params", "requestId"],
+  ["params", "progressToken"],
+  ["params", "_meta", "progressToken"],
+  ["params", "_meta", STREAM],
+  ["result", "_meta", "progressToken"],
+  ["result", "_meta", STREAM],
+];
+const EXACT_NAMES: ReadonlySet<string | undefined> = new Set(EXACT_PATHS.map((path) => path.at(-1)));
+/** The names on exact paths, and those that tell requests from responses. */
+const NAMES: readonly string[] = [...new Set([...EXACT_PATHS.flat(), "method", "error"])];
+/** A key of more characters cannot be one of the names, even if each of its characters is an escape. */
+const MAX_KEY_LENGTH = Math.max(...NAMES.map((name) => 6 * name.length));
 
 /** A token that JavaScript might write differently: `text.slice(start, end)`, at `path` in item `item` of a batch. */
 export interface Token {
@@ -37,128 +29,76 @@ export interface Token {
 export interface Scan {
   readonly tooDeep: boolean;
   readonly batch: boolean;
+  /** In the order of the text. Of tokens at the same path, only the last counts. */
   readonly tokens: readonly Token[] | undefined;
-}
-
-/** Facts about a message that cannot be parsed, because it is too deep or too long. */
-interface Peeked {
-  readonly id: string | undefined;
-  readonly hasMethod: boolean;
+  /** Where the id is, for a message that cannot be parsed. `idEnd` is 0 if there is none, or if the text may cut it. */
+  readonly idStart: number;
+  readonly idEnd: number;
+  /** Whether the message is a response as far as its keys tell. */
   readonly isResponse: boolean;
 }
 
 const QUOTE = 34;
 const COMMA = 44;
 const MINUS = 45;
+const COLON = 58;
 const BACKSLASH = 92;
 const BRACE = 123; // with bit 32 set, `[` and `{` both have this code, and `]` and `}` both have this code plus 2
 
-// Recorded so that `peek` can tell whether a message that is too deep to parse is a request or a response.
-const MARKS = [["method"], ["result"], ["error"]];
+/** The name of the last key at each depth, from 1 on. Scans are synchronous, so they can share it. */
+const keys: (string | undefined)[] = [];
 
-/** Prepares the paths of the tokens to record exactly. The top-level id is always one of them. */
-export function compilePaths(others: readonly (readonly string[])[]): Paths {
-  const exact = [["id"], ...others];
-  const isPrefixOf = (path: readonly string[], longer: readonly string[]): boolean =>
-    path.every((name, at) => name === longer[at]);
-  const steps: Step[] = [];
-  const addStep = (name: string, path: readonly string[], parent: Step | undefined): Step => {
-    const isExact = exact.some((one) => one.length === path.length && isPrefixOf(path, one));
-    const step: Step = {
-      name,
-      path,
-      parent,
-      children: [],
-      slot: steps.length,
-      exact: isExact,
-      lastSlot: 0,
-      keyLengthBound: 0,
-    };
-    steps.push(step);
-    const names = new Set<string>();
-    for (const one of [...exact, ...MARKS]) {
-      const next = one[path.length];
-      if (next !== undefined && isPrefixOf(path, one)) names.add(next);
-    }
-    for (const next of names) {
-      step.children.push(addStep(next, [...path, next], step));
-      // An escaped character takes at most six characters.
-      step.keyLengthBound = Math.max(step.keyLengthBound, 1 + 6 * next.length);
-    }
-    step.lastSlot = steps.length - 1;
-    return step;
-  };
-  const root = addStep("", [], undefined);
-  return { root, steps, starts: new Int32Array(steps.length), ends: new Int32Array(steps.length) };
-}
-
-/** Records tokens only in the first `maxItems` items of a batch, since a longer batch is refused. */
-export function scan(text: string, paths: Paths, maxDepth: number, maxItems: number): Scan {
-  const { root, starts, ends } = paths;
+/** Finds tokens only in the first `maxItems` items of a batch, since a longer batch is refused. */
+export function scan(text: string, maxDepth: number, maxItems: number): Scan {
   let tokens: Token[] | undefined;
   let tooDeep = false;
   let depth = 0;
-  let batch = false;
+  let outside = 0; // the depth around a message: 1 in a batch
   let item = 0;
-  let step: Step | undefined; // the object being read; values without recorded names are skipped as a whole
-  let atKey = false;
-  let pending: Step | undefined; // the step whose key was just read and whose value comes next
+  let idStart = 0;
+  let idEnd = 0;
+  let hasMethod = false;
+  let hasOutcome = false;
 
   for (let i = 0; i < text.length; i++) {
     const c = text.charCodeAt(i);
     if (c === QUOTE) {
-      const close = stringEnd(text, i);
-      if (atKey && step !== undefined) {
-        atKey = false;
-        pending = stepFor(step, text, i, close);
-        if (pending !== undefined) {
-          // Of duplicate keys JSON.parse keeps only the last, so what an earlier one recorded is dropped.
-          forget(paths, pending);
-          starts[pending.slot] = i;
-        }
-      } else if (pending?.exact === true) {
-        starts[pending.slot] = i;
-        ends[pending.slot] = close + 1;
-        pending = undefined;
+      const open = i;
+      i = stringEnd(text, open);
+      if (depth <= outside) continue;
+      const start = valueStart(text, i + 1);
+      if (start < 0) continue;
+      const name = nameOf(text, open, i);
+      keys[depth] = name;
+      if (name === undefined) continue;
+      if (depth === 1) {
+        hasMethod ||= name === "method";
+        hasOutcome ||= name === "result" || name === "error";
+        if (name === "id") idEnd = 0;
       }
-      i = close;
-    } else if (c === COMMA) {
-      pending = undefined;
-      if (step !== undefined) atKey = true;
-      else item++;
+      const path = EXACT_NAMES.has(name) ? findPath(outside, depth) : undefined;
+      if (path === undefined || (outside === 1 && item >= maxItems)) continue;
+      const end = tokenEnd(text, start);
+      if (end === start) continue;
+      if (depth === 1 && end < text.length) [idStart, idEnd] = [start, end];
+      // After a token, a plain one may be a duplicate that replaces it.
+      if (tokens !== undefined || !isPlain(text, start, end)) (tokens ??= []).push({ item, path, start, end });
+      i = end - 1;
     } else if ((c | 32) === BRACE) {
-      const within: Step | undefined =
-        c === BRACE ? (step === undefined && (depth === 0 || item < maxItems) ? root : pending) : undefined;
-      if (within !== undefined && within.children.length > 0) {
-        if (within === root) forget(paths, root);
-        step = within;
-        atKey = true;
-        depth++;
-      } else if (c !== BRACE && depth === 0) {
-        batch = true;
-        depth++;
-      } else {
+      if (depth === 0 && c !== BRACE) outside = 1;
+      else if (c !== BRACE || (depth > outside && !leadsOn(keys[depth], depth - outside))) {
         const close = skip(text, i, maxDepth - depth);
         if (close < 0) tooDeep = true;
         i = close < 0 ? ~close : close;
+        continue;
       }
+      depth++;
+      keys[depth] = undefined;
       if (depth > maxDepth) tooDeep = true;
-      pending = undefined;
-    } else if ((c | 32) === BRACE + 2) {
-      if (step === root) tokens = collect(text, paths, item, tokens);
-      step = step?.parent;
-      atKey = false;
-      pending = undefined;
-      depth--;
-    } else if (pending?.exact === true && (c === MINUS || (c >= 48 && c <= 57))) {
-      const end = numberEnd(text, i);
-      starts[pending.slot] = i;
-      ends[pending.slot] = end;
-      pending = undefined;
-      i = end - 1;
-    }
+    } else if ((c | 32) === BRACE + 2) depth--;
+    else if (c === COMMA && depth === outside) item++;
   }
-  return { tooDeep, batch, tokens };
+  return { tooDeep, batch: outside === 1, tokens, idStart, idEnd, isResponse: hasOutcome && !hasMethod };
 }
 
 /** Returns the index of the closing bracket, or the length of the text; complemented (`~`) if the value is too deep. */
@@ -168,39 +108,25 @@ function skip(text: string, open: number, maxDepth: number): number {
   let i = open;
   for (; i < text.length; i++) {
     const c = text.charCodeAt(i);
+    if (c > QUOTE && c <= COLON) continue; // numbers, and what is between them
     if (c === QUOTE) i = stringEnd(text, i);
     else if ((c | 32) === BRACE) {
-      depth++;
-      if (depth > deepest) deepest = depth;
-    } else if ((c | 32) === BRACE + 2) {
-      depth--;
-      if (depth === 0) break;
-    }
+      if (++depth > deepest) deepest = depth;
+    } else if ((c | 32) === BRACE + 2 && --depth === 0) break;
   }
   return deepest > maxDepth ? ~i : i;
 }
 
-function forget(paths: Paths, step: Step): void {
-  for (let slot = step.slot; slot <= step.lastSlot; slot++) {
-    paths.starts[slot] = -1;
-    paths.ends[slot] = -1;
-  }
+/** Whether an object under this key, in an object at this depth, may contain an exact token. */
+function leadsOn(key: string | undefined, depth: number): boolean {
+  return depth === 1 ? key === "params" || key === "result" : depth === 2 && key === "_meta";
 }
 
-/** Valid only right after a scan of the same text, which must not be a batch. */
-export function peek(text: string, paths: Paths): Peeked {
-  const seen = (name: string): Step | undefined => {
-    const step = paths.root.children.find((one) => one.name === name);
-    return step !== undefined && (paths.starts[step.slot] ?? -1) >= 0 ? step : undefined;
-  };
-  const id = seen("id");
-  const end = id === undefined ? -1 : (paths.ends[id.slot] ?? -1);
-  return {
-    // A token at the very end of the text may be cut off.
-    id: id === undefined || end < 0 || end >= text.length ? undefined : text.slice(paths.starts[id.slot], end),
-    hasMethod: seen("method") !== undefined,
-    isResponse: seen("result") !== undefined || seen("error") !== undefined,
-  };
+function findPath(outside: number, depth: number): readonly string[] | undefined {
+  const length = depth - outside;
+  return EXACT_PATHS.find(
+    (path) => path.length === length && path.every((name, at) => name === keys[outside + at + 1]),
+  );
 }
 
 /** The index of the closing quote, or the length of the text. Each backslash is read twice at most. */
@@ -213,43 +139,51 @@ function stringEnd(text: string, open: number): number {
   return text.length;
 }
 
-function numberEnd(text: string, start: number): number {
-  let end = start + 1;
-  for (; end < text.length; end++) {
-    const c = text.charCodeAt(end);
-    const inside = (c >= 48 && c <= 57) || c === 43 || c === MINUS || c === 46 || (c | 32) === 101;
-    if (!inside) break;
+/** Where the value of a key begins, or -1 if the string that ends before `at` is not a key. */
+function valueStart(text: string, at: number): number {
+  const colon = skipSpaces(text, at);
+  return text.charCodeAt(colon) === COLON ? skipSpaces(text, colon + 1) : -1;
+}
+
+function skipSpaces(text: string, from: number): number {
+  let at = from;
+  while (text.charCodeAt(at) <= 32) at++;
+  return at;
+}
+
+/** The end of a string or a number; `start` if there is something else. */
+function tokenEnd(text: string, start: number): number {
+  const first = text.charCodeAt(start);
+  if (first === QUOTE) return Math.min(stringEnd(text, start) + 1, text.length);
+  let end = start;
+  if (first !== MINUS && !isDigit(first)) return end;
+  for (let c = first; isDigit(c) || c === 43 || c === MINUS || c === 46 || (c | 32) === 101; c = text.charCodeAt(end)) {
+    end++;
   }
   return end;
 }
 
-function stepFor(step: Step, text: string, open: number, close: number): Step | undefined {
+function isDigit(c: number): boolean {
+  return c >= 48 && c <= 57;
+}
+
+/** Which of the names a key is. */
+function nameOf(text: string, open: number, close: number): string | undefined {
   const length = close - open - 1;
-  for (const one of step.children) {
-    if (one.name.length === length && text.startsWith(one.name, open + 1)) return one;
+  for (let at = 0; at < NAMES.length; at++) {
+    const name = NAMES[at] as string;
+    if (name.length === length && text.startsWith(name, open + 1)) return name;
   }
-  if (length >= step.keyLengthBound) return undefined;
+  if (length > MAX_KEY_LENGTH) return undefined;
   let at = open + 1;
   while (at < close && text.charCodeAt(at) !== BACKSLASH) at++;
   if (at === close) return undefined;
   try {
-    const name: unknown = JSON.parse(text.slice(open, close + 1));
-    return step.children.find((one) => one.name === name);
+    const key: unknown = JSON.parse(text.slice(open, close + 1));
+    return NAMES.find((name) => name === key);
   } catch {
     return undefined;
   }
-}
-
-function collect(text: string, paths: Paths, item: number, tokens: Token[] | undefined): Token[] | undefined {
-  let found = tokens;
-  for (const step of paths.steps) {
-    const start = paths.starts[step.slot] ?? -1;
-    const end = paths.ends[step.slot] ?? -1;
-    if (end < 0 || isPlain(text, start, end)) continue;
-    found ??= [];
-    found.push({ item, path: step.path, start, end });
-  }
-  return found;
 }
 
 /** Whether JavaScript certainly writes the token unchanged: a string without escapes, or an integer up to 15 digits. */
@@ -258,9 +192,6 @@ function isPlain(text: string, start: number, end: number): boolean {
   const first = text.charCodeAt(start) === MINUS ? start + 1 : start;
   if (end - first > 15) return false;
   if (text.charCodeAt(first) === 48) return first === start && end === start + 1;
-  for (let i = first; i < end; i++) {
-    const c = text.charCodeAt(i);
-    if (c < 48 || c > 57) return false;
-  }
+  for (let i = first; i < end; i++) if (!isDigit(text.charCodeAt(i))) return false;
   return true;
 }

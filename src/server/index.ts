@@ -19,11 +19,17 @@ export type * from "../protocol/model/index.ts";
 export type { TaskSupport } from "../protocol/tasks.ts";
 export type { TemplateMatch } from "../protocol/uri-template.ts";
 export type { Ask, ElicitQuestion, ToolContext } from "./call-context.ts";
-export type { Completer } from "./completion.ts";
 export { type InputRequired, inputRequired } from "./input-required.ts";
 export type { MethodOptions, NotificationHandler, VendorMethodHandler } from "./methods.ts";
 export type { CacheHint, ServerInfo, ServerOptions, TaskLimits, TaskOptions, VendorCapabilities } from "./options.ts";
-export type { PromptArgumentOptions, PromptArguments, PromptHandler, PromptOptions, PromptReturn } from "./prompts.ts";
+export type {
+  Completer,
+  PromptArgumentOptions,
+  PromptArguments,
+  PromptHandler,
+  PromptOptions,
+  PromptReturn,
+} from "./prompts.ts";
 export type {
   CommonResourceOptions,
   ResourceHandler,

@@ -3,11 +3,12 @@
 
 import { demandScopes } from "../auth/bearer/scopes.ts";
 import type { Context, Params, Request, Result } from "../core/handler.ts";
+import { type OptionNames, optionNames } from "../core/options.ts";
 import { isObject } from "../core/values.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
 import { isVendorMethod } from "../protocol/revisions/standard-methods.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
-import { checkRegistration, type OptionNames } from "./options.ts";
+import { checkRegistration } from "./options.ts";
 import type { ResultBuilder } from "./result-builder.ts";
 import { createSchemaCheck, type Schema } from "./schema.ts";
 import { checkSchema } from "./schema-kind.ts";
@@ -22,7 +23,7 @@ export interface MethodOptions<Input = Schema | undefined> {
   readonly scopes?: readonly string[];
 }
 
-const OPTION_NAMES: OptionNames<MethodOptions> = { input: true, scopes: true };
+const OPTION_NAMES: OptionNames<MethodOptions> = optionNames("input scopes");
 
 /** Returns the result; undefined is an empty one. */
 export type VendorMethodHandler<Input> = (
@@ -52,6 +53,7 @@ export class VendorMethods {
     const { input, scopes } = options;
     if (input !== undefined) checkSchema(owner, "input", input);
     const check = input && createSchemaCheck(input, `${owner}: \`input\``);
+    this.#results.noteHandler(handler);
     this.#methods.set(name, async (params, request, context) => {
       demandScopes(scopes, context.caller, owner);
       const checked = (await check?.(params)) ?? { value: params };
@@ -69,6 +71,7 @@ export class VendorMethods {
 
   addNotification(name: string, handler: NotificationHandler): void {
     checkName(checkRegistration("notification", name, {}, handler, {}), name);
+    this.#results.noteHandler(handler);
     this.#notifications.set(name, async (params, request, context) => {
       await runHandler(context, () => handler(params, this.#context(request, context)));
       return {};

@@ -3,7 +3,7 @@
 
 import { scopesProblem } from "../auth/bearer/scopes.ts";
 import { isObject } from "../core/values.ts";
-import { checkOptions, OptionReader } from "../core/options.ts";
+import { checkOptions, type OptionNames, optionNames, OptionReader } from "../core/options.ts";
 import type { CacheScope, Icon, ServerCapabilities } from "../protocol/model/index.ts";
 import type { TaskSupport } from "../protocol/tasks.ts";
 
@@ -59,10 +59,8 @@ export interface ServerOptions extends ServerInfo {
  */
 export type VendorCapabilities = Pick<ServerCapabilities, "experimental" | "extensions">;
 
-const CAPABILITY_NAMES: OptionNames<Record<"experimental" | "extensions", unknown>> = {
-  experimental: true,
-  extensions: true,
-};
+const CAPABILITY_NAMES: OptionNames<Record<"experimental" | "extensions", unknown>> =
+  optionNames("experimental extensions");
 
 /**
  * How long a client may reuse a result, and who may share it.
@@ -120,28 +118,12 @@ export interface TaskOptions {
   readonly pollIntervalMs?: number;
 }
 
-/** A set of option names, typed so that a new option must be added to it. */
-export type OptionNames<Options> = Readonly<Record<keyof Options, true>>;
-
 const CREATE = "createServer()";
 
-const OPTION_NAMES: OptionNames<ServerOptions> = {
-  name: true,
-  version: true,
-  title: true,
-  description: true,
-  websiteUrl: true,
-  icons: true,
-  instructions: true,
-  listChanged: true,
-  subscribe: true,
-  logging: true,
-  capabilities: true,
-  pageSize: true,
-  sealKey: true,
-  cache: true,
-  tasks: true,
-};
+const OPTION_NAMES: OptionNames<ServerOptions> = optionNames(
+  "name version title description websiteUrl icons instructions listChanged subscribe logging capabilities",
+  "pageSize sealKey cache tasks",
+);
 
 /** Throws a TypeError if the options of createServer() are wrong. */
 export function checkServer(options: unknown, hasMoreArguments: boolean): void {
@@ -170,15 +152,9 @@ function checkCapabilities(capabilities: object): void {
   if (wrong !== undefined) throw new TypeError(`${CREATE}: \`capabilities.${wrong[0]}\` must be an object`);
 }
 
-const LIMIT_NAMES: OptionNames<TaskLimits> = {
-  max: true,
-  maxPerCaller: true,
-  ttlMs: true,
-  maxTtlMs: true,
-  pollIntervalMs: true,
-};
+const LIMIT_NAMES: OptionNames<TaskLimits> = optionNames("max maxPerCaller ttlMs maxTtlMs pollIntervalMs");
 
-const CACHE_NAMES: OptionNames<CacheHint> = { ttlMs: true, cacheScope: true };
+const CACHE_NAMES: OptionNames<CacheHint> = optionNames("ttlMs cacheScope");
 
 /** `owner` starts the error message. */
 export function checkCacheHint(owner: string, cache: unknown): void {
@@ -240,7 +216,7 @@ export function checkRegistration(
   return owner;
 }
 
-const TASK_NAMES: OptionNames<TaskOptions> = { support: true, when: true, ttlMs: true, pollIntervalMs: true };
+const TASK_NAMES: OptionNames<TaskOptions> = optionNames("support when ttlMs pollIntervalMs");
 
 /** Undefined if the tool never runs as a task. Throws a TypeError that names the problem. */
 export function readTaskOptions(owner: string, task: unknown): TaskOptions | undefined {

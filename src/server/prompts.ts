@@ -1,21 +1,29 @@
 // Prompts: registration, list and messages. A handler returns a string (one user message), an array of messages, or an
-// object with `messages` (the whole result). Arguments are strings.
+// object with `messages` (the whole result). Arguments are strings. Also `completion/complete`, which suggests values for
+// an argument of a prompt or a variable of a template.
 
 import { demandScopes } from "../auth/bearer/scopes.ts";
 import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
 import { defined, isObject } from "../core/values.ts";
-import { checkOptions } from "../core/options.ts";
+import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
-import type { Icon, PromptMessage } from "../protocol/model/index.ts";
+import type { CompleteParams, CompleteResult, Icon, PromptMessage } from "../protocol/model/index.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
-import type { Completer, Completers } from "./completion.ts";
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
-import { checkRegistration, type OptionNames } from "./options.ts";
-import { createCounter, OrderedMap } from "./ordered-map.ts";
-import { type ResultBuilder } from "./result-builder.ts";
+import { checkRegistration } from "./options.ts";
+import { OrderedMap, type ResultBuilder } from "./result-builder.ts";
 import { runHandler } from "./tool-result.ts";
 import { isStandardSchema, vendorOf } from "./schema-kind.ts";
 import type { Simplify } from "./schema.ts";
+
+/** Returns values that fit what was typed so far, best first. */
+export type Completer = (
+  value: string,
+  context: { readonly arguments: Readonly<Record<string, string>> },
+) => readonly string[] | Promise<readonly string[]>;
+
+/** By argument name; undefined for an argument without completion. */
+export type Completers = ReadonlyMap<string, Completer | undefined>;
 
 export interface PromptArgumentOptions<Required = unknown> {
   /** The label to show to people. */
@@ -60,20 +68,8 @@ export interface PromptOptions<Required = Readonly<Record<string, unknown>>> {
   readonly _meta?: Meta;
 }
 
-const OPTION_NAMES: OptionNames<PromptOptions> = {
-  title: true,
-  description: true,
-  arguments: true,
-  icons: true,
-  scopes: true,
-  _meta: true,
-};
-const ARGUMENT_NAMES: OptionNames<PromptArgumentOptions> = {
-  title: true,
-  description: true,
-  required: true,
-  complete: true,
-};
+const OPTION_NAMES: OptionNames<PromptOptions> = optionNames("title description arguments icons scopes _meta");
+const ARGUMENT_NAMES: OptionNames<PromptArgumentOptions> = optionNames("title description required complete");
 
 export type PromptArguments<Required> = Simplify<
   { -readonly [Name in keyof Required as Required[Name] extends true ? Name : never]: string } & {
@@ -101,18 +97,20 @@ interface Prompt {
 }
 
 export class Prompts {
-  readonly #prompts: OrderedMap<Prompt>;
+  readonly entries: OrderedMap<Prompt>;
+  /** Whether there ever was an argument with completion. */
+  hasCompleters = false;
   readonly #results: ResultBuilder;
   readonly #inputs: InputRequiredCodec;
 
   constructor(results: ResultBuilder, inputs: InputRequiredCodec, onChange: () => void) {
     this.#results = results;
     this.#inputs = inputs;
-    this.#prompts = new OrderedMap(createCounter(), onChange);
+    this.entries = new OrderedMap(onChange);
   }
 
   get wasUsed(): boolean {
-    return this.#prompts.wasUsed;
+    return this.entries.wasUsed;
   }
 
   add(name: string, options: PromptOptions, get: Prompt["get"]): void {
@@ -129,27 +127,21 @@ export class Prompts {
     const listed = declared.map(([argument, { title, description, required }]) =>
       defined({ name: argument, title, description, required }),
     );
+    this.hasCompleters ||= declared.some(([, { complete }]) => complete !== undefined);
     const args = options.arguments === undefined ? undefined : listed;
-    this.#prompts.set(name, prompt, defined({ name, title, description, icons, arguments: args, _meta }));
-  }
-
-  remove(name: string): boolean {
-    return this.#prompts.delete(name);
+    this.#results.noteHandler(get);
+    this.entries.set(name, prompt, defined({ name, title, description, icons, arguments: args, _meta }));
   }
 
   completers(name: string, caller: Caller): Completers | undefined {
-    const prompt = this.#prompts.get(name);
+    const prompt = this.entries.get(name);
     demandScopes(prompt?.scopes, caller, `The prompt ${name}`);
     return prompt?.completers;
   }
 
-  list({ method, params }: Request): Result {
-    return this.#results.list(method, "prompts", this.#prompts.entries(), params["cursor"]);
-  }
-
   async get(request: Request, context: Context): Promise<Result> {
     const { name, arguments: given = {} } = request.params as { name: string; arguments?: Record<string, unknown> };
-    const prompt = this.#prompts.get(name);
+    const prompt = this.entries.get(name);
     if (prompt === undefined) throw McpError.of("prompt_not_found", `Prompt not found: ${name}`, { promptName: name });
     demandScopes(prompt.scopes, context.caller, `The prompt ${name}`);
     const args = checkArguments(name, prompt, given);
@@ -204,4 +196,25 @@ function toWholeResult(name: string, value: Exclude<PromptReturn, InputRequired>
   throw McpError.of("internal_error", `The prompt ${name} returned neither a string nor messages`, {
     promptName: name,
   });
+}
+
+/** The specification's limit. */
+const MAX_COMPLETIONS = 100;
+
+/** `completers` are those of the prompt or template, or undefined if it does not exist. */
+export async function complete(
+  { params }: Request,
+  context: Context,
+  completers: Completers | undefined,
+): Promise<CompleteResult["completion"]> {
+  const { ref, argument, context: chosen } = params as unknown as CompleteParams;
+  const what = ref.type === "ref/prompt" ? `prompt ${ref.name}` : `resource ${ref.uri}`;
+  if (completers === undefined) throw invalidParams(`There is no ${what} to complete`, { ref });
+  if (!completers.has(argument.name)) {
+    throw invalidParams(`The ${what} has no argument ${argument.name}`, { ref, argument: argument.name });
+  }
+  const completer = completers.get(argument.name) ?? (() => []);
+  const all = await runHandler(context, () => completer(argument.value, { arguments: chosen?.arguments ?? {} }));
+  const values = all.slice(0, MAX_COMPLETIONS);
+  return { values, total: all.length, hasMore: all.length > values.length };
 }

@@ -4,16 +4,16 @@
 
 import { demandScopes } from "../auth/bearer/scopes.ts";
 import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
+import { type OptionNames, optionNames } from "../core/options.ts";
 import { defined } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { Annotations, Icon, Resource, ResourceContents } from "../protocol/model/index.ts";
 import { parseTemplate, type TemplateMatch, type UriTemplate } from "../protocol/uri-template.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
-import type { Completer, Completers } from "./completion.ts";
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
-import { type CacheHint, checkCacheHint, checkRegistration, type OptionNames } from "./options.ts";
-import { createCounter, OrderedMap } from "./ordered-map.ts";
-import { type ListEntry, type ResultBuilder } from "./result-builder.ts";
+import { type CacheHint, checkCacheHint, checkRegistration } from "./options.ts";
+import type { Completer, Completers } from "./prompts.ts";
+import { type ListEntry, OrderedMap, type ResultBuilder } from "./result-builder.ts";
 import { runHandler } from "./tool-result.ts";
 import type { Simplify } from "./schema.ts";
 
@@ -98,17 +98,9 @@ type Variable<Spec extends string> = Spec extends `${infer Name}*`
     ? { [Key in Name]: string }
     : { [Key in Spec]: string };
 
-const COMMON_NAMES: OptionNames<CommonResourceOptions> = {
-  name: true,
-  title: true,
-  description: true,
-  mimeType: true,
-  icons: true,
-  annotations: true,
-  _meta: true,
-  cache: true,
-  scopes: true,
-};
+const COMMON_NAMES: OptionNames<CommonResourceOptions> = optionNames(
+  "name title description mimeType icons annotations _meta cache scopes",
+);
 const RESOURCE_NAMES: OptionNames<ResourceOptions> = { ...COMMON_NAMES, size: true };
 const TEMPLATE_NAMES: OptionNames<TemplateOptions> = { ...COMMON_NAMES, list: true, complete: true };
 
@@ -125,8 +117,10 @@ interface Readable {
 }
 
 export class Resources {
-  readonly #resources: OrderedMap<{ readonly options: ResourceOptions; readonly read: ResourceHandler }>;
-  readonly #templates: OrderedMap<Template>;
+  readonly entries: OrderedMap<{ readonly options: ResourceOptions; readonly read: ResourceHandler }>;
+  readonly templates: OrderedMap<Template>;
+  /** Whether there ever was a variable with completion. */
+  hasCompleters = false;
   readonly #results: ResultBuilder;
   readonly #inputs: InputRequiredCodec;
 
@@ -134,22 +128,23 @@ export class Resources {
     this.#results = results;
     this.#inputs = inputs;
     // Both share one counter, because resources and the resources of templates are listed together, in this order.
-    const nextOrder = createCounter();
-    this.#resources = new OrderedMap(nextOrder, onChange);
-    this.#templates = new OrderedMap(nextOrder, onChange);
+    const counter = { last: 0 };
+    this.entries = new OrderedMap(onChange, counter);
+    this.templates = new OrderedMap(onChange, counter);
   }
 
   get wasUsed(): boolean {
-    return this.#resources.wasUsed || this.#templates.wasUsed;
+    return this.entries.wasUsed || this.templates.wasUsed;
   }
 
   add(uri: string, options: ResourceOptions, read: ResourceHandler): void {
     const owner = checkRegistration("resource", uri, options, read, RESOURCE_NAMES);
     if (!/^[A-Za-z][A-Za-z0-9+.-]*:/.test(uri)) throw new TypeError(`${owner}: the URI must start with a scheme`);
     checkCacheHint(owner, options.cache);
+    this.#results.noteHandler(read);
     const { name = uri, title, description, mimeType, size, icons, annotations, _meta } = options;
     const listItem = defined({ uri, name, title, description, mimeType, size, icons, annotations, _meta });
-    this.#resources.set(uri, { options, read }, listItem);
+    this.entries.set(uri, { options, read }, listItem);
   }
 
   addTemplate(uriTemplate: string, options: TemplateOptions, read: Template["read"]): void {
@@ -159,19 +154,14 @@ export class Resources {
     const { name = uriTemplate, title, description, mimeType, icons, annotations, _meta, complete = {} } = options;
     const unknown = Object.keys(complete).find((variable) => !parsed.names.includes(variable));
     if (unknown !== undefined) throw new TypeError(`${owner}: there is no variable ${unknown} to complete`);
+    this.#results.noteHandler(read);
+    if (options.list !== undefined) this.#results.noteHandler(options.list, 1);
+    this.hasCompleters ||= Object.values(complete).some((completer) => completer !== undefined);
     const completers = new Map(
       parsed.names.map((variable) => [variable, Object.hasOwn(complete, variable) ? complete[variable] : undefined]),
     );
     const listItem = defined({ uriTemplate, name, title, description, mimeType, icons, annotations, _meta });
-    this.#templates.set(uriTemplate, { parsed, options, completers, read }, listItem);
-  }
-
-  remove(uri: string): boolean {
-    return this.#resources.delete(uri);
-  }
-
-  removeTemplate(uriTemplate: string): boolean {
-    return this.#templates.delete(uriTemplate);
+    this.templates.set(uriTemplate, { parsed, options, completers, read }, listItem);
   }
 
   /** The scopes needed to read the URI, or undefined if no resource or template matches it. */
@@ -181,14 +171,14 @@ export class Resources {
   }
 
   completers(uri: string, caller: Caller): Completers | undefined {
-    const template = this.#templates.get(uri);
-    if (template === undefined) return this.#resources.get(uri) && new Map();
+    const template = this.templates.get(uri);
+    if (template === undefined) return this.entries.get(uri) && new Map();
     demandScopes(template.options.scopes, caller, `The template ${uri}`);
     return template.completers;
   }
 
   async list(request: Request, context: Context): Promise<Result> {
-    const templates = this.#templates.entries().filter(({ value }) => value.options.list !== undefined);
+    const templates = this.templates.entries().filter(({ value }) => value.options.list !== undefined);
     const call = new CallContext(context, request, this.#results, { answers: {}, state: undefined });
     const listed = await Promise.all(
       templates.map(async ({ order, value }): Promise<readonly ListEntry[]> => {
@@ -196,13 +186,9 @@ export class Resources {
         return resources.map((listItem) => ({ order, key: listItem.uri, listItem }));
       }),
     );
-    const own: readonly ListEntry[] = this.#resources.entries();
+    const own: readonly ListEntry[] = this.entries.entries();
     const all = templates.length === 0 ? own : [...own, ...listed.flat()].toSorted((a, b) => a.order - b.order);
-    return this.#results.list(request.method, "resources", all, request.params["cursor"]);
-  }
-
-  listTemplates({ method, params }: Request): Result {
-    return this.#results.list(method, "resourceTemplates", this.#templates.entries(), params["cursor"]);
+    return this.#results.list(request, "resources", all);
   }
 
   async read(request: Request, context: Context): Promise<Result> {
@@ -224,9 +210,9 @@ export class Resources {
   }
 
   #find(uri: string): Readable | undefined {
-    const resource = this.#resources.get(uri);
+    const resource = this.entries.get(uri);
     if (resource !== undefined) return { options: resource.options, read: (context) => resource.read(uri, context) };
-    for (const { value } of this.#templates.entries()) {
+    for (const { value } of this.templates.entries()) {
       const variables = value.parsed.match(uri);
       if (variables !== undefined) {
         return { options: value.options, read: (context) => value.read(variables, context, uri) };

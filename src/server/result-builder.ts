@@ -1,6 +1,7 @@
-// Adds `resultType`, server info and cache hints to results, and cuts lists into pages.
+// Adds `resultType`, server info and cache hints to results, and cuts lists into pages. Also the ordered map that holds
+// the registrations which a list shows.
 
-import type { Meta, Result } from "../core/handler.ts";
+import type { Meta, Request, Result } from "../core/handler.ts";
 import { defined } from "../core/values.ts";
 import type { Implementation } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
@@ -47,10 +48,17 @@ export class ResultBuilder {
     return { ...fields, ttlMs, cacheScope, resultType: "complete", _meta: this.#metaWith(meta) };
   }
 
-  list(method: string, field: string, entries: readonly ListEntry[], cursor: unknown): Result {
-    const { items, nextCursor } = page(method, entries, cursor, this.#pageSize);
-    const listItems = items.map((entry) => entry.listItem);
-    return this.cacheable(nextCursor === undefined ? { [field]: listItems } : { [field]: listItems, nextCursor });
+  list({ method, params }: Request, field: string, entries: readonly ListEntry[]): Result {
+    const { items, nextCursor } = page(method, entries, params["cursor"], this.#pageSize);
+    return this.cacheable(defined({ [field]: items.map((entry) => entry.listItem), nextCursor }));
+  }
+
+  /**
+   * Declares logging if the handler has a context parameter, since it may log then. A parameter that `length` does not
+   * count (rest, default) is not noticed; `context.log` then throws an error that says what to do.
+   */
+  noteHandler(handler: { readonly length: number }, contextPosition = 2): void {
+    if (handler.length >= contextPosition) this.logging ??= true;
   }
 
   /** Our server info replaces any other, since a handler may pass on the result of another server. */
@@ -61,4 +69,53 @@ export class ResultBuilder {
 
 function isPlain(fields: object): fields is { readonly content: unknown; readonly isError: unknown } {
   return "content" in fields && "isError" in fields && Reflect.ownKeys(fields).length === 2;
+}
+
+interface OrderedEntry<Value> extends ListEntry {
+  readonly value: Value;
+}
+
+/**
+ * Registrations by key, in the order in which they were made. Replacing one keeps its position. Each key gets an order
+ * number, which is not reused after the key is deleted, so that cursors stay valid while the map changes.
+ */
+export class OrderedMap<Value> {
+  /** Whether there ever was an entry. A server keeps declaring a list that has become empty. */
+  wasUsed = false;
+  readonly #entries = new Map<string, OrderedEntry<Value>>();
+  readonly #onChange: () => void;
+  readonly #counter: { last: number };
+  #list: readonly OrderedEntry<Value>[] | undefined;
+
+  /** Maps that are listed together share one counter of order numbers. */
+  constructor(onChange: () => void, counter: { last: number } = { last: 0 }) {
+    this.#onChange = onChange;
+    this.#counter = counter;
+  }
+
+  set(key: string, value: Value, listItem: object): void {
+    const order = this.#entries.get(key)?.order ?? ++this.#counter.last;
+    this.#entries.set(key, { key, order, value, listItem });
+    this.#list = undefined;
+    this.wasUsed = true;
+    this.#onChange();
+  }
+
+  /** Returns whether the key was there. */
+  delete(key: string): boolean {
+    const wasThere = this.#entries.delete(key);
+    if (wasThere) {
+      this.#list = undefined;
+      this.#onChange();
+    }
+    return wasThere;
+  }
+
+  get(key: string): Value | undefined {
+    return this.#entries.get(key)?.value;
+  }
+
+  entries(): readonly OrderedEntry<Value>[] {
+    return (this.#list ??= [...this.#entries.values()]);
+  }
 }

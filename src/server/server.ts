@@ -1,21 +1,30 @@
 // `createServer`: a handler built from tools, resources and prompts, which can be registered and removed while it runs.
 // It only speaks the newest revision; connections translate for clients of older revisions.
 
-import type { Handler, Notification } from "../core/handler.ts";
+import { demandScopes } from "../auth/bearer/scopes.ts";
+import type { Context, Handler, Notification, Request, Result } from "../core/handler.ts";
+import { defined } from "../core/values.ts";
 import { methodNotFound } from "../protocol/errors.ts";
+import { LIST_CAPABILITIES, type ListCapability } from "../protocol/lists.ts";
+import type { CompleteParams, ServerCapabilities, SubscriptionFilter } from "../protocol/model/index.ts";
+import { TASKS_EXTENSION } from "../protocol/tasks.ts";
+import { InputRequiredCodec } from "./input-required.ts";
+import { type MethodOptions, type NotificationHandler, type VendorMethodHandler, VendorMethods } from "./methods.ts";
 import { checkServer, type ServerOptions } from "./options.ts";
-import type { MethodOptions, NotificationHandler, VendorMethodHandler } from "./methods.ts";
-import type { PromptHandler, PromptOptions } from "./prompts.ts";
-import { type MethodHandler, Registry } from "./registry.ts";
-import type {
-  ResourceHandler,
-  ResourceOptions,
-  TemplateHandler,
-  TemplateOptions,
-  TemplateVariables,
+import { complete, type PromptHandler, type PromptOptions, Prompts } from "./prompts.ts";
+import {
+  type ResourceHandler,
+  type ResourceOptions,
+  Resources,
+  type TemplateHandler,
+  type TemplateOptions,
+  type TemplateVariables,
 } from "./resources.ts";
+import { ResultBuilder } from "./result-builder.ts";
 import type { Schema } from "./schema.ts";
-import type { ToolHandler, ToolOptions, WrappedInput } from "./tools.ts";
+import { Subscriptions } from "./subscriptions.ts";
+import type { Tasks } from "./tasks.ts";
+import { type ToolHandler, type ToolOptions, Tools, type WrappedInput } from "./tools.ts";
 
 /** A handler with methods that register tools, resources and prompts. Registering a name again replaces it. */
 export interface Server extends Handler {
@@ -145,9 +154,6 @@ export interface Server extends Handler {
   close(): Promise<void>;
 }
 
-type RunMethod = VendorMethodHandler<Schema | undefined>;
-type ServerMethods = { [Name in keyof Server]: Server[Name] };
-
 /**
  * Creates an empty server. It is a handler: pass it to `serve`, or to `connect` in the same process. Clients see
  * its name, its version and the other fields of `ServerInfo`.
@@ -162,61 +168,166 @@ type ServerMethods = { [Name in keyof Server]: Server[Name] };
 export function createServer(options: ServerOptions, ...more: never[]): Server {
   checkServer(options, more.length > 0);
   const registry = new Registry(options);
-  const methodHandlers: Readonly<Record<string, MethodHandler>> = registry.methods();
-  const handler: Handler = async (request, context) => {
-    const handle = Object.hasOwn(methodHandlers, request.method) ? methodHandlers[request.method] : undefined;
-    if (handle === undefined || !registry.hasMethod(request.method)) {
-      const answer = registry.vendorMethods.handle(request, context);
-      if (answer === undefined) throw methodNotFound(request.method);
-      return answer;
-    }
-    return handle(request, context);
-  };
   const { tools, resources, prompts, vendorMethods, subscriptions } = registry;
-  const methods: ServerMethods = {
+  const methods: { [Name in keyof Server]: Server[Name] } = {
     tool(name, options, run) {
       tools.add(name, options, run);
-      registry.noteHandler(run);
       return server;
     },
     resource(uri, options, read) {
       resources.add(uri, options, read);
-      registry.noteHandler(read);
       return server;
     },
     template(uriTemplate, options, read) {
       resources.addTemplate(uriTemplate, options, read);
-      registry.noteHandler(read);
-      if (options.list !== undefined) registry.noteHandler(options.list, 1);
-      registry.noteCompleters(Object.values(options.complete ?? {}));
       return server;
     },
     prompt(name, options, get) {
       prompts.add(name, options, get);
-      registry.noteHandler(get);
-      const declared: NonNullable<PromptOptions["arguments"]> = options.arguments ?? {};
-      registry.noteCompleters(Object.values(declared).map(({ complete }) => complete));
       return server;
     },
     method(name: string, ...given: unknown[]) {
-      const [options, run] = (typeof given[0] === "function" ? [{}, given[0]] : given) as [MethodOptions, RunMethod];
-      vendorMethods.add(name, options, run);
-      registry.noteHandler(run);
+      const [options, run] = typeof given[0] === "function" ? [{}, given[0]] : given;
+      vendorMethods.add(name, options as MethodOptions, run as VendorMethodHandler<Schema | undefined>);
       return server;
     },
     notification(name, run) {
       vendorMethods.addNotification(name, run);
-      registry.noteHandler(run);
       return server;
     },
-    removeTool: (name) => tools.remove(name),
-    removeResource: (uri) => resources.remove(uri),
-    removeTemplate: (uriTemplate) => resources.removeTemplate(uriTemplate),
-    removePrompt: (name) => prompts.remove(name),
+    removeTool: (name) => tools.entries.delete(name),
+    removeResource: (uri) => resources.entries.delete(uri),
+    removeTemplate: (uriTemplate) => resources.templates.delete(uriTemplate),
+    removePrompt: (name) => prompts.entries.delete(name),
     resourceUpdated: (uri) => subscriptions.resourceUpdated(uri),
     notify: (notification) => subscriptions.notifyAll(notification),
     close: async () => registry.close(),
   };
-  const server: Server = Object.assign(handler, methods);
+  const server: Server = Object.assign(registry.handler, methods);
   return server;
+}
+
+type MethodHandler = (request: Request, context: Context) => Result | Promise<Result>;
+
+/** Everything that was registered with a server. Capabilities and available methods follow from it. */
+class Registry {
+  readonly subscriptions: Subscriptions = new Subscriptions();
+  readonly tools: Tools;
+  readonly resources: Resources;
+  readonly prompts: Prompts;
+  readonly vendorMethods: VendorMethods;
+  readonly #options: ServerOptions;
+  readonly #results: ResultBuilder;
+  readonly #inputs: InputRequiredCodec;
+  readonly #methods: Readonly<Record<string, MethodHandler>>;
+  #tasks: Tasks | undefined;
+
+  constructor(options: ServerOptions) {
+    this.#options = options;
+    const results = new ResultBuilder(options);
+    const inputs = new InputRequiredCodec(results.meta, options.sealKey);
+    this.#results = results;
+    this.#inputs = inputs;
+    const changed = (list: ListCapability) => () => this.subscriptions.listChanged(list);
+    const tools = new Tools(results, inputs, () => this.#loadTasks(), changed("tools"));
+    const resources = new Resources(results, inputs, changed("resources"));
+    const prompts = new Prompts(results, inputs, changed("prompts"));
+    this.tools = tools;
+    this.resources = resources;
+    this.prompts = prompts;
+    this.vendorMethods = new VendorMethods(results);
+    this.#methods = {
+      "server/discover": () => this.#discover(),
+      "tools/list": (request, context) => tools.list(request, context),
+      "tools/call": (request, context) => tools.call(request, context),
+      "resources/list": (request, context) => resources.list(request, context),
+      "resources/templates/list": (request) =>
+        results.list(request, "resourceTemplates", resources.templates.entries()),
+      "resources/read": (request, context) => resources.read(request, context),
+      "prompts/list": (request) => results.list(request, "prompts", prompts.entries.entries()),
+      "prompts/get": (request, context) => prompts.get(request, context),
+      "completion/complete": (request, context) => this.#complete(request, context),
+      "subscriptions/listen": (request, context) => this.#listen(request, context),
+      "tasks/get": async (request, context) => (await this.#loadTasks()).get(request, context),
+      "tasks/update": async (request, context) => (await this.#loadTasks()).update(request, context),
+      "tasks/list": async (request, context) => (await this.#loadTasks()).list(request, context),
+      "tasks/cancel": async (request, context) => (await this.#loadTasks()).cancel(request, context),
+    };
+  }
+
+  readonly handler: Handler = async (request, context) => {
+    const { method } = request;
+    const handle = Object.hasOwn(this.#methods, method) ? this.#methods[method] : undefined;
+    if (handle !== undefined && this.#hasMethod(method)) return handle(request, context);
+    const answer = this.vendorMethods.handle(request, context);
+    if (answer === undefined) throw methodNotFound(method);
+    return answer;
+  };
+
+  close(): void {
+    this.#tasks?.close();
+    this.subscriptions.close();
+  }
+
+  /** A group of methods is available as soon as something was registered for it. */
+  #hasMethod(method: string): boolean {
+    const group = method.slice(0, method.indexOf("/"));
+    if (group === "completion") return this.#hasCompleters;
+    if (group === "tasks") return this.tools.hasTaskTools;
+    return LIST_CAPABILITIES.includes(group as ListCapability) ? this[group as ListCapability].wasUsed : true;
+  }
+
+  get #hasCompleters(): boolean {
+    return this.prompts.hasCompleters || this.resources.hasCompleters;
+  }
+
+  /** The connection adds the supported revisions. */
+  #discover(): Result {
+    const { instructions, listChanged = true, subscribe = true, capabilities: vendor = {} } = this.#options;
+    const tasks = this.tools.hasTaskTools ? { [TASKS_EXTENSION]: {} } : undefined;
+    const capabilities: ServerCapabilities = defined({
+      logging: this.#results.logging ? {} : undefined,
+      completions: this.#hasCompleters ? {} : undefined,
+      prompts: this.prompts.wasUsed ? { listChanged } : undefined,
+      resources: this.resources.wasUsed ? { subscribe, listChanged } : undefined,
+      tools: this.tools.wasUsed ? { listChanged } : undefined,
+      experimental: vendor.experimental,
+      extensions: (vendor.extensions ?? tasks) && { ...vendor.extensions, ...tasks },
+    });
+    return this.#results.cacheable(defined({ capabilities, instructions }));
+  }
+
+  async #complete(request: Request, context: Context): Promise<Result> {
+    const { ref } = request.params as unknown as CompleteParams;
+    const completers =
+      ref.type === "ref/prompt"
+        ? this.prompts.completers(ref.name, context.caller)
+        : this.resources.completers(ref.uri, context.caller);
+    return this.#results.complete({ completion: await complete(request, context, completers) });
+  }
+
+  async #loadTasks(): Promise<Tasks> {
+    // import() is slow even if the module is already loaded.
+    if (this.#tasks !== undefined) return this.#tasks;
+    const { Tasks } = await import("./tasks.ts");
+    return (this.#tasks ??= new Tasks(this.#results, this.#inputs, this.#options.tasks ?? {}));
+  }
+
+  async #listen(request: Request, context: Context): Promise<Result> {
+    const { listChanged = true, subscribe = true } = this.#options;
+    const { taskIds = [], resourceSubscriptions = [] } = request.params["notifications"] as SubscriptionFilter;
+    const withTasks = this.tools.hasTaskTools && taskIds.length > 0;
+    const tasks = withTasks ? (await this.#loadTasks()).watch(taskIds, context) : undefined;
+    const resources = new Map<string, readonly string[]>();
+    for (const uri of subscribe ? resourceSubscriptions : []) {
+      const scopes = this.resources.scopesOf(uri);
+      if (scopes !== undefined) resources.set(uri, scopes);
+    }
+    // Refuse the whole subscription instead of granting less, so that the error names all missing scopes.
+    const scopes = new Set([...resources.values(), tasks?.scopes ?? []].flat());
+    demandScopes([...scopes], context.caller, "The subscription");
+    const lists = LIST_CAPABILITIES.filter((list) => listChanged && this[list].wasUsed);
+    await this.subscriptions.listen(request, context, { lists, uris: [...resources.keys()] }, tasks);
+    return this.#results.complete({});
+  }
 }

@@ -5,14 +5,19 @@
 
 import type { Context, Notification, Request } from "../core/handler.ts";
 import { isVendorMethod } from "../protocol/revisions/standard-methods.ts";
+import {
+  changedFlag,
+  changedMethod,
+  type ListCapability,
+  RESOURCE_UPDATED,
+  SUBSCRIPTION_ACKNOWLEDGED,
+} from "../protocol/lists.ts";
 import type { SubscriptionFilter } from "../protocol/model/index.ts";
-
-export type ListName = "tools" | "prompts" | "resources";
 
 /** What can be subscribed to right now. */
 export interface Offer {
-  hasList(list: ListName): boolean;
-  hasResource(uri: string): boolean;
+  readonly lists: readonly ListCapability[];
+  readonly uris: readonly string[];
 }
 
 /** The part of a subscription that is about tasks. */
@@ -25,36 +30,29 @@ export interface TaskSubscription {
 }
 
 interface Subscriber {
-  readonly lists: ReadonlySet<ListName>;
+  readonly lists: ReadonlySet<ListCapability>;
   readonly uris: ReadonlySet<string>;
   readonly notify: (notification: Notification) => void;
   readonly end: () => void;
 }
 
-const FILTER_FLAGS = {
-  tools: "toolsListChanged",
-  prompts: "promptsListChanged",
-  resources: "resourcesListChanged",
-} as const;
-const LISTS = Object.keys(FILTER_FLAGS) as readonly ListName[];
-
 export class Subscriptions {
   readonly #subscribers = new Set<Subscriber>();
-  readonly #changedLists = new Set<ListName>();
+  readonly #changedLists = new Set<ListCapability>();
   readonly #broadcaster = new Broadcaster<Subscriber>();
 
   /** Resolves when the subscription has ended. */
   async listen({ params }: Request, context: Context, offer: Offer, tasks?: TaskSubscription): Promise<void> {
     const filter = params["notifications"] as SubscriptionFilter;
-    const lists = new Set(LISTS.filter((list) => filter[FILTER_FLAGS[list]] === true && offer.hasList(list)));
-    const uris = new Set(filter.resourceSubscriptions?.filter((uri) => offer.hasResource(uri)));
+    const lists = new Set(offer.lists.filter((list) => filter[changedFlag(list)] === true));
+    const uris = new Set(offer.uris);
     const granted: SubscriptionFilter = {
-      ...Object.fromEntries(Array.from(lists, (list) => [FILTER_FLAGS[list], true])),
+      ...Object.fromEntries(Array.from(lists, (list) => [changedFlag(list), true])),
       ...(uris.size === 0 ? undefined : { resourceSubscriptions: [...uris] }),
       ...tasks?.granted,
     };
     context.notify({
-      method: "notifications/subscriptions/acknowledged",
+      method: SUBSCRIPTION_ACKNOWLEDGED,
       params: { notifications: granted },
     });
     const { signal } = context;
@@ -83,7 +81,7 @@ export class Subscriptions {
   }
 
   /** Several changes of a list in one tick cause one notification. */
-  listChanged(list: ListName): void {
+  listChanged(list: ListCapability): void {
     if (this.#subscribers.size === 0) return;
     if (this.#changedLists.size === 0) queueMicrotask(() => this.#flush());
     this.#changedLists.add(list);
@@ -91,7 +89,7 @@ export class Subscriptions {
 
   resourceUpdated(uri: string): void {
     this.#notify((subscriber) => subscriber.uris.has(uri), {
-      method: "notifications/resources/updated",
+      method: RESOURCE_UPDATED,
       params: { uri },
     });
   }
@@ -113,7 +111,7 @@ export class Subscriptions {
     this.#changedLists.clear();
     for (const list of lists) {
       this.#notify((subscriber) => subscriber.lists.has(list), {
-        method: `notifications/${list}/list_changed`,
+        method: changedMethod(list),
       });
     }
   }

@@ -3,13 +3,13 @@
 // that, or if there are too many tasks. This file is loaded when first needed.
 
 import { demandScopes, permits } from "../auth/bearer/scopes.ts";
-import { onAbort, unref } from "../core/async.ts";
+import { type ForwardedAbort, forwardAbort, unref } from "../core/async.ts";
+import { FairLimit } from "../core/budgets.ts";
 import type { AskOptions, Caller, Context, Request, Result } from "../core/handler.ts";
-import { errorMessage } from "../core/values.ts";
-import { checkClientRequest } from "../protocol/client-requests.ts";
+import { defined, errorMessage } from "../core/values.ts";
+import { checkClientRequest, PendingInputs } from "../protocol/client-requests.ts";
 import { invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
 import type { DetailedTask, InputResponse, Task as TaskFields, TaskStatus } from "../protocol/model/index.ts";
-import { PendingInputs } from "../protocol/client-requests.ts";
 import { hasTasks, isTaskFinished, tasksNotDeclared } from "../protocol/tasks.ts";
 import type { RetryInput } from "./call-context.ts";
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
@@ -32,15 +32,25 @@ export interface TaskCall {
   run(context: Context, retry: RetryInput, detach: () => void): Promise<Result | InputRequired>;
 }
 
+const SWEEP_MS = 1_000;
+
+/**
+ * The tasks of a server. Only the principal that created a task can find it. The number of tasks is limited, in total
+ * and for each principal, and so is their lifetime. One timer serves all tasks.
+ */
 export class Tasks {
   readonly #results: ResultBuilder;
   readonly #inputs: InputRequiredCodec;
-  readonly #store: TaskStore;
+  readonly #limits: TaskLimits;
+  readonly #places: FairLimit;
+  readonly #tasks = new Map<string, Task>();
+  #sweeper: NodeJS.Timeout | undefined;
 
   constructor(results: ResultBuilder, inputs: InputRequiredCodec, limits: TaskLimits) {
     this.#results = results;
     this.#inputs = inputs;
-    this.#store = new TaskStore(limits);
+    this.#limits = limits;
+    this.#places = new FairLimit(limits.max ?? 1_000, limits.maxPerCaller ?? 100);
   }
 
   /** Returns a task or the tool's result, depending on what the tool and the caller support. */
@@ -52,7 +62,7 @@ export class Tasks {
       return this.#run(call, context, () => undefined);
     }
     // At the limit, a tool with optional tasks runs as a plain call.
-    if (isRequired && !this.#store.hasCapacity(context.caller)) {
+    if (isRequired && !this.#hasPlace(context.caller)) {
       throw McpError.of("rate_limited", "Too many tasks; try again after some have expired");
     }
     return new Promise<Result>((resolve, reject) => this.#begin(call, resolve, reject));
@@ -73,70 +83,67 @@ export class Tasks {
     return this.#results.complete({});
   }
 
-  /** All tasks of this caller. Only for callers of an older revision, since the newest has no such method. */
+  /** All tasks of this caller, oldest first. Only for older revisions, since the newest has no such method. */
   list({ method }: Request, context: Context): Result {
     const { caller } = context;
     if (caller.style !== "session") throw methodNotFound(method);
     checkDeclared(method, context);
-    const stored = this.#store.all(caller).filter(({ scopes }) => permits(scopes, caller));
-    return this.#results.complete({ tasks: stored.map(({ task }) => task.detailed()) });
+    const own = [...this.#tasks.keys()].flatMap((id) => this.#get(id, caller) ?? []);
+    const tasks = own.filter(({ scopes }) => permits(scopes, caller)).map((task) => task.detailed());
+    return this.#results.complete({ tasks });
   }
 
   /** A subscription to those of the tasks that belong to the caller, or undefined if there are none. */
   watch(ids: readonly string[], context: Context): TaskSubscription | undefined {
     checkDeclared("A subscription to tasks", context);
-    const stored = [...new Set(ids)].flatMap((id) => this.#store.find(id, context.caller) ?? []);
-    if (stored.length === 0) return undefined;
-    const tasks = stored.map(({ task }) => task);
+    const tasks = [...new Set(ids)].flatMap((id) => this.#get(id, context.caller) ?? []);
+    if (tasks.length === 0) return undefined;
     return {
       granted: { taskIds: tasks.map(({ id }) => id) },
-      scopes: stored.flatMap(({ scopes = [] }) => scopes),
+      scopes: tasks.flatMap(({ scopes = [] }) => scopes),
       begin: (end) => notifyChanges(tasks, context, end),
     };
   }
 
   close(): void {
-    this.#store.close();
+    for (const task of this.#tasks.values()) {
+      task.cancel("The server is closing");
+      this.#forget(task);
+    }
   }
 
   #begin(call: TaskCall, resolve: (result: Result) => void, reject: (error: unknown) => void): void {
     const { context, options, scopes } = call;
-    const abort = new AbortController();
+    const abort = forwardAbort(context.signal);
     let isDone = false;
-    let stored: StoredTask | undefined;
-    const forget = onAbort(context.signal, () => abort.abort(context.signal.reason));
-    if (context.signal.aborted) abort.abort(context.signal.reason);
+    let task: Task | undefined;
     const detach = (): void => {
-      if (stored !== undefined || isDone || abort.signal.aborted) return;
-      stored = this.#store.add(abort, options, context.caller, scopes);
-      if (stored === undefined) return;
+      if (task !== undefined || isDone || abort.signal.aborted) return;
+      task = this.#add(abort, options, context.caller, scopes);
+      if (task === undefined) return;
       // The request is answered now, so its cancellation no longer affects the task.
-      forget();
-      resolve({ resultType: "task", ...stored.task.fields(), _meta: this.#results.meta });
+      abort.forget();
+      resolve({ resultType: "task", ...task.fields(), _meta: this.#results.meta });
     };
     if (options.when !== "when-detached") detach();
-    const finish = (settleTask: (task: Task) => void, answer: () => void): void => {
+    const end = (): void => {
       isDone = true;
-      forget();
-      if (stored === undefined) answer();
-      else {
-        this.#store.markDone(stored);
-        settleTask(stored.task);
-      }
+      abort.forget();
+      if (task === undefined) return;
+      task.isDone = true;
+      if (!this.#tasks.has(task.id)) this.#places.release(task.principal);
     };
-    const own = taskContext(context, abort.signal, () => stored?.task);
-    this.#run(call, own, detach, () => stored?.task).then(
-      (result) =>
-        finish(
-          (task) => task.complete(result),
-          () => resolve(result),
-        ),
-      (error: unknown) =>
-        finish(
-          (task) => task.fail(error),
-          () => reject(error),
-        ),
-    );
+    this.#run(
+      call,
+      taskContext(context, abort.signal, () => task),
+      detach,
+      () => task,
+    )
+      .finally(end)
+      .then(
+        (result) => (task === undefined ? resolve(result) : task.complete(result)),
+        (error: unknown) => (task === undefined ? reject(error) : task.fail(error)),
+      );
   }
 
   /** Runs the tool. If it needs input, a task asks for it and runs the tool again; a plain call must be retried. */
@@ -156,12 +163,63 @@ export class Tasks {
   #find({ method, params }: Request, context: Context): Task {
     checkDeclared(method, context);
     const { taskId } = params;
-    const stored = this.#store.find(taskId, context.caller);
-    if (stored === undefined) {
+    const task = this.#get(taskId as string, context.caller);
+    if (task === undefined) {
       throw invalidParams("Unknown task: there is none with this id, or it has expired", { taskId });
     }
-    demandScopes(stored.scopes, context.caller, `The task ${stored.task.id}`);
-    return stored.task;
+    demandScopes(task.scopes, context.caller, `The task ${task.id}`);
+    return task;
+  }
+
+  #get(id: string, { principal }: Caller): Task | undefined {
+    const task = this.#tasks.get(id);
+    if (task === undefined || task.principal !== principal) return undefined;
+    if (task.expires > performance.now()) return task;
+    this.#expire(task);
+    return undefined;
+  }
+
+  #hasPlace({ principal }: Caller): boolean {
+    if (this.#places.take(principal) !== undefined) return false;
+    this.#places.release(principal);
+    return true;
+  }
+
+  /** Returns undefined if there are too many tasks. */
+  #add(
+    abort: ForwardedAbort,
+    options: TaskOptions,
+    { principal }: Caller,
+    scopes: readonly string[] | undefined,
+  ): Task | undefined {
+    if (this.#places.take(principal) !== undefined) return undefined;
+    const { ttlMs = 3_600_000, maxTtlMs = 86_400_000, pollIntervalMs = 1_000 } = this.#limits;
+    const task = new Task(abort, principal, scopes, {
+      ttlMs: Math.min(options.ttlMs ?? ttlMs, maxTtlMs),
+      pollIntervalMs: options.pollIntervalMs ?? pollIntervalMs,
+    });
+    this.#tasks.set(task.id, task);
+    this.#sweeper ??= unref(setInterval(() => this.#sweep(), SWEEP_MS));
+    return task;
+  }
+
+  #sweep(): void {
+    const now = performance.now();
+    for (const task of this.#tasks.values()) if (task.expires <= now) this.#expire(task);
+  }
+
+  #expire(task: Task): void {
+    task.expire();
+    this.#forget(task);
+  }
+
+  /** The task keeps its place until its tool is done: a tool may ignore its signal. */
+  #forget(task: Task): void {
+    this.#tasks.delete(task.id);
+    if (task.isDone) this.#places.release(task.principal);
+    if (this.#tasks.size > 0) return;
+    clearInterval(this.#sweeper);
+    this.#sweeper = undefined;
   }
 }
 
@@ -175,11 +233,7 @@ function taskContext(context: Context, signal: AbortSignal, task: () => Task | u
   // A stateless request ends with its answer, so no later notification can belong to it.
   const isSession = caller.style === "session";
   return {
-    revision,
-    caller,
-    signal,
-    ...(logLevel === undefined ? undefined : { logLevel }),
-    ...(timeouts === undefined ? undefined : { timeouts }),
+    ...defined({ revision, caller, signal, logLevel, timeouts }),
     notify: (notification) => {
       if (task()?.isFinished === true) return;
       const message = notification.method === "notifications/progress" ? notification.params?.["message"] : undefined;
@@ -193,18 +247,16 @@ function taskContext(context: Context, signal: AbortSignal, task: () => Task | u
 
 /** Sends all requests and returns the answers under the tool's own keys. The keys that the caller sees may differ. */
 async function askAll(task: Task, { requests }: InputRequired, { caller }: Context): Promise<RetryInput["answers"]> {
-  const checked = Object.entries(requests).map(([key, { method, params }]) => {
-    const request: Request = { method, params: params ?? {} };
+  const checked = Object.entries(requests).map(([key, { method, params = {} }]) => {
+    const request: Request = { method, params };
     checkClientRequest(request, caller.capabilities);
     return { key, request };
   });
-  const answers = await Promise.all(
-    checked.map(async ({ key, request }) => {
-      const answer = await task.ask(request, { key });
-      return [key, answer as unknown as InputResponse] as const;
-    }),
-  );
-  return Object.fromEntries(answers);
+  const answer = async ({ key, request }: (typeof checked)[number]): Promise<[string, InputResponse]> => [
+    key,
+    (await task.ask(request, { key })) as unknown as InputResponse,
+  ];
+  return Object.fromEntries(await Promise.all(checked.map(answer)));
 }
 
 /** Sends the current state of each task first, so that no change before the subscription is missed. */
@@ -224,121 +276,6 @@ function notifyChanges(tasks: readonly Task[], context: Context, end: () => void
   };
 }
 
-const SWEEP_MS = 1_000;
-
-interface StoredTask {
-  readonly task: Task;
-  readonly principal: string | undefined;
-  /** The scopes of the tool. Every request about the task needs them too. */
-  readonly scopes: readonly string[] | undefined;
-  readonly expires: number;
-  /** Whether the tool has returned or thrown. A tool may ignore its signal and run on after its task is forgotten. */
-  isDone: boolean;
-  /** Whether the store has removed the task. A task counts against the limits until it is both done and forgotten. */
-  isForgotten: boolean;
-}
-
-/**
- * The tasks of a server. Only the principal that created a task can find it. The number of tasks is limited, in total
- * and for each principal, and so is their lifetime. One timer serves all tasks.
- */
-class TaskStore {
-  readonly #limits: Required<TaskLimits>;
-  readonly #tasks = new Map<string, StoredTask>();
-  readonly #counts = new Map<string | undefined, number>();
-  #total = 0;
-  #sweeper: NodeJS.Timeout | undefined;
-
-  constructor(limits: TaskLimits) {
-    this.#limits = {
-      max: limits.max ?? 1_000,
-      maxPerCaller: limits.maxPerCaller ?? 100,
-      ttlMs: limits.ttlMs ?? 3_600_000,
-      maxTtlMs: limits.maxTtlMs ?? 86_400_000,
-      pollIntervalMs: limits.pollIntervalMs ?? 1_000,
-    };
-  }
-
-  hasCapacity({ principal }: Caller): boolean {
-    return this.#total < this.#limits.max && (this.#counts.get(principal) ?? 0) < this.#limits.maxPerCaller;
-  }
-
-  /** Adds a task that aborts its tool through `abort`. Returns undefined if there are too many. */
-  add(
-    abort: AbortController,
-    options: TaskOptions,
-    caller: Caller,
-    scopes: readonly string[] | undefined,
-  ): StoredTask | undefined {
-    if (!this.hasCapacity(caller)) return undefined;
-    const { ttlMs, maxTtlMs, pollIntervalMs } = this.#limits;
-    const task = new Task(abort, {
-      ttlMs: Math.min(options.ttlMs ?? ttlMs, maxTtlMs),
-      pollIntervalMs: options.pollIntervalMs ?? pollIntervalMs,
-    });
-    const { principal } = caller;
-    const expires = performance.now() + task.ttlMs;
-    const stored: StoredTask = { task, principal, scopes, expires, isDone: false, isForgotten: false };
-    this.#tasks.set(task.id, stored);
-    this.#count(principal, 1);
-    this.#sweeper ??= unref(setInterval(() => this.#sweep(), SWEEP_MS));
-    return stored;
-  }
-
-  find(id: unknown, { principal }: Caller): StoredTask | undefined {
-    const stored = this.#tasks.get(id as string);
-    if (stored === undefined || stored.principal !== principal) return undefined;
-    if (stored.expires > performance.now()) return stored;
-    this.#expire(stored);
-    return undefined;
-  }
-
-  /** All tasks of this principal, oldest first. */
-  all({ principal }: Caller): readonly StoredTask[] {
-    const now = performance.now();
-    return [...this.#tasks.values()].filter((stored) => stored.principal === principal && stored.expires > now);
-  }
-
-  /** Call this when the tool has returned or thrown. */
-  markDone(stored: StoredTask): void {
-    stored.isDone = true;
-    if (stored.isForgotten) this.#count(stored.principal, -1);
-  }
-
-  close(): void {
-    for (const stored of this.#tasks.values()) {
-      stored.task.cancel("The server is closing");
-      this.#forget(stored);
-    }
-  }
-
-  #count(principal: string | undefined, change: 1 | -1): void {
-    this.#total += change;
-    const count = (this.#counts.get(principal) ?? 0) + change;
-    if (count === 0) this.#counts.delete(principal);
-    else this.#counts.set(principal, count);
-  }
-
-  #sweep(): void {
-    const now = performance.now();
-    for (const stored of this.#tasks.values()) if (stored.expires <= now) this.#expire(stored);
-  }
-
-  #expire(stored: StoredTask): void {
-    stored.task.expire();
-    this.#forget(stored);
-  }
-
-  #forget(stored: StoredTask): void {
-    if (!this.#tasks.delete(stored.task.id)) return;
-    stored.isForgotten = true;
-    if (stored.isDone) this.#count(stored.principal, -1);
-    if (this.#tasks.size > 0) return;
-    clearInterval(this.#sweeper);
-    this.#sweeper = undefined;
-  }
-}
-
 type Outcome = { readonly result: Result } | { readonly error: ReturnType<McpError["toBody"]> };
 
 type TaskWatcher = (task: DetailedTask) => void;
@@ -347,12 +284,17 @@ type TaskWatcher = (task: DetailedTask) => void;
  * One task. Its status alternates between working and input_required until the task is finished, and then never changes
  * again, whatever the tool does.
  */
-export class Task {
+class Task {
   readonly id: string = Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString("hex");
-  readonly ttlMs: number;
-  readonly #pollIntervalMs: number;
+  readonly principal: string | undefined;
+  /** The scopes of the tool. Every request about the task needs them too. */
+  readonly scopes: readonly string[] | undefined;
+  readonly expires: number;
+  /** Whether the tool has returned or thrown. It may run on after its task is finished. */
+  isDone = false;
+  readonly #times: { readonly ttlMs: number; readonly pollIntervalMs: number };
   /** Aborts the tool. */
-  readonly #abort: AbortController;
+  readonly #abort: ForwardedAbort;
   readonly #inputs = new PendingInputs(() => this.#move(this.#inputs.size === 0 ? "working" : "input_required"));
   readonly #watchers = new Set<TaskWatcher>();
   readonly #createdAt = new Date().toISOString();
@@ -362,10 +304,17 @@ export class Task {
   #outcome: Outcome | undefined;
   #isNotifying = false;
 
-  constructor(abort: AbortController, times: { readonly ttlMs: number; readonly pollIntervalMs: number }) {
+  constructor(
+    abort: ForwardedAbort,
+    principal: string | undefined,
+    scopes: readonly string[] | undefined,
+    times: { readonly ttlMs: number; readonly pollIntervalMs: number },
+  ) {
     this.#abort = abort;
-    this.ttlMs = times.ttlMs;
-    this.#pollIntervalMs = times.pollIntervalMs;
+    this.principal = principal;
+    this.scopes = scopes;
+    this.#times = times;
+    this.expires = performance.now() + times.ttlMs;
   }
 
   get isFinished(): boolean {
@@ -374,24 +323,19 @@ export class Task {
 
   /** The fields that every status has. */
   fields(): TaskFields {
-    return {
+    return defined({
       taskId: this.id,
       status: this.#status,
-      ...(this.#message === undefined ? undefined : { statusMessage: this.#message }),
+      statusMessage: this.#message,
       createdAt: this.#createdAt,
       lastUpdatedAt: this.#updatedAt,
-      ttlMs: this.ttlMs,
-      pollIntervalMs: this.#pollIntervalMs,
-    };
+      ...this.#times,
+    });
   }
 
   detailed(): DetailedTask {
-    const inputRequests = this.#inputs.requests;
-    return {
-      ...this.fields(),
-      ...(inputRequests === undefined ? undefined : { inputRequests }),
-      ...this.#outcome,
-    } as DetailedTask;
+    const { requests: inputRequests } = this.#inputs;
+    return { ...this.fields(), ...defined({ inputRequests }), ...this.#outcome } as DetailedTask;
   }
 
   /** Sets the status message. Watchers are not notified, but `tasks/get` returns it. */
@@ -443,7 +387,7 @@ export class Task {
   /** Ends the task at the end of its lifetime and aborts a tool that is still running. */
   expire(): void {
     if (this.isFinished) return;
-    const error = McpError.of("timeout", `The task did not finish within its lifetime of ${this.ttlMs} ms`);
+    const error = McpError.of("timeout", `The task did not finish within its lifetime of ${this.#times.ttlMs} ms`);
     this.fail(error);
     this.#abort.abort(error);
   }

@@ -3,7 +3,7 @@
 // structured content with its JSON as text. An error, or a value without a JSON form, gives a result with `isError`.
 
 import type { Meta, Result, Context } from "../core/handler.ts";
-import { errorMessage } from "../core/values.ts";
+import { asError, errorMessage, isObject } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { ContentBlock } from "../protocol/model/index.ts";
 import type { SchemaCheck, SchemaCheckResult } from "./schema-kind.ts";
@@ -53,7 +53,7 @@ export function toolResult(tool: string, value: unknown): ToolResultFields {
   if (typeof value === "string") return { content: [{ type: "text", text: value }], isError: false };
   if (value === undefined) return { content: [], isError: false };
   if (isContent(value)) return { content: withLinkNames(value), isError: false };
-  if (value instanceof Error) return errorResult(describeError(value));
+  if (value instanceof Error) return errorResult(describeError(asError(value)));
   return isWholeResult(value) ? wholeResult(tool, value) : structuredResult(tool, value);
 }
 
@@ -66,7 +66,7 @@ export function checkedToolResult(
   value: unknown,
   check: SchemaCheck,
 ): ToolResultFields | Promise<ToolResultFields> {
-  if (value instanceof Error) return errorResult(describeError(value));
+  if (value instanceof Error) return errorResult(describeError(asError(value)));
   const whole = isWholeResult(value) && ("structuredContent" in value || value["isError"] === true) ? value : undefined;
   if (whole?.["isError"] === true) return wholeResult(tool, whole);
   const finish = (checked: SchemaCheckResult): ToolResultFields => {
@@ -116,22 +116,21 @@ function isContent(value: unknown): value is readonly ContentBlock[] {
   return Array.isArray(value) && value.length > 0 && value.every(isContentBlock);
 }
 
-function isContentBlock(value: unknown): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  const block = value as Record<string, unknown>;
-  switch (block["type"]) {
-    case "text":
-      return typeof block["text"] === "string";
-    case "image":
-    case "audio":
-      return typeof block["data"] === "string" && typeof block["mimeType"] === "string";
-    case "resource":
-      return typeof block["resource"] === "object" && block["resource"] !== null;
-    case "resource_link":
-      return typeof block["uri"] === "string";
-    default:
-      return false;
-  }
+/** By type: the fields that a content block must have, and their type. */
+const BLOCK_FIELDS: Readonly<Record<string, Readonly<Record<string, "string" | "object">>>> = {
+  text: { text: "string" },
+  image: { data: "string", mimeType: "string" },
+  audio: { data: "string", mimeType: "string" },
+  resource: { resource: "object" },
+  resource_link: { uri: "string" },
+};
+
+function isContentBlock(block: unknown): boolean {
+  if (!isObject(block)) return false;
+  const type = String(block["type"]);
+  const fields = Object.hasOwn(BLOCK_FIELDS, type) ? BLOCK_FIELDS[type] : undefined;
+  if (fields === undefined) return false;
+  return Object.entries(fields).every(([name, kind]) => typeof block[name] === kind && block[name] !== null);
 }
 
 /** The JSON of a value, or the problem with it, worded to follow "The tool returned". */
@@ -151,69 +150,47 @@ function toJson(value: unknown): JsonOrProblem {
 }
 
 function jsonProblem(value: unknown): string | undefined {
-  switch (typeof value) {
-    case "undefined":
-      return "undefined, which cannot be sent";
-    case "function":
-      return "a function, which cannot be sent";
-    case "symbol":
-      return "a symbol, which cannot be sent";
-    case "bigint":
-      return "a BigInt, which cannot be sent; return a number or a string";
-    case "number":
-      return Number.isFinite(value) ? undefined : `${value}, which cannot be sent; return null or a string`;
-    case "object":
-      return value === null ? undefined : objectProblem(value);
-    default:
-      return undefined;
-  }
+  const [what, advice] = unsendable(value);
+  if (what === undefined) return undefined;
+  return `${what}, which cannot be sent${advice === undefined ? "" : `; return ${advice}`}`;
 }
 
-function objectProblem(value: object): string | undefined {
-  if (value instanceof Map) return "a Map, which cannot be sent; return an object or an array";
-  if (value instanceof Set) return "a Set, which cannot be sent; return an array";
-  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) {
-    return "bytes, which cannot be sent; return an image, audio or resource block";
-  }
-  return undefined;
+/** What a value without a JSON form is, and what to return instead. */
+function unsendable(value: unknown): readonly [what?: string, advice?: string] {
+  if (value === undefined) return ["undefined"];
+  if (typeof value === "function" || typeof value === "symbol") return [`a ${typeof value}`];
+  if (typeof value === "bigint") return ["a BigInt", "a number or a string"];
+  if (typeof value === "number" && !Number.isFinite(value)) return [String(value), "null or a string"];
+  if (value instanceof Map) return ["a Map", "an object or an array"];
+  if (value instanceof Set) return ["a Set", "an array"];
+  const isBytes = ArrayBuffer.isView(value) || value instanceof ArrayBuffer;
+  return isBytes ? ["bytes", "an image, audio or resource block"] : [];
 }
 
 // Errors that a handler throws. A tool's error becomes a result for the model; resources and prompts have no such
-// result, so theirs become protocol errors. Stacks are never sent. A thrown value can be anything, even a Proxy whose
-// traps throw.
+// result, so theirs become protocol errors. Stacks are never sent.
 
-/** The error's message, or its name if it has none. */
-export function describeError(error: unknown): string {
-  return errorMessage(error) || errorMessage(errorName(error));
-}
-
-function errorName(error: unknown): unknown {
-  try {
-    return error instanceof Error && error.name !== "" ? error.name : "Error";
-  } catch {
-    return "Error";
-  }
-}
-
-/** Whether to rethrow the error unchanged: it is a protocol error, or the call was cancelled. */
-export function shouldRethrow(error: unknown, context: Context): boolean {
-  return isMcpError(error) || context.signal.aborted;
-}
-
-function isMcpError(error: unknown): boolean {
-  try {
-    return error instanceof McpError;
-  } catch {
-    return false;
-  }
+/** The result for a value that a tool threw. Rethrows a protocol error, and any error of a cancelled call. */
+export function thrownResult(thrown: unknown, context: Context): ToolResultFields {
+  return errorResult(describeThrown(thrown, context));
 }
 
 /** For handlers of resources, prompts and completions, which have no error results: errors become McpErrors. */
 export async function runHandler<Value>(context: Context, run: () => Value | Promise<Value>): Promise<Value> {
   try {
     return await run();
-  } catch (error) {
-    if (shouldRethrow(error, context)) throw error;
-    throw McpError.of("internal_error", describeError(error), {}, { cause: error });
+  } catch (thrown) {
+    throw McpError.of("internal_error", describeThrown(thrown, context), {}, { cause: thrown });
   }
+}
+
+function describeThrown(thrown: unknown, context: Context): string {
+  const error = asError(thrown);
+  if (error instanceof McpError || context.signal.aborted) throw thrown;
+  return describeError(error);
+}
+
+/** The error's message, or its name if it has none. */
+function describeError(error: Error): string {
+  return errorMessage(error) || error.name || "Error";
 }

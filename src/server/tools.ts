@@ -4,6 +4,7 @@
 
 import { demandScopes } from "../auth/bearer/scopes.ts";
 import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
+import { type OptionNames, optionNames } from "../core/options.ts";
 import { defined } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";
 import { type HeaderParam, headerParams } from "../protocol/headers.ts";
@@ -12,11 +13,8 @@ import { META } from "../protocol/model/base.ts";
 import { hasTasks, type TaskSupport, type ToolExecution } from "../protocol/tasks.ts";
 import { CallContext, type RetryInput, type ToolContext } from "./call-context.ts";
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
-import { checkRegistration, type OptionNames, readTaskOptions, type TaskOptions } from "./options.ts";
-import { createCounter, OrderedMap } from "./ordered-map.ts";
-import { type ResultBuilder } from "./result-builder.ts";
-import { shouldRethrow } from "./tool-result.ts";
-import { describeError } from "./tool-result.ts";
+import { checkRegistration, readTaskOptions, type TaskOptions } from "./options.ts";
+import { OrderedMap, type ResultBuilder } from "./result-builder.ts";
 import type { SchemaCheck } from "./schema-kind.ts";
 import {
   type BareFields,
@@ -29,9 +27,9 @@ import {
 import type { Tasks } from "./tasks.ts";
 import {
   checkedToolResult,
-  errorResult,
   invalidArguments,
   invalidArgumentsError,
+  thrownResult,
   toolResult,
   TrustedResult,
 } from "./tool-result.ts";
@@ -91,19 +89,9 @@ export interface ToolOptions<Input = Schema | undefined, Output = Schema | undef
   readonly _meta?: Meta;
 }
 
-const OPTION_NAMES: OptionNames<ToolOptions> = {
-  title: true,
-  description: true,
-  input: true,
-  inputSchema: true,
-  output: true,
-  outputSchema: true,
-  annotations: true,
-  icons: true,
-  scopes: true,
-  task: true,
-  _meta: true,
-};
+const OPTION_NAMES: OptionNames<ToolOptions> = optionNames(
+  "title description input inputSchema output outputSchema annotations icons scopes task _meta",
+);
 
 /** Makes it a compile error to pass bare fields, `{ a: z.string() }`, which would be taken for a JSON Schema. */
 export type WrappedInput<Input> = [BareFields<Input>] extends [never]
@@ -141,12 +129,13 @@ interface Tool {
 const NO_ARGUMENTS: object = Object.freeze({});
 
 export class Tools {
-  readonly #tools: OrderedMap<Tool>;
+  readonly entries: OrderedMap<Tool>;
+  /** Whether there ever was a tool that can run as a task. */
+  hasTaskTools = false;
   readonly #results: ResultBuilder;
   readonly #inputs: InputRequiredCodec;
   readonly #loadTasks: () => Promise<Tasks>;
   #firstPage: Result | undefined;
-  #hasTaskTools = false;
 
   constructor(
     results: ResultBuilder,
@@ -157,19 +146,14 @@ export class Tools {
     this.#results = results;
     this.#inputs = inputs;
     this.#loadTasks = loadTasks;
-    this.#tools = new OrderedMap(createCounter(), () => {
+    this.entries = new OrderedMap(() => {
       this.#firstPage = undefined;
       onChange();
     });
   }
 
   get wasUsed(): boolean {
-    return this.#tools.wasUsed;
-  }
-
-  /** Whether there ever was a tool that can run as a task. */
-  get hasTaskTools(): boolean {
-    return this.#hasTaskTools;
+    return this.entries.wasUsed;
   }
 
   add(name: string, options: ToolOptions, run: Tool["run"]): void {
@@ -193,27 +177,24 @@ export class Tools {
       output: outputCheck && createSchemaCheck(outputCheck, `${owner}: \`output\``),
       task: readTaskOptions(owner, options.task),
     };
-    this.#hasTaskTools ||= tool.task !== undefined;
+    this.hasTaskTools ||= tool.task !== undefined;
     const listed = inputSchema["type"] === "object" ? inputSchema : { type: "object", ...inputSchema };
     const fields = { name, title, description, icons, inputSchema: listed, outputSchema, annotations, _meta };
-    this.#tools.set(name, tool, defined(fields));
+    this.#results.noteHandler(run);
+    this.entries.set(name, tool, defined(fields));
   }
 
-  remove(name: string): boolean {
-    return this.#tools.delete(name);
-  }
-
-  list({ method, params }: Request, { caller }: Context): Result {
-    const { cursor } = params;
-    const first = cursor === undefined ? this.#firstPage : undefined;
-    const listed = first ?? this.#results.list(method, "tools", this.#tools.entries(), cursor);
-    if (cursor === undefined) this.#firstPage = Object.freeze(listed);
-    return this.#hasTaskTools && caller.style === "session" ? this.#withTaskSupport(listed) : listed;
+  list(request: Request, { caller }: Context): Result {
+    const isFirst = request.params["cursor"] === undefined;
+    const known = isFirst ? this.#firstPage : undefined;
+    const listed = known ?? this.#results.list(request, "tools", this.entries.entries());
+    if (isFirst) this.#firstPage = Object.freeze(listed);
+    return this.hasTaskTools && caller.style === "session" ? this.#withTaskSupport(listed) : listed;
   }
 
   async call(request: Request, context: Context): Promise<Result> {
     const { name, arguments: given = NO_ARGUMENTS } = request.params as { name: string; arguments?: object };
-    const tool = this.#tools.get(name);
+    const tool = this.entries.get(name);
     if (tool === undefined) throw McpError.of("tool_not_found", `Tool not found: ${name}`, { toolName: name });
     if (tool.scopes !== undefined) demandScopes(tool.scopes, context.caller, `The tool ${name}`);
     const { headers } = context.caller;
@@ -241,15 +222,14 @@ export class Tools {
       const result = this.#toResult(tool, value);
       return result instanceof Promise ? await result : result;
     } catch (error) {
-      if (shouldRethrow(error, context)) throw error;
-      return this.#results.complete(errorResult(describeError(error)));
+      return this.#results.complete(thrownResult(error, context));
     }
   }
 
   /** Adds the field `execution`, which session-style revisions have. It is empty for tools without tasks. */
   #withTaskSupport(listed: Result): Result {
     const tools = (listed["tools"] as readonly { readonly name: string }[]).map((tool) => {
-      const task = this.#tools.get(tool.name)?.task;
+      const task = this.entries.get(tool.name)?.task;
       const execution: ToolExecution = task === undefined ? {} : { taskSupport: task.support };
       return { ...tool, execution };
     });
@@ -269,8 +249,7 @@ export class Tools {
         const value = await tool.run(args, new CallContext(own, request, this.#results, input, detach));
         return value instanceof InputRequired ? value : await this.#toResult(tool, value);
       } catch (error) {
-        if (shouldRethrow(error, own)) throw error;
-        return this.#results.complete(errorResult(describeError(error)));
+        return this.#results.complete(thrownResult(error, own));
       }
     };
     return (await this.#loadTasks()).call({

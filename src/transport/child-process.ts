@@ -3,7 +3,7 @@
 // after the output has been read. Starting and ending the process is in process/.
 
 import { ConnectionError } from "../core/errors.ts";
-import { checkOptions } from "../core/options.ts";
+import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
 import { lastLines } from "../core/values.ts";
 import { within } from "../core/async.ts";
 import { decode, DEFAULT_LIMITS, type Limits, faultText } from "../jsonrpc/codec.ts";
@@ -50,19 +50,9 @@ const EXIT_TIMEOUT_MS = 1_000;
 /** How long to wait for the rest of a server's output after it has exited. */
 const OUTPUT_TIMEOUT_MS = 500;
 
-// Typed against the options, so that a new option must be added here too.
-const OPTIONS: Readonly<Record<keyof ChildTransportOptions, true>> = {
-  command: true,
-  args: true,
-  env: true,
-  cwd: true,
-  channel: true,
-  stdinGraceMs: true,
-  termGraceMs: true,
-  onStderr: true,
-  limits: true,
-  onNoise: true,
-};
+const OPTIONS: OptionNames<ChildTransportOptions> = optionNames(
+  "command args env cwd channel stdinGraceMs termGraceMs onStderr limits onNoise",
+);
 
 export function childTransport(options: ChildTransportOptions): ChildTransport {
   checkOptions("childTransport()", options, OPTIONS);

@@ -4,7 +4,7 @@
 import type { Writable } from "node:stream";
 import { ConnectionError } from "../core/errors.ts";
 import { errorMessage } from "../core/values.ts";
-import { ignoreRejection, within } from "../core/async.ts";
+import { type Deferred, deferred, ignoreRejection, within } from "../core/async.ts";
 import { encode } from "../jsonrpc/codec.ts";
 import { frame } from "../jsonrpc/lines.ts";
 import type { Message } from "../jsonrpc/message.ts";
@@ -14,19 +14,13 @@ export const BACKLOG_BYTES: number = 8 * 1024 * 1024;
 
 const READY: Promise<void> = Promise.resolve();
 
-interface DrainWait {
-  readonly promise: Promise<void>;
-  resolve(): void;
-  reject(error: Error): void;
-}
-
 export class LineWriter {
   readonly #output: Writable;
   readonly #maxBytes: number;
   readonly #onBroken: (error: ConnectionError) => void;
   #pending = "";
   #scheduled = false;
-  #drain: DrainWait | undefined;
+  #drain: Deferred<void> | undefined;
   /** Characters of the responses sent since the pipe was last empty. */
   #responses = 0;
   #onDrained: (() => void) | undefined;
@@ -88,7 +82,8 @@ export class LineWriter {
     if (this.#drain !== undefined) return this.#drain.promise;
     if (this.backlog < this.#output.writableHighWaterMark) return READY;
     this.#flush();
-    return this.#output.writableNeedDrain ? this.#waitForDrain() : READY;
+    if (!this.#output.writableNeedDrain) return READY;
+    return (this.#drain ??= deferred()).promise;
   }
 
   /** Writes pending messages and waits until the system has accepted all of them, at most `timeoutMs`. */
@@ -119,19 +114,6 @@ export class LineWriter {
     this.#pending = "";
     if (this.#output.destroyed || this.#output.writableEnded) this.fail(this.#output.errored ?? undefined);
     else this.#output.write(text);
-  }
-
-  #waitForDrain(): Promise<void> {
-    if (this.#drain === undefined) {
-      let resolve!: () => void;
-      let reject!: (error: Error) => void;
-      const promise = new Promise<void>((yes, no) => {
-        resolve = yes;
-        reject = no;
-      });
-      this.#drain = { promise: ignoreRejection(promise), resolve, reject };
-    }
-    return this.#drain.promise;
   }
 
   #onDrain(): void {

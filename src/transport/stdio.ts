@@ -3,7 +3,7 @@
 
 import type { Readable, Writable } from "node:stream";
 import { ConnectionError } from "../core/errors.ts";
-import { checkOptions } from "../core/options.ts";
+import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
 import { decode, DEFAULT_LIMITS, type Limits } from "../jsonrpc/codec.ts";
 import type { ErrorMessage, Message } from "../jsonrpc/message.ts";
 import { LineInput } from "./line-input.ts";
@@ -23,13 +23,7 @@ export interface StdioOptions {
 /** How long `close` waits for a client that does not read. */
 const FINISH_TIMEOUT_MS = 1_000;
 
-// Typed against the options, so that a new option must be added here too.
-const OPTIONS: Readonly<Record<keyof StdioOptions, true>> = {
-  input: true,
-  output: true,
-  limits: true,
-  protectStdout: true,
-};
+const OPTIONS: OptionNames<StdioOptions> = optionNames("input output limits protectStdout");
 
 export function stdioTransport(options: StdioOptions = {}): Transport {
   checkOptions("stdioTransport()", options, OPTIONS);

@@ -1,7 +1,8 @@
 // Connects to the server, runs one command, and always disconnects. Every command with a TARGET uses this. It also
 // shows the server's progress and log messages, and lets the user answer its questions.
 
-import { MAX_DELAY_MS, type CallOptions } from "../../client/calls.ts";
+import type { CallOptions } from "../../client/calls.ts";
+import { MAX_DELAY_MS } from "../../core/async.ts";
 import type { Client } from "../../client/client.ts";
 import { connect, type ConnectOptions } from "../../client/connect.ts";
 import { onAbort } from "../../core/async.ts";
