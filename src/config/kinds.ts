@@ -55,7 +55,7 @@ export interface UpstreamKind {
 }
 
 /** Infers the types of the values from the fields. */
-export function defineKind<F extends read.Fields>(
+function defineKind<F extends read.Fields>(
   fields: F,
   kind: {
     readonly key: keyof F & string;

@@ -62,8 +62,7 @@ export class UpstreamReport {
   readonly onStderr = (upstream: string, text: string): void => {
     let lines = this.#stderr.get(upstream);
     if (lines === undefined) {
-      const prefix = paint("dim", `${oneLine(upstream)}:`);
-      lines = new LineSplitter((line) => printStatus(`${prefix} ${sanitizeFor(process.stderr, line)}`));
+      lines = new LineSplitter((line) => printOutput(upstream, line));
       this.#stderr.set(upstream, lines);
     }
     lines.add(text);
@@ -76,8 +75,7 @@ export class UpstreamReport {
     this.#noise.set(upstream, count);
     const cut = line.length > MAX_NOISE_LENGTH ? `${line.slice(0, MAX_NOISE_LENGTH)} ...` : line;
     const rest = count === MAX_NOISE_LINES ? " (further lines are not shown)" : "";
-    const prefix = paint("dim", `${oneLine(upstream)}:`);
-    printStatus(`${prefix} stdout (not a message): ${sanitizeFor(process.stderr, cut)}${rest}`);
+    printOutput(upstream, `stdout (not a message): ${cut}${rest}`);
   };
 
   readonly onState = (upstream: string, status: UpstreamStatus): void => {
@@ -137,6 +135,10 @@ export class UpstreamReport {
           : "restarted";
     return `${paint("green", change)}${details === "" ? "" : ` (${details})`}`;
   }
+}
+
+function printOutput(upstream: string, line: string): void {
+  printStatus(`${paint("dim", `${oneLine(upstream)}:`)} ${sanitizeFor(process.stderr, line)}`);
 }
 
 /** Only on a terminal: logs have their own timestamps. */

@@ -83,16 +83,19 @@ class ReadlineDialog implements Dialog {
   readonly #input: Interface;
   readonly #output: MutableStderr;
   readonly #typed: string[] = [];
-  #answer: ((line: string | undefined) => void) | undefined;
+  #wake: () => void = () => undefined;
   #ended = false;
 
   constructor(input: Interface, output: MutableStderr) {
     this.#input = input;
     this.#output = output;
-    input.on("line", (line) => this.#receive(line));
+    input.on("line", (line) => {
+      this.#typed.push(line);
+      this.#wake();
+    });
     input.on("close", () => {
       this.#ended = true;
-      this.#receive(undefined);
+      this.#wake();
     });
   }
 
@@ -124,23 +127,13 @@ class ReadlineDialog implements Dialog {
     this.#input.setPrompt(prompt);
     this.#input.prompt();
     this.isOpen = true;
-    const line = await this.#next();
+    if (this.#typed.length === 0 && !this.#ended) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    const line = this.#typed.shift();
     this.isOpen = line === undefined;
     return line;
-  }
-
-  #receive(line: string | undefined): void {
-    const answer = this.#answer;
-    this.#answer = undefined;
-    if (answer !== undefined) answer(line);
-    else if (line !== undefined) this.#typed.push(line);
-  }
-
-  async #next(): Promise<string | undefined> {
-    const early = this.#typed.shift();
-    if (early !== undefined || this.#ended) return early;
-    return new Promise((resolve) => {
-      this.#answer = resolve;
-    });
   }
 }
