@@ -55,7 +55,11 @@ export class Sessions {
       mayStart: async (start) => {
         this.#admit(owner, name);
         await this.#starts.acquire();
-        return start().finally(() => this.#starts.release());
+        try {
+          return await start();
+        } finally {
+          this.#starts.release();
+        }
       },
       onBusy: () => this.#startSweeping(),
     });
