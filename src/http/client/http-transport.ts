@@ -364,9 +364,8 @@ export abstract class HttpTransport<Session extends HttpSession = HttpSession> i
       this.pass({ kind: "message", message: isUnnamed ? { ...message, id: about } : message }, about);
       return isUnnamed || isResponseTo(message, about);
     }
-    const batch = decoded.items.map((item) => ("message" in item ? item : { fault: item.fault }));
-    this.pass({ kind: "batch", batch }, about);
-    return batch.some((item) => "message" in item && isResponseTo(item.message, about));
+    this.pass({ kind: "batch", batch: decoded.items }, about);
+    return decoded.items.some((item) => "message" in item && isResponseTo(item.message, about));
   }
 
   /** Passes a message or an event on, with the request that it belongs to. */
@@ -381,7 +380,7 @@ export abstract class HttpTransport<Session extends HttpSession = HttpSession> i
   }
 }
 
-export function isResponseTo(message: Message, id: Id | undefined): message is ResponseMessage {
+function isResponseTo(message: Message, id: Id | undefined): message is ResponseMessage {
   return isResponse(message) && isSameId(message.id, id);
 }
 
