@@ -13,7 +13,8 @@ import {
   type Request,
   type Result,
 } from "../core/handler.ts";
-import { attempt, ignoreRejection } from "../core/async.ts";
+import { ignoreRejection } from "../core/async.ts";
+import { defined } from "../core/values.ts";
 import type {
   CreateMessageParams,
   CreateMessageResult,
@@ -25,6 +26,7 @@ import type {
 } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
 import { isVendorMethod } from "../protocol/revisions/standard-methods.ts";
+import type { ResultBuilder } from "./result-builder.ts";
 import { toFormSchema } from "./schema.ts";
 
 /** A request for user input. The form may also be a Standard Schema that can produce JSON Schema. */
@@ -86,18 +88,13 @@ export interface ToolContext extends Context {
   readonly state: unknown;
 }
 
-/** Features that the server declares. */
-export interface DeclaredFeatures {
-  /** Whether log messages are declared; undefined until an option or a handler decides it. */
-  readonly logging: boolean | undefined;
-}
-
 /** The input of a call that follows `inputRequired`. */
 export interface RetryInput {
   readonly answers: Partial<InputResponses>;
   readonly state: unknown;
 }
 
+const NO_INPUT: RetryInput = Object.freeze({ answers: Object.freeze({}), state: undefined });
 const LOGGING_UNDECLARED = "context.log needs the capability logging: createServer({ ..., logging: true })";
 
 /** One import for all calls: with loader hooks, the duration of each import() varies, which could reorder requests. */
@@ -112,15 +109,15 @@ export class CallContext implements ToolContext {
   readonly state: unknown;
   readonly #context: Context;
   readonly #request: Request;
-  readonly #declared: DeclaredFeatures;
+  readonly #declared: Pick<ResultBuilder, "logging">;
   readonly #detach: (() => void) | undefined;
   #lastProgress = -Infinity;
 
   constructor(
     context: Context,
     request: Request,
-    declared: DeclaredFeatures,
-    { answers, state }: RetryInput,
+    declared: Pick<ResultBuilder, "logging">,
+    { answers, state }: RetryInput = NO_INPUT,
     detach?: () => void,
   ) {
     this.#detach = detach;
@@ -170,12 +167,7 @@ export class CallContext implements ToolContext {
       const progressToken = this.#request.params._meta?.[META.progressToken];
       this.#context.notify({
         method: "notifications/progress",
-        params: {
-          ...(progressToken === undefined ? undefined : { progressToken }),
-          progress,
-          ...(total === undefined ? undefined : { total }),
-          ...(message === undefined ? undefined : { message }),
-        },
+        params: defined({ progressToken, progress, total, message }),
       });
     };
   }
@@ -209,16 +201,11 @@ export class CallContext implements ToolContext {
     };
     // A tool may stop waiting for the answer, and then a rejection must not end the process.
     const ask = (request: Request, options?: AskOptions): Promise<Result> => ignoreRejection(send(request, options));
+    const elicit = async (params: ElicitQuestion, options?: AskOptions): Promise<Result> =>
+      ask({ method: "elicitation/create", params: withJsonSchema(params) }, options);
     return Object.assign(ask, {
       elicit: (params: ElicitQuestion, options?: AskOptions) =>
-        ignoreRejection(
-          attempt(
-            () =>
-              ask({ method: "elicitation/create", params: withJsonSchema(params) }, options) as Promise<
-                Result & ElicitResult
-              >,
-          ),
-        ),
+        ignoreRejection(elicit(params, options)) as Promise<Result & ElicitResult>,
       sample: (params: CreateMessageParams, options?: AskOptions) =>
         ask({ method: "sampling/createMessage", params }, options) as Promise<Result & CreateMessageResult>,
       roots: (options?: AskOptions) =>

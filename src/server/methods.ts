@@ -36,8 +36,6 @@ export type NotificationHandler = (params: Record<string, unknown>, context: Too
 
 type Run = (params: Params, request: Request, context: Context) => Promise<Result>;
 
-const NO_INPUT = { answers: {}, state: undefined };
-
 export class VendorMethods {
   readonly #methods = new Map<string, Run>();
   readonly #notifications = new Map<string, Run>();
@@ -88,7 +86,7 @@ export class VendorMethods {
   }
 
   #context(request: Request, context: Context): ToolContext {
-    return new CallContext(context, request, this.#results, NO_INPUT);
+    return new CallContext(context, request, this.#results);
   }
 }
 

@@ -179,7 +179,7 @@ export class Resources {
 
   async list(request: Request, context: Context): Promise<Result> {
     const templates = this.templates.entries().filter(({ value }) => value.options.list !== undefined);
-    const call = new CallContext(context, request, this.#results, { answers: {}, state: undefined });
+    const call = new CallContext(context, request, this.#results);
     const listed = await Promise.all(
       templates.map(async ({ order, value }): Promise<readonly ListEntry[]> => {
         const resources = await runHandler(context, () => value.options.list?.(call) ?? []);

@@ -32,7 +32,7 @@ export class TrustedResult {
   }
 }
 
-export function errorResult(text: string): ToolResultFields {
+function errorResult(text: string): ToolResultFields {
   return { content: [{ type: "text", text }], isError: true };
 }
 
