@@ -228,7 +228,7 @@ describe("invalid templates", () => {
 
 describe("hostile input", () => {
   it("may be long and fit a template in many ways", () => {
-    const size = 32_768;
+    const size = 65_536;
     for (const template of ["{a}{b}/{c}!", "{+a}{+b}!", "{a*}{b*}!", "{+a}{+b,c}!", "{a}{b}{c}{d}{e}{f}{g}{h}!"]) {
       expect(parseTemplate(template).match("a".repeat(size))).toBeUndefined();
     }
@@ -242,7 +242,7 @@ describe("hostile input", () => {
     const mixed = ["{x}{a,b*}!", "{+x}{.a}{.b}{.c}!", "{+x}{;a,b*}{;a*}!", "{+x}{?a*}{&a,b}!", "{+x}{/a,b,c}{#d,e}!"];
     for (const template of [...templates, ...mixed]) {
       const parsed = parseTemplate(template);
-      for (const mark of marks) expect(parsed.match(mark.repeat(32_768 / mark.length))).toBeUndefined();
+      for (const mark of marks) expect(parsed.match(mark.repeat(16_384 / mark.length))).toBeUndefined();
     }
   });
 });

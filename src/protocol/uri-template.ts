@@ -14,7 +14,7 @@ export interface UriTemplate {
   readonly names: readonly string[];
   expand(values: TemplateInput): string;
   /**
-   * Returns undefined if the URI does not match, or is longer than 32,768 characters. The RFC does not define matching. These are our rules:
+   * Returns undefined if the URI does not match, or is longer than 65,536 characters. The RFC does not define matching. These are our rules:
    * - `{a}` and `{+a}` are required and not empty. `{#a}`, `{.a}`, `{/a}`, `{;a}`, `{?a}` and `{&a}` are optional.
    * - Named values (`;`, `?`, `&`) may come in any order and may be empty. Only those with `*` may be repeated.
    * - A value of `{a}` ends before "/", "?" or "#". Every value is as short as the rest of the template allows.
@@ -140,13 +140,15 @@ class Matcher {
     const { first, between } = operator;
     const variable = variables[index] as Variable;
     const isLast = index === variables.length - 1;
+    const last = this.#parts.at(-1);
     const isList = variables.length > 1 || variable.explode;
     const lead = index === 0 ? first : between;
     const count = this.found.length;
     let start = this.#uri.startsWith(lead, position) ? position + lead.length : Infinity;
     while (start < this.#uri.length) {
       const stop = this.#stop(isList ? operator.itemChars : operator.chars, start);
-      for (let end = start + 1; end <= stop; end++) {
+      // The last value of the template can only end where the URI does, so shorter ones are not tried.
+      for (let end = isLast && part === last ? Math.max(stop, start + 1) : start + 1; end <= stop; end++) {
         this.found.push([variable, start, end]);
         if (isLast) yield end;
         else yield* this.#unnamed(part, index + 1, end, dead);
@@ -165,13 +167,15 @@ class Matcher {
   }
 
   /** The ends of pairs of names and values, in any order. */
-  *#named({ operator, variables }: Expression, position: number, dead: Uint8Array): Generator<number, void, undefined> {
+  *#named(part: Expression, position: number, dead: Uint8Array): Generator<number, void, undefined> {
+    const { operator, variables } = part;
     const { first, between, empty, chars } = operator;
+    const last = this.#parts.at(-1);
     const uri = this.#uri;
     const count = this.found.length;
     let start = uri.startsWith(first, position) ? position + first.length : undefined;
     while (start !== undefined) {
-      let last: Found | undefined;
+      let next: Found | undefined;
       for (const variable of variables) {
         const after = start + variable.name.length;
         if (!uri.startsWith(variable.name, start)) continue;
@@ -179,17 +183,17 @@ class Matcher {
         if (!isValued && empty !== "") continue;
         const from = isValued ? after + 1 : after;
         const to = isValued ? this.#stop(chars, from) : after;
-        for (let end = from; end <= to; end++) {
+        for (let end = part === last ? to : from; end <= to; end++) {
           this.found.push([variable, from, end]);
           yield end;
           this.found.pop();
         }
         const hasMore = uri.startsWith(between, to);
         dead.fill(1, from, hasMore ? to + 1 : to);
-        if (hasMore) last = [variable, from, to];
+        if (hasMore) next = [variable, from, to];
       }
-      if (last !== undefined) this.found.push(last);
-      start = last && last[2] + between.length;
+      if (next !== undefined) this.found.push(next);
+      start = next && next[2] + between.length;
     }
     this.found.length = count;
     yield position;
@@ -298,7 +302,7 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
 const NAME = /^(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*$/;
 const MAX_TEMPLATE_LENGTH = 4096;
 /** A longer URI matches no template. */
-export const MAX_URI_LENGTH = 32_768;
+export const MAX_URI_LENGTH = 65_536;
 const MAX_VARIABLES = 64;
 
 function parseTemplateParts(text: string): readonly Part[] {

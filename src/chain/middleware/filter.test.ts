@@ -73,7 +73,7 @@ it("hides what a template in `not` matches, and URIs that are too long to match 
   const hidden = chain(filter({ resources: { not: ["note://shut/{+id}"] } })).to(anything);
   const read = (uri: string) => hidden({ method: "resources/read", params: { uri } }, fakeContext().context);
   await expect(read("note://shut/a/b")).rejects.toThrow();
-  await expect(read(`note://shut/${"a".repeat(40_000)}`)).rejects.toThrow();
+  await expect(read(`note://shut/${"a".repeat(70_000)}`)).rejects.toThrow();
   expect(await read("note://open/a")).toEqual({ contents: [] });
 });
 
