@@ -3,6 +3,7 @@
 // the handshake of a session follows. If the server closes the connection because of the probe, we connect once more,
 // without the probe. If a session is preferred, the handshake comes first and the probe second.
 
+import { ignoreRejection, pause } from "../core/async.ts";
 import type { Context, Handler, Result } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { McpError, codeOf } from "../protocol/errors.ts";
@@ -60,58 +61,43 @@ export async function openConnection(
 ): Promise<ServerConnection> {
   const wanted = options.revision === undefined ? undefined : knownRevision(options.revision);
   const { probeTimeoutMs = PROBE_TIMEOUT_MS, startTimeoutMs = START_TIMEOUT_MS } = options;
-  if (wanted === undefined && options.style === "session") return openSessionFirst(connect, options);
-  let failure: ConnectionError;
-  const peer = await startPeer(connect(), options);
+  const isSessionFirst = (wanted?.style ?? options.style) === "session";
+  let peer = await startPeer(connect(), options);
+  const reopenIfClosed = async (failure: ConnectionError): Promise<void> => {
+    if (failure.kind !== "closed") return;
+    await peer.close().catch(() => undefined);
+    peer = await startPeer(connect(failure), options);
+  };
+  const tryStateless = (ms: number): Promise<ProbeResult> => probe(peer, options, wanted ?? NEWEST, ms);
   try {
-    if (wanted?.style === "session") return await openSession(peer, options, wanted);
-    const found = await probe(peer, options, wanted ?? NEWEST, wanted === undefined ? probeTimeoutMs : startTimeoutMs);
+    let failure: ConnectionError;
+    try {
+      if (isSessionFirst) return await openSession(peer, options, wanted);
+      const found = await tryStateless(wanted === undefined ? probeTimeoutMs : startTimeoutMs);
+      if (found.back !== undefined) return serverConnection(peer, found.back, () => found.discovered);
+      if (wanted !== undefined) throw revisionRefused(wanted, found.error);
+      if (found.final) throw found.error;
+      return await openSession(peer, options, undefined, found.late);
+    } catch (error) {
+      const mayRetry = isSessionFirst ? NO_HANDSHAKE : PROBE_REFUSED;
+      if (wanted !== undefined || !(error instanceof ConnectionError) || !mayRetry.has(error.kind)) throw error;
+      failure = error;
+    }
+    await reopenIfClosed(failure);
+    if (!isSessionFirst) return await openSession(peer, options, undefined);
+    // A server that was silent until now does not get the full start timeout again.
+    const found = await tryStateless(failure.kind === "timeout" ? probeTimeoutMs : startTimeoutMs);
     if (found.back !== undefined) return serverConnection(peer, found.back, () => found.discovered);
-    if (wanted !== undefined) throw revisionRefused(wanted, found.error);
-    if (found.final) throw found.error;
-    return await openSession(peer, options, undefined, found.late);
+    const message = `${failure.message}; it does not speak a stateless revision either: ${found.error.message}`;
+    throw found.final ? found.error : new ConnectionError(failure.kind, message, { cause: failure });
   } catch (error) {
     await peer.close().catch(() => undefined);
-    if (wanted !== undefined || !(error instanceof ConnectionError) || error.kind !== "closed") throw error;
-    failure = error;
-  }
-  // The probe may have made the server exit: try again without it.
-  const second = await startPeer(connect(failure), options);
-  try {
-    return await openSession(second, options, undefined);
-  } catch (error) {
-    await second.close().catch(() => undefined);
     throw error;
   }
 }
 
-/** Probes if the handshake fails: on the same connection, or on a new one if the handshake made the server close it. */
-async function openSessionFirst(
-  connect: (failure?: ConnectionError) => Transport,
-  options: ServerConnectionOptions,
-): Promise<ServerConnection> {
-  let peer = await startPeer(connect(), options);
-  try {
-    try {
-      return await openSession(peer, options, undefined);
-    } catch (error) {
-      if (!(error instanceof ConnectionError) || !NO_HANDSHAKE.has(error.kind)) throw error;
-      if (error.kind === "closed") {
-        await peer.close().catch(() => undefined);
-        peer = await startPeer(connect(error), options);
-      }
-      // A server that was silent until now does not get the full start timeout again.
-      const { probeTimeoutMs = PROBE_TIMEOUT_MS, startTimeoutMs = START_TIMEOUT_MS } = options;
-      const found = await probe(peer, options, NEWEST, error.kind === "timeout" ? probeTimeoutMs : startTimeoutMs);
-      if (found.back !== undefined) return serverConnection(peer, found.back, () => found.discovered);
-      const message = `${error.message}; it does not speak a stateless revision either: ${found.error.message}`;
-      throw found.final ? found.error : new ConnectionError(error.kind, message, { cause: error });
-    }
-  } catch (error) {
-    await peer.close().catch(() => undefined);
-    throw error;
-  }
-}
+/** The kind of error with which a server that cannot bear the probe ends the connection. */
+const PROBE_REFUSED: ReadonlySet<string> = new Set(["closed"]);
 
 /** The kinds of errors with which the handshake fails if the server does not support sessions. */
 const NO_HANDSHAKE: ReadonlySet<string> = new Set(["protocol", "timeout", "closed"]);
@@ -129,7 +115,7 @@ export function revisionRefused(revision: Revision, error: Error): Error {
   return new ConnectionError("protocol", message, { cause: error });
 }
 
-/** Does the handshake on a started connection. `late` is a probe that is still unanswered. */
+/** Does the handshake on a started connection. A server that still answers the probe `late` is stateless. */
 export async function openSession(
   peer: Peer,
   options: ServerConnectionOptions,
@@ -137,26 +123,30 @@ export async function openSession(
   late?: Promise<ProbeResult>,
 ): Promise<ServerConnection> {
   const overtaken = new AbortController();
-  const session = initializeSession(peer, options, wanted, overtaken.signal);
-  // The handshake may fail before it is awaited below.
-  session.catch(() => undefined);
-  try {
-    const first = await Promise.race([session, ...(late === undefined ? [] : [onceFound(late)])]);
-    const found = "handler" in first ? await foundMeanwhile(peer, late) : first;
+  const session = ignoreRejection(initializeSession(peer, options, wanted, overtaken.signal));
+  if (late !== undefined) {
+    const graceMs = options.probeTimeoutMs ?? PROBE_TIMEOUT_MS;
+    const grace = (): Promise<undefined> => pause(graceMs, overtaken.signal).then(() => undefined);
+    const success = late.then((found) => (found.back === undefined ? undefined : found));
+    const decided = session.then(
+      // If both were answered at the same time, the probe takes precedence.
+      () => (isProbing(peer) ? undefined : success),
+      // A slow server that is only stateless may refuse the handshake before it answers the probe.
+      (error: unknown) => (error instanceof McpError ? Promise.race([success, grace()]) : undefined),
+    );
+    const found = await Promise.race([success.then((server) => server ?? decided), decided]);
     if (found !== undefined) {
       overtaken.abort(new Error("The server speaks a stateless revision"));
       return serverConnection(peer, found.back, () => found.discovered);
     }
+  }
+  try {
     const back = await session;
     return serverConnection(peer, back, () => back.discovered);
   } catch (error) {
     if (!(error instanceof McpError)) throw error;
-    // A slow server that is only stateless may refuse the handshake before it answers the probe.
-    const found = late && (await Promise.race([onceFound(late), after(options.probeTimeoutMs ?? PROBE_TIMEOUT_MS)]));
-    if (found !== undefined) return serverConnection(peer, found.back, () => found.discovered);
-    throw new ConnectionError("protocol", `The server refused initialize: ${error.message} (${error.code})`, {
-      cause: error,
-    });
+    const message = `The server refused initialize: ${error.message} (${error.code})`;
+    throw new ConnectionError("protocol", message, { cause: error });
   }
 }
 
@@ -182,34 +172,6 @@ async function initializeSession(
       cause: error,
     });
   }
-}
-
-/** Returns the server if the probe was answered at the same time as the handshake. The probe then takes precedence. */
-async function foundMeanwhile(
-  peer: Peer,
-  late: Promise<ProbeResult> | undefined,
-): Promise<StatelessServer | undefined> {
-  if (late === undefined || isProbing(peer)) return undefined;
-  const found = await late;
-  return found.back === undefined ? undefined : found;
-}
-
-/** Settles only if the probe succeeds; otherwise the handshake decides. */
-function onceFound(late: Promise<ProbeResult>): Promise<StatelessServer> {
-  return new Promise((resolve) => {
-    late.then(
-      (found) => {
-        if (found.back !== undefined) resolve(found);
-      },
-      () => undefined,
-    );
-  });
-}
-
-async function after(ms: number): Promise<undefined> {
-  return new Promise((resolve) => {
-    setTimeout(() => resolve(undefined), ms);
-  });
 }
 
 /** `revision` and `discovered` are getters, because they may change when a session is renewed. */

@@ -1,6 +1,7 @@
 // Serves one connection to a client, in both styles at once: each request shows its own style. This file handles the
 // life of the connection (calls in flight, batches, ordering, shutdown). The fronts interpret the messages.
 
+import { within } from "../core/async.ts";
 import type { Handler } from "../core/handler.ts";
 import { encode } from "../jsonrpc/codec.ts";
 import {
@@ -178,8 +179,7 @@ class Connection implements ServedConnection {
       );
     }
     call.inbound = inbound;
-    if (background) return this.#answerListen(message, inbound, call);
-    if (!awaited) return this.#answer(front, message, inbound, call);
+    if (background || !awaited) return this.#answer(front, message, inbound, call);
     // A cancelled call no longer holds up its queue or batch, even if its handler ignores the signal.
     const cancelled = new Promise<void>((resolve) => {
       call.onCancel = resolve;
@@ -197,8 +197,9 @@ class Connection implements ServedConnection {
 
   /** Runs the request and sends the response, unless the call was cancelled. */
   async #answer(front: Front, message: RequestMessage, inbound: Inbound, call: InFlightCall): Promise<void> {
+    const { id, method } = message;
     // A ping needs no slot: it asks whether the server is alive, not whether it is idle.
-    const limiter = message.method === "ping" ? undefined : this.#limiter;
+    const limiter = method === "ping" || call.background ? undefined : this.#limiter;
     if (limiter?.tryAcquire() === false) await limiter.acquire();
     if (call.cancelled) {
       limiter?.release();
@@ -206,39 +207,22 @@ class Connection implements ServedConnection {
     }
     call.limiter = limiter;
     try {
-      const response = await this.#run(front, message, inbound, call);
-      if (!call.cancelled) await this.#respond(response, inbound);
-    } finally {
-      if (call.cancelled) limiter?.cancelledEnded();
-      else limiter?.release();
-      this.#inFlight.end(call);
-    }
-  }
-
-  /** Runs the request, unless the connection was closed while the request waited. */
-  #run(
-    front: Front,
-    message: RequestMessage,
-    inbound: Inbound,
-    call: InFlightCall,
-  ): Promise<ResponseMessage> | ResponseMessage {
-    if (!call.cancelToken.aborted) return runRequest(front, message, inbound, call);
-    const error = McpError.of("shutting_down", "The connection is closed", { method: message.method });
-    return { jsonrpc: "2.0", id: message.id, error: front.errorBody(error, message) };
-  }
-
-  async #answerListen(message: RequestMessage, inbound: Inbound, call: InFlightCall): Promise<void> {
-    const { id } = message;
-    try {
-      const response = await this.#run(this.#stateless, message, inbound, call);
+      let response: ResponseMessage;
+      if (call.cancelToken.aborted) {
+        // The connection was closed while the request waited.
+        const error = McpError.of("shutting_down", "The connection is closed", { method });
+        response = { jsonrpc: "2.0", id, error: front.errorBody(error, message) };
+      } else response = await runRequest(front, message, inbound, call);
       if (call.cancelled) return;
       await this.#respond(response, inbound);
-      if ("error" in response) return;
+      if (!call.background || "error" in response) return;
       // The subscription ends with a response and a notification: the specification's pages on cancellation and on
       // subscriptions each require one of them.
       const params = { requestId: id, reason: "The subscription has ended", _meta: { [META.subscriptionId]: id } };
       await inbound.reply({ jsonrpc: "2.0", method: "notifications/cancelled", params }).catch(() => undefined);
     } finally {
+      if (call.cancelled) limiter?.cancelledEnded();
+      else limiter?.release();
       this.#inFlight.end(call);
     }
   }
@@ -310,12 +294,7 @@ class SequentialQueue {
   }
 
   async enqueuePing(work: () => Promise<void>): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const grace = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, PING_GRACE_MS);
-    });
-    await Promise.race([this.#tail, grace]);
-    clearTimeout(timer);
+    await within(PING_GRACE_MS, this.#tail);
     await work();
   }
 }

@@ -1,5 +1,5 @@
 // Requests that a server sends to the client during a call: the capability that each request needs, checks of the
-// results, and the pending requests of a task. A request that the client cannot answer fails here, with an error that
+// results, and the pending requests of a call or a task. A request that the client cannot answer fails here, with an error that
 // names the missing capability.
 
 import { onAbort } from "../core/async.ts";
@@ -85,7 +85,7 @@ interface PendingInput {
   readonly unwatch: () => void;
 }
 
-/** The open requests of a task. Keys are never reused, since a late response must not reach another request. */
+/** The open requests of a task or a parked call. Keys are never reused, since a late response must not reach another request. */
 export class PendingInputs {
   readonly #open = new Map<string, PendingInput>();
   readonly #used = new Set<string>();
@@ -126,19 +126,27 @@ export class PendingInputs {
 
   /** Resolves open requests by key; ignores unknown keys. If any response is invalid, throws and resolves none. */
   answer(responses: { readonly [key: string]: unknown }): void {
-    const answered = [...this.#open].filter(([key]) => Object.hasOwn(responses, key));
     // Check all responses before resolving any request, so that the client can send all responses again.
-    for (const [key, { request }] of answered) {
+    for (const [key, { request }] of this.#open) {
+      if (!Object.hasOwn(responses, key)) continue;
       const result = responses[key];
       if (!isObject(result)) throw invalidParams(`inputResponses: the answer to ${key} must be an object`, { key });
       checkClientResult(request.method, result);
     }
-    for (const [key, { resolve, unwatch }] of answered) {
+    this.take(responses);
+  }
+
+  /** Like `answer`, without checks. A request whose response is not an object stays open. */
+  take(responses: { readonly [key: string]: unknown }): void {
+    const open = this.#open.size;
+    for (const [key, { resolve, unwatch }] of this.#open) {
+      const result = Object.hasOwn(responses, key) ? responses[key] : undefined;
+      if (!isObject(result)) continue;
       this.#open.delete(key);
       unwatch();
-      resolve(responses[key] as Result);
+      resolve(result);
     }
-    if (answered.length > 0) this.#onChange();
+    if (this.#open.size < open) this.#onChange();
   }
 
   /** Rejects all open requests, without calling `onChange`. */

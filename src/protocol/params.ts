@@ -1,10 +1,11 @@
 // Checks the params of each method, so that handlers can rely on them. Nothing is copied, and unknown fields pass. The
-// arguments of a tool are checked by its own schema.
+// arguments of a tool are checked by its own schema. Also reads the `_meta` that every stateless request has.
 
-import { LOG_LEVELS, type Params } from "../core/handler.ts";
+import { LOG_LEVELS, type Meta, type Params } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { ExactId } from "../jsonrpc/message.ts";
 import { invalidParams } from "./errors.ts";
+import { META } from "./model/base.ts";
 
 type Guard = (params: Params) => string | undefined;
 
@@ -120,4 +121,25 @@ function metaProblem({ _meta }: Params): string | undefined {
 export function checkParams(method: string, params: Params): void {
   const problem = metaProblem(params) ?? GUARDS.get(method)?.(params);
   if (problem !== undefined) throw invalidParams(`Invalid params for ${method}: ${problem}`, { method });
+}
+
+export interface Envelope {
+  readonly meta: Meta;
+  /** The name of the revision, known or not. */
+  readonly name: string;
+  readonly capabilities: Meta;
+}
+
+/** The `_meta` that every stateless request must have. Throws invalid params if something is missing. */
+export function readEnvelope({ _meta: meta }: Params): Envelope {
+  const name = isObject(meta) ? meta[META.revision] : undefined;
+  const capabilities = isObject(meta) ? meta[META.clientCapabilities] : undefined;
+  if (isObject(meta) && typeof name === "string" && isObject(capabilities)) return { meta, name, capabilities };
+  const missing = [
+    typeof name === "string" ? [] : META.revision,
+    isObject(capabilities) ? [] : META.clientCapabilities,
+  ];
+  throw invalidParams(`Invalid params: \`_meta\` must have ${missing.flat().join(" and ")}`, {
+    missing: missing.flat(),
+  });
 }

@@ -225,3 +225,24 @@ describe("invalid templates", () => {
     expect(() => parseTemplate(template)).toThrow(TypeError);
   });
 });
+
+describe("hostile input", () => {
+  it("may be long and fit a template in many ways", () => {
+    const size = 32_768;
+    for (const template of ["{a}{b}/{c}!", "{+a}{+b}!", "{a*}{b*}!", "{+a}{+b,c}!", "{a}{b}{c}{d}{e}{f}{g}{h}!"]) {
+      expect(parseTemplate(template).match("a".repeat(size))).toBeUndefined();
+    }
+    expect(parseTemplate("{+a}{+b}").match("a".repeat(size))?.["b"]).toHaveLength(size - 1);
+    expect(parseTemplate("{+a}{+b}").match("a".repeat(size + 1))).toBeUndefined();
+  });
+
+  it("may repeat every special character", () => {
+    const marks = ["/", "/a", "a,", "?a=", "&b=1", "%41", ";a", ".a", "#", ";a=;b"];
+    const templates = ["{a}{b}/{c}!", "{+a}{+b}!", "{/a*}{/b*}!", "{?a,b*}{&b*}!", "{;a*}{.b*}{#c*}!"];
+    const mixed = ["{x}{a,b*}!", "{+x}{.a}{.b}{.c}!", "{+x}{;a,b*}{;a*}!", "{+x}{?a*}{&a,b}!", "{+x}{/a,b,c}{#d,e}!"];
+    for (const template of [...templates, ...mixed]) {
+      const parsed = parseTemplate(template);
+      for (const mark of marks) expect(parsed.match(mark.repeat(32_768 / mark.length))).toBeUndefined();
+    }
+  });
+});

@@ -1,7 +1,6 @@
 // URI templates (RFC 6570, all four levels): parses a template, expands it with values, and matches a URI against it to
-// get the values back. Matching takes time linear in the length of the URI; see uri-matcher.ts.
-
-import { ProgramBuilder, END, type Op, type Program, run, stopsAt } from "./uri-matcher.ts";
+// get the values back. URIs and templates may be hostile, so no part of a template is tried twice where it is known to
+// fail, and matching takes time linear in the length of the URI.
 
 export type TemplateValue = string | number | boolean | null | undefined;
 export type TemplateInput = Readonly<
@@ -15,7 +14,7 @@ export interface UriTemplate {
   readonly names: readonly string[];
   expand(values: TemplateInput): string;
   /**
-   * Returns undefined if the URI does not match. The RFC does not define matching. These are our rules:
+   * Returns undefined if the URI does not match, or is longer than 32,768 characters. The RFC does not define matching. These are our rules:
    * - `{a}` and `{+a}` are required and not empty. `{#a}`, `{.a}`, `{/a}`, `{;a}`, `{?a}` and `{&a}` are optional.
    * - Named values (`;`, `?`, `&`) may come in any order and may be empty. Only those with `*` may be repeated.
    * - A value of `{a}` ends before "/", "?" or "#". Every value is as short as the rest of the template allows.
@@ -44,23 +43,24 @@ class Template implements UriTemplate {
   readonly text: string;
   readonly names: readonly string[];
   readonly #parts: readonly Part[];
-  readonly #variables: readonly Variable[];
-  #program: Program | undefined;
 
   constructor(text: string, parts: readonly Part[]) {
     this.text = text;
     this.#parts = parts;
-    this.#variables = variablesOf(parts);
-    this.names = [...new Set(this.#variables.map(({ name }) => name))];
+    this.names = [...new Set(variablesOf(parts).map(({ name }) => name))];
   }
 
   expand(values: TemplateInput): string {
-    return this.#parts.map((part) => (typeof part === "string" ? encode(part, true) : expand(part, values))).join("");
+    return this.#parts.map((part) => (isLiteral(part) ? part[0] : expand(part, values))).join("");
   }
 
   match(uri: string): TemplateMatch | undefined {
-    const { found } = run((this.#program ??= compile(this.#parts, this.#variables)), uri);
-    return found && collect(found, uri, this.#variables);
+    // Fast path: most URIs that do not match differ at the start.
+    const [first] = this.#parts;
+    if (isLiteral(first) && !first.some((text) => uri.startsWith(text))) return undefined;
+    if (uri.length > MAX_URI_LENGTH) return undefined;
+    const matcher = new Matcher(this.#parts, uri);
+    return matcher.matches(0, 0) ? collect(matcher.found, uri) : undefined;
   }
 }
 
@@ -97,59 +97,115 @@ function isDefined(value: TemplateValue): boolean {
   return value !== undefined && value !== null;
 }
 
-/** Compiles the parts for the matcher, last part first. A slot is an index into `variables`. */
-function compile(parts: readonly Part[], variables: readonly Variable[]): Program {
-  const build = new ProgramBuilder();
-  let slot = variables.length;
-  let next = END;
-  for (const part of parts.toReversed()) {
-    if (typeof part === "string") {
-      const encoded = encode(part, true);
-      next =
-        encoded === part ? build.text(part, next) : build.either(build.text(encoded, next), build.text(part, next));
-    } else {
-      slot -= part.variables.length;
-      next = part.operator.named ? addNamed(build, part, slot, next) : addUnnamed(build, part, slot, next);
+type Found = readonly [variable: Variable, start: number, end: number];
+
+/**
+ * Finds the values of one URI. Where a part can end is a sequence of positions; the rest is tried from each of them.
+ * Where a part was tried and the rest did not match, the part is dead. So are most positions within its values, since
+ * from there the part can only end where it was already tried to end.
+ */
+class Matcher {
+  /** The values in the order of the URI. */
+  readonly found: Found[] = [];
+  readonly #parts: readonly Part[];
+  readonly #uri: string;
+  /** By part: 1 for each position where it is dead. */
+  readonly #dead: Uint8Array[] = [];
+
+  constructor(parts: readonly Part[], uri: string) {
+    this.#parts = parts;
+    this.#uri = uri;
+  }
+
+  /** Whether the parts from `index` on match the URI from `position` on. */
+  matches(index: number, position: number): boolean {
+    const part = this.#parts[index];
+    if (part === undefined) return position === this.#uri.length;
+    if (isLiteral(part)) {
+      return part.some(
+        (text) => this.#uri.startsWith(text, position) && this.matches(index + 1, position + text.length),
+      );
     }
+    const dead = (this.#dead[index] ??= new Uint8Array(this.#uri.length + 1));
+    if (dead[position] === 1) return false;
+    const ends = part.operator.named ? this.#named(part, position, dead) : this.#unnamed(part, 0, position, dead);
+    for (const end of ends) if (this.matches(index + 1, end)) return true;
+    dead[position] = 1;
+    return false;
   }
-  return build.program(next);
-}
 
-function addUnnamed(build: ProgramBuilder, { operator, variables }: Expression, slot: number, next: Op): Op {
-  const { first, between } = operator;
-  const hasSeparators = variables.length > 1 || variables.some(({ explode }) => explode);
-  const stops = stopsAt(operator.stops + (hasSeparators ? between : ""));
-  let op = next;
-  for (const [index, { explode }] of [...variables.entries()].toReversed()) {
-    const after = explode
-      ? build.loop(op, (again) => build.text(between, build.value(slot + index, stops, 1, again)))
-      : op;
-    op = build.text(index === 0 ? first : between, build.value(slot + index, stops, 1, after));
+  /** The ends of the values from the variable `index` on, the shortest values first. */
+  *#unnamed(part: Expression, index: number, position: number, dead: Uint8Array): Generator<number, void, undefined> {
+    const { operator, variables } = part;
+    const { first, between } = operator;
+    const variable = variables[index] as Variable;
+    const isLast = index === variables.length - 1;
+    const isList = variables.length > 1 || variable.explode;
+    const lead = index === 0 ? first : between;
+    const count = this.found.length;
+    let start = this.#uri.startsWith(lead, position) ? position + lead.length : Infinity;
+    while (start < this.#uri.length) {
+      const stop = this.#stop(isList ? operator.itemChars : operator.chars, start);
+      for (let end = start + 1; end <= stop; end++) {
+        this.found.push([variable, start, end]);
+        if (isLast) yield end;
+        else yield* this.#unnamed(part, index + 1, end, dead);
+        this.found.pop();
+      }
+      const hasMore = variable.explode && stop > start && this.#uri.startsWith(between, stop);
+      // Where the value begins, an expression with a leading character may also be absent, which was not tried.
+      if (index === 0 || variable.explode) dead.fill(1, start + (first === "" ? 0 : 1), hasMore ? stop + 1 : stop);
+      if (!hasMore) break;
+      this.found.push([variable, start, stop]);
+      start = stop + between.length;
+    }
+    this.found.length = count;
     // Without a leading character, a missing value would be ambiguous, so all values are required.
-    if (first !== "") op = build.either(op, next);
+    if (first !== "") yield position;
   }
-  return op;
+
+  /** The ends of pairs of names and values, in any order. */
+  *#named({ operator, variables }: Expression, position: number, dead: Uint8Array): Generator<number, void, undefined> {
+    const { first, between, empty, chars } = operator;
+    const uri = this.#uri;
+    const count = this.found.length;
+    let start = uri.startsWith(first, position) ? position + first.length : undefined;
+    while (start !== undefined) {
+      let last: Found | undefined;
+      for (const variable of variables) {
+        const after = start + variable.name.length;
+        if (!uri.startsWith(variable.name, start)) continue;
+        const isValued = uri.startsWith("=", after);
+        if (!isValued && empty !== "") continue;
+        const from = isValued ? after + 1 : after;
+        const to = isValued ? this.#stop(chars, from) : after;
+        for (let end = from; end <= to; end++) {
+          this.found.push([variable, from, end]);
+          yield end;
+          this.found.pop();
+        }
+        const hasMore = uri.startsWith(between, to);
+        dead.fill(1, from, hasMore ? to + 1 : to);
+        if (hasMore) last = [variable, from, to];
+      }
+      if (last !== undefined) this.found.push(last);
+      start = last && last[2] + between.length;
+    }
+    this.found.length = count;
+    yield position;
+  }
+
+  /** Where a value that starts at `start` ends at the latest. `chars` is sticky. */
+  #stop(chars: RegExp, start: number): number {
+    chars.lastIndex = start;
+    chars.test(this.#uri);
+    return chars.lastIndex;
+  }
 }
 
-function addNamed(build: ProgramBuilder, { operator, variables }: Expression, slot: number, next: Op): Op {
-  const { first, between, empty } = operator;
-  const stops = stopsAt(operator.stops);
-  const pairs = (after: Op): Op => {
-    const ways = variables.map(({ name }, index) => {
-      const valued = build.text(name + "=", build.value(slot + index, stops, 0, after));
-      return empty === "=" ? valued : build.either(valued, build.text(name, build.emptyValue(slot + index, after)));
-    });
-    return ways.reduceRight((rest, way) => build.either(way, rest));
-  };
-  const more = build.loop(next, (again) => build.text(between, pairs(again)));
-  return build.either(build.text(first, pairs(more)), next);
-}
-
-function collect(found: readonly number[], uri: string, variables: readonly Variable[]): TemplateMatch | undefined {
+function collect(found: readonly Found[], uri: string): TemplateMatch | undefined {
   const values = new Map<Variable, string | string[]>();
-  for (let index = 0; index < found.length; index += 3) {
-    const [slot, start, end] = found.slice(index, index + 3) as [number, number, number];
-    const variable = variables[slot] as Variable;
+  for (const [variable, start, end] of found) {
     const value = decode(uri.slice(start, end));
     const known = values.get(variable);
     if (value === undefined) return undefined;
@@ -201,8 +257,9 @@ interface Operator {
   readonly named: boolean;
   /** Whether reserved characters stay unencoded. */
   readonly reserved: boolean;
-  /** The characters that end a value in a URI. */
-  readonly stops: string;
+  /** The characters of a value in a URI, and those of one of several values. */
+  readonly chars: RegExp;
+  readonly itemChars: RegExp;
   /** The separator between a name and an empty value. */
   readonly empty: string;
 }
@@ -212,11 +269,19 @@ interface Expression {
   readonly variables: readonly Variable[];
 }
 
-/** A literal, or an expression in braces. */
-type Part = string | Expression;
+/** A literal as a URI has it, percent-encoded, and as the template has it if that differs. */
+type Literal = readonly [string] | readonly [string, string];
+type Part = Literal | Expression;
 
+function isLiteral(part: Part | undefined): part is Literal {
+  return Array.isArray(part);
+}
+
+/** `stops` are the characters that end a value in a URI. */
 function operator(first: string, between: string, stops: string, more: Partial<Operator> = {}): Operator {
-  return { first, between, stops, named: false, reserved: false, empty: "", ...more };
+  const chars = new RegExp(`[^${stops}]*`, "y");
+  const itemChars = new RegExp(`[^${stops}${between}]*`, "y");
+  return { first, between, chars, itemChars, named: false, reserved: false, empty: "", ...more };
 }
 
 const SIMPLE = operator("", ",", "/?#");
@@ -232,6 +297,8 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
 
 const NAME = /^(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*$/;
 const MAX_TEMPLATE_LENGTH = 4096;
+/** A longer URI matches no template. */
+export const MAX_URI_LENGTH = 32_768;
 const MAX_VARIABLES = 64;
 
 function parseTemplateParts(text: string): readonly Part[] {
@@ -243,7 +310,8 @@ function parseTemplateParts(text: string): readonly Part[] {
     const open = text.indexOf("{", from);
     const literal = text.slice(from, open === -1 ? undefined : open);
     if (literal.includes("}")) throw invalidTemplate(text, `"}" without "{" at ${from + literal.indexOf("}")}`);
-    if (literal !== "") parts.push(literal);
+    const encoded = encode(literal, true);
+    if (literal !== "") parts.push(encoded === literal ? [literal] : [encoded, literal]);
     if (open === -1) break;
     const close = text.indexOf("}", open);
     if (close === -1) throw invalidTemplate(text, `"{" at ${open} is never closed`);
@@ -256,7 +324,7 @@ function parseTemplateParts(text: string): readonly Part[] {
 }
 
 function variablesOf(parts: readonly Part[]): readonly Variable[] {
-  return parts.flatMap((part) => (typeof part === "string" ? [] : part.variables));
+  return parts.flatMap((part) => (isLiteral(part) ? [] : part.variables));
 }
 
 function parseExpression(text: string, body: string): Expression {

@@ -68,6 +68,15 @@ it("answers for a hidden item as for one that does not exist", async () => {
   }
 });
 
+it("hides what a template in `not` matches, and URIs that are too long to match one", async () => {
+  const anything = async () => ({ contents: [] });
+  const hidden = chain(filter({ resources: { not: ["note://shut/{+id}"] } })).to(anything);
+  const read = (uri: string) => hidden({ method: "resources/read", params: { uri } }, fakeContext().context);
+  await expect(read("note://shut/a/b")).rejects.toThrow();
+  await expect(read(`note://shut/${"a".repeat(40_000)}`)).rejects.toThrow();
+  expect(await read("note://open/a")).toEqual({ contents: [] });
+});
+
 it("passes requests for visible items", async () => {
   const client = await connect(chain(filter(options)).to(notes()));
   expect(await client.callTool("read_note")).toMatchObject({ content: [{ text: "read" }] });

@@ -6,7 +6,7 @@ import type { Context, Handler, Middleware, Request, Result } from "../../core/h
 import { isObject } from "../../core/values.ts";
 import { OptionReader } from "../../core/options.ts";
 import { LIST_CAPABILITIES, RESOURCE_UPDATED, type ListCapability } from "../../protocol/lists.ts";
-import { tryParseTemplate } from "../../protocol/uri-template.ts";
+import { MAX_URI_LENGTH, tryParseTemplate } from "../../protocol/uri-template.ts";
 import { LISTS_BY_METHOD, mapItems, NAMING_PARAMS, notFound, nothingToComplete, readRef } from "../result-items.ts";
 
 /** In both lists, `*` matches any characters. */
@@ -177,7 +177,12 @@ function uriPattern(glob: string): UriPattern {
       [[glob, uri] as const, [normalized, normalizeUri(uri)] as const].every(
         ([pattern, form]) => matchesGlob(pattern, form) || fitsTemplate(form),
       ),
-    matchesAnyForm: (form) => matchesGlob(glob, form) || matchesGlob(normalized, form) || fitsTemplate(form),
+    matchesAnyForm: (form) =>
+      matchesGlob(glob, form) ||
+      matchesGlob(normalized, form) ||
+      fitsTemplate(form) ||
+      // Nobody knows whether the template would match.
+      (template !== undefined && form.length > MAX_URI_LENGTH),
   };
 }
 

@@ -6,6 +6,7 @@ import { CancelToken } from "../../core/cancel.ts";
 import { idKey, type Id, type ErrorBody, type RequestMessage, type ResponseMessage } from "../../jsonrpc/message.ts";
 import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
+import type { Envelope } from "../../protocol/params.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import type { Notification, Result } from "../../core/handler.ts";
 
@@ -22,6 +23,8 @@ export interface InFlightCall {
   cancelled: boolean;
   /** The response is being sent, so nothing more may be sent for this call. */
   done: boolean;
+  /** The `_meta` of a stateless request, if it was read before. */
+  readonly envelope?: Envelope | undefined;
   /** The message, whose reply is dropped on cancellation. */
   inbound?: Inbound | undefined;
   /** Where the call has a slot. */
@@ -32,17 +35,30 @@ export interface InFlightCall {
   clientRequests?: AbortController;
 }
 
-/** A call without a table entry: it is the only call of its HTTP request, and is cancelled with it. */
-export function untrackedCall(background: boolean): InFlightCall {
+function newCall(
+  key: string,
+  sequence: number,
+  background: boolean,
+  cancellable: boolean,
+  envelope?: Envelope,
+): InFlightCall {
   return {
-    key: "",
-    sequence: 0,
+    key,
+    sequence,
     background,
-    cancellable: true,
+    cancellable,
     cancelToken: new CancelToken(),
     cancelled: false,
     done: false,
+    envelope,
+    inbound: undefined,
+    limiter: undefined,
   };
+}
+
+/** A call without a table entry: it is the only call of its HTTP request, and is cancelled with it. */
+export function untrackedCall(background: boolean, envelope?: Envelope): InFlightCall {
+  return newCall("", 0, background, true, envelope);
 }
 
 /** The calls in flight on one connection, by id. An id cannot be used again while its call is in flight. */
@@ -65,20 +81,8 @@ export class InFlightCalls {
   }
 
   #add(key: string, background: boolean, cancellable: boolean): InFlightCall {
-    const sequence = (this.#count += 1);
-    const cancelToken = new CancelToken();
-    const call: InFlightCall = {
-      key,
-      sequence,
-      background,
-      cancellable,
-      cancelToken,
-      cancelled: false,
-      done: false,
-      inbound: undefined,
-      limiter: undefined,
-    };
-    if (this.#closed !== undefined) cancelToken.abort(this.#closed.reason);
+    const call = newCall(key, (this.#count += 1), background, cancellable);
+    if (this.#closed !== undefined) call.cancelToken.abort(this.#closed.reason);
     this.#calls.set(key, call);
     return call;
   }

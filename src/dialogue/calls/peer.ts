@@ -3,7 +3,7 @@
 // (session/back.ts, stateless/back.ts) interpret the messages.
 
 import type { Context, Params } from "../../core/handler.ts";
-import { onAbort } from "../../core/async.ts";
+import { onAbort, unref } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { isCancelled, onCancel } from "../../core/cancel.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
@@ -30,15 +30,14 @@ export type OutgoingCall = PendingCall<Context>;
  * the server's answer is still awaited.
  */
 export interface Abandonment {
-  /** Aborted by `Peer` when the caller has cancelled the call, or the call has timed out. */
-  readonly abandoned: AbortController;
-  /** Aborted when the answer is no longer of interest. */
-  readonly expired: AbortSignal;
   /** Receives what the server sends for the call after the call was abandoned. */
   readonly context: Context;
   /** Receives an answer that comes after the call was abandoned. */
   readonly onLateAnswer: (answer: Params) => void;
 }
+
+/** How long the answer to an abandoned call is awaited. */
+const ABANDONED_MS = 60_000;
 
 /** Receives what the server sends on its own initiative; implemented by the backs. */
 export interface PeerListener {
@@ -61,20 +60,19 @@ const BEFORE_NEGOTIATION: PeerListener = {
 };
 
 export class Peer {
+  readonly pending = new PendingCalls<Context>("The server");
   /** By id. */
-  readonly calls: PendingCalls<Context>["calls"];
+  readonly calls = this.pending.calls;
   listener: PeerListener = BEFORE_NEGOTIATION;
   readonly #transport: Transport;
-  readonly #pending = new PendingCalls<Context>("The server");
   readonly #timeouts: Timeouts;
   readonly #watchers = new Set<(reason: ConnectionError) => void>();
   /** Abandoned calls whose answer is still awaited. */
-  readonly #abandoned = new Map<number, { readonly call: OutgoingCall } & Pick<Abandonment, "onLateAnswer">>();
+  readonly #abandoned = new Map<number, { readonly call: OutgoingCall } & Abandonment>();
   #closed: ConnectionError | undefined;
 
   constructor(transport: Transport, timeouts: Partial<Timeouts> = {}) {
     this.#transport = transport;
-    this.calls = this.#pending.calls;
     this.#timeouts = { ...DEFAULT_TIMEOUTS, ...timeouts };
   }
 
@@ -101,27 +99,28 @@ export class Peer {
     // Specification, basic/utilities/cancellation: the notification must not cancel `initialize` or a call that creates
     // a task.
     const cancel = (reason: string): void => {
-      if (abandonment !== undefined) this.#abandon(call, abandonment);
+      if (abandonment !== undefined && quiet !== undefined) this.#abandon(call, abandonment, quiet);
       else if (method !== "initialize") this.#cancel(id, reason);
     };
-    const call = this.#pending.open(method, timeouts, context, (error) => cancel(error.message));
+    const call = this.pending.open(method, timeouts, context, (error) => cancel(error.message));
     const { id } = call;
+    const quiet = abandonment && { abandoned: new AbortController(), expired: new AbortController() };
     const abort = (): void => {
-      if (this.#pending.fail(call, cancelled(context))) cancel(reasonOf(context));
+      if (this.pending.fail(call, cancelled(context))) cancel(reasonOf(context));
     };
     const forget = onCancel(context, abort);
     try {
       // Suspend the idle timeout while we wait for something other than the server, such as a person signing in.
-      const onWait = (isWaiting: boolean): void => (isWaiting ? this.#pending.hold(call) : this.#pending.release(call));
+      const onWait = (isWaiting: boolean): void => (isWaiting ? this.pending.hold(call) : this.pending.release(call));
       const message: RequestMessage = { jsonrpc: "2.0", id, method, params: params(id) };
-      const sent = this.#transport.send(message, new CallSendOptions(context, onWait, abandonment));
+      const sent = this.#transport.send(message, new CallSendOptions(context, onWait, quiet));
       sent.then(
         (response) => {
-          if (response !== undefined) this.#pending.settle(call, response);
+          if (response !== undefined) this.pending.settle(call, response);
         },
         (error: unknown) => {
           this.#abandoned.delete(id);
-          this.#pending.fail(call, error as Error);
+          this.pending.fail(call, error as Error);
         },
       );
       return await call.answer;
@@ -143,25 +142,11 @@ export class Peer {
     return typeof id === "number" ? (this.calls.get(id) ?? this.#abandoned.get(id)?.call) : undefined;
   }
 
-  /** Restarts the idle timeout of a call that has made progress. */
-  touch(call: OutgoingCall): void {
-    this.#pending.touch(call);
-  }
-
-  /** Suspends the idle timeout of the call while its caller is being asked. */
-  hold(call: OutgoingCall): void {
-    this.#pending.hold(call);
-  }
-
-  release(call: OutgoingCall): void {
-    this.#pending.release(call);
-  }
-
   /** Ends our subscription with this id, as the server asked. A server cannot end other calls in this way. */
   endSubscription(id: unknown): void {
     const call = this.calls.get(id as number);
     if (call?.method === "subscriptions/listen")
-      this.#pending.settle(call, { jsonrpc: "2.0", id: call.id, result: { resultType: "complete" } });
+      this.pending.settle(call, { jsonrpc: "2.0", id: call.id, result: { resultType: "complete" } });
   }
 
   /** Resolves when the signal is aborted; rejects if the connection closes first. */
@@ -208,14 +193,14 @@ export class Peer {
     const why = typeof details === "string" ? `: ${details}` : "";
     const call = this.calls.get((id instanceof ExactId ? id.value : id) as number);
     if (call === undefined) return;
-    this.#pending.fail(call, new ConnectionError("protocol", `The server's answer is not a valid message${why}`));
+    this.pending.fail(call, new ConnectionError("protocol", `The server's answer is not a valid message${why}`));
   }
 
   #take(message: Message, inbound: Inbound): void {
     if (isResponse(message)) {
-      const call = this.#pending.find(message);
+      const call = this.pending.find(message);
       if (call === undefined) this.#takeLate(message);
-      else this.#pending.settle(call, message);
+      else this.pending.settle(call, message);
     } else if (isRequest(message)) this.listener.onRequest(message, inbound);
     else if (isNotification(message)) this.listener.onNotification(message, inbound);
   }
@@ -229,9 +214,13 @@ export class Peer {
     if ("result" in message) late.onLateAnswer(message.result);
   }
 
-  #abandon(call: OutgoingCall, { abandoned, expired, context, onLateAnswer }: Abandonment): void {
-    this.#abandoned.set(call.id, { call: { ...call, context }, onLateAnswer });
-    onAbort(expired, () => this.#abandoned.delete(call.id));
+  #abandon(call: OutgoingCall, abandonment: Abandonment, { abandoned, expired }: QuietControl): void {
+    this.#abandoned.set(call.id, { ...abandonment, call: { ...call, context: abandonment.context } });
+    const expire = (): void => {
+      this.#abandoned.delete(call.id);
+      expired.abort();
+    };
+    unref(setTimeout(expire, ABANDONED_MS));
     abandoned.abort();
   }
 
@@ -243,7 +232,7 @@ export class Peer {
     if (this.#closed !== undefined) return;
     this.#closed = reason;
     this.#abandoned.clear();
-    this.#pending.failAll(reason);
+    this.pending.failAll(reason);
     for (const watcher of [...this.#watchers]) watcher(reason);
   }
 }
@@ -261,23 +250,22 @@ function cancelled(context: Context): ConnectionError {
   return new ConnectionError("cancelled", `Cancelled: ${reasonOf(context)}`, { cause: context.signal.reason });
 }
 
+/** Controls the signals of a `QuietCancel`. */
+type QuietControl = { readonly [Signal in keyof QuietCancel]: AbortController };
+
 /** This is a class with getters, because the signal is created when it is first read, and stdio never reads it. */
 class CallSendOptions implements SendOptions {
   readonly onWait: (isWaiting: boolean) => void;
+  readonly quiet: QuietCancel | undefined;
   readonly #context: Context;
-  readonly #abandonment: Abandonment | undefined;
 
-  constructor(context: Context, onWait: (isWaiting: boolean) => void, abandonment: Abandonment | undefined) {
+  constructor(context: Context, onWait: (isWaiting: boolean) => void, quiet: QuietControl | undefined) {
     this.onWait = onWait;
+    this.quiet = quiet && { abandoned: quiet.abandoned.signal, expired: quiet.expired.signal };
     this.#context = context;
-    this.#abandonment = abandonment;
   }
 
   get signal(): AbortSignal {
     return this.#context.signal;
-  }
-
-  get quiet(): QuietCancel | undefined {
-    return this.#abandonment && { abandoned: this.#abandonment.abandoned.signal, expired: this.#abandonment.expired };
   }
 }

@@ -5,7 +5,7 @@
 
 import type { Context, Caller, Handler, Notification, Request } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { attempt, ignoreRejection, abortable } from "../../core/async.ts";
+import { attempt, ignoreRejection, abortable, pause } from "../../core/async.ts";
 import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
@@ -24,8 +24,8 @@ const INVALID_PARAMS = -32602;
 /** A pause until something may have changed, shared by all waiters. */
 interface Wait {
   readonly ended: Promise<void>;
+  readonly woken: AbortController;
   waiters: number;
-  end(): void;
 }
 
 export class TaskWatch {
@@ -160,7 +160,7 @@ export class TaskWatch {
       await abortable(signal, wait.ended);
     } finally {
       wait.waiters -= 1;
-      if (wait.waiters === 0) wait.end();
+      if (wait.waiters === 0) this.#end(wait);
     }
   }
 
@@ -184,7 +184,12 @@ export class TaskWatch {
 
   /** Lets all waiters look at the state again. */
   wake(): void {
-    this.#wait?.end();
+    if (this.#wait !== undefined) this.#end(this.#wait);
+  }
+
+  #end(wait: Wait): void {
+    if (this.#wait === wait) this.#wait = undefined;
+    wait.woken.abort();
   }
 
   close(): void {
@@ -221,21 +226,16 @@ export class TaskWatch {
 
   /** A pause that ends with a notification or with the next poll. */
   #startWait(): Wait {
-    let settle = (_end: (resolve: () => void, reject: (error: unknown) => void) => void): void => undefined;
-    const ended = new Promise<void>((resolve, reject) => {
-      settle = (end) => {
-        clearTimeout(timer);
+    const woken = new AbortController();
+    const polled = pause(this.#pauseMs(), woken.signal).then(() => this.poll());
+    const ended = abortable(woken.signal, ignoreRejection(polled))
+      .catch((error: unknown) => {
+        if (!woken.signal.aborted) throw error;
+      })
+      .finally(() => {
         if (this.#wait === wait) this.#wait = undefined;
-        end(resolve, reject);
-      };
-    });
-    const wait: Wait = { ended: ignoreRejection(ended), waiters: 0, end: () => settle((resolve) => resolve()) };
-    const timer = setTimeout(() => {
-      this.poll().then(
-        () => wait.end(),
-        (error: unknown) => settle((_resolve, reject) => reject(error)),
-      );
-    }, this.#pauseMs());
+      });
+    const wait: Wait = { ended: ignoreRejection(ended), waiters: 0, woken };
     return wait;
   }
 
@@ -260,6 +260,60 @@ export class TaskWatch {
     const { status } = this.#state;
     const text = `The server no longer knows the task ${this.id}, last seen ${String(status)}: it has expired, or was lost`;
     return McpError.of("invalid_params", `${text} (${error.message})`, { taskId: this.id }, { cause: error });
+  }
+}
+
+/** A task that is kept in a table. */
+export interface KnownTask {
+  readonly watch: TaskWatch;
+  /** Who created the task or asked for it first. */
+  readonly caller: Caller;
+}
+
+/** Tasks by id, oldest first, up to a limit. A task is dropped when its lifetime is over. */
+export class TaskTable<Task extends KnownTask> {
+  readonly #tasks = new Map<string, { readonly task: Task; readonly expires: number }>();
+  readonly #max: number;
+  readonly #onDrop: (task: Task) => void;
+  #isClosed = false;
+
+  constructor(max: number, onDrop: (task: Task) => void = ({ watch }) => watch.close()) {
+    this.#max = max;
+    this.#onDrop = onDrop;
+  }
+
+  /** If the table is full, drops the oldest finished task, or the oldest if none is finished. */
+  add(task: Task): Task {
+    const all = this.all();
+    const oldest = all.length >= this.#max ? (all.find(({ watch }) => watch.isFinished) ?? all[0]) : undefined;
+    if (oldest !== undefined) this.drop(oldest);
+    const { ttlMs } = task.watch.state as { readonly ttlMs?: unknown };
+    const expires = typeof ttlMs === "number" && ttlMs > 0 ? performance.now() + ttlMs : Infinity;
+    this.#tasks.set(task.watch.id, { task, expires });
+    if (this.#isClosed) this.drop(task);
+    return task;
+  }
+
+  get(id: string): Task | undefined {
+    const known = this.#tasks.get(id);
+    if (known === undefined || known.expires > performance.now()) return known?.task;
+    this.drop(known.task);
+    return undefined;
+  }
+
+  all(): Task[] {
+    return [...this.#tasks.keys()].flatMap((id) => this.get(id) ?? []);
+  }
+
+  drop(task: Task): void {
+    this.#tasks.delete(task.watch.id);
+    this.#onDrop(task);
+  }
+
+  /** Drops all tasks, and those that are added later. */
+  close(): void {
+    this.#isClosed = true;
+    for (const task of this.all()) this.drop(task);
   }
 }
 

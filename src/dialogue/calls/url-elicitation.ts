@@ -2,7 +2,7 @@
 // first. If the client's revision does not know that error, a stateless client gets `input_required`, and an older
 // session gets text. Nothing waits for the visit: the client tries again.
 
-import type { Caller, Request, Result, Params } from "../../core/handler.ts";
+import type { Caller, Request, Result } from "../../core/handler.ts";
 import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-requests.ts";
 import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -56,40 +56,4 @@ export function urlElicitationAsText(error: unknown, { method }: Request, revisi
 function toText(error: unknown, elicitations: readonly UrlElicitation[]): string {
   const urls = elicitations.map(({ url, message }) => (message === "" ? url : `${url} (${message})`));
   return `${(error as McpError).message}: visit ${urls.join(", ")}, then try again`;
-}
-
-const MAX_OWNERS = 1_000;
-
-/**
- * Remembers which client was asked to visit a URL, by the server's elicitation id. The notification that the visit is
- * complete may come after the call was answered, and only that client may get it.
- */
-export class UrlElicitationOwners {
-  readonly #owners = new Map<string, Caller>();
-
-  /** Records that an elicitation request goes to this client. */
-  asked(params: Params, owner: Caller): void {
-    this.#add(params["elicitationId"], owner);
-  }
-
-  /** Records that an error, which may require elicitations, goes to this client. */
-  failed(error: unknown, owner: Caller): void {
-    for (const { id } of requiredUrlElicitations(error) ?? []) this.#add(id, owner);
-  }
-
-  /** Returns the owner and forgets it, since an elicitation completes once. */
-  take(id: unknown): Caller | undefined {
-    if (typeof id !== "string") return undefined;
-    const owner = this.#owners.get(id);
-    this.#owners.delete(id);
-    return owner;
-  }
-
-  #add(id: unknown, owner: Caller): void {
-    if (typeof id !== "string") return;
-    this.#owners.delete(id);
-    if (this.#owners.size >= MAX_OWNERS)
-      for (const oldest of this.#owners.keys()) if (this.#owners.delete(oldest)) break;
-    this.#owners.set(id, owner);
-  }
 }

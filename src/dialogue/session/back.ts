@@ -3,6 +3,7 @@
 // `subscriptions/listen` becomes subscribe and unsubscribe. The handshake, subscriptions and tasks are in other files.
 
 import {
+  type Caller,
   type Context,
   type LogLevel,
   LOG_LEVELS,
@@ -13,32 +14,28 @@ import {
   type Result,
 } from "../../core/handler.ts";
 import { within } from "../../core/async.ts";
-import {
-  isId,
-  type NotificationMessage,
-  type RequestMessage,
-  idKey,
-  type Id,
-  type Message,
-} from "../../jsonrpc/message.ts";
+import { BoundedMap } from "../../core/collections.ts";
+import { isId, type NotificationMessage, type RequestMessage, idKey, type Message } from "../../jsonrpc/message.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { McpError, methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { isVendorMethod } from "../../protocol/revisions/index.ts";
-import { ELICITATION_COMPLETE, ROOTS_LIST_CHANGED } from "../../protocol/session-features.ts";
+import { ELICITATION_COMPLETE, requiredUrlElicitations, ROOTS_LIST_CHANGED } from "../../protocol/session-features.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import { initialize, SessionRenewal, type HandshakeOptions, type SessionTerms } from "./handshake.ts";
 import { CallAttribution } from "../calls/client-requests.ts";
 import { ServerSubscriptions } from "./subscriptions-back.ts";
-import type { TaskRequestOptions, AskTarget } from "./server-tasks.ts";
+import type { TaskRequestOptions } from "./server-tasks.ts";
 import { TasksBack } from "./tasks-back.ts";
-import { UrlElicitationOwners } from "../calls/url-elicitation.ts";
 import type { OutgoingCall, PeerListener, Peer } from "../calls/peer.ts";
 import { cancellationError, toErrorBody } from "../calls/errors.ts";
 
 /** How long a call waits for the server to confirm the log level. */
 const LOG_LEVEL_WAIT_MS = 1_000;
+const MAX_URL_ELICITATIONS = 1_000;
+/** How many requests of one server may wait for their answers. More are refused. */
+const MAX_OPEN_REQUESTS = 256;
 
 export class SessionBack implements PeerListener {
   readonly handler: Handler;
@@ -50,9 +47,13 @@ export class SessionBack implements PeerListener {
   readonly #subscriptions: ServerSubscriptions;
   readonly #renewal: SessionRenewal;
   readonly #tasks: TasksBack;
-  readonly #serverRequests: ServerRequests;
+  /** The server's requests that are being answered, by id. */
+  readonly #asked = new Map<string, AbortController>();
+  /** How many they are. A server may use one id for many requests. */
+  #openRequests = 0;
   readonly #attribution = new CallAttribution();
-  readonly #urlElicitations = new UrlElicitationOwners();
+  /** Which client was asked to visit a URL, by the server's elicitation id. */
+  readonly #urlElicitations = new BoundedMap<unknown, Caller>(MAX_URL_ELICITATIONS);
   #terms: SessionTerms;
   #level: LogLevel | undefined;
   /** Pending while the level is being set. */
@@ -82,16 +83,6 @@ export class SessionBack implements PeerListener {
       plain: (request, context) => this.#plain(request, context),
       send: (request, context, how) => this.#renewal.run(() => this.#send(request, context, how), context),
       attribute: (caller) => this.#attribution.begin(caller),
-    });
-    this.#serverRequests = new ServerRequests({
-      peer,
-      defaultContext: options.defaultContext,
-      subscriptions: this.#subscriptions,
-      tasks: this.#tasks,
-      attribution: this.#attribution,
-      urlElicitations: this.#urlElicitations,
-      revision: () => this.revision,
-      onRefused: (context, error) => this.#refused?.set(context, error),
     });
   }
 
@@ -195,7 +186,7 @@ export class SessionBack implements PeerListener {
       const refused = this.#refused?.get(context);
       if (refused !== undefined) throw refused;
       const lifted = McpError.fromBody(this.revision.lift.error(error.toBody(), { method, params: lowered }));
-      this.#urlElicitations.failed(lifted, context.caller);
+      for (const { id } of requiredUrlElicitations(lifted) ?? []) this.#urlElicitations.set(id, context.caller);
       throw lifted;
     } finally {
       ended(isAnswered);
@@ -243,7 +234,7 @@ export class SessionBack implements PeerListener {
       return;
     }
     if (this.revision.clientRequests.has(method) || isVendorMethod(method)) this.#onAsked?.();
-    void this.#serverRequests.answer(message, inbound);
+    void this.#answer(message, inbound);
   }
 
   onNotification(message: NotificationMessage, inbound: Inbound): void {
@@ -256,15 +247,15 @@ export class SessionBack implements PeerListener {
     if (method === "notifications/progress") {
       const call = this.#peer.findCall(params?.["progressToken"]);
       if (call === undefined) {
-        this.#tasks.onEarlyProgress(params ?? {});
+        this.#tasks.onLateProgress(params ?? {});
         return;
       }
-      this.#peer.touch(call);
+      this.#peer.pending.touch(call);
       call.context.notify({ method, params: params ?? {} });
     } else if (method === "notifications/message") this.#log({ method, params: params ?? {} }, inbound);
     else if (method === "notifications/cancelled") {
       const { requestId, reason } = params ?? {};
-      if (isId(requestId)) this.#serverRequests.cancel(requestId, reason);
+      if (isId(requestId)) this.#asked.get(idKey(requestId))?.abort(cancellationError(reason, "the server"));
     } else if (isVendorMethod(method)) {
       const call = this.#peer.findCall(inbound.about);
       if (call === undefined) this.#subscriptions.deliverToAll(plain);
@@ -272,10 +263,97 @@ export class SessionBack implements PeerListener {
     } else this.#subscriptions.deliver(plain);
   }
 
+  /**
+   * Answers a request that the server makes during a call (elicitation, sampling, roots). The request goes to the client
+   * whose call it came with. If the transport does not say which call that is, one of the calls in flight is chosen,
+   * provided that all are of one client. Outside any call, a subscriber is asked. A request never goes to a client that
+   * it may not be meant for. Never rejects.
+   */
+  async #answer(message: RequestMessage, inbound: Inbound): Promise<void> {
+    const { id, method } = message;
+    const request: Request = { method, params: message.params ?? {} };
+    const stop = new AbortController();
+    this.#asked.set(idKey(id), stop);
+    const task = this.#tasks.askTarget(request.params);
+    const named = this.#peer.findCall(inbound.about);
+    const calls = task !== undefined ? [] : named === undefined ? this.#candidates() : [named];
+    for (const call of calls) this.#peer.pending.hold(call);
+    const isFinal = (): boolean => named !== undefined || stop.signal.aborted || inbound.gone.aborted;
+    const run = async (): Promise<Result> => {
+      if (!this.revision.clientRequests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
+      if (this.#openRequests > MAX_OPEN_REQUESTS)
+        throw McpError.of("rate_limited", `${MAX_OPEN_REQUESTS} requests of this server are not answered yet`);
+      const lifted: Request = { method, params: this.revision.lift.request(method, request.params) };
+      const target = await task;
+      const ask = (context: Pick<Context, "ask" | "caller">): Promise<Result> => {
+        const { elicitationId } = lifted.params;
+        if (elicitationId !== undefined) this.#urlElicitations.set(elicitationId, context.caller);
+        return context.ask(lifted, { signal: stop.signal });
+      };
+      const answered = target === undefined ? this.#askOneOf(calls, ask, isFinal) : ask(target);
+      return this.revision.lower.result(method, await answered);
+    };
+    this.#openRequests += 1;
+    const answer = await run().then(
+      (result): Message => ({ jsonrpc: "2.0", id, result }),
+      (error: unknown): Message => ({
+        jsonrpc: "2.0",
+        id,
+        error: toErrorBody(asRefusal(error, method), request, this.revision, "mcp"),
+      }),
+    );
+    this.#openRequests -= 1;
+    this.#asked.delete(idKey(id));
+    for (const call of calls) this.#peer.pending.release(call);
+    if (!stop.signal.aborted) await inbound.reply(answer).catch(() => undefined);
+  }
+
+  /** The calls that may have caused a request, newest last; none if calls of several clients are running. */
+  #candidates(): readonly OutgoingCall[] {
+    const calls = this.#peer.calls.values().filter(({ method }) => INPUT_METHODS.has(method));
+    const [client, ...others] = new Set(calls.map(({ context }) => context.caller.key));
+    return client !== undefined && others.length === 0 && this.#attribution.isOnlyOne(client) ? calls : [];
+  }
+
+  /**
+   * Asks through the newest call. The call that made the request does not end before the client has replied. So if the
+   * newest call ends earlier, another call made the request, and the next candidate is used.
+   */
+  async #askOneOf(
+    calls: readonly OutgoingCall[],
+    ask: (context: Pick<Context, "ask" | "caller">) => Promise<Result>,
+    isFinal: () => boolean,
+  ): Promise<Result> {
+    for (let left = calls; ;) {
+      const call = left.at(-1);
+      try {
+        return await ask(call?.context ?? this.#outsideCalls());
+      } catch (error) {
+        const isRefusal = error instanceof McpError && error.kind === "missing_capability";
+        if (isRefusal && call !== undefined && this.#peer.calls.has(call.id)) {
+          this.#refused?.set(call.context, error);
+        }
+        // A call that was cancelled by its client may have made the request. Then the answer no longer matters.
+        const isAnswered = call !== undefined && !this.#peer.calls.has(call.id) && !call.context.signal.aborted;
+        if (!isAnswered || isFinal()) throw error;
+        left = left.filter(({ id }) => this.#peer.calls.has(id));
+      }
+    }
+  }
+
+  /** The context to ask if no call made the request, or it is unclear which. */
+  #outsideCalls(): Context {
+    if (this.#attribution.isUnambiguous && this.#subscriptions.isUnambiguous)
+      return this.#subscriptions.askableContext() ?? this.#defaultContext;
+    const why = "Several clients share this connection, and the server's request does not say which of them it is for";
+    const message = `${why}; give each client a session of its own`;
+    throw McpError.of("missing_capability", message, { requiredCapabilities: {} });
+  }
+
   /** Notifies only the client that was asked to visit. Uses its subscription, since its call may have been answered. */
   #elicitationComplete({ method, params = {} }: NotificationMessage): void {
     const isKnown = this.revision.serverNotifications.has(method);
-    const owner = isKnown ? this.#urlElicitations.take(params["elicitationId"]) : undefined;
+    const owner = isKnown ? this.#urlElicitations.get(params["elicitationId"]) : undefined;
     if (owner !== undefined) (this.#subscriptions.contextOf(owner) ?? this.#defaultContext).notify({ method, params });
   }
 
@@ -332,125 +410,6 @@ function withoutEnvelope(params: Params): Params {
   if (_meta === undefined) return rest;
   const kept = Object.entries(_meta).filter(([key]) => !ENVELOPE.has(key));
   return kept.length === 0 ? rest : { ...rest, _meta: Object.fromEntries(kept) };
-}
-
-// Answers requests that a session-style server makes during calls (elicitation, sampling, roots). The request goes to
-// the client whose call it came with. If the transport does not say which call that is, one of the calls in flight is
-// chosen, provided that all are of one client. Outside any call, a subscriber is asked. A request never goes to a
-// client that it may not be meant for.
-
-/** The parts of SessionBack that ServerRequests uses. */
-export interface ServerRequestsHost {
-  readonly peer: Peer;
-  readonly defaultContext: Context;
-  readonly subscriptions: ServerSubscriptions;
-  readonly tasks: TasksBack;
-  readonly attribution: CallAttribution;
-  readonly urlElicitations: UrlElicitationOwners;
-  revision(): Revision;
-  /** Called when the client of a call lacks the capability for a request of the server. */
-  onRefused(context: Context, error: McpError): void;
-}
-
-/** How many requests of one server may wait for their answers. More are refused. */
-const MAX_OPEN_REQUESTS = 256;
-
-export class ServerRequests {
-  readonly #host: ServerRequestsHost;
-  #open = 0;
-  /** The requests being answered, by id. */
-  readonly #inFlight = new Map<string, AbortController>();
-
-  constructor(host: ServerRequestsHost) {
-    this.#host = host;
-  }
-
-  /** The server has cancelled its request. */
-  cancel(id: Id, reason: unknown): void {
-    this.#inFlight.get(idKey(id))?.abort(cancellationError(reason, "the server"));
-  }
-
-  /** Never rejects. */
-  async answer(message: RequestMessage, inbound: Inbound): Promise<void> {
-    const { id, method } = message;
-    const request: Request = { method, params: message.params ?? {} };
-    const stop = new AbortController();
-    this.#inFlight.set(idKey(id), stop);
-    const task = this.#host.tasks.askTarget(request.params);
-    const named = this.#host.peer.findCall(inbound.about);
-    const calls = task !== undefined ? [] : named === undefined ? this.#candidates() : [named];
-    for (const call of calls) this.#host.peer.hold(call);
-    const isFinal = (): boolean => named !== undefined || stop.signal.aborted || inbound.gone.aborted;
-    const run = async (): Promise<Result> => {
-      if (!this.#host.revision().clientRequests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
-      if (this.#open > MAX_OPEN_REQUESTS)
-        throw McpError.of("rate_limited", `${MAX_OPEN_REQUESTS} requests of this server are not answered yet`);
-      const lifted: Request = { method, params: this.#host.revision().lift.request(method, request.params) };
-      const target = await task;
-      const ask = (context: AskTarget): Promise<Result> => {
-        this.#host.urlElicitations.asked(lifted.params, context.caller);
-        return context.ask(lifted, { signal: stop.signal });
-      };
-      const answered = target === undefined ? this.#askOneOf(calls, ask, isFinal) : ask(target);
-      return this.#host.revision().lower.result(method, await answered);
-    };
-    this.#open += 1;
-    const answer = await run().then(
-      (result): Message => ({ jsonrpc: "2.0", id, result }),
-      (error: unknown): Message => ({
-        jsonrpc: "2.0",
-        id,
-        error: toErrorBody(asRefusal(error, method), request, this.#host.revision(), "mcp"),
-      }),
-    );
-    this.#open -= 1;
-    this.#inFlight.delete(idKey(id));
-    for (const call of calls) this.#host.peer.release(call);
-    if (!stop.signal.aborted) await inbound.reply(answer).catch(() => undefined);
-  }
-
-  /** The calls that may have caused a request, newest last; none if calls of several clients are running. */
-  #candidates(): readonly OutgoingCall[] {
-    const calls = this.#host.peer.calls.values().filter(({ method }) => INPUT_METHODS.has(method));
-    const [client, ...others] = new Set(calls.map(({ context }) => context.caller.key));
-    return client !== undefined && others.length === 0 && this.#host.attribution.isOnlyOne(client) ? calls : [];
-  }
-
-  /**
-   * Asks through the newest call. The call that made the request does not end before the client has replied. So if the
-   * newest call ends earlier, another call made the request, and the next candidate is used.
-   */
-  async #askOneOf(
-    calls: readonly OutgoingCall[],
-    ask: (context: AskTarget) => Promise<Result>,
-    isFinal: () => boolean,
-  ): Promise<Result> {
-    for (let left = calls; ;) {
-      const call = left.at(-1);
-      try {
-        return await ask(call?.context ?? this.#outsideCalls());
-      } catch (error) {
-        const isRefusal = error instanceof McpError && error.kind === "missing_capability";
-        if (isRefusal && call !== undefined && this.#host.peer.calls.has(call.id)) {
-          this.#host.onRefused(call.context, error);
-        }
-        // A call that was cancelled by its client may have made the request. Then the answer no longer matters.
-        const isAnswered = call !== undefined && !this.#host.peer.calls.has(call.id) && !call.context.signal.aborted;
-        if (!isAnswered || isFinal()) throw error;
-        left = left.filter(({ id }) => this.#host.peer.calls.has(id));
-      }
-    }
-  }
-
-  /** The context to ask if no call made the request, or it is unclear which. */
-  #outsideCalls(): Context {
-    const { attribution, subscriptions, defaultContext } = this.#host;
-    if (attribution.isUnambiguous && subscriptions.isUnambiguous)
-      return subscriptions.askableContext() ?? defaultContext;
-    const why = "Several clients share this connection, and the server's request does not say which of them it is for";
-    const message = `${why}; give each client a session of its own`;
-    throw McpError.of("missing_capability", message, { requiredCapabilities: {} });
-  }
 }
 
 const INVALID_PARAMS = -32602;

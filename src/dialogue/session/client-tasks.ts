@@ -22,7 +22,14 @@ import { withTasksExtension, type ToolExecution } from "../../protocol/tasks.ts"
 import { callWithInput } from "../calls/input-required.ts";
 import { progressFilter } from "../calls/in-flight.ts";
 import { taskOutcome, waitForTask, type TaskWaiter, TaskInputRequests } from "../calls/task-completion.ts";
-import { checkTaskScopes, initialTaskState, TaskWatch, hasIdentity } from "../calls/task-watch.ts";
+import {
+  checkTaskScopes,
+  hasIdentity,
+  initialTaskState,
+  TaskTable,
+  TaskWatch,
+  type KnownTask,
+} from "../calls/task-watch.ts";
 import { errorKind } from "../calls/errors.ts";
 
 const PAGE_SIZE = 100;
@@ -36,16 +43,24 @@ const OPTIONAL: ToolExecution = { taskSupport: "optional" };
 /** The functions of the session that ClientTasks uses. */
 export interface ClientTasksHost {
   readonly handler: Handler;
-  revision(): Revision;
+  readonly revision: Revision;
   /** The context for work outside any call. */
   defaultContext(): Context;
   /** Sends a notification to the client outside any call. */
   deliver(notification: Notification): void;
 }
 
+interface ClientTask extends KnownTask {
+  readonly inputRequests: TaskInputRequests;
+  /** The name of the tool, for error messages. */
+  readonly tool: unknown;
+}
+
 export class ClientTasks {
   readonly #host: ClientTasksHost;
-  readonly #table = new TaskTable();
+  readonly #tasks = new TaskTable<ClientTask>(MAX_TASKS);
+  /** Tasks that were finished when they became known. Perhaps only this session has their results. */
+  readonly #local = new TaskTable<ClientTask>(MAX_LOCAL_TASKS);
 
   constructor(host: ClientTasksHost) {
     this.#host = host;
@@ -63,21 +78,22 @@ export class ClientTasks {
       case "tasks/list":
         return this.#list(params, declared);
     }
-    const entry = await this.#entry(params["taskId"] as string, declared);
+    const task = await this.#find(params["taskId"] as string, declared);
     switch (method) {
       case "tasks/get":
-        return this.#lower(await entry.watch.refresh(declared));
+        return this.#lower(await task.watch.refresh(declared));
       case "tasks/result":
-        return this.#result(entry, declared, gone);
+        return this.#result(task, declared, gone);
       case "tasks/cancel":
-        return this.#cancel(entry, declared);
+        return this.#cancel(task, declared);
       default:
         throw methodNotFound(method);
     }
   }
 
   close(): void {
-    this.#table.close();
+    this.#tasks.close();
+    this.#local.close();
   }
 
   /**
@@ -86,7 +102,7 @@ export class ClientTasks {
    */
   async #listTools(request: Request, context: Context): Promise<Result> {
     const result = await this.#host.handler(request, context);
-    const lowered = this.#host.revision().lower.result(request.method, result);
+    const lowered = this.#host.revision.lower.result(request.method, result);
     if (!Array.isArray(lowered["tools"])) return lowered;
     const tools = lowered["tools"].map((tool: unknown) => {
       if (!isObject(tool)) return tool;
@@ -103,41 +119,30 @@ export class ClientTasks {
     if (ttl !== undefined && !Number.isInteger(ttl)) {
       throw invalidParams("Invalid params for tools/call: `task` must be an object whose `ttl` is an integer");
     }
-    const tool = params["name"];
-    const call = this.#callContext(params, context);
+    const progress = progressFilter(params._meta?.[META.progressToken]);
+    const created: { watch?: TaskWatch } = {};
+    // Once the call is answered, its notifications are sent outside the call, with the id of the task.
+    const notify = (notification: Notification): void => {
+      const { watch } = created;
+      // The tool may still run after its task is finished.
+      if (watch?.isFinished === true) return;
+      const event = notification.method === "notifications/progress" ? progress(notification) : notification;
+      if (event === undefined) return;
+      if (watch === undefined) context.notify(event);
+      else this.#host.deliver({ method: event.method, params: withRelatedTask(event.params, watch.id) });
+    };
     const session: SessionHints = { task: "required", ...(isObject(task) ? { taskParams: task } : undefined) };
-    const result = await callWithInput(this.#host.handler, { method, params }, { ...call.context, session });
-    const watch =
-      result.resultType === "task"
-        ? this.#watch(initialTaskState(result), call.context)
-        : this.#finished(result, context);
-    call.created(watch);
-    this.#table.add(watch, tool, context.caller);
+    const call: Context = { ...withTasksExtension(context), notify, session };
+    const result = await callWithInput(this.#host.handler, { method, params }, call);
+    const isTask = result.resultType === "task";
+    const watch = isTask ? this.#watch(initialTaskState(result), call) : this.#finished(result, context);
+    created.watch = watch;
+    this.#add(watch, params["name"], context.caller);
     // Subscribe later, so that the client gets the task before the task's first notification.
     setImmediate(() => watch.subscribe());
     // This revision requires every task to begin as "working", even if it is already finished.
     const { _meta, ...fields } = this.#lower({ ...watch.state, status: "working" });
     return _meta === undefined ? { task: fields } : { task: fields, _meta };
-  }
-
-  /** Once the call is answered, its notifications are sent outside the call, with the id of the task. */
-  #callContext(params: Params, context: Context): { context: Context; created(task: TaskWatch): void } {
-    const progress = progressFilter(params._meta?.[META.progressToken]);
-    let task: TaskWatch | undefined;
-    const notify = (notification: Notification): void => {
-      // The tool may still run after its task is finished.
-      if (task?.isFinished === true) return;
-      const event = notification.method === "notifications/progress" ? progress(notification) : notification;
-      if (event === undefined) return;
-      if (task === undefined) context.notify(event);
-      else this.#host.deliver({ method: event.method, params: withRelatedTask(event.params, task.id) });
-    };
-    return {
-      context: { ...withTasksExtension(context), notify },
-      created: (watch) => {
-        task = watch;
-      },
-    };
   }
 
   /** Presents a call that was answered without a task as a finished task, served by a handler of its own. */
@@ -161,36 +166,91 @@ export class ClientTasks {
     });
   }
 
-  /** Asks the handler about a task that this session has not seen, since the task may still belong to the client. */
-  async #entry(id: string, context: Context): Promise<TaskEntry> {
-    const known = this.#table.find(id, context.caller);
-    if (known !== undefined) return known;
-    const state = await this.#host.handler({ method: "tasks/get", params: { taskId: id } }, context);
-    const meanwhile = this.#table.find(id, context.caller);
-    if (meanwhile !== undefined) return meanwhile;
-    const watch = this.#watch(state, context);
-    const entry = this.#table.add(watch, "the tool", context.caller);
-    watch.subscribe();
-    return entry;
+  #add(watch: TaskWatch, tool: unknown, caller: Caller): ClientTask {
+    const table = watch.isFinished ? this.#local : this.#tasks;
+    return table.add({ watch, tool, caller, inputRequests: new TaskInputRequests() });
   }
 
+  /** Compares the principal, since each message of a session is authenticated separately. */
+  #known(id: string, { principal }: Caller): ClientTask | undefined {
+    const task = this.#tasks.get(id) ?? this.#local.get(id);
+    return task?.caller.principal === principal ? task : undefined;
+  }
+
+  /** Asks the handler about a task that this session has not seen, since the task may still belong to the client. */
+  async #find(id: string, context: Context): Promise<ClientTask> {
+    const known = this.#known(id, context.caller);
+    if (known !== undefined) return known;
+    const state = await this.#host.handler({ method: "tasks/get", params: { taskId: id } }, context);
+    const meanwhile = this.#known(id, context.caller);
+    if (meanwhile !== undefined) return meanwhile;
+    const watch = this.#watch(state, context);
+    const task = this.#add(watch, "the tool", context.caller);
+    watch.subscribe();
+    return task;
+  }
+
+  /**
+   * If the client is authenticated and the handler can list tasks, lists the tasks of its principal in all sessions, and
+   * those that only this session has. Otherwise lists what this session has seen, so that no client sees the tasks of
+   * another.
+   */
   async #list({ cursor }: Params, context: Context): Promise<Result> {
-    const all = await allTasks(this.#host.handler, this.#table, context);
-    const { items, nextCursor } = page("tasks/list", all, cursor, PAGE_SIZE);
-    const states = await Promise.all(items.map((item) => item.state()));
+    const { caller } = context;
+    const listed = caller.principal === undefined ? undefined : await this.#listFromHandler(context);
+    const ids = new Set(listed?.map(({ taskId }) => taskId));
+    const own = [...(listed === undefined ? this.#tasks.all() : []), ...this.#local.all()].filter(
+      (task) => task.caller.principal === caller.principal && !ids.has(task.watch.id),
+    );
+    const fromHandler = (listed ?? []).map((state) => {
+      const watch = this.#known(state.taskId, caller)?.watch;
+      // A task that the client cancelled in this session is finished, even if the handler still runs it.
+      return listItem(state, async () => (watch?.isFinished === true ? watch.state : state));
+    });
+    const all = [...fromHandler, ...own.map((task) => listItem(task.watch.state, () => this.#stateOf(task, context)))];
+    const sorted = all.toSorted((a, b) => a.order - b.order);
+    const { items, nextCursor } = page("tasks/list", sorted, cursor, PAGE_SIZE);
+    const states = await Promise.all(items.map(({ state }) => state()));
     const tasks = states.flatMap((state) => (state === undefined ? [] : this.#lower(state)));
     return nextCursor === undefined ? { tasks } : { tasks, nextCursor };
   }
 
-  async #result({ watch, inputRequests, tool }: TaskEntry, context: Context, gone: AbortSignal): Promise<Result> {
+  /** The tasks of the caller's principal; undefined if the handler cannot list tasks. */
+  async #listFromHandler(context: Context): Promise<readonly TaskState[] | undefined> {
+    try {
+      const { tasks } = await this.#host.handler({ method: "tasks/list", params: {} }, context);
+      const isTask = (task: unknown): task is TaskState => isObject(task) && typeof task["taskId"] === "string";
+      return Array.isArray(tasks) ? tasks.filter(isTask) : undefined;
+    } catch (error) {
+      if (errorKind(error) === "method_not_found") return undefined;
+      throw error;
+    }
+  }
+
+  /** Undefined if the task is gone, or the caller may not see it. */
+  async #stateOf(task: ClientTask, context: Context): Promise<Json | undefined> {
+    const { watch } = task;
+    try {
+      return watch.isSubscribed && !hasIdentity(context.caller) ? watch.state : await watch.refresh(context);
+    } catch (error) {
+      if (errorKind(error) === "access_denied") return undefined;
+      if (!(error instanceof McpError) || error.code !== INVALID_PARAMS) throw error;
+      // The handler no longer has the task.
+      this.#tasks.drop(task);
+      this.#local.drop(task);
+      return undefined;
+    }
+  }
+
+  async #result({ watch, inputRequests, tool }: ClientTask, context: Context, gone: AbortSignal): Promise<Result> {
     const { handler } = this.#host;
     const ask: TaskWaiter["ask"] = ({ method, params }, options) =>
       context.ask({ method, params: withRelatedTask(params, watch.id) }, options);
     const state = await waitForTask(watch, inputRequests, { handler, context, tool, gone, ask });
-    return withRelatedTask(this.#host.revision().lower.result("tools/call", taskOutcome(state)), watch.id);
+    return withRelatedTask(this.#host.revision.lower.result("tools/call", taskOutcome(state)), watch.id);
   }
 
-  async #cancel({ watch }: TaskEntry, context: Context): Promise<Result> {
+  async #cancel({ watch }: ClientTask, context: Context): Promise<Result> {
     await watch.refresh(context);
     if (!watch.isFinished) {
       await this.#host.handler({ method: "tasks/cancel", params: { taskId: watch.id } }, context);
@@ -206,7 +266,7 @@ export class ClientTasks {
   }
 
   #lower(state: Json): Result {
-    return this.#host.revision().lower.result("tasks/get", { ...state, resultType: "complete" });
+    return this.#host.revision.lower.result("tasks/get", { ...state, resultType: "complete" });
   }
 }
 
@@ -214,141 +274,13 @@ function withRelatedTask(fields: Params | undefined, taskId: string): Params {
   return { ...fields, _meta: { ...fields?._meta, [META.relatedTask]: { taskId } } };
 }
 
-interface TaskEntry extends PageItem {
-  readonly watch: TaskWatch;
-  readonly inputRequests: TaskInputRequests;
-  /** The name of the tool, for error messages. */
-  readonly tool: unknown;
-  readonly principal: string | undefined;
-  /** Whether the task was finished when it was added. Then perhaps only this session has its result. */
-  readonly isLocal: boolean;
-  readonly expires: number;
-}
-
-/**
- * The tasks that a session has seen, oldest first, up to a limit. The handler can still find an evicted task by its id,
- * unless only this session had its result.
- */
-export class TaskTable {
-  readonly #entries = new Map<string, TaskEntry>();
-  #count = 0;
-  #isClosed = false;
-
-  add(watch: TaskWatch, tool: unknown, { principal }: Caller): TaskEntry {
-    const { ttlMs } = watch.state as { ttlMs?: unknown };
-    const expires = typeof ttlMs === "number" ? performance.now() + ttlMs : Infinity;
-    const isLocal = watch.isFinished;
-    this.#sweep();
-    this.#evict(isLocal);
-    const order = (this.#count += 1);
-    const inputRequests = new TaskInputRequests();
-    const entry: TaskEntry = { order, key: watch.id, watch, inputRequests, tool, principal, isLocal, expires };
-    if (this.#isClosed) watch.close();
-    else this.#entries.set(watch.id, entry);
-    return entry;
-  }
-
-  /** Compares the principal, since each message of a session is authenticated separately. */
-  find(id: string, { principal }: Caller): TaskEntry | undefined {
-    const entry = this.#entries.get(id);
-    if (entry === undefined || entry.principal !== principal) return undefined;
-    if (entry.expires > performance.now()) return entry;
-    this.remove(entry);
-    return undefined;
-  }
-
-  all(caller: Caller): readonly TaskEntry[] {
-    this.#sweep();
-    return [...this.#entries.values()].filter(({ principal }) => principal === caller.principal);
-  }
-
-  remove(entry: TaskEntry): void {
-    entry.watch.close();
-    this.#entries.delete(entry.key);
-  }
-
-  /** Removes all tasks. A task that is added later is neither kept nor watched. */
-  close(): void {
-    this.#isClosed = true;
-    for (const entry of this.#entries.values()) this.remove(entry);
-  }
-
-  #sweep(): void {
-    const now = performance.now();
-    for (const entry of this.#entries.values()) if (entry.expires <= now) this.remove(entry);
-  }
-
-  /** If the table is full, removes the oldest finished task, or the oldest if none is finished. */
-  #evict(forLocal: boolean): void {
-    const all = [...this.#entries.values()];
-    const local = forLocal ? all.filter(({ isLocal }) => isLocal) : [];
-    const full = local.length >= MAX_LOCAL_TASKS ? local : all.length >= MAX_TASKS ? all : [];
-    const oldest = full.find(({ watch }) => watch.isFinished) ?? full[0];
-    if (oldest !== undefined) this.remove(oldest);
-  }
-}
-
-interface ListedTask extends PageItem {
-  /** The state in the shape of the newest revision; undefined if the task is gone, or the caller may not see it. */
-  state(): Promise<Json | undefined>;
-}
-
-/**
- * All tasks that the client may list. If the client is authenticated and the handler can list tasks, these are the
- * tasks of its principal in all sessions, and the local tasks of this session. Otherwise they are the tasks that this
- * session has seen, so that no client sees the tasks of another.
- */
-async function allTasks(handler: Handler, table: TaskTable, context: Context): Promise<readonly ListedTask[]> {
-  const { caller } = context;
-  const known = caller.principal === undefined ? undefined : await listFromHandler(handler, context);
-  const entries = table.all(caller);
-  const fromTable = (entry: TaskEntry, order: number): ListedTask => {
-    return { order, key: entry.key, state: () => stateOf(entry, table, context) };
-  };
-  if (known === undefined) return entries.map((entry) => fromTable(entry, entry.order));
-  const listed = known.map((state): ListedTask => {
-    const watch = table.find(state.taskId, caller)?.watch;
-    // A task that the client cancelled in this session is finished, even if the handler still runs it.
-    return {
-      order: createdAt(state),
-      key: state.taskId,
-      state: async () => (watch?.isFinished === true ? watch.state : state),
-    };
-  });
-  const ids = new Set(known.map(({ taskId }) => taskId));
-  const own = entries.filter(({ isLocal, key }) => isLocal && !ids.has(key));
-  const all = [...listed, ...own.map((entry) => fromTable(entry, createdAt(entry.watch.state)))];
-  return all.toSorted((a, b) => a.order - b.order);
-}
-
 type TaskState = Json & { readonly taskId: string };
 
-/** The tasks of this principal according to the handler; undefined if the handler cannot list tasks. */
-async function listFromHandler(handler: Handler, context: Context): Promise<readonly TaskState[] | undefined> {
-  try {
-    const { tasks } = await handler({ method: "tasks/list", params: {} }, context);
-    const isTask = (task: unknown): task is TaskState => isObject(task) && typeof task["taskId"] === "string";
-    return Array.isArray(tasks) ? tasks.filter(isTask) : undefined;
-  } catch (error) {
-    if (errorKind(error) === "method_not_found") return undefined;
-    throw error;
-  }
+interface ListedTask extends PageItem {
+  /** The state in the shape of the newest revision. */
+  readonly state: () => Promise<Json | undefined>;
 }
 
-async function stateOf(entry: TaskEntry, table: TaskTable, context: Context): Promise<Json | undefined> {
-  const { watch } = entry;
-  try {
-    return watch.isSubscribed && !hasIdentity(context.caller) ? watch.state : await watch.refresh(context);
-  } catch (error) {
-    if (errorKind(error) === "access_denied") return undefined;
-    if (!(error instanceof McpError) || error.code !== INVALID_PARAMS) throw error;
-    // The handler no longer has the task.
-    table.remove(entry);
-    return undefined;
-  }
-}
-
-/** The sort key of listed tasks. `order` of the table cannot be used: the table may lack tasks of the handler. */
-function createdAt(state: Json): number {
-  return Date.parse(String(state["createdAt"])) || 0;
+function listItem({ taskId, createdAt }: Json, state: ListedTask["state"]): ListedTask {
+  return { order: Date.parse(String(createdAt)) || 0, key: String(taskId), state };
 }

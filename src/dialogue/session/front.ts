@@ -2,7 +2,7 @@
 // keep (its revision, capabilities, log level, subscriptions). Turns its requests into the self-contained requests of
 // the newest revision, and results back into the client's revision. It is independent of the transport.
 
-import { onAbort, ignoreRejection } from "../../core/async.ts";
+import { abortable, ignoreRejection } from "../../core/async.ts";
 import {
   type Caller,
   type Context,
@@ -28,6 +28,7 @@ import { McpError, methodNotFound, type Profile } from "../../protocol/errors.ts
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { isVendorMethod, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
+import { hasTasks, isTasksNotDeclared } from "../../protocol/tasks.ts";
 import { notifiesRoots, ROOTS_LIST_CHANGED } from "../../protocol/session-features.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import { answerInputRequired } from "../calls/input-required.ts";
@@ -40,8 +41,8 @@ import {
   progressFilter,
 } from "../calls/in-flight.ts";
 import { ClientRequests, type ClientRequestTarget } from "../calls/client-requests.ts";
+import type { ClientTasks } from "./client-tasks.ts";
 import { ClientSubscriptions } from "./subscriptions-front.ts";
-import { TasksFront } from "./tasks-front.ts";
 import { urlElicitationAsText } from "../calls/url-elicitation.ts";
 
 const SHUTDOWN_GRACE_MS = 30_000;
@@ -62,7 +63,10 @@ export class SessionFront {
   readonly #inFlight: InFlightCalls;
   readonly #clientRequests = new ClientRequests();
   readonly #subscriptions: ClientSubscriptions;
-  readonly #tasks: TasksFront;
+  /** Whether both the client's revision and the server support tasks. */
+  #hasTasks = false;
+  /** Loaded on first use, since most sessions never need it. */
+  #tasks: ClientTasks | undefined;
   readonly #rootsListeners = new Set<() => void>();
   readonly #onRootsChanged = (changed: () => void): (() => void) => {
     this.#rootsListeners.add(changed);
@@ -94,8 +98,6 @@ export class SessionFront {
     this.#inFlight = inFlight;
     this.#options = options;
     this.#subscriptions = new ClientSubscriptions(handler);
-    const defaultContext = (): Context => this.#defaultContext();
-    this.#tasks = new TasksFront({ handler, revision: () => this.#revision, defaultContext, deliver: this.#toClient });
   }
 
   get revision(): Revision {
@@ -139,7 +141,8 @@ export class SessionFront {
     if (!this.#revision.requests.has(method) && !isVendorMethod(method)) throw methodNotFound(method);
     const request: Request = { method, params: this.#revision.lift.request(method, params) };
     const context = this.#context(params, inbound, call);
-    if (this.#tasks.handles(request)) return this.#tasks.answer(request, context, inbound.gone);
+    if (this.#hasTasks && isTaskRequest(request))
+      return (this.#tasks ?? (await this.#loadTasks())).answer(request, context, inbound.gone);
     let result: Result;
     try {
       result = await this.#handler(request, context);
@@ -147,11 +150,45 @@ export class SessionFront {
       if (result.resultType === "input_required")
         result = await answerInputRequired(result, this.#handler, request, context);
     } catch (error) {
-      result = await this.#tasks
-        .recover(error, request, context)
-        .catch((thrown: unknown) => urlElicitationAsText(thrown, request, this.#revision));
+      result = isTasksNotDeclared(error)
+        ? await this.#runAsTask(error, request, context)
+        : urlElicitationAsText(error, request, this.#revision);
     }
     return this.#revision.lower.result(method, result);
+  }
+
+  async #loadTasks(): Promise<ClientTasks> {
+    const { ClientTasks } = await import("./client-tasks.ts");
+    this.#tasks ??= new ClientTasks({
+      handler: this.#handler,
+      revision: this.#revision,
+      defaultContext: () => this.#defaultContext(),
+      deliver: this.#toClient,
+    });
+    if (this.#closed.signal.aborted) this.#tasks.close();
+    return this.#tasks;
+  }
+
+  /**
+   * Runs a tool that must run as a task, and waits for the outcome. If the client can see in the list of tools that it
+   * must request the task, an error says so. Stateless servers cannot declare this: we list their tools as if tasks
+   * were optional.
+   */
+  async #runAsTask(error: unknown, request: Request, context: Context): Promise<Result> {
+    const { name } = request.params;
+    if (request.method !== "tools/call") throw error;
+    const [{ callAndWait }, { ToolFacts }] = await Promise.all([
+      import("../calls/task-completion.ts"),
+      import("../../protocol/tool-facts.ts"),
+    ]);
+    const listed = this.#hasTasks ? await new ToolFacts().find(name, this.#handler, context) : undefined;
+    if (listed?.taskSupport === "required")
+      throw McpError.of("method_not_found", `Tool ${String(name)} must be called as a task`);
+    try {
+      return await callAndWait(this.#handler, request, context);
+    } catch (thrown) {
+      return urlElicitationAsText(thrown, request, this.#revision);
+    }
   }
 
   errorBody(error: unknown, message: RequestMessage): ErrorBody {
@@ -192,7 +229,7 @@ export class SessionFront {
     this.#phase = "closing";
     this.#closed.abort(reason);
     this.#subscriptions.close();
-    this.#tasks.close();
+    this.#tasks?.close();
     this.#clientRequests.failAll(reason);
   }
 
@@ -219,9 +256,12 @@ export class SessionFront {
     const client = newCaller("session", revision.lift.clientCapabilities(capabilities), params["clientInfo"]);
     this.#client = { ...client, notifiesRoots: notifiesRoots(capabilities) };
     this.#caller = withIdentity(this.#client, inbound.caller ?? {});
-    const discovered = await this.#discover();
+    const { signal } = this.#closed;
+    const discovering = this.#handler({ method: "server/discover", params: {} }, { ...this.#defaultContext(), signal });
+    // Fails when the session is closed, even if the handler ignores its signal.
+    const discovered = await abortable(signal, ignoreRejection(discovering));
     this.#serverCapabilities = (discovered["capabilities"] as Json | undefined) ?? {};
-    this.#tasks.open(this.#serverCapabilities);
+    this.#hasTasks = revision.requests.has("tasks/result") && hasTasks(this.#serverCapabilities);
     this.#phase = "ready";
     const serverInfo = discovered._meta?.[META.serverInfo] as Json | undefined;
     const { supportedVersions: _names, ...rest } = revision.lower.result("server/discover", discovered);
@@ -231,23 +271,6 @@ export class SessionFront {
       capabilities: revision.lower.serverCapabilities(this.#serverCapabilities),
       serverInfo: revision.lower.implementation(serverInfo ?? { name: "unknown", version: "0" }),
     };
-  }
-
-  /** Fails when the session is closed, even if the handler ignores its signal. */
-  async #discover(): Promise<Result> {
-    const { signal } = this.#closed;
-    let forget: (() => void) | undefined;
-    const closed = new Promise<never>((_resolve, reject) => {
-      forget = onAbort(signal, () => reject(signal.reason as Error));
-    });
-    try {
-      return await Promise.race([
-        this.#handler({ method: "server/discover", params: {} }, { ...this.#defaultContext(), signal }),
-        closed,
-      ]);
-    } finally {
-      forget?.();
-    }
   }
 
   /** Called when the client has our answer to `initialize`. From now on notifications may be sent. */
@@ -319,4 +342,10 @@ export class SessionFront {
     const lowered = this.#revision.lower.notification(notification);
     if (lowered !== undefined) send({ jsonrpc: "2.0", ...lowered });
   }
+}
+
+/** Whether the request of a client with tasks concerns tasks. */
+function isTaskRequest({ method, params }: Request): boolean {
+  if (method === "tools/call") return params["task"] !== undefined;
+  return method === "tools/list" || method.startsWith("tasks/");
 }

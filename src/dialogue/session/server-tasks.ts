@@ -26,8 +26,8 @@ import {
 } from "../../protocol/tasks.ts";
 import type { TaskSubscription } from "./subscriptions-back.ts";
 import { taskOutcome, completeTask } from "../calls/task-completion.ts";
-import { checkTaskScopes, hasIdentity, initialTaskState, TaskWatch } from "../calls/task-watch.ts";
-import { within, onAbort } from "../../core/async.ts";
+import { checkTaskScopes, hasIdentity, initialTaskState, TaskTable, TaskWatch } from "../calls/task-watch.ts";
+import { within } from "../../core/async.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
 import { checkClientRequest, PendingInputs } from "../../protocol/client-requests.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -67,26 +67,15 @@ export interface ServerTasksHost {
   attribute(caller: Caller): () => void;
 }
 
-/** Answers a request that the server sends to a client: a task, or the context of a call. */
-export type AskTarget = Pick<Context, "ask" | "caller">;
-
-interface TaskEntry {
-  readonly task: ServerTask;
-  readonly token: number | undefined;
-  readonly expires: number;
-}
-
 export class ServerTasks {
   readonly #host: ServerTasksHost;
-  /** By task id, in the order in which the tasks became known. */
-  readonly #entries = new Map<string, TaskEntry>();
-  /** Functions that deliver the progress of tasks that are being created, by progress token. */
-  readonly #creatingByToken = new Map<unknown, (notification: Notification) => void>();
+  readonly #tasks = new TaskTable<ServerTask>(MAX_TASKS, (task) => this.#dropped(task));
   /** By progress token, which is the id of the call that created the task. */
   readonly #byToken = new Map<unknown, ServerTask>();
+  /** Calls that create tasks. */
   readonly #creating = new Set<Promise<unknown>>();
-  /** The last status of unknown tasks, by id. They may belong to calls whose answer has not come yet. */
-  readonly #earlyStatuses = new Map<string, Params>();
+  /** How many statuses wait for the answers of such calls. */
+  #earlyStatuses = 0;
 
   constructor(host: ServerTasksHost) {
     this.#host = host;
@@ -94,14 +83,17 @@ export class ServerTasks {
 
   /** Calls a tool, as a task if the caller requests one or the tool requires it. */
   async call(request: Request, context: Context, support: TaskSupport): Promise<Result> {
-    if (support === "forbidden") throw notATaskTool(request.params["name"]);
+    if (support === "forbidden") {
+      const toolName = request.params["name"];
+      throw McpError.of("method_not_found", `Tool ${String(toolName)} cannot be run as a task`, { toolName });
+    }
     const declared = hasTasks(context.caller.capabilities);
     const requested = context.session?.task;
     const isRequested = declared && (requested === "required" || (requested !== undefined && support === "optional"));
     if (support !== "required" && !isRequested) return this.#host.plain(request, context);
     const creating = this.#create(request, context, !declared);
     this.#creating.add(creating);
-    const created = await creating.finally(() => this.#created(creating));
+    const created = await creating.finally(() => this.#creating.delete(creating));
     if (declared || created.resultType !== "task") return created;
     return taskOutcome(await completeTask(this.#host.handler, created, request, withTasksExtension(context)));
   }
@@ -135,18 +127,21 @@ export class ServerTasks {
     };
   }
 
-  /** Finds the task that a server request belongs to. The request may come before the answer that creates the task. */
-  async askTarget(id: string): Promise<AskTarget | undefined> {
-    if (!this.#entries.has(id)) await Promise.allSettled(this.#creating);
-    return this.#entries.get(id)?.task;
+  /** Finds the task that a message names. The message may come before the answer that creates the task. */
+  async named(id: string): Promise<ServerTask | undefined> {
+    if (this.#tasks.get(id) === undefined) await Promise.allSettled(this.#creating);
+    return this.#tasks.get(id);
   }
 
-  onStatus(params: Params): void {
+  async onStatus(params: Params): Promise<void> {
     const id = String(params["taskId"]);
-    const task = this.#entries.get(id)?.task;
-    if (task !== undefined) applyStatus(task, params);
-    else if (this.#creating.size > 0 && this.#earlyStatuses.size < MAX_EARLY_STATUSES)
-      this.#earlyStatuses.set(id, params);
+    const isEarly = this.#tasks.get(id) === undefined;
+    if (isEarly && (this.#creating.size === 0 || this.#earlyStatuses >= MAX_EARLY_STATUSES)) return;
+    if (isEarly) this.#earlyStatuses += 1;
+    const task = await this.named(id);
+    if (isEarly) this.#earlyStatuses -= 1;
+    // If this fails, waiters poll and get the error themselves.
+    if (task?.watch.isFinished === false) await task.update(params).catch(() => task.watch.wake());
   }
 
   /** Returns whether the progress token belongs to a task. */
@@ -157,60 +152,55 @@ export class ServerTasks {
     return true;
   }
 
-  /** Progress of a task that is being created: its call is answered, but the task is not known yet. */
-  onEarlyProgress(params: Params): void {
-    this.#creatingByToken.get(params[META.progressToken])?.({ method: "notifications/progress", params });
+  /** Progress of a call that was just answered. The answer may create a task, which is known in the next turn. */
+  onLateProgress(params: Params): void {
+    if (this.#creating.size > 0) setImmediate(() => this.onProgress(params));
   }
 
   async #create(request: Request, context: Context, waits: boolean): Promise<Result> {
     let token: number | undefined;
-    // A stateless call ends with its answer, so no later progress can be delivered in it.
-    const canNotify = waits || context.caller.style === "session";
-    const notify = (notification: Notification): void => context.notify(notification);
     const onSent = (id: number): void => {
-      if (request.params._meta?.[META.progressToken] === undefined) return;
-      token = id;
-      if (canNotify) this.#creatingByToken.set(id, notify);
+      if (request.params._meta?.[META.progressToken] !== undefined) token = id;
     };
     const abandonment = abandonUnnamedTask(this.#host, context);
     const extraParams = { task: context.session?.taskParams ?? { ttl: DEFAULT_TTL_MS } };
-    try {
-      const answer = await this.#host.send(request, context, { extraParams, onSent, abandonment });
-      const raw = answer["task"];
-      if (context.signal.aborted) cancelAbandonedTask(this.#host, context.caller, raw);
-      context.signal.throwIfAborted();
-      // The server may answer without a task after all.
-      if (!isObject(raw)) return this.#host.revision().lift.result(request.method, answer);
-      const task = new ServerTask(this.#host, context.caller, raw, canNotify ? notify : undefined);
-      this.#add(task, token);
-      const early = this.#earlyStatuses.get(task.watch.id);
-      if (early !== undefined) applyStatus(task, early);
-      const { _meta } = answer;
-      return { ...liftTask(this.#host, raw), resultType: "task", ...(_meta === undefined ? undefined : { _meta }) };
-    } finally {
-      this.#creatingByToken.delete(token);
-    }
+    const answer = await this.#host.send(request, context, { extraParams, onSent, abandonment });
+    const raw = answer["task"];
+    if (context.signal.aborted) cancelAbandonedTask(this.#host, context.caller, raw);
+    context.signal.throwIfAborted();
+    // The server may answer without a task after all.
+    if (!isObject(raw)) return this.#host.revision().lift.result(request.method, answer);
+    // A stateless call ends with its answer, so no later progress can be delivered in it.
+    const canNotify = waits || context.caller.style === "session";
+    const notify = (notification: Notification): void => context.notify(notification);
+    this.#add(new ServerTask(this.#host, context.caller, raw, token, canNotify ? notify : undefined));
+    const { _meta } = answer;
+    return { ...liftTask(this.#host, raw), resultType: "task", ...(_meta === undefined ? undefined : { _meta }) };
   }
 
-  #created(creating: Promise<unknown>): void {
-    this.#creating.delete(creating);
-    if (this.#creating.size === 0) this.#earlyStatuses.clear();
+  #add(task: ServerTask): ServerTask {
+    if (task.token !== undefined) this.#byToken.set(task.token, task);
+    return this.#tasks.add(task);
+  }
+
+  #dropped(task: ServerTask): void {
+    task.release();
+    this.#byToken.delete(task.token);
   }
 
   async #find(id: string, context: Context): Promise<ServerTask> {
-    this.#sweep();
     const { caller } = context;
-    const known = this.#entries.get(id)?.task;
-    if (known === undefined ? hasIdentity(caller) : known.caller.principal !== caller.principal) throw unknownTask(id);
+    const known = this.#tasks.get(id);
+    if (known === undefined ? hasIdentity(caller) : known.caller.principal !== caller.principal)
+      throw invalidParams("Unknown task: it does not exist, or no longer exists", { taskId: id });
     if (known !== undefined) {
       checkTaskScopes(caller, known.caller);
       return known;
     }
     const raw = await this.#host.send({ method: "tasks/get", params: { taskId: id } }, context);
-    const meanwhile = this.#entries.get(id)?.task;
+    const meanwhile = this.#tasks.get(id);
     if (meanwhile !== undefined) return meanwhile;
-    const task = new ServerTask(this.#host, caller, raw);
-    this.#add(task, undefined);
+    const task = this.#add(new ServerTask(this.#host, caller, raw));
     await task.update(raw);
     return task;
   }
@@ -218,37 +208,9 @@ export class ServerTasks {
   /** Only for session-style callers: the newest revision has no `tasks/list`. */
   async #list({ method }: Request, { caller }: Context): Promise<Result> {
     if (caller.style !== "session") throw methodNotFound(method);
-    this.#sweep();
-    const own = [...this.#entries.values()].filter(({ task }) => task.caller.principal === caller.principal);
-    const states = await Promise.all(own.map(({ task }) => task.watch.refresh().catch(() => undefined)));
+    const own = this.#tasks.all().filter((task) => task.caller.principal === caller.principal);
+    const states = await Promise.all(own.map(({ watch }) => watch.refresh().catch(() => undefined)));
     return { resultType: "complete", tasks: states.filter((state) => state !== undefined) };
-  }
-
-  #add(task: ServerTask, token: number | undefined): void {
-    this.#sweep();
-    if (this.#entries.size >= MAX_TASKS) this.#evict();
-    const { ttlMs } = task.watch.state as { readonly ttlMs?: unknown };
-    const expires = typeof ttlMs === "number" && ttlMs > 0 ? performance.now() + ttlMs : Infinity;
-    this.#entries.set(task.watch.id, { task, token, expires });
-    if (token !== undefined) this.#byToken.set(token, task);
-  }
-
-  /** Removes the oldest finished task, or the oldest of all. */
-  #evict(): void {
-    const all = [...this.#entries.values()];
-    const oldest = all.find(({ task }) => task.watch.isFinished) ?? all[0];
-    if (oldest !== undefined) this.#remove(oldest);
-  }
-
-  #sweep(): void {
-    const now = performance.now();
-    for (const entry of this.#entries.values()) if (entry.expires <= now) this.#remove(entry);
-  }
-
-  #remove({ task, token }: TaskEntry): void {
-    task.release();
-    this.#entries.delete(task.watch.id);
-    this.#byToken.delete(token);
   }
 }
 
@@ -256,19 +218,6 @@ const TASK_METHODS: ReadonlySet<string> = new Set(["tasks/get", "tasks/update", 
 
 function checkDeclared(what: string, { caller }: { readonly caller: Caller }): void {
   if (!hasTasks(caller.capabilities)) throw tasksNotDeclared(what);
-}
-
-function notATaskTool(toolName: unknown): McpError {
-  return McpError.of("method_not_found", `Tool ${String(toolName)} cannot be run as a task`, { toolName });
-}
-
-function applyStatus(task: ServerTask, raw: Params): void {
-  // If this fails, waiters poll and get the error themselves.
-  if (!task.watch.isFinished) task.update(raw).catch(() => task.watch.wake());
-}
-
-function unknownTask(taskId: string): Error {
-  return invalidParams("Unknown task: it does not exist, or no longer exists", { taskId });
 }
 
 /** Notifies of every change. Sends the current states first, so that no earlier change is missed. */
@@ -319,7 +268,9 @@ type TaskOutcome =
 class ServerTask {
   readonly watch: TaskWatch;
   readonly caller: Caller;
-  /** Receives progress under the token of the call that created the task. */
+  /** The progress token: the id of the call that created the task, if that call has one. */
+  readonly token: number | undefined;
+  /** Receives progress under the token. */
   readonly onProgress: ((notification: Notification) => void) | undefined;
   readonly #host: ServerTasksHost;
   readonly #context: Context;
@@ -336,10 +287,17 @@ class ServerTask {
   #onInput = (): void => undefined;
   #isReleased = false;
 
-  constructor(host: ServerTasksHost, caller: Caller, raw: Json, onProgress?: (notification: Notification) => void) {
+  constructor(
+    host: ServerTasksHost,
+    caller: Caller,
+    raw: Json,
+    token?: number,
+    onProgress?: (notification: Notification) => void,
+  ) {
     this.#host = host;
     this.#fields = initialTaskState(liftTask(host, raw));
     this.caller = caller;
+    this.token = token;
     this.onProgress = onProgress;
     this.#ended = host.attribute(caller);
     this.#context = {
@@ -416,6 +374,8 @@ class ServerTask {
   }
 
   async #fetch(): Promise<Json> {
+    // A finished task does not change any more; only its outcome may be missing.
+    if (isTaskFinished(this.#fields["status"])) return this.#detailed(this.#fields);
     const request: Request = { method: "tasks/get", params: { taskId: this.watch.id } };
     return this.#detailed(liftTask(this.#host, await this.#host.send(request, this.#context)));
   }
@@ -505,32 +465,15 @@ function withoutRelatedTask<T extends Params | Result>(fields: T): T {
   return (Object.keys(meta).length === 0 ? rest : { ...rest, _meta: meta }) as T;
 }
 
-/** How long to wait for the id of a task whose caller has left. */
-const UNNAMED_TASK_MS = 60_000;
-
 /**
- * What to do if the caller leaves before the server has sent the id of the task. A call that creates a task must not be
- * cancelled by `notifications/cancelled` (specification of the last session-style revision,
- * basic/utilities/cancellation), and `tasks/cancel` needs an id. So the task is cancelled when the answer arrives.
+ * What to do if the caller leaves before the server has sent the id of the task: the task is cancelled when the answer
+ * arrives, since `tasks/cancel` needs an id.
  */
 function abandonUnnamedTask(host: ServerTasksHost, { caller }: Context): Abandonment {
-  const abandoned = new AbortController();
-  const expired = new AbortController();
-  let timer: NodeJS.Timeout | undefined;
-  onAbort(abandoned.signal, () => {
-    timer = setTimeout(() => expired.abort(), UNNAMED_TASK_MS);
-    // The timer must not keep the process running.
-    timer.unref();
-  });
   const ask = (): Promise<never> => Promise.reject(new ConnectionError("cancelled", "The caller has left the call"));
   return {
-    abandoned,
-    expired: expired.signal,
     context: { ...host.defaultContext, caller, notify: () => undefined, ask },
-    onLateAnswer: (answer) => {
-      clearTimeout(timer);
-      cancelAbandonedTask(host, caller, answer["task"]);
-    },
+    onLateAnswer: (answer) => cancelAbandonedTask(host, caller, answer["task"]),
   };
 }
 

@@ -4,12 +4,11 @@
 // the old one once granted. A subscription that ends is opened again with backoff, since sessions have no message that
 // reports the end to the client. After the reopening, the client is notified that it may have missed changes.
 
-import { onAbort, attempt, unref } from "../../core/async.ts";
-import type { Caller, Context, Handler, Notification } from "../../core/handler.ts";
+import { abortable } from "../../core/async.ts";
+import type { Caller, Context, Handler, Notification, Result } from "../../core/handler.ts";
 import { invalidParams, McpError, methodNotFound } from "../../protocol/errors.ts";
 import {
   changedFlag,
-  changedMethod,
   grantsNothing,
   LIST_CAPABILITIES,
   RESOURCE_UPDATED,
@@ -17,11 +16,8 @@ import {
 } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { errorKind } from "../calls/errors.ts";
+import { keepSubscribed, type EndedSubscription, type Grant, type Reopens } from "../../protocol/subscription.ts";
 
-const FIRST_RETRY_MS = 1_000;
-const MAX_RETRY_MS = 60_000;
-/** A subscription that lasted this long resets the backoff. */
-const STABLE_MS = 60_000;
 const MAX_SUBSCRIPTIONS = 10_000;
 
 type Filter = Readonly<Record<string, unknown>>;
@@ -52,8 +48,7 @@ export class ClientSubscriptions {
       (name) => (capabilities[name] as Json | undefined)?.["listChanged"] === true,
     );
     const filter = Object.fromEntries(changing.map((name) => [changedFlag(name), true]));
-    const missed = changing.map((name) => ({ method: changedMethod(name) }));
-    this.#lists = new Subscription(this.#handler, host, filter, missed);
+    this.#lists = new Subscription(this.#handler, host, filter);
     this.#lists.open().catch(() => undefined);
   }
 
@@ -61,9 +56,8 @@ export class ClientSubscriptions {
     const host = this.#host;
     if (!this.#canSubscribe || host === undefined) throw methodNotFound("resources/subscribe");
     const all = this.#subscriptionsTo(uri);
-    const missed = { method: RESOURCE_UPDATED, params: { uri } };
     const own: SubscriptionHost = { ...host, context: { ...host.context, caller } };
-    const subscription = new Subscription(this.#handler, own, { resourceSubscriptions: [uri] }, [missed]);
+    const subscription = new Subscription(this.#handler, own, { resourceSubscriptions: [uri] });
     all.add(subscription);
     try {
       const uris = (await subscription.open())["resourceSubscriptions"];
@@ -117,71 +111,45 @@ class Subscription {
   readonly #handler: Handler;
   readonly #host: SubscriptionHost;
   readonly #filter: Filter;
-  /** Notifications to send after a reopening, for changes that may have been missed. */
-  readonly #missed: readonly Notification[];
   readonly #stop = new AbortController();
-  #isGranted = false;
-  #retryMs = FIRST_RETRY_MS;
-  #retry: NodeJS.Timeout | undefined;
+  /** Whether the subscription was ever acknowledged. */
+  isGranted = false;
 
-  constructor(handler: Handler, host: SubscriptionHost, filter: Filter, missed: readonly Notification[]) {
+  constructor(handler: Handler, host: SubscriptionHost, filter: Filter) {
     this.#handler = handler;
     this.#host = host;
     this.#filter = filter;
-    this.#missed = missed;
-  }
-
-  /** Whether the subscription was ever acknowledged. */
-  get isGranted(): boolean {
-    return this.#isGranted;
   }
 
   /** Resolves to the part of the filter that the server grants. */
   open(): Promise<Filter> {
     const { signal } = this.#stop;
-    let since = Infinity;
-    let granted: Filter = {};
-    let forget = (): void => undefined;
-    const ended = (): void => {
-      // The signal outlives this attempt, so the listener must be removed.
-      forget();
-      if (performance.now() - since > STABLE_MS) this.#retryMs = FIRST_RETRY_MS;
-      if (!signal.aborted) this.#reopen();
+    const isOfResource = "resourceSubscriptions" in this.#filter;
+    const grant: Grant = { granted: undefined };
+    const reopens = ({ granted, error }: EndedSubscription): Reopens => {
+      // The client learns that its subscription to a resource has failed, and can subscribe again.
+      if (isOfResource && grant.granted === undefined) return false;
+      // What grants nothing ends at once, and a server without subscriptions will not have them later either.
+      const mayReopen = error === undefined ? !grantsNothing(granted) : errorKind(error) !== "method_not_found";
+      return mayReopen && "later";
     };
     return new Promise<Filter>((resolve, reject) => {
-      const context: Context = {
-        ...this.#host.context,
-        signal,
-        notify: (notification) => {
-          if (signal.aborted) return;
-          if (notification.method === SUBSCRIPTION_ACKNOWLEDGED) {
-            this.#isGranted = true;
-            since = performance.now();
-            granted = (notification.params?.["notifications"] as Filter | undefined) ?? {};
-            resolve(granted);
-          } else if (this.#carries(notification)) this.#host.deliver(notification);
-        },
+      const notify = (notification: Notification): void => {
+        if (signal.aborted) return;
+        if (notification.method === SUBSCRIPTION_ACKNOWLEDGED) {
+          this.isGranted = true;
+          resolve((notification.params?.["notifications"] as Filter | undefined) ?? {});
+        } else if (this.#carries(notification)) this.#host.deliver(notification);
       };
-      forget = onAbort(signal, () => reject(signal.reason));
       const request = { method: "subscriptions/listen", params: { notifications: this.#filter } };
-      attempt(() => this.#handler(request, context)).then(
-        () => {
-          resolve(granted);
-          // A subscription that grants nothing ends at once, and would do so again if reopened.
-          if (grantsNothing(granted)) forget();
-          else ended();
-        },
-        (error: unknown) => {
-          reject(error);
-          // A server without subscriptions will not have them later either.
-          if (errorKind(error) !== "method_not_found") ended();
-        },
-      );
+      const context: Context = { ...this.#host.context, signal, notify };
+      const open = (own: Context): Promise<Result> => this.#handler(request, own);
+      const listening = keepSubscribed(context, grant, { open, reopens });
+      abortable(signal, listening).then(() => resolve({}), reject);
     });
   }
 
   close(): void {
-    clearTimeout(this.#retry);
     this.#stop.abort(new Error("The subscription is over"));
   }
 
@@ -189,20 +157,5 @@ class Subscription {
   #carries({ method }: Notification): boolean {
     if (method === "notifications/progress") return false;
     return (method === RESOURCE_UPDATED) === "resourceSubscriptions" in this.#filter;
-  }
-
-  #reopen(): void {
-    const wait = this.#retryMs * (0.8 + Math.random() * 0.4);
-    this.#retryMs = Math.min(this.#retryMs * 1.6, MAX_RETRY_MS);
-    this.#retry = unref(
-      setTimeout(() => {
-        this.open().then(
-          () => {
-            for (const notification of this.#missed) this.#host.deliver(notification);
-          },
-          () => undefined,
-        );
-      }, wait),
-    );
   }
 }

@@ -1,11 +1,10 @@
-// The tasks that a session remembers: for which caller, for how long, and how many.
+// The tasks that a session remembers: for how long, and how many.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Context } from "../../core/handler.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
-import { TaskTable } from "./client-tasks.ts";
 import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";
-import { TaskWatch } from "../calls/task-watch.ts";
+import { type KnownTask, TaskTable, TaskWatch } from "../calls/task-watch.ts";
 
 const context: Context = {
   revision: NEWEST.name,
@@ -15,12 +14,12 @@ const context: Context = {
   ask: () => Promise.reject(new Error("Not asked")),
 };
 
-function watchOf(taskId: string, status = "working", ttlMs: number | null = 1_000): TaskWatch {
-  return new TaskWatch(() => Promise.reject(new Error("Nothing is asked for")), context, { taskId, status, ttlMs });
+function task(taskId: string, status = "working", ttlMs: number | null = 1_000): KnownTask {
+  const handler = (): Promise<never> => Promise.reject(new Error("Nothing is asked for"));
+  return { watch: new TaskWatch(handler, context, { taskId, status, ttlMs }), caller: context.caller };
 }
 
-const ANONYMOUS = fakeCaller();
-const ADA = fakeCaller({ principal: "ada" });
+const idsOf = (table: TaskTable<KnownTask>): readonly string[] => table.all().map(({ watch }) => watch.id);
 
 describe("TaskTable", () => {
   beforeEach(() => {
@@ -30,49 +29,39 @@ describe("TaskTable", () => {
     vi.useRealTimers();
   });
 
-  it("lists each caller's own tasks, in order", () => {
-    const table = new TaskTable();
-    for (const id of ["a", "b"]) table.add(watchOf(id), "job", ADA);
-    table.add(watchOf("c"), "job", ANONYMOUS);
-    expect(table.all(ADA).map(({ key }) => key)).toEqual(["a", "b"]);
-    expect(table.find("a", ADA)?.key).toBe("a");
-    expect(table.find("a", ANONYMOUS)).toBeUndefined();
-    expect(table.find("c", ADA)).toBeUndefined();
-    expect(table.find("none", ADA)).toBeUndefined();
+  it("has the tasks in order", () => {
+    const table = new TaskTable<KnownTask>(10);
+    for (const id of ["a", "b"]) table.add(task(id));
+    expect(idsOf(table)).toEqual(["a", "b"]);
+    expect(table.get("a")?.watch.id).toBe("a");
+    expect(table.get("none")).toBeUndefined();
   });
 
   it("drops expired tasks, and those without expiry when it is closed", () => {
-    const table = new TaskTable();
-    table.add(watchOf("a"), "job", ANONYMOUS);
-    table.add(watchOf("b", "working", null), "job", ANONYMOUS);
+    const dropped: string[] = [];
+    const table = new TaskTable<KnownTask>(10, ({ watch }) => dropped.push(watch.id));
+    table.add(task("a"));
+    table.add(task("b", "working", null));
     vi.advanceTimersByTime(999);
-    expect(table.all(ANONYMOUS)).toHaveLength(2);
+    expect(table.all()).toHaveLength(2);
     vi.advanceTimersByTime(1);
-    expect(table.find("a", ANONYMOUS)).toBeUndefined();
-    expect(table.all(ANONYMOUS).map(({ key }) => key)).toEqual(["b"]);
+    expect(table.get("a")).toBeUndefined();
+    expect(idsOf(table)).toEqual(["b"]);
     table.close();
-    expect(table.all(ANONYMOUS)).toEqual([]);
+    table.add(task("late"));
+    expect(table.all()).toEqual([]);
+    expect(dropped).toEqual(["a", "b", "late"]);
   });
 
   it("evicts the oldest finished task, or the oldest of all", () => {
-    const table = new TaskTable();
-    for (let n = 0; n < 1_000; n += 1) table.add(watchOf(String(n)), "job", ANONYMOUS);
-    table.find("5", ANONYMOUS)?.watch.update({ taskId: "5", status: "completed" });
-    table.add(watchOf("new"), "job", ANONYMOUS);
-    table.add(watchOf("newer"), "job", ANONYMOUS);
-    expect(table.all(ANONYMOUS)).toHaveLength(1_000);
-    expect(table.find("5", ANONYMOUS)).toBeUndefined();
-    expect(table.find("0", ANONYMOUS)).toBeUndefined();
-    expect(table.find("1", ANONYMOUS)).toBeDefined();
-  });
-
-  it("keeps only a few local tasks", () => {
-    const table = new TaskTable();
-    table.add(watchOf("running"), "job", ANONYMOUS);
-    for (let n = 0; n < 150; n += 1) table.add(watchOf(String(n), "completed"), "job", ANONYMOUS);
-    expect(table.all(ANONYMOUS).map(({ key }) => key)).toEqual([
-      "running",
-      ...Array.from({ length: 100 }, (_, n) => String(n + 50)),
-    ]);
+    const table = new TaskTable<KnownTask>(1_000);
+    for (let n = 0; n < 1_000; n += 1) table.add(task(String(n)));
+    table.get("5")?.watch.update({ taskId: "5", status: "completed" });
+    table.add(task("new"));
+    table.add(task("newer"));
+    expect(table.all()).toHaveLength(1_000);
+    expect(table.get("5")).toBeUndefined();
+    expect(table.get("0")).toBeUndefined();
+    expect(table.get("1")).toBeDefined();
   });
 });

@@ -9,7 +9,7 @@ import { META } from "../../protocol/model/index.ts";
 import { hasTasks, type ToolExecution } from "../../protocol/tasks.ts";
 import { ToolFacts } from "../../protocol/tool-facts.ts";
 import type { TaskSubscription } from "./subscriptions-back.ts";
-import type { AskTarget, ServerTasks, ServerTasksHost } from "./server-tasks.ts";
+import type { ServerTasks, ServerTasksHost } from "./server-tasks.ts";
 
 export class TasksBack {
   readonly #host: ServerTasksHost;
@@ -70,10 +70,10 @@ export class TasksBack {
   }
 
   /** Finds the task that answers a request of the server. Undefined if the request is not related to a task. */
-  askTarget(params: Params): Promise<AskTarget | undefined> | undefined {
+  askTarget(params: Params): Promise<Pick<Context, "ask" | "caller"> | undefined> | undefined {
     const related = params._meta?.[META.relatedTask];
     const id = isObject(related) ? related["taskId"] : undefined;
-    return typeof id === "string" ? this.#tasks?.askTarget(id) : undefined;
+    return typeof id === "string" ? this.#tasks?.named(id) : undefined;
   }
 
   /** Called when the session has been renewed: the server's tools may have changed. */
@@ -81,9 +81,9 @@ export class TasksBack {
     this.#tools.forget();
   }
 
-  /** Progress of a task whose creation was answered in the same chunk of input, and is not known yet. */
-  onEarlyProgress(params: Params): void {
-    this.#tasks?.onEarlyProgress(params);
+  /** Progress under a token that belongs to no call and no known task. */
+  onLateProgress(params: Params): void {
+    this.#tasks?.onLateProgress(params);
   }
 
   /** Returns whether the notification was about a task and needs no further handling. */
@@ -93,7 +93,7 @@ export class TasksBack {
         this.#tools.forget();
         return false;
       case "notifications/tasks/status":
-        this.#tasks?.onStatus(params ?? {});
+        void this.#tasks?.onStatus(params ?? {});
         return true;
       case "notifications/progress":
         return this.#tasks?.onProgress(params ?? {}) === true;

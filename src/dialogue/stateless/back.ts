@@ -109,7 +109,7 @@ export class StatelessBack implements PeerListener {
     else if (method === "notifications/progress") {
       const call = this.#peer.findCall(params?.["progressToken"]);
       if (call === undefined) return;
-      this.#peer.touch(call);
+      this.#peer.pending.touch(call);
       call.context.notify(lifted);
     } else if (method === "notifications/cancelled") this.#peer.endSubscription(params?.["requestId"]);
     else if (method === "notifications/message") this.#log(lifted, inbound);

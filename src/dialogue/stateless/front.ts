@@ -12,7 +12,6 @@ import {
   type Request,
   type Result,
 } from "../../core/handler.ts";
-import { attempt } from "../../core/async.ts";
 import type { ErrorBody, NotificationMessage, RequestMessage } from "../../jsonrpc/message.ts";
 import { statelessCaller } from "../../protocol/caller.ts";
 import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-requests.ts";
@@ -24,7 +23,7 @@ import {
   RESOURCE_UPDATED,
   SUBSCRIPTION_ACKNOWLEDGED,
 } from "../../protocol/lists.ts";
-import { checkParams } from "../../protocol/params.ts";
+import { checkParams, readEnvelope } from "../../protocol/params.ts";
 import { isObject } from "../../core/values.ts";
 import { invalidParams, McpError, methodNotFound, type Profile } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
@@ -61,27 +60,6 @@ export function isStateless({ method, params }: { readonly method: string; reado
   return method === "server/discover" || method === "subscriptions/listen";
 }
 
-export interface Envelope {
-  readonly meta: Json;
-  /** The name of the revision, known or not. */
-  readonly name: string;
-  readonly capabilities: Json;
-}
-
-/** The `_meta` that every stateless request must have. Throws invalid params if something is missing. */
-export function envelope({ _meta: meta }: Params): Envelope {
-  const name = isObject(meta) ? meta[META.revision] : undefined;
-  const capabilities = isObject(meta) ? meta[META.clientCapabilities] : undefined;
-  if (isObject(meta) && typeof name === "string" && isObject(capabilities)) return { meta, name, capabilities };
-  const missing = [
-    typeof name === "string" ? [] : META.revision,
-    isObject(capabilities) ? [] : META.clientCapabilities,
-  ];
-  throw invalidParams(`Invalid params: \`_meta\` must have ${missing.flat().join(" and ")}`, {
-    missing: missing.flat(),
-  });
-}
-
 export class StatelessFront {
   readonly #handler: Handler;
   readonly #parkedCalls: ParkedCalls;
@@ -101,9 +79,12 @@ export class StatelessFront {
     checkParams(method, params);
     const request: Request = { method, params: revision.lift.request(method, params) };
     if (method === "subscriptions/listen") return this.#listen(message, request, call, inbound);
-    const result = await attempt(() => this.#parkedCalls.handle(request, call, this.#handler)).catch((error: unknown) =>
-      urlElicitationAsInput(error, request, call.caller),
-    );
+    let result: Result;
+    try {
+      result = await this.#parkedCalls.handle(request, call, this.#handler);
+    } catch (error) {
+      result = urlElicitationAsInput(error, request, call.caller);
+    }
     checkResult(method, result);
     const lowered = completeResult(method, revision.lower.result(method, result), call.caller.capabilities);
     if (method !== "server/discover") return lowered;
@@ -121,7 +102,7 @@ export class StatelessFront {
   }
 
   #call(params: Params, inbound: Inbound, inFlight: InFlightCall): { revision: Revision; call: StatelessCall } {
-    const { meta, name, capabilities } = envelope(params);
+    const { meta, name, capabilities } = inFlight.envelope ?? readEnvelope(params);
     const revision = this.#options.revisions.find((candidate) => candidate.name === name);
     if (revision === undefined) throw unsupportedRevision(name, this.#options.revisions);
     const level = meta[META.logLevel];

@@ -7,8 +7,8 @@
 import { onAbort, attempt, ignoreRejection, unref } from "../../core/async.ts";
 import type { Context, Handler, Notification, Request, Result, AskOptions } from "../../core/handler.ts";
 import { createSeal, digest, type Seal } from "../../core/seal.ts";
-import { CANCEL_TOKEN, type CancelToken, type ContextBeforeSignal } from "../../core/cancel.ts";
-import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-requests.ts";
+import { CANCEL_TOKEN, type ContextBeforeSignal } from "../../core/cancel.ts";
+import { INPUT_METHODS, checkClientRequest, PendingInputs } from "../../protocol/client-requests.ts";
 import { isObject } from "../../core/values.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
 import { type InFlightCall, ALREADY_ANSWERED } from "../calls/in-flight.ts";
@@ -33,21 +33,11 @@ export interface StatelessCall {
   readonly logLevel: Context["logLevel"];
   readonly session: Context["session"];
   readonly inFlight: InFlightCall;
-  notify(notification: Notification): void;
+  readonly notify: (notification: Notification) => void;
 }
 
 /** How many times one call may ask for input, so that a client that never answers is not asked forever. */
 const MAX_ROUNDS = 100;
-
-interface ParkedCall {
-  readonly call: ResumableCall;
-  readonly principal: string;
-  /** The scopes of the client when the call began. */
-  readonly scopes: readonly string[];
-  round: number;
-  deadline: number;
-  readonly answered: Map<number, AnsweredRound>;
-}
 
 /** The outcome of an answered round, for all retries that send its state. */
 interface AnsweredRound {
@@ -83,7 +73,9 @@ export class ParkedCalls {
   handle(request: Request, call: StatelessCall, handler: Handler): Promise<Result> {
     const state = request.params["requestState"];
     if (typeof state === "string" && state.startsWith(this.#prefix)) return this.#resume(request, call, state);
-    return this.#begin(request, call, handler);
+    if (call.caller.canBeAsked && INPUT_METHODS.has(request.method)) return this.#begin(request, call, handler);
+    const ask: Context["ask"] = (input) => ignoreRejection(refuseInput(input, request, call));
+    return handler(request, contextOf(call, call.notify, ask));
   }
 
   /**
@@ -96,65 +88,42 @@ export class ParkedCalls {
 
   close(): void {
     clearInterval(this.#sweeper);
-    for (const { call } of this.#parked.values()) call.cancelToken.abort(new Error("The connection is closed"));
+    for (const parked of this.#parked.values()) parked.cancel(new Error("The connection is closed"));
     this.#parked.clear();
   }
 
+  /** Runs a call that may ask. It becomes a parked call when it asks for the first time. */
   #begin(request: Request, call: StatelessCall, handler: Handler): Promise<Result> {
-    let id: string | undefined;
-    const given = request.params["requestState"] === undefined ? request.params["inputResponses"] : undefined;
-    const { cancelToken } = call.inFlight;
-    const resumable = new ResumableCall(
-      cancelToken,
-      isObject(given) ? given : undefined,
-      (notification) => call.notify(notification),
-      (inputRequests) => {
-        id ??= crypto.randomUUID();
-        return this.#park(id, resumable, request, call, inputRequests);
-      },
-    );
-    // Without spreads, which would slow down every call.
-    const { revision, caller, logLevel, session } = call;
-    const context: Context = cancelToken.attachTo({
-      [CANCEL_TOKEN]: cancelToken,
-      revision,
-      caller,
-      logLevel,
-      session,
-      notify: (notification) => resumable.notify(notification),
-      ask: (input, options) => ignoreRejection(ask(input, options)),
-    } as ContextBeforeSignal);
-    const ask: Context["ask"] = async ({ method, params }, options) => {
-      if (!INPUT_METHODS.has(request.method)) {
-        throw McpError.of("invalid_request", `A client of this revision cannot be asked during ${request.method}`, {
-          method,
-        });
-      }
-      // The newest revision has no ids of elicitations. Untyped code may leave the params out.
-      const { elicitationId: _unknown, ...known } = params ?? {};
-      const input = { method, params: known };
-      checkClientRequest(input, caller.capabilities);
-      checkEncodable(method, input.params);
-      return resumable.ask(input, options);
+    let parked: ParkedCall | undefined;
+    let isOver = false;
+    let resolve!: (next: Result | Promise<Result>) => void;
+    const answer = new Promise<Result>((settle) => {
+      resolve = settle;
+    });
+    const notify = (notification: Notification): void =>
+      parked === undefined ? call.notify(notification) : parked.notify(notification);
+    const askOnce: Context["ask"] = async (given, options) => {
+      const input = checkInput(given, request, call);
+      if (isOver) throw new Error(ALREADY_ANSWERED);
+      const park = (made: ParkedCall, inputRequests: Json): Result => this.#park(made, request, inputRequests);
+      parked ??= new ParkedCall(request, call, resolve, park);
+      return parked.ask(input, options);
     };
-    const next = resumable.next();
-    resumable.follow(attempt(() => handler(request, context)));
-    return next;
+    const ask: Context["ask"] = (input, options) => ignoreRejection(askOnce(input, options));
+    const running = attempt(() => handler(request, contextOf(call, notify, ask)));
+    const end = (): void => {
+      isOver = true;
+      if (parked === undefined) resolve(running);
+      else parked.end(running);
+    };
+    running.then(end, end);
+    return answer;
   }
 
-  #park(
-    id: string,
-    resumable: ResumableCall,
-    request: Request,
-    { caller }: StatelessCall,
-    inputRequests: Record<string, Request>,
-  ): Result {
-    const principal = caller.principal ?? "";
-    let parked = this.#parked.get(id);
-    if (parked === undefined) {
+  #park(parked: ParkedCall, request: Request, inputRequests: Json): Result {
+    const { id, principal } = parked;
+    if (!this.#parked.has(id)) {
       this.#checkLimits(principal);
-      const scopes = caller.scopes ?? [];
-      parked = { call: resumable, principal, scopes, round: 0, deadline: 0, answered: new Map() };
       this.#parked.set(id, parked);
       this.#sweeper ??= unref(setInterval(() => this.#sweep(), Math.min(this.#ttlMs, 5_000)));
     }
@@ -182,14 +151,14 @@ export class ParkedCalls {
       throw McpError.of("access_denied", "The call was begun with scopes that its retry lacks", { requiredScopes });
     }
     const known = parked.answered.get(sealed.round);
-    if (known !== undefined) return this.#wait(known, parked.call, call);
+    if (known !== undefined) return this.#wait(known, parked, call);
     const responses = request.params["inputResponses"] ?? {};
     if (!isObject(responses)) throw invalidParams("inputResponses must be an object of answers by key");
     call.inFlight.cancelToken.signal.throwIfAborted();
     // The client has retried, so the call no longer expires, however long it runs.
     parked.deadline = Infinity;
     const waiting = new Set([call]);
-    const next = parked.call.resume(responses, (notification) => {
+    const next = parked.resume(responses, (notification) => {
       const [first] = waiting;
       first?.notify(notification);
     });
@@ -202,11 +171,11 @@ export class ParkedCalls {
       parked.deadline = performance.now() + this.#ttlMs;
     };
     next.then(keep, keep);
-    return this.#wait(answered, parked.call, call);
+    return this.#wait(answered, parked, call);
   }
 
   /** Waits for the outcome. Cancelling a retry affects only that retry; cancelling the last one cancels the call. */
-  #wait(answered: AnsweredRound, resumable: ResumableCall, call: StatelessCall): Promise<Result> {
+  #wait(answered: AnsweredRound, parked: ParkedCall, call: StatelessCall): Promise<Result> {
     const { next, waiting } = answered;
     if (answered.isSettled) return next;
     const { signal } = call.inFlight.cancelToken;
@@ -214,7 +183,7 @@ export class ParkedCalls {
     return new Promise<Result>((resolve, reject) => {
       const forget = onAbort(signal, () => {
         if (!waiting.delete(call)) return;
-        if (waiting.size === 0) resumable.cancelToken.abort(signal.reason);
+        if (waiting.size === 0) parked.cancel(signal.reason);
         else reject(signal.reason as Error);
       });
       next.then(resolve, reject).finally(forget);
@@ -226,7 +195,7 @@ export class ParkedCalls {
     let own = 0;
     let finished: string | undefined;
     for (const [id, parked] of this.#parked) {
-      if (parked.call.isFinished) finished ??= id;
+      if (parked.isFinished) finished ??= id;
       else {
         waiting += 1;
         if (parked.principal === principal) own += 1;
@@ -241,10 +210,10 @@ export class ParkedCalls {
 
   #sweep(): void {
     const now = performance.now();
-    for (const [id, { call, deadline }] of this.#parked) {
-      if (deadline > now) continue;
+    for (const [id, parked] of this.#parked) {
+      if (parked.deadline > now) continue;
       this.#parked.delete(id);
-      call.cancelToken.abort(new Error("The client did not come back in time"));
+      parked.cancel(new Error("The client did not come back in time"));
     }
     if (this.#parked.size > 0) return;
     clearInterval(this.#sweeper);
@@ -258,74 +227,97 @@ function digestOf({ method, params }: Request): string {
   return digest([method, rest]);
 }
 
+/** Without spreads, which would slow down every call. */
+function contextOf(call: StatelessCall, notify: Context["notify"], ask: Context["ask"]): Context {
+  const { revision, caller, logLevel, session, inFlight } = call;
+  const { cancelToken } = inFlight;
+  return cancelToken.attachTo({
+    [CANCEL_TOKEN]: cancelToken,
+    revision,
+    caller,
+    logLevel,
+    session,
+    notify,
+    ask,
+  } as ContextBeforeSignal);
+}
+
+/** Returns what to ask the client. Throws if it cannot be asked that during this request. */
+function checkInput({ method, params }: Request, during: Request, { caller }: StatelessCall): Request {
+  if (!INPUT_METHODS.has(during.method)) {
+    const message = `A client of this revision cannot be asked during ${during.method}`;
+    throw McpError.of("invalid_request", message, { method });
+  }
+  // The newest revision has no ids of elicitations. Untyped code may leave the params out.
+  const { elicitationId: _unknown, ...known } = params ?? {};
+  const input: Request = { method, params: known };
+  checkClientRequest(input, caller.capabilities);
+  checkEncodable(method, input.params);
+  return input;
+}
+
+/** Rejects with the reason why the client cannot be asked. */
+async function refuseInput(input: Request, during: Request, call: StatelessCall): Promise<never> {
+  checkInput(input, during, call);
+  throw McpError.of("internal_error", "The client cannot be asked during this call");
+}
+
 /** Input requests that are made within this time are sent in one round. */
 const GATHER_MS = 3;
 /** How many notifications are kept while there is no request to send them with. */
 const MAX_KEPT_NOTIFICATIONS = 100;
 
-interface InputRequest {
-  readonly request: Request;
-  /** Removes the listener on the signal of the input request. */
-  readonly forget: () => void;
-  readonly resolve: (answer: Result) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-/** The client's request that currently waits for the call. */
-interface Waiter {
-  readonly resolve: (result: Result) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-function isAnswer(value: unknown): value is Result {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function parkFinished(): never {
-  throw new Error(ALREADY_ANSWERED);
-}
-
 /**
  * A call that can outlive the request that began it. While its handler waits for input, the request is answered
  * `input_required`; the retry attaches to the same call and waits for what comes next.
  */
-class ResumableCall {
-  readonly cancelToken: CancelToken;
-  readonly #inputs = new Map<string, InputRequest>();
+class ParkedCall {
+  readonly id = crypto.randomUUID();
+  readonly principal: string;
+  /** The scopes of the client when the call began. */
+  readonly scopes: readonly string[];
+  readonly answered = new Map<number, AnsweredRound>();
+  round = 0;
+  deadline = 0;
+  readonly #cancelToken: StatelessCall["inFlight"]["cancelToken"];
+  readonly #inputs = new PendingInputs(() => this.#gather());
   /** Answers that the client sent with its first request. */
   #given: Json | undefined;
   /** Makes the `input_required` result of a round; may throw, which cancels the call. */
-  #park: (inputRequests: Record<string, Request>) => Result;
-  #outcome: { result: Result } | { error: unknown } | undefined;
-  #waiter: Waiter | undefined;
+  #park: ((parked: ParkedCall, inputRequests: Json) => Result) | undefined;
+  #outcome: Promise<Result> | undefined;
+  /** Answers the client's request that currently waits for the call. */
+  #waiter: ((next: Result | Promise<Result>) => void) | undefined;
   #notify: ((notification: Notification) => void) | undefined;
   #kept: Notification[] = [];
   #gathering: NodeJS.Timeout | undefined;
-  #nextKey = 1;
-  #isListening = false;
+  /** How many input requests came without a key. */
+  #unnamed = 0;
 
   constructor(
-    cancelToken: CancelToken,
-    given: Json | undefined,
-    notify: (notification: Notification) => void,
-    park: (inputRequests: Record<string, Request>) => Result,
+    { params }: Request,
+    { caller, inFlight, notify }: StatelessCall,
+    waiter: (next: Result | Promise<Result>) => void,
+    park: (parked: ParkedCall, inputRequests: Json) => Result,
   ) {
-    this.cancelToken = cancelToken;
-    this.#given = given;
+    this.principal = caller.principal ?? "";
+    this.scopes = caller.scopes ?? [];
+    this.#cancelToken = inFlight.cancelToken;
+    const given = params["requestState"] === undefined ? params["inputResponses"] : undefined;
+    this.#given = isObject(given) ? given : undefined;
+    this.#waiter = waiter;
     this.#notify = notify;
     this.#park = park;
+    const { signal } = this.#cancelToken;
+    onAbort(signal, () => this.#rejectInputs(signal.reason as Error));
   }
 
   get isFinished(): boolean {
     return this.#outcome !== undefined;
   }
 
-  /** Takes the outcome of the handler when it settles. */
-  follow(outcome: Promise<Result>): void {
-    outcome.then(
-      (result) => this.#end({ result }),
-      (error: unknown) => this.#end({ error }),
-    );
+  cancel(reason: unknown): void {
+    this.#cancelToken.abort(reason);
   }
 
   notify(notification: Notification): void {
@@ -333,69 +325,57 @@ class ResumableCall {
     else if (this.#outcome === undefined) this.#keep(notification);
   }
 
-  ask(request: Request, options: AskOptions | undefined): Promise<Result> {
-    let key = options?.key ?? String(this.#nextKey++);
+  async ask(request: Request, options: AskOptions = {}): Promise<Result> {
+    const key = options.key ?? String((this.#unnamed += 1));
     const given = this.#given !== undefined && Object.hasOwn(this.#given, key) ? this.#given[key] : undefined;
-    if (isAnswer(given)) return Promise.resolve(given);
-    while (this.#inputs.has(key)) key = `${options?.key ?? ""}${this.#nextKey++}`;
-    const { cancelToken } = this;
-    if (!this.#isListening) {
-      this.#isListening = true;
-      onAbort(cancelToken.signal, () => this.#rejectInputs(cancelToken.signal.reason));
-    }
-    return new Promise<Result>((resolve, reject) => {
-      const signal = options?.signal;
-      const aborted = cancelToken.aborted ? cancelToken.signal : signal?.aborted === true ? signal : undefined;
-      if (aborted !== undefined || this.#outcome !== undefined) {
-        reject(aborted === undefined ? new Error(ALREADY_ANSWERED) : aborted.reason);
-        return;
-      }
-      const forget = onAbort(signal, () => {
-        if (this.#inputs.delete(key)) reject(signal?.reason);
-      });
-      this.#inputs.set(key, { request, forget, resolve, reject });
-      this.#gather();
-    });
-  }
-
-  /** Resolves to the next result: the final one, or another `input_required`. */
-  next(): Promise<Result> {
-    return new Promise<Result>((resolve, reject) => {
-      this.#waiter = { resolve, reject };
-      if (this.#outcome !== undefined) this.#settle();
-    });
+    if (isObject(given)) return given;
+    this.#cancelToken.signal.throwIfAborted();
+    return this.#inputs.ask(request, { ...options, key });
   }
 
   /** Takes the answers of a retry; input requests that are still open are sent again. */
   resume(answers: Json, notify: (notification: Notification) => void): Promise<Result> {
+    if (this.#outcome !== undefined) return this.#outcome;
     this.#notify = notify;
     for (const notification of this.#kept.splice(0)) notify(notification);
-    for (const [key, input] of this.#inputs) {
-      const answer = Object.hasOwn(answers, key) ? answers[key] : undefined;
-      if (!isAnswer(answer)) continue;
-      this.#inputs.delete(key);
-      input.forget();
-      input.resolve(answer);
-    }
-    const next = this.next();
-    if (this.#inputs.size > 0) this.#gather();
+    const next = new Promise<Result>((resolve) => {
+      this.#waiter = resolve;
+    });
+    this.#inputs.take(answers);
+    this.#gather();
     return next;
   }
 
+  /** Called with the outcome of the handler, which has settled. */
+  end(outcome: Promise<Result>): void {
+    this.#outcome = outcome;
+    this.#rejectInputs(new Error(ALREADY_ANSWERED));
+    this.#kept = [];
+    // The call may be kept for repeated retries, so release what its client sent, which may be large.
+    this.#given = undefined;
+    this.#park = undefined;
+    this.#settle(outcome);
+  }
+
   #gather(): void {
+    if (this.#inputs.size === 0) return;
     this.#gathering ??= setTimeout(() => {
       this.#gathering = undefined;
-      if (this.#waiter === undefined || this.#inputs.size === 0) return;
-      const waiter = this.#waiter;
-      this.#waiter = undefined;
-      this.#notify = undefined;
+      const { requests } = this.#inputs;
+      if (this.#waiter === undefined || requests === undefined || this.#park === undefined) return;
       try {
-        waiter.resolve(this.#park(Object.fromEntries([...this.#inputs].map(([key, { request }]) => [key, request]))));
+        this.#settle(this.#park(this, requests));
       } catch (error) {
-        waiter.reject(error);
-        this.cancelToken.abort(error);
+        this.#settle(Promise.reject(error));
+        this.cancel(error);
       }
     }, GATHER_MS);
+  }
+
+  #settle(next: Result | Promise<Result>): void {
+    this.#waiter?.(next);
+    this.#waiter = undefined;
+    this.#notify = undefined;
   }
 
   /** Keeps a notification until the client retries. Of progress notifications, only the newest is kept. */
@@ -407,33 +387,8 @@ class ResumableCall {
     if (this.#kept.length > MAX_KEPT_NOTIFICATIONS) this.#kept.shift();
   }
 
-  #rejectInputs(reason: unknown): void {
+  #rejectInputs(reason: Error): void {
     clearTimeout(this.#gathering);
-    for (const { forget, reject } of this.#inputs.values()) {
-      forget();
-      reject(reason);
-    }
-    this.#inputs.clear();
-  }
-
-  #end(outcome: { result: Result } | { error: unknown }): void {
-    this.#outcome = outcome;
-    // Most calls ask nothing, and creating the error with its stack would cost more than the rest of the call.
-    if (this.#inputs.size > 0) this.#rejectInputs(new Error(ALREADY_ANSWERED));
-    this.#kept = [];
-    // The call may be kept for repeated retries, so release what its client sent, which may be large.
-    this.#given = undefined;
-    this.#park = parkFinished;
-    if (this.#waiter !== undefined) this.#settle();
-  }
-
-  #settle(): void {
-    const waiter = this.#waiter;
-    const outcome = this.#outcome;
-    this.#waiter = undefined;
-    this.#notify = undefined;
-    if (waiter === undefined || outcome === undefined) return;
-    if ("error" in outcome) waiter.reject(outcome.error);
-    else waiter.resolve(outcome.result);
+    this.#inputs.drop(reason);
   }
 }

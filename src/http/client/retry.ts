@@ -4,9 +4,10 @@
 // with the headers of the current schema.
 
 import { ConnectionError } from "../../core/errors.ts";
-import type { Handler, Request, Context, Notification, Result } from "../../core/handler.ts";
+import { keepSubscribed, type Grant } from "../../protocol/subscription.ts";
+import type { Handler, Request, Result } from "../../core/handler.ts";
 import { SessionLost } from "../../transport/transport.ts";
-import { pause, backoffMs } from "../../core/async.ts";
+import { pause } from "../../core/async.ts";
 import { codeOf, McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import type { ToolFacts } from "../../protocol/tool-facts.ts";
@@ -115,47 +116,22 @@ function withoutInvalid(result: Result, facts: ToolFacts, warn: (text: string) =
   return kept.length === tools.length ? result : { ...result, tools: kept };
 }
 
-// The code below opens a `subscriptions/listen` again when its connection breaks, with backoff. A stateless server does
-// not record the changes that were missed, so after a reconnect everything subscribed to is reported as changed.
-
-const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
-/** How many consecutive failures are tolerated before the subscription fails. */
+/** How many consecutive failures are tolerated before a subscription fails. */
 const MAX_FAILURES = 10;
 
-const LIST_CHANGES: Readonly<Record<string, string>> = {
-  toolsListChanged: "notifications/tools/list_changed",
-  promptsListChanged: "notifications/prompts/list_changed",
-  resourcesListChanged: "notifications/resources/list_changed",
-};
-
+/** Opens a `subscriptions/listen` again when its connection breaks. */
 export function resubscribing(handler: Handler): Handler {
-  return (request, context) =>
-    request.method === "subscriptions/listen" ? listen(handler, request, context) : handler(request, context);
-}
-
-async function listen(handler: Handler, request: Request, context: Context): Promise<Result> {
-  let isAcknowledged = false;
-  let failures = 0;
-  const notify = (notification: Notification): void => {
-    if (notification.method !== ACKNOWLEDGED) {
-      context.notify(notification);
-      return;
-    }
-    failures = 0;
-    if (isAcknowledged) notifyAllChanged(notification.params?.["notifications"], context);
-    else context.notify(notification);
-    isAcknowledged = true;
-  };
-  for (;;) {
-    try {
-      return await handler(request, { ...context, notify });
-    } catch (error) {
+  return (request, context) => {
+    if (request.method !== "subscriptions/listen") return handler(request, context);
+    const grant: Grant = { granted: undefined };
+    return keepSubscribed(context, grant, {
+      open: (own) => handler(request, own),
       // A subscription that was never acknowledged fails like any other request.
-      if (!isAcknowledged || context.signal.aborted || !isBroken(error) || failures >= MAX_FAILURES) throw error;
-    }
-    await pause(backoffMs(failures), context.signal);
-    failures += 1;
-  }
+      reopens: ({ error, failures }) =>
+        grant.granted !== undefined && isBroken(error) && failures < MAX_FAILURES && "later",
+      stableMs: 0,
+    });
+  };
 }
 
 function isBroken(error: unknown): boolean {
@@ -165,14 +141,4 @@ function isBroken(error: unknown): boolean {
   return (
     kind === "closed" || kind === "refused" || (kind === "timeout" && !mayHaveRun) || (kind === "http" && status >= 500)
   );
-}
-
-function notifyAllChanged(granted: unknown, context: Context): void {
-  if (!isObject(granted)) return;
-  for (const [flag, method] of Object.entries(LIST_CHANGES)) if (granted[flag] === true) context.notify({ method });
-  const uris = granted["resourceSubscriptions"];
-  if (!Array.isArray(uris)) return;
-  for (const uri of uris as readonly unknown[]) {
-    context.notify({ method: "notifications/resources/updated", params: { uri } });
-  }
 }

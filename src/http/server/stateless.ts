@@ -15,10 +15,11 @@ import {
   type ResponseMessage,
 } from "../../jsonrpc/message.ts";
 import { McpError } from "../../protocol/errors.ts";
+import { readEnvelope, type Envelope } from "../../protocol/params.ts";
 import { isVendorMethod } from "../../protocol/revisions/index.ts";
 import { type SseWriter, formatEvent } from "./sse.ts";
 import type { Inbound } from "../../transport/transport.ts";
-import { envelope, StatelessFront, type StatelessFrontOptions } from "../../dialogue/stateless/front.ts";
+import { StatelessFront, type StatelessFrontOptions } from "../../dialogue/stateless/front.ts";
 import { cancellationError } from "../../dialogue/calls/errors.ts";
 import { untrackedCall, type InFlightCall, runRequest, SETTLE_MS } from "../../dialogue/calls/in-flight.ts";
 import { ParkedCalls, type ParkedCallsOptions } from "../../dialogue/stateless/parked-calls.ts";
@@ -68,15 +69,16 @@ export class StatelessEndpoint {
 
   #answer(message: RequestMessage, reply: Reply, caller: Partial<Caller>, release: Release): void {
     const { id, method } = message;
+    let envelope: Envelope;
     try {
-      const { name } = envelope(message.params ?? {});
-      checkHeaders(message, name, reply.request.headers);
+      envelope = readEnvelope(message.params ?? {});
+      checkHeaders(message, envelope.name, reply.request.headers);
     } catch (error) {
       reply.sendJson({ jsonrpc: "2.0", id, error: this.#front.errorBody(error, message) }, 400);
       return release();
     }
     const isListen = method === "subscriptions/listen";
-    const call = untrackedCall(isListen);
+    const call = untrackedCall(isListen, envelope);
     const inbound = new StatelessInbound(message, reply, caller, call, release);
     const cancel = (): void => inbound.cancel();
     reply.request.onDisconnect(cancel);
