@@ -12,15 +12,11 @@ import { knownRevision, NEWEST, REVISIONS } from "../protocol/revisions/index.ts
 import type { Transport } from "../transport/transport.ts";
 import type { Timeouts } from "./calls/pending.ts";
 import { SessionBack } from "./session/back.ts";
+import type { SessionOptions } from "./session/handshake.ts";
 import { Peer, type PeerListener } from "./calls/peer.ts";
 import { StatelessBack } from "./stateless/back.ts";
 
-export interface ServerConnectionOptions {
-  readonly info: Json;
-  /** Client capabilities, in the shape of the newest revision. */
-  readonly capabilities: Json;
-  /** The context for requests and notifications outside any call. */
-  readonly defaultContext: Context;
+export interface ServerConnectionOptions extends SessionOptions {
   /** Uses this revision and no other. */
   readonly revision?: string;
   /** The revision to offer in a handshake, if it is session-style; the newest by default. */
@@ -28,10 +24,6 @@ export interface ServerConnectionOptions {
   /** The style for a server that speaks both; stateless by default. Ignored if there is a `revision`. */
   readonly style?: Revision["style"];
   readonly timeouts?: Partial<Timeouts>;
-  /** Called when a session-style server sends a request, whether or not it can be answered. */
-  readonly onAsked?: () => void;
-  /** Whether the declared capabilities are those of many clients, so that some of them lack a part of them. */
-  readonly isShared?: boolean;
   /** How long to wait for the answer to the probe. */
   readonly probeTimeoutMs?: number;
   /** How long to wait for the first answer once the style is clear. */
@@ -160,11 +152,10 @@ async function initializeSession(
   const offers = wanted ?? sessions.find(({ name }) => name === options.offers) ?? sessions.at(-1);
   if (offers === undefined) throw new TypeError("No session-style revision is known");
   const accepts = wanted === undefined ? sessions : [wanted];
-  const { info, capabilities, defaultContext, onAsked, isShared = false, startTimeoutMs = START_TIMEOUT_MS } = options;
+  const { defaultContext, startTimeoutMs = START_TIMEOUT_MS } = options;
   const startContext: Context = { ...defaultContext, signal: AbortSignal.any([defaultContext.signal, overtaken]) };
-  const handshake = { info, capabilities, offers, accepts, defaultContext, isShared, ...(onAsked && { onAsked }) };
   try {
-    return await SessionBack.initialize(peer, handshake, startContext, startTimeoutMs);
+    return await SessionBack.initialize(peer, { ...options, offers, accepts }, startContext, startTimeoutMs);
   } catch (error) {
     if (!(error instanceof ConnectionError) || error.kind !== "timeout") throw error;
     const advice = "a server that starts slowly needs a longer `startTimeoutMs`";

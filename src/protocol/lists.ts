@@ -37,6 +37,8 @@ export function changedMethod(capability: ListCapability): `notifications/${List
 
 export const SUBSCRIPTION_ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 export const RESOURCE_UPDATED = "notifications/resources/updated";
+/** Sent by session-style clients. */
+export const ROOTS_LIST_CHANGED = "notifications/roots/list_changed";
 
 /** Requests whose results say how long they may be cached, and for whom. */
 export const CACHEABLE: ReadonlySet<string> = new Set([

@@ -60,9 +60,9 @@ const BEFORE_NEGOTIATION: PeerListener = {
 };
 
 export class Peer {
-  readonly pending = new PendingCalls<Context>("The server");
+  readonly pending: PendingCalls<Context> = new PendingCalls("The server");
   /** By id. */
-  readonly calls = this.pending.calls;
+  readonly calls: PendingCalls<Context>["calls"] = this.pending.calls;
   listener: PeerListener = BEFORE_NEGOTIATION;
   readonly #transport: Transport;
   readonly #timeouts: Timeouts;

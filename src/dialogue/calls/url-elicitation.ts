@@ -7,8 +7,37 @@ import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-request
 import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
-import { type UrlElicitation, ELICITATION_COMPLETE, requiredUrlElicitations } from "../../protocol/session-features.ts";
 import { errorKind } from "./errors.ts";
+
+/** Sent by a server when a URL elicitation is finished. */
+export const ELICITATION_COMPLETE = "notifications/elicitation/complete";
+
+interface UrlElicitation {
+  readonly url: string;
+  readonly message: string;
+  readonly id: unknown;
+}
+
+/** The URL elicitations that an error requires before its request can succeed; undefined for any other error. */
+export function requiredUrlElicitations(error: unknown): readonly [UrlElicitation, ...UrlElicitation[]] | undefined {
+  try {
+    if (!(error instanceof McpError) || error.kind !== "url_elicitation_required" || !isObject(error.data)) {
+      return undefined;
+    }
+    const { elicitations } = error.data;
+    const [first, ...rest] = Array.isArray(elicitations) ? elicitations.flatMap(readUrlElicitation) : [];
+    return first === undefined ? undefined : [first, ...rest];
+  } catch {
+    // The error may come from user code, and its getters may throw.
+    return undefined;
+  }
+}
+
+function readUrlElicitation(elicitation: unknown): readonly UrlElicitation[] {
+  if (!isObject(elicitation) || typeof elicitation["url"] !== "string") return [];
+  const { url, message, elicitationId } = elicitation;
+  return [{ url, message: typeof message === "string" ? message : "", id: elicitationId }];
+}
 
 /** Returns the result for a stateless client. Rethrows the error if it asks for no visit or the client has declined. */
 export function urlElicitationAsInput(error: unknown, { method, params }: Request, { capabilities }: Caller): Result {

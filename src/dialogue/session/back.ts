@@ -18,10 +18,10 @@ import { BoundedMap } from "../../core/collections.ts";
 import { isId, type NotificationMessage, type RequestMessage, idKey, type Message } from "../../jsonrpc/message.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { McpError, methodNotFound } from "../../protocol/errors.ts";
+import { ROOTS_LIST_CHANGED } from "../../protocol/lists.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { isVendorMethod } from "../../protocol/revisions/index.ts";
-import { ELICITATION_COMPLETE, requiredUrlElicitations, ROOTS_LIST_CHANGED } from "../../protocol/session-features.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import { initialize, SessionRenewal, type HandshakeOptions, type SessionTerms } from "./handshake.ts";
 import { CallAttribution } from "../calls/client-requests.ts";
@@ -30,6 +30,7 @@ import type { TaskRequestOptions } from "./server-tasks.ts";
 import { TasksBack } from "./tasks-back.ts";
 import type { OutgoingCall, PeerListener, Peer } from "../calls/peer.ts";
 import { cancellationError, toErrorBody } from "../calls/errors.ts";
+import { ELICITATION_COMPLETE, requiredUrlElicitations } from "../calls/url-elicitation.ts";
 
 /** How long a call waits for the server to confirm the log level. */
 const LOG_LEVEL_WAIT_MS = 1_000;

@@ -22,14 +22,15 @@ import type {
   RequestMessage,
   ResponseMessage,
 } from "../../jsonrpc/message.ts";
+import { isObject } from "../../core/values.ts";
 import { newCaller, withIdentity } from "../../protocol/caller.ts";
+import { ROOTS_LIST_CHANGED } from "../../protocol/lists.ts";
 import { checkParams } from "../../protocol/params.ts";
 import { McpError, methodNotFound, type Profile } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { isVendorMethod, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { hasTasks, isTasksNotDeclared } from "../../protocol/tasks.ts";
-import { notifiesRoots, ROOTS_LIST_CHANGED } from "../../protocol/session-features.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import { answerInputRequired } from "../calls/input-required.ts";
 import { toErrorBody, unsupportedRevision } from "../calls/errors.ts";
@@ -254,7 +255,8 @@ export class SessionFront {
     const revision = this.#revision;
     const capabilities = (params["capabilities"] as Json | undefined) ?? {};
     const client = newCaller("session", revision.lift.clientCapabilities(capabilities), params["clientInfo"]);
-    this.#client = { ...client, notifiesRoots: notifiesRoots(capabilities) };
+    const { roots } = capabilities;
+    this.#client = { ...client, notifiesRoots: isObject(roots) && roots["listChanged"] === true };
     this.#caller = withIdentity(this.#client, inbound.caller ?? {});
     const { signal } = this.#closed;
     const discovering = this.#handler({ method: "server/discover", params: {} }, { ...this.#defaultContext(), signal });

@@ -11,19 +11,23 @@ import type { Peer } from "../calls/peer.ts";
 import { ignoreRejection, abortable, backoffMs, pause } from "../../core/async.ts";
 import { SessionLost } from "../../transport/transport.ts";
 
-export interface HandshakeOptions {
+/** What a session needs to know about the client. */
+export interface SessionOptions {
   readonly info: Json;
   /** Client capabilities, in the shape of the newest revision. */
   readonly capabilities: Json;
-  /** The revision to offer; the server may answer with any of `accepts`. */
-  readonly offers: Revision;
-  readonly accepts: readonly Revision[];
   /** The context for requests and notifications outside any call. */
   readonly defaultContext: Context;
-  /** Called when the server sends a request, whether or not it can be answered. */
+  /** Called when a session-style server sends a request, whether or not it can be answered. */
   readonly onAsked?: () => void;
   /** Whether the declared capabilities are those of many clients, so that some of them lack a part of them. */
   readonly isShared?: boolean;
+}
+
+export interface HandshakeOptions extends SessionOptions {
+  /** The revision to offer; the server may answer with any of `accepts`. */
+  readonly offers: Revision;
+  readonly accepts: readonly Revision[];
 }
 
 /** The outcome of a handshake. */
