@@ -3,7 +3,6 @@
 
 import { attempt, backoffMs, forwardAbort, pause } from "../core/async.ts";
 import type { Context, Notification, Result } from "../core/handler.ts";
-import { isObject } from "../core/values.ts";
 import { changedFlag, changedMethod, LIST_CAPABILITIES, RESOURCE_UPDATED, SUBSCRIPTION_ACKNOWLEDGED } from "./lists.ts";
 import type { Json } from "./revision.ts";
 
@@ -12,17 +11,28 @@ export interface Grant {
   granted: Json | undefined;
 }
 
-/** Whether a subscription is opened again at once, after a pause that grows with each attempt, or not at all. */
+/** Whether a subscription is opened again at once, after a pause that grows with each failure, or not at all. */
 export type Reopens = "now" | "later" | false;
+
+/** A subscription that has ended, though its caller has not ended it. */
+export interface EndedSubscription {
+  /** What was granted this time; undefined if there was no acknowledgement. */
+  readonly granted: Json | undefined;
+  /** Why it ended; undefined if it ended with a result. */
+  readonly error: unknown;
+  /** How many times in a row it has ended too early. */
+  readonly failures: number;
+}
 
 export interface SubscriptionSteps {
   /** Opens the subscription, and settles when it ends. `move` ends it, so that it is opened again elsewhere. */
   open(context: Context, move: () => void): Promise<Result>;
-  /** Called when it has ended, or has failed with this error. By default it is opened again only after a `move`. */
-  reopens?(error: unknown): Reopens | Promise<Reopens>;
+  /** By default a subscription is opened again only after a `move`. */
+  reopens?(ended: EndedSubscription): Reopens | Promise<Reopens>;
+  /** A subscription that lasted this long since its acknowledgement resets the failures. Default: 1 minute. */
+  readonly stableMs?: number;
 }
 
-/** After this long without an interruption, the pauses are short again. */
 const STABLE_MS = 60_000;
 const MOVED = new Error("The subscription moves");
 
@@ -30,40 +40,43 @@ const MOVED = new Error("The subscription moves");
 export async function keepSubscribed(context: Context, grant: Grant, steps: SubscriptionSteps): Promise<Result> {
   const { signal } = context;
   for (let failures = 0; ; failures += 1) {
-    const since = performance.now();
+    let since = Infinity;
+    let granted: Json | undefined;
     const stop = forwardAbort(signal);
-    const own: Context = {
-      ...context,
-      signal: stop.signal,
-      notify: (notification) => (stop.signal.aborted ? undefined : receive(notification, context, grant)),
+    const notify = (notification: Notification): void => {
+      if (stop.signal.aborted) return;
+      if (notification.method !== SUBSCRIPTION_ACKNOWLEDGED) {
+        context.notify(notification);
+        return;
+      }
+      since = performance.now();
+      granted = (notification.params?.["notifications"] as Json | undefined) ?? {};
+      const isFirst = grant.granted === undefined;
+      // A server may grant something else when the subscription is opened again.
+      grant.granted = granted;
+      if (isFirst) context.notify(notification);
+      else for (const change of possibleChanges(granted)) context.notify(change);
     };
+    const own: Context = { ...context, signal: stop.signal, notify };
     const ended = await attempt(() => steps.open(own, () => stop.abort(MOVED))).then(
       (result) => ({ result }),
       (error: unknown) => ({ error }),
     );
     stop.forget();
-    const [error, isMoved] = ["error" in ended ? ended.error : undefined, stop.signal.reason === MOVED];
-    const reopens = signal.aborted ? false : isMoved ? "now" : ((await steps.reopens?.(error)) ?? false);
+    if (performance.now() - since >= (steps.stableMs ?? STABLE_MS)) failures = 0;
+    const error = "error" in ended ? ended.error : undefined;
+    const isMoved = stop.signal.reason === MOVED;
+    const reopens = signal.aborted
+      ? false
+      : isMoved
+        ? "now"
+        : ((await steps.reopens?.({ granted, error, failures })) ?? false);
     if (reopens === false) {
       if ("error" in ended) throw ended.error;
       return ended.result;
     }
-    if (performance.now() - since > STABLE_MS) failures = 0;
     if (reopens === "later") await pause(backoffMs(failures), signal);
   }
-}
-
-function receive(notification: Notification, context: Context, grant: Grant): void {
-  if (notification.method !== SUBSCRIPTION_ACKNOWLEDGED) {
-    context.notify(notification);
-    return;
-  }
-  const isFirst = grant.granted === undefined;
-  const granted = notification.params?.["notifications"];
-  // A server may grant something else when the subscription is opened again.
-  grant.granted = isObject(granted) ? { ...granted } : {};
-  if (isFirst) context.notify(notification);
-  else for (const change of possibleChanges(grant.granted)) context.notify(change);
 }
 
 /** Notifications of everything that a subscription with this grant would report. Tasks report their state themselves. */

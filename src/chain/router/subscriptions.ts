@@ -13,7 +13,13 @@ import {
   SUBSCRIPTION_ACKNOWLEDGED,
 } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
-import { keepSubscribed, possibleChanges, type Grant, type Reopens } from "../../protocol/subscription.ts";
+import {
+  keepSubscribed,
+  possibleChanges,
+  type EndedSubscription,
+  type Grant,
+  type Reopens,
+} from "../../protocol/subscription.ts";
 import { unknownTask } from "./addresses.ts";
 import { routesFor, withOthers } from "./calls.ts";
 import { isRefusal, withUpstreamName } from "./failures.ts";
@@ -259,16 +265,12 @@ class SubscriptionPart {
     const { name, handler } = this.#whole.view.at({ upstream: this.#upstream });
     const { context } = this.#whole;
     const { signal } = this.#stop;
-    let before: Json | undefined;
-    const open = (own: Context): Promise<Result> => {
-      before = this.granted;
-      return handler(this.#request(), own);
-    };
-    const reopens = (error: unknown): Reopens => {
+    const open = (own: Context): Promise<Result> => handler(this.#request(), own);
+    const reopens = ({ error, granted }: EndedSubscription): Reopens => {
       this.failure = error === undefined ? undefined : withUpstreamName(name, error);
       this.#settled.resolve();
       // An upstream that ends the subscription is asked again if it has just granted more than tasks.
-      const isLasting = error === undefined ? this.granted !== before && this.#isLasting() : !isRefusal(error);
+      const isLasting = error === undefined ? granted !== undefined && this.#isLasting() : !isRefusal(error);
       return isLasting && "later";
     };
     try {

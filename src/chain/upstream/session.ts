@@ -16,7 +16,7 @@ import {
 } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
-import { keepSubscribed, type Grant, type Reopens } from "../../protocol/subscription.ts";
+import { keepSubscribed, type EndedSubscription, type Grant, type Reopens } from "../../protocol/subscription.ts";
 import { answerFrom, CatalogueKeeper, grantedBy, type CatalogueOwner, type CatalogueStore } from "./catalogue.ts";
 import { AskableCallQueue, refusal, StrayRequests } from "./client-requests.ts";
 import type { RecoveryOptions } from "./restart-policy.ts";
@@ -186,7 +186,7 @@ export class UpstreamSession implements CatalogueOwner {
           : supervisor.nextConnection(signal));
       return this.#handlerFor(opened, request.method, own)(request, own);
     };
-    const reopens = async (error: unknown): Promise<Reopens> => {
+    const reopens = async ({ error }: EndedSubscription): Promise<Reopens> => {
       const isInterruption = error instanceof ConnectionError && error.kind === "closed";
       if (!isInterruption || grant.granted === undefined || supervisor.state === "closed") return false;
       // The pipe may break before the exit of the process is reported, so wait before another attempt.

@@ -5,7 +5,7 @@
 // reports the end to the client. After the reopening, the client is notified that it may have missed changes.
 
 import { abortable } from "../../core/async.ts";
-import type { Caller, Context, Handler, Notification } from "../../core/handler.ts";
+import type { Caller, Context, Handler, Notification, Result } from "../../core/handler.ts";
 import { invalidParams, McpError, methodNotFound } from "../../protocol/errors.ts";
 import {
   changedFlag,
@@ -16,10 +16,8 @@ import {
 } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { errorKind } from "../calls/errors.ts";
-import { keepListening, type EndedListen } from "../calls/listen.ts";
+import { keepSubscribed, type EndedSubscription, type Grant, type Reopens } from "../../protocol/subscription.ts";
 
-/** A subscription that lasted this long resets the backoff. */
-const STABLE_MS = 60_000;
 const MAX_SUBSCRIPTIONS = 10_000;
 
 type Filter = Readonly<Record<string, unknown>>;
@@ -127,11 +125,13 @@ class Subscription {
   open(): Promise<Filter> {
     const { signal } = this.#stop;
     const isOfResource = "resourceSubscriptions" in this.#filter;
-    const mayReopen = ({ granted, wasAcknowledged, error }: EndedListen): boolean => {
+    const grant: Grant = { granted: undefined };
+    const reopens = ({ granted, error }: EndedSubscription): Reopens => {
       // The client learns that its subscription to a resource has failed, and can subscribe again.
-      if (isOfResource && !wasAcknowledged) return false;
+      if (isOfResource && grant.granted === undefined) return false;
       // What grants nothing ends at once, and a server without subscriptions will not have them later either.
-      return error === undefined ? !grantsNothing(granted) : errorKind(error) !== "method_not_found";
+      const mayReopen = error === undefined ? !grantsNothing(granted) : errorKind(error) !== "method_not_found";
+      return mayReopen && "later";
     };
     return new Promise<Filter>((resolve, reject) => {
       const notify = (notification: Notification): void => {
@@ -143,7 +143,8 @@ class Subscription {
       };
       const request = { method: "subscriptions/listen", params: { notifications: this.#filter } };
       const context: Context = { ...this.#host.context, signal, notify };
-      const listening = keepListening(this.#handler, request, context, mayReopen, STABLE_MS);
+      const open = (own: Context): Promise<Result> => this.#handler(request, own);
+      const listening = keepSubscribed(context, grant, { open, reopens });
       abortable(signal, listening).then(() => resolve({}), reject);
     });
   }

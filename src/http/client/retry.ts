@@ -4,10 +4,10 @@
 // with the headers of the current schema.
 
 import { ConnectionError } from "../../core/errors.ts";
+import { keepSubscribed, type Grant } from "../../protocol/subscription.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
 import { SessionLost } from "../../transport/transport.ts";
 import { pause } from "../../core/async.ts";
-import { keepListening, type EndedListen } from "../../dialogue/calls/listen.ts";
 import { codeOf, McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import type { ToolFacts } from "../../protocol/tool-facts.ts";
@@ -121,13 +121,17 @@ const MAX_FAILURES = 10;
 
 /** Opens a `subscriptions/listen` again when its connection breaks. */
 export function resubscribing(handler: Handler): Handler {
-  // A subscription that was never acknowledged fails like any other request.
-  const mayReopen = ({ wasAcknowledged, error, failures }: EndedListen): boolean =>
-    wasAcknowledged && isBroken(error) && failures < MAX_FAILURES;
-  return (request, context) =>
-    request.method === "subscriptions/listen"
-      ? keepListening(handler, request, context, mayReopen)
-      : handler(request, context);
+  return (request, context) => {
+    if (request.method !== "subscriptions/listen") return handler(request, context);
+    const grant: Grant = { granted: undefined };
+    return keepSubscribed(context, grant, {
+      open: (own) => handler(request, own),
+      // A subscription that was never acknowledged fails like any other request.
+      reopens: ({ error, failures }) =>
+        grant.granted !== undefined && isBroken(error) && failures < MAX_FAILURES && "later",
+      stableMs: 0,
+    });
+  };
 }
 
 function isBroken(error: unknown): boolean {
