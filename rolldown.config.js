@@ -35,7 +35,11 @@ function group(id, graph) {
   if (files === undefined) {
     files = new Map();
     for (const [file, modules] of Object.entries(FILES)) {
-      for (const module of modules) add(fileURLToPath(new URL(`src/${module}.ts`, import.meta.url)), file);
+      for (const module of modules) {
+        const id = fileURLToPath(new URL(`src/${module}.ts`, import.meta.url));
+        if (graph.getModuleInfo(id) === null) throw new Error(`rolldown.config.js: src/${module}.ts does not exist`);
+        add(id, file);
+      }
     }
   }
   return files.get(id) ?? null;

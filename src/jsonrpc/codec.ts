@@ -3,7 +3,7 @@
 // itself, so nothing is copied and unknown fields survive.
 
 import { ExactId, isId, stringify, type ErrorMessage, type Id, type Message } from "./message.ts";
-import { scan, type Scan, type Token } from "./scan.ts";
+import { hasPlainTokens, mayBeDeep, scan, type Scan, type Token } from "./scan.ts";
 
 export interface Limits {
   /** Bytes of UTF-8 in one message. */
@@ -32,10 +32,9 @@ type Parsed = { [key: string]: unknown };
 export function decode(text: string, limits: Limits = DEFAULT_LIMITS): Decoded {
   if (isTooLong(text, limits.messageBytes)) return refuse(tooLong(limits.messageBytes));
   const body = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
-  const scanned = scan(body, limits.depth, limits.batch);
-  const { tokens } = scanned;
+  let scanned = mayBeDeep(body, limits.depth) ? scan(body, limits.depth, limits.batch) : undefined;
   // Reject it before JSON.parse or any later code can recurse into it.
-  if (scanned.tooDeep) {
+  if (scanned?.tooDeep === true) {
     const details = `Nested deeper than ${limits.depth} levels (limits.depth)`;
     return refuse(invalidRequest(readId(body, scanned), details), !scanned.isResponse);
   }
@@ -49,6 +48,8 @@ export function decode(text: string, limits: Limits = DEFAULT_LIMITS): Decoded {
     return refuse(parseError(reason.slice(0, 100)));
   }
 
+  if (!hasPlainTokens(body, value)) scanned ??= scan(body, limits.depth, limits.batch);
+  const tokens = scanned?.tokens;
   if (!Array.isArray(value)) {
     if (tokens !== undefined) restore([value], body, tokens);
     const fault = check(value);

@@ -12,40 +12,43 @@ export class ExactId {
   }
   /** Inside `stringify`, a placeholder for the source text; anywhere else, such as in a log, the plain value. */
   toJSON(): string | number {
-    return placeholders === undefined ? this.value : placeholders.add(this);
+    return isWriting ? (placeholders ??= new Placeholders()).add(this) : this.value;
   }
 }
 
 /** The ExactIds found by one `stringify`. The mark is random each time, so that no input can contain it. */
 class Placeholders {
-  #mark = "";
+  readonly #mark = crypto.randomUUID();
   readonly #found: ExactId[] = [];
   add(exact: ExactId): string {
-    if (this.#mark === "") this.#mark = crypto.randomUUID();
     return this.#mark + ":" + (this.#found.push(exact) - 1);
   }
   fill(text: string): string {
-    if (this.#mark === "") return text;
     return text.replace(new RegExp(`"${this.#mark}:(\\d+)"`, "g"), (match, index: string) => {
       return this.#found[Number(index)]?.raw ?? match;
     });
   }
 }
 
+/** Whether `stringify` is running. It may run inside another one, if a value has a `toJSON` that uses it. */
+let isWriting = false;
 let placeholders: Placeholders | undefined;
 
 /** JSON.stringify, but an ExactId anywhere inside is written as its source text. */
 export function stringify(value: unknown): string | undefined {
+  const wasWriting = isWriting;
   const outer = placeholders;
-  const own = new Placeholders();
-  placeholders = own;
-  let text: string | undefined;
+  isWriting = true;
+  placeholders = undefined;
   try {
-    text = JSON.stringify(value) as string | undefined;
+    const text = JSON.stringify(value) as string | undefined;
+    // The type system does not see that a `toJSON` may have set it.
+    const found = placeholders as Placeholders | undefined;
+    return text === undefined || found === undefined ? text : found.fill(text);
   } finally {
+    isWriting = wasWriting;
     placeholders = outer;
   }
-  return text === undefined ? undefined : own.fill(text);
 }
 
 export type Id = string | number | ExactId;

@@ -1,6 +1,7 @@
-// One pass over a message before JSON.parse: it checks the nesting depth and finds tokens that must be sent back byte for
+// One pass over a message beside JSON.parse: it checks the nesting depth and finds tokens that must be sent back byte for
 // byte. It is not a parser: for invalid JSON it may find nonsense, but then JSON.parse fails. It does not recurse, reads
-// each character a bounded number of times, and allocates nothing for most messages.
+// each character a bounded number of times, and allocates little. It takes as long as JSON.parse, so two quick looks tell
+// whether a message can do without: most can.
 
 const STREAM = "io.modelcontextprotocol/subscriptionId";
 const EXACT_PATHS: readonly (readonly string[])[] = [
@@ -38,11 +39,52 @@ export interface Scan {
   readonly isResponse: boolean;
 }
 
+/** False if the text has too few brackets to be deeper than this. */
+export function mayBeDeep(text: string, maxDepth: number): boolean {
+  if (text.length <= 2 * maxDepth) return false;
+  let brackets = 0;
+  for (let at = text.indexOf("{"); at >= 0; at = text.indexOf("{", at + 1)) if (++brackets > maxDepth) return true;
+  for (let at = text.indexOf("["); at >= 0; at = text.indexOf("[", at + 1)) if (++brackets > maxDepth) return true;
+  return false;
+}
+
+type Values = { readonly [key: string]: Values } | null | undefined;
+
+/**
+ * Whether the tokens of a message are surely written as JavaScript writes them. `value` is the parsed text. Clients and
+ * servers write the id at the beginning or at the end, as a number, and other tokens as strings.
+ */
+export function hasPlainTokens(text: string, value: unknown): boolean {
+  if (Array.isArray(value)) return false;
+  const { id, params, result } = (value ?? {}) as NonNullable<Values>;
+  const meta = params?._meta ?? result?._meta;
+  const others: readonly unknown[] = [params?.requestId, params?.progressToken, meta?.progressToken, meta?.[STREAM]];
+  if (typeof id === "number" ? !isPlainId(text, id) : !isPlainString(text, id)) return false;
+  for (const token of others) if (!isPlainString(text, token)) return false;
+  return true;
+}
+
+const HEAD = '{"jsonrpc":"2.0",';
+
+function isPlainId(text: string, id: number): boolean {
+  if (!Number.isSafeInteger(id)) return false;
+  const field = `"id":${id}`;
+  if (text.endsWith(`,${field}}`)) return true;
+  const next = text.charCodeAt(HEAD.length + field.length);
+  return text.startsWith(field, HEAD.length) && (next === COMMA || next === CLOSE) && text.startsWith(HEAD);
+}
+
+/** Also true for what is no token. */
+function isPlainString(text: string, token: unknown): boolean {
+  return token === undefined || (typeof token === "string" && !text.includes("\\"));
+}
+
 const QUOTE = 34;
 const COMMA = 44;
 const MINUS = 45;
 const COLON = 58;
 const BACKSLASH = 92;
+const CLOSE = 125;
 const BRACE = 123; // with bit 32 set, `[` and `{` both have this code, and `]` and `}` both have this code plus 2
 
 /** The name of the last key at each depth, from 1 on. Scans are synchronous, so they can share it. */
