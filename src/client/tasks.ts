@@ -6,7 +6,7 @@ import type { AskOptions, Context, Handler, Request, Result } from "../core/hand
 import { callWithInput } from "../dialogue/calls/input-required.ts";
 import { TaskInputRequests, waitForTask } from "../dialogue/calls/task-completion.ts";
 import { initialTaskState, TaskWatch } from "../dialogue/calls/task-watch.ts";
-import { McpError } from "../protocol/errors.ts";
+import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
 import type { CallToolResult, DetailedTask, TaskStatus } from "../protocol/model/index.ts";
 import type { Json } from "../protocol/revision.ts";
 import { isTaskFinished, withTasksExtension } from "../protocol/tasks.ts";
@@ -24,7 +24,6 @@ export interface TaskClient {
 const MAX_HANDLES = 1_000;
 /** How many changes an iteration may fall behind. The oldest are dropped. */
 const MAX_BUFFERED_CHANGES = 100;
-const INVALID_PARAMS = -32602;
 
 export class Tasks {
   readonly #client: TaskClient;

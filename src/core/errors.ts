@@ -39,6 +39,13 @@ export class ConnectionError extends Error {
     this.status = options?.status;
   }
 
+  /** Whether the same request may succeed later. It cannot if rights are missing, or if the server does not speak MCP. */
+  get isTemporary(): boolean {
+    const { kind, status } = this;
+    if (kind === "http") return status === undefined || status === 429 || status >= 500;
+    return kind === "closed" || kind === "timeout" || kind === "spawn" || (kind === "refused" && status === undefined);
+  }
+
   /** A copy with another message or `mayHaveRun`. This error becomes its cause. */
   with({ message, mayHaveRun }: { readonly message?: string; readonly mayHaveRun?: boolean }): ConnectionError {
     return new ConnectionError(this.kind, message ?? this.message, {

@@ -60,6 +60,13 @@ export function idKey(id: Id): string {
   return typeof id.value === "string" ? '"' + id.value : id.raw;
 }
 
+/** The id as JavaScript reads it, to find a request of ours: another spelling of our id is the same id. */
+export function plainId(id: Id): string | number;
+export function plainId(id: Id | null): string | number | null;
+export function plainId(id: Id | null): string | number | null {
+  return id instanceof ExactId ? id.value : id;
+}
+
 export function isId(value: unknown): value is Id {
   return typeof value === "number" || typeof value === "string" || value instanceof ExactId;
 }

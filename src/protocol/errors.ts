@@ -97,6 +97,11 @@ export class McpError extends Error {
   }
 }
 
+// The codes of JSON-RPC, to recognize errors of other implementations, which have no kind.
+export const METHOD_NOT_FOUND: number = CODES.method_not_found;
+export const INVALID_PARAMS: number = CODES.invalid_params;
+export const INTERNAL_ERROR: number = CODES.internal_error;
+
 export function methodNotFound(method: string): McpError {
   return McpError.of("method_not_found", `Method not found: ${method}`, { method });
 }

@@ -88,7 +88,7 @@ class RetriedCall {
   }
 
   mayRetry(error: unknown): error is ConnectionError {
-    if (!isTemporary(error) || this.#context.signal.aborted) return false;
+    if (!(error instanceof ConnectionError) || !error.isTemporary || this.#context.signal.aborted) return false;
     this.#mayHaveRun ||= error.mayHaveRun;
     // A retry would ask the caller the same thing again.
     if (this.#hasAsked) return false;
@@ -97,7 +97,7 @@ class RetriedCall {
 
   /** Sets `mayHaveRun` if an earlier attempt may have run, even if the last one has not. */
   withMayHaveRun(error: unknown): unknown {
-    if (!this.#mayHaveRun || !isTemporary(error) || error.mayHaveRun) return error;
+    if (!this.#mayHaveRun || !(error instanceof ConnectionError) || error.mayHaveRun) return error;
     return error.with({ mayHaveRun: true });
   }
 
@@ -109,12 +109,4 @@ class RetriedCall {
     const tool = this.#tools.get(params["name"]);
     return tool?.isIdempotent === true && !tool.isDestructive;
   }
-}
-
-/** Whether a retry may succeed. It cannot if rights are missing, or if the server does not speak MCP. */
-function isTemporary(error: unknown): error is ConnectionError {
-  if (!(error instanceof ConnectionError)) return false;
-  const { kind, status } = error;
-  if (kind === "http") return status === undefined || status === 429 || status >= 500;
-  return kind === "closed" || kind === "timeout" || kind === "spawn" || (kind === "refused" && status === undefined);
 }

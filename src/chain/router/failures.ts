@@ -6,7 +6,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";
 import { isObject, errorMessage } from "../../core/values.ts";
 import { errorKind, toMcpError } from "../../dialogue/calls/errors.ts";
-import { McpError, type ErrorKind } from "../../protocol/errors.ts";
+import { INTERNAL_ERROR, INVALID_PARAMS, McpError, METHOD_NOT_FOUND, type ErrorKind } from "../../protocol/errors.ts";
 
 /** The `_meta` key of a result that lists the upstreams missing from it. */
 export const UNAVAILABLE = "catenary/unavailable";
@@ -15,10 +15,6 @@ export interface Unavailable {
   readonly upstream: string;
   readonly message: string;
 }
-
-const METHOD_NOT_FOUND = -32601;
-const INVALID_PARAMS = -32602;
-const INTERNAL_ERROR = -32603;
 
 /** Kinds of errors that mean that the upstream did not answer. */
 const NO_ANSWER: ReadonlySet<ErrorKind | undefined> = new Set<ErrorKind>(["timeout", "unreachable"]);

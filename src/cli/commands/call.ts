@@ -4,7 +4,7 @@
 
 import { ConnectionError } from "../../core/errors.ts";
 import { isObject } from "../../core/values.ts";
-import { McpError } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import type { PromptMessage, ReadResourceResult, ResourceContents } from "../../protocol/model/index.ts";
 import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
 import {
@@ -26,7 +26,6 @@ import { paint, printBytes, printJson, printRaw, printTrusted } from "../termina
 import { isTerminal, oneLine } from "../terminal/text.ts";
 import { findNamed, PROMPTS, TOOLS } from "./list.ts";
 
-const INVALID_PARAMS = -32602;
 const CALL_FLAGS = { args: { type: "string", dash: true }, ...SAVE_FLAGS } as const;
 
 const CALL_USAGE = `Usage: catenary call TARGET TOOL [key=value ...] [OPTIONS]

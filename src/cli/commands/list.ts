@@ -3,7 +3,7 @@
 
 import type { CallOptions } from "../../client/calls.ts";
 import type { Client } from "../../client/client.ts";
-import { McpError } from "../../protocol/errors.ts";
+import { McpError, METHOD_NOT_FOUND } from "../../protocol/errors.ts";
 import type {
   ListResourceTemplatesResult,
   Prompt,
@@ -30,8 +30,6 @@ import { notFound, withKey } from "../target/arguments.ts";
 import { EXIT_HELP, parseTargetLine, TARGET_HELP, unexpectedArguments } from "../target/target.ts";
 import { withClient, type CommandContext } from "../target/with-client.ts";
 import { printJson, printTrusted } from "../terminal/output.ts";
-
-const METHOD_NOT_FOUND = -32601;
 
 /** Tools and prompts have names, so one of them can be shown alone. */
 export interface NamedKind<Item> {

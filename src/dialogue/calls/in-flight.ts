@@ -56,11 +56,6 @@ function newCall(
   };
 }
 
-/** A call without a table entry: it is the only call of its HTTP request, and is cancelled with it. */
-export function untrackedCall(background: boolean, envelope?: Envelope): InFlightCall {
-  return newCall("", 0, background, true, envelope);
-}
-
 /** The calls in flight on one connection, by id. An id cannot be used again while its call is in flight. */
 export class InFlightCalls {
   readonly #calls = new ChurningMap<string, InFlightCall>();
@@ -75,13 +70,13 @@ export class InFlightCalls {
     return this.#add(key, background, cancellable);
   }
 
-  /** Work without a request id: it cannot be cancelled, but a graceful shutdown waits for it. */
-  beginAnonymous(): InFlightCall {
-    return this.#add(`\0${this.#count + 1}`, false, false);
+  /** Work that `cancel` does not reach: without a request id, or the only request of its HTTP request. */
+  beginAnonymous(background = false, envelope?: Envelope): InFlightCall {
+    return this.#add(`\0${this.#count + 1}`, background, false, envelope);
   }
 
-  #add(key: string, background: boolean, cancellable: boolean): InFlightCall {
-    const call = newCall(key, (this.#count += 1), background, cancellable);
+  #add(key: string, background: boolean, cancellable: boolean, envelope?: Envelope): InFlightCall {
+    const call = newCall(key, (this.#count += 1), background, cancellable, envelope);
     if (this.#closed !== undefined) call.cancelToken.abort(this.#closed.reason);
     this.#calls.set(key, call);
     return call;
@@ -105,6 +100,10 @@ export class InFlightCalls {
     call.inbound?.drop?.();
     call.onCancel?.();
     this.end(call);
+  }
+
+  all(): InFlightCall[] {
+    return this.#calls.values();
   }
 
   /** Aborts every call, including those that begin later. */

@@ -8,7 +8,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import { isCancelled, onCancel } from "../../core/cancel.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import {
-  ExactId,
+  plainId,
   isNotification,
   isRequest,
   isResponse,
@@ -191,7 +191,7 @@ export class Peer {
   #failMalformed(id: Id, data: unknown): void {
     const details = isObject(data) ? data["details"] : data;
     const why = typeof details === "string" ? `: ${details}` : "";
-    const call = this.calls.get((id instanceof ExactId ? id.value : id) as number);
+    const call = this.calls.get(plainId(id) as number);
     if (call === undefined) return;
     this.pending.fail(call, new ConnectionError("protocol", `The server's answer is not a valid message${why}`));
   }
@@ -207,7 +207,7 @@ export class Peer {
 
   /** Answers to abandoned calls are delivered; other late or unknown answers are dropped. */
   #takeLate(message: ResponseMessage): void {
-    const id = message.id instanceof ExactId ? message.id.value : message.id;
+    const id = plainId(message.id);
     const late = this.#abandoned.get(id as number);
     if (late === undefined) return;
     this.#abandoned.delete(late.call.id);

@@ -4,7 +4,7 @@
 
 import { ChurningMap } from "../../core/collections.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { ExactId, type ResponseMessage } from "../../jsonrpc/message.ts";
+import { plainId, type ResponseMessage } from "../../jsonrpc/message.ts";
 import { McpError } from "../../protocol/errors.ts";
 
 export interface Timeouts {
@@ -94,7 +94,7 @@ export class PendingCalls<Data = undefined> {
   /** The call that the response is for; undefined if it is late or unknown, or its id has another type than ours. */
   find({ id }: ResponseMessage): PendingCall<Data> | undefined {
     // The other side may write our 1 as 1.0.
-    return this.#calls.get((id instanceof ExactId ? id.value : id) as number);
+    return this.#calls.get(plainId(id) as number);
   }
 
   /** Does nothing if the call is over. */

@@ -7,7 +7,7 @@ import type { Context, Caller, Handler, Notification, Request } from "../../core
 import { ConnectionError } from "../../core/errors.ts";
 import { attempt, ignoreRejection, abortable, pause } from "../../core/async.ts";
 import { isObject } from "../../core/values.ts";
-import { McpError } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { isTaskFinished } from "../../protocol/tasks.ts";
 import { errorKind } from "./errors.ts";
@@ -19,7 +19,6 @@ const MAX_POLL_MS = 3_600_000;
 const SUBSCRIBED_POLL_MS = 60_000;
 /** Connection failures in a row before waiting fails. */
 const MAX_FAILURES = 3;
-const INVALID_PARAMS = -32602;
 
 /** A pause until something may have changed, shared by all waiters. */
 interface Wait {
@@ -101,7 +100,7 @@ export class TaskWatch {
       this.#failures = 0;
     } catch (error) {
       this.#failures += 1;
-      if (!isTransient(error) || this.#failures > MAX_FAILURES) {
+      if (!isTemporary(error) || this.#failures > MAX_FAILURES) {
         this.#failures = 0;
         throw error;
       }
@@ -328,11 +327,11 @@ export function initialTaskState(created: Json): Json {
   return { ...unfetched, status: "working" };
 }
 
-const TRANSIENT: ReadonlySet<unknown> = new Set(["timeout", "http", "closed", "unreachable"]);
-
-/** Whether only the connection failed, so that the next attempt may succeed. */
-function isTransient(error: unknown): boolean {
-  return TRANSIENT.has(error instanceof ConnectionError ? error.kind : errorKind(error));
+/** Whether only the connection failed, here or behind a gateway, so that the next attempt may succeed. */
+function isTemporary(error: unknown): boolean {
+  if (error instanceof ConnectionError) return error.isTemporary;
+  const kind = errorKind(error);
+  return kind === "timeout" || kind === "unreachable";
 }
 
 /** Whether the caller is authenticated. If so, what it may see can differ from one of its messages to the next. */

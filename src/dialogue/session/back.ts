@@ -17,7 +17,7 @@ import { within } from "../../core/async.ts";
 import { BoundedMap } from "../../core/collections.ts";
 import { isId, type NotificationMessage, type RequestMessage, idKey, type Message } from "../../jsonrpc/message.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
-import { McpError, methodNotFound } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, McpError, METHOD_NOT_FOUND, methodNotFound } from "../../protocol/errors.ts";
 import { ROOTS_LIST_CHANGED } from "../../protocol/lists.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
@@ -412,9 +412,6 @@ function withoutEnvelope(params: Params): Params {
   const kept = Object.entries(_meta).filter(([key]) => !ENVELOPE.has(key));
   return kept.length === 0 ? rest : { ...rest, _meta: Object.fromEntries(kept) };
 }
-
-const INVALID_PARAMS = -32602;
-const METHOD_NOT_FOUND = -32601;
 
 /** Gives a missing capability the error code that the specification requires of clients. */
 function asRefusal(error: unknown, method: string): unknown {

@@ -14,7 +14,7 @@ import type {
   SessionHints,
 } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
-import { invalidParams, methodNotFound, McpError } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, invalidParams, McpError, methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import { page, type PageItem } from "../../protocol/lists.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
@@ -37,7 +37,6 @@ const PAGE_SIZE = 100;
 const LOCAL_TTL_MS = 600_000;
 const MAX_TASKS = 1_000;
 const MAX_LOCAL_TASKS = 100;
-const INVALID_PARAMS = -32602;
 const OPTIONAL: ToolExecution = { taskSupport: "optional" };
 
 /** The functions of the session that ClientTasks uses. */

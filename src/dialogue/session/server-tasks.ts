@@ -14,7 +14,7 @@ import type {
   AskOptions,
 } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
-import { invalidParams, McpError, methodNotFound } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, invalidParams, McpError, METHOD_NOT_FOUND, methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import {
@@ -252,7 +252,7 @@ const INPUT_WAIT_MS = 500;
 const RESULT_WAIT_MS = 50;
 const MAX_INPUT_REQUESTS = 100;
 /** Error codes of a server that cannot cancel the task, or has nothing left to cancel. */
-const CANCEL_REFUSALS: ReadonlySet<number> = new Set([-32602, -32601]);
+const CANCEL_REFUSALS: ReadonlySet<number> = new Set([INVALID_PARAMS, METHOD_NOT_FOUND]);
 const NO_TIMEOUT = { idleMs: 0, totalMs: 0 };
 
 type TaskOutcome =

@@ -9,7 +9,7 @@ import { readHead, decode, type Decoded, type Limits, tooLong } from "../../json
 import { decodeLong, LONG_MESSAGE_BYTES } from "../../jsonrpc/long-message.ts";
 import {
   type ErrorBody,
-  ExactId,
+  plainId,
   isNotification,
   isRequest,
   isResponse,
@@ -316,7 +316,7 @@ export abstract class HttpTransport<Session extends HttpSession = HttpSession> i
   }
 
   protected findSent(id: Id | undefined): SentRequest<Session> | undefined {
-    return id === undefined ? undefined : this.#inFlight.get(id instanceof ExactId ? id.value : id);
+    return id === undefined ? undefined : this.#inFlight.get(plainId(id));
   }
 
   protected deliver(message: Message, session: Session): Promise<void> {
@@ -386,5 +386,5 @@ function isResponseTo(message: Message, id: Id | undefined): message is Response
 
 /** Compares ids by value, since some servers write our id 1 as 1.0. */
 export function isSameId(given: Id | null, ours: Id | undefined): boolean {
-  return ours !== undefined && given !== null && (given instanceof ExactId ? given.value : given) === ours;
+  return ours !== undefined && given !== null && plainId(given) === ours;
 }

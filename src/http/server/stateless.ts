@@ -2,7 +2,6 @@
 // some errors have their own status, and a disconnect cancels the request. Only parked calls are kept between requests:
 // their handlers wait until the client retries the request with the input that it was asked for.
 
-import { ChurningSet } from "../../core/collections.ts";
 import type { FairLimit } from "../../core/budgets.ts";
 import type { Caller, Handler } from "../../core/handler.ts";
 import { encode } from "../../jsonrpc/codec.ts";
@@ -21,7 +20,7 @@ import { type SseWriter, formatEvent } from "./sse.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import { StatelessFront, type StatelessFrontOptions } from "../../dialogue/stateless/front.ts";
 import { cancellationError } from "../../dialogue/calls/errors.ts";
-import { untrackedCall, type InFlightCall, runRequest, SETTLE_MS } from "../../dialogue/calls/in-flight.ts";
+import { InFlightCalls, type InFlightCall, runRequest, SETTLE_MS } from "../../dialogue/calls/in-flight.ts";
 import { ParkedCalls, type ParkedCallsOptions } from "../../dialogue/stateless/parked-calls.ts";
 import { checkHeaders } from "../headers.ts";
 import { errorResponse, statusOf, takePlace, NEVER_ABORTED, type Release, type SharedLimits } from "./admission.ts";
@@ -32,8 +31,7 @@ export class StatelessEndpoint {
   readonly #parkedCalls: ParkedCalls;
   readonly #listens: FairLimit;
   readonly #fail: SharedLimits["fail"];
-  readonly #calls = new ChurningSet<StatelessInbound>();
-  #onIdle: (() => void) | undefined;
+  readonly #calls = new InFlightCalls();
 
   constructor(
     handler: Handler,
@@ -63,8 +61,12 @@ export class StatelessEndpoint {
   /** A vendor's notification. It has no stream, so nothing can be sent back. */
   #takeVendor(message: NotificationMessage, caller: Partial<Caller>, release: Release): void {
     const inbound: Inbound = { kind: "message", message, caller, gone: NEVER_ABORTED, reply: async () => undefined };
-    const done = (): void => release();
-    this.#front.takeVendor(message, inbound, untrackedCall(false)).then(done, done);
+    const call = this.#calls.beginAnonymous();
+    const done = (): void => {
+      this.#calls.end(call);
+      release();
+    };
+    this.#front.takeVendor(message, inbound, call).then(done, done);
   }
 
   #answer(message: RequestMessage, reply: Reply, caller: Partial<Caller>, release: Release): void {
@@ -77,16 +79,16 @@ export class StatelessEndpoint {
       reply.sendJson({ jsonrpc: "2.0", id, error: this.#front.errorBody(error, message) }, 400);
       return release();
     }
+    // The client may have disconnected while its body was read.
+    if (reply.request.isDisconnected) return release();
     const isListen = method === "subscriptions/listen";
-    const call = untrackedCall(isListen, envelope);
+    if (isListen) takePlace(this.#listens, caller.principal, "subscriptions");
+    const call = this.#calls.beginAnonymous(isListen, envelope);
     const inbound = new StatelessInbound(message, reply, caller, call, release);
+    call.inbound = inbound;
     const cancel = (): void => inbound.cancel();
     reply.request.onDisconnect(cancel);
-    // The client had already disconnected, so `cancel` was called at once.
-    if (call.cancelled) return;
-    if (isListen) takePlace(this.#listens, caller.principal, "subscriptions");
     reply.watchSilence(inbound);
-    this.#calls.add(inbound);
     inbound.running = runRequest(this.#front, message, inbound, call);
     const settle = (response: ResponseMessage): void => {
       this.#end(inbound);
@@ -104,43 +106,28 @@ export class StatelessEndpoint {
     inbound.running.then(settle, failed);
   }
 
-  #end(inbound: StatelessInbound): void {
-    const { call, caller } = inbound;
-    call.done = true;
-    this.#calls.delete(inbound);
+  #end({ call, caller, release }: StatelessInbound): void {
+    this.#calls.end(call);
     if (call.background) this.#listens.release(caller.principal);
-    inbound.release();
-    if (this.#calls.size === 0) this.#onIdle?.();
+    release();
   }
 
   /** Ends subscriptions at once; other calls may finish within `graceMs`. */
   async close(graceMs: number): Promise<void> {
     const reason = new Error("The connection is closed");
-    for (const { call } of this.#calls.all()) if (call.background) call.cancelToken.abort(reason);
-    await this.#drain(graceMs);
-    for (const { call } of this.#calls.all()) call.cancelToken.abort(reason);
-    await this.#drain(SETTLE_MS);
+    for (const { background, cancelToken } of this.#calls.all()) if (background) cancelToken.abort(reason);
+    await this.#calls.settled(graceMs);
+    this.#calls.abortAll(reason);
+    await this.#calls.settled(SETTLE_MS);
     // The handlers that still run ignore their signal. Their clients get an error now.
-    for (const inbound of this.#calls.all()) {
-      const { call } = inbound;
-      if (call.cancelled) continue;
+    const error = McpError.of("unreachable", "The server was shut down before the request was answered").toBody();
+    for (const call of this.#calls.all()) {
+      const { inbound } = call;
+      if (call.cancelled || !(inbound instanceof StatelessInbound)) continue;
       call.cancelled = true;
-      const error = McpError.of("unreachable", "The server was shut down before the request was answered").toBody();
       inbound.finish({ jsonrpc: "2.0", id: inbound.message.id, error });
     }
     this.#parkedCalls.close();
-  }
-
-  async #drain(ms: number): Promise<void> {
-    if (this.#calls.size === 0 || ms <= 0) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#onIdle = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-    this.#onIdle = undefined;
   }
 }
 
