@@ -239,83 +239,85 @@ function cancelled(): ConnectionError {
 
 /** A number of slots, given in the order in which they are wanted. */
 export class Semaphore {
-  #free: number;
   readonly #waiting = new Set<() => void>();
+  #free: number;
 
   constructor(slots: number) {
     this.#free = slots;
   }
 
-  /** Resolves to a function that frees the slot, and may be called twice. After `maxMs` the slot is freed anyway. */
-  async take(signal: AbortSignal, maxMs?: number): Promise<() => void> {
-    signal.throwIfAborted();
-    if (this.#free > 0) this.#free -= 1;
-    else await this.#wait(signal);
-    let isFree = false;
-    let timer: NodeJS.Timeout | undefined;
-    const release = (): void => {
-      clearTimeout(timer);
-      if (isFree) return;
-      isFree = true;
-      const [next] = this.#waiting;
-      if (next === undefined) this.#free += 1;
-      else next();
-    };
-    if (maxMs !== undefined) timer = unref(setTimeout(release, maxMs));
-    return release;
+  get isFull(): boolean {
+    return this.#free === 0;
   }
 
-  #wait(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
+  /** How many wait for a slot. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** Takes a slot, at once if it returns undefined. Rejects if the signal is aborted while the caller waits. */
+  acquire(signal?: AbortSignal): Promise<void> | undefined {
+    if (this.#free > 0) return void (this.#free -= 1);
+    return new Promise<void>((resolve, reject) => {
       const next = (): void => {
         this.#waiting.delete(next);
         forget();
         resolve();
       };
       const forget = onAbort(signal, () => {
-        this.#waiting.delete(next);
-        reject(signal.reason as Error);
+        // A caller whose turn has come has the slot, and must release it.
+        if (this.#waiting.delete(next)) reject(signal?.reason as Error);
       });
       this.#waiting.add(next);
     });
+  }
+
+  /** The next one that waits takes the slot, so that a new one cannot overtake it. */
+  release(): void {
+    const [next] = this.#waiting;
+    if (next === undefined) this.#free += 1;
+    else next();
+  }
+
+  /** Lets all that wait go on at once, without slots. */
+  releaseAll(): void {
+    for (const next of [...this.#waiting]) next();
+  }
+
+  /** Resolves to a function that frees the slot, and may be called twice. After `maxMs` the slot is freed anyway. */
+  async take(signal: AbortSignal, maxMs?: number): Promise<() => void> {
+    signal.throwIfAborted();
+    await this.acquire(signal);
+    let isFree = false;
+    let timer: NodeJS.Timeout | undefined;
+    const release = (): void => {
+      clearTimeout(timer);
+      if (isFree) return;
+      isFree = true;
+      this.release();
+    };
+    if (maxMs !== undefined) timer = unref(setTimeout(release, maxMs));
+    return release;
   }
 }
 
 /** Runs calls with the same key one at a time, in the order in which they came. A waiting call can be aborted. */
 export class KeyedMutex {
-  /** For each key with a running call, the calls that wait for it. */
-  readonly #queues = new Map<string, (() => void)[]>();
+  /** For each key with a running call. */
+  readonly #turns = new Map<string, Semaphore>();
 
   /** Do not nest calls with the same key: the inner one would wait for the outer one. */
   async run<T>(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
-    const queue = this.#queues.get(key);
-    if (queue === undefined) this.#queues.set(key, []);
-    else await waitIn(queue, signal);
+    const turn = this.#turns.get(key) ?? new Semaphore(1);
+    this.#turns.set(key, turn);
+    const wait = turn.acquire(signal);
+    if (wait !== undefined) await wait;
     try {
       return await attempt(work);
     } finally {
-      const next = this.#queues.get(key)?.shift();
-      if (next === undefined) this.#queues.delete(key);
-      else next();
+      turn.release();
+      if (!turn.isFull) this.#turns.delete(key);
     }
   }
-}
-
-function waitIn(queue: (() => void)[], signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const forget = onAbort(signal, () => {
-      // If this caller is no longer in the queue, its turn has come. It must then run, or the queue would stop.
-      const index = queue.indexOf(next);
-      if (index < 0) return;
-      queue.splice(index, 1);
-      forget();
-      reject(signal?.reason);
-    });
-    const next = (): void => {
-      forget();
-      resolve();
-    };
-    queue.push(next);
-  });
 }

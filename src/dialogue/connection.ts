@@ -158,7 +158,7 @@ class Connection implements ServedConnection {
     const front = this.#isStateless(message) ? this.#stateless : this.#session;
     const call = this.#inFlight.beginAnonymous();
     const work = async (): Promise<void> => {
-      if (!this.#limiter.tryAcquire()) await this.#limiter.acquire();
+      await this.#limiter.acquire();
       await front.takeVendor(message, inbound, call).catch(() => undefined);
       this.#limiter.release();
     };
@@ -200,7 +200,8 @@ class Connection implements ServedConnection {
     const { id, method } = message;
     // A ping needs no slot: it asks whether the server is alive, not whether it is idle.
     const limiter = method === "ping" || call.background ? undefined : this.#limiter;
-    if (limiter?.tryAcquire() === false) await limiter.acquire();
+    const turn = limiter?.acquire();
+    if (turn !== undefined) await turn;
     if (call.cancelled) {
       limiter?.release();
       return;

@@ -2,7 +2,7 @@
 // evaluation is stopped with the gentlest step that works; the last step ends the process. The next call then starts a
 // new process and reports once what was lost.
 
-import { within } from "../core/async.ts";
+import { Semaphore, within } from "../core/async.ts";
 import { isCancelled, onCancel } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Context } from "../core/handler.ts";
@@ -111,7 +111,7 @@ export class Session {
   }
 
   get waiting(): number {
-    return this.#queue.length;
+    return this.#queue.waiting;
   }
 
   get running(): { readonly op: string; readonly ms: number } | undefined {
@@ -120,12 +120,13 @@ export class Session {
 
   /** Runs a request in the evaluator. Requests run in order of arrival. Rejects only if nothing has run. */
   async run(op: string, params: GuestParams, options: RunOptions): Promise<RunResult> {
-    if (this.#queue.length >= MAX_WAITING) {
+    if (this.#queue.waiting >= MAX_WAITING) {
       const advice = "interrupt the running call, or use another session";
       const message = `Session ${this.name} is busy and ${MAX_WAITING} calls are waiting; ${advice}`;
       throw McpError.of("rate_limited", message, { session: this.name });
     }
-    const turn = this.#queue.acquire(options.context);
+    // Without a wait, the context need not create its signal.
+    const turn = this.#queue.acquire(this.#queue.isFull ? options.context.signal : undefined);
     if (turn !== undefined) await turn;
     this.#options.onBusy();
     try {
@@ -298,57 +299,6 @@ export class Session {
   #count({ defined }: GuestReply): void {
     this.evaluations += 1;
     if (Array.isArray(defined)) this.#stateLoss.addDefinitions(defined as readonly Definition[]);
-  }
-}
-
-/** Lets a number of calls in at a time, in order of arrival. A cancelled call leaves the queue. */
-export class Semaphore {
-  readonly #max: number;
-  readonly #waiting: (() => void)[] = [];
-  #active = 0;
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  get isFull(): boolean {
-    return this.#active >= this.#max;
-  }
-
-  /** How many calls wait. */
-  get length(): number {
-    return this.#waiting.length;
-  }
-
-  /** Returns undefined if the call may go on at once, so that the usual case awaits nothing. */
-  acquire(context?: Pick<Context, "signal">): Promise<void> | undefined {
-    if (!this.isFull) return void (this.#active += 1);
-    return new Promise<void>((resolve, reject) => {
-      const next = (): void => {
-        forget?.();
-        resolve();
-      };
-      const forget =
-        context &&
-        onCancel(context, () => {
-          const at = this.#waiting.indexOf(next);
-          if (at >= 0) this.#waiting.splice(at, 1);
-          reject(context.signal.reason as Error);
-        });
-      this.#waiting.push(next);
-    });
-  }
-
-  release(): void {
-    const next = this.#waiting.shift();
-    // The next call in the queue takes this place, so that a new call cannot overtake it.
-    if (next === undefined) this.#active -= 1;
-    else next();
-  }
-
-  /** Lets all waiting calls continue at once. Used when the session is closed: each of them then fails. */
-  releaseAll(): void {
-    for (const next of this.#waiting.splice(0)) next();
   }
 }
 

@@ -3,10 +3,10 @@
 
 import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
-import { unref } from "../core/async.ts";
+import { Semaphore, unref } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Limits, Runtime } from "./runtime.ts";
-import { Semaphore, Session } from "./session.ts";
+import { Session } from "./session.ts";
 
 export interface SessionsOptions {
   readonly runtime: Runtime;

@@ -1,6 +1,7 @@
 // Requests that were received and are not answered yet: the table that cancellation and shutdown use, the limit on how
 // many run at once, and the function that runs a request and turns its outcome into a response.
 
+import { Semaphore } from "../../core/async.ts";
 import { ChurningMap } from "../../core/collections.ts";
 import { CancelToken } from "../../core/cancel.ts";
 import { idKey, type Id, type ErrorBody, type RequestMessage, type ResponseMessage } from "../../jsonrpc/message.ts";
@@ -151,37 +152,15 @@ export class InFlightCalls {
  * the handler may ignore its signal. At most `max` cancelled calls may keep running without a slot, so at most
  * 2 * `max` handlers run at a time.
  */
-export class CallLimiter {
+export class CallLimiter extends Semaphore {
   readonly #max: number;
-  #free: number;
   /** Cancelled calls whose handler still runs. */
   #cancelled = 0;
-  readonly #waiting: (() => void)[] = [];
 
   constructor(max: number) {
     if (!(max > 0)) throw new TypeError("maxInFlight must be a number above 0");
+    super(max);
     this.#max = max;
-    this.#free = max;
-  }
-
-  /** Takes a slot if one is free. */
-  tryAcquire(): boolean {
-    if (this.#free === 0) return false;
-    this.#free -= 1;
-    return true;
-  }
-
-  /** Waits for a slot and takes it. Call this only if `tryAcquire` returned false. */
-  acquire(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#waiting.push(resolve);
-    });
-  }
-
-  release(): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#free += 1;
-    else next();
   }
 
   /** Call this when a call that has a slot is cancelled. */

@@ -1,9 +1,9 @@
 // Sends HTTP requests to one server, and adds the configured headers and credentials. A 401 or 403 is passed to the
 // authorizer, which decides whether the request is repeated. Used by all styles, which read the responses themselves.
 
+import { Semaphore } from "../../core/async.ts";
 import type { Authorizer, OutgoingRequest } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { CallLimiter } from "../../dialogue/calls/in-flight.ts";
 import { DEFAULT_LIMITS, type Limits } from "../../jsonrpc/codec.ts";
 import type { ClientHttpRequest, HttpResponse, Requester } from "./requester.ts";
 
@@ -39,7 +39,7 @@ const MAX_ATTEMPTS = 8;
 export class HttpConnection {
   readonly url: URL;
   readonly limits: Limits;
-  readonly #answers = new CallLimiter(MAX_ANSWERS);
+  readonly #answers = new Semaphore(MAX_ANSWERS);
   readonly #target: HttpTarget;
   readonly #headers: Readonly<Record<string, string>>;
 
@@ -80,7 +80,7 @@ export class HttpConnection {
 
   /** Runs `send`, which sends the answer to a request of the server, when fewer than MAX_ANSWERS are being sent. */
   async sendAnswer(send: () => Promise<void>): Promise<void> {
-    if (!this.#answers.tryAcquire()) await this.#answers.acquire();
+    await this.#answers.acquire();
     try {
       await send();
     } finally {
