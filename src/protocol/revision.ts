@@ -243,5 +243,9 @@ function pipe<T, Rest extends readonly unknown[]>(
   const [first, second] = changes;
   if (first === undefined) return (value, ..._) => value;
   if (second === undefined) return first;
-  return (value, ...rest) => changes.reduce((current, change) => change(current, ...rest), value);
+  return (value, ...rest) => {
+    let current = value;
+    for (const change of changes) current = change(current, ...rest);
+    return current;
+  };
 }

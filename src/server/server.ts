@@ -255,13 +255,17 @@ class Registry {
     };
   }
 
-  readonly handler: Handler = async (request, context) => {
+  // Not an async function: it would wait for the promise of the method once more.
+  readonly handler: Handler = (request, context) => {
     const { method } = request;
     const handle = Object.hasOwn(this.#methods, method) ? this.#methods[method] : undefined;
-    if (handle !== undefined && this.#hasMethod(method)) return handle(request, context);
-    const answer = this.vendorMethods.handle(request, context);
-    if (answer === undefined) throw methodNotFound(method);
-    return answer;
+    try {
+      if (handle !== undefined && this.#hasMethod(method)) return Promise.resolve(handle(request, context));
+      const answer = this.vendorMethods.handle(request, context);
+      return answer === undefined ? Promise.reject(methodNotFound(method)) : Promise.resolve(answer);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   };
 
   close(): void {

@@ -14,7 +14,11 @@ export function object(edit: (value: Json) => unknown): Edit {
 }
 
 export function all(...edits: readonly Edit[]): Edit {
-  return (value) => edits.reduce((current, edit) => edit(current), value);
+  return (value) => {
+    let current = value;
+    for (const edit of edits) current = edit(current);
+    return current;
+  };
 }
 
 export function drop(...keys: readonly string[]): Edit {
@@ -77,10 +81,15 @@ export function set(fields: Json): Edit {
 
 /** Builds a new object, since `delete` on a copy would make it slow. */
 function without(value: Json, keys: readonly string[]): Json {
-  if (!keys.some((key) => Object.hasOwn(value, key))) return value;
+  if (!hasAny(value, keys)) return value;
   const copy: Record<string, unknown> = {};
   for (const key of Object.keys(value)) if (!keys.includes(key)) put(copy, key, value[key]);
   return copy;
+}
+
+function hasAny(value: Json, keys: readonly string[]): boolean {
+  for (const key of keys) if (Object.hasOwn(value, key)) return true;
+  return false;
 }
 
 /** Sets an own property, even for the key `__proto__`. */
@@ -94,8 +103,7 @@ function put(copy: Record<string, unknown>, key: string, value: unknown): void {
 export function dropBoth(dropped: readonly string[], at: string, inner: readonly string[]): Edit {
   return object((value) => {
     const nested = value[at];
-    const touches = dropped.some((key) => Object.hasOwn(value, key));
-    if (!touches && !(isObject(nested) && inner.some((key) => Object.hasOwn(nested, key)))) return value;
+    if (!hasAny(value, dropped) && !(isObject(nested) && hasAny(nested, inner))) return value;
     const copy: Record<string, unknown> = {};
     for (const key of Object.keys(value)) {
       if (dropped.includes(key)) continue;
