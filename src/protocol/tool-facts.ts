@@ -1,6 +1,6 @@
 // The one memory of what `tools/list` said about tools: which arguments headers repeat, whether a call may be sent
-// twice, and whether a tool can run as a task. For a tool that was in no list so far, the list is read. Whoever owns
-// the facts forgets them when the tools have changed or the server may have been replaced.
+// twice, and whether a tool can run as a task. For a tool that was in no list so far, the list is read. The owner of the
+// facts calls `forget` when the tools have changed or the server may have been replaced.
 
 import { abortable } from "../core/async.ts";
 import type { Context, Handler, Notification, Result } from "../core/handler.ts";
@@ -24,6 +24,8 @@ export interface ToolFact {
 const MAX_TOOLS = 10_000;
 /** How soon the list may be read again for an unknown tool. Otherwise each call of an invented name would read it. */
 const REREAD_MS = 10_000;
+/** How many times in a row the list is read if it keeps changing. */
+const MAX_READS = 5;
 const NO_HEADERS: Readonly<Record<string, string>> = {};
 
 export class ToolFacts {
@@ -33,6 +35,8 @@ export class ToolFacts {
   /** When the whole list was last read. */
   #readAt = -Infinity;
   #reading: Promise<void> | undefined;
+  /** Changes with each `forget`. */
+  #version = 0;
 
   constructor(readsHeaders = false) {
     this.readsHeaders = readsHeaders;
@@ -63,6 +67,7 @@ export class ToolFacts {
   }
 
   forget(): void {
+    this.#version += 1;
     this.#tools.clear();
     this.#readAt = -Infinity;
     this.#reading = undefined;
@@ -70,8 +75,13 @@ export class ToolFacts {
 
   /** Reads the list if the tool is unknown. Undefined if the tool is not listed, or the list cannot be read. */
   async find(name: unknown, handler: Handler, context: Context): Promise<ToolFact | undefined> {
-    if (!this.#tools.has(name as string) && performance.now() - this.#readAt > REREAD_MS)
+    for (let attempts = 0; attempts < MAX_READS; attempts += 1) {
+      if (this.#tools.has(name as string) || performance.now() - this.#readAt <= REREAD_MS) break;
+      const version = this.#version;
       await this.refresh(handler, context);
+      // If the list changed while it was read, it is read again: a call without these facts could mean something else.
+      if (version === this.#version) break;
+    }
     return this.get(name);
   }
 
