@@ -51,7 +51,7 @@ function accepts(accept: string, type: string): boolean {
  * Throws a 415 unless the body is JSON. Any web page can post some of the other types, such as plain text, without a
  * CORS preflight.
  */
-export function checkContentType({ headers }: HttpRequest): void {
+function checkContentType({ headers }: HttpRequest): void {
   const type = headers["content-type"];
   if (type === "application/json") return;
   if (type?.split(";", 1)[0]?.trim().toLowerCase() === "application/json") return;
