@@ -165,7 +165,11 @@ describe("sharing", () => {
   it("per-request frees the session of a request that is cancelled at once", async () => {
     const one = start({ share: "per-request", maxSessions: 1 });
     const request = { method: "tools/call", params: { name: "pid", arguments: {} } };
-    await one(request, fakeContext().context);
+    const { content } = await one(request, fakeContext().context);
+    const [{ text: pid }] = content as [{ text: string }];
+    await vi.waitFor(() => expect(isAlive(Number(pid))).toBe(false), { timeout: 10_000 });
+    // The slot is free a moment after the process has ended.
+    await new Promise((resolve) => setTimeout(resolve, 100));
     const leaving = fakeContext();
     const cancelled = one(request, leaving.context);
     leaving.abort(new Error("gone"));
