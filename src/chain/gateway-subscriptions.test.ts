@@ -100,6 +100,24 @@ it("ends as its newest leg ends", async () => {
   expect(second.leg(0).context.signal.aborted).toBe(true);
 });
 
+it("moves and ends although the upstream ignores its signal", async () => {
+  let legs = 0;
+  const deaf: Handler = (_request, context) => {
+    legs += 1;
+    context.notify({ method: ACKNOWLEDGED, params: { notifications: { toolsListChanged: true } } });
+    return new Promise(() => undefined);
+  };
+  const gateway = chain(through()).to(deaf);
+  const { context, notifications } = fakeContext();
+  const request: Request = { method: "subscriptions/listen", params: { notifications: { toolsListChanged: true } } };
+  const outcome = gateway(request, context);
+  gateway.replace("a", through());
+  await vi.waitFor(() => expect(legs).toBe(2));
+  expect(notifications.map(({ method }) => method)).toEqual([ACKNOWLEDGED, "notifications/tools/list_changed"]);
+  await gateway.close();
+  expect(await outcome).toEqual({ resultType: "complete" });
+});
+
 it.each(REVISION_NAMES)("notifies a caller of %s of the changed list when middleware is replaced", async (revision) => {
   const server = createServer({ name: "notes", version: "1" }).tool("echo", { description: "Says it" }, () => "hi");
   const hiding: Middleware = async (request, context, next) =>

@@ -1,7 +1,7 @@
 // A `subscriptions/listen` that outlives interruptions: it is opened again, and its caller gets one acknowledgement. No
 // server records the changes that were missed, so after each reopening all that is granted is reported as changed.
 
-import { attempt, backoffMs, forwardAbort, pause } from "../core/async.ts";
+import { attempt, backoffMs, deferred, forwardAbort, pause } from "../core/async.ts";
 import type { Context, Notification, Result } from "../core/handler.ts";
 import { changedFlag, changedMethod, LIST_CAPABILITIES, RESOURCE_UPDATED, SUBSCRIPTION_ACKNOWLEDGED } from "./lists.ts";
 import type { Json } from "./revision.ts";
@@ -58,7 +58,13 @@ export async function keepSubscribed(context: Context, grant: Grant, steps: Subs
       else for (const change of possibleChanges(granted)) context.notify(change);
     };
     const own: Context = { ...context, signal: stop.signal, notify };
-    const ended = await attempt(() => steps.open(own, () => stop.abort(MOVED))).then(
+    // What is left behind is not awaited, since it may ignore its signal.
+    const moved = deferred<never>();
+    const move = (): void => {
+      stop.abort(MOVED);
+      moved.reject(MOVED);
+    };
+    const ended = await Promise.race([attempt(() => steps.open(own, move)), moved.promise]).then(
       (result) => ({ result }),
       (error: unknown) => ({ error }),
     );
@@ -72,7 +78,7 @@ export async function keepSubscribed(context: Context, grant: Grant, steps: Subs
         ? "now"
         : ((await steps.reopens?.({ granted, error, failures })) ?? false);
     if (reopens === false) {
-      if ("error" in ended) throw ended.error;
+      if ("error" in ended) throw ended.error === MOVED ? signal.reason : ended.error;
       return ended.result;
     }
     if (reopens === "later") await pause(backoffMs(failures), signal);

@@ -27,6 +27,17 @@ function work(): { run: () => Promise<string>; end: () => void; readonly begun: 
 afterEach(() => vi.useRealTimers());
 
 describe("queued calls", () => {
+  it("run on after a call that leaves as it would be started", async () => {
+    const queue = new AskableCallQueue();
+    const first = work();
+    const leaving = new AbortController();
+    const taken = [queue.run(signal, first.run), queue.run(leaving.signal, async () => "second")];
+    first.end();
+    leaving.abort(new Error("gone"));
+    expect((await Promise.allSettled(taken)).map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
+    expect(await queue.run(signal, async () => "third")).toBe("third");
+  });
+
   it("run one after the other", async () => {
     const queue = new AskableCallQueue();
     const works = [work(), work(), work()];

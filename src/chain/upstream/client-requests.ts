@@ -2,7 +2,7 @@
 // outside of any call waits for a call whose caller can answer. If the upstream does not say to which call a request
 // belongs, calls whose callers can be asked run one after another, so that it can only belong to the running call.
 
-import { abortable, deferred, ignoreRejection, unref, withTimeout } from "../../core/async.ts";
+import { deferred, ignoreRejection, onAbort, unref, withTimeout } from "../../core/async.ts";
 import type { AskOptions, Context, Request, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
 
@@ -149,21 +149,24 @@ export class AskableCallQueue {
     for (const waiting of [...this.#waiting]) waiting.leave();
   }
 
-  /** Waits until `start` is called, which counts this call as running. */
+  /**
+   * Waits until `start` is called, which counts this call as running. A call that leaves is removed at once: if it were
+   * started in the same tick, it would count as running forever.
+   */
   async #wait(signal: AbortSignal): Promise<void> {
-    let settle = (_error?: Error): void => undefined;
-    const turn = new Promise<void>((resolve, reject) => {
-      settle = (error) => (error === undefined ? resolve() : reject(error));
-    });
-    const waiting = {
-      start: (): void => {
-        this.#waiting.delete(waiting);
-        this.#running += 1;
-        settle();
-      },
-      leave: (): void => settle(SESSION_BUSY),
+    const turn = deferred();
+    const waiting = { start: (): void => undefined, leave: (): void => undefined };
+    const leave = (error: unknown): void => {
+      if (this.#waiting.delete(waiting)) turn.reject(error);
     };
+    waiting.start = () => {
+      if (!this.#waiting.delete(waiting)) return;
+      this.#running += 1;
+      turn.resolve();
+    };
+    waiting.leave = () => leave(SESSION_BUSY);
     this.#waiting.add(waiting);
-    await abortable(signal, turn).finally(() => this.#waiting.delete(waiting));
+    const forget = onAbort(signal, () => leave(signal.reason));
+    await turn.promise.finally(forget);
   }
 }

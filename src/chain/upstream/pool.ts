@@ -2,7 +2,7 @@
 // "per-request"`. A session that belongs to one client ends with it; the others end when they are idle. Limits the
 // number of sessions.
 
-import { Semaphore, unref, withTimeout } from "../../core/async.ts";
+import { forwardAbort, Semaphore, unref } from "../../core/async.ts";
 import { BoundedMap } from "../../core/collections.ts";
 import { shareOfOne } from "../../core/budgets.ts";
 import type { Caller, Context, Request, Result } from "../../core/handler.ts";
@@ -111,12 +111,7 @@ export class UpstreamPool {
   async #handleAlone(request: Request, context: Context): Promise<Result> {
     const { caller, signal } = context;
     const { name } = this.#options;
-    const why = `the upstream ${name} was busy for ${FREE_SESSION_TIMEOUT_MS / 1_000} s`;
-    const busy = tooMany(`No session was free for the request: ${why}`);
-    const wait = (own: AbortSignal): Promise<() => void> => this.#slots.take(own);
-    const release = await withTimeout(FREE_SESSION_TIMEOUT_MS, signal, wait).catch((error: unknown) => {
-      throw signal.aborted ? error : busy;
-    });
+    const release = await this.#takeSlot(signal);
     if (this.#closed) {
       release();
       throw closed(name);
@@ -140,6 +135,20 @@ export class UpstreamPool {
           this.#perRequest.delete(session);
           release();
         });
+    }
+  }
+
+  /** The slot is not raced against the signal: one that is given as the caller leaves must be released. */
+  async #takeSlot(signal: AbortSignal): Promise<() => void> {
+    const why = `the upstream ${this.#options.name} was busy for ${FREE_SESSION_TIMEOUT_MS / 1_000} s`;
+    const wait = forwardAbort(signal);
+    const giveUp = (): void => wait.abort(tooMany(`No session was free for the request: ${why}`));
+    const timer = setTimeout(giveUp, FREE_SESSION_TIMEOUT_MS);
+    try {
+      return await this.#slots.take(wait.signal);
+    } finally {
+      clearTimeout(timer);
+      wait.forget();
     }
   }
 

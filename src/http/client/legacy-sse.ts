@@ -5,7 +5,7 @@
 import { abortable, ignoreRejection, onAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { encode, type Decoded } from "../../jsonrpc/codec.ts";
-import { isResponse, type Id, type Message, type RequestMessage } from "../../jsonrpc/message.ts";
+import { isResponse, plainId, type Id, type Message, type RequestMessage } from "../../jsonrpc/message.ts";
 import { SessionLost, type SendOptions } from "../../transport/transport.ts";
 import { decodeUtf8 } from "./growable-buffer.ts";
 import {
@@ -113,7 +113,7 @@ export class LegacySseTransport extends HttpTransport<Session> {
           this.receive(decoded);
           for (const item of decoded.kind === "batch" ? decoded.items : [decoded]) {
             const id = "message" in item ? isResponse(item.message) && item.message.id : item.fault.id;
-            if (id !== false && id !== null) session.pending.get(id)?.();
+            if (id !== false && id !== null) session.pending.get(plainId(id))?.();
           }
         }
         return false;

@@ -333,3 +333,21 @@ test("with legacy SSE a cancelled call is aborted once the server is notified, a
   expect(await sent).toMatchObject({ kind: "cancelled" });
   expect(posted("tools/call")[0]?.signal?.aborted).toBe(true);
 });
+
+test("with legacy SSE a call ends with a response that spells its id differently", async () => {
+  let stream: Stream | undefined;
+  const { send, delivered } = await createHarness(LegacySseTransport, (request) => {
+    if (request.method !== "GET") return answer(202);
+    stream = new Stream(request);
+    stream.write("event: endpoint\ndata: /messages\n\n");
+    return stream.answer;
+  });
+  const sent = send(initialize);
+  let isSettled = false;
+  void sent.then(() => (isSettled = true));
+  await tick();
+  stream?.write('data: {"jsonrpc":"2.0","id":1.0,"result":{}}\n\n');
+  await tick();
+  expect(delivered).toHaveLength(1);
+  expect(isSettled).toBe(true);
+});

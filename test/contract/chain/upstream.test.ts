@@ -9,7 +9,7 @@ import type { UpstreamOptions } from "../../../src/chain/upstream/options.ts";
 import type { ChangeEvent, Client } from "../../../src/client/index.ts";
 import type { Context } from "../../../src/core/handler.ts";
 import { ConnectionError } from "../../../src/core/errors.ts";
-import { fakeCaller } from "../../support/handlers/fake-client.ts";
+import { fakeCaller, fakeContext } from "../../support/handlers/fake-client.ts";
 import { call, caller, echoing, STATELESS, folder, isAlive, OLDEST, program, SESSION } from "./callers.ts";
 
 /** Another caller, without a connection. */
@@ -160,6 +160,21 @@ describe("sharing", () => {
     const many = await Promise.all(Array.from({ length: 6 }, () => call(client, "pid")));
     expect(new Set([...pids, ...many]).size).toBe(8);
     await vi.waitFor(() => expect(pids.filter((pid) => isAlive(Number(pid)))).toEqual([]), { timeout: 10_000 });
+  });
+
+  it("per-request frees the session of a request that is cancelled at once", async () => {
+    const one = start({ share: "per-request", maxSessions: 1 });
+    const request = { method: "tools/call", params: { name: "pid", arguments: {} } };
+    const { content } = await one(request, fakeContext().context);
+    const [{ text: pid }] = content as [{ text: string }];
+    await vi.waitFor(() => expect(isAlive(Number(pid))).toBe(false), { timeout: 10_000 });
+    // The slot is free a moment after the process has ended.
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    const leaving = fakeContext();
+    const cancelled = one(request, leaving.context);
+    leaving.abort(new Error("gone"));
+    await expect(cancelled).rejects.toThrow("gone");
+    await one(request, fakeContext().context);
   });
 
   it("is limited, and the least recently used session makes room", async () => {
