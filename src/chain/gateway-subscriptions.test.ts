@@ -1,4 +1,4 @@
-// Subscriptions while middleware is replaced: one acknowledgement, no lost notifications, and lists reported as changed.
+// Subscriptions while middleware is replaced: one acknowledgement, no lost changes, and lists reported as changed.
 
 import { expect, it, vi } from "vitest";
 import { fakeContext } from "../../test/support/handlers/fake-client.ts";

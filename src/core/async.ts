@@ -258,6 +258,7 @@ export class Semaphore {
   /** Takes a slot, at once if it returns undefined. Rejects if the signal is aborted while the caller waits. */
   acquire(signal?: AbortSignal): Promise<void> | undefined {
     if (this.#free > 0) return void (this.#free -= 1);
+    if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
     return new Promise<void>((resolve, reject) => {
       const next = (): void => {
         this.#waiting.delete(next);

@@ -71,7 +71,10 @@ function isPlainId(text: string, id: number): boolean {
   const field = `"id":${id}`;
   if (text.endsWith(`,${field}}`)) return true;
   const next = text.charCodeAt(HEAD.length + field.length);
-  return text.startsWith(field, HEAD.length) && (next === COMMA || next === CLOSE) && text.startsWith(HEAD);
+  if (!text.startsWith(field, HEAD.length) || (next !== COMMA && next !== CLOSE) || !text.startsWith(HEAD))
+    return false;
+  // Of two ids the last counts, and may be written differently.
+  return !text.includes('"id"', HEAD.length + field.length);
 }
 
 /** Also true for what is no token. */

@@ -99,7 +99,7 @@ export class ToolFacts {
         if (this.#reading !== reading) return;
         this.learn(page);
       }
-      this.#readAt = performance.now();
+      if (this.#reading === reading) this.#readAt = performance.now();
     };
     const end = (): void => {
       if (this.#reading === reading) this.#reading = undefined;
