@@ -102,12 +102,12 @@ it("ends as its newest leg ends", async () => {
 
 it("moves and ends although the upstream ignores its signal", async () => {
   let legs = 0;
-  const deaf: Handler = (_request, context) => {
+  const ignoresSignal: Handler = (_request, context) => {
     legs += 1;
     context.notify({ method: ACKNOWLEDGED, params: { notifications: { toolsListChanged: true } } });
     return new Promise(() => undefined);
   };
-  const gateway = chain(through()).to(deaf);
+  const gateway = chain(through()).to(ignoresSignal);
   const { context, notifications } = fakeContext();
   const request: Request = { method: "subscriptions/listen", params: { notifications: { toolsListChanged: true } } };
   const outcome = gateway(request, context);

@@ -103,7 +103,7 @@ const MAX_SILENCE_MS = 30_000;
 
 /**
  * A lock between processes: a file that is created by its owner, with the owner's name in it. Only who holds the lock
- * `<file>.steal` may remove the file of a dead owner. So nobody can remove the file of an owner who took the lock
+ * `<file>.steal` may remove the file of a dead owner. So no process can remove the file of an owner who took the lock
  * meanwhile.
  */
 export function fileLock(directory: string, timeoutMs: number = LOCK_TIMEOUT_MS): Pick<TokenStore, "exclusively"> {

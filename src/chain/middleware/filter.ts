@@ -181,7 +181,7 @@ function uriPattern(glob: string): UriPattern {
       matchesGlob(glob, form) ||
       matchesGlob(normalized, form) ||
       fitsTemplate(form) ||
-      // Nobody knows whether the template would match.
+      // A URI this long is not matched, so whether the template fits is unknown.
       (template !== undefined && form.length > MAX_URI_LENGTH),
   };
 }

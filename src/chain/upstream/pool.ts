@@ -313,7 +313,7 @@ export class UpstreamPool {
     unused.session.supervisor.stop();
   }
 
-  /** Drops one session that nobody waits for. Idle sessions cost little and have a limit of their own. */
+  /** Drops one session that no call waits for. Idle sessions cost little and have a limit of their own. */
   #dropUnused(): void {
     const all = [...this.#sessions.values()];
     const unused = all.find(({ session }) => !session.isInUse && !session.isWaitedFor);
