@@ -398,7 +398,9 @@ const live: UpstreamKind = defineKind(LIVE_FIELDS, {
     for (const key of CONNECTION_OPTIONS) {
       cursor.get(key)?.warnAtKey("ignored", "live sessions do not have this option");
     }
-    cursor.get("limits")?.warnAtKey("ignored", `write each limit by itself: ${Object.keys(LIVE_BOUNDS).join(", ")}`);
+    cursor
+      .get("limits")
+      ?.warnAtKey("ignored", `write the limits directly in the entry: ${Object.keys(LIVE_BOUNDS).join(", ")}`);
     if (isLisp) cursor.get("permission")?.warnAtKey("ignored", "only JavaScript sessions have permissions");
     const isRestricted = !isLisp && values.permission !== undefined && values.permission !== false;
     const settings = { ...values, cwd: values.cwd ?? cursor.context.folder };

@@ -154,7 +154,7 @@ describe("a live entry", () => {
       [
         "warning",
         "mcpServers.js.limits: ignored",
-        "write each limit by itself: timeoutMs, memoryMb, outputChars, printLength, printDepth",
+        "write the limits directly in the entry: timeoutMs, memoryMb, outputChars, printLength, printDepth",
       ],
       ["error", "mcpServers.other.timeoutMs: expected milliseconds from 0 to 86400000", undefined],
       ["error", "mcpServers.other.memoryMb: expected whole megabytes from 64 to 16384", undefined],

@@ -107,7 +107,10 @@ export function revisionRefused(revision: Revision, error: Error): Error {
   return new ConnectionError("protocol", message, { cause: error });
 }
 
-/** Does the handshake on a started connection. A server that still answers the probe `late` is stateless. */
+/**
+ * Does the handshake on a started connection. `late` is the answer to an earlier probe: if it arrives after all, the
+ * server is stateless.
+ */
 export async function openSession(
   peer: Peer,
   options: ServerConnectionOptions,

@@ -24,7 +24,7 @@ const START_TIMEOUT_MS = 60_000;
 const EXIT_GRACE_MS = 300;
 
 /**
- * The longest frame accepted: a minimum, plus some bytes for each character of output that is kept. Guests truncate
+ * The longest frame accepted: a fixed amount, plus some bytes for each character of output that is kept. Guests truncate
  * their replies, so a longer frame comes from the user's code, and reading it would block the host.
  */
 const MIN_FRAME_LIMIT_BYTES = 1024 * 1024;

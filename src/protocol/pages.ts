@@ -9,7 +9,7 @@ const MAX_CURSOR_LENGTH = 64 * 1024;
 
 export interface PageLimits {
   readonly items: number;
-  /** All pages together, in characters of JSON. The last page does not count; it may be as long as a message. */
+  /** All pages together, in characters of JSON. The last page is not counted; only the limit on a message applies. */
   readonly length: number;
 }
 

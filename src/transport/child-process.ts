@@ -38,8 +38,8 @@ export interface ChildTransport extends Transport {
 const MAX_NOISE_LINES = 20;
 const MAX_NOISE_LENGTH = 500;
 /**
- * A program that writes this many lines before a message is not an MCP server, or was started in another mode. One that
- * writes them later, without a message between them and within NOISE_WINDOW_MS, is broken.
+ * A program that writes this many lines before its first message is not an MCP server, or was started in another mode.
+ * One that later writes as many within NOISE_WINDOW_MS, with no message among them, is broken.
  */
 const MAX_NOISE_IN_A_ROW = 10_000;
 const NOISE_WINDOW_MS = 10_000;
@@ -121,7 +121,8 @@ class PipedChildProcess implements ChildTransport {
       () => void this.#onPipeClosed(child, "closed its stdin"),
     );
     const lines = new LineInput(child.stdout, writer, {
-      // Only responses count: while it reads a long request, a server may have to write before it reads on.
+      // Unread requests do not count: a server may have to write before it reads the rest of a long request. If its
+      // output were paused then, both sides would wait forever.
       isBehind: () => writer.unreadResponses > BACKLOG_BYTES,
       maxBytes: this.#limits.messageBytes,
       onLine: (text) => this.#line(text),
