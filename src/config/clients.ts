@@ -1,0 +1,352 @@
+// The MCP clients whose files we read and write: where each file is, where the servers are in it, and how an entry is
+// written. `config/dialects.ts` reads such files as they are; the set-up commands write into them. To support another
+// client, add it to CLIENTS.
+
+import { homedir } from "node:os";
+import { posix, win32 } from "node:path";
+import type { Environment } from "./variables.ts";
+
+/** A server to write into a client's file. */
+export type ClientServer =
+  | { readonly command: string; readonly args?: readonly string[]; readonly env?: Readonly<Record<string, string>> }
+  | { readonly url: string; readonly headers?: Readonly<Record<string, string>> };
+
+/** The operating systems on which a client's file may have a place of its own. */
+export type Platform = "linux" | "darwin" | "win32";
+
+/** A file in which a client looks for servers. */
+export interface ClientFile {
+  /** `user`: for all projects. `project`: in the folder of a project. */
+  readonly scope: "user" | "project";
+  /**
+   * The path, with slashes. `~` is the home folder, `%APPDATA%` the folder of Windows, and `%CONFIG%` the folder for
+   * settings on Linux (`$XDG_CONFIG_HOME` or `~/.config`). The path of a project's file is relative to the project.
+   */
+  readonly path: string | Readonly<Record<Platform, string>>;
+  /** The keys that lead to the object of servers by name. */
+  readonly servers: readonly string[];
+  /** The file has other settings of the client, which are not about servers and are ignored. */
+  readonly isSettings?: boolean;
+  /** The client still reads the file, but writes to another. */
+  readonly isOld?: boolean;
+}
+
+/** A client, and the format of its files. */
+export interface Client {
+  /** The name in commands. */
+  readonly name: string;
+  readonly title: string;
+  /** The file to write to by default is the first. */
+  readonly files: readonly [ClientFile, ...ClientFile[]];
+  readonly format: "json" | "toml";
+  /** The unit of `timeout` in an entry, if the client has this key. */
+  readonly timeoutUnit?: "seconds" | "milliseconds";
+  /** How its strings refer to variables, besides `${VAR}`: `$VAR` or `{env:VAR}`. */
+  readonly variables?: "$VAR" | "{env:VAR}";
+  /** Keys of an entry that mean nothing to a gateway, such as lists of tools that need no approval. */
+  readonly ignored?: readonly string[];
+  /** Keys of an entry that the gateway cannot obey, and what that means. */
+  readonly unsupported?: Readonly<Record<string, string>>;
+  /** Keys beside the servers that mean nothing to a gateway. Needed only if the file is not one of settings. */
+  readonly ignoredAtTop?: readonly string[];
+  /** The value of a server in the file. */
+  entry(server: ClientServer): Readonly<Record<string, unknown>>;
+}
+
+const APPLICATION_SUPPORT = "~/Library/Application Support";
+
+/** The places of a program that is built with Electron. */
+function electron(path: string): Readonly<Record<Platform, string>> {
+  return { linux: `%CONFIG%/${path}`, darwin: `${APPLICATION_SUPPORT}/${path}`, win32: `%APPDATA%/${path}` };
+}
+
+function inConfigFolder(path: string, windows = `%APPDATA%/${path}`): Readonly<Record<Platform, string>> {
+  return { linux: `%CONFIG%/${path}`, darwin: `~/.config/${path}`, win32: windows };
+}
+
+function withType(local: string, remote: string): Client["entry"] {
+  return (server) => ({ type: "command" in server ? local : remote, ...server });
+}
+
+const MCP_SERVERS = ["mcpServers"];
+
+/** An entry of another kind of file: its command or URL under other keys. */
+function codexEntry(server: ClientServer): Readonly<Record<string, unknown>> {
+  if ("command" in server) return server;
+  const { url, headers } = server;
+  return { url, ...(headers && { http_headers: headers }) };
+}
+
+function opencodeEntry(server: ClientServer): Readonly<Record<string, unknown>> {
+  if (!("command" in server)) return { type: "remote", ...server, enabled: true };
+  const { command, args = [], env } = server;
+  return { type: "local", command: [command, ...args], ...(env && { environment: env }), enabled: true };
+}
+
+/** `urlKey`: the key of a URL in this client. */
+function withUrlKey(urlKey: string): Client["entry"] {
+  return (server) => {
+    if ("command" in server) return server;
+    const { url, ...rest } = server;
+    return { [urlKey]: url, ...rest };
+  };
+}
+
+export const CLIENTS: readonly Client[] = [
+  {
+    name: "claude-code",
+    title: "Claude Code",
+    files: [
+      { scope: "user", path: "~/.claude.json", servers: MCP_SERVERS, isSettings: true },
+      { scope: "project", path: ".mcp.json", servers: MCP_SERVERS },
+    ],
+    format: "json",
+    timeoutUnit: "milliseconds",
+    ignored: ["alwaysLoad", "oauth"],
+    unsupported: { headersHelper: 'its command is not run: write the headers in "headers"' },
+    entry: withType("stdio", "http"),
+  },
+  {
+    name: "claude-desktop",
+    title: "Claude Desktop",
+    files: [{ scope: "user", path: electron("Claude/claude_desktop_config.json"), servers: MCP_SERVERS }],
+    format: "json",
+    ignoredAtTop: ["globalShortcut", "preferences", "isUsingBuiltInNodeForMcp", "isDxtAutoUpdatesEnabled"],
+    entry: (server) => server,
+  },
+  {
+    name: "vscode",
+    title: "VS Code",
+    files: [
+      { scope: "user", path: electron("Code/User/mcp.json"), servers: ["servers"] },
+      { scope: "project", path: ".vscode/mcp.json", servers: ["servers"] },
+      {
+        scope: "user",
+        path: electron("Code/User/settings.json"),
+        servers: ["mcp", "servers"],
+        isSettings: true,
+        isOld: true,
+      },
+      { scope: "project", path: ".vscode/settings.json", servers: ["mcp", "servers"], isSettings: true, isOld: true },
+    ],
+    format: "json",
+    ignored: ["dev", "gallery", "version", "oauth"],
+    unsupported: {
+      sandboxEnabled: "the gateway starts the server without the sandbox of VS Code",
+      sandbox: "the gateway starts the server without the sandbox of VS Code",
+    },
+    entry: withType("stdio", "http"),
+  },
+  {
+    name: "cursor",
+    title: "Cursor",
+    files: [
+      { scope: "user", path: "~/.cursor/mcp.json", servers: MCP_SERVERS },
+      { scope: "project", path: ".cursor/mcp.json", servers: MCP_SERVERS },
+    ],
+    format: "json",
+    entry: (server) => server,
+  },
+  {
+    name: "codex",
+    title: "Codex",
+    files: [
+      { scope: "user", path: "~/.codex/config.toml", servers: ["mcp_servers"], isSettings: true },
+      { scope: "project", path: ".codex/config.toml", servers: ["mcp_servers"], isSettings: true },
+    ],
+    format: "toml",
+    ignored: [
+      ...["required", "scopes", "oauth", "oauth_resource", "default_tools_approval_mode"],
+      ...["supports_parallel_tool_calls", "experimental_environment", "environment_id"],
+    ],
+    entry: codexEntry,
+  },
+  {
+    name: "gemini",
+    title: "Gemini CLI",
+    files: [
+      { scope: "user", path: "~/.gemini/settings.json", servers: MCP_SERVERS, isSettings: true },
+      { scope: "project", path: ".gemini/settings.json", servers: MCP_SERVERS, isSettings: true },
+    ],
+    format: "json",
+    timeoutUnit: "milliseconds",
+    variables: "$VAR",
+    ignored: ["trust", "description", "extension", "extensionName", "oauth"],
+    unsupported: {
+      authProviderType: 'the gateway does not use Google credentials: write a token in "headers"',
+      targetAudience: 'the gateway does not use Google credentials: write a token in "headers"',
+      targetServiceAccount: 'the gateway does not use Google credentials: write a token in "headers"',
+    },
+    entry: withUrlKey("httpUrl"),
+  },
+  {
+    name: "windsurf",
+    title: "Windsurf",
+    files: [{ scope: "user", path: "~/.codeium/windsurf/mcp_config.json", servers: MCP_SERVERS }],
+    format: "json",
+    ignored: ["registry"],
+    entry: withUrlKey("serverUrl"),
+  },
+  {
+    name: "zed",
+    title: "Zed",
+    files: [
+      {
+        scope: "user",
+        path: inConfigFolder("zed/settings.json", "%APPDATA%/Zed/settings.json"),
+        servers: ["context_servers"],
+        isSettings: true,
+      },
+      { scope: "project", path: ".zed/settings.json", servers: ["context_servers"], isSettings: true },
+    ],
+    format: "json",
+    timeoutUnit: "milliseconds",
+    ignored: ["source", "settings", "remote", "oauth"],
+    entry: (server) => server,
+  },
+  {
+    name: "opencode",
+    title: "opencode",
+    files: [
+      {
+        scope: "user",
+        path: inConfigFolder("opencode/opencode.json", "~/.config/opencode/opencode.json"),
+        servers: ["mcp"],
+        isSettings: true,
+      },
+      { scope: "project", path: "opencode.json", servers: ["mcp"], isSettings: true },
+      { scope: "project", path: "opencode.jsonc", servers: ["mcp"], isSettings: true },
+    ],
+    format: "json",
+    timeoutUnit: "milliseconds",
+    variables: "{env:VAR}",
+    ignored: ["oauth"],
+    entry: opencodeEntry,
+  },
+  {
+    name: "amp",
+    title: "Amp",
+    files: [
+      {
+        scope: "user",
+        path: inConfigFolder("amp/settings.json", "~/.config/amp/settings.json"),
+        servers: ["amp.mcpServers"],
+        isSettings: true,
+      },
+      { scope: "project", path: ".amp/settings.json", servers: ["amp.mcpServers"], isSettings: true },
+    ],
+    format: "json",
+    ignored: ["oauth"],
+    entry: (server) => server,
+  },
+  {
+    name: "cline",
+    title: "Cline",
+    files: [
+      {
+        scope: "user",
+        path: electron("Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"),
+        servers: MCP_SERVERS,
+      },
+    ],
+    format: "json",
+    timeoutUnit: "seconds",
+    ignored: ["autoApprove", "alwaysAllow", "remoteConfigured", "oauth"],
+    entry: withType("stdio", "streamableHttp"),
+  },
+  {
+    name: "roo",
+    title: "Roo Code",
+    files: [
+      {
+        scope: "user",
+        path: electron("Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json"),
+        servers: MCP_SERVERS,
+      },
+      { scope: "project", path: ".roo/mcp.json", servers: MCP_SERVERS },
+    ],
+    format: "json",
+    timeoutUnit: "seconds",
+    ignored: ["alwaysAllow", "watchPaths"],
+    entry: withType("stdio", "streamable-http"),
+  },
+  {
+    name: "copilot",
+    title: "Copilot CLI",
+    files: [{ scope: "user", path: "~/.copilot/mcp-config.json", servers: MCP_SERVERS }],
+    format: "json",
+    timeoutUnit: "milliseconds",
+    ignored: ["isDefaultServer", "source", "sourcePath"],
+    unsupported: { filterMapping: "the gateway does not change the content of results" },
+    entry: (server) => ({ ...withType("local", "http")(server), tools: ["*"] }),
+  },
+  {
+    name: "kiro",
+    title: "Kiro",
+    files: [
+      { scope: "user", path: "~/.kiro/settings/mcp.json", servers: MCP_SERVERS },
+      { scope: "project", path: ".kiro/settings/mcp.json", servers: MCP_SERVERS },
+    ],
+    format: "json",
+    timeoutUnit: "milliseconds",
+    ignored: ["autoApprove"],
+    entry: (server) => server,
+  },
+  {
+    name: "lm-studio",
+    title: "LM Studio",
+    files: [{ scope: "user", path: "~/.lmstudio/mcp.json", servers: MCP_SERVERS }],
+    format: "json",
+    entry: (server) => server,
+  },
+];
+
+/** Where a client's file may be looked for. */
+export interface ClientPlace {
+  /** Default: the operating system of this process. One that is not listed is treated like Linux. */
+  readonly platform?: NodeJS.Platform;
+  readonly home?: string;
+  readonly env?: Environment;
+  /** The folder of the project. Default: the current folder. */
+  readonly project?: string;
+}
+
+/** The absolute path of a client's file. */
+export function clientFilePath({ scope, path }: ClientFile, place: ClientPlace = {}): string {
+  const { platform = process.platform, home = homedir(), env = process.env, project = process.cwd() } = place;
+  const { join } = platform === "win32" ? win32 : posix;
+  const template = typeof path === "string" ? path : path[isPlatform(platform) ? platform : "linux"];
+  if (scope === "project") return join(project, template);
+  const [root = "", ...rest] = template.split("/");
+  const folders: Readonly<Record<string, string | undefined>> = {
+    "~": home,
+    "%CONFIG%": env["XDG_CONFIG_HOME"] || join(home, ".config"),
+    "%APPDATA%": env["APPDATA"] || join(home, "AppData", "Roaming"),
+  };
+  return join(folders[root] ?? root, ...rest);
+}
+
+function isPlatform(name: NodeJS.Platform): name is Platform {
+  return name === "linux" || name === "darwin" || name === "win32";
+}
+
+/** The client that a file belongs to by its path, and which of the client's files it is. */
+export function findClientFile(path: string): { readonly client: Client; readonly file: ClientFile } | undefined {
+  const given = `/${path.replaceAll("\\", "/")}`;
+  for (const client of CLIENTS) {
+    for (const file of client.files) {
+      const templates = typeof file.path === "string" ? [file.path] : Object.values(file.path);
+      if (templates.some((template) => given.endsWith(`/${ending(template)}`))) return { client, file };
+    }
+  }
+  return undefined;
+}
+
+/** The last two parts of a path, which identify a file wherever the home folder is. */
+function ending(template: string): string {
+  return template
+    .split("/")
+    .filter((part) => !/^[~%]/.test(part))
+    .slice(-2)
+    .join("/");
+}
