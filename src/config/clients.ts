@@ -314,16 +314,16 @@ export interface ClientPlace {
 /** The absolute path of a client's file. */
 export function clientFilePath({ scope, path }: ClientFile, place: ClientPlace = {}): string {
   const { platform = process.platform, home = homedir(), env = process.env, project = process.cwd() } = place;
-  const { join } = platform === "win32" ? win32 : posix;
+  const paths = platform === "win32" ? win32 : posix;
   const template = typeof path === "string" ? path : path[isPlatform(platform) ? platform : "linux"];
-  if (scope === "project") return join(project, template);
+  if (scope === "project") return paths.join(project, template);
   const [root = "", ...rest] = template.split("/");
   const folders: Readonly<Record<string, string | undefined>> = {
     "~": home,
-    "%CONFIG%": env["XDG_CONFIG_HOME"] || join(home, ".config"),
-    "%APPDATA%": env["APPDATA"] || join(home, "AppData", "Roaming"),
+    "%CONFIG%": env["XDG_CONFIG_HOME"] || paths.join(home, ".config"),
+    "%APPDATA%": env["APPDATA"] || paths.join(home, "AppData", "Roaming"),
   };
-  return join(folders[root] ?? root, ...rest);
+  return paths.join(folders[root] ?? root, ...rest);
 }
 
 function isPlatform(name: NodeJS.Platform): name is Platform {
@@ -342,11 +342,9 @@ export function findClientFile(path: string): { readonly client: Client; readonl
   return undefined;
 }
 
-/** The last two parts of a path, which identify a file wherever the home folder is. */
+/** What identifies a file wherever the home folder is: the parts from a folder with a dot, or the last two. */
 function ending(template: string): string {
-  return template
-    .split("/")
-    .filter((part) => !/^[~%]/.test(part))
-    .slice(-2)
-    .join("/");
+  const parts = template.split("/").filter((part) => !/^[~%]/.test(part));
+  const dot = parts.findIndex((part) => part.startsWith("."));
+  return parts.slice(dot < 0 ? -2 : dot).join("/");
 }
