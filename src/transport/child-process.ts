@@ -9,6 +9,7 @@ import { within } from "../core/async.ts";
 import { decode, DEFAULT_LIMITS, type Limits, faultText } from "../jsonrpc/codec.ts";
 import type { ErrorMessage, Message } from "../jsonrpc/message.ts";
 import { startChild, type Child, type ChildOptions, type Exit } from "../process/child.ts";
+import { withoutNpm } from "../process/npx.ts";
 import { LineInput } from "./line-input.ts";
 import { BACKLOG_BYTES, LineWriter, refuse } from "./line-writer.ts";
 import type { Inbound, Transport } from "./transport.ts";
@@ -87,7 +88,7 @@ class PipedChildProcess implements ChildTransport {
     if (this.#starting !== undefined) throw new ConnectionError("protocol", "this transport was already started");
     if (this.#closed) throw new ConnectionError("closed", "this transport is closed");
     this.#receive = receive;
-    this.#starting = startChild(this.#options);
+    this.#starting = this.#startChild();
     let child: Child;
     try {
       child = await this.#starting;
@@ -98,6 +99,10 @@ class PipedChildProcess implements ChildTransport {
     this.#connect(child);
     void this.#awaitExit(child);
     if (this.#closed) throw new ConnectionError("closed", "this transport was closed while it started");
+  }
+
+  async #startChild(): Promise<Child> {
+    return startChild({ ...this.#options, ...(await withoutNpm(this.#options)) });
   }
 
   readonly send = (message: Message | readonly Message[]): Promise<void> =>
