@@ -3,6 +3,8 @@
 export interface Command {
   /** The text of `catenary NAME --help`. */
   readonly help: string;
+  /** Those of its arguments that are not for another program, which it starts. */
+  own(args: readonly string[]): readonly string[];
   /** Resolves to the exit code, or to undefined if the command keeps running. */
   run(args: readonly string[]): Promise<number | undefined>;
 }
@@ -22,4 +24,10 @@ export class NotFoundError extends Error {
 /** An address cannot be reached, or cannot be listened on. */
 export class UnreachableError extends Error {
   readonly exit: number = EXIT.unreachable;
+}
+
+/** The arguments before `--`. Those after it belong to another program. */
+export function beforeSeparator(args: readonly string[]): readonly string[] {
+  const at = args.indexOf("--");
+  return at < 0 ? args : args.slice(0, at);
 }

@@ -5,7 +5,7 @@
 import { writeSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { nearest } from "../core/options.ts";
-import { EXIT, UsageError } from "./command.ts";
+import { beforeSeparator, EXIT, UsageError } from "./command.ts";
 import { COMMANDS } from "./commands/index.ts";
 import { exit, exitWithError } from "./terminal/output.ts";
 
@@ -22,6 +22,11 @@ ${lines.join("\n")}
 }
 
 function unknownCommand(name: string): UsageError {
+  if (name.startsWith("-")) {
+    return new UsageError(
+      `There is no option ${name}; write a command first: catenary COMMAND [OPTIONS]. catenary --help lists them`,
+    );
+  }
   const [near] = nearest(name, Object.keys(COMMANDS));
   const hint = near === undefined ? "catenary --help lists the commands" : `did you mean ${near}?`;
   return new UsageError(`There is no command ${name}; ${hint}`);
@@ -34,7 +39,7 @@ async function main(args: readonly string[]): Promise<number | undefined> {
     (name === undefined ? process.stderr : process.stdout).write(helpText());
     return name === undefined ? EXIT.usage : EXIT.ok;
   }
-  if (name === "--version" || name === "-v") {
+  if (["--version", "-v", "-V"].includes(name)) {
     const { packageFile } = await import("../core/files.ts");
     const text = await readFile(packageFile("package.json"), "utf8");
     process.stdout.write(`${(JSON.parse(text) as { version: string }).version}\n`);
@@ -43,12 +48,10 @@ async function main(args: readonly string[]): Promise<number | undefined> {
   const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (entry === undefined) {
     const { reportFailures } = await import("./show/problems.ts");
-    return reportFailures(args, () => Promise.reject(unknownCommand(name)));
+    return reportFailures(beforeSeparator(args), () => Promise.reject(unknownCommand(name)));
   }
   const command = await entry.load();
-  // Flags after -- belong to another program.
-  const separator = rest.indexOf("--");
-  const own = separator < 0 ? rest : rest.slice(0, separator);
+  const own = command.own(rest);
   if (own.includes("--help") || own.includes("-h")) {
     process.stdout.write(command.help);
     return EXIT.ok;

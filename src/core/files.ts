@@ -1,7 +1,8 @@
-// Finds the cache directory and the files of this package, and creates directories with their parents.
+// Finds the cache directory and the files of this package, creates directories with their parents, and replaces files.
 
+import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, stat } from "node:fs/promises";
+import { mkdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -51,4 +52,19 @@ async function isDirectory(path: string): Promise<boolean> {
     (found) => found.isDirectory(),
     () => false,
   );
+}
+
+/**
+ * Writes a whole file, so that readers see the old or the new content, even after a crash. If there is a symbolic link at
+ * the path, the link is replaced, and the file that it points to stays as it is.
+ */
+export async function replaceFile(path: string, content: string | Uint8Array, mode = 0o666): Promise<void> {
+  const draft = `${path}.${randomUUID()}`;
+  try {
+    await writeFile(draft, content, { flag: "wx", mode, flush: true });
+    await rename(draft, path);
+  } catch (error) {
+    await rm(draft, { force: true }).catch(() => undefined);
+    throw error;
+  }
 }

@@ -19,7 +19,14 @@ import {
   Saver,
 } from "../show/content.ts";
 import { defineCommand } from "../show/problems.ts";
-import { ARGUMENTS_HELP, promptArguments, readArguments, toolArguments, withKey } from "../target/arguments.ts";
+import {
+  ARGUMENTS_HELP,
+  PROMPT_ARGUMENTS_HELP,
+  promptArguments,
+  readArguments,
+  toolArguments,
+  withKey,
+} from "../target/arguments.ts";
 import { EXIT_HELP, parseTargetLine, TARGET_HELP, unexpectedArguments } from "../target/target.ts";
 import { withClient } from "../target/with-client.ts";
 import { paint, printBytes, printJson, printRaw, printTrusted } from "../terminal/output.ts";
@@ -77,10 +84,10 @@ const PROMPT_USAGE = `Usage: catenary prompt TARGET NAME [key=value ...] [OPTION
 `;
 
 const PROMPT_HELP = `${PROMPT_USAGE}
-Gets a prompt. All its arguments are strings. Its messages go to stdout, each under its role; a
-single message is printed without it. With --json: the result.
+Gets a prompt. Its messages go to stdout, each under its role; a single message is printed without
+it. With --json: the result.
 
-${ARGUMENTS_HELP}
+${PROMPT_ARGUMENTS_HELP}
 ${SAVE_HELP}
 ${TARGET_HELP}
 ${EXIT_HELP}`;

@@ -30,28 +30,28 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "list the tools of a server, or show one",
     load: async () => (await import("./list.ts")).toolsCommand,
   },
-  resources: {
-    summary: "list the resources of a server",
-    load: async () => (await import("./list.ts")).resourcesCommand,
-  },
-  prompts: {
-    summary: "list the prompts of a server, or show one",
-    load: async () => (await import("./list.ts")).promptsCommand,
-  },
   call: {
     summary: "call a tool",
     load: async () => (await import("./call.ts")).callCommand,
+  },
+  resources: {
+    summary: "list the resources of a server",
+    load: async () => (await import("./list.ts")).resourcesCommand,
   },
   read: {
     summary: "read a resource",
     load: async () => (await import("./call.ts")).readCommand,
   },
-  eval: {
-    summary: "evaluate code in a live session of JavaScript or Common Lisp",
-    load: async () => (await import("./eval.ts")).evalCommand,
+  prompts: {
+    summary: "list the prompts of a server, or show one",
+    load: async () => (await import("./list.ts")).promptsCommand,
   },
   prompt: {
     summary: "get a prompt",
     load: async () => (await import("./call.ts")).promptCommand,
+  },
+  eval: {
+    summary: "evaluate code in a live session of JavaScript or Common Lisp",
+    load: async () => (await import("./eval.ts")).evalCommand,
   },
 };

@@ -16,7 +16,8 @@ describe("run", () => {
   it.each([
     [[], 1, "run needs a command: catenary run -- COMMAND ARGS..."],
     [["--"], 1, "run needs a command"],
-    [["node", "server.js"], 1, "run needs -- before its command: catenary run -- node server.js"],
+    [["-y", "node", "server.js"], 1, "There is no option -y; catenary run --help lists the options"],
+    [["--http", ":0", "catenary-no-such-command", "--json"], 2, "there is no command of that name on the PATH"],
     [["--", "https://example.com/mcp"], 1, "https://example.com/mcp is a URL, but run needs a command"],
     [["--share", "none", "--", "node"], 1, "--share none is not valid; write one of shared, per-session"],
     [["--revision", "1", "--", "node"], 1, "--revision: "],

@@ -31,16 +31,17 @@ import {
 } from "../serve/start.ts";
 import { UpstreamReport } from "../serve/upstream-report.ts";
 import { defineCommand, toFailure } from "../show/problems.ts";
-import { checkRevision, checkTimeout, parseEnvFlags, parseFlags } from "../target/target.ts";
+import { checkRevision, checkTimeout, parseEnvFlags, parseFlags, splitAtCommand } from "../target/target.ts";
 import { printStatus } from "../terminal/output.ts";
 import { isTerminal, sanitizeFor } from "../terminal/text.ts";
 
-const HELP = `Usage: catenary run [--http HOST:PORT] [OPTIONS] -- COMMAND ARGS...
+const HELP = `Usage: catenary run [--http HOST:PORT] [OPTIONS] [--] COMMAND ARGS...
 
 Runs COMMAND, an MCP server on stdio, and serves it on stdio to clients of any protocol revision. In
 a client's config, replace \`"command": "npx", "args": [...]\` by \`"command": "catenary",
 "args": ["run", "--", "npx", ...]\`. Starts COMMAND on the first request. Restarts COMMAND if it
-crashes; exits when stdin closes. The stderr of COMMAND is passed on.
+crashes; exits when stdin closes. The stderr of COMMAND is passed on. Options after COMMAND are its
+own.
 
   --env KEY=VALUE        an environment variable for COMMAND; repeatable
   --cwd DIR              the folder to start COMMAND in
@@ -83,17 +84,15 @@ interface RunLine {
 }
 
 function parseLine(args: readonly string[]): RunLine {
-  const at = args.indexOf("--");
-  const own = at < 0 ? args : args.slice(0, at);
-  const [command, ...rest] = at < 0 ? [] : args.slice(at + 1);
-  const { positionals, values } = parseFlags("run", own, FLAGS, {
+  const {
+    own,
+    command: [command, ...rest],
+  } = splitAtCommand(args, FLAGS);
+  const { values } = parseFlags("run", own, FLAGS, {
     ...SERVE_EXPECTED,
     env: "a variable: KEY=VALUE",
     timeout: "a number of seconds",
   });
-  if (positionals.length > 0) {
-    throw new UsageError(`run needs -- before its command: catenary run -- ${positionals.join(" ")}`);
-  }
   if (command === undefined) throw new UsageError(`run needs a command: catenary run -- COMMAND ARGS...`);
   if (/^https?:\/\//i.test(command)) {
     throw new UsageError(
@@ -180,4 +179,4 @@ export function programName({ command, args = [] }: ProgramCommand): string {
   return /^[\w.-]+$/.test(name) ? basename(name, extname(name)) : own;
 }
 
-export const runCommand: Command = defineCommand(HELP, run);
+export const runCommand: Command = defineCommand(HELP, run, (args) => splitAtCommand(args, FLAGS).own);

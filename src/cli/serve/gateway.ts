@@ -15,9 +15,11 @@ import {
   type Environment,
   type Input,
   type Problem,
+  type UpstreamEntry,
 } from "../../config/index.ts";
 import { createLiveServer } from "../../config/kinds.ts";
-import { EXIT, UsageError } from "../command.ts";
+import { nearest } from "../../core/options.ts";
+import { EXIT, NotFoundError, UsageError } from "../command.ts";
 import { problemLines, tally } from "../show/problems.ts";
 import { exit, printStatus } from "../terminal/output.ts";
 import { ProgressLine } from "../terminal/progress-line.ts";
@@ -40,9 +42,15 @@ export async function openSession(): Promise<Gateway> {
   return chain().to({ [NO_CONFIG.name]: await createLiveServer("js", {}) });
 }
 
-/** With `isStdio`, stdin belongs to a client, so the user is not asked for inputs. */
-export async function openGateway(path: string, report: UpstreamReport, isStdio: boolean): Promise<OpenedGateway> {
-  const config = await openConfig(path, isStdio);
+/** With `isStdio`, stdin belongs to a client, so the user is not asked for inputs. `only`: the name of one server. */
+export async function openGateway(
+  path: string,
+  report: Pick<UpstreamReport, "onNoise" | "onStderr" | "onState">,
+  isStdio: boolean,
+  only?: string,
+): Promise<OpenedGateway> {
+  const whole = await openConfig(path, isStdio);
+  const config = only === undefined ? whole : { ...whole, upstreams: new Map([[only, findServer(whole, path, only)]]) };
   const release = reserveStdio(
     `A module of ${path} calls serve() itself; remove the call, and this command serves the module`,
   );
@@ -54,6 +62,17 @@ export async function openGateway(path: string, report: UpstreamReport, isStdio:
   const reports = { onNoise, onStderr, onState, ...(isStdio && { upstream: forOneClient }) };
   const gateway = await reportProblems(path, () => createGateway(config, reports));
   return { config, gateway, release };
+}
+
+/** Throws a NotFoundError if the config has no such server. */
+export function findServer({ upstreams, disabled }: Config, path: string, name: string): UpstreamEntry {
+  const found = upstreams.get(name);
+  if (found !== undefined) return found;
+  if (disabled.includes(name)) throw new NotFoundError(`The server ${name} is disabled in ${path}; enable it there`);
+  const names = [...upstreams.keys()];
+  const [near] = nearest(name, names);
+  const hint = near === undefined ? `it has ${names.join(", ")}` : `did you mean ${near}?`;
+  throw new NotFoundError(`There is no server ${name} in ${path}; ${hint}`);
 }
 
 /** An exception in a timer or an unawaited promise of a user's module must not end the gateway and all its servers. */

@@ -104,6 +104,18 @@ describe("saving", () => {
     expect(existsSync(join(folder, "elsewhere"))).toBe(false);
   });
 
+  it("replaces a symbolic link with --force, and leaves the file that it points to", async () => {
+    const outside = join(folder, "outside");
+    writeFileSync(outside, "before");
+    const inside = join(folder, "pictures");
+    mkdirSync(inside);
+    symlinkSync(outside, join(inside, "image.png"));
+    const path = await new Saver({ folder: inside, force: true }).save(bytes("1"), "image", "image/png");
+    expect(readFileSync(path, "utf8")).toBe("1");
+    expect(read("outside")).toBe("before");
+    expect(readdirSync(inside)).toEqual(["image.png"]);
+  });
+
   it("to a file writes the first there and the next beside it", async () => {
     const file = join(folder, "shot.png");
     const saver = new Saver(await checkDestination({ output: file }));

@@ -4,7 +4,7 @@
 
 import { stat, writeFile } from "node:fs/promises";
 import { join, parse } from "node:path";
-import { makeDirectory } from "../../core/files.ts";
+import { makeDirectory, replaceFile } from "../../core/files.ts";
 import { isObject, errorMessage } from "../../core/values.ts";
 import type { CallToolResult, ContentBlock, ResourceContents } from "../../protocol/model/index.ts";
 import { UsageError } from "../command.ts";
@@ -229,7 +229,7 @@ export class Saver {
     for (let number = 1; number <= MAX_NUMBER; number += 1) {
       const path = join(dir, `${name}${number === 1 ? "" : `-${number}`}${ext}`);
       // Even --force does not replace a file that this run has written.
-      if (this.#written.has(path) || !(await write(path, bytes, this.#destination.force))) continue;
+      if (this.#written.has(path) || !(await write(path, bytes, this.#destination))) continue;
       this.#written.add(path);
       return path;
     }
@@ -238,10 +238,12 @@ export class Saver {
 }
 
 /** False if the file exists already. */
-async function write(path: string, bytes: Uint8Array, force: boolean): Promise<boolean> {
+async function write(path: string, bytes: Uint8Array, { force, file }: Destination): Promise<boolean> {
   try {
+    // The server has a say in the name of a file in a folder, so a symbolic link there is not followed but replaced.
+    if (force && file === undefined) await replaceFile(path, bytes);
     // Without --force, "x" fails on an existing file and does not follow a symbolic link.
-    await writeFile(path, bytes, { flag: force ? "w" : "wx" });
+    else await writeFile(path, bytes, { flag: force ? "w" : "wx" });
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;

@@ -8,7 +8,7 @@ import { paint, terminalWidth, printJson, stdoutError } from "../terminal/output
 import { ConnectionError } from "../../core/errors.ts";
 import { defined, errorMessage, isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { EXIT, NotFoundError, type Command } from "../command.ts";
+import { beforeSeparator, EXIT, NotFoundError, type Command } from "../command.ts";
 import { withKey } from "../target/arguments.ts";
 
 type Screen = Pick<NodeJS.WriteStream, "isTTY" | "columns">;
@@ -233,12 +233,17 @@ function connectionExit({ kind, cause }: ConnectionError): number {
 }
 
 /** Creates a command. Its errors are printed and determine its exit code. */
-export function defineCommand(help: string, run: (args: readonly string[]) => Promise<number | undefined>): Command {
-  return { help, run: (args) => reportFailures(args, () => run(args)) };
+export function defineCommand(
+  help: string,
+  run: (args: readonly string[]) => Promise<number | undefined>,
+  own: Command["own"] = beforeSeparator,
+): Command {
+  return { help, own, run: (args) => reportFailures(own(args), () => run(args)) };
 }
 
+/** `own`: the arguments of the command itself. */
 export async function reportFailures(
-  args: readonly string[],
+  own: readonly string[],
   run: () => Promise<number | undefined>,
 ): Promise<number | undefined> {
   try {
@@ -248,8 +253,7 @@ export async function reportFailures(
     return exit;
   } catch (error) {
     const { exit, ...document } = toFailure(error);
-    const separator = args.indexOf("--");
-    if (args.slice(0, separator < 0 ? undefined : separator).includes("--json")) printJson({ error: document });
+    if (own.includes("--json")) printJson({ error: document });
     const code = error instanceof McpError ? ` (${error.code})` : "";
     const pages = requiredPages(error).map((page) => `Visit this page first: ${page}`);
     for (const line of [`catenary: ${document.message}${code}`, ...pages]) {

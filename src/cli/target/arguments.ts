@@ -16,17 +16,24 @@ export interface Argument {
   readonly value: { readonly text: string } | { readonly json: unknown };
 }
 
-export const ARGUMENTS_HELP = `Arguments:
+const FILES_HELP = `  key=@file, key:=@file  the string, or the JSON, in a file; @- is stdin. Write a string that
+                         begins with @ as JSON: key:='"@name"'
+  --args JSON            all arguments as one JSON object; \`--args -\` reads it from stdin.
+                         Single keys override it
+`;
+
+export const ARGUMENTS_HELP: string = `Arguments:
   key=value              a string; converted if the schema says number, integer, boolean, null,
                          array or object. Give the items of an array one by one (tag=a tag=b)
                          or as JSON (tag='["a","b"]')
   key:=json              a JSON value: count:=3 filter:='{"open":true}'
-  key=@file, key:=@file  the string, or the JSON, in a file; @- is stdin. Write a string that
-                         begins with @ as JSON: key:='"@name"'
-  --args JSON            all arguments as one JSON object; \`--args -\` reads it from stdin.
-                         Single keys override it
-  A dot in a key is part of its name; write nested values as JSON.
+${FILES_HELP}  A dot in a key is part of its name; write nested values as JSON.
 `;
+
+export const PROMPT_ARGUMENTS_HELP: string = `Arguments, which are all strings:
+  key=value              a string
+  key:=json              a string, written as JSON
+${FILES_HELP}`;
 
 /** Throws a UsageError, or a NotFoundError for a missing file. */
 export async function readArguments(words: readonly string[], args?: string): Promise<readonly Argument[]> {

@@ -5,6 +5,7 @@ import { UsageError } from "../command.ts";
 import { parseFlags } from "./target.ts";
 
 const FLAGS = {
+  http: { type: "string" },
   path: { type: "string" },
   "allow-host": { type: "string", multiple: true },
   json: { type: "boolean" },
@@ -30,6 +31,11 @@ describe("a command line", () => {
     [["--verbose"], "There is no option --verbose; catenary serve --help lists the options"],
     [["--constructor"], "There is no option --constructor; catenary serve --help lists the options"],
     [["-x"], "There is no option -x; catenary serve --help lists the options"],
+    [["-j"], "There is no option -j; catenary serve --help lists the options"],
+    [["-p", "3000"], "There is no option -p; did you mean --http :PORT?"],
+    [["--port", "3000"], "There is no option --port; did you mean --http :PORT?"],
+    [["--port=3000"], "There is no option --port; did you mean --http :PORT?"],
+    [["-e", "A=b"], "There is no option -e; catenary serve --help lists the options"],
     [["--path"], "--path needs a path"],
     [["--path", "--json"], "--path needs a path"],
     [["--path="], "--path needs a path"],

@@ -1,9 +1,10 @@
 // Parsing of the target and its flags.
 
+import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { REVISIONS } from "../../protocol/revisions/index.ts";
 import { NotFoundError, UsageError } from "../command.ts";
-import { parseHeaders, parseTargetLine, resolveRoots, targetName } from "./target.ts";
+import { parseHeaders, parseTargetLine, resolveRoots, splitAtCommand, targetName } from "./target.ts";
 
 const line = (...args: readonly string[]): ReturnType<typeof parseTargetLine> =>
   parseTargetLine("try", args, {}, "Usage: try\n");
@@ -15,6 +16,14 @@ describe("a target", () => {
     expect(target).toEqual(new URL(URL_TEXT));
     expect(words).toEqual(["echo", "text=hi"]);
     expect(targetName(target)).toBe("127.0.0.1:3000/mcp");
+  });
+
+  it("is a config", () => {
+    const { target, words } = line("a/servers.json", "echo", "--timeout", "5");
+    expect(target).toEqual({ config: "a/servers.json" });
+    expect(words).toEqual(["echo"]);
+    expect(targetName(target)).toBe("a/servers.json");
+    expect(line("~/.codex/config.toml").target).toEqual({ config: "~/.codex/config.toml" });
   });
 
   it("is everything after --, including flags", () => {
@@ -41,6 +50,11 @@ describe("a target", () => {
   it.each([
     [[], "try needs a target\n\nUsage: try\n"],
     [["notes"], "notes is not a valid target: write a URL such as"],
+    [["./notes"], "./notes is not a valid target: write a URL such as"],
+    [["a.json", "--env", "A=b"], "--env needs a URL or a command as the target; a config sets it in its entries"],
+    [["a.json", "--token", "t"], "--token needs a URL or a command as the target"],
+    [["a.json", "--revision", REVISIONS[0]?.name ?? ""], "--revision needs a URL or a command as the target"],
+    [[fileURLToPath(import.meta.url)], "is not a config; to start it, put -- node "],
     [["ftp://x/y"], "ftp://x/y is not a valid target"],
     [["http://"], "http:// is not a valid target"],
     [["http://ann:secret@x/mcp"], "The URL contains a user name or password"],
@@ -103,5 +117,32 @@ describe("roots", () => {
     expect(root?.name).toBe("src");
     await expect(resolveRoots({ root: ["nowhere"] })).rejects.toThrow(NotFoundError);
     await expect(resolveRoots({ root: ["package.json"] })).rejects.toThrow("There is no folder package.json");
+  });
+});
+
+describe("a command", () => {
+  const FLAGS = { http: { type: "string" }, json: { type: "boolean" } } as const;
+
+  it.each([
+    [
+      ["--http", ":0", "--", "npx", "-y", "x"],
+      ["--http", ":0"],
+      ["npx", "-y", "x"],
+    ],
+    [
+      ["--http", ":0", "npx", "-y", "x", "--", "--json"],
+      ["--http", ":0"],
+      ["npx", "-y", "x", "--", "--json"],
+    ],
+    [
+      ["--http=:0", "--json", "npx", "--help"],
+      ["--http=:0", "--json"],
+      ["npx", "--help"],
+    ],
+    [["--json", "--"], ["--json"], []],
+    [["--json"], ["--json"], []],
+    [["-y", "x"], ["-y"], ["x"]],
+  ])("in %j begins after -- or at the first word that is not an option", (args, own, command) => {
+    expect(splitAtCommand(args, FLAGS)).toEqual({ own, command });
   });
 });

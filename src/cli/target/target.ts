@@ -1,7 +1,8 @@
-// Parses the flags of a command, and the server that it talks to, its target: a URL as the first argument, or a program
-// to start, after `--` at the end of the line. Everything is checked before anything is started. The error for a mistake
-// is one sentence, with the flag that was probably meant.
+// Parses the flags of a command, and the server that it talks to, its target: a URL, a config or the name of a server as
+// the first argument, or a program to start, after `--` at the end of the line. Everything is checked before anything is
+// started. The error for a mistake is one sentence, with the flag that was probably meant.
 
+import { statSync } from "node:fs";
 import { stat, readFile } from "node:fs/promises";
 import { basename, resolve, extname } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -65,9 +66,40 @@ export function parseFlags<const F extends Flags>(
   return { positionals, values };
 }
 
+/** Options of other programs, and ours with the same meaning. */
+const FOREIGN_FLAGS: ReadonlyMap<string, readonly [flag: string, example: string]> = new Map([
+  ["p", ["http", "--http :PORT"]],
+  ["port", ["http", "--http :PORT"]],
+  ["host", ["http", "--http HOST:PORT"]],
+  ["e", ["env", "--env KEY=VALUE"]],
+  ["H", ["header", "--header 'NAME: VALUE'"]],
+  ["o", ["output", "--output FILE"]],
+  ["q", ["quiet", "--quiet"]],
+  ["v", ["verbose", "--verbose"]],
+  ["y", ["yes", "--yes"]],
+]);
+
 function hint(command: string, name: string, flags: Flags): string {
-  const [flag] = nearest(name, Object.keys(flags));
+  const [foreign, example] = FOREIGN_FLAGS.get(name) ?? [];
+  if (foreign !== undefined && Object.hasOwn(flags, foreign)) return `did you mean ${example}?`;
+  // A single letter is near to every short name.
+  const [flag] = name.length === 1 ? [] : nearest(name, Object.keys(flags));
   return flag === undefined ? `catenary ${command} --help lists the options` : `did you mean --${flag}?`;
+}
+
+/** Splits a line at its command: everything after `--`, or from the first word on that is not an option. */
+export function splitAtCommand(args: readonly string[], flags: Flags): { own: string[]; command: string[] } {
+  const { tokens } = parseArgs({
+    args: [...args],
+    options: flags,
+    allowPositionals: true,
+    strict: false,
+    tokens: true,
+  });
+  const first = tokens.find(({ kind }) => kind !== "option");
+  if (first === undefined) return { own: [...args], command: [] };
+  const from = first.kind === "option-terminator" ? first.index + 1 : first.index;
+  return { own: args.slice(0, first.index), command: args.slice(from) };
 }
 
 export function unexpectedArguments(command: string, words: readonly string[], usage: string): UsageError {
@@ -93,13 +125,14 @@ export const TARGET_FLAGS = {
   scope: { type: "string", multiple: true, only: "url" },
 } as const;
 
-/** The first given flag that is only for the other kind of target. */
-function misplacedFlag(values: TargetValues, other: "command" | "url"): string | undefined {
-  const names = Object.entries(TARGET_FLAGS).filter(([, flag]) => "only" in flag && flag.only === other);
+/** The first given flag that is only for another kind of target. */
+function misplacedFlag(values: TargetValues, ...others: readonly ("command" | "url")[]): string | undefined {
+  const names = Object.entries(TARGET_FLAGS).filter(([, flag]) => "only" in flag && others.includes(flag.only));
   return names.map(([name]) => name).find((name) => values[name as keyof TargetValues] !== undefined);
 }
 
-export const TARGET_HELP: string = `TARGET is a URL. To start a server instead, put \`-- COMMAND ARGS...\` last.
+export const TARGET_HELP: string = `TARGET is a URL, a config (all its servers, as one), or the name of a server in ./catenary.json. To
+start a server instead, put \`-- COMMAND ARGS...\` last.
 
 Output:
   --json                 print one JSON document on stdout: the result in the newest revision, or
@@ -145,7 +178,13 @@ export interface CommandTarget {
   readonly cwd?: string;
 }
 
-export type CliTarget = URL | CommandTarget;
+/** The gateway of a config, or only one of its servers. */
+export interface ConfigTarget {
+  readonly config: string;
+  readonly server?: string;
+}
+
+export type CliTarget = URL | CommandTarget | ConfigTarget;
 
 export type TargetValues = FlagValues<typeof TARGET_FLAGS>;
 
@@ -179,7 +218,7 @@ export function parseTargetLine<const F extends Flags>(
   }
   const [target, ...words] = line.positionals;
   if (target === undefined) throw new UsageError(`${name} needs a target\n\n${usage}`);
-  return { target: parseUrl(target, values), words, values };
+  return { target: HTTP_URL.test(target) ? parseUrl(target, values) : parseConfig(target, values), words, values };
 }
 
 function checkValues(values: TargetValues): void {
@@ -229,10 +268,7 @@ export function parseEnvFlags({ env = [] }: Pick<TargetValues, "env">): Readonly
 function parseUrl(target: string, values: TargetValues): URL {
   const misplaced = misplacedFlag(values, "command");
   if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a command as the target: -- COMMAND ARGS...`);
-  const forms = "write a URL such as http://127.0.0.1:3000/mcp, or -- COMMAND ARGS... at the end of the line";
-  if (!HTTP_URL.test(target) || !URL.canParse(target)) {
-    throw new UsageError(`${target} is not a valid target: ${forms}`);
-  }
+  if (!URL.canParse(target)) throw new UsageError(`${target} is not a valid target: ${TARGET_FORMS}`);
   const url = new URL(target);
   if (url.username !== "" || url.password !== "") {
     // The URL is not repeated here: it may contain a secret.
@@ -241,9 +277,33 @@ function parseUrl(target: string, values: TargetValues): URL {
   return url;
 }
 
+const TARGET_FORMS =
+  "write a URL such as http://127.0.0.1:3000/mcp, the path of a config, the name of a server in ./catenary.json, or -- COMMAND ARGS... at the end of the line";
+
+/** A path, or the name of a server in the config of this folder. */
+function parseConfig(target: string, values: TargetValues): ConfigTarget {
+  const isFile = CONFIG_EXTENSIONS.has(extname(target).toLowerCase()) || isFileSync(target);
+  if (!isFile && (/[/\\]/.test(target) || !isFileSync(CONFIG))) {
+    throw new UsageError(`${target} is not a valid target: ${TARGET_FORMS}`);
+  }
+  if (isFile && MODULE_EXTENSIONS.has(extname(target).toLowerCase())) {
+    throw new UsageError(`${target} is not a config; to start it, put -- node ${target} at the end of the line`);
+  }
+  const misplaced = values.revision === undefined ? misplacedFlag(values, "command", "url") : "revision";
+  if (misplaced !== undefined) {
+    throw new UsageError(`--${misplaced} needs a URL or a command as the target; a config sets it in its entries`);
+  }
+  return isFile ? { config: target } : { config: CONFIG, server: target };
+}
+
+function isFileSync(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}
+
 /** A name for messages, without parts that may be secret. */
 export function targetName(target: CliTarget): string {
-  return target instanceof URL ? `${target.host}${target.pathname}` : basename(target.command);
+  if (target instanceof URL) return `${target.host}${target.pathname}`;
+  return "config" in target ? (target.server ?? target.config) : basename(target.command);
 }
 
 export function parseHeaders({ header = [] }: TargetValues): Readonly<Record<string, string>> {
@@ -274,7 +334,7 @@ export async function resolveRoots({ root = [] }: TargetValues): Promise<readonl
 /** The default config. */
 export const CONFIG = "catenary.json";
 
-const CONFIG_EXTENSIONS = new Set([".json", ".jsonc"]);
+const CONFIG_EXTENSIONS = new Set([".json", ".jsonc", ".toml"]);
 const MODULE_EXTENSIONS = new Set([".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"]);
 
 /** The given file, or the default config in this folder. Throws a NotFoundError if there is none. */
@@ -283,6 +343,11 @@ export async function requireConfig(given: string | undefined, command: string):
   const found = await stat(path).catch(() => undefined);
   if (found?.isFile() === true) return path;
   if (found !== undefined) throw new UsageError(`${path} is not a file; name the config itself, such as ./${CONFIG}`);
+  if (HTTP_URL.test(path)) {
+    throw new UsageError(
+      `${path} is a URL, but ${command} needs a config; \`catenary tools URL\` lists its tools, and \`catenary add NAME URL\` writes it into ./${CONFIG}`,
+    );
+  }
   if (given !== undefined) throw new NotFoundError(`There is no config ${path}`);
   throw new NotFoundError(
     `There is no ${CONFIG} here: name a config, \`catenary ${command} FILE\`, or write one, such as {"mcpServers": {"notes": {"command": "npx", "args": ["-y", "notes-mcp"]}}}`,

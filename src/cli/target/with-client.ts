@@ -7,7 +7,7 @@ import type { Client } from "../../client/client.ts";
 import { connect, type ConnectOptions } from "../../client/connect.ts";
 import { onAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { LogLevel } from "../../core/handler.ts";
+import type { Handler, LogLevel } from "../../core/handler.ts";
 import { defined, isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { LogMessageParams } from "../../protocol/model/index.ts";
@@ -18,6 +18,7 @@ import { LineSplitter } from "../terminal/output.ts";
 import { ProgressLine } from "../terminal/progress-line.ts";
 import { Prompter } from "../terminal/prompter.ts";
 import { oneLine, sanitizeFor } from "../terminal/text.ts";
+import { type LocalGateway, openConfigTarget } from "./config-target.ts";
 import { createAuthorizer, openPage, takeToken, withAdvice } from "./sign-in.ts";
 import { parseHeaders, resolveRoots, targetName, type CliTarget, type TargetValues } from "./target.ts";
 
@@ -64,20 +65,23 @@ export async function withClient(
   const connecting = new AbortController();
   const stopConnecting = onAbort(interruption.signal, () => connecting.abort(interruption.signal.reason));
   let client: Client | undefined;
+  let gateway: LocalGateway | undefined;
   try {
+    if ("config" in target) gateway = await openConfigTarget(target, values, print);
     busy(`Connecting to ${targetName(target)}`);
     const auth =
       target instanceof URL
         ? await createAuthorizer(target, values, token, { canSignIn, print, note, busy })
         : undefined;
     const elicit = prompter && createElicitation(prompter, () => serverName(client, target), openPage);
-    client = await connect(target, {
+    client = await connect("config" in target ? (gateway?.handler as Handler) : target, {
       ...options,
       ...listeners(values, print, stderr),
       ...defined({ auth, elicit }),
       signal: connecting.signal,
     });
     stopConnecting();
+    await gateway?.started(options.startTimeoutMs ?? START_TIMEOUT_MS, interruption.signal, busy);
     line.stop();
     if (values.verbose === true) note(`Connected to ${serverName(client, target)}, revision ${client.revision}`);
     const code = await work({
@@ -94,7 +98,9 @@ export async function withClient(
     throw target instanceof URL ? withAdvice(error, { canSignIn, hasToken: token !== undefined }) : error;
   } finally {
     line.stop();
-    await client?.close(interruption.signal.aborted ? CANCEL_TIMEOUT_MS : undefined).catch(() => undefined);
+    const budgetMs = interruption.signal.aborted ? CANCEL_TIMEOUT_MS : undefined;
+    await client?.close(budgetMs).catch(() => undefined);
+    await gateway?.close(budgetMs).catch(() => undefined);
     stderr.flush();
     interruption.dispose();
   }
