@@ -23,6 +23,11 @@ export interface GatewayOptions {
    */
   readonly info?: Implementation;
   readonly instructions?: string;
+  /**
+   * Whether callers can subscribe to changes of the lists even if no upstream offers that, because `update` may change
+   * the upstreams. Default: false.
+   */
+  readonly changing?: boolean;
 }
 
 export interface Chain {
@@ -50,7 +55,14 @@ export function chain(...middleware: readonly Middleware[]): Chain {
       if (!isMany && options.names === "always") {
         throw new TypeError('to(): `names: "always"` needs an upstream with a name: to({ notes: ... })');
       }
-      return createGateway(middleware, upstreams, handlerFor(upstreams, options), !isMany);
+      const handler = handlerFor(upstreams, options);
+      return createGateway({
+        middleware,
+        upstreams,
+        handler,
+        isNameless: !isMany,
+        isChanging: options.changing === true,
+      });
     },
   };
 }
@@ -125,11 +137,17 @@ function isTarget(target: unknown): target is Exclude<UpstreamTarget, Handler> {
 const TARGETS = "a URL, a command ({ command, args }), a handler or a transport";
 
 // Typed against the options, so that a new option must be added here too.
-const OPTIONS = { names: true, info: true, instructions: true } as const satisfies Record<keyof GatewayOptions, true>;
+const OPTIONS = { names: true, info: true, instructions: true, changing: true } as const satisfies Record<
+  keyof GatewayOptions,
+  true
+>;
 
 function checkGatewayOptions(options: GatewayOptions): void {
   checkOptions("to()", options, OPTIONS);
-  const { names, info, instructions } = options;
+  const { names, info, instructions, changing } = options;
+  if (changing !== undefined && typeof changing !== "boolean") {
+    throw new TypeError(`to(): \`changing\` must be true or false, not ${kindOf(changing)}`);
+  }
   if (names !== undefined && names !== "when-needed" && names !== "always") {
     throw new TypeError(`to(): \`names\` must be "when-needed" or "always", not ${JSON.stringify(names)}`);
   }

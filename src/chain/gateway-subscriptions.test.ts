@@ -137,3 +137,21 @@ it.each(REVISION_NAMES)("notifies a caller of %s of the changed list when middle
   await notified(2);
   await close();
 });
+
+it.each(REVISION_NAMES)("notifies a caller of %s of an update, also if no upstream can notify", async (revision) => {
+  const plain = (name: string): Handler =>
+    createServer({ name, version: "1", listChanged: false }).tool(`tool-of-${name}`, {}, () => name);
+  const gateway = chain().to({ one: plain("one") }, { changing: true });
+  const { client, close } = await connectInMemory(gateway, { revision, cache: false });
+  const names = async (): Promise<string[]> => (await client.listTools()).tools.map(({ name }) => name);
+  const changes: string[] = [];
+  await client.listen({ toolsListChanged: true }, ({ method }) => changes.push(method));
+  expect(await names()).toEqual(["tool-of-one"]);
+  for (const times of [1, 2]) {
+    void gateway.update(chain().to({ one: plain("one"), [`more-${times}`]: plain(`more-${times}`) }));
+    await vi.waitFor(() => expect(changes.length).toBeGreaterThanOrEqual(times));
+    expect(new Set(changes)).toEqual(new Set(["notifications/tools/list_changed"]));
+    expect(await names()).toEqual(["tool-of-one", `tool-of-more-${times}`]);
+  }
+  await close();
+});

@@ -153,3 +153,72 @@ describe("replace", () => {
     expect(close).toHaveBeenCalledTimes(1);
   });
 });
+
+describe("update", () => {
+  const closing = (handler: Handler): { handler: Handler; closed: ReturnType<typeof vi.fn> } => {
+    const closed = vi.fn(async () => undefined);
+    const own: Handler = (request, context) => handler(request, context);
+    return { handler: Object.defineProperty(own, "close", { value: closed }), closed };
+  };
+  const by =
+    (text: string): Handler =>
+    async () =>
+      textResult(text);
+  const textOf = async (gateway: Handler): Promise<unknown> =>
+    (await gateway(callRequest("x"), fakeContext().context))["content"];
+
+  it("sends new requests to the new upstream, and closes the old one after its last request", async () => {
+    const { upstream, answer } = slow();
+    const old = closing(upstream);
+    const gateway = chain().to({ one: old.handler });
+    const running = gateway(callRequest("late"), fakeContext().context);
+    const next = chain(marking("m")).to({ two: by("new") });
+    const done = gateway.update(next);
+    expect(await gateway(callRequest("x"), fakeContext().context)).toMatchObject({ ...textResult("new"), by: "m" });
+    expect([...gateway.upstreams.keys()]).toEqual(["two"]);
+    expect(gateway.middleware.map(({ name }) => name)).toEqual(["m"]);
+    expect(Object.keys(gateway.status())).toEqual(["two"]);
+    expect(old.closed).not.toHaveBeenCalled();
+    answer();
+    expect(await running).toMatchObject(textResult("late"));
+    await done;
+    expect(old.closed).toHaveBeenCalledTimes(1);
+  });
+
+  it("keeps what both gateways have open, until the last of them is closed", async () => {
+    const kept = closing(by("kept"));
+    const gone = closing(by("gone"));
+    const closed = vi.fn(async () => undefined);
+    const middleware = marking("m", closed);
+    const gateway = chain(middleware).to({ gone: gone.handler, kept: kept.handler });
+    for (let count = 0; count < 3; count += 1) await gateway.update(chain(middleware).to({ kept: kept.handler }));
+    expect(gone.closed).toHaveBeenCalledTimes(1);
+    expect(kept.closed).not.toHaveBeenCalled();
+    expect(closed).not.toHaveBeenCalled();
+    expect(await textOf(gateway)).toEqual(textResult("kept")["content"]);
+    await gateway.close();
+    expect(kept.closed).toHaveBeenCalledTimes(1);
+    expect(closed).toHaveBeenCalledTimes(1);
+  });
+
+  it("closes an upstream that only running requests still use", async () => {
+    const { upstream } = slow();
+    const old = closing(upstream);
+    const gateway = chain().to({ old: old.handler });
+    gateway(callRequest("x"), fakeContext().context).catch(() => undefined);
+    void gateway.update(chain().to({ other: by("other") }));
+    await gateway.close();
+    expect(old.closed).toHaveBeenCalledTimes(1);
+  });
+
+  it("refuses what is not another gateway, and one that was taken over cannot be used", async () => {
+    const gateway = chain().to(echo);
+    expect(() => gateway.update(gateway)).toThrow("update() takes another gateway");
+    expect(() => gateway.update(echo as never)).toThrow("update() takes another gateway");
+    const next = chain().to(by("next"));
+    await gateway.update(next);
+    expect(() => gateway.update(next)).toThrow(ConnectionError);
+    await gateway.close();
+    expect(() => gateway.update(chain().to(echo))).toThrow(ConnectionError);
+  });
+});

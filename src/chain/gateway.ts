@@ -1,20 +1,26 @@
-// A gateway: middleware in front of upstreams, as one handler. Its methods list and replace the middleware, return the
-// status of the upstreams, and close everything. chain.ts creates the upstreams and combines several into one handler.
+// A gateway: middleware in front of upstreams, as one handler. Its methods list and replace the middleware and the
+// upstreams, return the status of the upstreams, and close everything. chain.ts creates the upstreams and combines
+// several into one handler.
 
-import { attempt, deferred, onAbort, unref, within } from "../core/async.ts";
+import { abortable, attempt, deferred, onAbort, unref, within } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import {
   type Context,
   type Handler,
   type Middleware,
+  type Notification,
+  type Params,
   type Request,
   type Result,
   evaluatesCode,
   EVALUATES_CODE,
 } from "../core/handler.ts";
 import { kindOf } from "../core/options.ts";
-import { McpError } from "../protocol/errors.ts";
+import { isObject } from "../core/values.ts";
+import { McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { checkHeaderParams } from "../protocol/headers.ts";
+import { changedFlag, grantsNothing, LIST_CAPABILITIES, SUBSCRIPTION_ACKNOWLEDGED } from "../protocol/lists.ts";
+import type { Json } from "../protocol/revision.ts";
 import { keepSubscribed } from "../protocol/subscription.ts";
 import { ToolFacts } from "../protocol/tool-facts.ts";
 import { compose, type ChainEntry } from "./compose.ts";
@@ -23,8 +29,20 @@ import { inProcessStatus, type UpstreamStatus } from "./upstream/options.ts";
 export interface Gateway extends Handler {
   /** The current middleware with its names, outermost first. */
   readonly middleware: readonly ChainEntry[];
+  /** The current upstreams, by name. */
+  readonly upstreams: ReadonlyMap<string, GatewayUpstream>;
   /** Replaces the middleware with this name; the new one keeps the name. Throws if there is no such name. */
   replace(name: string, middleware: Middleware): void;
+  /**
+   * Takes over the middleware and the upstreams of another gateway, which can no longer be used by itself. New requests
+   * go to them at once; requests in flight finish as they began; subscriptions move, and their callers are notified
+   * that the lists may have changed. Upstreams and middleware that both gateways have stay open. The others are closed
+   * when no request uses them any more; the promise then resolves.
+   *
+   * @example
+   * await gateway.update(chain(log()).to({ notes: gateway.upstreams.get("notes"), lisp: lisp() }));
+   */
+  update(next: Gateway): Promise<void>;
   /** The status of each upstream, by name. */
   status(): Record<string, UpstreamStatus>;
   /** Closes upstreams and middleware. Further calls wait for the first. Waits at most `budgetMs` (default: 10 s). */
@@ -41,51 +59,69 @@ export type GatewayUpstream = Handler & {
 
 const CLOSE_MS = 10_000;
 
-/** `handler` is all upstreams as one. `isNameless`: whether the only upstream was given without a name. */
-export function createGateway(
-  middleware: readonly Middleware[],
-  upstreams: ReadonlyMap<string, GatewayUpstream>,
-  handler: Handler,
-  isNameless: boolean,
-): Gateway {
+export interface GatewayParts {
+  readonly middleware: readonly Middleware[];
+  readonly upstreams: ReadonlyMap<string, GatewayUpstream>;
+  /** All upstreams as one. */
+  readonly handler: Handler;
+  /** Whether the only upstream was given without a name. */
+  readonly isNameless: boolean;
+  /** Whether the lists are declared as changing even if no upstream declares it, since `update` may change them. */
+  readonly isChanging: boolean;
+}
+
+/** The stack of each gateway, so that `update` can take it from another one. */
+const stacks = new WeakMap<Gateway, GatewayStack>();
+
+export function createGateway({ middleware, upstreams, handler, isNameless, isChanging }: GatewayParts): Gateway {
   let closing: Promise<void> | undefined;
-  const stack = middleware.length === 0 ? undefined : new MiddlewareStack(namedEntries(middleware), handler);
-  const run = stack?.run ?? handler;
-  const gate = headerGate(run);
-  const gateway = (request: Request, context: Context): Promise<Result> => {
+  const stack = new GatewayStack(new StackVersion(namedEntries(middleware), upstreams, handler), isChanging);
+  let gate = headerGate(stack.run);
+  const run: Handler = (request, context) => {
     if (closing !== undefined) return Promise.reject(closed());
-    return context.caller.headers === undefined ? run(request, context) : gate(request, context);
+    return context.caller.headers === undefined ? stack.run(request, context) : gate(request, context);
   };
   const close = async (budgetMs: number): Promise<void> => {
-    const all = [...upstreams.values()].map(async (upstream) => upstream.close?.(budgetMs));
     const failures: unknown[] = [];
-    const settled = Promise.allSettled([...all, ...(stack?.close() ?? [])]).then((outcomes) => {
+    const settled = Promise.allSettled(stack.close(budgetMs)).then((outcomes) => {
       for (const one of outcomes) if (one.status === "rejected") failures.push(one.reason);
     });
     await within(budgetMs, settled);
     if (failures.length > 0) throw failures.length === 1 ? failures[0] : new AggregateError(failures, CLOSE_FAILED);
   };
-  return Object.defineProperties(gateway, {
-    [EVALUATES_CODE]: { value: [...upstreams.values()].some(evaluatesCode) },
+  const gateway = Object.defineProperties(run, {
+    [EVALUATES_CODE]: { get: () => [...stack.version.upstreams.values()].some(evaluatesCode) },
     // A gateway that is itself an upstream has a name. If its only upstream has none, the gateway passes its name on.
     called: {
       value: (name: string): void => {
-        if (isNameless) for (const upstream of upstreams.values()) upstream.called?.(name);
+        if (isNameless) for (const upstream of stack.version.upstreams.values()) upstream.called?.(name);
       },
     },
-    middleware: { enumerable: true, get: () => stack?.entries ?? [] },
+    middleware: { enumerable: true, get: () => stack.version.entries },
+    upstreams: { enumerable: true, get: () => stack.version.upstreams },
     replace: {
       value: (name: string, by: Middleware): void => {
         if (closing !== undefined) throw closed();
         checkMiddleware(by, "replace()");
-        if (stack === undefined)
-          throw new TypeError(`Cannot replace ${JSON.stringify(name)}: the chain has no middleware`);
         stack.replace(name, by);
       },
     },
-    status: { value: () => statusOf(upstreams, closing !== undefined) },
+    update: {
+      value: (next: Gateway): Promise<void> => {
+        if (closing !== undefined) throw closed();
+        const other = stacks.get(next);
+        if (other === undefined || other === stack) {
+          throw new TypeError("update() takes another gateway, made by chain(...).to(...)");
+        }
+        gate = headerGate(stack.run);
+        return stack.update(other.give());
+      },
+    },
+    status: { value: () => statusOf(stack.version.upstreams, closing !== undefined) },
     close: { value: (budgetMs: number = CLOSE_MS): Promise<void> => (closing ??= close(budgetMs)) },
   }) as unknown as Gateway;
+  stacks.set(gateway, stack);
+  return gateway;
 }
 
 /** Throws a TypeError if the value is not middleware. */
@@ -111,70 +147,128 @@ function namedEntries(all: readonly Middleware[]): ChainEntry[] {
   });
 }
 
-/** The middleware of a gateway. Calls finish with the middleware they began with; subscriptions move to the new one. */
-class MiddlewareStack {
-  readonly #handler: Handler;
+/**
+ * The middleware and upstreams of a gateway. Calls finish with those they began with; subscriptions move to the new ones.
+ */
+class GatewayStack {
   /** All that still have requests; the last one gets new requests. */
   readonly #versions = new Set<StackVersion>();
+  readonly #isChanging: boolean;
   #version: StackVersion;
   #isClosed = false;
 
-  constructor(entries: readonly ChainEntry[], handler: Handler) {
-    this.#handler = handler;
-    this.#version = this.#add(entries);
+  constructor(version: StackVersion, isChanging: boolean) {
+    this.#version = version;
+    this.#versions.add(version);
+    this.#isChanging = isChanging;
   }
 
-  get entries(): readonly ChainEntry[] {
-    return this.#version.entries;
+  get version(): StackVersion {
+    return this.#version;
   }
 
   readonly run: Handler = (request, context) => {
-    if (request.method !== "subscriptions/listen") return this.#version.run(request, context);
+    if (request.method === "subscriptions/listen") return this.#listen(request, context);
+    const result = this.#version.run(request, context);
+    return this.#isChanging && request.method === "server/discover" ? result.then(withChangingLists) : result;
+  };
+
+  #listen(request: Request, context: Context): Promise<Result> {
     const grant = { granted: undefined };
     const open = async (own: Context, move: () => void): Promise<Result> => {
       if (this.#isClosed) return { resultType: "complete" };
       const version = this.#version;
       version.onReplaced.add(move);
-      return version.run(request, own).finally(() => version.onReplaced.delete(move));
+      const listening = this.#isChanging ? listenToChanges(version, request, own) : version.run(request, own);
+      return listening.finally(() => version.onReplaced.delete(move));
     };
     return keepSubscribed(context, grant, { open });
-  };
-
-  replace(name: string, middleware: Middleware): void {
-    const { entries } = this;
-    const at = entries.findIndex((entry) => entry.name === name);
-    if (at === -1) {
-      const names = entries.map((entry) => entry.name).join(", ");
-      throw new TypeError(`The chain has no middleware ${JSON.stringify(name)}; it has ${names}`);
-    }
-    const before = this.#version;
-    this.#version = this.#add(entries.with(at, { name, middleware }));
-    void before
-      .retire()
-      .then(async () => (this.#versions.delete(before) ? Promise.all(before.release()) : []))
-      .catch(() => undefined);
   }
 
-  /** Ends the subscriptions and closes all middleware, even if requests still use it. */
-  close(): Promise<void>[] {
+  replace(name: string, middleware: Middleware): void {
+    const { entries, upstreams, handler } = this.#version;
+    const at = entries.findIndex((entry) => entry.name === name);
+    if (at === -1) {
+      const wanted = JSON.stringify(name);
+      const names = entries.map((entry) => entry.name).join(", ");
+      if (names === "") throw new TypeError(`Cannot replace ${wanted}: the chain has no middleware`);
+      throw new TypeError(`The chain has no middleware ${wanted}; it has ${names}`);
+    }
+    void this.update(new StackVersion(entries.with(at, { name, middleware }), upstreams, handler));
+  }
+
+  /** Resolves when what only the version before has used is closed. */
+  async update(version: StackVersion): Promise<void> {
+    const before = this.#version;
+    this.#versions.add(version);
+    this.#version = version;
+    await before.retire();
+    if (this.#versions.delete(before)) await Promise.allSettled(before.release());
+  }
+
+  /** Gives its version to another stack. */
+  give(): StackVersion {
+    if (this.#isClosed) throw closed();
+    this.#isClosed = true;
+    this.#versions.clear();
+    for (const end of this.#version.onReplaced) end();
+    return this.#version;
+  }
+
+  /** Ends the subscriptions and closes all middleware and upstreams, even if requests still use them. */
+  close(budgetMs: number): Promise<void>[] {
     this.#isClosed = true;
     const all = [...this.#versions];
     this.#versions.clear();
     return all.flatMap((version) => {
       for (const end of version.onReplaced) end();
-      return version.release();
+      return version.release(budgetMs);
     });
-  }
-
-  #add(entries: readonly ChainEntry[]): StackVersion {
-    const version = new StackVersion(entries, this.#handler);
-    this.#versions.add(version);
-    return version;
   }
 }
 
-/** How many versions use a middleware. One function may be in several gateways, and is closed with the last of them. */
-const users = new WeakMap<Middleware, number>();
+/** A client with a session reads the capabilities once. Only if a list can change does it subscribe to changes. */
+function withChangingLists(result: Result): Result {
+  const { capabilities } = result;
+  if (!isObject(capabilities)) return result;
+  const lists = LIST_CAPABILITIES.filter((list) => isObject(capabilities[list]));
+  const changing = lists.map((list) => [list, { ...(capabilities[list] as Json), listChanged: true }] as const);
+  return { ...result, capabilities: { ...capabilities, ...Object.fromEntries(changing) } };
+}
+
+/** Grants the changes of lists also if no upstream does. Such a subscription ends when it moves, or its caller ends it. */
+async function listenToChanges(version: StackVersion, request: Request, context: Context): Promise<Result> {
+  const asked = request.params["notifications"] as Json;
+  const flags = LIST_CAPABILITIES.map(changedFlag).filter((flag) => asked[flag] === true);
+  if (flags.length === 0) return version.run(request, context);
+  const ours = Object.fromEntries(flags.map((flag) => [flag, true]));
+  let granted: Json | undefined;
+  const acknowledge = (params: Params | undefined, theirs: Json): void => {
+    granted = theirs;
+    const notifications = { ...theirs, ...ours };
+    context.notify({ method: SUBSCRIPTION_ACKNOWLEDGED, params: { ...params, notifications } });
+  };
+  const notify = (notification: Notification): void => {
+    if (notification.method !== SUBSCRIPTION_ACKNOWLEDGED) context.notify(notification);
+    else acknowledge(notification.params, (notification.params?.["notifications"] as Json | undefined) ?? {});
+  };
+  try {
+    const result = await version.run(request, { ...context, notify });
+    if (granted !== undefined && !grantsNothing(granted)) return result;
+  } catch (error) {
+    if (granted !== undefined || !(error instanceof McpError) || error.code !== METHOD_NOT_FOUND) throw error;
+  }
+  if (granted === undefined) acknowledge(undefined, {});
+  return abortable(context.signal, new Promise<never>(() => undefined));
+}
+
+/** How many versions use a middleware or an upstream. Each is closed with the last of them. */
+const users = new WeakMap<Part, number>();
+
+/** A middleware or an upstream. */
+interface Part {
+  close?(budgetMs?: number): Promise<void> | void;
+}
 
 /** How long a request whose caller has left may still use its middleware. */
 const LEFT_MS = 250;
@@ -183,27 +277,32 @@ interface RunningRequest {
   readonly context: Context;
 }
 
-/** The middleware as it is until the next replacement, composed once, and the requests that run through it. */
+/** Middleware and upstreams as they are until the next change, composed once, and the requests that run through them. */
 class StackVersion {
   readonly entries: readonly ChainEntry[];
+  readonly upstreams: ReadonlyMap<string, GatewayUpstream>;
+  /** All upstreams as one. */
+  readonly handler: Handler;
   /** Move the subscriptions elsewhere. */
   readonly onReplaced = new Set<() => void>();
-  readonly #handler: Handler;
+  readonly #composed: Handler;
   readonly #running = new Set<RunningRequest>();
   readonly #drained = deferred();
   #isRetired = false;
 
-  constructor(entries: readonly ChainEntry[], handler: Handler) {
+  constructor(entries: readonly ChainEntry[], upstreams: ReadonlyMap<string, GatewayUpstream>, handler: Handler) {
     this.entries = entries;
-    this.#handler = compose(entries, handler);
-    for (const { middleware } of entries) users.set(middleware, (users.get(middleware) ?? 0) + 1);
+    this.upstreams = upstreams;
+    this.handler = handler;
+    this.#composed = compose(entries, handler);
+    for (const one of this.#parts()) users.set(one, (users.get(one) ?? 0) + 1);
   }
 
   async run(request: Request, context: Context): Promise<Result> {
     const running: RunningRequest = { context };
     this.#running.add(running);
     try {
-      return await this.#handler(request, context);
+      return await this.#composed(request, context);
     } finally {
       this.#remove(running);
     }
@@ -224,13 +323,17 @@ class StackVersion {
     await this.#drained.promise;
   }
 
-  /** Closes the middleware that no other version uses. */
-  release(): Promise<void>[] {
-    return this.entries.map(async ({ middleware }) => {
-      const left = (users.get(middleware) ?? 1) - 1;
-      users.set(middleware, left);
-      if (left === 0) await attempt(async () => middleware.close?.());
+  /** Closes what no other version uses, also of other gateways. */
+  release(budgetMs?: number): Promise<void>[] {
+    return this.#parts().map(async (one) => {
+      const left = (users.get(one) ?? 1) - 1;
+      users.set(one, left);
+      if (left === 0) await attempt(async () => one.close?.(budgetMs));
     });
+  }
+
+  #parts(): Part[] {
+    return [...this.entries.map(({ middleware }) => middleware), ...this.upstreams.values()];
   }
 
   #remove(running: RunningRequest): void {

@@ -3,7 +3,7 @@
 
 export { chain, type Chain, type GatewayOptions } from "./chain.ts";
 export type { ChainEntry } from "./compose.ts";
-export type { Gateway } from "./gateway.ts";
+export type { Gateway, GatewayUpstream } from "./gateway.ts";
 export { on } from "./on.ts";
 export type {
   RestartOptions,

@@ -10,8 +10,8 @@ import type { UpstreamOptions, UpstreamTarget } from "../chain/upstream/options.
 import { connect } from "../client/connect.ts";
 import type { Handler } from "../core/handler.ts";
 import { createServer } from "../server/server.ts";
-import { createGateway, type CreateGatewayOptions } from "./gateway.ts";
-import { loadConfig } from "./load.ts";
+import { ConfigGateway, createGateway, type CreateGatewayOptions } from "./gateway.ts";
+import { loadConfig, type Config } from "./load.ts";
 
 let folder = "";
 beforeAll(() => {
@@ -254,5 +254,82 @@ describe("real servers", () => {
     });
     await client.close();
     await built.close();
+  });
+});
+
+describe("a changed config", () => {
+  const load = async (config: unknown): Promise<Config> => loadConfig(written(config), { env: { WORD: "s3cret" } });
+  const A = { command: "./a" };
+  const B = { command: "./b" };
+
+  it("closes and creates only what has changed", async () => {
+    const { created, upstream: make } = recordUpstreams();
+    const running = await ConfigGateway.create(await load({ mcpServers: { a: A, b: B } }), { upstream: make });
+    const closed = (): number[] => created.map(({ close }) => close.mock.calls.length);
+    const { gateway: own } = running;
+    const timeout = { timeout: 5000 };
+    expect(await running.change(await load({ mcpServers: { a: A, b: B }, chain: [timeout] }))).toEqual({
+      ...{ added: [], removed: [], changed: [], isChainChanged: true },
+    });
+    const [first] = own.middleware;
+    const changes = await running.change(
+      await load({ mcpServers: { b: { ...B, timeoutMs: 9 }, c: A }, chain: ["log", timeout] }),
+    );
+    expect(changes).toEqual({ added: ["c"], removed: ["a"], changed: ["b"], isChainChanged: true });
+    expect(created).toHaveLength(4);
+    await vi.waitFor(() => expect(closed()).toEqual([1, 1, 0, 0]));
+    expect(own.middleware.map(({ name }) => name)).toEqual(["log", "timeout"]);
+    expect(own.middleware[1]?.middleware).toBe(first?.middleware);
+    // Middleware of one entry changes without its upstream.
+    const filtered = { ...A, use: [{ filter: { tools: { not: ["x"] } } }] };
+    expect(await running.change(await load({ mcpServers: { c: filtered } }))).toMatchObject({ changed: ["c"] });
+    expect(await running.change(await load({ mcpServers: { c: A } }))).toMatchObject({ changed: ["c"] });
+    await vi.waitFor(() => expect(closed()).toEqual([1, 1, 1, 0]));
+    expect(created).toHaveLength(4);
+    await own.close();
+    expect(closed()).toEqual([1, 1, 1, 1]);
+  });
+
+  it("is refused as a whole if a part cannot be created, or the check fails", async () => {
+    const { created, upstream: make } = recordUpstreams();
+    const running = await ConfigGateway.create(await load({ mcpServers: { a: A } }), { upstream: make });
+    writeFileSync(join(folder, "broken.mjs"), "throw new Error('broken on purpose')");
+    const broken = await load({ mcpServers: { a: A, b: B, c: { module: "./broken.mjs" } } });
+    await expect(running.change(broken)).rejects.toThrow("broken on purpose");
+    const check = (): void => {
+      throw new Error("not now");
+    };
+    await expect(running.change(await load({ mcpServers: { a: A, b: B } }), check)).rejects.toThrow("not now");
+    expect(created.map(({ close }) => close.mock.calls.length)).toEqual([0, 1, 1]);
+    expect([...running.gateway.upstreams.keys()]).toEqual(["a"]);
+    await running.gateway.close();
+    expect(created[0]?.close).toHaveBeenCalledTimes(1);
+  });
+
+  it("notices another content of an envFile", async () => {
+    const { created, upstream: make } = recordUpstreams();
+    writeFileSync(join(folder, "a.env"), "KEY=1");
+    const config = { mcpServers: { a: { ...A, envFile: "./a.env" } } };
+    const running = await ConfigGateway.create(await load(config), { upstream: make });
+    expect(await running.change(await load(config))).toMatchObject({ changed: [] });
+    writeFileSync(join(folder, "a.env"), "KEY=2");
+    expect(await running.change(await load(config))).toMatchObject({ changed: ["a"] });
+    expect(created.map(({ target }) => (target as { env: object }).env)).toEqual([{ KEY: "1" }, { KEY: "2" }]);
+    await running.gateway.close();
+  });
+
+  it("replaces one upstream on request, but not a module", async () => {
+    const { created, upstream: make } = recordUpstreams();
+    writeFileSync(join(folder, "fine.mjs"), "export default async () => ({})");
+    const config = { mcpServers: { a: A, b: B, m: { module: "./fine.mjs" } } };
+    const running = await ConfigGateway.create(await load(config), { upstream: make });
+    await running.restart("a", 5);
+    await vi.waitFor(() =>
+      expect(created.map(({ close }) => close.mock.calls.length > 0)).toEqual([true, false, false, false]),
+    );
+    expect(created.at(-1)?.options.name).toBe("a");
+    await expect(running.restart("m", 5)).rejects.toThrow("m is a module, which is loaded once");
+    await expect(running.restart("x", 5)).rejects.toThrow("There is no server x");
+    await running.gateway.close();
   });
 });

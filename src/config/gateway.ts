@@ -1,5 +1,6 @@
 // Builds the gateway that a config describes: loads its modules, and creates its middleware and its upstreams. If
 // anything fails, everything created so far is closed, and all failures are reported together, with their positions.
+// ConfigGateway does the same again when the config has changed, and keeps what has not.
 
 import { chain } from "../chain/chain.ts";
 import type { Gateway } from "../chain/gateway.ts";
@@ -7,6 +8,7 @@ import { MIDDLEWARE } from "../chain/middleware/index.ts";
 import type { UpstreamStatus, UpstreamTarget, UpstreamOptions } from "../chain/upstream/options.ts";
 import { upstream, type Upstream } from "../chain/upstream/upstream.ts";
 import { ownInfo } from "../client/connect.ts";
+import { unref } from "../core/async.ts";
 import type { Handler, Middleware } from "../core/handler.ts";
 import { checkOptions } from "../core/options.ts";
 import { defined, errorMessage } from "../core/values.ts";
@@ -28,6 +30,8 @@ export interface CreateGatewayOptions {
   readonly middleware?: MiddlewareFactories;
   /** Creates the upstreams; default: `upstream` of catenary/chain. */
   readonly upstream?: (target: UpstreamTarget, options: UpstreamOptions) => Upstream;
+  /** The option `changing` of the gateway, for a program that updates it. Default: false. */
+  readonly changing?: boolean;
 }
 
 // The type makes sure that a new option is added here too.
@@ -37,6 +41,7 @@ const OPTIONS = {
   onState: true,
   middleware: true,
   upstream: true,
+  changing: true,
 } as const satisfies Record<keyof CreateGatewayOptions, true>;
 
 /**
@@ -47,6 +52,126 @@ const OPTIONS = {
  */
 export async function createGateway(config: Config, options: CreateGatewayOptions = {}): Promise<Gateway> {
   checkOptions("createGateway()", options, OPTIONS);
+  return (await buildGateway(config, options)).gateway;
+}
+
+/** A middleware or an upstream, and what of the config it was made from. */
+interface Part<T> {
+  readonly key: string;
+  readonly made: T;
+}
+
+interface BuiltUpstream extends Part<Handler> {
+  /** The upstream without the middleware of its entry. */
+  readonly inner: Part<Handler>;
+}
+
+interface BuiltGateway {
+  readonly gateway: Gateway;
+  readonly chain: readonly Part<Middleware>[];
+  readonly upstreams: ReadonlyMap<string, BuiltUpstream>;
+}
+
+/** How a change of the config affects the upstreams, by name. */
+export interface ConfigChange {
+  readonly added: readonly string[];
+  readonly removed: readonly string[];
+  /** Upstreams whose entry has changed, so that they are started anew. */
+  readonly changed: readonly string[];
+  /** Whether the middleware in front of all upstreams has changed. */
+  readonly isChainChanged: boolean;
+}
+
+/** The gateway of a config that may change while it runs. What has not changed in the config stays as it is. */
+export class ConfigGateway {
+  readonly gateway: Gateway;
+  readonly #options: CreateGatewayOptions;
+  #config: Config;
+  #built: BuiltGateway;
+  /** One change after the other. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  private constructor(config: Config, options: CreateGatewayOptions, built: BuiltGateway) {
+    this.#config = config;
+    this.#options = options;
+    this.#built = built;
+    this.gateway = built.gateway;
+  }
+
+  static async create(config: Config, options: CreateGatewayOptions): Promise<ConfigGateway> {
+    return new ConfigGateway(config, options, await buildGateway(config, options));
+  }
+
+  get config(): Config {
+    return this.#config;
+  }
+
+  /**
+   * Changes the gateway into that of another config. Throws a ConfigError, or what `check` throws, if it cannot be
+   * made; the gateway then goes on as it is.
+   */
+  change(config: Config, check: (next: Gateway) => void = () => undefined): Promise<ConfigChange> {
+    return this.#enqueue(async () => {
+      const { chain: before, upstreams: old } = this.#built;
+      const built = await this.#build(config, this.#built, check);
+      const { upstreams } = built;
+      return {
+        added: [...upstreams.keys()].filter((name) => !old.has(name)),
+        removed: [...old.keys()].filter((name) => !upstreams.has(name)),
+        changed: [...upstreams.keys()].filter(
+          (name) => old.has(name) && old.get(name)?.key !== upstreams.get(name)?.key,
+        ),
+        isChainChanged:
+          before.length !== built.chain.length || before.some(({ key }, at) => key !== built.chain[at]?.key),
+      };
+    });
+  }
+
+  /**
+   * Replaces an upstream by a new one made from the same entry. Calls in flight get `graceMs` to finish on the old one.
+   * Throws if there is no upstream with this name.
+   */
+  restart(name: string, graceMs: number): Promise<void> {
+    return this.#enqueue(async () => {
+      const old = this.#built.upstreams.get(name)?.inner.made as Upstream | undefined;
+      if (old === undefined) throw new RangeError(`There is no server ${name}`);
+      if (this.#config.upstreams.get(name)?.kind === "module") {
+        throw new RangeError(`${name} is a module, which is loaded once; restart the gateway to load it again`);
+      }
+      const upstreams = new Map([...this.#built.upstreams].filter(([other]) => other !== name));
+      await this.#build(this.#config, { ...this.#built, upstreams });
+      unref(setTimeout(() => void old.close().catch(() => undefined), graceMs));
+    });
+  }
+
+  async #build(config: Config, before: BuiltGateway, check?: (next: Gateway) => void): Promise<BuiltGateway> {
+    const built = await buildGateway(config, this.#options, before);
+    try {
+      check?.(built.gateway);
+    } catch (error) {
+      await built.gateway.close();
+      throw error;
+    }
+    // Calls in flight may take long, and nobody waits for them here.
+    void this.gateway.update(built.gateway);
+    this.#config = config;
+    this.#built = { ...built, gateway: this.gateway };
+    return built;
+  }
+
+  #enqueue<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => undefined);
+    return done;
+  }
+}
+
+/** Takes from `before` what was made from the same part of the config. */
+async function buildGateway(
+  config: Config,
+  options: CreateGatewayOptions,
+  before?: BuiltGateway,
+): Promise<BuiltGateway> {
   const { middleware: factories = MIDDLEWARE, upstream: create = upstream, onNoise, onStderr, onState } = options;
   const { messageBytes, depth, batch } = config.limits;
   const limits = defined({ messageBytes, depth, batch });
@@ -67,25 +192,19 @@ export async function createGateway(config: Config, options: CreateGatewayOption
     }
   }
 
-  async function createMiddleware(entries: readonly MiddlewareEntry[]): Promise<Middleware[]> {
-    const list: (Middleware | undefined)[] = [];
-    for (const entry of entries) {
-      const one = await attempt(entry.position, () => {
-        if (entry.kind === "module") return middlewareFromModule(entry);
-        const factory = factories.get(entry.name);
-        if (factory === undefined) throw new Error(`There is no middleware ${JSON.stringify(entry.name)}`);
-        return factory(entry.options);
-      });
-      list.push(one);
-    }
-    return list.filter((one) => one !== undefined);
+  async function createMiddleware(entry: MiddlewareEntry): Promise<Middleware | undefined> {
+    return attempt(entry.position, () => {
+      if (entry.kind === "module") return middlewareFromModule(entry);
+      const factory = factories.get(entry.name);
+      if (factory === undefined) throw new Error(`There is no middleware ${JSON.stringify(entry.name)}`);
+      return factory(entry.options);
+    });
   }
 
   async function createUpstream(entry: UpstreamEntry): Promise<Handler | undefined> {
-    const { name, position, policy, use, secrets } = entry;
+    const { name, position, policy, secrets } = entry;
     const hide = createRedactor(secrets);
-    const middleware = await createMiddleware(use);
-    const handler = await attempt(position, async () => {
+    return attempt(position, async () => {
       const { target, options: own } = await entry.resolve();
       const one = create(target, {
         name,
@@ -98,22 +217,66 @@ export async function createGateway(config: Config, options: CreateGatewayOption
       });
       return secrets.length === 0 ? one : redactUpstream(one, hide);
     });
-    return handler === undefined || middleware.length === 0 ? handler : chain(...middleware).to(handler);
   }
 
-  const middleware = await createMiddleware(config.chain);
-  const upstreams: [string, Handler][] = [];
-  for (const entry of config.upstreams.values()) {
-    const handler = await createUpstream(entry);
-    if (handler !== undefined) upstreams.push([entry.name, handler]);
+  async function buildUpstream(entry: UpstreamEntry, known: BuiltUpstream | undefined): Promise<void> {
+    const { name, use } = entry;
+    const innerKey = await upstreamKey(entry, limits);
+    const key = JSON.stringify([innerKey, use.map(middlewareKey)]);
+    if (known?.key === key) {
+      upstreams.set(name, known);
+      return;
+    }
+    const middleware: Middleware[] = [];
+    for (const one of use) middleware.push(...present(await createMiddleware(one)));
+    const inner = known?.inner.key === innerKey ? known.inner.made : await createUpstream(entry);
+    if (inner === undefined) return;
+    const made = middleware.length === 0 ? inner : chain(...middleware).to(inner);
+    if (made !== inner) created.push(made as Gateway);
+    upstreams.set(name, { key, made, inner: { key: innerKey, made: inner } });
   }
+
+  // Each middleware of before is taken at most once, since one that appears twice holds its state twice.
+  const left = [...(before?.chain ?? [])];
+  const built: Part<Middleware>[] = [];
+  for (const entry of config.chain) {
+    const key = middlewareKey(entry);
+    const at = left.findIndex((one) => one.key === key);
+    const made = at === -1 ? await createMiddleware(entry) : left.splice(at, 1)[0]?.made;
+    if (made !== undefined) built.push({ key, made });
+  }
+  const upstreams = new Map<string, BuiltUpstream>();
+  for (const entry of config.upstreams.values()) await buildUpstream(entry, before?.upstreams.get(entry.name));
   if (problems.length > 0) {
     await Promise.allSettled(created.map(async (one) => one.close?.()));
     throw new ConfigError(config.path, config.text, problems);
   }
   const { name, instructions, names } = config;
-  return chain(...middleware).to(Object.fromEntries(upstreams), {
-    ...defined({ names, instructions }),
-    ...(name !== undefined && { info: { ...ownInfo(), name } }),
-  });
+  const gateway = chain(...built.map(({ made }) => made)).to(
+    Object.fromEntries([...upstreams].map(([own, { made }]) => [own, made])),
+    {
+      ...defined({ names, instructions }),
+      ...(name !== undefined && { info: { ...ownInfo(), name } }),
+      ...(options.changing === true && { changing: true }),
+    },
+  );
+  return { gateway, chain: built, upstreams };
+}
+
+function present<T>(one: T | undefined): readonly T[] {
+  return one === undefined ? [] : [one];
+}
+
+/** Equal for entries that make the same middleware. */
+function middlewareKey({ position: _position, ...entry }: MiddlewareEntry): string {
+  return JSON.stringify(entry);
+}
+
+/** Equal for entries that make the same upstream. Includes what an `envFile` contains. */
+async function upstreamKey(entry: UpstreamEntry, limits: object): Promise<string> {
+  const { kind, settings, policy } = entry;
+  // What runs in this process has no connection that the policy and the limits could concern.
+  if (kind === "module" || kind === "live") return JSON.stringify([kind, settings]);
+  const target = kind === "command" ? await entry.resolve().catch(() => undefined) : undefined;
+  return JSON.stringify([kind, settings, target, policy, limits]);
 }
