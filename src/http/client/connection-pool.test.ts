@@ -28,6 +28,13 @@ function requesterFor(): Requester {
   return requester;
 }
 
+function openFilesLimit(): number {
+  const report: unknown = process.report?.getReport();
+  const { userLimits } = report as { userLimits?: { open_files?: { soft: number | "unlimited" } } };
+  const soft = userLimits?.open_files?.soft ?? 0;
+  return soft === "unlimited" ? Infinity : soft;
+}
+
 describe("a connection", () => {
   it("is reused for the next request", async () => {
     const { url, requests } = await manualServer(({ socket }) => socket.write(OK));
@@ -38,6 +45,23 @@ describe("a connection", () => {
       [1, 2],
       [1, 3],
     ]);
+  });
+
+  // Both ends of each connection are in this process, so it needs twice as many file descriptors.
+  it.skipIf(openFilesLimit() < 4_096)("is one of at most 1,024 to a host; further requests wait for one", async () => {
+    let isAnswering = false;
+    const { url, requests } = await manualServer(({ socket }) => {
+      if (isAnswering) socket.write(OK);
+      else if (requests.length === 1_024) {
+        isAnswering = true;
+        for (const request of requests) request.socket.write(OK);
+      }
+    });
+    const requester = requesterFor();
+    const all = Array.from({ length: 1_100 }, async () => (await requester(post(url))).text(10));
+    expect(await Promise.all(all)).toHaveLength(1_100);
+    expect(requests).toHaveLength(1_100);
+    expect(new Set(requests.map(({ connection }) => connection)).size).toBe(1_024);
   });
 
   it("is not kept if the server announces less than a second", async () => {
