@@ -4,28 +4,43 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Handler } from "./core/handler.ts";
-import { createFront, checkMountOptions, type MountOptions } from "./http/server/mount.ts";
+import type { HostInfo } from "./http/server/http-request.ts";
+import { createFront, checkMountOptions, readHostInfo, type MountOptions } from "./http/server/mount.ts";
 import { NodeHttpRequest } from "./http/server/node-request.ts";
 import { WebHttpRequest } from "./http/server/web-request.ts";
 
 export { AuthError, type Authenticator, type Credentials, type Identity } from "./core/authentication.ts";
+export type { HostInfo } from "./http/server/http-request.ts";
 export type { HttpLimits } from "./http/server/options.ts";
 export type { MountOptions } from "./http/server/mount.ts";
 
-export type NodeHandler = ((request: IncomingMessage, response: ServerResponse) => void) & { close(): Promise<void> };
-export type FetchHandler = ((request: Request) => Promise<Response>) & { close(): Promise<void> };
+/** A request listener for node:http. `close` ends the sessions and subscriptions of its callers. */
+export interface NodeHandler {
+  (request: IncomingMessage, response: ServerResponse, host?: HostInfo | ((error?: unknown) => void)): void;
+  close(): Promise<void>;
+}
+
+/** Answers a web-standard request. `close` ends the sessions and subscriptions of its callers. */
+export interface FetchHandler {
+  (request: Request, host?: HostInfo): Promise<Response>;
+  close(): Promise<void>;
+}
 
 /**
  * Turns a handler into a request listener for node:http.
  *
  * @example
  * app.all("/mcp{/*rest}", nodeHandler(server));
+ *
+ * @example
+ * const mcp = nodeHandler(server);
+ * app.all("/mcp{/*rest}", (request, response) => mcp(request, response, { principal: request.user.id }));
  */
 export function nodeHandler(handler: Handler, options: MountOptions = {}): NodeHandler {
   checkMountOptions("nodeHandler()", options);
   const front = createFront(handler, options);
-  const handle = (request: IncomingMessage, response: ServerResponse): void =>
-    front.handle(new NodeHttpRequest(request, response));
+  const handle = (request: IncomingMessage, response: ServerResponse, host?: unknown): void =>
+    front.handle(new NodeHttpRequest(request, response, false, readHostInfo("nodeHandler()", host)));
   handle.close = (): Promise<void> => front.close();
   return handle;
 }
@@ -35,12 +50,16 @@ export function nodeHandler(handler: Handler, options: MountOptions = {}): NodeH
  *
  * @example
  * export default { fetch: fetchHandler(server, { allowedHosts: ["mcp.example.com"] }) };
+ *
+ * @example
+ * const mcp = fetchHandler(server, { allowedHosts: ["*.example.com"] });
+ * app.all("/mcp", async (c) => mcp(c.req.raw, { principal: c.get("user").id, context: c.env }));
  */
 export function fetchHandler(handler: Handler, options: MountOptions = {}): FetchHandler {
   checkMountOptions("fetchHandler()", options);
   const front = createFront(handler, options);
-  const handle = (request: Request): Promise<Response> => {
-    const webRequest = new WebHttpRequest(request);
+  const handle = (request: Request, host?: unknown): Promise<Response> => {
+    const webRequest = new WebHttpRequest(request, readHostInfo("fetchHandler()", host));
     front.handle(webRequest);
     return webRequest.response;
   };

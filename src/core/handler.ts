@@ -99,6 +99,8 @@ export interface CallerIdentity {
   readonly claims?: Readonly<Record<string, unknown>>;
   /** HTTP headers by lower-case names, without those that carry secrets. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** The `context` that the host framework passed to `fetchHandler` or `nodeHandler` with this request. */
+  readonly hostContext?: unknown;
 }
 
 export interface AskOptions {

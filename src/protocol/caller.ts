@@ -96,8 +96,20 @@ function isSame(one: unknown, other: unknown): boolean {
 /** The client as the sender of a message. A literal with all fields takes a hundredth of the time of a spread. */
 export function withIdentity(client: Caller, identity: CallerIdentity, key: string = client.key): Caller {
   const { style, info, capabilities, canBeAsked, notifiesRoots } = client;
-  const { principal, scopes, claims, headers } = identity;
-  return { style, key, info, capabilities, canBeAsked, notifiesRoots, principal, scopes, claims, headers } as Caller;
+  const { principal, scopes, claims, headers, hostContext } = identity;
+  return {
+    style,
+    key,
+    info,
+    capabilities,
+    canBeAsked,
+    notifiesRoots,
+    principal,
+    scopes,
+    claims,
+    headers,
+    hostContext,
+  } as Caller;
 }
 
 function describe(style: Caller["style"], key: string, capabilities: Caller["capabilities"], info: unknown): Caller {

@@ -105,7 +105,12 @@ export function toInbound(body: ParsedBody): Pick<Inbound, "kind" | "message" | 
   return body.kind === "message" ? body : { kind: "batch", batch: body.items };
 }
 
-export const NEVER_ABORTED: AbortSignal = new AbortController().signal;
+let neverAborted: AbortSignal | undefined;
+
+/** Created on first use, since Workers do not allow it while a module is loaded. */
+export function neverAbortedSignal(): AbortSignal {
+  return (neverAborted ??= new AbortController().signal);
+}
 
 /** Receives internal errors, which clients must not see. */
 export type ErrorReporter = (error: unknown, doing: string) => void;
@@ -151,7 +156,7 @@ export async function authenticate(
 }
 
 /** Checked at run time, since untyped code may return anything. If `scopes` were a string, substrings would match. */
-function checkIdentity(identity: Partial<Identity> | undefined | null): Identity | undefined {
+export function checkIdentity(identity: Partial<Identity> | undefined | null): Identity | undefined {
   const { principal, scopes } = identity ?? {};
   if (typeof principal !== "string" || principal === "") return undefined;
   if (scopes !== undefined && !(Array.isArray(scopes) && scopes.every((scope) => typeof scope === "string"))) {
@@ -169,12 +174,14 @@ export function challengeHeaders(challenge: unknown): Readonly<Record<string, st
 const SECRET_HEADERS = ["authorization", "proxy-authorization", "cookie"];
 
 /** The caller as handlers see it, without its credentials. */
-export function callerFrom({ headers }: HttpRequest, identity: Identity | undefined): Partial<Caller> {
+export function callerFrom({ headers, host }: HttpRequest, identity: Identity | undefined): Partial<Caller> {
   const visible = withoutSecrets(headers);
-  if (identity === undefined) return { headers: visible };
+  const hostContext = host?.context === undefined ? undefined : { hostContext: host.context };
+  if (identity === undefined) return { headers: visible, ...hostContext };
   const { principal, scopes, claims } = identity;
   return {
     headers: visible,
+    ...hostContext,
     principal,
     ...(scopes === undefined ? undefined : { scopes }),
     ...(claims === undefined ? undefined : { claims }),

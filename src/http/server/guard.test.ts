@@ -241,7 +241,12 @@ describe("with allowed hosts and origins", () => {
   const noHosts = [
     "",
     "*",
-    "*.example.com",
+    "*.",
+    "*.com",
+    "*x.example.com",
+    "a.*.example.com",
+    "*.example.com:8443",
+    "*.10.0.0.1",
     "http://x.example",
     "x.example/",
     "a b",
@@ -365,6 +370,27 @@ describe("Sec-Fetch-Site", () => {
 
   it("refuses an ambiguous request", () => {
     expect(createGuard().check(request({ host: "localhost" }, { isAmbiguous: true }))?.status).toBe(400);
+  });
+});
+
+describe("a pattern", () => {
+  const options: GuardOptions = { allowedHosts: ["*.Vercel.app", "mcp.example.com"] };
+  const rows: readonly Row[] = [
+    ["app-git-x.vercel.app", undefined, 200],
+    ["a.b.vercel.app:8443", undefined, 200],
+    ["APP.VERCEL.APP", undefined, 200],
+    ["vercel.app", undefined, 403],
+    [".vercel.app", undefined, 400],
+    ["evilvercel.app", undefined, 403],
+    ["app.vercel.app.evil.example", undefined, 403],
+    // A page may call its own host, and no page of another subdomain may.
+    ["app.vercel.app", "https://app.vercel.app", 200],
+    ["app.vercel.app", "https://evil.vercel.app", 403],
+    ["mcp.example.com", "https://app.vercel.app", 403],
+    ["app.vercel.app", "https://mcp.example.com", 200],
+  ];
+  it.each(rows)("Host %j, Origin %j: %i", (host, origin, status) => {
+    expect(verdict(options, { host, origin })).toBe(status);
   });
 });
 

@@ -1,14 +1,14 @@
 // Checks Host and Origin of every request before anything else, and creates the CORS headers. Names can be added, but
 // the check cannot be turned off, since it protects local servers from web pages (DNS rebinding). A name must match
-// exactly: no suffixes, patterns or other spellings of an address. A server that listens on all addresses without
-// allowed names accepts every well-formed Host, and still checks Origin. The check does not authenticate the caller.
+// exactly, or be a subdomain of `*.name`. A server that listens on all addresses without allowed names accepts every
+// well-formed Host, and still checks Origin. The check does not authenticate the caller.
 
 import { HttpError, type HttpRequest } from "./http-request.ts";
 
 export interface GuardOptions {
   /** The address we listen on; undefined if another server listens for us. */
   readonly host?: string | undefined;
-  /** Additional names of this server: "name" with any port, or "name:port". */
+  /** Additional names of this server: "name" with any port, "name:port", or "*.name" for all subdomains of a name. */
   readonly allowedHosts?: readonly string[] | undefined;
   /** Additional origins whose pages may call, such as "https://app.example.com". */
   readonly allowedOrigins?: readonly string[] | undefined;
@@ -40,7 +40,8 @@ export function createGuard(options: GuardOptions = {}): Guard {
     if (url?.origin !== origin) return false;
     // The result also depends on the Host header, so it is not remembered.
     if (rules.isOpen) return isSameHost(url, host);
-    if (!rules.allows(url.host)) return false;
+    // The subdomains of a pattern may have different owners, so a page of one may not call another.
+    if (!rules.isListed(url.host)) return rules.allows(host) && parseUrl(`${url.protocol}//${host}`)?.host === url.host;
     remember(acceptedOrigins, origin);
     return true;
   };
@@ -182,12 +183,19 @@ interface HostRules {
   readonly isOpen: boolean;
   /** `host` must be a well-formed Host header. */
   allows(host: string): boolean;
+  /** Whether the host is allowed by its own name, not only by a pattern. */
+  isListed(host: string): boolean;
 }
 
 function createHostRules(bound: string | undefined, allowed: readonly string[] | undefined): HostRules {
   const names = new Set<string>();
   const exact = new Set<string>();
+  const suffixes: string[] = [];
   for (const entry of stringList(ALLOWED_HOSTS, allowed, "notes.example.com")) {
+    if (entry.startsWith("*")) {
+      suffixes.push(parsePattern(entry));
+      continue;
+    }
     const { name, port } = parseAllowedHost(entry);
     if (port === undefined) names.add(name);
     else exact.add(`${name}:${port}`);
@@ -197,15 +205,28 @@ function createHostRules(bound: string | undefined, allowed: readonly string[] |
   const isOpen = isWildcard && allowed === undefined;
   if (isWildcard || isLoopback(own)) for (const name of LOOPBACK) names.add(name);
   if (!isWildcard) names.add(own);
-  return {
-    isOpen,
-    allows(host) {
-      if (isOpen) return true;
-      const parts = parseHost(host);
-      if (parts === undefined) return false;
-      return names.has(parts.name) || (parts.port !== undefined && exact.has(`${parts.name}:${parts.port}`));
-    },
+  const isListed = (host: string): boolean => {
+    const parts = parseHost(host);
+    if (parts === undefined) return false;
+    return names.has(parts.name) || (parts.port !== undefined && exact.has(`${parts.name}:${parts.port}`));
   };
+  const allows = (host: string): boolean => {
+    if (isOpen || isListed(host)) return true;
+    const name = parseHost(host)?.name ?? "";
+    return suffixes.some((suffix) => name.length > suffix.length && name.endsWith(suffix));
+  };
+  return { isOpen, allows, isListed };
+}
+
+/** Returns `.name` for `*.name`. The name has two parts or more: `*.app` would allow half of the web. */
+function parsePattern(entry: string): string {
+  const name = /^\*\.((?:[a-z0-9_-]+\.)+[a-z0-9-]+)$/i.exec(entry)?.[1];
+  if (name === undefined || /\.\d+$/.test(name)) {
+    throw new TypeError(
+      `${ALLOWED_HOSTS}: "${entry}" is not a valid host; a pattern is "*." and a name, such as "*.example.com"`,
+    );
+  }
+  return `.${name.toLowerCase()}`;
 }
 
 const WILDCARDS: ReadonlySet<string> = new Set(["", "0.0.0.0", "[::]"]);

@@ -1,6 +1,7 @@
 // The interface of one HTTP request and its response, implemented for node:http and for web-standard `fetch`. The rest
 // of the server uses only this interface. It does not interpret paths, headers or bodies.
 
+import type { Identity } from "../../core/authentication.ts";
 import type { ByteHolder } from "../../core/budgets.ts";
 
 /** Request headers by lower-case name; the values of a repeated header are joined by ", ". */
@@ -13,6 +14,8 @@ export interface HttpRequest {
   /** Without the question mark; empty if there is no query. */
   readonly query: string;
   readonly headers: RequestHeaders;
+  /** What the framework that received the request knows about it. */
+  readonly host?: HostInfo | undefined;
   /** `http://host:port` or `https://host:port` as the client sees us. Do not use it before Host has been checked. */
   readonly origin: string;
   /**
@@ -40,6 +43,17 @@ export interface HttpRequest {
   respond(status: number, headers: Readonly<Record<string, string>>, body?: string): UnsentResponse | undefined;
   /** Starts a 200 `text/event-stream` response. At most once, and not together with `respond`. */
   stream(headers: Readonly<Record<string, string>>): StreamSink;
+}
+
+/** What the framework around a mounted handler knows about a request. */
+export interface HostInfo extends Partial<Identity> {
+  /**
+   * Who the caller is, as the framework has proved. Replaces `auth` for this request. If it is undefined, the request is
+   * authenticated by `auth`; without `auth`, the caller is anonymous.
+   */
+  readonly principal?: string;
+  /** Anything that handlers need, such as the `env` of a Worker. They find it as `context.caller.hostContext`. */
+  readonly context?: unknown;
 }
 
 export interface BodyLimits {

@@ -4,9 +4,11 @@
 import type { Authenticator } from "../../core/authentication.ts";
 import { type Handler, evaluatesCode } from "../../core/handler.ts";
 import { checkOptions } from "../../core/options.ts";
-import { errorMessage } from "../../core/values.ts";
+import { errorMessage, isObject } from "../../core/values.ts";
 import { CONNECTION_OPTIONS } from "../../dialogue/connection.ts";
+import { checkIdentity } from "./admission.ts";
 import { createGuard } from "./guard.ts";
+import type { HostInfo } from "./http-request.ts";
 import { HttpRouter } from "./router.ts";
 import type { HttpRouterOptions } from "./options.ts";
 
@@ -17,10 +19,10 @@ export interface MountOptions extends Omit<HttpRouterOptions, "auth"> {
    */
   readonly auth?: Authenticator | false;
   /**
-   * Host headers to accept, as `name` or `name:port`, besides the address that the server listens on. A server on a
-   * loopback address and a mounted handler also accept `localhost`, `127.0.0.1` and `[::1]`. Other names are refused,
-   * since a web page can make a browser call any name that resolves to this machine (DNS rebinding). Only a server
-   * that listens on all addresses accepts every name if this option is missing.
+   * Host headers to accept, as `name`, `name:port` or `*.name` (all subdomains), besides the address that the server
+   * listens on. A server on a loopback address and a mounted handler also accept `localhost`, `127.0.0.1` and `[::1]`.
+   * Other names are refused, since a web page can make a browser call any name that resolves to this machine (DNS
+   * rebinding). Only a server that listens on all addresses accepts every name if this option is missing.
    */
   readonly allowedHosts?: readonly string[];
   /** Origin headers to accept, such as `https://app.example.com`, besides the origins of accepted hosts. */
@@ -38,6 +40,7 @@ export interface ServeHttpOptions extends MountOptions {
 const MOUNT_OPTIONS = {
   path: true,
   legacySse: true,
+  stateless: true,
   allowedHosts: true,
   allowedOrigins: true,
   auth: true,
@@ -55,6 +58,29 @@ const SERVE_HTTP_OPTIONS = { host: true, port: true, ...MOUNT_OPTIONS } as const
 /** Throws a TypeError for an unknown option. `owner` is the function that was called, for the message. */
 export function checkMountOptions(owner: string, options: unknown): void {
   checkOptions(owner, options, MOUNT_OPTIONS);
+}
+
+// Typed against the fields, so that a new field must be added here too.
+const HOST_FIELDS = { principal: true, scopes: true, claims: true, context: true } as const satisfies Record<
+  keyof HostInfo,
+  true
+>;
+
+/**
+ * Reads the last argument of a mounted handler. Runtimes and frameworks pass arguments of their own in its place (the
+ * `env` of a Worker, the server of Bun, `next` of Express), so an object without any of our fields is ignored.
+ */
+export function readHostInfo(owner: string, given: unknown): HostInfo | undefined {
+  if (!isObject(given) || !Object.keys(HOST_FIELDS).some((name) => Object.hasOwn(given, name))) return undefined;
+  checkOptions(owner, given, HOST_FIELDS);
+  const { principal, scopes, claims }: HostInfo = given;
+  if (principal === undefined) {
+    if (scopes === undefined && claims === undefined) return given;
+    throw new TypeError(`${owner}: \`scopes\` and \`claims\` belong to a caller: pass its \`principal\` too`);
+  }
+  // An empty id is a mistake of the framework's code, and must not make the caller anonymous.
+  if (checkIdentity(given) !== undefined) return given;
+  throw new TypeError(`${owner}: \`principal\` must be a string that is not empty; got ${describe(principal)}`);
 }
 
 /** Throws a TypeError if the option `http` of `serve` is not valid. */

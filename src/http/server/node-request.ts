@@ -8,6 +8,7 @@ import type { ByteHolder } from "../../core/budgets.ts";
 import { ChurningSet } from "../../core/collections.ts";
 import {
   type BodyLimits,
+  type HostInfo,
   type RequestHeaders,
   type StreamSink,
   type HttpRequest,
@@ -36,6 +37,7 @@ export class NodeHttpRequest implements HttpRequest, CloseListener {
   readonly path: string;
   readonly query: string;
   readonly headers: RequestHeaders;
+  readonly host: HostInfo | undefined;
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   /** The host of an absolute request target. */
@@ -48,7 +50,8 @@ export class NodeHttpRequest implements HttpRequest, CloseListener {
   #listeners: ChurningSet<CloseListener> | undefined;
 
   /** `awaitsContinue`: the client sent `Expect: 100-continue` and has not been answered yet. */
-  constructor(request: IncomingMessage, response: ServerResponse, awaitsContinue = false) {
+  constructor(request: IncomingMessage, response: ServerResponse, awaitsContinue = false, host?: HostInfo) {
+    this.host = host;
     this.#request = request;
     this.#response = response;
     this.#awaitsContinue = awaitsContinue;

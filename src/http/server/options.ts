@@ -82,6 +82,12 @@ export interface HttpRouterOptions extends Omit<ConnectionOptions, "mayShutDown"
   readonly path?: string;
   /** Whether to serve legacy HTTP+SSE at `/sse` and `/messages`, both at the root and below `path`. Default: true. */
   readonly legacySse?: boolean;
+  /**
+   * Keeps nothing in memory between requests, so that any of several processes can answer any request. Session-style
+   * callers then get no session: the server sends them nothing outside of their requests. In return, `context.ask`,
+   * tasks and legacy HTTP+SSE are not available. Default: false.
+   */
+  readonly stateless?: boolean;
   /** Authenticates callers. Without it anyone may call. */
   readonly auth?: Authenticator;
   readonly limits?: Partial<HttpLimits>;

@@ -2,7 +2,7 @@
 // serves all revisions, or to legacy HTTP+SSE. It uses only HttpRequest, so it works with any HTTP server.
 
 import type { AuthError, Authenticator, Credentials, Identity } from "../../core/authentication.ts";
-import type { Handler } from "../../core/handler.ts";
+import type { Caller, Handler } from "../../core/handler.ts";
 import { FairLimit } from "../../core/budgets.ts";
 import type { Guard } from "./guard.ts";
 import { HttpError, type HttpRequest } from "./http-request.ts";
@@ -16,6 +16,7 @@ import {
   type ErrorReporter,
   callerFrom,
   checkAccept,
+  expectsResponse,
   POST_TYPES,
   readMessage,
   type ParsedBody,
@@ -32,6 +33,8 @@ import { ReplyTimers, Reply, type Denial } from "./reply.ts";
 import { isRequest, type RequestMessage } from "../../jsonrpc/message.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { ReplayStore } from "./replay.ts";
+import { withoutState } from "./without-state.ts";
+import { ASSUMED } from "../../protocol/revisions/index.ts";
 import { isStateless } from "../../dialogue/stateless/front.ts";
 import { unsupportedRevision } from "../../dialogue/calls/errors.ts";
 import { REVISION_HEADER, SESSION_HEADER } from "../headers.ts";
@@ -61,7 +64,8 @@ export class HttpRouter {
   constructor(handler: Handler, guard: Guard, options: HttpRouterOptions = {}) {
     const {
       path = "/mcp",
-      legacySse = true,
+      stateless = false,
+      legacySse = !stateless,
       auth,
       parkedCalls,
       sealKey = parkedCalls?.sealKey,
@@ -73,6 +77,9 @@ export class HttpRouter {
     // JavaScript code may pass a wrong value, which must not leave the server unprotected.
     if (auth !== undefined && typeof (auth as Partial<Authenticator> | null)?.authenticate !== "function") {
       throw new TypeError("auth must be an authenticator, for example bearer({ ... }) from catenary/server");
+    }
+    if (stateless && legacySse) {
+      throw new TypeError("legacySse needs sessions: leave it out, or leave out `stateless`");
     }
     if (!path.startsWith("/")) throw new TypeError(`path must begin with a slash; got ${path}`);
     const limits = httpLimits(options.limits);
@@ -96,15 +103,16 @@ export class HttpRouter {
     this.path = path;
     this.graceMs = graceMs;
     this.limits = limits;
+    const served = stateless ? withoutState(handler) : handler;
     this.#stateless = new StatelessEndpoint(
-      handler,
+      served,
       { revisions: statelessRevisions, profile: options.profile ?? "mcp" },
       parkedCalls,
       limit(limits.listens),
       shared,
     );
-    const ids = new SessionIds(sealKey);
-    const endpoint = new McpEndpoint(handler, this.#stateless, revisions, perSession, shared, ids);
+    const ids = stateless ? undefined : new SessionIds(sealKey);
+    const endpoint = new McpEndpoint(served, this.#stateless, revisions, perSession, shared, ids);
     this.#endpoint = endpoint;
     const routes = new Map<string, Route>();
     if (legacySse && sessionRevisions.length > 0) {
@@ -116,11 +124,14 @@ export class HttpRouter {
         routes.set(`${base}/messages`, { POST: (reply, identity) => legacy.post(reply, identity) });
       }
     }
-    this.#routes = routes.set(path, {
+    const route: Route = {
       POST: (reply, identity) => endpoint.post(reply, identity),
       GET: (reply, identity) => endpoint.get(reply, identity),
       DELETE: (reply, identity) => endpoint.delete(reply, identity),
-    });
+    };
+    // With or without a slash at the end: proxies and people add and remove it.
+    for (const spelling of [path.replace(/(?<=.)\/$/, ""), path.replace(/\/?$/, "/")]) routes.set(spelling, route);
+    this.#routes = routes;
   }
 
   /** Bytes held for clients: unread output, and bodies that are still arriving. */
@@ -140,7 +151,8 @@ export class HttpRouter {
       request.respond(200, { "content-type": "application/json", ...cors }, this.#document(request));
     } else {
       const action = route[request.method] as Action;
-      if (this.#auth === undefined) this.#run(reply, action, undefined);
+      if (request.host?.principal !== undefined) this.#runAs(reply, action, request.host as Identity);
+      else if (this.#auth === undefined) this.#run(reply, action, undefined);
       else void this.#authenticate(reply, this.#auth, action);
     }
   }
@@ -174,12 +186,19 @@ export class HttpRouter {
     const { request } = reply;
     const credentials: Credentials = { headers: request.headers, endpoint: `${request.origin}${this.path}` };
     try {
-      const identity = await authenticate(auth, credentials, this.#report);
-      reply.denialFor = ({ data }) => scopeDenial(data, auth, identity, credentials);
-      this.#run(reply, action, identity);
+      this.#runAs(reply, action, await authenticate(auth, credentials, this.#report));
     } catch (error) {
       sendError(reply, error, this.#report);
     }
+  }
+
+  #runAs(reply: Reply, action: Action, identity: Identity): void {
+    const { request } = reply;
+    reply.denialFor = ({ data }) => {
+      const credentials: Credentials = { headers: request.headers, endpoint: `${request.origin}${this.path}` };
+      return scopeDenial(data, this.#auth, identity, credentials);
+    };
+    this.#run(reply, action, identity);
   }
 
   #run(reply: Reply, action: Action, identity: Identity | undefined): void {
@@ -205,7 +224,7 @@ export class HttpRouter {
 /** The 403 response for a caller that lacks scopes; undefined for any other error. */
 function scopeDenial(
   data: unknown,
-  auth: Authenticator,
+  auth: Authenticator | undefined,
   identity: Identity,
   credentials: Credentials,
 ): Denial | undefined {
@@ -213,7 +232,7 @@ function scopeDenial(
   if (!Array.isArray(scopes)) return undefined;
   let error: AuthError | undefined;
   try {
-    error = auth.insufficientScope?.(scopes as readonly string[], identity, credentials);
+    error = auth?.insufficientScope?.(scopes as readonly string[], identity, credentials);
   } catch {
     // The caller is denied either way.
   }
@@ -240,7 +259,8 @@ class McpEndpoint {
   readonly #shared: SharedLimits;
   readonly #connection: ConnectionOptions;
   readonly #store: ReplayStore;
-  readonly #ids: SessionIds;
+  /** Undefined if nothing is kept between requests. */
+  readonly #ids: SessionIds | undefined;
   readonly #sessions: SessionTable<HttpSession>;
   readonly #revisions: readonly Revision[];
   readonly #sessionNames: ReadonlySet<string>;
@@ -252,7 +272,7 @@ class McpEndpoint {
     revisions: readonly Revision[],
     connection: ConnectionOptions,
     shared: SharedLimits,
-    ids: SessionIds,
+    ids: SessionIds | undefined,
   ) {
     const { limits } = shared;
     this.#ids = ids;
@@ -305,7 +325,7 @@ class McpEndpoint {
 
   async delete(reply: Reply, identity: Identity | undefined): Promise<void> {
     const session = await this.#findSession(reply, identity);
-    this.#ids.end(session.id);
+    this.#ids?.end(session.id);
     await this.#sessions.end(session);
     reply.sendEmpty(204);
   }
@@ -329,6 +349,10 @@ class McpEndpoint {
   }
 
   #postToSession(body: ParsedBody, reply: Reply, identity: Identity | undefined): void {
+    if (this.#ids === undefined) {
+      void this.#answerAlone(body, reply, identity).catch((error: unknown) => this.#shared.fail(reply, error));
+      return;
+    }
     if (reply.request.headers[SESSION_HEADER] === undefined && body.kind === "message") {
       const { message } = body;
       if (isRequest(message) && message.method === "initialize") return this.#handshake(message, reply, identity);
@@ -340,11 +364,45 @@ class McpEndpoint {
       .catch((error: unknown) => this.#shared.fail(reply, error));
   }
 
-  #deliver(session: HttpSession, body: ParsedBody, reply: Reply, identity: Identity | undefined): void {
-    if (body.kind === "batch" && session.revision?.batches !== true) {
-      const name = session.revision?.name ?? "of this session";
-      throw new HttpError(400, `Revision ${name} has no batches: send one message at a time`);
+  /** Answers a message in a session of its own, which ends with the reply. */
+  async #answerAlone(body: ParsedBody, reply: Reply, identity: Identity | undefined): Promise<void> {
+    const caller = callerFrom(reply.request, identity);
+    const release = this.#shared.requests.begin(body, identity?.principal);
+    const session = new HttpSession("", identity?.principal, this.#store, false);
+    const served = await serveTransport(this.#handler, session, this.#connection);
+    let hasEnded = false;
+    const end = (): void => {
+      if (hasEnded) return;
+      hasEnded = true;
+      release();
+      // A vendor's notification is answered before it has run.
+      void served.close(expectsResponse(body) ? 0 : this.#shared.limits.bodyMs);
+    };
+    try {
+      const isHandshake = body.kind === "message" && "method" in body.message && body.message.method === "initialize";
+      if (!isHandshake) await this.#repeatHandshake(session, reply, caller);
+      // No stream can be resumed, so a client that has disconnected gets no answer.
+      reply.request.onDisconnect(end);
+      this.#checkBatch(session, body);
+      session.post(body, reply, caller, end);
+    } catch (error) {
+      end();
+      throw error;
     }
+  }
+
+  async #repeatHandshake(session: HttpSession, reply: Reply, caller: Partial<Caller>): Promise<void> {
+    const named = reply.request.headers[REVISION_HEADER];
+    this.#checkRevision(named);
+    const clientInfo = { name: "unknown", version: "0" };
+    const assumed = this.#sessionNames.has(ASSUMED.name) ? ASSUMED.name : [...this.#sessionNames].at(-1);
+    const protocolVersion = named ?? assumed;
+    if (await session.reopen({ protocolVersion, capabilities: {}, clientInfo }, caller)) return;
+    throw new HttpError(500, "The server could not be started for this request");
+  }
+
+  #deliver(session: HttpSession, body: ParsedBody, reply: Reply, identity: Identity | undefined): void {
+    this.#checkBatch(session, body);
     const release = this.#shared.requests.begin(body, identity?.principal);
     try {
       session.post(body, reply, callerFrom(reply.request, identity), release);
@@ -352,6 +410,12 @@ class McpEndpoint {
       release();
       throw error;
     }
+  }
+
+  #checkBatch({ revision }: HttpSession, body: ParsedBody): void {
+    if (body.kind !== "batch" || revision?.batches === true) return;
+    const name = revision?.name ?? "of this session";
+    throw new HttpError(400, `Revision ${name} has no batches: send one message at a time`);
   }
 
   #handshake(message: RequestMessage, reply: Reply, identity: Identity | undefined): void {
@@ -377,7 +441,10 @@ class McpEndpoint {
     const revision = this.#sessionNames.has(protocolVersion as string)
       ? protocolVersion
       : [...this.#sessionNames].at(-1);
-    const id = this.#ids.create({ protocolVersion: revision, capabilities, clientInfo }, identity?.principal);
+    const id = (this.#ids as SessionIds).create(
+      { protocolVersion: revision, capabilities, clientInfo },
+      identity?.principal,
+    );
     return this.#addSession(id, identity?.principal, false);
   }
 
@@ -408,6 +475,10 @@ class McpEndpoint {
     if (method !== "POST" && (this.#sessionNames.size === 0 || this.#statelessNames.has(revision ?? ""))) {
       throw new HttpError(405, `This revision has no ${method}: every request is a POST`, { allow: "POST, OPTIONS" });
     }
+    if (this.#ids === undefined) {
+      const why = "This server is stateless: it has no sessions, and sends nothing outside of a request";
+      throw new HttpError(405, why, { allow: "POST, OPTIONS" });
+    }
     const id = headers[SESSION_HEADER];
     if (id === undefined) {
       throw new HttpError(400, "The header Mcp-Session-Id is missing; start a session with initialize");
@@ -415,16 +486,19 @@ class McpEndpoint {
     const session = this.#sessions.find(id, identity?.principal);
     const handshake = session === undefined ? this.#ids.open(id, identity?.principal) : undefined;
     if (session === undefined && handshake === undefined) throw unknownSession();
-    if (revision !== undefined && !this.#sessionNames.has(revision)) {
-      const names = [...this.#sessionNames].join(", ");
-      throw new HttpError(400, `Unsupported MCP-Protocol-Version ${JSON.stringify(revision)}; supported: ${names}`);
-    }
+    this.#checkRevision(revision);
     if (session === undefined) return this.#reopenSession(id, handshake ?? {}, reply, identity);
     if (session.reopening === undefined) return session;
     return session.reopening.then((isOpen) => {
       if (!isOpen) throw unknownSession();
       return session;
     });
+  }
+
+  #checkRevision(revision: string | undefined): void {
+    if (revision === undefined || this.#sessionNames.has(revision)) return;
+    const names = [...this.#sessionNames].join(", ");
+    throw new HttpError(400, `Unsupported MCP-Protocol-Version ${JSON.stringify(revision)}; supported: ${names}`);
   }
 }
 

@@ -21,7 +21,7 @@ import { SESSION_HEADER } from "../headers.ts";
 
 import {
   toInbound,
-  NEVER_ABORTED,
+  neverAbortedSignal,
   expectsResponse,
   takePlace,
   type ParsedBody,
@@ -44,6 +44,7 @@ const MAX_FIRST_NAME = 2 ** 48;
 const RETRY_MS = 1_000;
 
 export class HttpSession implements Transport {
+  /** Empty if the session lives only for one request. Then the client gets no id, and no stream can be resumed. */
   readonly id: string;
   readonly principal: string | undefined;
   usedAt: number = performance.now();
@@ -105,7 +106,7 @@ export class HttpSession implements Transport {
    */
   reopen(handshake: Json, caller: Partial<Caller>): Promise<boolean> {
     this.#isIdSent = true;
-    const inbound = { kind: "message", caller, gone: NEVER_ABORTED } as const;
+    const inbound = { kind: "message", caller, gone: neverAbortedSignal() } as const;
     this.reopening = new Promise<boolean>((resolve) => {
       const answered: Inbound["reply"] = async (message) => {
         const isOpen = this.readRevision(message) && this.#revision?.name === handshake["protocolVersion"];
@@ -136,7 +137,7 @@ export class HttpSession implements Transport {
   post(body: ParsedBody, reply: Reply, caller: Partial<Caller>, onDone: () => void): void {
     this.usedAt = performance.now();
     if (!expectsResponse(body)) {
-      this.#receive({ ...toInbound(body), caller, gone: NEVER_ABORTED, reply: () => SENT });
+      this.#receive({ ...toInbound(body), caller, gone: neverAbortedSignal(), reply: () => SENT });
       reply.sendEmpty(202);
       return onDone();
     }
@@ -186,7 +187,7 @@ export class HttpSession implements Transport {
     // The client may have disconnected already.
     if (output.isClosed) return;
     stream.attach(output, after);
-    if (after === undefined && this.#revision?.primesStreams === true) stream.prime(RETRY_MS);
+    if (after === undefined && this.id !== "" && this.#revision?.primesStreams === true) stream.prime(RETRY_MS);
   }
 
   /** Reads the revision if this is the response to the handshake. Returns whether it is. */
@@ -199,7 +200,7 @@ export class HttpSession implements Transport {
   }
 
   addSessionId(reply: Reply): void {
-    if (this.#isIdSent || reply.hasStarted) return;
+    if (this.#isIdSent || this.id === "" || reply.hasStarted) return;
     this.#isIdSent = true;
     reply.headers = { ...reply.headers, [SESSION_HEADER]: this.id };
   }
@@ -232,7 +233,7 @@ class SessionReply implements Inbound, SilenceListener {
   }
 
   get gone(): AbortSignal {
-    return this.isUnreachable ? AbortSignal.abort() : NEVER_ABORTED;
+    return this.isUnreachable ? AbortSignal.abort() : neverAbortedSignal();
   }
 
   /** Whether the client has disconnected and cannot resume. */
@@ -293,6 +294,7 @@ class SessionReply implements Inbound, SilenceListener {
   /** Closes the connection of the stream, except in revisions that forbid this before the response. */
   hangUp(retryMs: number): void {
     if (this.#isDone || this.isUnreachable || this.#session.revision?.primesStreams !== true) return;
+    if (this.#session.id === "") return;
     (this.#stream ?? this.#openStream()).hangUp(retryMs);
   }
 

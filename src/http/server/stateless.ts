@@ -23,7 +23,14 @@ import { cancellationError } from "../../dialogue/calls/errors.ts";
 import { InFlightCalls, type InFlightCall, runRequest, SETTLE_MS } from "../../dialogue/calls/in-flight.ts";
 import { ParkedCalls, type ParkedCallsOptions } from "../../dialogue/stateless/parked-calls.ts";
 import { checkHeaders } from "../headers.ts";
-import { errorResponse, statusOf, takePlace, NEVER_ABORTED, type Release, type SharedLimits } from "./admission.ts";
+import {
+  errorResponse,
+  statusOf,
+  takePlace,
+  neverAbortedSignal,
+  type Release,
+  type SharedLimits,
+} from "./admission.ts";
 import { encodeResponse, type Reply, type SilenceListener } from "./reply.ts";
 
 export class StatelessEndpoint {
@@ -60,7 +67,13 @@ export class StatelessEndpoint {
 
   /** A vendor's notification. It has no stream, so nothing can be sent back. */
   #takeVendor(message: NotificationMessage, caller: Partial<Caller>, release: Release): void {
-    const inbound: Inbound = { kind: "message", message, caller, gone: NEVER_ABORTED, reply: async () => undefined };
+    const inbound: Inbound = {
+      kind: "message",
+      message,
+      caller,
+      gone: neverAbortedSignal(),
+      reply: async () => undefined,
+    };
     const call = this.#calls.beginAnonymous();
     const done = (): void => {
       this.#calls.end(call);
@@ -168,7 +181,7 @@ class StatelessInbound implements Inbound, SilenceListener {
   }
 
   get gone(): AbortSignal {
-    return this.#reply.request.isDisconnected || this.#isClosed ? AbortSignal.abort() : NEVER_ABORTED;
+    return this.#reply.request.isDisconnected || this.#isClosed ? AbortSignal.abort() : neverAbortedSignal();
   }
 
   openStream(): SseWriter {

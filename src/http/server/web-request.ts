@@ -6,6 +6,7 @@ import type { ByteHolder } from "../../core/budgets.ts";
 import {
   type BodyCounter,
   type BodyLimits,
+  type HostInfo,
   type RequestHeaders,
   type StreamSink,
   type HttpRequest,
@@ -25,6 +26,7 @@ export class WebHttpRequest implements HttpRequest {
   readonly query: string;
   readonly headers: RequestHeaders;
   readonly origin: string;
+  readonly host: HostInfo | undefined;
   /** What the fetch function returns. */
   readonly response: Promise<Response>;
   readonly #request: Request;
@@ -34,8 +36,9 @@ export class WebHttpRequest implements HttpRequest {
   #isDisconnected = false;
   #onDisconnect: (() => void) | undefined;
 
-  constructor(request: Request) {
+  constructor(request: Request, host?: HostInfo) {
     this.#request = request;
+    this.host = host;
     this.method = request.method;
     const url = new URL(request.url);
     this.path = url.pathname;

@@ -28,6 +28,9 @@ function findLast(fits: (revision: Revision) => boolean): Revision {
 export const NEWEST: Revision = findLast(() => true);
 export const NEWEST_SESSION: Revision = findLast((revision) => revision.style === "session");
 
+/** The revision of a session-style HTTP request that names none. It is the last one whose clients did not have to. */
+export const ASSUMED: Revision = findLast(({ name }) => name === r20250326.name);
+
 export function revisionNamed(name: string): Revision | undefined {
   return byName.get(name);
 }

@@ -90,7 +90,7 @@ describe("paths and methods", () => {
   it.each([
     "/",
     "//mcp",
-    "/mcp/",
+    "/mcp//",
     "/MCP",
     "/mcp%2f",
     "/%6dcp",
@@ -104,6 +104,16 @@ describe("paths and methods", () => {
     const { peer } = await startServer();
     expect((await peer.post(INITIALIZE, {}, path)).status).toBe(404);
     expect((await peer.get({}, path)).status).toBe(404);
+  });
+
+  it("may end with a slash, whatever the configured path does", async () => {
+    for (const path of ["/mcp", "/mcp/", "/", "/a/b/"]) {
+      const { peer } = await startServer({ http: { path } });
+      const bare = path.replace(/\/$/, "");
+      for (const spelling of [`${bare}/`, bare]) {
+        if (spelling !== "") expect((await peer.post(INITIALIZE, {}, spelling)).status).toBe(200);
+      }
+    }
   });
 
   it("may have a query", async () => {
