@@ -94,6 +94,7 @@ describe("a gateway", () => {
           name: "web",
           startTimeoutMs: 10,
           headers: { "X-Key": "s3cret" },
+          auth: expect.any(Object) as unknown,
           onStderr: expect.any(Function) as unknown,
           onState: expect.any(Function) as unknown,
         },

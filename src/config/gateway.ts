@@ -17,6 +17,7 @@ import type { Config } from "./load.ts";
 import { middlewareFromModule, type MiddlewareEntry } from "./middleware.ts";
 import { ConfigError, type Position, type Problem } from "./document.ts";
 import { createRedactor, redactStatus, redactUpstream } from "./variables.ts";
+import { createAuthorizer, type SignIn } from "./sign-in.ts";
 import type { UpstreamEntry } from "./upstreams.ts";
 
 export interface CreateGatewayOptions {
@@ -26,6 +27,8 @@ export interface CreateGatewayOptions {
   readonly onNoise?: (upstream: string, line: string) => void;
   /** Called when the status of an upstream changes. */
   readonly onState?: (upstream: string, status: UpstreamStatus) => void;
+  /** Lets a user sign in to an upstream that asks for it. Default: only the tokens of `catenary login` are used. */
+  readonly signIn?: SignIn;
   /** The middleware that the config may name; default: the built-in ones. */
   readonly middleware?: MiddlewareFactories;
   /** Creates the upstreams; default: `upstream` of catenary/chain. */
@@ -39,6 +42,7 @@ const OPTIONS = {
   onStderr: true,
   onNoise: true,
   onState: true,
+  signIn: true,
   middleware: true,
   upstream: true,
   changing: true,
@@ -172,7 +176,8 @@ async function buildGateway(
   options: CreateGatewayOptions,
   before?: BuiltGateway,
 ): Promise<BuiltGateway> {
-  const { middleware: factories = MIDDLEWARE, upstream: create = upstream, onNoise, onStderr, onState } = options;
+  const { middleware: factories = MIDDLEWARE, upstream: create = upstream } = options;
+  const { onNoise, onStderr, onState, signIn } = options;
   const { messageBytes, depth, batch } = config.limits;
   const limits = defined({ messageBytes, depth, batch });
   const problems: Problem[] = [];
@@ -205,11 +210,15 @@ async function buildGateway(
     const { name, position, policy, secrets } = entry;
     const hide = createRedactor(secrets);
     return attempt(position, async () => {
-      const { target, options: own } = await entry.resolve();
+      const { target, options: own, signIn: how } = await entry.resolve();
+      const onNotice = (text: string): void => onStderr?.(name, `${hide(text)}\n`);
+      const url = typeof target === "string" ? new URL(target) : undefined;
+      const auth = how && url && (await createAuthorizer({ name, url, settings: how }, { signIn, onNotice }));
       const one = create(target, {
         name,
         ...policy,
         ...own,
+        ...defined({ auth }),
         ...(Object.keys(limits).length > 0 && { limits }),
         ...(onNoise && { onNoise: (line: string) => onNoise(name, hide(line)) }),
         ...(onStderr && { onStderr: (text: string) => onStderr(name, hide(text)) }),

@@ -13,5 +13,6 @@ export {
 } from "./load.ts";
 export type { MiddlewareEntry, MiddlewareModule, ModuleMiddleware, NamedMiddleware } from "./middleware.ts";
 export { ConfigError, describeProblem, type Position, type Problem } from "./document.ts";
+export type { SignIn, SignInSettings, SignInTarget } from "./sign-in.ts";
 export type { UpstreamEntry, UpstreamPolicy } from "./upstreams.ts";
 export { inputVariable, type AskInput, type Environment, type Input } from "./variables.ts";

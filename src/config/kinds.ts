@@ -15,11 +15,14 @@ import type { JavaScriptOptions, Limits } from "../live/index.ts";
 import { exportedFunction, loadUserModule } from "../modules/load-module.ts";
 import type { Position, Problem } from "./document.ts";
 import * as read from "./readers.ts";
+import { SIGN_IN_FIELDS, type SignInSettings } from "./sign-in.ts";
 
 /** The arguments of `upstream()`. */
 export interface UpstreamArguments {
   readonly target: UpstreamTarget;
   readonly options?: UpstreamOptions;
+  /** For a URL: how to sign in if the server asks for it. */
+  readonly signIn?: SignInSettings;
 }
 
 export interface RequiredProgram {
@@ -201,18 +204,25 @@ export const url: UpstreamKind = defineKind(
       )
       .describe("The URL of an MCP server over HTTP. The kind of HTTP transport is detected."),
     headers: headers.describe("Headers to send with every HTTP request."),
+    ...SIGN_IN_FIELDS,
     ...transportFields("http"),
   },
   {
     key: "url",
     purpose: "an HTTP address",
-    read({ url: address, headers: given }) {
+    read({ url: address, headers: given, oauth, auth = oauth }, cursor) {
       if (address === undefined) return undefined;
       const options = defined({ headers: given });
+      const hasHeader = Object.keys(given ?? {}).some((name) => name.toLowerCase() === "authorization");
+      const key = cursor.get("auth") ?? cursor.get("oauth");
+      if (hasHeader && auth !== undefined && auth !== false) {
+        return key?.errorAtKey("the headers have an Authorization too", "keep one of them");
+      }
+      const signIn = auth === false || hasHeader ? undefined : (auth ?? {});
       return {
         kind: "url",
-        settings: { url: address, ...options },
-        resolve: async () => ({ target: address, options }),
+        settings: { url: address, ...options, ...defined({ auth }) },
+        resolve: async () => ({ target: address, options, ...defined({ signIn }) }),
       };
     },
   },

@@ -14,5 +14,11 @@ export {
 } from "./grants.ts";
 export { loopbackRedirect, type LoopbackRedirectOptions } from "./loopback-redirect.ts";
 export { memoryTokens } from "./stored-tokens.ts";
-export { fileTokens, keychainTokens, type FileTokensOptions, type KeychainTokensOptions } from "./token-stores.ts";
+export {
+  fileTokens,
+  keychainTokens,
+  type FileTokensOptions,
+  type FileTokenStore,
+  type KeychainTokensOptions,
+} from "./token-stores.ts";
 export type * from "./types.ts";

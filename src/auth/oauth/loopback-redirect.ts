@@ -245,6 +245,11 @@ export async function openBrowser(address: URL | string, desktop: Desktop = proc
   return false;
 }
 
+/** Whether there is a browser to start. It may still fail to start. */
+export function hasBrowser(desktop: Desktop = process): boolean {
+  return browserCommands("", desktop).length > 0;
+}
+
 function browserCommands(url: string, { platform, env }: Desktop): BrowserCommand[] {
   if (platform === "win32") {
     const directory = env["SystemRoot"];

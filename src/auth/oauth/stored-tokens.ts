@@ -156,6 +156,48 @@ export class StoredTokens {
   }
 }
 
+/** A server that has stored tokens or a registered client. */
+export interface StoredServer {
+  readonly url: string;
+  /** The id of the client that the tokens were asked for with, if it was registered by hand. */
+  readonly client?: string;
+  readonly tokens?: Tokens;
+  /** The keys of its entries. */
+  readonly keys: readonly string[];
+}
+
+/** The store of the commands can list its keys. */
+interface ListableStore extends Pick<TokenStore, "get"> {
+  keys(): Promise<readonly string[]>;
+}
+
+/** Whether somebody has signed in to this server before. */
+export async function hasStoredTokens(store: ListableStore, url: URL): Promise<boolean> {
+  const [end] = url.href.split("#");
+  return (await store.keys()).some((key) => key.startsWith("server ") && key.endsWith(` ${end}`));
+}
+
+/** All servers in the store, sorted by URL. See `StoredTokens.#key` for the form of a key. */
+export async function storedServers(store: ListableStore): Promise<readonly StoredServer[]> {
+  const all = await store.keys();
+  const servers = all.flatMap((key) => {
+    const [kind, grant, identity, client = "", url] = key.split(" ");
+    return kind === "server" && url !== undefined
+      ? [{ key, owner: `${grant} ${identity} ${client}`, client, url }]
+      : [];
+  });
+  const read = async ({ key, owner, client, url }: (typeof servers)[number]): Promise<StoredServer> => {
+    const last = parse(await store.get(key));
+    const end = hasStrings(last, BINDING)
+      ? `${owner} ${String(last["issuer"])} ${String(last["resource"])}`
+      : undefined;
+    const keys = all.filter((one) => one === key || one === `tokens ${end}` || one === `client ${end}`);
+    const tokens = end === undefined ? undefined : readTokens(await store.get(`tokens ${end}`));
+    return { url, keys, ...defined({ tokens, client: client === "" ? undefined : decodeURIComponent(client) }) };
+  };
+  return (await Promise.all(servers.map(read))).toSorted((one, other) => (one.url < other.url ? -1 : 1));
+}
+
 export function readTokens(text: string | undefined): Tokens | undefined {
   const value = parse(text);
   if (!hasStrings(value, [...BINDING, "access"], "asked")) return undefined;

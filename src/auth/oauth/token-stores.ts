@@ -17,6 +17,12 @@ export interface FileTokensOptions {
   readonly waitMs?: number;
 }
 
+/** A token store that can list its keys. */
+export interface FileTokenStore extends TokenStore {
+  /** The keys of all entries. */
+  keys(): Promise<readonly string[]>;
+}
+
 const FILE_OPTIONS = { onNotice: true, waitMs: true } as const satisfies Record<keyof FileTokensOptions, true>;
 
 /** The name of the lock on the whole file. Other locks are on single keys. */
@@ -28,7 +34,7 @@ const WHOLE_FILE = "the whole file";
  *
  * @param path Default: `tokens.json` in `$XDG_STATE_HOME/catenary` or `~/.local/state/catenary`.
  */
-export function fileTokens(path?: string, options: FileTokensOptions = {}): TokenStore {
+export function fileTokens(path?: string, options: FileTokensOptions = {}): FileTokenStore {
   checkOptions("fileTokens()", options, FILE_OPTIONS);
   const file = path === undefined ? join(stateDirectory(), "tokens.json") : resolve(path);
   const lock = fileLock(`${file}.locks`, options.waitMs);
@@ -61,6 +67,8 @@ export function fileTokens(path?: string, options: FileTokensOptions = {}): Toke
         await writePrivate(file, `${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`);
       });
     },
+
+    keys: async () => [...((await read()) ?? [])].map(([key]) => key),
 
     exclusively: (key, work, signal) => lock.exclusively(`key ${key}`, work, signal),
   };

@@ -2,18 +2,20 @@
 
 import { describe, expect, it } from "vitest";
 import { SAVE_FLAGS } from "../show/content.ts";
-import { TARGET_FLAGS } from "../target/target.ts";
+import { SIGN_IN_FLAGS, TARGET_FLAGS } from "../target/target.ts";
 import { SERVE_FLAGS, TOKEN_FLAGS } from "../serve/start.ts";
 import { checkCommand } from "./check.ts";
 import { callCommand, promptCommand, readCommand } from "./call.ts";
 import { evalCommand } from "./eval.ts";
 import { promptsCommand, resourcesCommand, toolsCommand } from "./list.ts";
+import { authCommand, loginCommand, logoutCommand } from "./login.ts";
 import { runCommand } from "./run.ts";
 import { serveCommand, upCommand } from "./serve.ts";
 
 const COMMON = Object.keys(TARGET_FLAGS);
 const SAVING = Object.keys(SAVE_FLAGS);
 const SERVE = Object.keys(SERVE_FLAGS);
+const SIGN_IN = Object.keys(SIGN_IN_FLAGS);
 const TOKEN = Object.keys(TOKEN_FLAGS);
 
 function optionsIn(help: string): string[] {
@@ -42,8 +44,11 @@ describe("help", () => {
   it.each([
     ["up", upCommand, [...SERVE, ...TOKEN]],
     ["serve", serveCommand, [...SERVE, ...TOKEN, "stdio", "sequential"]],
-    ["run", runCommand, [...SERVE, "env", "cwd", "revision", "share", "timeout"]],
+    ["run", runCommand, [...SERVE, ...SIGN_IN, "header", "token", "env", "cwd", "revision", "share", "timeout"]],
     ["check", checkCommand, ["json"]],
+    ["login", loginCommand, ["config", "json", "header", ...SIGN_IN]],
+    ["logout", logoutCommand, ["all", "config", "json"]],
+    ["auth", authCommand, ["json"]],
     ["eval", evalCommand, ["file", "timeout", "json"]],
   ])("of %s, which has no target, lists its options", (name, { help }, flags) => {
     expect(help).toMatch(new RegExp(`^Usage: catenary ${name} `));

@@ -19,12 +19,24 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import("./serve.ts")).serveCommand,
   },
   run: {
-    summary: "run one stdio server so that clients of any revision can use it",
+    summary: "run one server, or sign in to a URL, so that any client can use it",
     load: async () => (await import("./run.ts")).runCommand,
   },
   check: {
     summary: "check a config and explain its problems",
     load: async () => (await import("./check.ts")).checkCommand,
+  },
+  login: {
+    summary: "sign in to a server that asks for it",
+    load: async () => (await import("./login.ts")).loginCommand,
+  },
+  logout: {
+    summary: "delete the stored tokens of a server",
+    load: async () => (await import("./login.ts")).logoutCommand,
+  },
+  auth: {
+    summary: "list the servers with stored tokens",
+    load: async () => (await import("./login.ts")).authCommand,
   },
   tools: {
     summary: "list the tools of a server, or show one",

@@ -14,11 +14,11 @@ afterEach(() => {
 
 describe("run", () => {
   it.each([
-    [[], 1, "run needs a command: catenary run -- COMMAND ARGS..."],
+    [[], 1, "run needs a command or a URL: catenary run -- COMMAND ARGS..."],
     [["--"], 1, "run needs a command"],
     [["-y", "node", "server.js"], 1, "There is no option -y; catenary run --help lists the options"],
     [["--http", ":0", "catenary-no-such-command", "--json"], 2, "there is no command of that name on the PATH"],
-    [["--", "https://example.com/mcp"], 1, "https://example.com/mcp is a URL, but run needs a command"],
+    [["--", "https://user:pw@example.com/mcp"], 1, "The URL contains a user name or password"],
     [["--share", "none", "--", "node"], 1, "--share none is not valid; write one of shared, per-session"],
     [["--revision", "1", "--", "node"], 1, "--revision: "],
     [["--env", "X", "--", "node"], 1, "--env X is not a variable: write KEY=VALUE"],

@@ -1,6 +1,6 @@
-// `catenary run -- COMMAND ARGS...`: serves one stdio server through a chain without middleware, for use in a client's
-// config. If the command cannot be started, the error is reported at once: on stderr, and as the response to a waiting
-// client.
+// `catenary run -- COMMAND ARGS...` and `catenary run URL`: serves one server through a chain without middleware, for use
+// in a client's config. If the command cannot be started, the error is reported at once: on stderr, and as the response
+// to a waiting client.
 
 import { basename, extname } from "node:path";
 import { chain } from "../../chain/chain.ts";
@@ -31,11 +31,27 @@ import {
 } from "../serve/start.ts";
 import { UpstreamReport } from "../serve/upstream-report.ts";
 import { defineCommand, toFailure } from "../show/problems.ts";
-import { checkRevision, checkTimeout, parseEnvFlags, parseFlags, splitAtCommand } from "../target/target.ts";
+import { bearerAuthorizer, readSettings, takeToken } from "../target/sign-in.ts";
+import {
+  checkRevision,
+  checkTimeout,
+  type FlagValues,
+  isUrl,
+  parseEnvFlags,
+  parseFlags,
+  parseHeaders,
+  parseUrl,
+  SIGN_IN_FLAGS,
+  SIGN_IN_HELP,
+  type SignInFlag,
+  splitAtCommand,
+  unexpectedArguments,
+} from "../target/target.ts";
 import { printStatus } from "../terminal/output.ts";
 import { isTerminal, sanitizeFor } from "../terminal/text.ts";
 
 const HELP = `Usage: catenary run [--http HOST:PORT] [OPTIONS] [--] COMMAND ARGS...
+       catenary run URL [--http HOST:PORT] [OPTIONS]
 
 Runs COMMAND, an MCP server on stdio, and serves it on stdio to clients of any protocol revision. In
 a client's config, replace \`"command": "npx", "args": [...]\` by \`"command": "catenary",
@@ -43,12 +59,23 @@ a client's config, replace \`"command": "npx", "args": [...]\` by \`"command": "
 crashes; exits when stdin closes. The stderr of COMMAND is passed on. Options after COMMAND are its
 own.
 
+Or serves the server at URL, for clients that only know stdio or cannot sign in. If it asks for a
+sign-in, the browser opens; the tokens are those of catenary login.
+
+With COMMAND:
   --env KEY=VALUE        an environment variable for COMMAND; repeatable
   --cwd DIR              the folder to start COMMAND in
-  --timeout SECONDS      how long COMMAND may be silent during a call; by default, as long as the
+
+With URL:
+  --header 'NAME: VALUE' a header to send with every request; repeatable
+  --token TOKEN          a bearer token. Prefer CATENARY_TOKEN in the environment, which other users
+                         of this machine cannot see
+${SIGN_IN_HELP}
+With both:
+  --timeout SECONDS      how long the server may be silent during a call; by default, as long as the
                          client waits
-  --revision DATE        use this protocol revision with COMMAND only
-  --share HOW            which callers share one process of COMMAND, one of
+  --revision DATE        use only this protocol revision with the server
+  --share HOW            which callers share one process or session of the server, one of
                          ${SHARES.join(", ")};
                          by default per-session
   --http HOST:PORT       serve over HTTP instead of stdio; port 0 picks a free one
@@ -65,6 +92,9 @@ const FLAGS = {
   ...SERVE_FLAGS,
   env: { type: "string", multiple: true },
   cwd: { type: "string" },
+  header: { type: "string", multiple: true },
+  token: { type: "string" },
+  ...SIGN_IN_FLAGS,
   revision: { type: "string" },
   share: { type: "string" },
   timeout: { type: "string" },
@@ -76,40 +106,51 @@ const CLIENT_TIMEOUT_MS = 2_000;
 const RESPONSE_MS = 200;
 
 interface RunLine {
-  readonly program: ProgramCommand;
+  readonly target: ProgramCommand | URL;
+  readonly values: FlagValues<typeof FLAGS>;
   readonly options: UpstreamOptions;
   /** Undefined for stdio. */
   readonly http?: ServeHttpOptions | undefined;
-  readonly json: boolean;
 }
 
 function parseLine(args: readonly string[]): RunLine {
-  const {
-    own,
-    command: [command, ...rest],
-  } = splitAtCommand(args, FLAGS);
-  const { values } = parseFlags("run", own, FLAGS, {
+  const { own, command } = splitAtCommand(args, FLAGS);
+  const [first = "", ...rest] = command;
+  const isAddress = isUrl(first);
+  // The words after a command are its own; those after a URL are ours.
+  const { positionals, values } = parseFlags("run", isAddress ? [...own, ...rest] : own, FLAGS, {
     ...SERVE_EXPECTED,
     env: "a variable: KEY=VALUE",
+    header: "a header: 'Name: value'",
     timeout: "a number of seconds",
   });
-  if (command === undefined) throw new UsageError(`run needs a command: catenary run -- COMMAND ARGS...`);
-  if (/^https?:\/\//i.test(command)) {
-    throw new UsageError(
-      `${command} is a URL, but run needs a command; for a URL, write a config and use catenary serve`,
-    );
-  }
-  const { cwd, revision, share, timeout } = values;
+  const { revision, share, timeout } = values;
   checkRevision(revision);
   checkTimeout(timeout);
   const timeoutMs = timeout === undefined ? undefined : Number(timeout) * 1_000;
   return {
-    program: { command, args: rest, env: parseEnvFlags(values), ...defined({ cwd }) },
+    target: isAddress ? parseAddress(first, positionals, values) : parseCommand(command, values),
+    values,
     options: defined({ revision, share: parseShare(share), timeoutMs }),
     http: parseServeFlags(values),
-    json: values.json === true,
   };
 }
+
+function parseAddress(target: string, words: readonly string[], values: RunLine["values"]): URL {
+  if (words.length > 0) throw unexpectedArguments("run", words, "A URL stands for the whole server: catenary run URL");
+  const misplaced = (["env", "cwd"] as const).find((name) => values[name] !== undefined);
+  if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a command, not a URL`);
+  return parseUrl(target);
+}
+
+function parseCommand([file, ...args]: readonly string[], values: RunLine["values"]): ProgramCommand {
+  if (file === undefined) throw new UsageError("run needs a command or a URL: catenary run -- COMMAND ARGS...");
+  const misplaced = (["header", "token", ...SIGN_IN_NAMES] as const).find((name) => values[name] !== undefined);
+  if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a URL, not a command`);
+  return { command: file, args, env: parseEnvFlags(values), ...defined({ cwd: values.cwd }) };
+}
+
+const SIGN_IN_NAMES = Object.keys(SIGN_IN_FLAGS) as readonly SignInFlag[];
 
 function parseShare(text: string | undefined): Share | undefined {
   const share = SHARES.find((name) => name === text);
@@ -133,16 +174,19 @@ async function refuse(problem: Error): Promise<undefined> {
 }
 
 async function run(args: readonly string[]): Promise<undefined> {
+  // The token is for the server at the URL. No program that we start may inherit it.
+  const token = takeToken();
   const line = parseLine(args);
-  const { program, options, http } = line;
-  const problem = await findSpawnProblem(program);
+  const { target, options, http } = line;
+  const isAddress = target instanceof URL;
+  const problem = isAddress ? undefined : await findSpawnProblem(target);
   if (problem !== undefined) {
     const isForClient = http === undefined && !isTerminal(process.stdin);
     const error = new ConnectionError("spawn", problem.message, { cause: problem, mayHaveRun: false });
     if (!isForClient) throw error;
     return refuse(error);
   }
-  const name = programName(program);
+  const name = isAddress ? target.host : programName(target);
   const report = new UpstreamReport(false);
   let hasRun = false;
   const onState = (status: UpstreamStatus): void => {
@@ -157,7 +201,8 @@ async function run(args: readonly string[]): Promise<undefined> {
   // Each client has its own process, which gets the name and capabilities of the client.
   const share = "per-session";
   const settings = { name, remember: false, share, ...options, onState, onStderr, onNoise } as const;
-  const handler = chain().to(upstream(program, settings));
+  const more = isAddress ? await addressOptions(target, line, token) : {};
+  const handler = chain().to(upstream(target, { ...settings, ...more }));
   // On stdio, messages from the client may be as long as messages from the program.
   const onStdio = { limits: { messageBytes: MESSAGE_BYTES }, graceMs: GATEWAY_GRACE_MS };
   const serving = await startServing(handler, http === undefined ? onStdio : { http });
@@ -165,7 +210,24 @@ async function run(args: readonly string[]): Promise<undefined> {
   // The banner does not show the arguments, since one of them may be a secret.
   const { url = "" } = serving;
   const { host = "127.0.0.1" } = http;
-  announce(serving, { url, source: name, name, host }, line.json ? { url } : undefined);
+  announce(serving, { url, source: name, name, host }, line.values.json === true ? { url } : undefined);
+}
+
+/** The headers and credentials for a URL: a token, or a sign-in. */
+async function addressOptions(url: URL, { values, http }: RunLine, given?: string): Promise<UpstreamOptions> {
+  const headers = parseHeaders(values);
+  const token = values.token ?? given;
+  const hasHeader = Object.keys(headers).some((name) => name.toLowerCase() === "authorization");
+  const settings = readSettings(values);
+  if (token !== undefined) return { headers, auth: await bearerAuthorizer(url, token, values, printStatus) };
+  if (hasHeader) return { headers };
+  const [{ createAuthorizer }, { createSignIn }] = await Promise.all([
+    import("../../config/sign-in.ts"),
+    import("../serve/sign-in.ts"),
+  ]);
+  const signIn = createSignIn(http === undefined);
+  const onNotice = (text: string): void => printStatus(`catenary: ${sanitizeFor(process.stderr, text)}`);
+  return { headers, auth: await createAuthorizer({ url, settings }, { signIn, onNotice }) };
 }
 
 /** Programs that run another one. The first argument after flags without a value names the other program. */

@@ -26,6 +26,7 @@ import { ProgressLine } from "../terminal/progress-line.ts";
 import { Prompter, type Dialog } from "../terminal/prompter.ts";
 import { oneLine, sanitizeFor } from "../terminal/text.ts";
 import { reserveStdio } from "./module.ts";
+import { createSignIn } from "./sign-in.ts";
 import type { UpstreamReport } from "./upstream-report.ts";
 
 export interface OpenedGateway {
@@ -59,7 +60,8 @@ export async function openGateway(
   // On stdio there is one client. Its servers get its name and capabilities, as if it had started them itself.
   const forOneClient: CreateGatewayOptions["upstream"] = (target, options) =>
     upstream(target, { share: "per-session", ...options });
-  const reports = { onNoise, onStderr, onState, ...(isStdio && { upstream: forOneClient }) };
+  const signIn = createSignIn(isStdio);
+  const reports = { onNoise, onStderr, onState, signIn, ...(isStdio && { upstream: forOneClient }) };
   const gateway = await reportProblems(path, () => createGateway(config, reports));
   return { config, gateway, release };
 }
@@ -85,7 +87,8 @@ function surviveStrayErrors(): void {
   });
 }
 
-async function openConfig(path: string, isStdio: boolean): Promise<Config> {
+/** Loads a config for use. Prints its problems, and asks for its inputs. */
+export async function openConfig(path: string, isStdio: boolean): Promise<Config> {
   const env = { ...process.env };
   // Remove the inputs: upstreams inherit our environment, but should get only the inputs that the config gives them.
   for (const name of Object.keys(env).filter((key) => key.startsWith(inputVariable("")))) delete process.env[name];

@@ -2,13 +2,14 @@
 // opened only if a user is at the terminal, after a message. If there is no user, a saved token is used; without a
 // saved token, the error says what to do. No token, authorization code or secret is ever printed.
 
+import type { SignInSettings } from "../../config/index.ts";
 import type { Authorizer } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { defined } from "../../core/values.ts";
 import { isLoopback } from "../../http/server/guard.ts";
 import { UsageError } from "../command.ts";
 import { sanitize } from "../terminal/text.ts";
-import type { TargetValues } from "./target.ts";
+import type { SignInFlag, TargetValues } from "./target.ts";
 
 const TOKEN_VARIABLE = "CATENARY_TOKEN";
 
@@ -36,40 +37,56 @@ export function takeToken(): string | undefined {
 }
 
 /** Returns undefined if the user passed an Authorization header and no token. */
-export async function createAuthorizer(
+export async function findAuthorizer(
   url: URL,
   values: TargetValues,
   token: string | undefined,
   options: SignInOptions,
 ): Promise<Authorizer | undefined> {
-  if (token !== undefined) {
-    if (url.protocol === "http:" && !isLoopback(url.hostname)) {
-      options.print(`Warning: the token is sent to ${url.host} unencrypted (http); others on the network can read it`);
-    }
-    const { bearerToken } = await import("../../auth/oauth/authorizers.ts");
-    try {
-      return bearerToken(token);
-    } catch {
-      const source = values.token === undefined ? TOKEN_VARIABLE : "--token";
-      throw new UsageError(`${source} is not a valid token: it contains characters that a header cannot have`);
-    }
-  }
+  if (token !== undefined) return bearerAuthorizer(url, token, values, options.print);
   if ((values.header ?? []).some((header) => /^authorization:/i.test(header))) return undefined;
+  return createAuthorizer(url, readSettings(values), options);
+}
+
+/** Sends a token that the user passed. */
+export async function bearerAuthorizer(
+  url: URL,
+  token: string,
+  values: Pick<TargetValues, "token">,
+  print: (text: string) => void,
+): Promise<Authorizer> {
+  if (url.protocol === "http:" && !isLoopback(url.hostname)) {
+    print(`Warning: the token is sent to ${url.host} unencrypted (http); others on the network can read it`);
+  }
+  const { bearerToken } = await import("../../auth/oauth/authorizers.ts");
+  try {
+    return bearerToken(token);
+  } catch {
+    const source = values.token === undefined ? TOKEN_VARIABLE : "--token";
+    throw new UsageError(`${source} is not a valid token: it contains characters that a header cannot have`);
+  }
+}
+
+/** Uses stored tokens, or lets the user sign in. */
+export async function createAuthorizer(
+  url: URL,
+  { clientId, clientSecret: secret, callbackPort: port, metadataUrl, scopes }: SignInSettings,
+  options: SignInOptions,
+): Promise<Authorizer> {
   const [{ oauth }, { fileTokens }, { loopbackRedirect }] = await Promise.all([
     import("../../auth/oauth/authorizers.ts"),
     import("../../auth/oauth/token-stores.ts"),
     import("../../auth/oauth/loopback-redirect.ts"),
   ]);
-  const { "client-metadata": metadataUrl, scope } = values;
-  const client = readClient(values);
+  const client = clientId === undefined ? undefined : { id: clientId, ...defined({ secret }) };
   try {
     return oauth({
       store: fileTokens(undefined, { onNotice: options.note }),
       onNotice: options.note,
       ...(options.canSignIn && {
-        redirect: loopbackRedirect({ open: (page) => openSignIn(page, url, options) }),
+        redirect: loopbackRedirect({ open: (page) => openSignIn(page, url, options), ...defined({ port }) }),
       }),
-      ...defined({ client, metadataUrl, scopes: scope?.flatMap((words) => words.split(" ").filter(Boolean)) }),
+      ...defined({ client, metadataUrl, scopes }),
     });
   } catch (error) {
     if (error instanceof TypeError && metadataUrl !== undefined) {
@@ -82,23 +99,26 @@ export async function createAuthorizer(
 }
 
 /** Prints the address before the browser opens, so that the user can also open it by hand. */
-async function openSignIn(page: URL, url: URL, { print, busy }: SignInOptions): Promise<void> {
+export async function openSignIn(
+  page: URL,
+  url: URL,
+  { print, busy }: Pick<SignInOptions, "print" | "busy">,
+): Promise<void> {
   print(`${url.host} asks you to sign in at ${page.host}. If the browser does not open, visit this address:`);
   print(sanitize(page.href));
   busy(`Waiting for you to sign in at ${page.host}`);
   await openPage(page);
 }
 
-function readClient(values: TargetValues): { readonly id: string; readonly secret?: string } | undefined {
-  const { "client-id": id, "client-secret-env": variable } = values;
-  if (id === undefined && variable !== undefined) throw new UsageError("--client-secret-env needs --client-id");
-  if (id === undefined) return undefined;
-  if (variable === undefined) return { id };
-  const secret = process.env[variable];
-  if (secret === undefined || secret === "") {
+export function readSettings(values: Pick<TargetValues, SignInFlag>): SignInSettings {
+  const { "client-id": clientId, "client-secret-env": variable, "client-metadata": metadataUrl, scope } = values;
+  if (clientId === undefined && variable !== undefined) throw new UsageError("--client-secret-env needs --client-id");
+  const clientSecret = variable === undefined ? undefined : process.env[variable];
+  if (variable !== undefined && (clientSecret === undefined || clientSecret === "")) {
     throw new UsageError(`--client-secret-env: the variable ${variable} is not set`);
   }
-  return { id, secret };
+  const scopes = scope?.flatMap((words) => words.split(" ").filter(Boolean));
+  return defined({ clientId, clientSecret, metadataUrl, scopes });
 }
 
 /** The error of oauth() if the server does not name its authorization server. */

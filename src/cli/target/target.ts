@@ -125,6 +125,23 @@ export const TARGET_FLAGS = {
   scope: { type: "string", multiple: true, only: "url" },
 } as const;
 
+export type SignInFlag = "client-id" | "client-secret-env" | "client-metadata" | "scope";
+
+/** The flags that say how to sign in. */
+export const SIGN_IN_FLAGS: Pick<typeof TARGET_FLAGS, SignInFlag> = {
+  "client-id": TARGET_FLAGS["client-id"],
+  "client-secret-env": TARGET_FLAGS["client-secret-env"],
+  "client-metadata": TARGET_FLAGS["client-metadata"],
+  scope: TARGET_FLAGS.scope,
+};
+
+export const SIGN_IN_HELP = `  --client-id ID         the id of a client that is already registered
+  --client-secret-env VARIABLE
+                         the environment variable that holds the client's secret
+  --client-metadata URL  the URL of the client's metadata document
+  --scope SCOPE          a scope to ask for; repeatable
+`;
+
 /** The first given flag that is only for another kind of target. */
 function misplacedFlag(values: TargetValues, ...others: readonly ("command" | "url")[]): string | undefined {
   const names = Object.entries(TARGET_FLAGS).filter(([, flag]) => "only" in flag && others.includes(flag.only));
@@ -155,12 +172,7 @@ Connection:
 
 Signing in, if a URL asks for it (OAuth in the browser; tokens are saved for the next time):
   --no-login             never open the browser: use a saved token, or exit with code 3
-  --client-id ID         the id of a client that is already registered
-  --client-secret-env VARIABLE
-                         the environment variable that holds the client's secret
-  --client-metadata URL  the URL of the client's metadata document
-  --scope SCOPE          a scope to ask for; repeatable
-
+${SIGN_IN_HELP}
 Ctrl-C cancels the call; a second Ctrl-C quits at once.
 `;
 
@@ -218,7 +230,11 @@ export function parseTargetLine<const F extends Flags>(
   }
   const [target, ...words] = line.positionals;
   if (target === undefined) throw new UsageError(`${name} needs a target\n\n${usage}`);
-  return { target: HTTP_URL.test(target) ? parseUrl(target, values) : parseConfig(target, values), words, values };
+  return {
+    target: HTTP_URL.test(target) ? parseTargetUrl(target, values) : parseConfig(target, values),
+    words,
+    values,
+  };
 }
 
 function checkValues(values: TargetValues): void {
@@ -265,9 +281,17 @@ export function parseEnvFlags({ env = [] }: Pick<TargetValues, "env">): Readonly
   return Object.fromEntries(pairs);
 }
 
-function parseUrl(target: string, values: TargetValues): URL {
+function parseTargetUrl(target: string, values: TargetValues): URL {
   const misplaced = misplacedFlag(values, "command");
   if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a command as the target: -- COMMAND ARGS...`);
+  return parseUrl(target);
+}
+
+export function isUrl(target: string): boolean {
+  return HTTP_URL.test(target);
+}
+
+export function parseUrl(target: string): URL {
   if (!URL.canParse(target)) throw new UsageError(`${target} is not a valid target: ${TARGET_FORMS}`);
   const url = new URL(target);
   if (url.username !== "" || url.password !== "") {
@@ -306,7 +330,7 @@ export function targetName(target: CliTarget): string {
   return "config" in target ? (target.server ?? target.config) : basename(target.command);
 }
 
-export function parseHeaders({ header = [] }: TargetValues): Readonly<Record<string, string>> {
+export function parseHeaders({ header = [] }: Pick<TargetValues, "header">): Readonly<Record<string, string>> {
   const pairs = header.map((text): [string, string] => {
     const [, name = "", value = ""] =
       /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e\x80-\xff]*?)[ \t]*$/.exec(text) ?? [];

@@ -19,7 +19,7 @@ import { ProgressLine } from "../terminal/progress-line.ts";
 import { Prompter } from "../terminal/prompter.ts";
 import { oneLine, sanitizeFor } from "../terminal/text.ts";
 import { type LocalGateway, openConfigTarget } from "./config-target.ts";
-import { createAuthorizer, openPage, takeToken, withAdvice } from "./sign-in.ts";
+import { findAuthorizer, openPage, takeToken, withAdvice } from "./sign-in.ts";
 import { parseHeaders, resolveRoots, targetName, type CliTarget, type TargetValues } from "./target.ts";
 
 export interface CommandContext {
@@ -70,9 +70,7 @@ export async function withClient(
     if ("config" in target) gateway = await openConfigTarget(target, values, print);
     busy(`Connecting to ${targetName(target)}`);
     const auth =
-      target instanceof URL
-        ? await createAuthorizer(target, values, token, { canSignIn, print, note, busy })
-        : undefined;
+      target instanceof URL ? await findAuthorizer(target, values, token, { canSignIn, print, note, busy }) : undefined;
     const elicit = prompter && createElicitation(prompter, () => serverName(client, target), openPage);
     client = await connect("config" in target ? (gateway?.handler as Handler) : target, {
       ...options,

@@ -223,7 +223,7 @@ export class SessionHttpTransport extends HttpTransport<Session> {
         if (outcome === "ended" && retryMs !== undefined) this.pass({ kind: "hang-up", retryMs }, id);
       }
       await pause(retryDelayMs(position, failures), signal);
-      const resumed = await this.#openStream(session, position, signal);
+      const resumed = await this.#openStream(session, position, signal, false);
       if (resumed instanceof ConnectionError) {
         failures += 1;
         if (failures >= MAX_FAILURES) throw brokenStream(method, `and could not be reached again: ${resumed.message}`);
@@ -257,7 +257,8 @@ export class SessionHttpTransport extends HttpTransport<Session> {
     try {
       for (;;) {
         const canResume = position.lastId !== undefined;
-        const response = await this.#openStream(session, position, signal);
+        // Nobody waits for this stream, so it must not send the user to a sign-in. The next call does, if it has to.
+        const response = await this.#openStream(session, position, signal, true);
         onHead();
         if (response instanceof ConnectionError) failures += 1;
         else if (isOpen(response)) {
@@ -316,11 +317,12 @@ export class SessionHttpTransport extends HttpTransport<Session> {
     session: Session,
     { lastId }: StreamPosition,
     signal: AbortSignal,
+    skipSignIn: boolean,
   ): Promise<HttpResponse | ConnectionError> {
     const resume = lastId === undefined ? undefined : { "last-event-id": lastId };
     const headers = { ...GET_HEADERS, ...sessionHeaders(session.id, session.revision), ...resume };
     try {
-      const response = await this.http.send({ method: "GET", headers, signal });
+      const response = await this.http.send({ method: "GET", headers, signal, skipSignIn });
       const { status } = response;
       if (status < 500 || status === 501) return response;
       response.discard();

@@ -218,6 +218,23 @@ test("a call cancelled before it was sent is never sent, nor is its cancellation
   expect(posted("notifications/cancelled")).toEqual([]);
 });
 
+test("the unsolicited stream never asks for a sign-in; a call does", async () => {
+  const refused = vi.fn().mockResolvedValue(false);
+  const auth: Authorizer = { authorize: async () => ({}), refused };
+  const { send, server } = await createHarness(
+    SessionHttpTransport,
+    ({ method }, message) => (method === "GET" || message["method"] === "tools/call" ? answer(401) : undefined),
+    auth,
+  );
+  await send(initialize);
+  await send(initialized);
+  await tick();
+  expect(server.requests.filter(({ method }) => method === "GET")).toHaveLength(1);
+  expect(refused).not.toHaveBeenCalled();
+  expect(await send(call)).toMatchObject({ kind: "unauthorized" });
+  expect(refused).toHaveBeenCalledOnce();
+});
+
 test("a server that does not acknowledge messages delays nothing for long", async () => {
   const { send, posted } = await createHarness(SessionHttpTransport, (request, { id, method }) =>
     (id === undefined && method !== undefined) || method === "tools/call" ? silence(request) : undefined,

@@ -307,6 +307,25 @@ export const SERVER_MISTAKES: readonly Mistake[] = [
     "1:60 error: mcpServers.a.headers.A: not a valid header value; write one line of Latin-1 characters",
   ],
   [
+    "a sign-in and an Authorization header",
+    '{"mcpServers": {"a": {"url": "https://x", "headers": {"authorization": "x"}, "auth": {}}}}',
+    "undetected",
+    "1:78 error: mcpServers.a.auth: the headers have an Authorization too; keep one of them",
+  ],
+  [
+    "a client secret without a client",
+    '{"mcpServers": {"a": {"url": "https://x", "auth": {"clientSecret": "x"}}}}',
+    "undetected",
+    "1:51 error: mcpServers.a.auth: has a clientSecret without a clientId; add the clientId, or remove the clientSecret",
+  ],
+  [
+    "an unknown key of auth",
+    '{"mcpServers": {"a": {"url": "https://x", "auth": {"clientID": "x", "metadataUrl": "http://x"}}}}',
+    "detected",
+    "1:52 error: mcpServers.a.auth.clientID: unknown key; did you mean clientId?",
+    "1:84 error: mcpServers.a.auth.metadataUrl: not the URL of a metadata document; write an https URL with a path, such as https://example.com/client.json",
+  ],
+  [
     "a misspelt type",
     '{"mcpServers": {"a": {"url": "https://x", "type": "htp"}}}',
     "detected",

@@ -40,9 +40,10 @@ export const GOOD: readonly GoodSample[] = [
     path: ".mcp.json",
     text: `{ "mcpServers": {
   "api": { "type": "http", "url": "https://api.example.com/mcp", "headers": { "Authorization": "Bearer \${API_KEY}" } },
-  "old": { "type": "sse", "url": "\${BASE:-https://api.example.com}/sse" }
+  "old": { "type": "sse", "url": "\${BASE:-https://api.example.com}/sse" },
+  "mine": { "type": "http", "url": "https://mcp.example.com/mcp", "oauth": { "clientId": "one", "callbackPort": 8080 } }
 } }`,
-    upstreams: ["api", "old"],
+    upstreams: ["api", "old", "mine"],
   },
   {
     name: "Cursor",

@@ -1,0 +1,215 @@
+// `catenary login TARGET`, `catenary logout TARGET` and `catenary auth`: sign in to a server, forget its tokens, and list
+// the servers with stored tokens. All commands and gateways of the user share these tokens. No token is ever printed,
+// and of a URL only its origin, since many servers have a key in the path.
+
+import type { StoredServer } from "../../auth/oauth/stored-tokens.ts";
+import type { FileTokenStore } from "../../auth/oauth/token-stores.ts";
+import { connect } from "../../client/connect.ts";
+import type { SignInSettings } from "../../config/index.ts";
+import { ConnectionError } from "../../core/errors.ts";
+import { defined } from "../../core/values.ts";
+import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
+import { defineCommand } from "../show/problems.ts";
+import { createAuthorizer, readSettings } from "../target/sign-in.ts";
+import {
+  CONFIG,
+  type FlagValues,
+  isUrl,
+  parseFlags,
+  parseHeaders,
+  parseUrl,
+  requireConfig,
+  SIGN_IN_FLAGS,
+  SIGN_IN_HELP,
+} from "../target/target.ts";
+import { Interruption } from "../terminal/interruption.ts";
+import { printJson, printStatus, printTrusted, terminalWidth } from "../terminal/output.ts";
+import { formatTable, oneLine, sanitizeFor } from "../terminal/text.ts";
+
+const TARGET_HELP = `TARGET is a URL, or the name of a server in a config: ./${CONFIG}, or that of --config.`;
+
+const LOGIN_USAGE = "Usage: catenary login TARGET [--config CONFIG] [OPTIONS]";
+const LOGIN_HELP = `${LOGIN_USAGE}
+
+Signs in to a server that asks for it (OAuth in the browser), and stores the tokens. All commands
+use and renew them, and so do gateways that already run.
+${TARGET_HELP}
+
+  --config CONFIG        the config that has the server
+  --header 'NAME: VALUE' a header to send with every request; repeatable
+${SIGN_IN_HELP}  --json                 print one JSON document: {"server", "status"}; status is "signed-in",
+                         "already-signed-in" or "not-needed"
+
+Exit codes: 0 ok; 1 wrong command line or config; 2 no such config or server; 3 not signed in;
+4 server unreachable; 130 interrupted.
+`;
+
+const LOGOUT_USAGE = "Usage: catenary logout TARGET [--config CONFIG] [--json]\n       catenary logout --all";
+const LOGOUT_HELP = `${LOGOUT_USAGE}
+
+Deletes the stored tokens of a server, and the client that was registered for them. The server may
+accept the tokens until they expire.
+${TARGET_HELP}
+A URL without a path means all servers of that host.
+
+  --all                  delete the tokens of all servers
+  --config CONFIG        the config that has the server
+  --json                 print one JSON document: {"removed": [...]}
+
+Exit codes: 0 ok; 1 wrong command line or config; 2 there are no such tokens.
+`;
+
+const AUTH_USAGE = "Usage: catenary auth [--json]";
+const AUTH_HELP = `${AUTH_USAGE}
+
+Lists the servers with stored tokens: who issued them, until when they are valid, and their scopes.
+Prints no token.
+
+  --json                 print one JSON document: {"servers": [{"server", "issuer", "scopes",
+                         "expires", "expired", "renewable"}]}
+
+Exit codes: 0 ok; 1 wrong command line.
+`;
+
+const JSON_FLAG = { json: { type: "boolean" } } as const;
+const NAME_FLAGS = { ...JSON_FLAG, config: { type: "string" } } as const;
+const LOGIN_FLAGS = { ...NAME_FLAGS, ...SIGN_IN_FLAGS, header: { type: "string", multiple: true } } as const;
+const LOGOUT_FLAGS = { ...NAME_FLAGS, all: { type: "boolean" } } as const;
+
+interface Place {
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly settings: SignInSettings;
+}
+
+/** The server that a TARGET means. */
+async function findPlace(target: string, values: FlagValues<typeof LOGIN_FLAGS>): Promise<Place> {
+  const settings = readSettings(values);
+  const headers = parseHeaders(values);
+  if (isUrl(target)) return { url: parseUrl(target), headers, settings };
+  const path = await requireConfig(values.config, "login");
+  const { findServer, openConfig } = await import("../serve/gateway.ts");
+  const entry = findServer(await openConfig(path, false), path, target);
+  const { target: address, options, signIn } = await entry.resolve();
+  if (typeof address !== "string") {
+    throw new UsageError(`The server ${target} has no URL, so there is nothing to sign in to`);
+  }
+  if (signIn === undefined) {
+    throw new UsageError(`The server ${target} does not sign in: it has an Authorization header, or "auth": false`);
+  }
+  const url = new URL(address);
+  return { url, headers: { ...options?.headers, ...headers }, settings: { ...signIn, ...settings } };
+}
+
+async function openStore(): Promise<FileTokenStore> {
+  const { fileTokens } = await import("../../auth/oauth/token-stores.ts");
+  return fileTokens(undefined, { onNotice: printStatus });
+}
+
+async function storedServers(store: FileTokenStore): Promise<readonly StoredServer[]> {
+  const { storedServers: list } = await import("../../auth/oauth/stored-tokens.ts");
+  return list(store);
+}
+
+/** A package manager may put the server to sleep; waiting for the user does not count. */
+const START_TIMEOUT_MS = 60_000;
+
+async function login(args: readonly string[]): Promise<number> {
+  const { positionals, values } = parseFlags("login", args, LOGIN_FLAGS, { header: "a header: 'Name: value'" });
+  const [target, ...more] = positionals;
+  if (target === undefined || more.length > 0) throw new UsageError(`login takes one TARGET\n\n${LOGIN_USAGE}`);
+  const { url, headers, settings } = await findPlace(target, values);
+  const { host } = url;
+  const print = (text: string): void => printStatus(sanitizeFor(process.stderr, text));
+  const interruption = new Interruption(print);
+  let hasSignedIn = false;
+  const busy = (): void => void (hasSignedIn = true);
+  try {
+    const auth = await createAuthorizer(url, settings, { canSignIn: true, print, note: print, busy });
+    const { signal } = interruption;
+    const client = await connect(url, { auth, headers, signal, startTimeoutMs: START_TIMEOUT_MS });
+    // Some servers let everybody connect, and ask when something is wanted of them.
+    if (client.capabilities.tools !== undefined) await client.listTools();
+    await client.close();
+  } catch (error) {
+    if (interruption.signal.aborted) throw new ConnectionError("cancelled", "Cancelled", { cause: error });
+    throw error;
+  } finally {
+    interruption.dispose();
+  }
+  const { hasStoredTokens } = await import("../../auth/oauth/stored-tokens.ts");
+  const isStored = await hasStoredTokens(await openStore(), url);
+  const status = hasSignedIn ? "signed-in" : isStored ? "already-signed-in" : "not-needed";
+  const text = {
+    "signed-in": `Signed in to ${host}; commands and gateways use the tokens from now on`,
+    "already-signed-in": `You are signed in to ${host} already; to sign in as somebody else, log out first`,
+    "not-needed": `${host} did not ask for a sign-in`,
+  }[status];
+  if (values.json === true) printJson({ server: url.origin, status });
+  else printStatus(text);
+  return EXIT.ok;
+}
+
+async function logout(args: readonly string[]): Promise<number> {
+  const { positionals, values } = parseFlags("logout", args, LOGOUT_FLAGS);
+  const [target, ...more] = positionals;
+  if (more.length > 0 || (target === undefined) !== (values.all === true)) {
+    throw new UsageError(`logout takes one TARGET, or --all\n\n${LOGOUT_USAGE}`);
+  }
+  const store = await openStore();
+  const all = await storedServers(store);
+  const wanted = target === undefined ? undefined : (await findPlace(target, values)).url;
+  const isWanted = ({ url }: StoredServer): boolean =>
+    wanted === undefined || url === wanted.href || (wanted.pathname === "/" && new URL(url).origin === wanted.origin);
+  const found = all.filter(isWanted);
+  if (found.length === 0) throw new NotFoundError(`There are no stored tokens for ${wanted?.host ?? "any server"}`);
+  for (const key of found.flatMap(({ keys }) => keys)) await store.set(key, undefined);
+  const removed = [...new Set(found.map(({ url }) => new URL(url).origin))];
+  if (values.json === true) printJson({ removed });
+  else for (const origin of removed) printStatus(`Deleted the tokens of ${new URL(origin).host}`);
+  return EXIT.ok;
+}
+
+async function auth(args: readonly string[]): Promise<number> {
+  const { positionals, values } = parseFlags("auth", args, JSON_FLAG);
+  if (positionals.length > 0) throw new UsageError(`auth takes no arguments\n\n${AUTH_USAGE}`);
+  const servers = (await storedServers(await openStore())).map(describe);
+  if (values.json === true) printJson({ servers });
+  else if (servers.length === 0) printStatus("There are no stored tokens; catenary login TARGET signs in to a server");
+  else printTrusted(formatTable(servers.map(row), { width: terminalWidth(process.stdout) }));
+  return EXIT.ok;
+}
+
+interface ServerReport {
+  readonly server: string;
+  readonly issuer?: string;
+  readonly client?: string;
+  readonly scopes: readonly string[];
+  /** As an ISO date; absent if the server did not say it. */
+  readonly expires?: string;
+  readonly expired: boolean;
+  /** Whether a new token can be had without the user. */
+  readonly renewable: boolean;
+}
+
+function describe({ url, client, tokens }: StoredServer): ServerReport {
+  const { issuer, granted, asked = [], expires, refresh } = tokens ?? {};
+  return {
+    server: new URL(url).origin,
+    ...defined({ issuer: issuer && new URL(issuer).origin, client }),
+    scopes: granted ?? asked,
+    ...defined({ expires: expires === undefined ? undefined : new Date(expires).toISOString() }),
+    expired: tokens === undefined || (expires !== undefined && expires <= Date.now()),
+    renewable: refresh !== undefined,
+  };
+}
+
+function row({ server, issuer, scopes, expires, expired, renewable }: ServerReport): string[] {
+  const until = expires === undefined ? "valid" : `valid until ${expires.slice(0, 16).replace("T", " ")} UTC`;
+  const state = renewable ? "renewed when needed" : expired ? "expired: sign in again" : until;
+  return [server, state, `by ${issuer ?? "?"}`, scopes.length === 0 ? "" : `scopes ${scopes.join(" ")}`].map(oneLine);
+}
+
+export const loginCommand: Command = defineCommand(LOGIN_HELP, login);
+export const logoutCommand: Command = defineCommand(LOGOUT_HELP, logout);
+export const authCommand: Command = defineCommand(AUTH_HELP, auth);

@@ -1,0 +1,152 @@
+// Signing in to the servers of a config: the keys `auth` and `oauth` of an entry with a URL, and the authorizer that is
+// made of them. Tokens are in the same file as those of the commands, so one sign-in is enough for all of them.
+
+import type { Redirect } from "../auth/oauth/types.ts";
+import type { Authorizer } from "../core/authentication.ts";
+import { ConnectionError } from "../core/errors.ts";
+import { defined } from "../core/values.ts";
+import * as read from "./readers.ts";
+
+/** How to sign in to one server. */
+export interface SignInSettings {
+  readonly clientId?: string;
+  readonly clientSecret?: string;
+  readonly scopes?: readonly string[];
+  readonly metadataUrl?: string;
+  readonly callbackPort?: number;
+}
+
+/** A server that a user may have to sign in to. */
+export interface SignInTarget {
+  /** Its name in the config; absent if it is not in a config. */
+  readonly name?: string;
+  readonly url: URL;
+  readonly settings: SignInSettings;
+}
+
+/** Lets a user sign in to an upstream. Returns undefined if no user can be asked. */
+export type SignIn = (target: SignInTarget) => Redirect | undefined;
+
+const text = read.nonEmptyString;
+const scopeList = read.arrayOf(text, 'an array of strings, such as ["notes:read"]');
+
+const FIELDS = {
+  clientId: text.describe("The id of a client that is already registered. Default: one is registered by itself."),
+  clientSecret: text.describe("The secret of that client, such as ${CLIENT_SECRET}."),
+  scopes: read
+    .reader({ anyOf: [scopeList.schema, text.schema] }, (cursor) =>
+      cursor.kind === "string" ? text(cursor)?.split(/\s+/).filter(Boolean) : scopeList(cursor),
+    )
+    .describe("Scopes to ask for, in addition to those that the server names."),
+  metadataUrl: read
+    .stringThat(
+      (given) => URL.canParse(given) && new URL(given).protocol === "https:" && new URL(given).pathname !== "/",
+      "not the URL of a metadata document",
+      "write an https URL with a path, such as https://example.com/client.json",
+      "^https://|\\$\\{",
+    )
+    .describe("The https URL of the client's metadata document, for servers that read such documents."),
+  callbackPort: read
+    .numberIn({ type: "integer", minimum: 1, maximum: 65_535 }, "a whole number from 1 to 65535")
+    .describe("The port on this machine that the browser comes back to. Default: a free one."),
+} as const satisfies read.Fields;
+
+/** Cursor's names of two keys. */
+const CURSOR_FIELDS = { CLIENT_ID: FIELDS.clientId, CLIENT_SECRET: FIELDS.clientSecret } as const;
+
+const EXPECTED = 'an object, such as {"clientId": "..."}, or false';
+
+function settingsReader(
+  onUnknown?: (unknown: read.Cursor, known: readonly string[]) => void,
+): read.Reader<SignInSettings | false> {
+  const fields = { ...FIELDS, ...CURSOR_FIELDS };
+  const own = { properties: read.schemasOf(FIELDS), additionalProperties: false };
+  return read.reader({ type: ["object", "boolean"], ...(onUnknown === undefined && own) }, (cursor) => {
+    if (cursor.kind === "boolean") return cursor.value === true ? {} : false;
+    if (cursor.kind !== "object") return read.wrongType(cursor, EXPECTED);
+    const { CLIENT_ID, CLIENT_SECRET, ...given } = read.readFields(cursor, fields, onUnknown);
+    const settings = { ...defined({ clientId: CLIENT_ID, clientSecret: CLIENT_SECRET }), ...given };
+    if (
+      settings.clientSecret !== undefined &&
+      settings.clientId === undefined &&
+      cursor.get("clientId") === undefined
+    ) {
+      return cursor.error("has a clientSecret without a clientId", "add the clientId, or remove the clientSecret");
+    }
+    return settings;
+  });
+}
+
+/** The keys of an entry. Other clients call the first one `oauth`, and have keys in it that are not needed here. */
+export const SIGN_IN_FIELDS: Readonly<Record<"auth" | "oauth", read.Reader<SignInSettings | false>>> = {
+  auth: settingsReader().describe(
+    "How to sign in to the server with OAuth, if it asks for it. false: send no stored token. Default: tokens of catenary login are used.",
+  ),
+  oauth: settingsReader((unknown) => unknown.warnAtKey("ignored", "it is found out by itself")).describe(
+    "Same as auth, by the name that some clients use.",
+  ),
+};
+
+export interface AuthorizerOptions {
+  readonly signIn?: SignIn | undefined;
+  readonly onNotice: (text: string) => void;
+}
+
+/**
+ * Uses stored tokens, renews them, and lets the user sign in if the server asks for it. While the server asks for
+ * nothing, no OAuth code is loaded and requests stay as they are.
+ */
+export async function createAuthorizer(
+  target: SignInTarget,
+  { signIn, onNotice }: AuthorizerOptions,
+): Promise<Authorizer> {
+  const { url, settings } = target;
+  const [{ oauth }, { fileTokens }, { hasStoredTokens }] = await Promise.all([
+    import("../auth/oauth/authorizers.ts"),
+    import("../auth/oauth/token-stores.ts"),
+    import("../auth/oauth/stored-tokens.ts"),
+  ]);
+  const { clientId, clientSecret: secret, scopes, metadataUrl } = settings;
+  const store = fileTokens(undefined, { onNotice });
+  const auth = oauth({
+    store,
+    redirect: signIn?.(target) ?? nobody(target),
+    onNotice,
+    ...defined({
+      scopes,
+      metadataUrl,
+      client: clientId === undefined ? undefined : { id: clientId, ...defined({ secret }) },
+    }),
+  });
+  let isNeeded: boolean | undefined;
+  return {
+    authorize: async (request) => {
+      // A file that cannot be read is reported when the server asks for a token, and not before.
+      isNeeded ??= await hasStoredTokens(store, url).catch(() => false);
+      return isNeeded ? auth.authorize(request) : {};
+    },
+    refused: (challenge) => {
+      isNeeded = true;
+      return auth.refused(challenge);
+    },
+    answered: (request, headers) => (isNeeded === true ? auth.answered?.(request, headers) : undefined),
+  };
+}
+
+/** Refuses before a client is registered for the sign-in. */
+function nobody(target: SignInTarget): Redirect {
+  return {
+    get uri(): never {
+      throw signInNeeded(target);
+    },
+    visit: () => Promise.reject(signInNeeded(target)),
+  };
+}
+
+/** The error for callers, who may be on another machine. It names the host alone. */
+export function signInNeeded({ name, url }: SignInTarget, why = "asks for a sign-in or a token"): ConnectionError {
+  const shown = name === undefined || /^[\w.-]+$/.test(name) ? name : JSON.stringify(name);
+  const command = shown === undefined ? "`catenary login` with its URL" : `\`catenary login ${shown}\``;
+  const advice = `run ${command} where the gateway runs, or set an Authorization header for it`;
+  return new ConnectionError("unauthorized", `${url.host} ${why}: ${advice}`, { mayHaveRun: false });
+}
