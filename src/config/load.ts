@@ -376,7 +376,7 @@ async function checkFile({ path, kind, severity, cursor, isSecret }: read.FileCh
 }
 
 /** Returns only warnings: a program that is missing now may exist when the config is used. */
-async function findMissingPrograms(upstreams: readonly UpstreamEntry[]): Promise<Problem[]> {
+export async function findMissingPrograms(upstreams: readonly UpstreamEntry[]): Promise<Problem[]> {
   const problems = await Promise.all(upstreams.map(checkProgram));
   return [...upstreams.map(({ warning }) => warning), ...problems].filter((problem) => problem !== undefined);
 }

@@ -24,6 +24,8 @@ function optionsIn(help: string): string[] {
   ].toSorted();
 }
 
+const GATEWAY = ["live", "log-format", "watch"];
+
 describe("help", () => {
   it.each([
     ["tools", toolsCommand, COMMON],
@@ -42,8 +44,8 @@ describe("help", () => {
   });
 
   it.each([
-    ["up", upCommand, [...SERVE, ...TOKEN]],
-    ["serve", serveCommand, [...SERVE, ...TOKEN, "stdio", "sequential"]],
+    ["up", upCommand, [...SERVE, ...TOKEN, ...GATEWAY]],
+    ["serve", serveCommand, [...SERVE, ...TOKEN, ...GATEWAY, "stdio", "sequential"]],
     ["run", runCommand, [...SERVE, ...SIGN_IN, "header", "token", "env", "cwd", "revision", "share", "timeout"]],
     ["check", checkCommand, ["json"]],
     ["login", loginCommand, ["config", "json", "header", ...SIGN_IN]],

@@ -89,7 +89,8 @@ async function findPlace(target: string, values: FlagValues<typeof LOGIN_FLAGS>)
   if (isUrl(target)) return { url: parseUrl(target), headers, settings };
   const path = await requireConfig(values.config, "login");
   const { findServer, openConfig } = await import("../serve/gateway.ts");
-  const entry = findServer(await openConfig(path, false), path, target);
+  const { config } = await openConfig(path, false);
+  const entry = findServer(config, path, target);
   const { target: address, options, signIn } = await entry.resolve();
   if (typeof address !== "string") {
     throw new UsageError(`The server ${target} has no URL, so there is nothing to sign in to`);

@@ -29,6 +29,7 @@ import {
   SIGNAL_HELP,
   startServing,
 } from "../serve/start.ts";
+import { EventLog } from "../serve/event-log.ts";
 import { UpstreamReport } from "../serve/upstream-report.ts";
 import { defineCommand, toFailure } from "../show/problems.ts";
 import { bearerAuthorizer, readSettings, takeToken } from "../target/sign-in.ts";
@@ -187,7 +188,7 @@ async function run(args: readonly string[]): Promise<undefined> {
     return refuse(error);
   }
   const name = isAddress ? target.host : programName(target);
-  const report = new UpstreamReport(false);
+  const report = new UpstreamReport(new EventLog({ hasTimes: false }), false);
   let hasRun = false;
   const onState = (status: UpstreamStatus): void => {
     hasRun ||= status.state === "running";

@@ -6,7 +6,9 @@ import type { Gateway } from "../../chain/gateway.ts";
 import { MESSAGE_BYTES } from "../../chain/upstream/options.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
 import type { Closeable, ServeOptions } from "../../serve.ts";
-import { UsageError, type Command } from "../command.ts";
+import { evaluatesCode } from "../../core/handler.ts";
+import { NotFoundError, UsageError, type Command } from "../command.ts";
+import { EventLog, LOG_FORMATS, type LogFormat } from "../serve/event-log.ts";
 import { loadHandler, moduleName, reserveStdio, servesItself } from "../serve/module.ts";
 import {
   announce,
@@ -25,8 +27,12 @@ import {
 } from "../serve/start.ts";
 import { UpstreamReport, upstreamTable } from "../serve/upstream-report.ts";
 import { defineCommand } from "../show/problems.ts";
-import { CONFIG, findConfig, type FlagValues, isConfig, parseFlags, unexpectedArguments } from "../target/target.ts";
-import { printStatus } from "../terminal/output.ts";
+import { CONFIG, type FlagValues, isConfig, parseFlags, requireConfig, unexpectedArguments } from "../target/target.ts";
+
+const GATEWAY_HELP = `  --live LANGUAGE        serve live sessions of js or lisp instead of a config
+  --watch                read the config again when it changes; SIGHUP does so too
+  --log-format FORMAT    text (the default), or json: one object for each line on stderr
+`;
 
 const HELP = `Usage: catenary serve [CONFIG|MODULE] [--stdio | --http HOST:PORT] [OPTIONS]
 
@@ -35,14 +41,14 @@ other handler (request, context) => Promise<Result>, as the default export or as
 \`chain\`. The module must not call serve() itself.
 
 A config is a JSON file (comments allowed) with the same "mcpServers" as the files of MCP clients;
-the default is ./${CONFIG}. If there is none, a live JavaScript session is served. Over HTTP,
-"listen" in the config sets the path, the allowed hosts and the token; --http sets the address.
+the default is ./${CONFIG}. Over HTTP, "listen" in the config sets the path, the allowed hosts
+and the token; --http sets the address.
 
   --stdio                serve on stdin and stdout (the default)
   --http HOST:PORT       serve over HTTP; also :PORT, PORT, [::1]:PORT, or HOST alone (port 3000);
                          port 0 picks a free one
   --sequential           handle one request at a time and answer in order
-
+${GATEWAY_HELP}
 With --http:
 ${SERVE_HELP}  --json                 print one line of JSON on stdout when ready: {"url": ...}, and "token" if
                          one was generated
@@ -57,13 +63,12 @@ const UP_USAGE = "Usage: catenary up [CONFIG] [--http HOST:PORT] [OPTIONS]";
 const UP_HELP = `${UP_USAGE}
 
 Serves the gateway of CONFIG over HTTP, and reports on stderr when its servers start, stop or crash.
-CONFIG defaults to ./${CONFIG}. Without one, serves a live JavaScript session. The address
-is that of --http, or "listen" of the config, or 127.0.0.1:3000. If the config has "inputs", asks
-for them at the terminal.
+CONFIG defaults to ./${CONFIG}. The address is that of --http, or "listen" of the config, or
+127.0.0.1:3000. If the config has "inputs", asks for them at the terminal.
 
   --http HOST:PORT       where to listen; also :PORT, PORT, [::1]:PORT, or HOST alone (port 3000);
                          port 0 picks a free one
-${SERVE_HELP}  --json                 print one line of JSON on stdout when ready: {"url", "upstreams"}, and
+${GATEWAY_HELP}${SERVE_HELP}  --json                 print one line of JSON on stdout when ready: {"url", "upstreams"}, and
                          "token" if one was generated
 ${TOKEN_HELP}
 ${SIGNAL_HELP}
@@ -71,7 +76,13 @@ Exit codes: 0 ok; 1 wrong command line or config; 2 no such file; 4 cannot liste
 130 after SIGINT.
 `;
 
-const UP_FLAGS = { ...SERVE_FLAGS, ...TOKEN_FLAGS } as const;
+const GATEWAY_FLAGS = {
+  live: { type: "string" },
+  watch: { type: "boolean" },
+  "log-format": { type: "string" },
+} as const;
+
+const UP_FLAGS = { ...SERVE_FLAGS, ...TOKEN_FLAGS, ...GATEWAY_FLAGS } as const;
 const FLAGS = { ...UP_FLAGS, stdio: { type: "boolean" }, sequential: { type: "boolean" } } as const;
 
 interface Source {
@@ -87,20 +98,36 @@ interface Source {
   /** The path, or what is served without one, and its name; for the banner. */
   readonly source: string;
   readonly name: string;
+  /** From now on, a changed config is applied. `check` throws if a gateway must not be served. */
+  readonly reloads?: (check: (next: Gateway) => void) => Promise<void>;
 }
 
-/** Opens the config, or without a path, a live JavaScript session. */
-async function openConfig(path: string | undefined, isStdio: boolean, isVerbose: boolean): Promise<Source> {
+interface GatewayLine {
+  /** The path of the config, if it is given. */
+  readonly given: string | undefined;
+  readonly command: "serve" | "up";
+  readonly isStdio: boolean;
+  readonly values: FlagValues<typeof GATEWAY_FLAGS>;
+}
+
+/** Opens the config, or the live sessions of --live. */
+async function openConfig({ given, command, isStdio, values }: GatewayLine): Promise<Source> {
+  const log = new EventLog({ format: parseLogFormat(values["log-format"]) });
   // On stdio, messages from the client may be as long as messages from upstreams.
   const limits = isStdio ? { messageBytes: MESSAGE_BYTES } : {};
   // Imported only here, because serving a module does not need the gateway.
-  const { NO_CONFIG, openGateway, openSession } = await import("../serve/gateway.ts");
-  if (path === undefined) {
-    if (isStdio) printStatus(`catenary: there is no ${CONFIG} here; serving ${NO_CONFIG.source} on stdio`);
-    const gateway = await openSession();
-    return { handler: gateway, gateway, limits, http: {}, release: () => undefined, ...NO_CONFIG };
+  const { openGateway, openSessions } = await import("../serve/gateway.ts");
+  if (values.live !== undefined) {
+    if (given !== undefined) throw new UsageError("Give --live or a config, not both");
+    if (values.watch === true) throw new UsageError("--watch needs a config");
+    const { gateway, ...about } = await openSessions(values.live);
+    return { handler: gateway, gateway, limits, http: {}, release: () => undefined, ...about };
   }
-  const { config, gateway, release } = await openGateway(path, new UpstreamReport(isVerbose), isStdio);
+  const path = await findGatewayConfig(given, command);
+  const { onNoise, onState, onStderr } = new UpstreamReport(log, command === "up");
+  const { middleware } = log;
+  const opened = await openGateway(path, { onNoise, onState, onStderr, middleware }, isStdio);
+  const { config, gateway, running, load, release } = opened;
   const { token, ...http } = config.listen;
   return {
     handler: gateway,
@@ -111,7 +138,31 @@ async function openConfig(path: string | undefined, isStdio: boolean, isVerbose:
     release,
     source: path,
     name: moduleName(path),
+    async reloads(check) {
+      const { Reloader } = await import("../serve/reload.ts");
+      const reloader = new Reloader({ path, running, log, load, check });
+      if (values.watch === true) reloader.watch();
+      // Without a terminal there is nobody who would see the gateway; so it ends with it.
+      reloader.reloadAtSignal(() => process.kill(process.pid, "SIGTERM"));
+    },
   };
+}
+
+async function findGatewayConfig(given: string | undefined, command: string): Promise<string> {
+  try {
+    return await requireConfig(given, command);
+  } catch (error) {
+    if (given !== undefined || !(error instanceof NotFoundError)) throw error;
+    throw new NotFoundError(`${error.message}; for live sessions without a config, catenary ${command} --live js`);
+  }
+}
+
+function parseLogFormat(text: string | undefined): LogFormat | undefined {
+  const format = LOG_FORMATS.find((one) => one === text);
+  if (format === undefined && text !== undefined) {
+    throw new UsageError(`--log-format ${text} is not valid; write one of ${LOG_FORMATS.join(", ")}`);
+  }
+  return format;
 }
 
 async function openModule(path: string): Promise<Source> {
@@ -121,7 +172,7 @@ async function openModule(path: string): Promise<Source> {
 }
 
 async function serveHttp(
-  { handler, gateway, token, source, name, ...opened }: Source,
+  { handler, gateway, token, source, name, reloads, ...opened }: Source,
   flags: ServeHttpOptions,
   values: FlagValues<typeof UP_FLAGS>,
   { isUp = false, ...options }: ServeOptions & { readonly isUp?: boolean },
@@ -130,6 +181,10 @@ async function serveHttp(
   const { http: auth, banner } = await setUpToken(handler, { token, path: source, noToken });
   const http = { ...opened.http, ...auth, ...flags };
   const serving = await startServing(handler, { ...options, http });
+  await reloads?.((next) => {
+    if (http.auth !== undefined || noToken || !evaluatesCode(next)) return;
+    throw new UsageError("A live server was added, and callers need a token for it: restart the gateway");
+  });
   const { url = "" } = serving;
   const upstreams = isUp ? gateway?.status() : undefined;
   const json = values.json === true ? { url, ...(upstreams && { upstreams }) } : undefined;
@@ -146,13 +201,16 @@ async function serveSource(args: readonly string[]): Promise<undefined> {
   if (values.stdio === true && !isStdio) throw new UsageError("Give --stdio or --http, not both");
   if (values["no-token"] === true && isStdio) throw new UsageError("--no-token needs --http HOST:PORT");
   const isModule = file !== undefined && !(await isConfig(file));
-  const opened = await (isModule ? openModule(file) : openConfig(await findConfig(file, "serve"), isStdio, false));
-  const { handler, limits, release } = opened;
+  const unused = (["live", "watch", "log-format"] as const).find((flag) => values[flag] !== undefined);
+  if (isModule && unused !== undefined) throw new UsageError(`--${unused} does not apply to the module ${file}`);
+  const opened = await (isModule ? openModule(file) : openConfig({ given: file, command: "serve", isStdio, values }));
+  const { handler, limits, release, reloads } = opened;
   const options = { limits, ...(values.sequential === true && { ordering: "sequential" as const }) };
   if (!isStdio) return serveHttp(opened, flags, values, options);
   // Stdio is reserved while a module is loaded, so that a module that calls serve() itself does not get it. Over HTTP
   // it stays reserved, since a module that serves stdio would end the process when stdin closes.
   release();
+  await reloads?.(() => undefined);
   await startServing(handler, { ...options, ...(!isModule && { graceMs: GATEWAY_GRACE_MS }) });
 }
 
@@ -161,13 +219,12 @@ async function up(args: readonly string[]): Promise<undefined> {
   const [given, ...more] = positionals;
   if (more.length > 0) throw unexpectedArguments("up", more, UP_USAGE);
   const flags = { ...(values.http !== undefined && parseAddress(values.http)), ...parseEndpointFlags(values) };
-  const path = await findConfig(given, "up");
-  if (path !== undefined && !(await isConfig(path))) {
+  if (given !== undefined && !(await isConfig(await requireConfig(given, "up")))) {
     throw new UsageError(
-      `${path} is not a config; to serve a module, run catenary serve ${path} --http 127.0.0.1:3000`,
+      `${given} is not a config; to serve a module, run catenary serve ${given} --http 127.0.0.1:3000`,
     );
   }
-  return serveHttp(await openConfig(path, false, true), flags, values, { isUp: true });
+  return serveHttp(await openConfig({ given, command: "up", isStdio: false, values }), flags, values, { isUp: true });
 }
 
 export const serveCommand: Command = defineCommand(HELP, serveSource);

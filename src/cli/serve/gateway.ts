@@ -6,7 +6,6 @@ import type { Gateway } from "../../chain/gateway.ts";
 import { upstream } from "../../chain/upstream/upstream.ts";
 import {
   ConfigError,
-  createGateway,
   inputVariable,
   loadConfig,
   type AskInput,
@@ -17,7 +16,9 @@ import {
   type Problem,
   type UpstreamEntry,
 } from "../../config/index.ts";
-import { createLiveServer } from "../../config/kinds.ts";
+import { ConfigGateway } from "../../config/gateway.ts";
+import { createLiveServer, findLanguage, LANGUAGE_NAMES, nearestLanguage } from "../../config/kinds.ts";
+import { findMissingPrograms } from "../../config/load.ts";
 import { nearest } from "../../core/options.ts";
 import { EXIT, NotFoundError, UsageError } from "../command.ts";
 import { problemLines, tally } from "../show/problems.ts";
@@ -27,43 +28,49 @@ import { Prompter, type Dialog } from "../terminal/prompter.ts";
 import { oneLine, sanitizeFor } from "../terminal/text.ts";
 import { reserveStdio } from "./module.ts";
 import { createSignIn } from "./sign-in.ts";
-import type { UpstreamReport } from "./upstream-report.ts";
 
 export interface OpenedGateway {
   readonly config: Config;
   readonly gateway: Gateway;
+  readonly running: ConfigGateway;
+  /** Reads the config again. Does not ask for inputs. */
+  readonly load: () => Promise<Config>;
   /** Ends the reservation of stdin and stdout, so that we can serve on them. */
   readonly release: () => void;
 }
 
-/** What is served without a config. */
-export const NO_CONFIG = { source: "a live JavaScript session", name: "js" } as const;
-
-export async function openSession(): Promise<Gateway> {
-  return chain().to({ [NO_CONFIG.name]: await createLiveServer("js", {}) });
+/** A gateway with live sessions of one language, without a config. Throws a UsageError if there is no such language. */
+export async function openSessions(given: string): Promise<{ gateway: Gateway; source: string; name: string }> {
+  const name = findLanguage(given);
+  if (name === undefined) {
+    const near = nearestLanguage(given);
+    const hint = near === undefined ? `write one of ${LANGUAGE_NAMES.join(", ")}` : `did you mean ${near}?`;
+    throw new UsageError(`--live ${given} is not a language; ${hint}`);
+  }
+  const gateway = chain().to({ [name]: await createLiveServer(name, {}) });
+  return { gateway, source: `live sessions of ${name}`, name };
 }
 
 /** With `isStdio`, stdin belongs to a client, so the user is not asked for inputs. `only`: the name of one server. */
 export async function openGateway(
   path: string,
-  report: Pick<UpstreamReport, "onNoise" | "onStderr" | "onState">,
+  report: Pick<CreateGatewayOptions, "onNoise" | "onStderr" | "onState" | "middleware">,
   isStdio: boolean,
   only?: string,
 ): Promise<OpenedGateway> {
-  const whole = await openConfig(path, isStdio);
+  const { config: whole, load } = await openConfig(path, isStdio);
   const config = only === undefined ? whole : { ...whole, upstreams: new Map([[only, findServer(whole, path, only)]]) };
   const release = reserveStdio(
     `A module of ${path} calls serve() itself; remove the call, and this command serves the module`,
   );
   surviveStrayErrors();
-  const { onNoise, onStderr, onState } = report;
   // On stdio there is one client. Its servers get its name and capabilities, as if it had started them itself.
   const forOneClient: CreateGatewayOptions["upstream"] = (target, options) =>
     upstream(target, { share: "per-session", ...options });
   const signIn = createSignIn(isStdio);
-  const reports = { onNoise, onStderr, onState, signIn, ...(isStdio && { upstream: forOneClient }) };
-  const gateway = await reportProblems(path, () => createGateway(config, reports));
-  return { config, gateway, release };
+  const options = { ...report, signIn, changing: true, ...(isStdio && { upstream: forOneClient }) };
+  const running = await reportProblems(path, () => ConfigGateway.create(config, options));
+  return { config, gateway: running.gateway, running, load, release };
 }
 
 /** Throws a NotFoundError if the config has no such server. */
@@ -88,13 +95,24 @@ function surviveStrayErrors(): void {
 }
 
 /** Loads a config for use. Prints its problems, and asks for its inputs. */
-export async function openConfig(path: string, isStdio: boolean): Promise<Config> {
+export async function openConfig(path: string, isStdio: boolean): Promise<Pick<OpenedGateway, "config" | "load">> {
   const env = { ...process.env };
   // Remove the inputs: upstreams inherit our environment, but should get only the inputs that the config gives them.
   for (const name of Object.keys(env).filter((key) => key.startsWith(inputVariable("")))) delete process.env[name];
-  const config = await reportProblems(path, () => loadConfig(path, { env, inputs: inputsFrom(env, isStdio) }));
-  printProblems(path, config.text, config.warnings);
-  return config;
+  const ask = inputsFrom(env, isStdio);
+  const answers = new Map<string, string | undefined>();
+  const askOnce: AskInput = async (input) => {
+    const answer = answers.has(input.id) ? answers.get(input.id) : await ask(input);
+    answers.set(input.id, answer);
+    return answer;
+  };
+  const config = await reportProblems(path, () => loadConfig(path, { env, inputs: askOnce }));
+  printProblems(path, config.text, [
+    ...config.warnings,
+    ...(await findMissingPrograms([...config.upstreams.values()])),
+  ]);
+  const known: AskInput = async ({ id }) => answers.get(id) ?? env[inputVariable(id)];
+  return { config, load: () => loadConfig(path, { env, inputs: known }) };
 }
 
 /** Prints the problems of a ConfigError and throws a UsageError instead. */
@@ -108,7 +126,7 @@ async function reportProblems<T>(path: string, work: () => Promise<T>): Promise<
   }
 }
 
-function printProblems(path: string, text: string, problems: readonly Problem[]): void {
+export function printProblems(path: string, text: string, problems: readonly Problem[]): void {
   problemLines(path, text, problems, process.stderr).forEach(printStatus);
 }
 

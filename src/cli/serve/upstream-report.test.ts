@@ -2,9 +2,11 @@
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { UpstreamStatus } from "../../chain/upstream/options.ts";
+import { EventLog } from "./event-log.ts";
 import { UpstreamReport, upstreamTable } from "./upstream-report.ts";
 
 let printed: string[] = [];
+const log = (): EventLog => new EventLog({ hasTimes: false });
 beforeEach(() => {
   printed = [];
   vi.spyOn(process.stderr, "write").mockImplementation((text) => printed.push(String(text)) > 0);
@@ -24,8 +26,8 @@ const status = (state: UpstreamStatus["state"], more: Partial<UpstreamStatus> = 
 
 describe("a report", () => {
   it("prints each change once", () => {
-    const report = new UpstreamReport(true);
-    const problem = "npx exited with code 3\nits last words";
+    const report = new UpstreamReport(log(), true);
+    const problem = "npx exited with code 3; the end of its stderr:\nits last words";
     report.onState("notes", status("starting"));
     report.onState("notes", status("running", { pids: [7], revision: "R" }));
     report.onState("notes", status("running", { pids: [7], revision: "R", sessions: 2 }));
@@ -54,14 +56,14 @@ describe("a report", () => {
   });
 
   it("prints only failures and recoveries if it is not verbose", () => {
-    const report = new UpstreamReport(false);
+    const report = new UpstreamReport(log(), false);
     for (const state of ["running", "idle", "running"] as const) report.onState("notes", status(state));
     for (const state of ["restarting", "running"] as const) report.onState("notes", status(state, { problem: "gone" }));
     expect(printed).toEqual(["notes crashed; restarting: gone\n", "notes restarted\n"]);
   });
 
   it("prints once that a server is unreachable, and that it is reachable again", () => {
-    const report = new UpstreamReport(true);
+    const report = new UpstreamReport(log(), true);
     const problem = "Nothing listens at 127.0.0.1:9";
     for (const again of [1, 2]) {
       report.onState("far", status("starting", again === 1 ? {} : { problem }));
@@ -88,12 +90,12 @@ describe("a report", () => {
 
   it("leaves out the announcement of the stderr", () => {
     const problem = "node exited with code 1; the end of its stderr:\nno key";
-    new UpstreamReport(false).onState("notes", status("restarting", { problem }));
+    new UpstreamReport(log(), false).onState("notes", status("restarting", { problem }));
     expect(printed).toEqual(["notes crashed; restarting: node exited with code 1\n"]);
   });
 
   it("prints the first lines of stdout that are not messages", () => {
-    const report = new UpstreamReport(false);
+    const report = new UpstreamReport(log(), false);
     for (const line of ["a", "b".repeat(300), "c", "d", "e", "f", "g"]) report.onNoise("notes", line);
     report.onNoise("other", "h");
     expect(printed).toEqual([
@@ -107,7 +109,7 @@ describe("a report", () => {
   });
 
   it("prints each line of stderr after the name of the upstream", () => {
-    const report = new UpstreamReport(false);
+    const report = new UpstreamReport(log(), false);
     report.onStderr("notes", "one\ntw");
     report.onStderr("other", "three\n");
     report.onStderr("notes", "o\nrest");
@@ -120,12 +122,14 @@ describe("a report", () => {
       notes: status("idle"),
       weather: status("running", { target: "https://example.com/mcp", problem: "old" }),
       dead: status("failed", { problem: "no key\nat all" }),
+      local: status("idle", { target: "node /home/someone/projects/notes-server/dist/main.js" }),
     };
     expect(upstreamTable(upstreams)).toBe(
       [
         "  notes    npx                      idle (starts on first use)",
         "  weather  https://example.com/mcp  running",
-        "  dead     npx                      crashed too often; not restarted: no key",
+        "  dead     npx                      crashed too often; not restarted: no key at all",
+        "  local    node .../dist/main.js    idle (starts on first use)",
         "",
       ].join("\n"),
     );

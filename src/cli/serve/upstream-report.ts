@@ -2,9 +2,10 @@
 // stops, and the stderr of its program, with the name of the upstream before each line.
 
 import type { UpstreamStatus } from "../../chain/upstream/options.ts";
-import { firstLine } from "../show/lists.ts";
-import { formatTable, isTerminal, oneLine, sanitizeFor } from "../terminal/text.ts";
-import { LineSplitter, paint, printStatus, terminalWidth } from "../terminal/output.ts";
+import { reasonOf } from "../show/lists.ts";
+import { formatTable, oneLine } from "../terminal/text.ts";
+import { LineSplitter, paint, terminalWidth } from "../terminal/output.ts";
+import type { EventLog, LogLevel } from "./event-log.ts";
 
 const STATES: Readonly<Record<UpstreamStatus["state"], string>> = {
   idle: "idle (starts on first use)",
@@ -21,11 +22,18 @@ export function upstreamTable(upstreams: Readonly<Record<string, UpstreamStatus>
     const text = `${STATES[state]}${delay(restartInMs)}`;
     return [
       oneLine(name),
-      oneLine(target),
-      problem === undefined || state === "running" ? text : `${text}: ${firstLine(problem)}`,
+      shortTarget(oneLine(target)),
+      problem === undefined || state === "running" ? text : `${text}: ${reasonOf(problem)}`,
     ];
   });
-  return formatTable(rows, { indent: 2, width: terminalWidth(process.stderr) });
+  return formatTable(rows, { indent: 2, width: terminalWidth(process.stderr), maxColumn: MAX_TARGET });
+}
+
+const MAX_TARGET = 48;
+
+/** Leaves out folders of a long path, such as in `node .../dist/server.js`. */
+function shortTarget(target: string): string {
+  return target.length <= MAX_TARGET ? target : target.replace(/[^\s/]*\/(?:[^\s/]+\/)+(?=[^/]+\/[^/]+$)/, ".../");
 }
 
 function delay(ms: number | undefined): string {
@@ -48,6 +56,7 @@ interface LastReport {
 const INITIAL: LastReport = { state: "idle", processes: 0 };
 
 export class UpstreamReport {
+  readonly #log: EventLog;
   readonly #isVerbose: boolean;
   readonly #last = new Map<string, LastReport>();
   readonly #stderr = new Map<string, LineSplitter>();
@@ -55,14 +64,17 @@ export class UpstreamReport {
   readonly #noise = new Map<string, number>();
 
   /** `isVerbose`: also reports each start, and each stop of an idle upstream. */
-  constructor(isVerbose: boolean) {
+  constructor(log: EventLog, isVerbose: boolean) {
+    this.#log = log;
     this.#isVerbose = isVerbose;
   }
 
   readonly onStderr = (upstream: string, text: string): void => {
     let lines = this.#stderr.get(upstream);
     if (lines === undefined) {
-      lines = new LineSplitter((line) => printOutput(upstream, line));
+      lines = new LineSplitter((message) => {
+        this.#log.write({ level: "info", upstream, stream: "stderr", message });
+      });
       this.#stderr.set(upstream, lines);
     }
     lines.add(text);
@@ -75,12 +87,17 @@ export class UpstreamReport {
     this.#noise.set(upstream, count);
     const cut = line.length > MAX_NOISE_LENGTH ? `${line.slice(0, MAX_NOISE_LENGTH)} ...` : line;
     const rest = count === MAX_NOISE_LINES ? " (further lines are not shown)" : "";
-    printOutput(upstream, `stdout (not a message): ${cut}${rest}`);
+    const message = `stdout (not a message): ${cut}${rest}`;
+    this.#log.write({ level: "warning", upstream, stream: "stdout", message });
   };
 
   readonly onState = (upstream: string, status: UpstreamStatus): void => {
     const last = this.#last.get(upstream) ?? INITIAL;
     const { state, problem } = status;
+    if (state === "closed") {
+      this.#stderr.get(upstream)?.flush();
+      return;
+    }
     // A problem is not reported twice in a row.
     const isNews = problem !== undefined && problem !== last.problem;
     const isWell = state === "running" && !isNews && (state !== last.state || problem === undefined);
@@ -104,24 +121,34 @@ export class UpstreamReport {
     if (state === last.state && !isNews && !isBack && !(hasMore && this.#isVerbose)) return;
     // The process has ended, so its last line of stderr is printed even if it is incomplete.
     if (isNews || (state !== "running" && state !== "starting")) this.#stderr.get(upstream)?.flush();
-    const message = this.#describe(status, last, isNews);
-    if (message !== undefined) printStatus(`${timestamp()}${paint("bold", oneLine(upstream))} ${message}`);
+    const described = this.#describe(status, last, isNews);
+    if (described === undefined) return;
+    const { level, change, color, details } = described;
+    this.#log.write({ level, upstream, message: `${change}${details}` }, `${paint(color, change)}${details}`);
   };
 
   #describe(
     status: UpstreamStatus,
     { state: before, failed, processes }: LastReport,
     isNews: boolean,
-  ): string | undefined {
+  ): Description | undefined {
     const { state, pids, revision, restartInMs, problem = "the process ended" } = status;
-    const reason = sanitizeFor(process.stderr, firstLine(problem));
-    if (state === "restarting") return `${paint("yellow", "crashed")}; restarting${delay(restartInMs)}: ${reason}`;
-    if (state === "failed") return `${paint("red", "stopped")} after too many crashes; last error: ${reason}`;
+    const reason = reasonOf(problem);
+    if (state === "restarting") {
+      const details = `; restarting${delay(restartInMs)}: ${reason}`;
+      return { level: "warning", change: "crashed", color: "yellow", details };
+    }
+    if (state === "failed") {
+      const details = ` after too many crashes; last error: ${reason}`;
+      return { level: "error", change: "stopped", color: "red", details };
+    }
     // The state can still be "running": HTTP servers are not restarted, and one of several processes may fail alone.
-    if (isNews) return `${paint("yellow", "failed")}: ${reason}`;
-    if (state === "idle" && before === "running" && this.#isVerbose) return "stopped (idle)";
+    if (isNews) return { level: "warning", change: "failed", color: "yellow", details: `: ${reason}` };
+    if (state === "idle" && before === "running" && this.#isVerbose) {
+      return { level: "info", change: "stopped", color: "dim", details: " (idle)" };
+    }
     if (state !== "running" || (!this.#isVerbose && failed === undefined)) return undefined;
-    const details = [
+    const known = [
       ...(pids.length === 0 ? [] : [`pid ${pids.join(", ")}`]),
       ...(revision === undefined ? [] : [`revision ${revision}`]),
     ].join(", ");
@@ -133,15 +160,13 @@ export class UpstreamReport {
         : failed === "unreachable" && pids.length === 0
           ? "reachable again"
           : "restarted";
-    return `${paint("green", change)}${details === "" ? "" : ` (${details})`}`;
+    return { level: "info", change, color: "green", details: known === "" ? "" : ` (${known})` };
   }
 }
 
-function printOutput(upstream: string, line: string): void {
-  printStatus(`${paint("dim", `${oneLine(upstream)}:`)} ${sanitizeFor(process.stderr, line)}`);
-}
-
-/** Only on a terminal: logs have their own timestamps. */
-function timestamp(): string {
-  return isTerminal(process.stderr) ? `${paint("dim", new Date().toTimeString().slice(0, 8))} ` : "";
+interface Description {
+  readonly level: LogLevel;
+  readonly change: string;
+  readonly color: "dim" | "green" | "red" | "yellow";
+  readonly details: string;
 }

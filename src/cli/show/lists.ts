@@ -185,7 +185,7 @@ export function findMissingUpstreams(...lists: readonly ListResult[]): Unavailab
 }
 
 export function noteMissingUpstreams(missing: readonly Unavailable[], note: (text: string) => void): void {
-  for (const { upstream, message } of missing) note(`Not listed: ${oneLine(upstream)} (${firstLine(message)})`);
+  for (const { upstream, message } of missing) note(`Not listed: ${oneLine(upstream)} (${reasonOf(message)})`);
 }
 
 /** The metadata for --json. */
@@ -193,7 +193,8 @@ export function missingUpstreamsMeta(missing: readonly Unavailable[]): ListResul
   return missing.length === 0 ? {} : { _meta: { [UNAVAILABLE]: missing } };
 }
 
-/** The first line of an error message, without words that introduce the next lines, such as "; its stderr:". */
-export function firstLine(text: string): string {
-  return (text.split("\n", 1)[0] ?? "").replace(/; [^;]*:$/, "");
+/** The reason of a failure on one line, without the quoted output of a program. */
+export function reasonOf(text: string): string {
+  const [own = ""] = text.split(/(?:; |\n)(?:the end of its stderr|its stdout has lines that are not messages):\n/, 1);
+  return oneLine(own);
 }

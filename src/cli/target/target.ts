@@ -378,12 +378,6 @@ export async function requireConfig(given: string | undefined, command: string):
   );
 }
 
-/** Like `requireConfig`, but returns undefined if no config is given and this folder has none. */
-export async function findConfig(given: string | undefined, command: string): Promise<string | undefined> {
-  const isMissing = given === undefined && (await stat(CONFIG).catch(() => undefined)) === undefined;
-  return isMissing ? undefined : requireConfig(given, command);
-}
-
 /** Whether the file is a config and not a module, by its extension or else by how it begins. */
 export async function isConfig(path: string): Promise<boolean> {
   const extension = extname(path).toLowerCase();

@@ -24,9 +24,16 @@ export function stdoutError(): Error | undefined {
 
 type Style = Parameters<typeof styleText>[0];
 
+let writeStatus = (text: string): void => void process.stderr.write(`${text}\n`);
+
 /** Writes a line to stderr. */
 export function printStatus(text: string): void {
-  process.stderr.write(`${text}\n`);
+  writeStatus(text);
+}
+
+/** Passes what `printStatus` would write to another function. */
+export function directStatus(write: (text: string) => void): void {
+  writeStatus = write;
 }
 
 /** Adds colours if the stream is a terminal, and neither NO_COLOR nor TERM=dumb is set. */

@@ -40,16 +40,18 @@ export interface TableOptions {
   readonly indent?: number;
   /** Lines are cut to this width; default: unlimited. */
   readonly width?: number | undefined;
+  /** Columns are not padded beyond this width, so that a long name does not push others off the screen. Default: 32. */
+  readonly maxColumn?: number;
 }
 
-/** Columns are not padded beyond this width, so that one long name does not push the other columns off the screen. */
-const MAX_COLUMN_WIDTH = 32;
-
 /** Formats rows as aligned columns. The last column may have any length. */
-export function formatTable(rows: readonly (readonly string[])[], { indent = 0, width }: TableOptions = {}): string {
+export function formatTable(
+  rows: readonly (readonly string[])[],
+  { indent = 0, width, maxColumn = 32 }: TableOptions = {},
+): string {
   const count = Math.max(0, ...rows.map((row) => row.length));
   const widths = Array.from({ length: Math.max(count - 1, 0) }, (_, column) =>
-    Math.min(MAX_COLUMN_WIDTH, Math.max(...rows.map((row) => widthOf(row[column] ?? "")))),
+    Math.min(maxColumn, Math.max(...rows.map((row) => widthOf(row[column] ?? "")))),
   );
   return rows
     .map((row) => {

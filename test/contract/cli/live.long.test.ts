@@ -56,10 +56,10 @@ async function status(url: string, token?: string): Promise<number> {
 const AUTHENTICATED = 415;
 
 describe("without a config", () => {
-  it("up serves a JavaScript session, with a config entry that works", async () => {
-    const one = run(["up", "--http", ":0"], { cwd: empty });
+  it("up --live serves sessions, with a config entry that works", async () => {
+    const one = run(["up", "--live", "js", "--http", ":0"], { cwd: empty });
     await one.waitForStderr("This token is valid until you stop the server");
-    expect(one.err).toMatch(/^Serving a live JavaScript session at http:\S+\n {2}js +live sessions +/);
+    expect(one.err).toMatch(/^Serving live sessions of js at http:\S+\n {2}js +live sessions +/);
     const entry = /^For a client's config: (.*)$/m.exec(one.err)?.[1] ?? "";
     const { js } = (
       JSON.parse(entry) as { mcpServers: Record<string, { url: string; headers: Record<string, string> }> }
@@ -77,16 +77,25 @@ describe("without a config", () => {
     expect(await one.exited).toBe(0);
   });
 
-  it("serve serves one on stdio, with a note", async () => {
-    const call = ["call", "evaluate-js", "code=[1, 2].map((n) => n + 1)", "--", process.execPath, CLI, "serve"];
-    const result = await catenary(call, "", { cwd: empty });
-    expect(result).toMatchObject({ code: 0, out: "=> [ 2, 3 ]\n" });
-    const alone = await catenary(["serve"], "", { cwd: empty });
-    expect(alone).toMatchObject({
-      code: 0,
-      out: "",
-      err: "catenary: there is no catenary.json here; serving a live JavaScript session on stdio\n",
+  it("serve --live serves them on stdio", async () => {
+    const through = [process.execPath, CLI, "serve", "--live", "javascript"];
+    const call = ["call", "evaluate-js", "code=[1, 2].map((n) => n + 1)", "--", ...through];
+    expect(await catenary(call, "", { cwd: empty })).toMatchObject({ code: 0, out: "=> [ 2, 3 ]\n" });
+  });
+
+  it("both say that there is none, and what to do", async () => {
+    for (const command of ["up", "serve"]) {
+      const none = await catenary([command], "", { cwd: empty });
+      expect(none).toMatchObject({ code: 2, out: "" });
+      expect(none.err).toMatch(/^catenary: There is no catenary\.json here: name a config, /);
+      expect(none.err).toContain(`for live sessions without a config, catenary ${command} --live js`);
+    }
+    const python = await catenary(["up", "--live", "pyton"]);
+    expect(python).toMatchObject({
+      code: 1,
+      err: "catenary: --live pyton is not a language; write one of js, javascript, lisp\n",
     });
+    expect(await catenary(["up", "x.json", "--live", "js"])).toMatchObject({ code: 2 });
   });
 });
 

@@ -1,0 +1,107 @@
+// The log of a running gateway: what happens to its upstreams, what they write to stderr, and our own messages. It is
+// written to stderr, as text or as lines of JSON. The last entries are kept for `catenary logs`.
+
+import { log, MIDDLEWARE } from "../../chain/middleware/index.ts";
+import type { MiddlewareFactories } from "../../config/index.ts";
+import type { Middleware } from "../../core/handler.ts";
+import { isObject } from "../../core/values.ts";
+import { directStatus, paint } from "../terminal/output.ts";
+import { isTerminal, oneLine, sanitizeFor } from "../terminal/text.ts";
+
+export type LogLevel = "info" | "warning" | "error";
+export type LogFormat = "text" | "json";
+
+export const LOG_FORMATS: readonly LogFormat[] = ["text", "json"];
+
+export interface LogEntry {
+  /** In ISO 8601, in UTC. */
+  readonly time: string;
+  readonly level: LogLevel;
+  /** The upstream that it is about. */
+  readonly upstream?: string;
+  /** Set if the upstream has written it. */
+  readonly stream?: "stderr" | "stdout";
+  readonly message: string;
+}
+
+export interface EventLogOptions {
+  /** Default: text. */
+  readonly format?: LogFormat | undefined;
+  /** Whether lines of text begin with the time. Default: true. */
+  readonly hasTimes?: boolean;
+}
+
+/** How many entries are kept. One of a server's stderr has at most 8 KiB. */
+const MAX_ENTRIES = 1_000;
+
+export class EventLog {
+  readonly #isJson: boolean;
+  readonly #hasTimes: boolean;
+  readonly #followers = new Set<(entry: LogEntry) => void>();
+  #entries: LogEntry[] = [];
+
+  constructor({ format = "text", hasTimes = true }: EventLogOptions = {}) {
+    this.#isJson = format === "json";
+    this.#hasTimes = hasTimes;
+    // Text that other code prints while the gateway runs belongs to the log too, as it is.
+    directStatus((text) => {
+      if (this.#isJson) for (const line of text.split("\n")) this.#add({ level: "info", message: line });
+      else process.stderr.write(`${text}\n`);
+    });
+  }
+
+  /** `colored`: the message with colours, for a terminal. */
+  write(entry: Omit<LogEntry, "time">, colored: string = entry.message): void {
+    const { time } = this.#add(entry);
+    if (this.#isJson) return;
+    const { upstream, stream } = entry;
+    const name = upstream === undefined ? "catenary:" : `${oneLine(upstream)}${stream === undefined ? "" : ":"}`;
+    const shown = upstream === undefined ? name : paint(stream === undefined ? "bold" : "dim", name);
+    const prefix = this.#hasTimes ? `${isTerminal(process.stderr) ? paint("dim", localTime()) : time} ` : "";
+    process.stderr.write(
+      `${prefix}${shown} ${sanitizeFor(process.stderr, stream === undefined ? colored : entry.message)}\n`,
+    );
+  }
+
+  /** The built-in middleware, with a `log` that writes to this log, in its format unless the config sets another. */
+  get middleware(): MiddlewareFactories {
+    const create = (given: unknown): Middleware => {
+      if (given !== undefined && !isObject(given)) return log(given as never);
+      return log({ format: this.#isJson ? "json" : "text", ...given, write: (line) => this.#writeLine(line) });
+    };
+    return new Map([...MIDDLEWARE, ["log", create]]);
+  }
+
+  #writeLine(line: string): void {
+    this.#add({ level: "info", message: line }, line);
+    if (!this.#isJson) process.stderr.write(`${line}\n`);
+  }
+
+  info(message: string): void {
+    this.write({ level: "info", message });
+  }
+
+  /** The last entries, oldest first; of one upstream, or of all. */
+  recent(upstream?: string): readonly LogEntry[] {
+    return this.#entries.filter((entry) => upstream === undefined || entry.upstream === upstream);
+  }
+
+  /** Calls back with each new entry. Returns a function that stops this. */
+  follow(onEntry: (entry: LogEntry) => void): () => void {
+    this.#followers.add(onEntry);
+    return () => this.#followers.delete(onEntry);
+  }
+
+  #add(given: Omit<LogEntry, "time">, line?: string): LogEntry {
+    const entry: LogEntry = { time: new Date().toISOString(), ...given };
+    this.#entries.push(entry);
+    if (this.#entries.length >= 2 * MAX_ENTRIES) this.#entries = this.#entries.slice(-MAX_ENTRIES);
+    if (this.#isJson) process.stderr.write(`${line ?? JSON.stringify(entry)}\n`);
+    for (const onEntry of this.#followers) onEntry(entry);
+    return entry;
+  }
+}
+
+function localTime(): string {
+  return new Date().toTimeString().slice(0, 8);
+}
