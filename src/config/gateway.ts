@@ -286,6 +286,6 @@ async function upstreamKey(entry: UpstreamEntry, limits: object): Promise<string
   const { kind, settings, policy } = entry;
   // What runs in this process has no connection that the policy and the limits could concern.
   if (kind === "module" || kind === "live") return JSON.stringify([kind, settings]);
-  const target = kind === "command" ? await entry.resolve().catch(() => undefined) : undefined;
-  return JSON.stringify([kind, settings, target, policy, limits]);
+  const resolved = await entry.resolve().catch(() => undefined);
+  return JSON.stringify([kind, settings, resolved, policy, limits]);
 }
