@@ -26,7 +26,7 @@ export type { Gateway } from "./chain/gateway.ts";
 export type { UpstreamOptions, UpstreamTarget } from "./chain/upstream/options.ts";
 export { upstream, type Upstream } from "./chain/upstream/upstream.ts";
 export type { Client, ConnectOptions, ServeHttpOptions, ServeOptions, Serving, Target };
-export { ConnectionError, type ConnectionErrorKind } from "./core/errors.ts";
+export { ConnectionError, type ConnectionErrorKind, UserError } from "./core/errors.ts";
 export type {
   AskOptions,
   Caller,

@@ -119,6 +119,19 @@ it("survives a thrown Proxy whose traps throw", async () => {
   expect(error).toMatchObject({ data: { middlewareName: "hostile" } });
 });
 
+it("names the middleware whose content is not an array of blocks, but passes on what the upstream sent", async () => {
+  for (const content of ["oops", [null], { type: "text", text: "x" }]) {
+    const error = await failureOf([through, entry("odd", async () => ({ content })), through]);
+    expect(error).toMatchObject({
+      message: expect.stringMatching(/^The middleware odd returned `content` that is not an array of blocks/),
+      data: { middlewareName: "odd" },
+    });
+    const copying = entry("copying", async (request, context, next) => ({ ...(await next(request, context)) }));
+    const handler = compose([through, copying], async () => ({ content }));
+    expect(await handler(callRequest("a"), fakeContext().context)).toEqual({ content });
+  }
+});
+
 it("leaves errors from next and chosen McpErrors as they are", async () => {
   const accident = new Error("of the upstream");
   expect(await failureOf([through, through], () => Promise.reject(accident))).toBe(accident);

@@ -34,7 +34,7 @@ function withResultCheck(handler: Handler): Handler {
 function withMiddleware({ name, middleware }: ChainEntry, next: Handler): Handler {
   return (request, context) =>
     new Promise<Result>((resolve, reject) => {
-      /** Errors that came from `next`, which are not the middleware's own. */
+      /** Errors and contents that came from `next`, which are not the middleware's own. */
       const passed: unknown[] = [];
       const fail = (error: unknown, notification?: string): unknown => {
         const isOwn = !passed.includes(error) && !(context.signal.aborted && context.signal.reason === error);
@@ -53,12 +53,16 @@ function withMiddleware({ name, middleware }: ChainEntry, next: Handler): Handle
           return next(given, own.notify === context.notify ? own : withGuardedNotify(given, own, fail));
         });
         // The error is recorded before the middleware can rethrow it, and a forgotten promise cannot end the process.
-        outcome.catch((error: unknown) => passed.push(error));
+        outcome.then(
+          ({ content }) => content !== undefined && passed.push(content),
+          (error: unknown) => passed.push(error),
+        );
         return outcome;
       };
       attempt(() => middleware(request, context, callNext)).then((result: unknown) => {
-        if (isObject(result)) resolve(result);
-        else reject(noResult(name, request, result));
+        if (!isObject(result)) reject(noResult(name, request, result));
+        else if (hasContent(request, result) || passed.includes(result["content"])) resolve(result);
+        else reject(wrongContent(name));
       }, fail);
     });
 }
@@ -107,6 +111,16 @@ function noResult(name: string, { method }: Request, result: unknown): McpError 
       ? "it returned a function: call the factory and put the middleware it returns into the chain"
       : "it must return the result of next, or its own";
   return middlewareError(name, `The middleware ${name} answered ${method} without a result; ${hint}`);
+}
+
+/** Whether the content of a tool's result, if there is one, is an array of objects. Their types are the client's matter. */
+function hasContent({ method }: Request, { content }: Result): boolean {
+  return method !== "tools/call" || content === undefined || (Array.isArray(content) && content.every(isObject));
+}
+
+function wrongContent(name: string): McpError {
+  const form = 'such as [{ type: "text", text: "..." }]';
+  return middlewareError(name, `The middleware ${name} returned \`content\` that is not an array of blocks, ${form}`);
 }
 
 function middlewareError(name: string, message: string, cause?: unknown): McpError {

@@ -1,6 +1,11 @@
 // The two interfaces of HTTP authentication. An Authenticator identifies the callers of our server. An Authorizer
 // proves our identity to a server. They are in core because http/ calls them and auth/ implements them.
 
+import { isMarked } from "./errors.ts";
+
+const AUTH_ERROR = Symbol.for("catenary.AuthError");
+
+/** What an Authenticator gets to see of a request. */
 export interface Credentials {
   /** Keys are lower-case header names. */
   readonly headers: Readonly<Record<string, string | undefined>>;
@@ -30,6 +35,15 @@ export interface Authenticator {
  * valid, 403 if the token is not sufficient.
  */
 export class AuthError extends Error {
+  static {
+    Object.defineProperty(this.prototype, AUTH_ERROR, { value: true });
+  }
+
+  /** Also true for errors of another copy of this package. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return isMarked(this, AuthError, AUTH_ERROR, value);
+  }
+
   readonly status: 400 | 401 | 403;
   /** The whole value of WWW-Authenticate. */
   readonly challenge: string;

@@ -1,7 +1,21 @@
 // Local errors: failures between us and the other side of a connection. Only McpErrors are sent to the other side.
 // `kind` has a fixed set of values, so that code can switch over it. If `mayHaveRun` is false, the failed request can
-// be sent again without running twice.
+// be sent again without running twice. A process may hold several copies of this package (a user's module may bring its
+// own), so `instanceof` recognizes our errors by a mark and not by their class.
 
+/**
+ * For `static [Symbol.hasInstance]` of a class whose prototype has the mark: also true for instances of another copy of
+ * the package. A subclass is recognized by its prototype, as usual.
+ */
+export function isMarked(asked: object, marked: object, mark: symbol, value: unknown): boolean {
+  if (asked !== marked) return Function.prototype[Symbol.hasInstance].call(asked, value);
+  return typeof value === "object" && value !== null && (value as { readonly [mark]?: unknown })[mark] === true;
+}
+
+const CONNECTION_ERROR = Symbol.for("catenary.ConnectionError");
+const USER_ERROR = Symbol.for("catenary.UserError");
+
+/** What failed, for code that switches over it. */
 export type ConnectionErrorKind =
   | "closed"
   | "timeout"
@@ -12,6 +26,7 @@ export type ConnectionErrorKind =
   | "unauthorized"
   | "protocol";
 
+/** The third argument of `new ConnectionError()`. */
 export interface ConnectionErrorOptions {
   readonly cause?: unknown;
   /** False only if the server certainly has not begun to work on the request. */
@@ -22,7 +37,17 @@ export interface ConnectionErrorOptions {
   readonly diagnostics?: string;
 }
 
+/** There was no answer: the connection failed, or the call was cancelled or timed out. Never sent to the other side. */
 export class ConnectionError extends Error {
+  static {
+    Object.defineProperty(this.prototype, CONNECTION_ERROR, { value: true });
+  }
+
+  /** Also true for errors of another copy of this package. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return isMarked(this, ConnectionError, CONNECTION_ERROR, value);
+  }
+
   readonly kind: ConnectionErrorKind;
   /** Whether the server may have begun to work on the request; true unless the contrary is certain. */
   readonly mayHaveRun: boolean;
@@ -53,5 +78,28 @@ export class ConnectionError extends Error {
       mayHaveRun: mayHaveRun ?? this.mayHaveRun,
       status: this.status,
     });
+  }
+}
+
+/**
+ * An error whose message is meant for the caller of a tool, a resource or a prompt. Messages of other errors may be
+ * hidden from callers; see the option `maskErrors` of `createServer`.
+ *
+ * @example
+ * throw new UserError(`There is no city ${name}; list-cities has all names`);
+ */
+export class UserError extends Error {
+  static {
+    Object.defineProperty(this.prototype, USER_ERROR, { value: true });
+  }
+
+  /** Also true for errors of another copy of this package. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return isMarked(this, UserError, USER_ERROR, value);
+  }
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = "UserError";
   }
 }

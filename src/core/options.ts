@@ -41,9 +41,9 @@ function editDistance(from: string, to: string): number {
 }
 
 /** "did you mean `x`?", or the list of names if none is near. */
-export function didYouMean(name: string, names: readonly string[]): string {
+export function didYouMean(name: string, names: readonly string[], noun = "options"): string {
   const [near] = nearest(name, names);
-  return near === undefined ? `the options are ${names.join(", ")}` : `did you mean \`${near}\`?`;
+  return near === undefined ? `the ${noun} are ${names.join(", ")}` : `did you mean \`${near}\`?`;
 }
 
 /** A set of option names, typed so that a new option must be added to it. */

@@ -20,7 +20,12 @@ export function defined<Fields extends object>(fields: Fields): Defined<Fields> 
 export function errorMessage(error: unknown): string {
   try {
     const text: unknown = error instanceof Error ? error.message : error;
-    return typeof text === "symbol" ? text.toString() : String(text);
+    if (typeof text === "symbol") return text.toString();
+    const own = String(text);
+    // A thrown object: its message, as an Error has one, or what it contains.
+    if (own !== "[object Object]") return own;
+    const { message } = text as { readonly message?: unknown };
+    return typeof message === "string" && message !== "" ? message : JSON.stringify(text).slice(0, 500);
   } catch {
     return "a value that cannot be converted to a string";
   }

@@ -89,7 +89,14 @@ export function createLiveServer(language: Language, options: LiveOptions): Live
     idleMs: options.idleMs ?? IDLE_MS,
   });
   const info = { name: options.name ?? `catenary-${runtime.language}`, version: "1", title };
-  const server = createServer({ ...info, instructions, listChanged: false });
+  const server = createServer({
+    ...info,
+    instructions,
+    listChanged: false,
+    // Our own errors are written for callers.
+    maskErrors: false,
+    onError: () => undefined,
+  });
   registerEvaluate(server, language.evaluate, sessions);
   for (const tool of language.tools) registerTool(server, tool, sessions);
   registerSessionTools(server, language, sessions);

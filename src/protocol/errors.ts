@@ -2,6 +2,7 @@
 // revision (older revisions list their differences) and the profile. The profile `mcp` follows the specification. The
 // profile `chain` has its own codes for some kinds, such as a missing tool, but only in the revisions with sessions.
 
+import { isMarked } from "../core/errors.ts";
 import type { ErrorBody } from "../jsonrpc/message.ts";
 
 const CODES = {
@@ -29,7 +30,9 @@ const CODES = {
   unreachable: -32603,
 } as const;
 
+/** What went wrong. The code of an error follows from its kind and the caller's revision. */
 export type ErrorKind = keyof typeof CODES;
+/** Which error codes session-style callers get: those of the specification, or those of the profile `chain`. */
 export type Profile = "mcp" | "chain";
 
 /** Codes of the profile `chain`; only callers of revisions with sessions get them. */
@@ -54,9 +57,22 @@ export function codeOf(kind: ErrorKind, rules: CodeRules, profile: Profile = "mc
   return chainCode ?? rules.codes[kind] ?? CODES[kind];
 }
 
+const MCP_ERROR = Symbol.for("catenary.McpError");
+
 /** The only error that is sent to the other side. */
 export class McpError extends Error {
+  static {
+    Object.defineProperty(this.prototype, MCP_ERROR, { value: true });
+  }
+
+  /** Also true for errors of another copy of this package. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return isMarked(this, McpError, MCP_ERROR, value);
+  }
+
+  /** The JSON-RPC code. */
   readonly code: number;
+  /** What the error says beside its message; often an object with `kind`. */
   readonly data: unknown;
 
   constructor(code: number, message: string, data?: unknown, options?: { cause?: unknown }) {
@@ -77,6 +93,7 @@ export class McpError extends Error {
     return typeof kind === "string" && Object.hasOwn(CODES, kind) ? (kind as ErrorKind) : undefined;
   }
 
+  /** Creates an error of a kind. Its code is the one that the caller's revision has for the kind. */
   static of(
     kind: ErrorKind,
     message: string,
@@ -86,10 +103,12 @@ export class McpError extends Error {
     return new McpError(CODES[kind], message, { kind, ...data }, options);
   }
 
+  /** The error that a JSON-RPC error response describes. */
   static fromBody(body: ErrorBody): McpError {
     return new McpError(body.code, body.message, body.data);
   }
 
+  /** The field `error` of a JSON-RPC response. */
   toBody(): ErrorBody {
     return this.data === undefined
       ? { code: this.code, message: this.message }

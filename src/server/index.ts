@@ -2,6 +2,7 @@
 
 export { bearer, type BearerOptions } from "../auth/bearer/bearer.ts";
 export type { AuthError, Authenticator, Credentials, Identity } from "../core/authentication.ts";
+export { UserError } from "../core/errors.ts";
 export type {
   AskOptions,
   Caller,
@@ -19,6 +20,7 @@ export type * from "../protocol/model/index.ts";
 export type { TaskSupport } from "../protocol/tasks.ts";
 export type { TemplateMatch } from "../protocol/uri-template.ts";
 export type { Ask, ElicitQuestion, ToolContext } from "./call-context.ts";
+export type { ErrorListener, FailedRequest } from "./handler-errors.ts";
 export { type InputRequired, inputRequired } from "./input-required.ts";
 export type { MethodOptions, NotificationHandler, VendorMethodHandler } from "./methods.ts";
 export type { CacheHint, ServerInfo, ServerOptions, TaskLimits, TaskOptions, VendorCapabilities } from "./options.ts";

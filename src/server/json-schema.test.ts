@@ -3,7 +3,6 @@
 import { describe, expect, it } from "vitest";
 import { fakeClient } from "../../test/support/handlers/fake-client.ts";
 import { person } from "../../test/support/handlers/person-schema.ts";
-import type { McpError } from "../protocol/errors.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import type { ToolOptions } from "./index.ts";
 import { createSchemaCheck } from "./schema.ts";
@@ -194,43 +193,70 @@ describe("references of plain JSON Schema", () => {
 });
 
 describe("a plain JSON Schema that cannot be used", () => {
-  const refused = async (options: ToolOptions): Promise<McpError> =>
-    fakeClient(createServer({ name: "test", version: "1" }).tool("t", options, () => "x")).callError("tools/call", {
-      name: "t",
-      arguments: {},
-    });
+  const register = (options: ToolOptions) => () =>
+    createServer({ name: "test", version: "1" }).tool("t", options, () => "x");
 
   it.each(["http://127.0.0.1:9/schema.json", "file:///etc/passwd", "other.json#/a", "#/nowhere", "#nowhere"])(
-    "refers to %s, which is not fetched",
-    async (away) => {
+    "is refused when it is registered if it refers to %s",
+    (away) => {
       for (const keyword of ["$ref", "$dynamicRef"]) {
-        const error = await refused({ input: { properties: { a: { [keyword]: away } } } });
-        expect(error.kind).toBe("internal_error");
-        expect(error.message).toBe(
-          "Tool t: `input` cannot be used as a JSON Schema: at properties.a, " +
-            `it refers to ${away}, which is not in the schema; references are not fetched`,
+        expect(register({ input: { properties: { a: { [keyword]: away } } } })).toThrow(
+          new TypeError(
+            "Tool t: `input` cannot be used as a JSON Schema: at properties.a, " +
+              `it refers to ${away}, which is not in the schema; references are not fetched`,
+          ),
         );
       }
     },
   );
 
   it.each<[JsonSchema, string]>([
-    [{ properties: { a: { type: "strng" } } }, "at properties.a.type, type must be JSONType or JSONType[]: strng"],
-    [{ properties: { a: { items: { type: "strng" } } } }, "at properties.a.items.type, "],
-    [{ anyOf: [{}, { minimum: "3" }] }, "at anyOf[1].minimum, "],
-    [{ properties: { a: { pattern: "(" } } }, "at properties.a, Invalid regular expression"],
-    [{ properties: { a: { patternProperties: { "(": true } } } }, "at properties.a, Invalid regular expression"],
-    [{ required: "a" }, "at required, "],
-    [{ properties: 1 }, "at properties, "],
+    [{ properties: { a: { type: "numbr" } } }, 'at properties.a.type, it must be a type; did you mean "number"?'],
+    [{ type: ["object", "nil"] }, 'at type, it must be a type; did you mean "null"?'],
+    [{ properties: { a: { items: { type: "text" } } } }, "at properties.a.items.type, it must be one of string, "],
+    [{ type: "object", propertes: { a: {} } }, "at propertes, it is not a keyword; did you mean `properties`?"],
+    [{ properties: { a: { types: "string" } } }, "at properties.a.types, it is not a keyword; did you mean `type`?"],
+    [{ requierd: ["a"] }, "at requierd, it is not a keyword; did you mean `required`?"],
+    [{ anyOf: [{}, { minimum: "3" }] }, "at anyOf[1].minimum, it must be a number"],
+    [{ properties: { a: { minLength: -1 } } }, "at properties.a.minLength, it must be a whole number, 0 or more"],
+    [{ properties: { a: { pattern: "(" } } }, "at properties.a.pattern, it must be a regular expression"],
+    [{ patternProperties: { "(": true } }, 'at patternProperties, "(" is not a valid regular expression'],
+    [{ required: "a" }, "at required, it must be an array of strings"],
+    [{ properties: 1 }, "at properties, it must be an object"],
+    [{ allOf: [] }, "at allOf, it must be a non-empty array of schemas"],
+    [{ enum: "a" }, "at enum, it must be an array"],
+    [{ properties: { a: { not: "b" } } }, "at properties.a.not, it must be a JSON Schema, not a string"],
+    [{ $schema: "https://json-schema.org/draft-07/schema#", not: { type: 1 } }, "at not.type, "],
+  ])("is refused when it is registered, with the place: %j", (schema, why) => {
+    for (const side of ["input", "output", "inputSchema", "outputSchema"] as const) {
+      expect(register({ [side]: schema })).toThrow(`Tool t: \`${side}\` cannot be used as a JSON Schema: ${why}`);
+    }
+  });
+
+  it.each<JsonSchema>([
+    { properties: { propertes: { type: "string" }, requierd: {} }, required: ["propertes"] },
+    { example: 1, nullable: true, "x-order": 2, label: "A", note: "b", when: {}, min: 1 },
+    { default: { type: "numbr" }, const: { $ref: "#/nowhere" }, enum: [{ minimum: "3" }] },
+    { $defs: { "a/b~c": {} }, properties: { a: { $ref: "#/$defs/a~1b~0c" } } },
+    { $id: "https://example.com/a", $defs: { b: { $id: "b" } }, properties: { a: { $ref: "b" }, c: { $ref: "#/x" } } },
+    { items: [{ type: "string" }], $schema: "http://json-schema.org/draft-07/schema#", dependencies: { a: ["b"] } },
+  ])("is not one with names or data that look like mistakes: %j", (schema) => {
+    expect(register({ input: schema })).not.toThrow();
+  });
+
+  it.each<[JsonSchema, string]>([
     [{ $ref: "#" }, "it refers to itself without end"],
     [{ $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } }, $ref: "#/$defs/a" }, "it refers to itself"],
-    [{ $schema: "https://json-schema.org/draft-07/schema#", not: { type: 1 } }, "at not.type, "],
-  ])("reports where and why: %j", async (schema, why) => {
-    const input = await refused({ input: schema });
-    expect(input.kind).toBe("internal_error");
-    expect(input.message).toContain(`Tool t: \`input\` cannot be used as a JSON Schema: ${why}`);
-    const output = await refused({ output: schema });
-    expect(output.message).toContain(`Tool t: \`output\` cannot be used as a JSON Schema: ${why}`);
+    [{ $id: "x:y", $ref: "z" }, "it refers to x:z, which is not in the schema"],
+  ])("is an error of each call if only the check of a value notices: %j", async (schema, why) => {
+    const server = createServer({ name: "test", version: "1" })
+      .tool("input", { input: schema }, () => "x")
+      .tool("output", { output: schema }, () => "x");
+    for (const side of ["input", "output"]) {
+      const error = await fakeClient(server).callError("tools/call", { name: side, arguments: {} });
+      expect(error.kind).toBe("internal_error");
+      expect(error.message).toContain(`Tool ${side}: \`${side}\` cannot be used as a JSON Schema: ${why}`);
+    }
   });
 
   it("reports the same error for every value", async () => {

@@ -8,11 +8,9 @@ import { isObject } from "../core/values.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
 import { isVendorMethod } from "../protocol/revisions/standard-methods.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
-import { checkRegistration } from "./options.ts";
+import { alreadyRegistered, checkRegistration } from "./options.ts";
 import type { ResultBuilder } from "./result-builder.ts";
-import { createSchemaCheck, type Schema } from "./schema.ts";
-import { checkSchema } from "./schema-kind.ts";
-import { runHandler } from "./tool-result.ts";
+import { checkUsable, createSchemaCheck, type Schema } from "./schema.ts";
 import type { ToolArguments } from "./tools.ts";
 
 /** Options of `server.method()`. */
@@ -48,8 +46,9 @@ export class VendorMethods {
   add(name: string, options: MethodOptions, handler: VendorMethodHandler<Schema | undefined>): void {
     const owner = checkRegistration("method", name, options, handler, OPTION_NAMES);
     checkName(owner, name);
+    if (this.#methods.has(name)) throw alreadyRegistered(owner);
     const { input, scopes } = options;
-    if (input !== undefined) checkSchema(owner, "input", input);
+    if (input !== undefined) checkUsable(owner, "input", input);
     const check = input && createSchemaCheck(input, `${owner}: \`input\``);
     this.#results.noteHandler(handler);
     this.#methods.set(name, async (params, request, context) => {
@@ -60,7 +59,9 @@ export class VendorMethods {
         throw invalidParams(`Invalid params for ${name}: ${issues.join("; ")}`, { method: name, issues });
       }
       const args = checked.value as never;
-      const result = await runHandler(context, () => handler(args, this.#context(request, context)));
+      const result = await this.#results.errors.run(request, context, () =>
+        handler(args, this.#context(request, context)),
+      );
       if (result === undefined) return {};
       if (!isObject(result)) throw McpError.of("internal_error", `The result of ${name} must be an object`);
       return result;
@@ -68,10 +69,12 @@ export class VendorMethods {
   }
 
   addNotification(name: string, handler: NotificationHandler): void {
-    checkName(checkRegistration("notification", name, {}, handler, {}), name);
+    const owner = checkRegistration("notification", name, {}, handler, {});
+    checkName(owner, name);
+    if (this.#notifications.has(name)) throw alreadyRegistered(owner);
     this.#results.noteHandler(handler);
     this.#notifications.set(name, async (params, request, context) => {
-      await runHandler(context, () => handler(params, this.#context(request, context)));
+      await this.#results.errors.run(request, context, () => handler(params, this.#context(request, context)));
       return {};
     });
   }

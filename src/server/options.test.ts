@@ -1,6 +1,6 @@
 // Options of createServer() and of registrations: what is missing, wrong or unknown throws a TypeError that names it.
 
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { fakeClient } from "../../test/support/handlers/fake-client.ts";
 import { createServer } from "./server.ts";
@@ -83,8 +83,61 @@ describe("a registration", () => {
     const server = untyped();
     expect(() => server.tool("t", { title: undefined, other: undefined }, handler)).not.toThrow();
     const input = { type: "object", anything: "that JSON Schema does not know" };
-    expect(() => server.tool("t", { input, inputSchema: input, _meta: { any: 1 } }, handler)).not.toThrow();
+    expect(() => server.tool("u", { input, inputSchema: input, _meta: { any: 1 } }, handler)).not.toThrow();
     expect(() => server.tool("z", { input: z.object({ unknown: z.string() }) }, handler)).not.toThrow();
+  });
+
+  it("is refused if the name is taken, and possible again after its removal", () => {
+    const server = createServer({ name: "test", version: "1" });
+    const text = (): string => "x";
+    const registrations: readonly (readonly [string, string, () => unknown, (() => boolean) | undefined])[] = [
+      ["Tool a", 'removeTool("a")', () => server.tool("a", {}, text), () => server.removeTool("a")],
+      ["Prompt a", 'removePrompt("a")', () => server.prompt("a", {}, text), () => server.removePrompt("a")],
+      [
+        "Resource a:b",
+        'removeResource("a:b")',
+        () => server.resource("a:b", {}, text),
+        () => server.removeResource("a:b"),
+      ],
+      [
+        "Template a:{b}",
+        'removeTemplate("a:{b}")',
+        () => server.template("a:{b}", {}, text),
+        () => server.removeTemplate("a:{b}"),
+      ],
+      ["Method acme/a", "", () => server.method("acme/a", () => ({})), undefined],
+      ["Notification notifications/acme/a", "", () => server.notification("notifications/acme/a", text), undefined],
+    ];
+    for (const [owner, remove, register, unregister] of registrations) {
+      register();
+      const advice = remove === "" ? "" : `; to replace it, call server.${remove} first`;
+      expect(register).toThrow(new TypeError(`${owner} is already registered${advice}`));
+      if (unregister === undefined) continue;
+      expect(unregister()).toBe(true);
+      expect(register).not.toThrow();
+    }
+  });
+
+  it("needs a name that clients accept, and warns of one that some refuse", () => {
+    const text = (): string => "x";
+    const warn = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    for (const name of ["my tool!", "ü", "a/b", "a".repeat(129)]) {
+      expect(() => untyped().tool(name, {}, text)).toThrow(`Tool ${name}: the name must have 1 to 128 characters`);
+    }
+    expect(warn).not.toHaveBeenCalled();
+    createServer({ name: "test", version: "1" })
+      .tool("notes.search", {}, text)
+      .tool("a".repeat(65), {}, text)
+      .prompt("two words", {}, text);
+    expect(warn.mock.calls.map(([text]) => String(text).split(";")[0])).toEqual([
+      "catenary: Tool notes.search: some clients refuse this name",
+      `catenary: Tool ${"a".repeat(65)}: some clients refuse this name`,
+      "catenary: Prompt two words: some clients refuse this name",
+    ]);
+    warn.mockClear();
+    createServer({ name: "test", version: "1" }).tool("a".repeat(64), {}, text).tool("A-b_9", {}, text);
+    expect(warn).not.toHaveBeenCalled();
+    warn.mockRestore();
   });
 
   it("of a prompt has arguments by name", () => {

@@ -4,6 +4,7 @@
 import { scopesProblem } from "../auth/bearer/scopes.ts";
 import { isObject } from "../core/values.ts";
 import { checkOptions, type OptionNames, optionNames, OptionReader } from "../core/options.ts";
+import { type ErrorListener, printProblem } from "./handler-errors.ts";
 import type { CacheScope, Icon, ServerCapabilities } from "../protocol/model/index.ts";
 import type { TaskSupport } from "../protocol/tasks.ts";
 
@@ -49,6 +50,19 @@ export interface ServerOptions extends ServerInfo {
   readonly cache?: CacheHint;
   /** Limits on tasks, for tools that can run as tasks. */
   readonly tasks?: TaskLimits;
+  /**
+   * Gets the errors that handlers throw, except for `UserError` and `McpError`, and results that the protocol does not
+   * allow. Default: they are written to stderr, with the stack unless `NODE_ENV` is "production".
+   *
+   * @example
+   * onError: (error, { method, name }) => Sentry.captureException(error, { tags: { method, name } })
+   */
+  readonly onError?: ErrorListener;
+  /**
+   * Whether callers read "The tool ... failed because of an internal error" instead of the message of a thrown error. A
+   * `UserError` and an `McpError` are never masked. Default: true if `NODE_ENV` is "production".
+   */
+  readonly maskErrors?: boolean;
 }
 
 /**
@@ -122,7 +136,7 @@ const CREATE = "createServer()";
 
 const OPTION_NAMES: OptionNames<ServerOptions> = optionNames(
   "name version title description websiteUrl icons instructions listChanged subscribe logging capabilities",
-  "pageSize sealKey cache tasks",
+  "pageSize sealKey cache tasks onError maskErrors",
 );
 
 /** Throws a TypeError if the options of createServer() are wrong. */
@@ -135,11 +149,14 @@ export function checkServer(options: unknown, hasMoreArguments: boolean): void {
   }
   if (hasMoreArguments) throw new TypeError(`${CREATE} has one argument: createServer({ name, version, ...options })`);
   checkOptions(CREATE, options, OPTION_NAMES);
-  const { pageSize, sealKey, cache, tasks } = options as ServerOptions;
+  const { pageSize, sealKey, cache, tasks, onError } = options as ServerOptions;
   if (pageSize !== undefined && (!Number.isInteger(pageSize) || pageSize < 1)) {
     throw new TypeError(`${CREATE}: \`pageSize\` must be a whole number above 0`);
   }
   if (sealKey?.length === 0) throw new TypeError(`${CREATE}: \`sealKey\` must not be empty`);
+  if (onError !== undefined && typeof onError !== "function") {
+    throw new TypeError(`${CREATE}: \`onError\` must be a function`);
+  }
   checkCacheHint(CREATE, cache);
   checkCapabilities((options as ServerOptions).capabilities ?? {});
   const limits = new OptionReader(CREATE, { tasks }, ["tasks"]).inner("tasks", Object.keys(LIMIT_NAMES));
@@ -214,6 +231,27 @@ export function checkRegistration(
   const problem = options["scopes"] === undefined ? undefined : scopesProblem(options["scopes"]);
   if (problem !== undefined) throw new TypeError(`${owner}: \`scopes\` ${problem}`);
   return owner;
+}
+
+/** Two registrations with one name are usually a mistake, as when two files define the same tool. */
+export function alreadyRegistered(owner: string, remove?: string): TypeError {
+  const advice = remove === undefined ? "" : `; to replace it, call server.${remove} first`;
+  return new TypeError(`${owner} is already registered${advice}`);
+}
+
+/** What the specification allows as the name of a tool. */
+const TOOL_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
+/** What the models of all large providers accept as the name of a tool. */
+const PORTABLE_NAME = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** Throws a TypeError for the name of a tool that clients would refuse, and warns of names that some of them refuse. */
+export function checkName(kind: "tool" | "prompt", owner: string, name: string): void {
+  if (PORTABLE_NAME.test(name)) return;
+  if (kind === "tool" && !TOOL_NAME.test(name)) {
+    throw new TypeError(`${owner}: the name must have 1 to 128 characters, out of A-Z, a-z, 0-9, "_", "-" and "."`);
+  }
+  const rule = `at most 64 characters, out of A-Z, a-z, 0-9, "_" and "-"`;
+  printProblem(`${owner}: some clients refuse this name; use ${rule}`);
 }
 
 const TASK_NAMES: OptionNames<TaskOptions> = optionNames("support when ttlMs pollIntervalMs");

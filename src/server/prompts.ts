@@ -6,13 +6,14 @@ import { demandScopes } from "../auth/bearer/scopes.ts";
 import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
 import { defined, isObject } from "../core/values.ts";
 import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
+import { blockProblem } from "../protocol/content.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
 import type { CompleteParams, CompleteResult, Icon, PromptMessage } from "../protocol/model/index.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
-import { checkRegistration } from "./options.ts";
+import { type HandlerErrors, InvalidResult } from "./handler-errors.ts";
+import { alreadyRegistered, checkName, checkRegistration } from "./options.ts";
 import { OrderedMap, type ResultBuilder } from "./result-builder.ts";
-import { runHandler } from "./tool-result.ts";
 import { isStandardSchema, vendorOf } from "./schema-kind.ts";
 import type { Simplify } from "./schema.ts";
 
@@ -115,6 +116,8 @@ export class Prompts {
 
   add(name: string, options: PromptOptions, get: Prompt["get"]): void {
     const owner = checkRegistration("prompt", name, options, get, OPTION_NAMES);
+    checkName("prompt", owner, name);
+    if (this.entries.get(name) !== undefined) throw alreadyRegistered(owner, `removePrompt(${JSON.stringify(name)})`);
     const { title, description, icons, scopes, _meta } = options;
     const declared = declaredArguments(owner, options.arguments);
     const prompt: Prompt = {
@@ -146,9 +149,12 @@ export class Prompts {
     demandScopes(prompt.scopes, context.caller, `The prompt ${name}`);
     const args = checkArguments(name, prompt, given);
     const call = new CallContext(context, request, this.#results, await this.#inputs.decode(request, context));
-    const value = await runHandler(context, () => prompt.get(args, call));
+    const value = await this.#results.errors.run(request, context, async () => {
+      const returned = await prompt.get(args, call);
+      return returned instanceof InputRequired ? returned : toWholeResult(name, returned);
+    });
     if (value instanceof InputRequired) return this.#inputs.encode(value, request, context);
-    const { messages, _meta, description = prompt.description, ...rest } = toWholeResult(name, value);
+    const { messages, _meta, description = prompt.description, ...rest } = value;
     return this.#results.complete(defined({ ...rest, description, messages }), _meta);
   }
 }
@@ -190,12 +196,21 @@ type WholeResult = Exclude<PromptReturn, string | readonly unknown[] | InputRequ
 
 function toWholeResult(name: string, value: Exclude<PromptReturn, InputRequired>): WholeResult {
   if (typeof value === "string") return { messages: [{ role: "user", content: { type: "text", text: value } }] };
-  if (Array.isArray(value)) return { messages: value as readonly PromptMessage[] };
+  const whole = Array.isArray(value) ? { messages: value as readonly PromptMessage[] } : value;
   // A handler without type checks may return anything.
-  if (isObject(value) && Array.isArray(value["messages"])) return value;
-  throw McpError.of("internal_error", `The prompt ${name} returned neither a string nor messages`, {
-    promptName: name,
-  });
+  const { messages } = Object(whole) as { messages?: unknown };
+  if (!Array.isArray(messages)) throw new InvalidResult(`Prompt ${name} returned neither a string nor messages`);
+  for (const [index, message] of messages.entries()) {
+    const problem = messageProblem(message, `messages[${index}]`);
+    if (problem !== undefined) throw new InvalidResult(`Prompt ${name} returned ${problem}`);
+  }
+  return whole as WholeResult;
+}
+
+function messageProblem(message: unknown, path: string): string | undefined {
+  const { role, content } = Object(message) as Readonly<Record<string, unknown>>;
+  if (role !== "user" && role !== "assistant") return `${path}.role, which must be "user" or "assistant"`;
+  return blockProblem(content, `${path}.content`);
 }
 
 /** The specification's limit. */
@@ -203,18 +218,23 @@ const MAX_COMPLETIONS = 100;
 
 /** `completers` are those of the prompt or template, or undefined if it does not exist. */
 export async function complete(
-  { params }: Request,
+  request: Request,
   context: Context,
   completers: Completers | undefined,
+  errors: HandlerErrors,
 ): Promise<CompleteResult["completion"]> {
-  const { ref, argument, context: chosen } = params as unknown as CompleteParams;
+  const { ref, argument, context: chosen } = request.params as unknown as CompleteParams;
   const what = ref.type === "ref/prompt" ? `prompt ${ref.name}` : `resource ${ref.uri}`;
   if (completers === undefined) throw invalidParams(`There is no ${what} to complete`, { ref });
   if (!completers.has(argument.name)) {
     throw invalidParams(`The ${what} has no argument ${argument.name}`, { ref, argument: argument.name });
   }
   const completer = completers.get(argument.name) ?? (() => []);
-  const all = await runHandler(context, () => completer(argument.value, { arguments: chosen?.arguments ?? {} }));
+  const all = await errors.run(request, context, async () => {
+    const found: unknown = await completer(argument.value, { arguments: chosen?.arguments ?? {} });
+    if (Array.isArray(found) && found.every((value) => typeof value === "string")) return found;
+    throw new InvalidResult(`The completer of ${argument.name} (${what}) must return an array of strings`);
+  });
   const values = all.slice(0, MAX_COMPLETIONS);
   return { values, total: all.length, hasMore: all.length > values.length };
 }

@@ -108,6 +108,32 @@ describe("reading", () => {
     });
   });
 
+  it("sends `_meta` of the options with what is read, unless the handler has its own", async () => {
+    const _meta = { ui: { csp: "none" } };
+    const server = createServer(info)
+      .resource("a:text", { _meta }, () => "x")
+      .resource("a:whole", { _meta }, () => ({
+        contents: [
+          { uri: "a:1", text: "x" },
+          { uri: "a:2", text: "x", _meta: { own: 1 } },
+        ],
+      }));
+    expect(await read(server, "a:text")).toEqual([{ uri: "a:text", text: "x", _meta }]);
+    expect(await read(server, "a:whole")).toMatchObject([{ _meta }, { _meta: { own: 1 } }]);
+  });
+
+  it("refuses contents that the protocol does not allow, and values that JSON would lose", async () => {
+    for (const [value, problem] of [
+      [{ contents: [{ uri: "a:b", txt: "x" }] }, "contents[0], which must have a string `text`, or base64 as `blob`"],
+      [{ rows: [Promise.resolve(1)] }, ", at rows[0], a promise, which cannot be sent"],
+      [new Map(), "a Map, which cannot be sent"],
+    ] as const) {
+      const server = createServer(info).resource("a:b", {}, () => value);
+      const { message } = await fakeClient(server).callError("resources/read", { uri: "a:b" });
+      expect(message.replace(" ,", ",")).toContain(`Resource a:b returned ${problem}`.replace(" ,", ","));
+    }
+  });
+
   it("treats other objects with a field `contents` as data", async () => {
     const whole = { uri: "a:b", text: "x" };
     const values: readonly unknown[] = [

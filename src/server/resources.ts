@@ -6,15 +6,16 @@ import { demandScopes } from "../auth/bearer/scopes.ts";
 import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
 import { type OptionNames, optionNames } from "../core/options.ts";
 import { defined } from "../core/values.ts";
+import { contentsProblem, findUnsendable } from "../protocol/content.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { Annotations, Icon, Resource, ResourceContents } from "../protocol/model/index.ts";
 import { parseTemplate, type TemplateMatch, type UriTemplate } from "../protocol/uri-template.ts";
 import { CallContext, type ToolContext } from "./call-context.ts";
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
-import { type CacheHint, checkCacheHint, checkRegistration } from "./options.ts";
+import { InvalidResult } from "./handler-errors.ts";
+import { alreadyRegistered, type CacheHint, checkCacheHint, checkRegistration } from "./options.ts";
 import type { Completer, Completers } from "./prompts.ts";
 import { type ListEntry, OrderedMap, type ResultBuilder } from "./result-builder.ts";
-import { runHandler } from "./tool-result.ts";
 import type { Simplify } from "./schema.ts";
 
 /** Options that resources and templates share. */
@@ -140,6 +141,7 @@ export class Resources {
   add(uri: string, options: ResourceOptions, read: ResourceHandler): void {
     const owner = checkRegistration("resource", uri, options, read, RESOURCE_NAMES);
     if (!/^[A-Za-z][A-Za-z0-9+.-]*:/.test(uri)) throw new TypeError(`${owner}: the URI must start with a scheme`);
+    if (this.entries.get(uri) !== undefined) throw alreadyRegistered(owner, `removeResource(${JSON.stringify(uri)})`);
     checkCacheHint(owner, options.cache);
     this.#results.noteHandler(read);
     const { name = uri, title, description, mimeType, size, icons, annotations, _meta } = options;
@@ -150,6 +152,9 @@ export class Resources {
   addTemplate(uriTemplate: string, options: TemplateOptions, read: Template["read"]): void {
     const owner = checkRegistration("template", uriTemplate, options, read, TEMPLATE_NAMES);
     const parsed = parseTemplate(uriTemplate);
+    if (this.templates.get(uriTemplate) !== undefined) {
+      throw alreadyRegistered(owner, `removeTemplate(${JSON.stringify(uriTemplate)})`);
+    }
     checkCacheHint(owner, options.cache);
     const { name = uriTemplate, title, description, mimeType, icons, annotations, _meta, complete = {} } = options;
     const unknown = Object.keys(complete).find((variable) => !parsed.names.includes(variable));
@@ -182,8 +187,12 @@ export class Resources {
     const call = new CallContext(context, request, this.#results);
     const listed = await Promise.all(
       templates.map(async ({ order, value }): Promise<readonly ListEntry[]> => {
-        const resources = await runHandler(context, () => value.options.list?.(call) ?? []);
-        return resources.map((listItem) => ({ order, key: listItem.uri, listItem }));
+        const resources = await this.#results.errors.run(request, context, () => value.options.list?.(call) ?? []);
+        return resources.map((resource) => ({
+          order,
+          key: resource.uri,
+          listItem: typeof resource.name === "string" ? resource : { ...resource, name: resource.uri },
+        }));
       }),
     );
     const own: readonly ListEntry[] = this.entries.entries();
@@ -197,16 +206,19 @@ export class Resources {
     if (found === undefined) throw notFound(uri);
     demandScopes(found.options.scopes, context.caller, `The resource ${uri}`);
     const call = new CallContext(context, request, this.#results, await this.#inputs.decode(request, context));
-    const value = await runHandler(context, () => found.read(call));
+    const { mimeType, cache, _meta: ownMeta } = found.options;
+    const value = await this.#results.errors.run(request, context, async () => {
+      const returned = await found.read(call);
+      if (returned instanceof InputRequired || returned === undefined) return returned;
+      return isWholeResult(uri, returned) ? returned : { contents: [toContents(uri, mimeType, returned)] };
+    });
     if (value instanceof InputRequired) return this.#inputs.encode(value, request, context);
     if (value === undefined) throw notFound(uri);
-    const { mimeType, cache } = found.options;
-    if (isWholeResult(value)) {
-      const { contents, _meta, ...rest } = value;
-      const typed = contents.map((content) => defined({ mimeType, ...content }));
-      return this.#results.cacheable({ ...rest, contents: typed }, cache, _meta);
-    }
-    return this.#results.cacheable({ contents: [toContents(uri, mimeType, value)] }, cache);
+    const { contents, _meta, ...rest } = value;
+    const typed = contents.map(({ uri, ...content }) =>
+      defined({ uri, mimeType, ...content, _meta: content._meta ?? ownMeta }),
+    );
+    return this.#results.cacheable({ ...rest, contents: typed }, cache, _meta);
   }
 
   #find(uri: string): Readable | undefined {
@@ -235,6 +247,11 @@ function toContents(uri: string, mimeType: string | undefined, value: unknown): 
       blob: Buffer.from(value.buffer, value.byteOffset, value.length).toString("base64"),
     });
   }
+  const found = findUnsendable(value);
+  if (found !== undefined) {
+    const at = found.path === "" ? "" : `, at ${found.path},`;
+    throw new InvalidResult(`Resource ${uri} returned${at} ${found.what}, which cannot be sent`);
+  }
   const text = (JSON.stringify(value) as string | undefined) ?? "null";
   return { uri, mimeType: mimeType ?? "application/json", text };
 }
@@ -244,12 +261,19 @@ interface WholeResult {
   readonly _meta?: Meta;
 }
 
-/** Any object may have a field `contents`, so each item must have a URI and a text or a blob. */
-function isWholeResult(value: unknown): value is WholeResult {
+/**
+ * Any object may have a field `contents`. It is the result if each item is valid; one that has no other fields and whose
+ * items have URIs is meant to be, so its mistakes are errors.
+ */
+function isWholeResult(uri: string, value: unknown): value is WholeResult {
   const { contents } = Object(value) as { contents?: unknown };
   if (!Array.isArray(contents) || contents.length === 0) return false;
-  return contents.every((item: unknown) => {
-    const { uri, text, blob } = Object(item) as Record<string, unknown>;
-    return typeof uri === "string" && (typeof text === "string" || typeof blob === "string");
-  });
+  const problems = contents.map((item: unknown, index) => contentsProblem(item, `contents[${index}]`));
+  const problem = problems.find((one) => one !== undefined);
+  if (problem === undefined) return true;
+  const isMeant =
+    Object.keys(value as object).every((field) => field === "contents" || field === "_meta") &&
+    contents.every((item: unknown) => typeof (Object(item) as { uri?: unknown }).uri === "string");
+  if (isMeant) throw new InvalidResult(`Resource ${uri} returned ${problem}`);
+  return false;
 }

@@ -6,6 +6,7 @@ import { defined } from "../core/values.ts";
 import type { Implementation } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
 import { page, type PageItem } from "../protocol/lists.ts";
+import { HandlerErrors } from "./handler-errors.ts";
 import type { CacheHint, ServerOptions } from "./options.ts";
 import type { TrustedResult } from "./tool-result.ts";
 
@@ -19,6 +20,8 @@ export class ResultBuilder {
   readonly meta: Meta;
   /** Whether the server declares the logging capability; undefined until an option or a handler decides it. */
   logging: boolean | undefined;
+  /** Reports the errors of all handlers, and turns them into what callers read. */
+  readonly errors: HandlerErrors;
   readonly #cache: CacheHint;
   readonly #pageSize: number;
 
@@ -27,6 +30,7 @@ export class ResultBuilder {
     const info: Implementation = Object.freeze(defined({ name, version, title, description, websiteUrl, icons }));
     this.meta = Object.freeze({ [META.serverInfo]: info });
     this.logging = server.logging;
+    this.errors = new HandlerErrors(server);
     this.#cache = server.cache ?? { ttlMs: 0, cacheScope: "private" };
     this.#pageSize = pageSize;
   }
@@ -76,8 +80,8 @@ interface OrderedEntry<Value> extends ListEntry {
 }
 
 /**
- * Registrations by key, in the order in which they were made. Replacing one keeps its position. Each key gets an order
- * number, which is not reused after the key is deleted, so that cursors stay valid while the map changes.
+ * Registrations by key, in the order in which they were made. Each gets an order number, which is not reused after the
+ * key is deleted, so that cursors stay valid while the map changes.
  */
 export class OrderedMap<Value> {
   /** Whether there ever was an entry. A server keeps declaring a list that has become empty. */
@@ -94,8 +98,7 @@ export class OrderedMap<Value> {
   }
 
   set(key: string, value: Value, listItem: object): void {
-    const order = this.#entries.get(key)?.order ?? ++this.#counter.last;
-    this.#entries.set(key, { key, order, value, listItem });
+    this.#entries.set(key, { key, order: ++this.#counter.last, value, listItem });
     this.#list = undefined;
     this.wasUsed = true;
     this.#onChange();

@@ -14,6 +14,7 @@ import {
   type SchemaCheckResult,
   vendorOf,
 } from "./schema-kind.ts";
+import { schemaProblem } from "./schema-lint.ts";
 
 export type Schema = StandardSchemaV1 | JsonSchema;
 
@@ -93,6 +94,13 @@ function toCheckResult(result: StandardSchemaV1.Result<unknown>): SchemaCheckRes
   };
 }
 
+/** Throws a TypeError if the value is not a schema that the option `field` accepts; see `checkSchema`. */
+export function checkUsable(owner: string, field: string, schema: unknown, standardField?: string): void {
+  checkSchema(owner, field, schema, standardField);
+  const problem = isStandardSchema(schema) ? undefined : schemaProblem(schema as JsonSchema);
+  if (problem !== undefined) throw new TypeError(`${owner}: \`${field}\` cannot be used as a JSON Schema: ${problem}`);
+}
+
 /**
  * The JSON Schema that clients see. `given` is the explicit JSON Schema for a library that cannot produce one. `owner`
  * starts the error messages. Throws a TypeError if `schema` or `given` is not a schema.
@@ -104,8 +112,8 @@ export function toJsonSchema(
   given: JsonSchema | undefined,
 ): JsonSchema | undefined {
   const explicit = `${side}Schema`;
-  if (schema !== undefined) checkSchema(owner, side, schema);
-  if (given !== undefined) checkSchema(owner, explicit, given, side);
+  if (schema !== undefined) checkUsable(owner, side, schema);
+  if (given !== undefined) checkUsable(owner, explicit, given, side);
   if (given !== undefined || schema === undefined) return given;
   if (!isStandardSchema(schema)) return schema;
   return convert(schema, side, `${owner}: \`${side}\``, `add the JSON Schema as \`${explicit}\``);
@@ -114,7 +122,7 @@ export function toJsonSchema(
 /** The JSON Schema of an elicitation form. Throws a TypeError if there is none. */
 export function toFormSchema(schema: unknown): unknown {
   const owner = "ask.elicit()";
-  checkSchema(owner, "requestedSchema", schema);
+  checkUsable(owner, "requestedSchema", schema);
   if (!isStandardSchema(schema)) return schema;
   const form = convert(schema, "input", `${owner}: \`requestedSchema\``, "pass a JSON Schema instead");
   if (form["type"] === "object") return form;

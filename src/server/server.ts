@@ -26,7 +26,7 @@ import { Subscriptions } from "./subscriptions.ts";
 import type { Tasks } from "./tasks.ts";
 import { type ToolHandler, type ToolOptions, Tools, type WrappedInput } from "./tools.ts";
 
-/** A handler with methods that register tools, resources and prompts. Registering a name again replaces it. */
+/** A handler with methods that register tools, resources and prompts. A name can be registered again after its removal. */
 export interface Server extends Handler {
   /**
    * Registers a tool: a function that a model can call. A returned string is one text block, content blocks are the
@@ -307,7 +307,7 @@ class Registry {
       ref.type === "ref/prompt"
         ? this.prompts.completers(ref.name, context.caller)
         : this.resources.completers(ref.uri, context.caller);
-    return this.#results.complete({ completion: await complete(request, context, completers) });
+    return this.#results.complete({ completion: await complete(request, context, completers, this.#results.errors) });
   }
 
   async #loadTasks(): Promise<Tasks> {

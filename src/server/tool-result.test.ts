@@ -1,7 +1,18 @@
 // How return values of tools become results, with and without an output schema. Whole calls are in tools.test.ts.
 
 import { describe, expect, it } from "vitest";
+import { InvalidResult } from "./handler-errors.ts";
 import { checkedToolResult, toolResult } from "./tool-result.ts";
+
+/** The message of the error for a result that cannot be sent. */
+const problemOf = async (make: () => unknown): Promise<string> => {
+  try {
+    return `no problem: ${JSON.stringify(await make())}`;
+  } catch (error) {
+    if (error instanceof InvalidResult) return error.message;
+    throw error;
+  }
+};
 
 describe("the return value of a tool", () => {
   const text = (value: string): object[] => [{ type: "text", text: value }];
@@ -35,8 +46,6 @@ describe("the return value of a tool", () => {
     expect(toolResult("t", content)).toEqual({ content: whole, isError: false });
     expect(toolResult("t", { content, extra: 1 })).toEqual({ content: whole, extra: 1, isError: false });
     expect(link).not.toHaveProperty("name");
-    const odd = [null, "text", { type: "resource_link" }];
-    expect(toolResult("t", { content: odd })).toEqual({ content: odd, isError: false });
   });
 
   it("an object with a content array is the whole result", () => {
@@ -56,10 +65,9 @@ describe("the return value of a tool", () => {
       [1, 2],
       ["text"],
       [{ type: "unknown" }],
-      [{ type: "text" }],
-      [{ type: "text", text: "a" }, "b"],
+      [{ type: "text", text: 1 }, "b"],
       { type: "text", text: "a" },
-      { content: "not an array" },
+      { content: "of a file", path: "a.txt" },
     ];
     for (const value of values) {
       const expected = { content: text(JSON.stringify(value)), structuredContent: value, isError: false };
@@ -67,9 +75,57 @@ describe("the return value of a tool", () => {
     }
   });
 
-  it("an error is a result with `isError` and its message", () => {
-    expect(toolResult("t", new RangeError("too far"))).toEqual({ content: text("too far"), isError: true });
-    expect(toolResult("t", new RangeError())).toEqual({ content: text("RangeError"), isError: true });
+  it("an error is the same as if it was thrown", () => {
+    expect(() => toolResult("t", new RangeError("too far"))).toThrow(new RangeError("too far"));
+  });
+
+  it.each<[unknown, string]>([
+    [{ content: "oops" }, "content, which must be an array of content blocks"],
+    [{ content: "oops", isError: true }, "content, which must be an array of content blocks"],
+    [{ content: [null] }, 'content[0], which must be a content block such as { type: "text", text: "..." }'],
+    [{ content: ["hello"] }, "content[0], which must be a content block"],
+    [
+      { content: [{ type: "txt", text: "hello" }] },
+      "content[0].type, which is not the type of a content block; did you mean `text`?",
+    ],
+    [
+      { content: [{ text: "hello" }] },
+      "content[0].type, which is not the type of a content block; the types are text, image, audio",
+    ],
+    [{ content: [{ type: "text", txt: "hello" }] }, "content[0].text, which must be a string"],
+    [{ content: [{ type: "resource", resource: { text: "a" } }] }, "content[0].resource.uri, which must be a string"],
+    [
+      { content: [{ type: "resource", resource: { uri: "a:b" } }] },
+      "content[0].resource, which must have a string `text`",
+    ],
+    [{ content: [{ type: "resource_link" }] }, "content[0].uri, which must be a string"],
+    [[{ type: "image", data: "AAAA" }], "[0].mimeType, which must be a string"],
+    [
+      [{ type: "image", data: new Uint8Array(2), mimeType: "image/png" }],
+      "[0].data, which must be a string, not bytes",
+    ],
+    [[{ type: "text", text: "a" }, "b"], "[1], which must be a content block"],
+  ])("blocks that the protocol does not allow are an error: %j", async (value, problem) => {
+    expect(await problemOf(() => toolResult("t", value))).toContain(`Tool t returned ${problem}`);
+  });
+
+  it.each<[string, unknown, string]>([
+    ["a promise", { n: Promise.resolve(1) }, ", at n, a promise, which cannot be sent; return its value: await it"],
+    ["promises", [1, Promise.resolve(2)], ", at [1], a promise"],
+    ["a Map", { a: { b: new Map() } }, ", at a.b, a Map"],
+    ["a Set", { rows: [{ tags: new Set() }] }, ", at rows[0].tags, a Set"],
+    ["NaN", { rows: [1, Number.NaN] }, ", at rows[1], NaN"],
+    ["bytes", { file: Buffer.from("x") }, ", at file, bytes"],
+    ["an error", { failure: new Error("no") }, ", at failure, an error"],
+    ["a BigInt", { a: [1n] }, ", at a[0], a BigInt"],
+    ["an iterator", { all: [1].values() }, ", at all, an iterator"],
+    ["an async generator", { all: (async function* () {})() }, ", at all, an async iterator"],
+    ["a response", { page: new Response("x") }, ", at page, an object of the class Response without JSON fields"],
+    ["a function in an array", [() => 1], ", at [0], a function"],
+  ])("%s inside a value is an error that says where", async (_what, value, problem) => {
+    expect(await problemOf(() => toolResult("t", value))).toContain(`Tool t returned${problem}`);
+    const whole = { content: [], structuredContent: value };
+    expect(await problemOf(() => toolResult("t", whole))).toContain("Tool t returned, at structuredContent");
   });
 
   const circle: { self?: unknown } = {};
@@ -86,7 +142,6 @@ describe("the return value of a tool", () => {
     [Buffer.from("x"), "bytes, which cannot be sent; return an image, audio or resource block"],
     [new ArrayBuffer(3), "bytes, which cannot be sent; return an image, audio or resource block"],
     [{ toJSON: () => undefined }, "a value that cannot be sent as JSON"],
-    [{ a: [1n] }, "a value that cannot be sent: Do not know how to serialize a BigInt"],
     [circle, "a value that cannot be sent: Converting circular structure to JSON"],
     [[circle], "a value that cannot be sent: Converting circular structure to JSON"],
   ];
@@ -94,19 +149,11 @@ describe("the return value of a tool", () => {
   it("a value that cannot be sent is an error that says why", async () => {
     const any = (value: unknown): { value: unknown } => ({ value });
     for (const [value, why] of odd) {
-      const results = [toolResult("odd", value), await checkedToolResult("odd", value, any)];
-      for (const result of results) {
-        expect(result).toEqual({
-          content: [{ type: "text", text: expect.stringMatching(/^Tool odd/) }],
-          isError: true,
-        });
-        expect(result.content).toMatchObject([{ text: expect.stringContaining(`Tool odd returned ${why}`) }]);
-      }
-      const whole = toolResult("odd", { content: [], structuredContent: value });
-      expect(whole.isError).toBe(true);
-      expect(whole.content).toMatchObject([
-        { text: expect.stringContaining(`returned, as structuredContent, ${why}`) },
-      ]);
+      expect(await problemOf(() => toolResult("odd", value))).toContain(`Tool odd returned ${why}`);
+      expect(await problemOf(() => checkedToolResult("odd", value, any))).toContain(`Tool odd returned ${why}`);
+      const whole = await problemOf(() => toolResult("odd", { content: [], structuredContent: value }));
+      expect(whole).toMatch(/^Tool odd returned, (at|as) structuredContent, /);
+      expect(whole).toContain(why);
     }
   });
 
@@ -117,8 +164,14 @@ describe("the return value of a tool", () => {
       structuredContent: day,
       isError: false,
     });
-    const deep = { map: new Map(), nan: Number.NaN, none: undefined };
-    expect(toolResult("t", deep).content).toEqual(text('{"map":{},"nan":null}'));
+    class Point {
+      x = 1;
+      move(): void {}
+    }
+    const deep = { point: new Point(), day, none: undefined, run: () => 1, items: [undefined] };
+    expect(toolResult("t", deep).content).toEqual(
+      text('{"point":{"x":1},"day":"1970-01-01T00:00:00.000Z","items":[null]}'),
+    );
   });
 });
 
@@ -145,7 +198,7 @@ describe("the return value of a tool with an output schema", () => {
   it("may be a whole result with structured content", async () => {
     const whole = { content: [{ type: "text", text: "see" }], structuredContent: { a: 1 }, _meta: { b: 2 } };
     expect(await checkedToolResult("t", whole, pass)).toEqual({ ...whole, isError: false });
-    expect((await checkedToolResult("t", whole, fail)).isError).toBe(true);
+    expect(await problemOf(() => checkedToolResult("t", whole, fail))).toContain("does not fit its schema");
     const linked = { ...whole, content: [{ type: "resource_link", uri: "x:y" }] };
     expect((await checkedToolResult("t", linked, pass)).content).toEqual([{ ...linked.content[0], name: "x:y" }]);
   });
@@ -156,15 +209,15 @@ describe("the return value of a tool with an output schema", () => {
     expect(result).toMatchObject({ structuredContent: [["a", 1]], isError: false });
   });
 
-  it("may be an error, whatever the schema", async () => {
-    const expected = { content: [{ type: "text", text: "no" }], isError: true };
-    expect(await checkedToolResult("t", new Error("no"), pass)).toEqual(expected);
-    expect(await checkedToolResult("t", new Error("no"), fail)).toEqual(expected);
+  it("may be an error, whatever the schema", () => {
+    for (const check of [pass, fail]) {
+      expect(() => checkedToolResult("t", new RangeError("no"), check)).toThrow(new RangeError("no"));
+    }
   });
 
   it("must not be undefined", async () => {
-    const { content } = await checkedToolResult("t", undefined, pass);
-    expect(content).toEqual([{ type: "text", text: "Tool t returned undefined, which cannot be sent" }]);
+    const problem = await problemOf(() => checkedToolResult("t", undefined, pass));
+    expect(problem).toBe("Tool t returned undefined, which cannot be sent");
   });
 
   it("may be an error result that does not fit the schema", async () => {
@@ -173,11 +226,8 @@ describe("the return value of a tool with an output schema", () => {
   });
 
   it("is replaced by the issues if it does not fit", async () => {
-    expect(await checkedToolResult("sum", {}, fail)).toEqual({
-      content: [
-        { type: "text", text: "The output of the tool sum does not fit its schema:\n- a: is required\n- b: is wrong" },
-      ],
-      isError: true,
-    });
+    expect(await problemOf(() => checkedToolResult("sum", {}, fail))).toBe(
+      "The output of the tool sum does not fit its schema:\n- a: is required\n- b: is wrong",
+    );
   });
 });

@@ -1,11 +1,13 @@
 // Turns a tool's return value into the result of a call. A string is one text block; an array of content blocks is the
 // content; an object with a `content` array is the whole result; undefined is empty content; anything else is
-// structured content with its JSON as text. An error, or a value without a JSON form, gives a result with `isError`.
+// structured content with its JSON as text. A value that the protocol or JSON does not allow throws InvalidResult.
 
-import type { Meta, Result, Context } from "../core/handler.ts";
-import { asError, errorMessage, isObject } from "../core/values.ts";
+import type { Meta, Result } from "../core/handler.ts";
+import { errorMessage } from "../core/values.ts";
+import { blockProblem, contentProblem, findUnsendable, hasBlockType } from "../protocol/content.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { ContentBlock } from "../protocol/model/index.ts";
+import { InvalidResult } from "./handler-errors.ts";
 import type { SchemaCheck, SchemaCheckResult } from "./schema-kind.ts";
 
 interface ToolResultFields {
@@ -32,7 +34,7 @@ export class TrustedResult {
   }
 }
 
-function errorResult(text: string): ToolResultFields {
+export function errorResult(text: string): ToolResultFields {
   return { content: [{ type: "text", text }], isError: true };
 }
 
@@ -45,15 +47,18 @@ export function invalidArguments(toolName: string, issues: readonly string[]): T
 /** The same as a protocol error, for older revisions. */
 export function invalidArgumentsError(toolName: string, issues: readonly string[]): McpError {
   const details = issues.map((issue) => issue.replace(": ", " ")).join("; ");
-  return McpError.of("invalid_params", "Invalid params", { toolName, details });
+  return McpError.of("invalid_params", `Invalid params for the tool ${toolName}: ${details}`, { toolName, details });
 }
 
 /** For a tool without an output schema. `tool` is its name, for error messages. */
 export function toolResult(tool: string, value: unknown): ToolResultFields {
   if (typeof value === "string") return { content: [{ type: "text", text: value }], isError: false };
   if (value === undefined) return { content: [], isError: false };
-  if (isContent(value)) return { content: withLinkNames(value), isError: false };
-  if (value instanceof Error) return errorResult(describeError(asError(value)));
+  if (isContent(value)) {
+    checkContent(tool, value, "");
+    return { content: withLinkNames(value), isError: false };
+  }
+  if (value instanceof Error) throw value;
   return isWholeResult(value) ? wholeResult(tool, value) : structuredResult(tool, value);
 }
 
@@ -66,13 +71,13 @@ export function checkedToolResult(
   value: unknown,
   check: SchemaCheck,
 ): ToolResultFields | Promise<ToolResultFields> {
-  if (value instanceof Error) return errorResult(describeError(asError(value)));
+  if (value instanceof Error) throw value;
   const whole = isWholeResult(value) && ("structuredContent" in value || value["isError"] === true) ? value : undefined;
   if (whole?.["isError"] === true) return wholeResult(tool, whole);
   const finish = (checked: SchemaCheckResult): ToolResultFields => {
     if (checked.issues !== undefined) {
       const lines = checked.issues.map((issue) => `\n- ${issue}`).join("");
-      return errorResult(`The output of the tool ${tool} does not fit its schema:${lines}`);
+      throw new InvalidResult(`The output of the tool ${tool} does not fit its schema:${lines}`);
     }
     if (whole === undefined) return structuredResult(tool, checked.value);
     const isSame = checked.value === whole["structuredContent"];
@@ -83,114 +88,70 @@ export function checkedToolResult(
 }
 
 function structuredResult(tool: string, value: unknown): ToolResultFields {
-  const { text, problem } = toJson(value);
-  if (problem !== undefined) return errorResult(`Tool ${tool} returned ${problem}`);
+  const text = toJson(tool, value, "");
   return { content: [{ type: "text", text }], structuredContent: text === "null" ? null : value, isError: false };
 }
 
 type WholeResult = Result & { readonly content: readonly ContentBlock[] };
 
 function wholeResult(tool: string, value: WholeResult): ToolResultFields {
+  checkContent(tool, value.content);
   const { structuredContent } = value;
-  const { problem } = structuredContent === undefined ? {} : toJson(structuredContent);
-  if (problem !== undefined) return errorResult(`Tool ${tool} returned, as structuredContent, ${problem}`);
+  if (structuredContent !== undefined) toJson(tool, structuredContent, "structuredContent");
   return { ...value, content: withLinkNames(value.content), isError: value["isError"] === true };
 }
 
 /** A resource link must have a name. One without a name gets its URI as the name, like a resource. */
 function withLinkNames(content: readonly ContentBlock[]): readonly ContentBlock[] {
-  return content.map((block) => (isNamelessLink(block) ? { ...block, name: block.uri } : block));
+  return content.some(isNamelessLink)
+    ? content.map((block) => (isNamelessLink(block) ? { ...block, name: block.uri } : block))
+    : content;
 }
 
-function isNamelessLink(block: unknown): block is ContentBlock & { readonly uri: string } {
-  const { type, uri, name } = Object(block) as Record<string, unknown>;
-  return type === "resource_link" && typeof uri === "string" && typeof name !== "string";
+function isNamelessLink(block: ContentBlock): block is ContentBlock & { readonly uri: string } {
+  return block.type === "resource_link" && typeof block.name !== "string";
 }
+
+/** Fields of a whole result. An object with `content` and no other fields than these is meant to be one. */
+const RESULT_FIELDS: ReadonlySet<string> = new Set(["content", "structuredContent", "isError", "_meta"]);
 
 function isWholeResult(value: unknown): value is WholeResult {
-  return typeof value === "object" && value !== null && Array.isArray((value as { content?: unknown }).content);
+  if (typeof value !== "object" || value === null || !("content" in value)) return false;
+  return Array.isArray(value.content) || Object.keys(value).every((field) => RESULT_FIELDS.has(field));
 }
 
-/** An empty array is data, not content. */
+/** An empty array is data, and so is one without any block. */
 function isContent(value: unknown): value is readonly ContentBlock[] {
-  return Array.isArray(value) && value.length > 0 && value.every(isContentBlock);
+  if (!Array.isArray(value) || value.length === 0) return false;
+  return value.every(hasBlockType) || value.some((block) => blockProblem(block, "") === undefined);
 }
 
-/** By type: the fields that a content block must have, and their type. */
-const BLOCK_FIELDS: Readonly<Record<string, Readonly<Record<string, "string" | "object">>>> = {
-  text: { text: "string" },
-  image: { data: "string", mimeType: "string" },
-  audio: { data: "string", mimeType: "string" },
-  resource: { resource: "object" },
-  resource_link: { uri: "string" },
-};
+const AS_DATA = "to return it as data, declare `output`";
 
-function isContentBlock(block: unknown): boolean {
-  if (!isObject(block)) return false;
-  const type = String(block["type"]);
-  const fields = Object.hasOwn(BLOCK_FIELDS, type) ? BLOCK_FIELDS[type] : undefined;
-  if (fields === undefined) return false;
-  return Object.entries(fields).every(([name, kind]) => typeof block[name] === kind && block[name] !== null);
+function checkContent(tool: string, content: unknown, path?: string): void {
+  const problem = contentProblem(content, path);
+  if (problem !== undefined) throw new InvalidResult(`Tool ${tool} returned ${problem} (${AS_DATA})`);
 }
 
-/** The JSON of a value, or the problem with it, worded to follow "The tool returned". */
-type JsonOrProblem =
-  | { readonly text: string; readonly problem?: undefined }
-  | { readonly text?: undefined; readonly problem: string };
-
-function toJson(value: unknown): JsonOrProblem {
-  const problem = jsonProblem(value);
-  if (problem !== undefined) return { problem };
+/** The JSON of a structured value. Throws if JSON would lose or refuse a part of it. */
+function toJson(tool: string, value: unknown, path: string): string {
+  const found = findUnsendable(value);
+  if (found !== undefined) {
+    const place = [path, found.path]
+      .filter((part) => part !== "")
+      .join(".")
+      .replaceAll(".[", "[");
+    const at = place === "" ? "" : `, at ${place},`;
+    const advice = found.advice === undefined ? "" : `; return ${found.advice}`;
+    throw new InvalidResult(`Tool ${tool} returned${at} ${found.what}, which cannot be sent${advice}`);
+  }
+  const as = path === "" ? "" : `, as ${path},`;
+  let text: string | undefined;
   try {
-    const text = JSON.stringify(value) as string | undefined;
-    return text === undefined ? { problem: "a value that cannot be sent as JSON" } : { text };
+    text = JSON.stringify(value) as string | undefined;
   } catch (error) {
-    return { problem: `a value that cannot be sent: ${errorMessage(error)}` };
+    throw new InvalidResult(`Tool ${tool} returned${as} a value that cannot be sent: ${errorMessage(error)}`);
   }
-}
-
-function jsonProblem(value: unknown): string | undefined {
-  const [what, advice] = unsendable(value);
-  if (what === undefined) return undefined;
-  return `${what}, which cannot be sent${advice === undefined ? "" : `; return ${advice}`}`;
-}
-
-/** What a value without a JSON form is, and what to return instead. */
-function unsendable(value: unknown): readonly [what?: string, advice?: string] {
-  if (value === undefined) return ["undefined"];
-  if (typeof value === "function" || typeof value === "symbol") return [`a ${typeof value}`];
-  if (typeof value === "bigint") return ["a BigInt", "a number or a string"];
-  if (typeof value === "number" && !Number.isFinite(value)) return [String(value), "null or a string"];
-  if (value instanceof Map) return ["a Map", "an object or an array"];
-  if (value instanceof Set) return ["a Set", "an array"];
-  const isBytes = ArrayBuffer.isView(value) || value instanceof ArrayBuffer;
-  return isBytes ? ["bytes", "an image, audio or resource block"] : [];
-}
-
-// Errors that a handler throws. A tool's error becomes a result for the model; resources and prompts have no such
-// result, so theirs become protocol errors. Stacks are never sent.
-
-/** The result for a value that a tool threw. Rethrows a protocol error, and any error of a cancelled call. */
-export function thrownResult(thrown: unknown, context: Context): ToolResultFields {
-  return errorResult(describeThrown(thrown, context));
-}
-
-/** For handlers of resources, prompts and completions, which have no error results: errors become McpErrors. */
-export async function runHandler<Value>(context: Context, run: () => Value | Promise<Value>): Promise<Value> {
-  try {
-    return await run();
-  } catch (thrown) {
-    throw McpError.of("internal_error", describeThrown(thrown, context), {}, { cause: thrown });
-  }
-}
-
-function describeThrown(thrown: unknown, context: Context): string {
-  const error = asError(thrown);
-  if (error instanceof McpError || context.signal.aborted) throw thrown;
-  return describeError(error);
-}
-
-/** The error's message, or its name if it has none. */
-function describeError(error: Error): string {
-  return errorMessage(error) || error.name || "Error";
+  if (text === undefined) throw new InvalidResult(`Tool ${tool} returned${as} a value that cannot be sent as JSON`);
+  return text;
 }

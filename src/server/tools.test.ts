@@ -57,7 +57,7 @@ describe("calling a tool", () => {
   it.each(names)("refuses invalid arguments with an error in older revisions: %s", async (name) => {
     const error = await callFromOlder(server, name, { text: 1 }).catch((thrown: unknown) => thrown);
     const { code, message, data } = (error as McpError).toBody();
-    expect([code, message]).toEqual([-32602, "Invalid params"]);
+    expect([code, message]).toEqual([-32602, expect.stringMatching(`^Invalid params for the tool ${name}: text`)]);
     expect(data).toEqual({ kind: "invalid_params", toolName: name, details: expect.stringMatching(/^text/) });
     expect(await callFromOlder(server, name, { text: "hi" })).toEqual(textResult("hi"));
   });
@@ -215,7 +215,7 @@ describe("types of tools", () => {
       .tool("literal", { input: literal }, (args) => {
         expectTypeOf(args).toEqualTypeOf<{ a: string; b?: number }>();
       })
-      .tool("in place", { input: { type: "object", properties: { on: { type: "boolean" } } } }, (args) => {
+      .tool("in-place", { input: { type: "object", properties: { on: { type: "boolean" } } } }, (args) => {
         expectTypeOf(args).toEqualTypeOf<{ on?: boolean }>();
       })
       .tool("none", {}, (args) => {

@@ -13,7 +13,7 @@ import { META } from "../protocol/model/base.ts";
 import { hasTasks, type TaskSupport, type ToolExecution } from "../protocol/tasks.ts";
 import { CallContext, type RetryInput, type ToolContext } from "./call-context.ts";
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
-import { checkRegistration, readTaskOptions, type TaskOptions } from "./options.ts";
+import { alreadyRegistered, checkName, checkRegistration, readTaskOptions, type TaskOptions } from "./options.ts";
 import { OrderedMap, type ResultBuilder } from "./result-builder.ts";
 import type { SchemaCheck } from "./schema-kind.ts";
 import {
@@ -27,9 +27,9 @@ import {
 import type { Tasks } from "./tasks.ts";
 import {
   checkedToolResult,
+  errorResult,
   invalidArguments,
   invalidArgumentsError,
-  thrownResult,
   toolResult,
   TrustedResult,
 } from "./tool-result.ts";
@@ -158,6 +158,8 @@ export class Tools {
 
   add(name: string, options: ToolOptions, run: Tool["run"]): void {
     const owner = checkRegistration("tool", name, options, run, OPTION_NAMES);
+    checkName("tool", owner, name);
+    if (this.entries.get(name) !== undefined) throw alreadyRegistered(owner, `removeTool(${JSON.stringify(name)})`);
     const { title, description, input, output, annotations, icons, scopes, _meta } = options;
     const inputSchema = toJsonSchema(owner, "input", input, options.inputSchema) ?? {};
     if (inputSchema["type"] !== undefined && inputSchema["type"] !== "object") {
@@ -222,7 +224,7 @@ export class Tools {
       const result = this.#toResult(tool, value);
       return result instanceof Promise ? await result : result;
     } catch (error) {
-      return this.#results.complete(thrownResult(error, context));
+      return this.#results.complete(errorResult(this.#results.errors.describe(error, request, context)));
     }
   }
 
@@ -249,7 +251,7 @@ export class Tools {
         const value = await tool.run(args, new CallContext(own, request, this.#results, input, detach));
         return value instanceof InputRequired ? value : await this.#toResult(tool, value);
       } catch (error) {
-        return this.#results.complete(thrownResult(error, own));
+        return this.#results.complete(errorResult(this.#results.errors.describe(error, request, own)));
       }
     };
     return (await this.#loadTasks()).call({

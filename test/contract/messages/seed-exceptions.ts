@@ -74,6 +74,12 @@ const KIND = "`data` is an object with `kind` and the name, for programs; seed 0
 export const EXCEPTIONS: readonly Exception[] = [
   { seed: "000", line: 330, path: "/error/message", reason: NAMED },
   { seed: "000", line: 330, path: "/error/data", reason: KIND },
+  {
+    seed: "003",
+    line: 45,
+    path: "/error/message",
+    reason: "The message has the details too, which hosts show to the model.",
+  },
   { seed: "004", line: 408, path: "/error/message", reason: NAMED },
   { seed: "004", line: 408, path: "/error/data", reason: KIND },
   { seed: "004", line: 421, path: "/error/message", reason: "The message names the tool after the seed's text." },

@@ -1,0 +1,151 @@
+// Checks content blocks and JSON values before they are sent. Everything here runs for each result of a tool, so it
+// looks only at what a client relies on: the type and the required fields of a block, and values that JSON would
+// silently turn into `{}` or null. The checks are in protocol/ because server/ and chain/ share them.
+
+import { didYouMean } from "../core/options.ts";
+import { isObject } from "../core/values.ts";
+
+/** By type: the fields that a content block must have. */
+const BLOCK_FIELDS: Readonly<Record<string, readonly string[]>> = {
+  text: ["text"],
+  image: ["data", "mimeType"],
+  audio: ["data", "mimeType"],
+  resource: ["resource"],
+  resource_link: ["uri"],
+};
+
+const BLOCK_TYPES = Object.keys(BLOCK_FIELDS);
+
+export function hasBlockType(block: unknown): boolean {
+  return isObject(block) && typeof block["type"] === "string" && Object.hasOwn(BLOCK_FIELDS, block["type"]);
+}
+
+/** The first problem of content blocks, such as "content[0].text, which must be a string"; undefined if there is none. */
+export function contentProblem(content: unknown, path = "content"): string | undefined {
+  if (!Array.isArray(content)) return `${path}, which must be an array of content blocks`;
+  for (let index = 0; index < content.length; index += 1) {
+    const problem = blockProblem(content[index], `${path}[${index}]`);
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
+/** The problem of one block. A resource link without a name is accepted, since it gets its URI as the name. */
+export function blockProblem(block: unknown, path: string): string | undefined {
+  if (!isObject(block)) return `${path}, which must be a content block such as { type: "text", text: "..." }`;
+  const { type } = block;
+  const fields = typeof type === "string" && Object.hasOwn(BLOCK_FIELDS, type) ? BLOCK_FIELDS[type] : undefined;
+  if (fields === undefined) {
+    const hint =
+      typeof type === "string" ? didYouMean(type, BLOCK_TYPES, "types") : `the types are ${BLOCK_TYPES.join(", ")}`;
+    return `${path}.type, which is not the type of a content block; ${hint}`;
+  }
+  for (const field of fields) {
+    if (field !== "resource" && typeof block[field] === "string") continue;
+    if (field === "resource") return contentsProblem(block[field], `${path}.resource`);
+    const bytes = isBytes(block[field]) ? ', not bytes; use Buffer.from(bytes).toString("base64")' : "";
+    return `${path}.${field}, which must be a string${bytes}`;
+  }
+  return undefined;
+}
+
+/** The problem of the contents of a resource. */
+export function contentsProblem(contents: unknown, path: string): string | undefined {
+  const { uri, text, blob } = Object(contents) as Readonly<Record<string, unknown>>;
+  if (typeof uri !== "string") return `${path}.uri, which must be a string`;
+  if (typeof text === "string" || typeof blob === "string") return undefined;
+  return `${path}, which must have a string \`text\`, or base64 as \`blob\``;
+}
+
+/** What a value is that JSON cannot express, where it is, and what to return instead. */
+export interface Unsendable {
+  readonly path: string;
+  readonly what: string;
+  readonly advice?: string | undefined;
+}
+
+const PLAIN: ReadonlySet<unknown> = new Set([Object.prototype, null]);
+
+/**
+ * Finds the first value that JSON would lose or refuse: a promise that was not awaited, a Map, a Set, bytes, NaN. Values
+ * with `toJSON` are left to it, and JSON leaves out fields that are functions, symbols or undefined.
+ */
+export function findUnsendable(value: unknown): Unsendable | undefined {
+  try {
+    return find(value, "");
+  } catch (error) {
+    // Endless recursion: JSON.stringify describes the cycle. A getter that throws: JSON.stringify calls it again.
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+function find(value: unknown, path: string): Unsendable | undefined {
+  if (typeof value === "object") {
+    if (value === null) return undefined;
+    if (Array.isArray(value)) {
+      for (let index = 0; index < value.length; index += 1) {
+        const item: unknown = value[index];
+        if (isFine(item)) continue;
+        const found = find(item, `${path}[${index}]`);
+        if (found !== undefined) return found;
+      }
+      return undefined;
+    }
+    const isPlain = PLAIN.has(Object.getPrototypeOf(value));
+    if (!isPlain) {
+      const [what, advice] = describe(value);
+      if (what !== undefined) return { path, what, advice };
+    }
+    if (typeof (value as { readonly toJSON?: unknown }).toJSON === "function") return undefined;
+    let isEmpty = true;
+    for (const key in value) {
+      if (!Object.hasOwn(value, key)) continue;
+      isEmpty = false;
+      const field = (value as Readonly<Record<string, unknown>>)[key];
+      if (isFine(field) || typeof field === "function" || typeof field === "symbol") continue;
+      const found = find(field, path === "" ? key : `${path}.${key}`);
+      if (found !== undefined) return found;
+    }
+    // For example a Response, which has fields, but none that JSON sees.
+    if (isEmpty && !isPlain) return { path, what: `an object of the class ${className(value)} without JSON fields` };
+    return undefined;
+  }
+  const [what, advice] = describe(value);
+  return what === undefined ? undefined : { path, what, advice };
+}
+
+function isFine(value: unknown): boolean {
+  if (typeof value === "number") return Number.isFinite(value);
+  return typeof value === "string" || typeof value === "boolean" || value === undefined || value === null;
+}
+
+function className(value: object): string {
+  const { constructor } = value as { readonly constructor?: unknown };
+  return typeof constructor === "function" && constructor.name !== "" ? constructor.name : "Object";
+}
+
+/** What a value is, if JSON cannot express it, and what to return instead. */
+function describe(value: unknown): readonly [what?: string, advice?: string] {
+  if (value === undefined) return ["undefined"];
+  if (typeof value === "function" || typeof value === "symbol") return [`a ${typeof value}`];
+  if (typeof value === "bigint") {
+    const isConverted = typeof (BigInt.prototype as { readonly toJSON?: unknown }).toJSON === "function";
+    return isConverted ? [] : ["a BigInt", "a number or a string"];
+  }
+  if (typeof value === "number") return Number.isFinite(value) ? [] : [String(value), "null or a string"];
+  if (typeof value !== "object" || value === null) return [];
+  if (value instanceof Map) return ["a Map", "an object or an array"];
+  if (value instanceof Set) return ["a Set", "an array"];
+  if (value instanceof Promise) return ["a promise", "its value: await it"];
+  if (value instanceof Error) return ["an error", "its message, or throw it"];
+  if (isBytes(value)) return ["bytes", "an image, audio or resource block"];
+  if (Symbol.asyncIterator in value)
+    return ["an async iterator", "an array: for await (const item of ...) items.push(item)"];
+  const isIterator = typeof (value as { readonly next?: unknown }).next === "function" && Symbol.iterator in value;
+  return isIterator ? ["an iterator", "an array: [...iterator]"] : [];
+}
+
+function isBytes(value: unknown): boolean {
+  return ArrayBuffer.isView(value) || value instanceof ArrayBuffer;
+}
