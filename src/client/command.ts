@@ -14,8 +14,14 @@ import { callListener } from "./contexts.ts";
 export interface Command {
   readonly command: string;
   readonly args?: readonly string[];
-  /** Added to our own environment. */
+  /** Added to the environment that it inherits. */
   readonly env?: Readonly<Record<string, string>>;
+  /**
+   * Which variables of our environment it inherits. `false`: those that most programs need. `true`: all but the secrets
+   * of Catenary. An array: those of `false`, and the variables of these names, in which `*` matches any characters.
+   * Default: all for `connect()`, `false` for `upstream()`.
+   */
+  readonly inheritEnv?: boolean | readonly string[];
   readonly cwd?: string;
 }
 

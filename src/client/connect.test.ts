@@ -127,7 +127,9 @@ describe("options", () => {
 
   it("of a command are checked too", async () => {
     await expect(untyped({ command: "x", arguments: [] })).rejects.toThrow(
-      new TypeError("connect(): a command has no option `arguments`; the options are command, args, env, cwd"),
+      new TypeError(
+        "connect(): a command has no option `arguments`; the options are command, args, env, inheritEnv, cwd",
+      ),
     );
   });
 

@@ -58,7 +58,7 @@ const OPTION_NAMES: OptionNames<ConnectOptions> = optionNames(
   "info revision timeoutMs maxTimeoutMs startTimeoutMs logLevel onLog onProgress onNotification cache signal",
   "sample elicit roots onRequest capabilities auth headers fetch onStderr onNoise limits",
 );
-const COMMAND_NAMES: OptionNames<Command> = optionNames("command args env cwd");
+const COMMAND_NAMES: OptionNames<Command> = optionNames("command args env inheritEnv cwd");
 
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
   checkOptions("connect()", options, OPTION_NAMES);

@@ -3,7 +3,7 @@
 // client, add it to CLIENTS.
 
 import { homedir } from "node:os";
-import { posix, win32 } from "node:path";
+import { basename, dirname, posix, win32 } from "node:path";
 import type { Environment } from "./variables.ts";
 
 /** A server to write into a client's file. */
@@ -342,9 +342,23 @@ export function findClientFile(path: string): { readonly client: Client; readonl
   return undefined;
 }
 
+/** The folder that relative paths in a file refer to: of a file in a folder of a client, the folder above that. */
+export function baseFolder(path: string): string {
+  const folder = dirname(path);
+  const clientFolder = [folder, dirname(folder)].find((one) => CLIENT_FOLDERS.has(basename(one)));
+  return clientFolder === undefined ? folder : dirname(clientFolder);
+}
+
 /** What identifies a file wherever the home folder is: the parts from a folder with a dot, or the last two. */
 function ending(template: string): string {
   const parts = template.split("/").filter((part) => !/^[~%]/.test(part));
   const dot = parts.findIndex((part) => part.startsWith("."));
   return parts.slice(dot < 0 ? -2 : dot).join("/");
 }
+
+/** Folders such as `.vscode`, in a project or the home folder. */
+const CLIENT_FOLDERS: ReadonlySet<string> = new Set(
+  CLIENTS.flatMap(({ files }) => files.flatMap(({ path }) => (typeof path === "string" ? [ending(path)] : [])))
+    .filter((path) => path.includes("/"))
+    .map((path) => path.slice(0, path.indexOf("/"))),
+);

@@ -1,8 +1,9 @@
 // Parses the text of a config and collects its problems, each with a position. Comments, trailing commas and a byte order
-// mark are allowed; syntax errors are reported in plain words. The readers decide what the values mean.
+// mark are allowed; syntax errors are reported in plain words. The readers decide what the values mean. A file in TOML is
+// parsed into the same nodes.
 
 import type { Node, ParseError } from "jsonc-parser";
-import { defined } from "../core/values.ts";
+import { defined, isObject } from "../core/values.ts";
 
 /** The parser is recursive, so the depth must be limited. No real config comes near this. */
 const MAX_DEPTH = 64;
@@ -62,6 +63,58 @@ export async function parseDocument(problems: Problems): Promise<Node | undefine
   if (root === undefined || codes.some((code) => !RECOVERABLE.has(code))) return undefined;
   removeDuplicates(root, problems);
   return root;
+}
+
+/** Parses a file in TOML, which some clients use. Returns undefined if it cannot be parsed. */
+export async function parseToml(problems: Problems): Promise<Node | undefined> {
+  const { text } = problems;
+  const { parse, TomlError } = await import("smol-toml");
+  try {
+    return toNode(parse(text, { maxDepth: MAX_DEPTH }), [], keyOffsets(text), 0);
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error;
+    // Only the first line of the message: the others quote the text.
+    const [reason = ""] = error.message.split("\n");
+    problems.error(problems.offset(error), `Not valid TOML: ${reason.replace(/^Invalid TOML document: /, "")}`);
+    return undefined;
+  }
+}
+
+/** `offset` is that of the nearest key that was found. */
+function toNode(value: unknown, path: readonly string[], offsets: ReadonlyMap<string, number>, offset: number): Node {
+  const [at, length] = [offsets.get(JSON.stringify(path)) ?? offset, 0];
+  if (Array.isArray(value)) {
+    const children = value.map((item: unknown, index) => toNode(item, [...path, String(index)], offsets, at));
+    return { type: "array", offset: at, length, children };
+  }
+  if (!isObject(value)) {
+    const type = typeof value as "string" | "number" | "boolean";
+    return { type, offset: at, length, value };
+  }
+  if (value instanceof Date) return { type: "string", offset: at, length, value: value.toISOString() };
+  const children = Object.entries(value).map(([name, inner]): Node => {
+    const node = toNode(inner, [...path, name], offsets, at);
+    const key: Node = { type: "string", offset: node.offset, length, value: name };
+    return { type: "property", offset: node.offset, length, children: [key, node] };
+  });
+  return { type: "object", offset: at, length, children };
+}
+
+/** The offsets of keys and tables in a file in TOML, by their paths. A key in an inline table is not among them. */
+function keyOffsets(text: string): ReadonlyMap<string, number> {
+  const offsets = new Map<string, number>();
+  const parts = (keys: string): string[] =>
+    Array.from(
+      keys.matchAll(/"([^"]*)"|'([^']*)'|([\w-]+)/g),
+      ([, double, single, bare]) => double ?? single ?? bare ?? "",
+    );
+  let table: string[] = [];
+  for (const { index, 1: header, 2: key } of text.matchAll(/^[ \t]*(?:\[+([^\]\n]+)\]|([\w."' -]{1,200}?)[ \t]*=)/gm)) {
+    if (header !== undefined) table = parts(header);
+    const path = JSON.stringify(key === undefined ? table : [...table, ...parts(key)]);
+    if (!offsets.has(path)) offsets.set(path, index);
+  }
+  return offsets;
 }
 
 /** The offset at which the text exceeds MAX_DEPTH. Counts brackets and braces, whether they match or not. */
@@ -170,6 +223,10 @@ export class Problems {
   position(offset: number): Position {
     const line = this.#lines.findLastIndex((start) => start <= offset);
     return { line: line + 1, column: offset - (this.#lines[line] ?? 0) + 1 };
+  }
+
+  offset({ line, column }: Position): number {
+    return Math.min((this.#lines[line - 1] ?? 0) + column - 1, this.text.length);
   }
 
   /** A value may be read twice, so the same problem at the same position is kept once. */

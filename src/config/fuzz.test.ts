@@ -84,5 +84,9 @@ describe("any text", () => {
     await checkInvariants("[".repeat(100_000));
     await checkInvariants(`{"mcpServers": {${'"a": {'.repeat(50_000)}`);
     await checkInvariants(`{"mcpServers": {"a": {"command": "x", "args": ["${"${A}".repeat(20_000)}"]}}}`);
+    for (const piece of ["${A:-", "${", "${A:-${", "$${", "<a", "$A", "%A", "{env:"]) {
+      await checkInvariants(`{"mcpServers": {"a": {"command": "x", "args": ["${piece.repeat(20_000)}"]}}}`);
+      await checkInvariants(`{"mcp": {"a": {"type": "local", "command": ["x", "${piece.repeat(20_000)}"]}}}`);
+    }
   });
 });

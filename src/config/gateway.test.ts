@@ -219,7 +219,7 @@ import { createInterface } from "node:readline";
 const ANSWERS = {
   initialize: (params) => ({ protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "outer", version: "1" } }),
   "tools/list": () => ({ tools: [{ name: "outer", inputSchema: { type: "object" } }] }),
-  "tools/call": () => ({ content: [{ type: "text", text: process.env.MARK }] }),
+  "tools/call": (params) => ({ content: [{ type: "text", text: process.env[params.arguments?.name ?? "MARK"] ?? "not set" }] }),
 };
 for await (const line of createInterface({ input: process.stdin })) {
   const { id, method, params } = JSON.parse(line);
@@ -255,6 +255,43 @@ describe("real servers", () => {
     });
     await client.close();
     await built.close();
+  });
+
+  it("get only the variables that programs need, and those that the config names", async () => {
+    writeFileSync(join(folder, "outer.mjs"), OUTER);
+    const given = { GATEWAY_TEST_KEY: "1", OTHER_TEST_KEY: "2", CATENARY_TOKEN: "3", CATENARY_INPUT_KEY: "4" };
+    Object.assign(process.env, given);
+    const server = { command: process.execPath, args: ["./outer.mjs"], remember: false };
+    const built = await gateway({
+      names: "always",
+      mcpServers: {
+        none: server,
+        some: { ...server, inheritEnv: ["GATEWAY_TEST_*"], env: { OTHER_TEST_KEY: "own" } },
+        all: { ...server, inheritEnv: true },
+      },
+    });
+    const client = await connect(built);
+    try {
+      const { tools } = await client.listTools();
+      const seen: Record<string, unknown> = {};
+      for (const { name: tool } of tools) {
+        const [label = ""] = /^[a-z]+/.exec(tool) ?? [];
+        const values = Object.keys(given).map(async (name) => (await client.callTool(tool, { name })).content);
+        seen[label] = (await Promise.all(values)).map(([block]) => (block?.type === "text" ? block.text : undefined));
+        expect(await client.callTool(tool, { name: "PATH" })).toMatchObject({
+          content: [{ text: process.env["PATH"] }],
+        });
+      }
+      expect(seen).toEqual({
+        none: ["not set", "not set", "not set", "not set"],
+        some: ["1", "own", "not set", "not set"],
+        all: ["1", "2", "not set", "not set"],
+      });
+    } finally {
+      for (const name of Object.keys(given)) delete process.env[name];
+      await client.close();
+      await built.close();
+    }
   });
 });
 

@@ -4,7 +4,7 @@
 // a live entry is used.
 
 import { readFile } from "node:fs/promises";
-import { isAbsolute, resolve } from "node:path";
+import { basename, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import type { UpstreamTarget, UpstreamOptions } from "../chain/upstream/options.ts";
 import type { Command } from "../client/command.ts";
@@ -16,6 +16,7 @@ import { exportedFunction, loadUserModule } from "../modules/load-module.ts";
 import type { Position, Problem } from "./document.ts";
 import * as read from "./readers.ts";
 import { SIGN_IN_FIELDS, type SignInSettings } from "./sign-in.ts";
+import { warnOfPlaceholder } from "./unknown-keys.ts";
 
 /** The arguments of `upstream()`. */
 export interface UpstreamArguments {
@@ -53,6 +54,8 @@ export interface UpstreamKind {
   readonly fields: read.Fields;
   /** Hints for entries that also have the key of another kind. Each hint is stored under that other key. */
   readonly conflicts?: Readonly<Record<string, string>>;
+  /** Hints for keys that are wrong in entries of this kind only. */
+  readonly misplaced?: Readonly<Record<string, string>>;
   /** Checks the fields against each other; returns undefined if it reported a problem. */
   read(values: Readonly<Record<string, unknown>>, cursor: read.Cursor): UpstreamSource | undefined;
 }
@@ -64,15 +67,22 @@ function defineKind<F extends read.Fields>(
     readonly key: keyof F & string;
     readonly purpose: string;
     readonly conflicts?: Readonly<Record<string, string>>;
+    readonly misplaced?: Readonly<Record<string, string>>;
     read(values: read.FieldValues<F>, cursor: read.Cursor): UpstreamSource | undefined;
   },
 ): UpstreamKind {
   return { ...kind, fields, read: (values, cursor) => kind.read(values as read.FieldValues<F>, cursor) };
 }
 
+/** A string, with a warning if it looks like a placeholder or a variable of a shell. */
+const filledIn: read.Reader<string> = read.reader(read.anyString.schema, (cursor) => {
+  warnOfPlaceholder(cursor);
+  return read.anyString(cursor);
+});
+
 /** Also accepts numbers and booleans, as clients do. In VS Code, null unsets a variable; we cannot do that here. */
 const envValue: read.Reader<string> = read.reader({ type: ["string", "number", "boolean", "null"] }, (cursor) => {
-  if (cursor.kind === "string") return read.anyString(cursor);
+  if (cursor.kind === "string") return filledIn(cursor);
   if (cursor.kind === "number" || cursor.kind === "boolean") return String(cursor.value);
   if (cursor.kind !== "null") return read.wrongType(cursor, "a string");
   const hint = "a variable cannot be unset for one command; unset it in the environment of the gateway";
@@ -82,7 +92,17 @@ const envValue: read.Reader<string> = read.reader({ type: ["string", "number", "
 
 const env = read
   .recordOf(envValue, 'an object of strings, such as {"API_KEY": "${API_KEY}"}')
-  .describe("Environment variables for the command or the live sessions, added to those of the gateway.");
+  .describe("Environment variables for the command or the live sessions, added to those that they inherit.");
+
+const variableNames = read.arrayOf(read.nonEmptyString, 'an array of names, such as ["AWS_*"]');
+
+export const inheritEnv: read.Reader<boolean | readonly string[]> = read.reader<boolean | readonly string[]>(
+  { anyOf: [read.flag.schema, variableNames.schema] },
+  (cursor) => {
+    if (cursor.kind === "array") return variableNames(cursor);
+    return cursor.kind === "boolean" ? read.flag(cursor) : read.wrongType(cursor, 'true, false, or ["NAME", ...]');
+  },
+);
 
 const cwd = read
   .pathTo("folder", "warning")
@@ -99,15 +119,61 @@ const programString = read.stringThat(
 const program: read.Reader<string> = read.reader(programString.schema, (cursor) => {
   const found = programString(cursor);
   if (found === undefined) return undefined;
-  return /[/\\]/.test(found) && !isAbsolute(found) ? resolve(cursor.context.folder, found) : found;
+  const [name = "", ...rest] = found.trim().split(/\s+/);
+  // A path may contain spaces, but hardly the name of a program.
+  if (rest.length > 0 && !/[/\\]/.test(name)) {
+    // The arguments are not quoted, since one of them may be a secret.
+    const isSecret = read.scanStrings(cursor).secrets.length > 0;
+    const alone = isSecret ? "..." : JSON.stringify(name);
+    return cursor.error("has arguments", `write "command": ${alone}, and each argument in "args": ["...", "..."]`);
+  }
+  return /[/\\]/.test(found) ? read.resolvePath(cursor.context, found) : found;
 });
+
+/** An argument. No shell expands it. */
+const argument: read.Reader<string> = read.reader(read.anyString.schema, (cursor) => {
+  if (cursor.kind === "string" && String(cursor.value).startsWith("~/")) {
+    cursor.warn("~ is not expanded in an argument", "write ${userHome} instead of ~");
+  }
+  return filledIn(cursor);
+});
+
+/** Programs whose first argument is a file to run. */
+const INTERPRETERS: ReadonlySet<string> = new Set([
+  "node",
+  "bun",
+  "tsx",
+  "ts-node",
+  "python",
+  "python3",
+  "ruby",
+  "php",
+]);
+
+/** Checks that the file exists which an interpreter is to run. Only a first argument is sure to be one. */
+function checkScript(cursor: read.Cursor, file: string, args: readonly string[], folder: string): void {
+  const [first] = cursor.get("args")?.items() ?? [];
+  const [script = ""] = args;
+  if (first === undefined || !INTERPRETERS.has(basename(file)) || !/^[^-].*\.[a-z]{2,3}$/.test(script)) return;
+  const { secrets, isPending } = read.scanStrings(first);
+  if (isPending) return;
+  const isSecret = secrets.length > 0;
+  cursor.context.files.push({
+    path: resolve(folder, script),
+    kind: "file",
+    severity: "warning",
+    cursor: first,
+    isSecret,
+  });
+}
 
 /** The program, unless it depends on an input that has no answer yet. */
 function requiredProgram(cursor: read.Cursor, key: string, required: RequiredProgram): Pick<UpstreamSource, "program"> {
   return [key, "cwd"].some((name) => read.scanStrings(cursor.get(name)).isPending) ? {} : { program: required };
 }
 
-const TRANSPORTS = ["stdio", "http", "streamable-http", "streamableHttp", "sse"] as const;
+const LOCAL = ["stdio", "local"] as const;
+const TRANSPORTS = [...LOCAL, "http", "streamable-http", "streamableHttp", "sse", "remote"] as const;
 const transport = read.oneOf(TRANSPORTS);
 
 /**
@@ -117,7 +183,7 @@ const transport = read.oneOf(TRANSPORTS);
 function transportFields(style: "stdio" | "http"): { type: read.Reader<string>; transport: read.Reader<string> } {
   const checked = read.reader(transport.schema, (cursor) => {
     const type = transport(cursor);
-    if (type === undefined || (type === "stdio") === (style === "stdio")) return type;
+    if (type === undefined || LOCAL.some((one) => one === type) === (style === "stdio")) return type;
     const [has, needs] = style === "stdio" ? ["command", "url"] : ["url", "command"];
     return cursor.error(`does not fit an entry with "${has}"`, `remove it, or write "${needs}" instead of "${has}"`);
   });
@@ -133,7 +199,7 @@ export const command: UpstreamKind = defineKind(
       "A program to start, an MCP server on stdio. A name is looked up on the PATH; a path is relative to this file.",
     ),
     args: read
-      .arrayOf(read.anyString, 'an array of strings, such as ["-y", "notes-mcp"]')
+      .arrayOf(argument, 'an array of strings, such as ["-y", "notes-mcp"]')
       .describe("The arguments of the command."),
     env,
     cwd,
@@ -147,6 +213,7 @@ export const command: UpstreamKind = defineKind(
     purpose: "a program to start",
     read({ command: file, args = [], env: own = {}, cwd: folder, envFile }, cursor) {
       if (file === undefined) return undefined;
+      checkScript(cursor, file, args, folder ?? cursor.context.folder);
       const target = { command: file, args, env: own, cwd: folder ?? cursor.context.folder };
       const settings = { ...target, ...defined({ envFile }) };
       const { position } = cursor.get("command") ?? cursor;
@@ -185,7 +252,9 @@ const headerValues = read.recordOf(
 );
 
 const headers: typeof headerValues = read.reader(headerValues.schema, (cursor) => {
-  for (const { name, keyOffset } of cursor.members()) {
+  for (const member of cursor.members()) {
+    const { name, keyOffset } = member;
+    warnOfPlaceholder(member);
     if (/^[!#$%&'*+.^_`|~\w-]+$/.test(name)) continue;
     const hint = "use letters, digits and -, and no spaces";
     cursor.context.problems.error(keyOffset, `${JSON.stringify(name)} is not a valid header name`, hint);
@@ -301,13 +370,24 @@ export function nearestLanguage(name: string): LanguageName | undefined {
  * is called `program`.
  */
 export type LiveSettings = Partial<Limits> &
-  Pick<JavaScriptOptions, "maxSessions" | "idleMs" | "cwd" | "env" | "permission"> & { readonly program?: string };
+  Pick<JavaScriptOptions, "maxSessions" | "idleMs" | "cwd" | "env" | "inheritEnv" | "permission"> & {
+    readonly program?: string;
+  };
 
 /** Loads src/live and creates the server of a language. */
 export async function createLiveServer(name: LanguageName, settings: LiveSettings): Promise<Handler> {
   const { javascript, lisp } = await import("../live/index.ts");
-  const { maxSessions, idleMs, cwd: folder, env: own, program: file, permission: allowed, ...limits } = settings;
-  const options = { limits, ...defined({ maxSessions, idleMs, cwd: folder, env: own, command: file }) };
+  const {
+    maxSessions,
+    idleMs,
+    cwd: folder,
+    env: own,
+    inheritEnv,
+    program: file,
+    permission: allowed,
+    ...limits
+  } = settings;
+  const options = { limits, ...defined({ maxSessions, idleMs, cwd: folder, env: own, inheritEnv, command: file }) };
   return name === "lisp" ? lisp(options) : javascript({ ...options, ...defined({ permission: allowed }) });
 }
 
@@ -362,10 +442,11 @@ const LIVE_FIELDS = {
     .describe(
       "A language to evaluate code in, in sessions with a process each: js (JavaScript and TypeScript) or lisp (Common Lisp, with SBCL).",
     ),
-  // These three are described in upstreams.ts, since every entry may have them.
+  // These four are described in upstreams.ts, since every entry may have them.
   timeoutMs: read.timeoutIn(bounded("timeoutMs", "milliseconds")),
   maxSessions: read.positiveInteger,
   idleMs: read.milliseconds,
+  inheritEnv,
   memoryMb: bounded("memoryMb", "whole megabytes").describe(
     "Maximum megabytes of memory of one live session. Default: 512.",
   ),
@@ -402,18 +483,21 @@ const live: UpstreamKind = defineKind(LIVE_FIELDS, {
   purpose: "a language to evaluate code in",
   // "command" is not accepted here: another client that reads this file would start it as an MCP server.
   conflicts: { command: 'the program of a live session is set by "program"' },
+  misplaced: { limits: `write the limits directly in the entry: ${Object.keys(LIVE_BOUNDS).join(", ")}` },
   read({ live: name, ...values }, cursor) {
     if (name === undefined) return undefined;
     const isLisp = name === "lisp";
     for (const key of CONNECTION_OPTIONS) {
       cursor.get(key)?.warnAtKey("ignored", "live sessions do not have this option");
     }
-    cursor
-      .get("limits")
-      ?.warnAtKey("ignored", `write the limits directly in the entry: ${Object.keys(LIVE_BOUNDS).join(", ")}`);
     if (isLisp) cursor.get("permission")?.warnAtKey("ignored", "only JavaScript sessions have permissions");
     const isRestricted = !isLisp && values.permission !== undefined && values.permission !== false;
-    const settings = { ...values, cwd: values.cwd ?? cursor.context.folder };
+    const settings = {
+      ...values,
+      cwd: values.cwd ?? cursor.context.folder,
+      // Callers run code in the sessions, so by default they do not see the keys in the gateway's environment.
+      inheritEnv: values.inheritEnv ?? false,
+    };
     const file = values.program ?? (isLisp ? "sbcl" : undefined);
     const { position } = cursor.get("program") ?? cursor.get("live") ?? cursor;
     const hint = INSTALL_HINTS[isLisp ? "lisp" : "js"];

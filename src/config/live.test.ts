@@ -55,12 +55,12 @@ describe("a live entry", () => {
   it("uses the defaults of the language, and the folder of the config", async () => {
     const config = await loadConfig(written({ a: { live: "js" }, b: { live: "javascript" }, c: { live: "lisp" } }));
     expect([...config.upstreams.values()].map(({ kind, settings }) => ({ kind, settings }))).toEqual([
-      { kind: "live", settings: { live: "js", cwd: folder } },
-      { kind: "live", settings: { live: "javascript", cwd: folder } },
-      { kind: "live", settings: { live: "lisp", cwd: folder } },
+      { kind: "live", settings: { live: "js", cwd: folder, inheritEnv: false } },
+      { kind: "live", settings: { live: "javascript", cwd: folder, inheritEnv: false } },
+      { kind: "live", settings: { live: "lisp", cwd: folder, inheritEnv: false } },
     ]);
     const gateway = await createGateway(config);
-    const options = { limits: {}, cwd: folder };
+    const options = { limits: {}, cwd: folder, inheritEnv: false };
     expect(made).toEqual([
       { language: "javascript", options },
       { language: "javascript", options },
@@ -86,6 +86,7 @@ describe("a live entry", () => {
         idleMs: 0,
         cwd: "..",
         env: { KEY: "${API_KEY}" },
+        inheritEnv: ["LANG"],
         program: "./node",
         permission: { read: ["./data"], net: false },
         use: ["log"],
@@ -102,6 +103,7 @@ describe("a live entry", () => {
           idleMs: 0,
           cwd: join(folder, ".."),
           env: { KEY: "s3cret" },
+          inheritEnv: ["LANG"],
           command: join(folder, "node"),
           permission: { read: [join(folder, "data")], net: false },
         },
@@ -152,8 +154,8 @@ describe("a live entry", () => {
     );
     expect(problems.map(({ severity, message, hint }) => [severity, message, hint])).toEqual([
       [
-        "warning",
-        "mcpServers.js.limits: ignored",
+        "error",
+        "mcpServers.js.limits: not a key here",
         "write the limits directly in the entry: timeoutMs, memoryMb, outputChars, printLength, printDepth",
       ],
       ["error", "mcpServers.other.timeoutMs: expected milliseconds from 0 to 86400000", undefined],

@@ -3,17 +3,27 @@
 // loaded.
 
 import { readFile, stat } from "node:fs/promises";
-import { basename, dirname, resolve } from "node:path";
+import { resolve } from "node:path";
 import type { GatewayOptions } from "../chain/chain.ts";
 import { MIDDLEWARE } from "../chain/middleware/index.ts";
 import { checkOptions } from "../core/options.ts";
 import { defined } from "../core/values.ts";
 import type { HttpLimits } from "../http/server/options.ts";
 import { findSpawnProblem } from "../process/spawn-error.ts";
-import { parseDocument, ConfigError, Problems, sortProblems, type Problem } from "./document.ts";
+import { baseFolder } from "./clients.ts";
+import { adaptDocument } from "./dialects.ts";
+import { parseDocument, parseToml, ConfigError, Problems, sortProblems, type Problem } from "./document.ts";
 import { MIDDLEWARE_SCHEMAS, middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import * as read from "./readers.ts";
-import { readUpstreams, SERVER_SCHEMA, upstreamDefaults, type UpstreamEntry } from "./upstreams.ts";
+import { COMMENT_KEY, IGNORED_AT_TOP, type Places, rejectKey } from "./unknown-keys.ts";
+import {
+  ENTRY_KEYS,
+  POLICY_KEYS,
+  readUpstreams,
+  SERVER_SCHEMA,
+  upstreamDefaults,
+  type UpstreamEntry,
+} from "./upstreams.ts";
 import { type AskInput, createRedactor, type Environment, type Input, inputVariable, Variables } from "./variables.ts";
 
 /** A valid config: variables are expanded and paths are absolute. It may contain secrets, so do not print it. */
@@ -111,32 +121,31 @@ export interface Listen {
 
 const TOKEN = "^[A-Za-z0-9\\-._~+/]+=*$";
 
-const listen: read.Reader<Listen> = read.objectOf(
-  {
-    host: read.nonEmptyString.describe("The address to listen on. Default: 127.0.0.1."),
-    port: read
-      .numberIn({ type: "integer", minimum: 0, maximum: 65_535 }, "a whole number from 0 (any free port) to 65535")
-      .describe("The port to listen on; 0 picks a free one. Default: 3000."),
-    path: read
-      .stringThat((given) => given.startsWith("/"), "must begin with a slash", 'write "/mcp"', "^/|\\$\\{")
-      .describe("The path of the endpoint. Default: /mcp."),
-    allowedHosts: read
-      .arrayOf(read.nonEmptyString, 'an array of host names, such as ["notes.example.com"]')
-      .describe("Names to accept in the Host header, besides those of this machine."),
-    allowedOrigins: read
-      .arrayOf(read.nonEmptyString, 'an array of origins, such as ["https://app.example.com"]')
-      .describe("Origins of web pages that may call the gateway, such as https://app.example.com."),
-    token: read
-      .stringThat(
-        (given) => new RegExp(TOKEN).test(given),
-        "not a valid bearer token",
-        "use letters, digits and - . _ ~ + /, with = only at the end",
-        `${TOKEN}|\\$\\{`,
-      )
-      .describe("The bearer token that callers must send. Write ${TOKEN} to keep the token itself out of the file."),
-  },
-  'an object, such as {"port": 3000}',
-);
+const LISTEN = {
+  host: read.nonEmptyString.describe("The address to listen on. Default: 127.0.0.1."),
+  port: read
+    .numberIn({ type: "integer", minimum: 0, maximum: 65_535 }, "a whole number from 0 (any free port) to 65535")
+    .describe("The port to listen on; 0 picks a free one. Default: 3000."),
+  path: read
+    .stringThat((given) => given.startsWith("/"), "must begin with a slash", 'write "/mcp"', "^/|\\$\\{")
+    .describe("The path of the endpoint. Default: /mcp."),
+  allowedHosts: read
+    .arrayOf(read.nonEmptyString, 'an array of host names, such as ["notes.example.com"]')
+    .describe("Names to accept in the Host header, besides those of this machine."),
+  allowedOrigins: read
+    .arrayOf(read.nonEmptyString, 'an array of origins, such as ["https://app.example.com"]')
+    .describe("Origins of web pages that may call the gateway, such as https://app.example.com."),
+  token: read
+    .stringThat(
+      (given) => new RegExp(TOKEN).test(given),
+      "not a valid bearer token",
+      "use letters, digits and - . _ ~ + /, with = only at the end",
+      `${TOKEN}|\\$\\{`,
+    )
+    .describe("The bearer token that callers must send. Write ${TOKEN} to keep the token itself out of the file."),
+} as const satisfies read.Fields;
+
+const listen: read.Reader<Listen> = read.objectOf(LISTEN, 'an object, such as {"port": 3000}');
 
 /** The limits of the HTTP server. `messageBytes`, `depth` and `batch` also apply to stdio and to upstreams. */
 const LIMITS: Readonly<Record<keyof HttpLimits, string>> = {
@@ -276,11 +285,16 @@ export const CONFIG_SCHEMA: read.Schema = {
   $schema: "http://json-schema.org/draft-07/schema#",
   title: "Catenary",
   description:
-    "Config of a gateway to MCP servers, a superset of the mcpServers files of clients. ${VAR}, ${VAR:-default}, ${env:VAR}, ${input:id}, ${workspaceFolder} and ${userHome} are expanded in every string; write $${ for a literal ${.",
+    "Config of a gateway to MCP servers, a superset of the mcpServers files of clients. ${VAR}, ${VAR:-default}, ${env:VAR}, ${input:id}, ${file:path}, ${workspaceFolder} and ${userHome} are expanded in every string; write $${ for a literal ${.",
   type: "object",
   allowComments: true,
   allowTrailingCommas: true,
-  properties: read.schemasOf(TOP),
+  additionalProperties: false,
+  patternProperties: { [COMMENT_KEY]: {} },
+  properties: {
+    ...read.schemasOf(TOP),
+    ...Object.fromEntries([...IGNORED_AT_TOP].map((key) => [key, { description: "A setting of a client; ignored." }])),
+  },
   anyOf: [{ required: ["mcpServers"] }, { required: ["servers"] }],
   definitions: {
     servers: {
@@ -310,13 +324,14 @@ async function readConfig(
 ): Promise<ReadResult> {
   const text = given.replace(/^\uFEFF/, "");
   const problems = new Problems(text);
-  const root = await parseDocument(problems);
-  if (root === undefined) return { problems: problems.sorted() };
   const file = resolve(path);
+  const parsed = await (file.endsWith(".toml") ? parseToml(problems) : parseDocument(problems));
+  if (parsed === undefined) return { problems: problems.sorted() };
+  const { root, ...about } = adaptDocument(parsed, file, problems);
   const folder = baseFolder(file);
   const variables = new Variables(env, folder, problems);
   const readAll = async (): Promise<Config | undefined> => {
-    const context: read.ReadContext = { problems, variables, folder, middleware, files: [] };
+    const context: read.ReadContext = { problems, variables, folder, middleware, files: [], ...about };
     const config = readRoot(new read.Cursor(context, root, ""), { path: file, text });
     await Promise.all(context.files.map(checkFile));
     return config;
@@ -331,13 +346,21 @@ async function readConfig(
   return { problems: sorted, ...(config && { config: { ...config, warnings } }) };
 }
 
-/** Folders of editors. The paths in a config in such a folder are relative to the parent of the folder. */
-const EDITOR_FOLDERS = new Set([".vscode", ".cursor"]);
-
-function baseFolder(file: string): string {
-  const folder = dirname(file);
-  return EDITOR_FOLDERS.has(basename(folder)) ? dirname(folder) : folder;
-}
+/** Keys that are wrong at the top, and where they belong. */
+const PLACES: Places = [
+  [Object.keys(LISTEN), (key) => `write {"listen": {"${key}": ...}}`],
+  [Object.keys(LIMITS), (key) => `write {"limits": {"${key}": ...}}`],
+  [
+    ["timeout", ...POLICY_KEYS],
+    (key) => {
+      const own = key === "timeout" ? "timeoutMs" : key;
+      return `write {"defaults": {"${own}": ...}} for all servers, or write it in the entry of one`;
+    },
+  ],
+  [["use", "links", "middleware"], () => 'write middleware for all servers in "chain"'],
+  [[...MIDDLEWARE.keys()], (key) => `write {"chain": [{"${key}": ...}]}`],
+  [ENTRY_KEYS, (key) => `write it in the entry of a server: {"mcpServers": {"NAME": {"${key}": ...}}}`],
+];
 
 function readRoot(root: read.Cursor, source: { path: string; text: string }): Config | undefined {
   if (root.kind !== "object") {
@@ -345,10 +368,7 @@ function readRoot(root: read.Cursor, source: { path: string; text: string }): Co
     return undefined;
   }
   root.context.variables.inputs = readInputs(root.get("inputs"));
-  const values = read.readFields(root, TOP, (unknown, known) => {
-    if (unknown.name === "use") unknown.warnAtKey("ignored", 'write middleware for all servers in "chain"');
-    else read.warnIfMisspelt(unknown, known);
-  });
+  const values = read.readFields(root, TOP, (unknown, known) => rejectKey(unknown, known, PLACES, IGNORED_AT_TOP));
   const { name, instructions, names, defaults = {}, chain = [] } = values;
   return {
     ...source,
@@ -366,11 +386,7 @@ async function checkFile({ path, kind, severity, cursor, isSecret }: read.FileCh
   const found = await stat(path).catch(() => undefined);
   if (kind === "file" ? found?.isFile() : found?.isDirectory()) return;
   const message = found === undefined ? `${kind} not found` : `not a ${kind}`;
-  const hint = isSecret
-    ? "check the variables in it"
-    : /(^|\/)~\//.test(path)
-      ? "write ${userHome} instead of ~"
-      : `looked for ${path}`;
+  const hint = isSecret ? "check the variables in it" : `looked for ${path}`;
   if (severity === "error") cursor.error(message, hint);
   else cursor.warn(message, hint);
 }

@@ -2,10 +2,12 @@
 // carries the JSON Schema of what it reads (schema.json is made of these). A value from a variable is read like any
 // other, but no message shows it.
 
+import { homedir } from "node:os";
 import { resolve } from "node:path";
 import type { Node } from "jsonc-parser";
 import type { MiddlewareFactory } from "../chain/middleware/index.ts";
 import { nearest } from "../core/options.ts";
+import type { KeyNode } from "./dialects.ts";
 import type { Position, Problems } from "./document.ts";
 import type { Expanded, Variables } from "./variables.ts";
 
@@ -180,10 +182,18 @@ export function pathTo(kind: FileCheck["kind"], severity: FileCheck["severity"])
     const read = expand(cursor, `the path of a ${kind}`);
     if (read === undefined || read.isPending) return read?.text;
     if (read.text.trim() === "" || read.text.includes("\0")) return cursor.error("not a valid path");
-    const path = resolve(cursor.context.folder, read.text);
+    const path = resolvePath(cursor.context, read.text);
     cursor.context.files.push({ path, kind, severity, cursor, isSecret: read.secrets.length > 0 });
     return path;
   });
+}
+
+/** Resolves a path of the config. As no shell is used, `~` is expanded here. */
+export function resolvePath({ folder }: ReadContext, path: string): string {
+  return resolve(
+    folder,
+    path.replace(/^~(?=$|[/\\])/, () => homedir()),
+  );
 }
 
 /** Reads the known fields of an object and calls `onUnknown` for every other key. */
@@ -260,6 +270,10 @@ export interface ReadContext {
   readonly middleware: MiddlewareFactories;
   /** Filled while reading. */
   readonly files: FileCheck[];
+  /** The file belongs to another client, which may have keys that we do not know. */
+  readonly isForeign: boolean;
+  /** What to do if the file has no servers. */
+  readonly emptyHint?: string;
 }
 
 /**
@@ -310,7 +324,9 @@ export class Cursor {
     return (this.#node.children ?? []).flatMap(({ children: [key, value] = [] }) => {
       if (key === undefined || value === undefined) return [];
       const name = String(key.value);
-      const step = /^[\w$-]+$/.test(name) ? `${this.path === "" ? "" : "."}${name}` : `[${JSON.stringify(name)}]`;
+      const { written }: KeyNode = key;
+      const isPlain = written !== undefined || /^[\w$-]+$/.test(name);
+      const step = isPlain ? `${this.path === "" ? "" : "."}${written ?? name}` : `[${JSON.stringify(name)}]`;
       return [new Cursor(this.context, value, `${this.path}${step}`, name, key.offset)];
     });
   }

@@ -1,15 +1,18 @@
 // Reads the upstreams of a config: the entries of `mcpServers` and `servers`, which mean the same. This file has the
-// fields that every entry may have; the others belong to the kind of the entry (kinds.ts, live.ts). Keys that only
-// other clients use are ignored.
+// fields that every entry may have; the others belong to the kind of the entry (kinds.ts). Keys of other clients have
+// been given our names before (dialects.ts).
 
+import { MIDDLEWARE } from "../chain/middleware/index.ts";
 import { createLabels } from "../chain/router/names.ts";
 import { SHARES, type UpstreamOptions } from "../chain/upstream/options.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import { defined } from "../core/values.ts";
+import { CONVERTED, IN_SECONDS, RENAMED } from "./dialects.ts";
 import type { Position } from "./document.ts";
-import { command, KINDS, url, type UpstreamKind, type UpstreamSource } from "./kinds.ts";
+import { command, inheritEnv, KINDS, url, type UpstreamKind, type UpstreamSource } from "./kinds.ts";
 import { middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import * as read from "./readers.ts";
+import { COMMENT_KEY, IGNORED_IN_ENTRIES, type Places, rejectKey, UNSUPPORTED_IN_ENTRIES } from "./unknown-keys.ts";
 import type { Secret } from "./variables.ts";
 
 /** The options of `upstream()` that any entry may set. */
@@ -23,6 +26,7 @@ export type UpstreamPolicy = Pick<
   | "idleMs"
   | "maxSessions"
   | "remember"
+  | "inheritEnv"
   | "restart"
 >;
 
@@ -68,6 +72,9 @@ const POLICY = {
   remember: read.flag.describe(
     "Whether to cache what a command offers, so that it can be listed without starting the command. Default: true.",
   ),
+  inheritEnv: inheritEnv.describe(
+    "Which variables of the gateway's environment a command or a live session gets. false: those that most programs need, such as PATH and HOME. true: all but the secrets of the gateway. An array: those of false, and the variables of these names, in which * matches any characters. Default: false.",
+  ),
   restart: read
     .objectOf(
       {
@@ -85,7 +92,7 @@ const POLICY = {
     .describe("How often and how soon a crashed command is restarted."),
 } as const satisfies Record<keyof UpstreamPolicy, read.Reader<unknown>>;
 
-const POLICY_KEYS = Object.keys(POLICY) as readonly (keyof UpstreamPolicy)[];
+export const POLICY_KEYS: readonly (keyof UpstreamPolicy)[] = Object.keys(POLICY) as (keyof UpstreamPolicy)[];
 
 /** Refers to the properties of a server instead of repeating them. */
 const defaultSchemas = POLICY_KEYS.map((name) => {
@@ -99,28 +106,77 @@ export const upstreamDefaults: read.Reader<UpstreamPolicy> = read.reader(
   read.objectOf(POLICY, 'an object, such as {"share": "shared"}'),
 );
 
+const toolNames = read.arrayOf(read.nonEmptyString, 'an array of tool names, such as ["delete_*"]');
+
 const COMMON = {
   disabled: read.flag.describe("true: ignore this server."),
   // Some clients have this instead of `disabled`.
   enabled: read.flag.describe("false: ignore this server, as with disabled."),
   ...POLICY,
   use: middlewareList.describe("Middleware in front of this server only."),
+  includeTools: toolNames.describe("The tools to show; all others are hidden. Default: all."),
+  excludeTools: toolNames.describe("Tools to hide and refuse, even if includeTools has them."),
 } as const satisfies read.Fields;
+
+const FIELDS: read.Fields = {
+  ...KINDS.reduce<read.Fields>((all, { fields }) => ({ ...all, ...fields }), {}),
+  ...COMMON,
+};
+
+/** The keys of entries, of all kinds. */
+export const ENTRY_KEYS: readonly string[] = Object.keys(FIELDS);
+
+const sameAs = ([key, own]: readonly [string, string]): readonly [string, read.Schema] => {
+  const { description: _, ...schema } = FIELDS[own]?.schema ?? {};
+  return [key, { description: `Same as ${own}, by the name that another client uses.`, ...schema }];
+};
 
 export const SERVER_SCHEMA: read.Schema = {
   type: "object",
-  oneOf: KINDS.map(({ key }) => ({ required: [key] })),
-  properties: read.schemasOf({
-    ...KINDS.reduce<read.Fields>((all, { fields }) => ({ ...all, ...fields }), {}),
-    ...COMMON,
-  }),
+  oneOf: [...KINDS.map(({ key }) => key), ...Object.keys(RENAMED).filter((key) => RENAMED[key] === "url")].map(
+    (key) => ({
+      required: [key],
+    }),
+  ),
+  additionalProperties: false,
+  patternProperties: { [COMMENT_KEY]: {} },
+  properties: {
+    ...Object.fromEntries(
+      [...CONVERTED, ...Object.keys(IN_SECONDS)].map((key) => [
+        key,
+        { description: "A key of another client; obeyed." },
+      ]),
+    ),
+    ...Object.fromEntries(
+      [...UNSUPPORTED_IN_ENTRIES].map(([key, what]) => [key, { description: `A key of another client; ${what}.` }]),
+    ),
+    ...Object.fromEntries(
+      [...IGNORED_IN_ENTRIES].map((key) => [key, { description: "A key of another client; ignored." }]),
+    ),
+    ...Object.fromEntries(Object.entries(RENAMED).map(sameAs)),
+    ...read.schemasOf(FIELDS),
+  },
 };
 
-/** Keys of other clients, and our keys with the same meaning. */
-const FOREIGN_KEYS: ReadonlyMap<string, string> = new Map([
-  ["httpUrl", "url"],
-  ["serverUrl", "url"],
+/** Keys that are wrong in an entry, and where they belong. */
+const PLACES: Places = [
+  [["chain", "links", "middleware"], () => 'write middleware for one server in "use"'],
+  [[...MIDDLEWARE.keys()].filter((key) => key !== "timeout"), (key) => `write {"use": [{"${key}": ...}]}`],
+  [
+    ["token", "bearer", "apiKey", "api_key"],
+    () => 'write it in "headers" of a URL, {"headers": {"Authorization": "Bearer ${TOKEN}"}}, or in "env" of a command',
+  ],
+  [
+    ["listen", "limits", "inputs", "defaults", "names", "instructions"],
+    () => 'write it at the top of the file, beside "mcpServers"',
+  ],
+  [["port", "host"], () => 'an upstream over HTTP has its port in "url"; the gateway\'s own is in "listen" at the top'],
+];
+
+/** Other names for our keys that no client uses. */
+const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
   ["uri", "url"],
+  ["endpoint", "url"],
   ["cmd", "command"],
 ]);
 
@@ -140,9 +196,7 @@ export function readUpstreams(root: read.Cursor, defaults: UpstreamPolicy): Upst
   const seen = new Map<string, read.Cursor>();
   const enabled = new Map<string, read.Cursor>();
   const errorsBefore = root.context.problems.errors;
-  for (const section of SECTIONS) {
-    const cursor = root.get(section);
-    if (cursor === undefined) continue;
+  for (const cursor of root.members().filter(({ name }) => SECTIONS.some((section) => section === name))) {
     if (cursor.kind !== "object") read.wrongType(cursor, 'an object of servers by name, such as {"notes": {...}}');
     for (const entry of cursor.members()) {
       const { name } = entry;
@@ -191,7 +245,7 @@ function readUpstream(cursor: read.Cursor, defaults: UpstreamPolicy): UpstreamEn
     return undefined;
   }
   const fields = { ...COMMON, ...kind.fields };
-  const values = read.readFields(cursor, fields, (unknown, known) => warnOfUnknown(unknown, known, kind));
+  const values = read.readFields(cursor, fields, (unknown, known) => onUnknown(unknown, known, kind));
   const isOwn = (key: string): boolean => Object.hasOwn(kind.fields, key);
   const source = kind.read(Object.fromEntries(Object.entries(values).filter(([key]) => isOwn(key))), cursor);
   if (source === undefined) return undefined;
@@ -199,18 +253,29 @@ function readUpstream(cursor: read.Cursor, defaults: UpstreamPolicy): UpstreamEn
   const policy = kind === command || kind === url ? { ...defaults, ...given } : given;
   const own = cursor.members().filter(({ name }) => isOwn(name));
   const secrets = own.flatMap((member) => read.scanStrings(member).secrets);
-  return { ...source, name: cursor.name, policy, use: values.use ?? [], secrets, position: cursor.position };
+  const use = [...(values.use ?? []), ...toolFilter(cursor, values)];
+  return { ...source, name: cursor.name, policy, use, secrets, position: cursor.position };
 }
 
-function warnOfUnknown(unknown: read.Cursor, known: readonly string[], kind: UpstreamKind): void {
+/** The filter for the tools that the entry includes or excludes. It is the innermost, so it sees the server's own names. */
+function toolFilter(
+  cursor: read.Cursor,
+  { includeTools: only, excludeTools: not }: read.FieldValues<Pick<typeof COMMON, "includeTools" | "excludeTools">>,
+): MiddlewareEntry[] {
+  if (only === undefined && not === undefined) return [];
+  return [{ kind: "named", name: "filter", options: { tools: defined({ only, not }) }, position: cursor.position }];
+}
+
+function onUnknown(unknown: read.Cursor, known: readonly string[], kind: UpstreamKind): void {
   const { name: key } = unknown;
-  if (key === "timeout") {
-    unknown.warnAtKey("ignored", "write timeoutMs, in milliseconds (some clients write seconds in timeout)");
-    return;
-  }
   const other = KINDS.find(({ fields }) => Object.hasOwn(fields, key));
-  if (other === undefined) read.warnIfMisspelt(unknown, known);
-  else unknown.warnAtKey("ignored", `it belongs to entries with "${other.key}", not "${kind.key}"`);
+  const unsupported = UNSUPPORTED_IN_ENTRIES.get(key);
+  const misplaced = kind.misplaced?.[key];
+  if (misplaced !== undefined) unknown.errorAtKey("not a key here", misplaced);
+  else if (other !== undefined)
+    unknown.warnAtKey("ignored", `it belongs to entries with "${other.key}", not "${kind.key}"`);
+  else if (unsupported !== undefined) unknown.warnAtKey("ignored", unsupported);
+  else rejectKey(unknown, known, PLACES, IGNORED_IN_ENTRIES);
 }
 
 /** Finds the kind of an entry by its key. Reports an entry that has no such key, or several. */
@@ -229,7 +294,7 @@ function findKind(cursor: read.Cursor): UpstreamKind | undefined {
   }
   const keys = KINDS.map(({ key }) => key);
   const meant = cursor.members().flatMap(({ name, keyOffset: offset }) => {
-    const near = FOREIGN_KEYS.get(name) ?? read.nearestKey(name, keys);
+    const near = OTHER_NAMES.get(name) ?? read.nearestKey(name, keys);
     return near === undefined ? [] : [{ name, offset, near }];
   })[0];
   const listed = keys.map((key) => `"${key}"`).join(", ");
@@ -262,7 +327,7 @@ function rejectEmpty(root: read.Cursor, areDisabled: boolean): void {
   const hint = areDisabled
     ? "remove `disabled` from one of them"
     : misspelt === undefined
-      ? 'write {"mcpServers": {"notes": {"command": "npx", "args": ["-y", "notes-mcp"]}}}'
+      ? (root.context.emptyHint ?? 'write {"mcpServers": {"notes": {"command": "npx", "args": ["-y", "notes-mcp"]}}}')
       : `did you mean ${read.nearestKey(misspelt.name, SECTIONS)} instead of ${misspelt.name}?`;
   const message = areDisabled ? "All servers are disabled" : "The config has no servers";
   root.context.problems.error(cursor?.keyOffset ?? root.offset, message, hint);

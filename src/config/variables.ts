@@ -1,9 +1,10 @@
-// Expands the references in the strings of a config: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${input:id}`, and the
-// predefined variables of editors. The values may be secret, so no message ever shows them: redaction is here too.
+// Expands the references in the strings of a config: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${input:id}`,
+// `${file:path}`, and the predefined variables of editors. The values may be secret, so no message ever shows them: redaction is here too.
 // Inputs, as in VS Code, are asked for when a config is used, each once, and only those that the config refers to.
 
+import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
-import { basename, sep } from "node:path";
+import { basename, resolve, sep } from "node:path";
 import type { UpstreamStatus } from "../chain/upstream/options.ts";
 import type { Upstream } from "../chain/upstream/upstream.ts";
 import { ConnectionError } from "../core/errors.ts";
@@ -69,7 +70,10 @@ interface Replacement {
 
 const REFERENCE = /\$\$\{|\$\{(?:[^{}]|\$\{[^{}]*\})*\}|\$\{/g;
 const VARIABLE = /^(env:)?([A-Za-z_]\w*)(?::-(.*))?$/s;
-const FORMS = "${VAR}, ${VAR:-default}, ${env:VAR}, ${input:id}, ${workspaceFolder} and ${userHome}";
+const FORMS = "${VAR}, ${VAR:-default}, ${env:VAR}, ${input:id}, ${file:path}, ${workspaceFolder} and ${userHome}";
+
+/** Of one string. */
+const MAX_LITERAL_WARNINGS = 10;
 
 export class Variables {
   /** The inputs that the config declares, by id. */
@@ -79,6 +83,7 @@ export class Variables {
   readonly #answers = new Map<string, string>();
   readonly #env: Environment;
   readonly #problems: Problems;
+  readonly #folder: string;
   /** The predefined variables of VS Code and Cursor. */
   readonly #predefined: ReadonlyMap<string, string>;
 
@@ -86,6 +91,7 @@ export class Variables {
   constructor(env: Environment, folder: string, problems: Problems) {
     this.#env = env;
     this.#problems = problems;
+    this.#folder = folder;
     this.#predefined = new Map([
       ["workspaceFolder", folder],
       ["workspaceFolderBasename", basename(folder)],
@@ -98,13 +104,18 @@ export class Variables {
   /** Expands the string that begins at `start` in the text. If a reference has no value, reports it and returns undefined. */
   expand(given: string, start: number): Expanded | undefined {
     let [isPending, isComplete] = [false, true];
+    let literals = 0;
     const secrets: Secret[] = [];
     const offsetOf = offsetsIn(this.#problems.text, start);
     const text = given.replaceAll(REFERENCE, (reference: string, at: number) => {
       if (reference === "$${") return "${";
       const offset = offsetOf(at);
       const found = reference.endsWith("}") ? this.#find(reference.slice(2, -1), offset) : "literal";
-      if (found === "literal") return this.#literal(offset, reference);
+      if (found === "literal") {
+        literals += 1;
+        if (literals <= MAX_LITERAL_WARNINGS) this.#warnOfLiteral(offset, reference);
+        return reference;
+      }
       if (found === undefined) isComplete = false;
       else if (found.isPending === true) isPending = true;
       if (found?.isSecret === true) secrets.push({ value: found.text, reference });
@@ -135,6 +146,7 @@ export class Variables {
     if (predefined !== undefined) return { text: predefined, isSecret: false };
     const [scope, id] = /^(\w+):(?!-)(.+)$/s.exec(inner)?.slice(1) ?? [];
     if (scope === "input" && id !== undefined) return this.#input(id, offset);
+    if (scope === "file" && id !== undefined) return this.#file(id, offset);
     const [variable, , name, fallback] = VARIABLE.exec(inner) ?? [];
     if (variable === undefined || name === undefined) {
       if (scope === undefined) return "literal";
@@ -160,6 +172,26 @@ export class Variables {
     return undefined;
   }
 
+  /** The content of a file, as in Windsurf and opencode, without the newline at its end. */
+  #file(path: string, offset: number): Replacement | undefined {
+    try {
+      const file = resolve(
+        this.#folder,
+        path.replace(/^~(?=[/\\])/, () => homedir()),
+      );
+      return {
+        text: readFileSync(file, "utf8")
+          .replace(/^\uFEFF/, "")
+          .replace(/\r?\n$/, ""),
+        isSecret: true,
+      };
+    } catch (error) {
+      const reason = (error as NodeJS.ErrnoException).code ?? "not a file";
+      this.#problems.error(offset, `The file of \${file:...} cannot be read (${reason})`, `looked for ${path}`);
+      return undefined;
+    }
+  }
+
   #input(id: string, offset: number): Replacement | undefined {
     if (!this.inputs.has(id)) {
       const [near] = nearest(id, this.inputs.keys());
@@ -173,11 +205,10 @@ export class Variables {
   }
 
   /** Any other use of `${` may be meant for the upstream's program, so it is kept. */
-  #literal(offset: number, reference: string): string {
+  #warnOfLiteral(offset: number, reference: string): void {
     const shown = reference === "${" ? "${" : "${...}";
     const hint = `write $${reference} to silence this warning; the references are ${FORMS}`;
     this.#problems.warn(offset, `${shown} is not a reference to a variable and is kept as it is`, hint);
-    return reference;
   }
 }
 

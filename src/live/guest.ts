@@ -97,6 +97,7 @@ export class Guest {
     let child: Child;
     try {
       child = await startChild({
+        inheritEnv: true,
         ...command,
         channel: true,
         stdinGraceMs: EXIT_GRACE_MS,

@@ -51,7 +51,7 @@ describe.each([
 describe("permission", () => {
   it("is an option of javascript() only", () => {
     expect(() => lisp(unchecked({ permission: true }))).toThrow(
-      "lisp() has no option `permission`; the options are name, limits, maxSessions, idleMs, cwd, env, command",
+      "lisp() has no option `permission`; the options are name, limits, maxSessions, idleMs, cwd, env, inheritEnv, command",
     );
     expect(typeof javascript({ permission: { read: ["./data"], net: false } })).toBe("function");
   });

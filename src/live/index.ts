@@ -46,6 +46,7 @@ const LISP_OPTIONS = {
   idleMs: true,
   cwd: true,
   env: true,
+  inheritEnv: true,
   command: true,
 } as const satisfies Record<keyof LispOptions, true>;
 
@@ -76,6 +77,8 @@ function checkCommon(owner: string, options: object, known: object): OptionReade
     isObject(env) && Object.values(env).every((value) => value === undefined || typeof value === "string");
   // The error does not quote the values, since they may be secret.
   if (env !== undefined && !isEnvironment) throw read.error("env", "must be an object of strings");
+  const inheritEnv = read.any("inheritEnv");
+  if (typeof inheritEnv !== "boolean") read.strings("inheritEnv");
   return read;
 }
 

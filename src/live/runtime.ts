@@ -1,6 +1,8 @@
 // The interface between the host and the guest of one language: limits, how a guest is started and stopped, and the
 // shape of its requests and replies. No language is named here.
 
+import type { InheritEnv } from "../process/environment.ts";
+
 /** Limits of one session. */
 export interface Limits {
   /** Milliseconds for one evaluation; 0 means no limit. */
@@ -34,6 +36,8 @@ export interface GuestCommand {
   readonly command: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** Default: all but the secrets of Catenary. */
+  readonly inheritEnv?: InheritEnv;
   readonly cwd?: string;
 }
 

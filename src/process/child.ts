@@ -8,6 +8,7 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import type { Duplex, Readable, Writable } from "node:stream";
+import { type InheritEnv, inheritedEnvironment } from "./environment.ts";
 import { MARK_VARIABLE, ProcessTree } from "./process-tree.ts";
 import { guard } from "./guardian.ts";
 import { spawnError } from "./spawn-error.ts";
@@ -15,8 +16,10 @@ import { spawnError } from "./spawn-error.ts";
 export interface ChildOptions {
   readonly command: string;
   readonly args?: readonly string[];
-  /** Added to our own environment. */
+  /** Added to the environment that it inherits. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Which variables of our environment it inherits. Default: all, even those of Catenary. */
+  readonly inheritEnv?: InheritEnv;
   readonly cwd?: string;
   /** Connects a socket to fd 3 of the child, which uses it instead of stdin and stdout. The child's stdin is empty. */
   readonly channel?: true;
@@ -71,7 +74,11 @@ export async function startChild(options: ChildOptions): Promise<Child> {
       // Its own group and session: our signals reach the whole group, and Ctrl-C in the terminal does not reach it.
       detached: true,
       stdio: options.channel === true ? ["ignore", "pipe", "pipe", "pipe"] : "pipe",
-      env: { ...process.env, ...options.env, [MARK_VARIABLE]: outer ? `${outer}.${mark}` : mark },
+      env: {
+        ...(options.inheritEnv === undefined ? process.env : inheritedEnvironment(options.inheritEnv)),
+        ...options.env,
+        [MARK_VARIABLE]: outer ? `${outer}.${mark}` : mark,
+      },
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
       windowsHide: true,
     });

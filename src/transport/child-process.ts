@@ -52,7 +52,7 @@ const EXIT_TIMEOUT_MS = 1_000;
 const OUTPUT_TIMEOUT_MS = 500;
 
 const OPTIONS: OptionNames<ChildTransportOptions> = optionNames(
-  "command args env cwd channel stdinGraceMs termGraceMs onStderr limits onNoise",
+  "command args env inheritEnv cwd channel stdinGraceMs termGraceMs onStderr limits onNoise",
 );
 
 export function childTransport(options: ChildTransportOptions): ChildTransport {

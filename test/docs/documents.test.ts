@@ -172,7 +172,9 @@ describe("the examples", () => {
   );
   it.each(configs)("$name is a valid config", async ({ code }) => {
     const env = { BOARD_TOKEN: "t", API_KEY: "k", GITHUB_TOKEN: "g", TOKEN: "t" };
-    expect(await checkConfig(code, folder.path("catenary.json"), { env })).toEqual([]);
+    const problems = await checkConfig(code, folder.path("catenary.json"), { env });
+    // Scripts of the examples need not be here.
+    expect(problems.filter(({ message }) => !message.endsWith("args[0]: file not found"))).toEqual([]);
   });
 });
 

@@ -42,6 +42,12 @@ export interface UpstreamOptions extends Pick<
   readonly share?: Share;
   /** Added to the environment of a command. */
   readonly env?: Readonly<Record<string, string>>;
+  /**
+   * Which variables of our environment a command inherits. `false`: those that most programs need, such as PATH and
+   * HOME. `true`: all but the secrets of Catenary. An array: those of `false`, and the variables of these names, in
+   * which `*` matches any characters. Default: false.
+   */
+  readonly inheritEnv?: boolean | readonly string[];
   /** The folder in which a command is started. */
   readonly cwd?: string;
   /** Milliseconds that a request may take without progress. Default: no limit, since the caller has one. */
@@ -109,6 +115,7 @@ const OPTIONS = {
   name: true,
   share: true,
   env: true,
+  inheritEnv: true,
   cwd: true,
   revision: true,
   timeoutMs: true,
@@ -136,7 +143,7 @@ const RESTART_OPTIONS = {
 
 export function checkUpstreamOptions(options: UpstreamOptions): void {
   checkOptions("upstream()", options, OPTIONS);
-  const { share, revision, idleMs, maxSessions, restart } = options;
+  const { share, revision, idleMs, maxSessions, restart, inheritEnv } = options;
   if (restart !== undefined) checkOptions("upstream()", restart, RESTART_OPTIONS, "restart.");
   if (share !== undefined && !SHARES.includes(share)) {
     throw new TypeError(`upstream(): \`share\` must be one of ${SHARES.join(", ")}, not ${JSON.stringify(share)}`);
@@ -148,9 +155,16 @@ export function checkUpstreamOptions(options: UpstreamOptions): void {
   if (idleMs !== undefined && !(idleMs >= 0)) {
     throw new TypeError("upstream(): `idleMs` must be a number of milliseconds; 0 means never");
   }
+  if (inheritEnv !== undefined && typeof inheritEnv !== "boolean" && !isNames(inheritEnv)) {
+    throw new TypeError("upstream(): `inheritEnv` must be true, false, or an array of names of variables");
+  }
   if (maxSessions !== undefined && !(maxSessions > 0)) {
     throw new TypeError("upstream(): `maxSessions` must be a number above 0");
   }
+}
+
+function isNames(value: unknown): boolean {
+  return Array.isArray(value) && value.every((name) => typeof name === "string");
 }
 
 /** The error does not quote the URL, which may contain a secret. */

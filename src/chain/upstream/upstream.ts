@@ -81,8 +81,10 @@ function inProcess(target: Handler & { close?(budgetMs?: number): Promise<void> 
   return handler;
 }
 
-function withOptions(command: Command, { env, cwd }: UpstreamOptions): Command {
-  return { ...command, ...defined({ env: env && { ...command.env, ...env }, cwd }) };
+function withOptions(command: Command, { env, cwd, inheritEnv }: UpstreamOptions): Command {
+  // A gateway has the keys of many programs in its environment, so a program gets no more than it needs.
+  const inherit = inheritEnv ?? command.inheritEnv ?? false;
+  return { ...command, inheritEnv: inherit, ...defined({ env: env && { ...command.env, ...env }, cwd }) };
 }
 
 /** Programs whose first argument names the program that they run. */

@@ -201,7 +201,12 @@ async function run(args: readonly string[]): Promise<undefined> {
   // The lists are not cached: a program that no longer starts must not look as if it did.
   // Each client has its own process, which gets the name and capabilities of the client.
   const share = "per-session";
-  const settings = { name, remember: false, share, ...options, onState, onStderr, onNoise } as const;
+  // The command stands where a client would start the program, so the program gets all that the client set.
+  const settings = {
+    ...({ name, remember: false, share, inheritEnv: true } as const),
+    ...options,
+    ...{ onState, onStderr, onNoise },
+  };
   const more = isAddress ? await addressOptions(target, line, token) : {};
   const handler = chain().to(upstream(target, { ...settings, ...more }));
   // On stdio, messages from the client may be as long as messages from the program.

@@ -1,7 +1,7 @@
 // Printing of config problems: the caret is below the position in any line, and secrets are covered.
 
 import { describe, expect, it } from "vitest";
-import { excerpt, problemLines, tally } from "./problems.ts";
+import { coverSecrets, excerpt, problemLines, tally } from "./problems.ts";
 
 const PIPE = { isTTY: false, columns: 0 } as const;
 const SOURCE = '{\n  "mcpServers": {\n    "notes": { "comand": "npx" }\n  }\n}\n';
@@ -72,7 +72,21 @@ describe("an excerpt", () => {
     ['"token": "${TOKEN}"', '"token": "${TOKEN}"'],
     ['"command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything"]', undefined],
     ['"url": "https://example.com/mcp"', undefined],
+    ['"args": ["sk-live-abc"]', '"args": ["***********"]'],
+    ['"url": "https://me:s3cret@example.com/mcp"', '"url": "https://*********@example.com/mcp"'],
+    ['"url": "https://${NAME}:${KEY}@example.com/mcp"', undefined],
+    ['"args": ["npm-run-all", "ghp_abcdef1"]', '"args": ["npm-run-all", "***********"]'],
   ])("of %s shows no secret", (line, shown) => {
-    expect(excerpt(line, 1, 120).text).toBe(shown ?? line);
+    expect(coverSecrets(line)).toBe(shown ?? line);
+    const [, text] = problemLines("a.json", line, [{ line: 1, column: 1, severity: "error", message: "x" }], PIPE);
+    expect(text).toBe(`  1 | ${shown ?? line}`);
+  });
+
+  it("of a line with many problems takes linear time", () => {
+    const line = `"${"${A:-".repeat(20_000)}"`;
+    const problems = Array.from({ length: 2_000 }, (_, at) => ({
+      ...({ line: 1, column: at * 5 + 2, severity: "warning", message: "x" } as const),
+    }));
+    expect(problemLines("a.json", line, problems, PIPE)).toHaveLength(6_000);
   });
 });

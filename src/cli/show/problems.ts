@@ -19,9 +19,15 @@ const DEFAULT_WIDTH = 120;
 export function problemLines(file: string, text: string, problems: readonly Problem[], stream: Screen): string[] {
   // A byte order mark does not count as a column.
   const source = text.replace(/^\uFEFF/, "").split(/\r\n|\n|\r/);
+  const covered = new Map<number, string>();
+  const lineAt = (number: number): string | undefined => {
+    const line = covered.get(number) ?? (source[number - 1] && coverSecrets(source[number - 1] ?? ""));
+    if (line !== undefined) covered.set(number, line);
+    return line;
+  };
   return problems.flatMap((problem) => [
     messageLine(file, problem, stream),
-    ...excerptLines(source[problem.line - 1], problem, stream),
+    ...excerptLines(lineAt(problem.line), problem, stream),
     ...(problem.hint === undefined ? [] : [`  ${sanitizeFor(stream, problem.hint)}`]),
   ]);
 }
@@ -73,13 +79,16 @@ const KEY_AND_VALUE = /("(?:[^"\\]|\\.)*"\s*:\s*")((?:[^"\\]|\\.)*)/g;
  */
 const SECRET_VALUE =
   /((?:bearer|basic)\s+|--?[a-z-]*(?:token|secret|password|key)(?:[= ]|"\s*,\s*"))([^\s"]+)|[A-Za-z0-9_+=-]{24,}/gi;
+/** The user name and password in a URL, and keys of services that can be told by how they begin. */
+const KNOWN_SECRET =
+  /(?<=:\/\/)[^\s"/@]{1,500}(?=@)|\b(?:sk|pk|rk)[-_][\w-]{4,}|\b(?:gh[a-z]|github_pat|npm|hf)_\w{6,}|\b(?:glpat|xox[a-z])-[\w-]{6,}/g;
 
-/** Cuts a line to a width around a column (counted from 1), and replaces secrets by asterisks. */
+/** Cuts a line to a width around a column (counted from 1). */
 export function excerpt(line: string, column: number, width: number): Excerpt {
-  const covered = coverSecrets(line);
-  const at = Math.max(0, Math.min(column - 1, covered.length));
-  const front = printable(covered.slice(0, at));
-  const rest = printable(covered.slice(at));
+  const at = Math.max(0, Math.min(column - 1, line.length));
+  // A line may be very long and have many problems, so only the part around the column is looked at.
+  const front = printable(line.slice(Math.max(0, at - 4 * width), at));
+  const rest = printable(line.slice(at, at + 4 * width));
   // The front gets half of the width, or more if the rest is short.
   const max = Math.max(Math.floor(width / 2), width - widthOf(rest));
   const cut = widthOf(front) <= max ? front : `...${lastColumns(front, max - 3)}`;
@@ -101,12 +110,13 @@ function lastColumns(text: string, columns: number): string {
   return characters.slice(from).join("");
 }
 
-/** Keeps the length of the line, so that columns stay valid. */
-function coverSecrets(line: string): string {
+/** Replaces secrets by asterisks. Keeps the length of the line, so that columns stay valid. */
+export function coverSecrets(line: string): string {
   const pairs = line.replace(KEY_AND_VALUE, (whole, name: string, value: string) =>
     SECRET_KEY.test(name) && !isReference(value) ? name + stars(value) : whole,
   );
-  return pairs.replace(SECRET_VALUE, (whole, word: string | undefined, key: string | undefined) => {
+  const known = pairs.replace(KNOWN_SECRET, (whole) => (isReference(whole) ? whole : stars(whole)));
+  return known.replace(SECRET_VALUE, (whole, word: string | undefined, key: string | undefined) => {
     if (word !== undefined && key !== undefined) return isReference(key) ? whole : word + stars(key);
     return /\d/.test(whole) && /[A-Za-z]/.test(whole) ? stars(whole) : whole;
   });

@@ -8,6 +8,7 @@ import { createRequire } from "node:module";
 import { ConnectionError } from "../../core/errors.ts";
 import { packageFile } from "../../core/files.ts";
 import { defined } from "../../core/values.ts";
+import type { InheritEnv } from "../../process/environment.ts";
 import type { GuestCommand, Limits, Runtime } from "../runtime.ts";
 import { count, flag, required, text, type GuestTool, type Language } from "../tool.ts";
 
@@ -30,6 +31,8 @@ export interface JavaScriptGuestOptions {
   readonly cwd?: string;
   /** Variables to add to the environment that the guest inherits. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Which variables of this process sessions inherit, as for `upstream()`. Default: all but the secrets of Catenary. */
+  readonly inheritEnv?: InheritEnv;
   /** Restricts the session with the permission model of Node 24 and later. */
   readonly permission?: boolean | JavaScriptPermission;
 }
@@ -64,7 +67,7 @@ function guestCommand(options: JavaScriptGuestOptions, limits: Limits, flags: re
     ],
     // The guest must not preload the modules that this process preloads.
     env: { NODE_OPTIONS: "", ...options.env },
-    ...defined({ cwd: options.cwd }),
+    ...defined({ cwd: options.cwd, inheritEnv: options.inheritEnv }),
   };
 }
 

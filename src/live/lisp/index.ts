@@ -4,6 +4,7 @@
 
 import { within } from "../../core/async.ts";
 import { defined } from "../../core/values.ts";
+import type { InheritEnv } from "../../process/environment.ts";
 import type { GuestCommand, GuestRequest, Runtime } from "../runtime.ts";
 import type { Language } from "../tool.ts";
 import { Installation } from "./sbcl.ts";
@@ -14,6 +15,8 @@ export interface LispGuestOptions {
   readonly command?: string;
   /** Added to the environment of this process. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Which variables of this process sessions inherit, as for `upstream()`. Default: all but the secrets of Catenary. */
+  readonly inheritEnv?: InheritEnv;
   readonly cwd?: string;
 }
 
@@ -36,7 +39,7 @@ export function lispRuntime(
   options: LispGuestOptions = {},
   onWarning: (text: string) => void = (text) => process.emitWarning(text),
 ): LispRuntime {
-  const { env, cwd } = options;
+  const { env, cwd, inheritEnv } = options;
   let installation: Promise<Installation> | undefined;
   let saving: Promise<Error | undefined> | undefined;
   let hasWarned = false;
@@ -68,7 +71,7 @@ export function lispRuntime(
 
     async start({ memoryMb }) {
       const sbcl = await find();
-      const common = { command: sbcl.command, ...defined({ env, cwd }) };
+      const common = { command: sbcl.command, ...defined({ env, cwd, inheritEnv }) };
       if (await sbcl.hasCore()) return { ...common, args: sbcl.coreArguments(memoryMb) };
       const problem = await sbcl.prepare();
       if (problem !== undefined && !hasWarned) {

@@ -5,7 +5,7 @@ import { REVISIONS } from "../../../src/protocol/revisions/index.ts";
 
 /**
  * The mistake, the text, whether the JSON Schema detects it, and the expected problems in order: position, message and
- * hint. FOLDER is the folder of the config.
+ * hint. FOLDER is the folder of the config, HOME the home folder, KEYS a long list of keys.
  */
 export type Mistake = readonly [
   name: string,
@@ -116,8 +116,8 @@ export const SERVER_MISTAKES: readonly Mistake[] = [
   [
     "a misspelt section",
     '{"mcpServer": {}, "servers": {"a": {"command": "x"}}}',
-    "undetected",
-    "1:2 warning: mcpServer: ignored; did you mean mcpServers?",
+    "detected",
+    "1:2 error: mcpServer: unknown key; did you mean mcpServers?",
   ],
   [
     "a section that is an array",
@@ -150,10 +150,69 @@ export const SERVER_MISTAKES: readonly Mistake[] = [
     '1:23 error: mcpServers.a: expected one of "command", "url", "module", "live"; did you mean command instead of comand?',
   ],
   [
-    "a key of another client for url",
-    '{"mcpServers": {"a": {"httpUrl": "https://x"}}}',
+    "a key that no client has for url",
+    '{"mcpServers": {"a": {"uri": "https://x"}}}',
     "detected",
-    '1:23 error: mcpServers.a: expected one of "command", "url", "module", "live"; did you mean url instead of httpUrl?',
+    '1:23 error: mcpServers.a: expected one of "command", "url", "module", "live"; did you mean url instead of uri?',
+  ],
+  [
+    "url under two names",
+    '{"mcpServers": {"a": {"url": "https://x", "httpUrl": "https://x"}}}',
+    "detected",
+    '1:43 error: mcpServers.a: has both "url" and "httpUrl"; keep one of them',
+  ],
+  [
+    "a url of another client that is not valid",
+    '{"mcpServers": {"a": {"serverUrl": "example.com"}}}',
+    "detected",
+    "1:36 error: mcpServers.a.serverUrl: not a valid HTTP URL; write one that begins with https:// or http://, without a user name or password",
+  ],
+  [
+    "keys of ours that are not keys of an entry",
+    '{"mcpServers": {"a": {"command": "x", "filter": {}, "chain": [], "rename": {}, "auth": {}, "token": "x", "port": 1}}}',
+    "detected",
+    '1:39 error: mcpServers.a.filter: not a key here; write {"use": [{"filter": ...}]}',
+    '1:53 error: mcpServers.a.chain: not a key here; write middleware for one server in "use"',
+    '1:66 error: mcpServers.a.rename: not a key here; write {"use": [{"rename": ...}]}',
+    '1:80 warning: mcpServers.a.auth: ignored; it belongs to entries with "url", not "command"',
+    '1:92 error: mcpServers.a.token: not a key here; write it in "headers" of a URL, {"headers": {"Authorization": "Bearer ${TOKEN}"}}, or in "env" of a command',
+    '1:106 error: mcpServers.a.port: not a key here; an upstream over HTTP has its port in "url"; the gateway\'s own is in "listen" at the top',
+  ],
+  [
+    "an unknown key",
+    '{"mcpServers": {"a": {"url": "https://x", "colour": "red", "_colour": "red", "icon": "x.png"}}}',
+    "detected",
+    "1:43 error: mcpServers.a.colour: unknown key; the keys are KEYS",
+  ],
+  [
+    "arguments in command",
+    '{"mcpServers": {"a": {"command": "npx -y @me/notes"}}}',
+    "undetected",
+    '1:34 error: mcpServers.a.command: has arguments; write "command": "npx", and each argument in "args": ["...", "..."]',
+  ],
+  [
+    "variables of a shell, and placeholders",
+    '{"mcpServers": {"a": {"command": "x", "args": ["~/x", "$HOME/x", "a$b"], "env": {"A": "%KEY%", "B": "${TOKEN}$X"}}, "b": {"url": "https://x", "headers": {"A": "Bearer <YOUR_TOKEN>", "B": "your-api-key"}}}}',
+    "undetected",
+    "1:48 warning: mcpServers.a.args[0]: ~ is not expanded in an argument; write ${userHome} instead of ~",
+    "1:55 warning: mcpServers.a.args[1]: $HOME is not expanded; write ${HOME}",
+    "1:87 warning: mcpServers.a.env.A: %KEY% is not expanded; write ${KEY}",
+    "1:101 warning: mcpServers.a.env.B: $X is not expanded; write ${X}",
+    "1:160 warning: mcpServers.b.headers.A: <YOUR_TOKEN> looks like a placeholder; write the value, or ${NAME} to take it from the environment",
+    "1:188 warning: mcpServers.b.headers.B: your-api-key looks like a placeholder; write the value, or ${NAME} to take it from the environment",
+  ],
+  [
+    "a missing script",
+    '{"mcpServers": {"a": {"command": "node", "args": ["missing.js", "x.js"]}, "b": {"command": "node", "args": ["--flag", "x.js"]}, "c": {"command": "uvx", "args": ["x.py"]}}}',
+    "undetected",
+    "1:51 warning: mcpServers.a.args[0]: file not found; looked for FOLDER/missing.js",
+  ],
+  [
+    "an invalid inheritEnv",
+    '{"mcpServers": {"a": {"command": "x", "inheritEnv": "all"}, "b": {"command": "x", "inheritEnv": [1]}}}',
+    "detected",
+    '1:53 error: mcpServers.a.inheritEnv: expected true, false, or ["NAME", ...], got a string',
+    "1:98 error: mcpServers.b.inheritEnv[0]: expected a string, got a number",
   ],
   [
     "a key that every object inherits",
@@ -213,7 +272,7 @@ export const SERVER_MISTAKES: readonly Mistake[] = [
     "a path with ~",
     '{"mcpServers": {"a": {"command": "x", "cwd": "~/nowhere"}}}',
     "undetected",
-    "1:46 warning: mcpServers.a.cwd: folder not found; write ${userHome} instead of ~",
+    "1:46 warning: mcpServers.a.cwd: folder not found; looked for HOME/nowhere",
   ],
   [
     "a missing envFile",
@@ -329,7 +388,7 @@ export const SERVER_MISTAKES: readonly Mistake[] = [
     "a misspelt type",
     '{"mcpServers": {"a": {"url": "https://x", "type": "htp"}}}',
     "detected",
-    '1:51 error: mcpServers.a.type: expected one of "stdio", "http", "streamable-http", "streamableHttp", "sse"; did you mean http?',
+    '1:51 error: mcpServers.a.type: expected one of "stdio", "local", "http", "streamable-http", "streamableHttp", "sse", "remote"; did you mean http?',
   ],
   [
     "a type that contradicts url",
@@ -357,16 +416,16 @@ export const SERVER_MISTAKES: readonly Mistake[] = [
   ],
   [
     "the timeout of another client",
-    '{"mcpServers": {"a": {"command": "x", "timeout": 60}, "b": {"live": "js", "timeout": 60}}}',
+    '{"mcpServers": {"a": {"command": "x", "timeout": 60}, "b": {"live": "js", "timeout": 5000}}}',
     "undetected",
-    "1:39 warning: mcpServers.a.timeout: ignored; write timeoutMs, in milliseconds (some clients write seconds in timeout)",
-    "1:75 warning: mcpServers.b.timeout: ignored; write timeoutMs, in milliseconds (some clients write seconds in timeout)",
+    '1:39 warning: mcpServers.a.timeout: read as 60 seconds; some clients write seconds here and some milliseconds; write "timeoutMs": 60000',
+    '1:75 warning: mcpServers.b.timeout: read as 5000 milliseconds; some clients write seconds here and some milliseconds; write "timeoutMs": 5000',
   ],
   [
     "an old key",
     '{"mcpServers": {"a": {"command": "x", "startTimeout": 1000}}}',
-    "undetected",
-    "1:39 warning: mcpServers.a.startTimeout: ignored; did you mean startTimeoutMs?",
+    "detected",
+    "1:39 error: mcpServers.a.startTimeout: unknown key; did you mean startTimeoutMs?",
   ],
   [
     "a timeout in seconds",
@@ -407,8 +466,8 @@ export const SERVER_MISTAKES: readonly Mistake[] = [
   [
     "a misspelt key",
     '{"mcpServers": {"a": {"command": "x", "arg": []}}}',
-    "undetected",
-    "1:39 warning: mcpServers.a.arg: ignored; did you mean args?",
+    "detected",
+    "1:39 error: mcpServers.a.arg: unknown key; did you mean args?",
   ],
   [
     "a server name that cannot be a prefix",

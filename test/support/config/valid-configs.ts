@@ -50,7 +50,7 @@ export const GOOD: readonly GoodSample[] = [
     path: ".cursor/mcp.json",
     text: `{
   "mcpServers": {
-    "local": { "command": "node", "args": ["\${workspaceFolder}/server.js"], "env": { "KEY": "\${env:API_KEY}" } },
+    "local": { "command": "node", "args": ["\${workspaceFolder}/server.mjs"], "env": { "KEY": "\${env:API_KEY}" } },
     "remote": { "url": "http://localhost:3000/mcp", "headers": { "X-Key": "\${env:API_KEY}" } },
   },
 }`,
@@ -81,12 +81,12 @@ export const GOOD: readonly GoodSample[] = [
   {
     name: "Cline",
     text: `{ "mcpServers": {
-  "a": { "command": "uvx", "args": ["a"], "disabled": false, "autoApprove": ["x"], "alwaysAllow": [], "timeout": 60000 },
+  "a": { "command": "uvx", "args": ["a"], "disabled": false, "autoApprove": ["x"], "alwaysAllow": [], "timeout": 60 },
   "b": { "command": "uvx", "disabled": true, "env": { "K": "\${NOT_SET_ANYWHERE}" } },
   "c": { "url": "https://example.com/mcp", "type": "streamableHttp", "headers": {}, "icon": "x.png" }
 } }`,
     upstreams: ["a", "c"],
-    warnings: ["mcpServers.a.timeout: ignored"],
+    warnings: ["mcpServers.a.timeout: read as 60 seconds"],
   },
   {
     name: "everything",
@@ -97,7 +97,7 @@ export const GOOD: readonly GoodSample[] = [
   "names": "always",
   "mcpServers": {
     "notes": {
-      "command": "./bin/notes", "args": [], "env": {}, "cwd": ".", "transport": "stdio",
+      "command": "./bin/notes", "args": [], "env": {}, "cwd": ".", "transport": "stdio", "inheritEnv": ["AWS_*"],
       "share": "per-caller", "timeoutMs": 1000, "maxTimeoutMs": 2000, "startTimeoutMs": 5000, "idleMs": 0,
       "maxSessions": 4, "remember": false, "restart": { "maxFailures": 3, "windowMs": 60000, "firstMs": 100, "maxMs": 1000 },
       "use": [{ "use": "./mine.mjs", "options": { "key": "\${API_KEY}" }, "name": "own" }]

@@ -1,0 +1,395 @@
+// Reads the files of other clients as they are. This file turns the parsed tree of such a file into one of ours: it finds
+// the servers, and gives their keys our names. Nodes keep their offsets, and keys the name that is written, so that
+// problems refer to the text of the file. clients.ts describes the clients.
+
+import { dirname, resolve } from "node:path";
+import type { Node } from "jsonc-parser";
+import { CLIENTS, findClientFile, type Client } from "./clients.ts";
+import type { Problems } from "./document.ts";
+
+/** A key that is written otherwise in the file: `written` is used in messages. */
+export interface KeyNode extends Node {
+  readonly written?: string;
+}
+
+export interface Adapted {
+  /** In our format. A client's own settings are left out. */
+  readonly root: Node;
+  /** The file is a client's own: unknown keys may be new keys of that client. */
+  readonly isForeign: boolean;
+  /** What to do if the file has no servers. */
+  readonly emptyHint?: string;
+}
+
+interface Section {
+  /** The path of the servers in the file. */
+  readonly label: string;
+  readonly servers: Node;
+  readonly client?: Client | undefined;
+  /** The folder in which the client starts the servers. */
+  readonly folder?: string;
+  /** Names of servers that are switched off elsewhere in the file. */
+  readonly disabled?: ((name: string) => boolean) | undefined;
+}
+
+const SECTION_KEYS: readonly string[] = ["mcpServers", "servers"];
+
+/** Where other clients keep their servers. */
+const FOREIGN_SECTIONS: readonly (readonly [client: string, ...keys: string[]])[] = [
+  ["zed", "context_servers"],
+  ["amp", "amp.mcpServers"],
+  ["codex", "mcp_servers"],
+  ["vscode", "mcp", "servers"],
+  ["vscode", "mcp.servers"],
+  ["opencode", "mcp"],
+];
+
+/** `path` is absolute. */
+export function adaptDocument(root: Node, path: string, problems: Problems): Adapted {
+  if (root.type !== "object") return { root, isForeign: false };
+  const { client, file } = findClientFile(path) ?? {};
+  const projects = find(root, "projects");
+  const hasProjects = projects !== undefined && membersOf(projects).some(({ value }) => find(value, "mcpServers"));
+  const isSettings = file?.isSettings === true || hasProjects;
+  const switches = serverSwitches(root);
+  const own = SECTION_KEYS.flatMap((label): Section[] => {
+    const servers = find(root, label);
+    return servers === undefined ? [] : [{ label, servers, client, disabled: switches }];
+  });
+  if (own.length > 0 && !isSettings) {
+    const rest = membersOf(root).filter(({ key }) => !SECTION_KEYS.includes(key) && !(key === "mcp" && switches));
+    const children = [...own.map((one) => adaptSection(one, root, problems)), ...rest.map(({ property }) => property)];
+    return { root: { ...root, children }, isForeign: client !== undefined };
+  }
+  const foreign = FOREIGN_SECTIONS.flatMap(([name, ...keys]): Section[] => {
+    const servers = find(root, ...keys);
+    return servers?.type === "object" ? [{ label: keys.join("."), servers, client: ownerOf(name, root, servers) }] : [];
+  });
+  // `mcp` has the servers themselves, or they are in `mcp.servers`.
+  const nested = foreign.some(({ label }) => label === "mcp.servers");
+  const local = projects === undefined ? [] : projectSections(projects);
+  const sections = [
+    ...local,
+    ...own,
+    ...foreign.filter(({ label }) => !(label === "mcp" && (nested || own.length > 0))),
+  ];
+  if (sections.length === 0 && !isSettings) return { root, isForeign: client !== undefined };
+  const inputs = membersOf(root)
+    .concat(membersOf(find(root, "mcp")))
+    .find(({ key }) => key === "inputs");
+  const adapted = withoutRepeated(sections).map((one) => adaptSection(one, root, problems));
+  const children = [...adapted, ...(inputs === undefined ? [] : [inputs.property])];
+  return { root: { ...root, children }, isForeign: true, ...(hasProjects && { emptyHint: projectsHint(projects) }) };
+}
+
+/** The client whose servers these are: VS Code and newer versions of opencode use the same key. */
+function ownerOf(name: string, root: Node, servers: Node): Client | undefined {
+  const isOpencode =
+    String(find(root, "$schema")?.value).includes("opencode") ||
+    membersOf(servers).some(({ value }) => find(value, "command")?.type === "array");
+  return CLIENTS.find((one) => one.name === (isOpencode ? "opencode" : name));
+}
+
+/** The servers of Claude Code for the current folder, or the nearest folder above it. */
+function projectSections(projects: Node): Section[] {
+  const folders = new Map(membersOf(projects).map(({ key, value }) => [resolve(key), value]));
+  for (let folder = process.cwd(); ; folder = dirname(folder)) {
+    const project = folders.get(folder);
+    const servers = find(project, "mcpServers");
+    if (servers !== undefined) {
+      const off = new Set(stringsIn(find(project, "disabledMcpServers")));
+      const client = CLIENTS.find(({ name }) => name === "claude-code");
+      const label = `projects[${JSON.stringify(folder)}].mcpServers`;
+      return [{ label, servers, client, folder, disabled: (name) => off.has(name) }];
+    }
+    if (dirname(folder) === folder) return [];
+  }
+}
+
+function projectsHint(projects: Node): string {
+  const folders = membersOf(projects).filter(({ value }) => membersOf(find(value, "mcpServers")).length > 0);
+  const listed = folders.map(({ key }) => key).slice(0, 5);
+  return `it has servers for other folders; start in one of them: ${listed.join(", ")}`;
+}
+
+/** Gemini's `mcp.allowed` and `mcp.excluded`: whether a server is switched off. Undefined if there are no such lists. */
+function serverSwitches(root: Node): ((name: string) => boolean) | undefined {
+  const [allowed, excluded] = [find(root, "mcp", "allowed"), find(root, "mcp", "excluded")];
+  if (allowed?.type !== "array" && excluded?.type !== "array") return undefined;
+  const [only, not] = [stringsIn(allowed), stringsIn(excluded)];
+  return (name) => (allowed !== undefined && !only.includes(name)) || not.includes(name);
+}
+
+/** Leaves out a server that an earlier section has too. */
+function withoutRepeated(sections: readonly Section[]): Section[] {
+  const seen = new Set<string>();
+  return sections.map((section) => {
+    const children = membersOf(section.servers).filter(({ key }) => !seen.has(key));
+    for (const { key } of children) seen.add(key);
+    return { ...section, servers: { ...section.servers, children: children.map(({ property }) => property) } };
+  });
+}
+
+function adaptSection(section: Section, root: Node, problems: Problems): Node {
+  const { servers, label, client } = section;
+  const name = SECTION_KEYS.includes(label) ? label : "mcpServers";
+  const property = servers.parent ?? servers;
+  // A value of another type is reported by its reader.
+  if (servers.type !== "object") return makeProperty(property, name, servers, label);
+  const switchedOff = client?.name === "opencode" ? membersOf(find(root, "tools")) : [];
+  const patterns = switchedOff.flatMap(({ key, value }) => (value.value === false ? [key] : []));
+  const children = membersOf(servers).flatMap(({ key, property: member, value }) => {
+    const entry = new EntryAdapter(value, `${label}.${key}`, client, problems);
+    if (section.disabled?.(key) === true) entry.add("disabled", true);
+    if (section.folder !== undefined && entry.has("command")) entry.addUnless("cwd", section.folder);
+    const hidden = patterns.flatMap((pattern) => withoutServer(pattern, `${key.replaceAll(/[^\w-]/g, "_")}_`) ?? []);
+    if (hidden.length > 0) entry.addUnless("excludeTools", hidden);
+    const adapted = entry.finish();
+    return adapted === undefined ? [] : [makeProperty(member, key, adapted)];
+  });
+  return makeProperty(property, name, { ...servers, children }, label);
+}
+
+/** The pattern for the tools of one server, of a pattern for names with the server in front. */
+function withoutServer(pattern: string, prefix: string): string | undefined {
+  const star = pattern.indexOf("*");
+  const fixed = star < 0 ? pattern : pattern.slice(0, star);
+  if (fixed.startsWith(prefix)) return pattern.slice(prefix.length);
+  return star >= 0 && prefix.startsWith(fixed) ? pattern.slice(star) : undefined;
+}
+
+/** Keys of other clients that mean the same as one of ours. */
+export const RENAMED: Readonly<Record<string, string>> = {
+  httpUrl: "url",
+  serverUrl: "url",
+  http_headers: "headers",
+  environment: "env",
+  env_vars: "inheritEnv",
+  isActive: "enabled",
+  allowedTools: "includeTools",
+  enabledTools: "includeTools",
+  enabled_tools: "includeTools",
+  disabledTools: "excludeTools",
+  disabled_tools: "excludeTools",
+  startup_timeout_ms: "startTimeoutMs",
+};
+
+/** Keys of other clients in seconds, and ours in milliseconds. */
+export const IN_SECONDS: Readonly<Record<string, string>> = {
+  startup_timeout_sec: "startTimeoutMs",
+  tool_timeout_sec: "timeoutMs",
+};
+
+/** Keys of other clients that have a meaning of their own. */
+export const CONVERTED: readonly string[] = [
+  "timeout",
+  "tools",
+  "bearer_token",
+  "bearer_token_env_var",
+  "env_http_headers",
+];
+
+/** A `timeout` below this is in seconds if the client is unknown: no client waits less than a second or over 16 minutes. */
+const MIN_MILLISECONDS = 1_000;
+
+/** Gives the keys of one entry our names. */
+class EntryAdapter {
+  readonly #entry: Node;
+  readonly #label: string;
+  readonly #client: Client | undefined;
+  readonly #problems: Problems;
+  readonly #added: Node[] = [];
+  readonly #headers: Node[] = [];
+
+  constructor(entry: Node, label: string, client: Client | undefined, problems: Problems) {
+    this.#entry = entry;
+    this.#label = label;
+    this.#client = client;
+    this.#problems = problems;
+  }
+
+  has(key: string): boolean {
+    return find(this.#entry, key) !== undefined;
+  }
+
+  add(key: string, value: unknown): void {
+    this.#added.push(makeProperty(this.#entry, key, literal(this.#entry, value)));
+  }
+
+  addUnless(key: string, value: unknown): void {
+    if (!this.has(key)) this.add(key, value);
+  }
+
+  /** Returns undefined for an entry that only its client can start. */
+  finish(): Node | undefined {
+    const entry = this.#entry;
+    if (entry.type !== "object") return entry;
+    if (this.#client?.name === "zed" && !this.has("command") && !this.has("url")) {
+      const hint = "an extension of Zed starts it; write its command here to use it";
+      this.#problems.warn((entry.parent ?? entry).offset, `${this.#label}: ignored`, hint);
+      return undefined;
+    }
+    const properties = membersOf(entry).flatMap((member) => this.#convert(member));
+    const kept = this.#withoutRepeated([...properties, ...this.#added]);
+    const all = this.#headers.length === 0 ? kept : this.#withHeaders(kept);
+    const adapted = { ...entry, children: all };
+    const syntax = this.#client?.variables;
+    return syntax === undefined ? adapted : mapStrings(adapted, (text) => rewriteVariables(text, syntax));
+  }
+
+  #convert({ key, property, value }: Member): Node[] {
+    const renamed = Object.hasOwn(RENAMED, key) ? RENAMED[key] : undefined;
+    if (renamed !== undefined) return [makeProperty(property, renamed, namesOnly(value), key)];
+    const inSeconds = Object.hasOwn(IN_SECONDS, key) ? IN_SECONDS[key] : undefined;
+    if (inSeconds !== undefined) return [makeProperty(property, inSeconds, times(value, 1_000), key)];
+    if (key === "command") return convertCommand(property, value);
+    if (key === "timeout") return this.#convertTimeout(property, value);
+    // A list of tools, as in Copilot; Codex has an object here, which says how tools are approved.
+    if (key === "tools") return value.type === "array" ? [makeProperty(property, "includeTools", value, key)] : [];
+    if (key === "includeTools") return [makeProperty(property, key, withoutArguments(value))];
+    if (key === "bearer_token_env_var") this.#addHeader(value, "Authorization", `Bearer \${${String(value.value)}}`);
+    else if (key === "bearer_token") this.#addHeader(value, "Authorization", `Bearer ${String(value.value)}`);
+    else if (key === "env_http_headers") {
+      for (const header of membersOf(value))
+        this.#addHeader(header.value, header.key, `\${${String(header.value.value)}}`);
+    } else return [property];
+    return [];
+  }
+
+  #convertTimeout(property: Node, value: Node): Node[] {
+    if (this.has("timeoutMs") || value.type === "object") return [];
+    const given = Number(value.value);
+    const unit = this.#client?.timeoutUnit ?? (given < MIN_MILLISECONDS ? "seconds" : "milliseconds");
+    const converted = unit === "seconds" ? times(value, 1_000) : value;
+    if (this.#client?.timeoutUnit === undefined && value.type === "number") {
+      const hint = `some clients write seconds here and some milliseconds; write "timeoutMs": ${String(converted.value)}`;
+      this.#problems.warn(property.offset, `${this.#label}.timeout: read as ${given} ${unit}`, hint);
+    }
+    return [makeProperty(property, "timeoutMs", converted, "timeout")];
+  }
+
+  #addHeader(like: Node, name: string, value: string): void {
+    this.#headers.push(makeProperty(like, name, { ...literal(like, value), offset: like.offset }));
+  }
+
+  #withHeaders(properties: readonly Node[]): Node[] {
+    const headers = properties.find((property) => keyOf(property) === "headers");
+    const [, value] = headers?.children ?? [];
+    const names = new Set(this.#headers.map(keyOf));
+    const children = [...(value?.children ?? []).filter((one) => !names.has(keyOf(one))), ...this.#headers];
+    const merged: Node = { ...(value ?? this.#entry), type: "object", children };
+    return [...properties.filter((one) => one !== headers), makeProperty(headers ?? this.#entry, "headers", merged)];
+  }
+
+  /** Reports a value that is given under two names. */
+  #withoutRepeated(properties: readonly Node[]): Node[] {
+    const first = new Map<string, Node>();
+    for (const property of properties) {
+      const other = first.get(keyOf(property));
+      if (other === undefined) first.set(keyOf(property), property);
+      else {
+        const [one, two] = [writtenKey(other), writtenKey(property)];
+        this.#problems.error(property.offset, `${this.#label}: has both "${one}" and "${two}"`, "keep one of them");
+      }
+    }
+    return [...first.values()];
+  }
+}
+
+/** Some clients write the program and its arguments as an array, or as an object with `path`. */
+function convertCommand(property: Node, value: Node): Node[] {
+  if (value.type === "array") {
+    const [program, ...args] = value.children ?? [];
+    if (program === undefined) return [property];
+    return [
+      makeProperty(property, "command", program),
+      makeProperty(property, "args", { ...value, children: args }, "command"),
+    ];
+  }
+  if (value.type !== "object") return [property];
+  return membersOf(value).map((member) =>
+    makeProperty(
+      member.property,
+      member.key === "path" ? "command" : member.key,
+      member.value,
+      `command.${member.key}`,
+    ),
+  );
+}
+
+/** Codex also writes objects with a `name` in a list of variables. */
+function namesOnly(value: Node): Node {
+  if (value.type !== "array") return value;
+  return { ...value, children: (value.children ?? []).map((item) => find(item, "name") ?? item) };
+}
+
+/** Gemini also writes a tool with arguments, `tool(...)`; the name alone counts. */
+function withoutArguments(value: Node): Node {
+  return mapStrings(value, (text) => text.replace(/\(.*$/s, ""));
+}
+
+function rewriteVariables(text: string, syntax: NonNullable<Client["variables"]>): string {
+  return syntax === "$VAR"
+    ? text.replaceAll(/\$([A-Za-z_]\w*)/g, "${$1}")
+    : text.replaceAll(/\{env:([A-Za-z_]\w*)\}/g, "${$1:-}").replaceAll(/\{file:([^{}]+)\}/g, "${file:$1}");
+}
+
+interface Member {
+  readonly key: string;
+  readonly property: Node;
+  readonly value: Node;
+}
+
+/** Empty if the node is not an object. */
+function membersOf(node: Node | undefined): Member[] {
+  if (node?.type !== "object") return [];
+  return (node.children ?? []).flatMap((property) => {
+    const [key, value] = property.children ?? [];
+    return key === undefined || value === undefined ? [] : [{ key: String(key.value), property, value }];
+  });
+}
+
+function find(node: Node | undefined, ...keys: readonly string[]): Node | undefined {
+  return keys.reduce<Node | undefined>((at, key) => membersOf(at).find((member) => member.key === key)?.value, node);
+}
+
+function stringsIn(node: Node | undefined): string[] {
+  return (node?.type === "array" ? (node.children ?? []) : []).map(({ value }) => String(value));
+}
+
+function keyOf(property: Node): string {
+  return String(property.children?.[0]?.value);
+}
+
+function writtenKey(property: Node): string {
+  const key: KeyNode | undefined = property.children?.[0];
+  return key?.written ?? keyOf(property);
+}
+
+function makeProperty(like: Node, key: string, value: Node, written = key): Node {
+  const { offset, length } = like;
+  const keyNode: KeyNode = { type: "string", offset, length, value: key, ...(written !== key && { written }) };
+  return { type: "property", offset, length, children: [keyNode, value] };
+}
+
+/** A value that is not in the file; problems refer to `like`. */
+function literal(like: Node, value: unknown): Node {
+  const { offset, length } = like;
+  if (!Array.isArray(value)) return { type: typeof value as "string" | "boolean", offset, length, value };
+  return { type: "array", offset, length, children: value.map((item) => literal(like, item)) };
+}
+
+function times(value: Node, factor: number): Node {
+  return value.type === "number" ? { ...value, value: Number(value.value) * factor } : value;
+}
+
+function mapStrings(node: Node, change: (text: string) => string): Node {
+  if (node.type === "string") return { ...node, value: change(String(node.value)) };
+  if (node.type === "property") {
+    const [key, value] = node.children ?? [];
+    return key === undefined || value === undefined ? node : { ...node, children: [key, mapStrings(value, change)] };
+  }
+  return node.children === undefined
+    ? node
+    : { ...node, children: node.children.map((one) => mapStrings(one, change)) };
+}
