@@ -1,6 +1,6 @@
 // `chain`: puts middleware in front of upstreams. `to` takes one upstream, or several by name. A handler is used as it
 // is. A URL, a command or a transport is passed to `upstream()`. The router turns several upstreams into one handler.
-// It is loaded only if it is needed.
+// It is loaded only if it is needed; a single upstream has no router.
 
 import type { Handler, Middleware } from "../core/handler.ts";
 import { checkOptions, kindOf } from "../core/options.ts";
@@ -8,15 +8,13 @@ import { defined } from "../core/values.ts";
 import type { Implementation } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
 import { checkMiddleware, createGateway, type Gateway, type GatewayUpstream } from "./gateway.ts";
+import { checkNamingOptions, createNaming, type NamingOptions } from "./router/naming.ts";
+import { ShownNames } from "./router/shown-names.ts";
+import { singleUpstream } from "./router/single.ts";
 import { upstream } from "./upstream/upstream.ts";
 import { type UpstreamTarget } from "./upstream/options.ts";
 
-export interface GatewayOptions {
-  /**
-   * When the name of a tool, prompt or resource gets the prefix of its upstream: only if another upstream uses the same
-   * name (the default), or always.
-   */
-  readonly names?: "when-needed" | "always";
+export interface GatewayOptions extends NamingOptions {
   /**
    * The name and version of the gateway. Default: those of its only upstream, or Catenary's own if there are several or
    * `names` is "always".
@@ -49,19 +47,19 @@ export function chain(...middleware: readonly Middleware[]): Chain {
   return {
     use: (...more) => chain(...middleware, ...more),
     to: (targets, options = {}) => {
-      checkGatewayOptions(options);
       const isMany = isRecord(targets);
+      checkGatewayOptions(options, isMany ? Object.keys(targets) : []);
       const upstreams = isMany ? upstreamsFrom(targets) : new Map([[ONLY, upstreamFrom(targets, "to()")]]);
       if (!isMany && options.names === "always") {
         throw new TypeError('to(): `names: "always"` needs an upstream with a name: to({ notes: ... })');
       }
-      const handler = handlerFor(upstreams, options);
       return createGateway({
         middleware,
         upstreams,
-        handler,
+        handler: handlerFor(upstreams, options, !isMany),
         isNameless: !isMany,
         isChanging: options.changing === true,
+        onClose: async () => (await ShownNames.open(options.rememberNames)).saved(),
       });
     },
   };
@@ -70,18 +68,35 @@ export function chain(...middleware: readonly Middleware[]): Chain {
 /** The name of an upstream that was given without one. */
 const ONLY = "upstream";
 
-function handlerFor(upstreams: ReadonlyMap<string, GatewayUpstream>, options: GatewayOptions): Handler {
-  const [only] = upstreams.values();
-  if (only === undefined || upstreams.size > 1 || options.names === "always") return lazyRouter(upstreams, options);
-  return options.info === undefined && options.instructions === undefined ? only : withInfo(only, options);
+function handlerFor(
+  upstreams: ReadonlyMap<string, GatewayUpstream>,
+  options: GatewayOptions,
+  isNameless: boolean,
+): Handler {
+  const [[name, only] = []] = upstreams;
+  const when = options.upstreams?.[name ?? ""]?.names ?? options.names;
+  if (name === undefined || only === undefined || upstreams.size > 1 || when === "always") {
+    return lazyRouter(upstreams, options);
+  }
+  const known = isNameless ? [] : [name];
+  const { rememberNames } = options;
+  const naming =
+    rememberNames === undefined
+      ? createNaming(known, options)
+      : async () => createNaming(known, { ...options, shownNames: await ShownNames.open(rememberNames) });
+  const handler = singleUpstream(known[0], only, naming);
+  return options.info === undefined && options.instructions === undefined ? handler : withInfo(handler, options);
 }
 
 /** Loads the router with the first request, so that a program whose chains have one upstream never loads it. */
 function lazyRouter(upstreams: ReadonlyMap<string, GatewayUpstream>, options: GatewayOptions): Handler {
   let handler: Handler | undefined;
   const load = async (): Promise<Handler> => {
-    const { createRouter } = await import("./router/router.ts");
-    return (handler ??= createRouter(Object.fromEntries(upstreams), options));
+    const [{ createRouter }, shownNames] = await Promise.all([
+      import("./router/router.ts"),
+      ShownNames.open(options.rememberNames),
+    ]);
+    return (handler ??= createRouter(Object.fromEntries(upstreams), { ...options, shownNames }));
   };
   return (request, context) =>
     handler === undefined ? load().then((loaded) => loaded(request, context)) : handler(request, context);
@@ -137,19 +152,25 @@ function isTarget(target: unknown): target is Exclude<UpstreamTarget, Handler> {
 const TARGETS = "a URL, a command ({ command, args }), a handler or a transport";
 
 // Typed against the options, so that a new option must be added here too.
-const OPTIONS = { names: true, info: true, instructions: true, changing: true } as const satisfies Record<
-  keyof GatewayOptions,
-  true
->;
+const OPTIONS = {
+  names: true,
+  separator: true,
+  maxNameLength: true,
+  upstreams: true,
+  rememberNames: true,
+  onWarning: true,
+  info: true,
+  instructions: true,
+  changing: true,
+} as const satisfies Record<keyof GatewayOptions, true>;
 
-function checkGatewayOptions(options: GatewayOptions): void {
+/** `known`: the names of the upstreams. */
+function checkGatewayOptions(options: GatewayOptions, known: readonly string[]): void {
   checkOptions("to()", options, OPTIONS);
-  const { names, info, instructions, changing } = options;
+  checkNamingOptions(options, known);
+  const { info, instructions, changing } = options;
   if (changing !== undefined && typeof changing !== "boolean") {
     throw new TypeError(`to(): \`changing\` must be true or false, not ${kindOf(changing)}`);
-  }
-  if (names !== undefined && names !== "when-needed" && names !== "always") {
-    throw new TypeError(`to(): \`names\` must be "when-needed" or "always", not ${JSON.stringify(names)}`);
   }
   if (info !== undefined && (typeof info.name !== "string" || typeof info.version !== "string")) {
     throw new TypeError("to(): `info` must have a `name` and a `version`");

@@ -68,12 +68,15 @@ export interface GatewayParts {
   readonly isNameless: boolean;
   /** Whether the lists are declared as changing even if no upstream declares it, since `update` may change them. */
   readonly isChanging: boolean;
+  /** Called when the gateway is closed. */
+  readonly onClose?: () => Promise<void>;
 }
 
 /** The stack of each gateway, so that `update` can take it from another one. */
 const stacks = new WeakMap<Gateway, GatewayStack>();
 
-export function createGateway({ middleware, upstreams, handler, isNameless, isChanging }: GatewayParts): Gateway {
+export function createGateway(parts: GatewayParts): Gateway {
+  const { middleware, upstreams, handler, isNameless, isChanging, onClose } = parts;
   let closing: Promise<void> | undefined;
   const stack = new GatewayStack(new StackVersion(namedEntries(middleware), upstreams, handler), isChanging);
   let gate = headerGate(stack.run);
@@ -83,7 +86,7 @@ export function createGateway({ middleware, upstreams, handler, isNameless, isCh
   };
   const close = async (budgetMs: number): Promise<void> => {
     const failures: unknown[] = [];
-    const settled = Promise.allSettled(stack.close(budgetMs)).then((outcomes) => {
+    const settled = Promise.allSettled([...stack.close(budgetMs), onClose?.()]).then((outcomes) => {
       for (const one of outcomes) if (one.status === "rejected") failures.push(one.reason);
     });
     await within(budgetMs, settled);

@@ -168,11 +168,11 @@ describe("a gateway", () => {
     expect(client.server?.name).toBe("office");
     expect(client.instructions).toBe("Read me");
     const tools = (await client.listTools()).tools.map(({ name }) => name);
-    expect(tools).toEqual(["notes.tool-of-notes", "web.tool-of-web"]);
+    expect(tools).toEqual(["notes_tool-of-notes", "web_tool-of-web"]);
     const texts = async (name: string): Promise<unknown> =>
       (await client.callTool(name)).content.map((one) => "text" in one && one.text);
-    expect(await texts("notes.tool-of-notes")).toEqual(["notes", "marked", "all s3cret"]);
-    expect(await texts("web.tool-of-web")).toEqual(["web", "all s3cret"]);
+    expect(await texts("notes_tool-of-notes")).toEqual(["notes", "marked", "all s3cret"]);
+    expect(await texts("web_tool-of-web")).toEqual(["web", "all s3cret"]);
     await client.close();
     await built.close();
   });

@@ -3,7 +3,7 @@
 // ConfigGateway does the same again when the config has changed, and keeps what has not.
 
 import { chain } from "../chain/chain.ts";
-import type { Gateway } from "../chain/gateway.ts";
+import { createGateway as gatewayOf, type Gateway } from "../chain/gateway.ts";
 import { MIDDLEWARE } from "../chain/middleware/index.ts";
 import type { UpstreamStatus, UpstreamTarget, UpstreamOptions } from "../chain/upstream/options.ts";
 import { upstream, type Upstream } from "../chain/upstream/upstream.ts";
@@ -29,6 +29,10 @@ export interface CreateGatewayOptions {
   readonly onState?: (upstream: string, status: UpstreamStatus) => void;
   /** Lets a user sign in to an upstream that asks for it. Default: only the tokens of `catenary login` are used. */
   readonly signIn?: SignIn;
+  /** Called with names of an upstream that model APIs would refuse. Default: `process.emitWarning`. */
+  readonly onWarning?: (upstream: string, message: string) => void;
+  /** Whether the names that are shown stay the same after a restart. They are kept under the path of the config. */
+  readonly rememberNames?: boolean;
   /** The middleware that the config may name; default: the built-in ones. */
   readonly middleware?: MiddlewareFactories;
   /** Creates the upstreams; default: `upstream` of catenary/chain. */
@@ -43,6 +47,8 @@ const OPTIONS = {
   onNoise: true,
   onState: true,
   signIn: true,
+  onWarning: true,
+  rememberNames: true,
   middleware: true,
   upstream: true,
   changing: true,
@@ -240,7 +246,7 @@ async function buildGateway(
     for (const one of use) middleware.push(...present(await createMiddleware(one)));
     const inner = known?.inner.key === innerKey ? known.inner.made : await createUpstream(entry);
     if (inner === undefined) return;
-    const made = middleware.length === 0 ? inner : chain(...middleware).to(inner);
+    const made = middleware.length === 0 ? inner : withMiddleware(middleware, inner);
     if (made !== inner) created.push(made as Gateway);
     upstreams.set(name, { key, made, inner: { key: innerKey, made: inner } });
   }
@@ -260,16 +266,25 @@ async function buildGateway(
     await Promise.allSettled(created.map(async (one) => one.close?.()));
     throw new ConfigError(config.path, config.text, problems);
   }
-  const { name, instructions, names } = config;
+  const { name, instructions, naming, path } = config;
   const gateway = chain(...built.map(({ made }) => made)).to(
     Object.fromEntries([...upstreams].map(([own, { made }]) => [own, made])),
     {
-      ...defined({ names, instructions }),
+      ...naming,
+      upstreams: Object.fromEntries([...config.upstreams].map(([own, entry]) => [own, entry.naming])),
+      ...defined({ instructions, onWarning: options.onWarning }),
+      ...(options.rememberNames !== false && { rememberNames: path }),
       ...(name !== undefined && { info: { ...ownInfo(), name } }),
       ...(options.changing === true && { changing: true }),
     },
   );
   return { gateway, chain: built, upstreams };
+}
+
+/** The middleware of an entry sees the server's own names, so this is not a gateway that changes names. */
+function withMiddleware(middleware: readonly Middleware[], inner: Handler): Gateway {
+  const upstreams = new Map([["upstream", inner]]);
+  return gatewayOf({ middleware, upstreams, handler: inner, isNameless: true, isChanging: false });
 }
 
 function present<T>(one: T | undefined): readonly T[] {

@@ -57,13 +57,13 @@ describe("a config", () => {
     expect(config).toMatchObject({
       name: "office",
       instructions: "Notes and more; a literal ${VAR}.",
-      names: "always",
+      naming: { names: "always", separator: "__", maxNameLength: 64 },
       listen: { port: 4000, token: "s3cret.token", path: "/mcp", allowedHosts: ["notes.example.com"] },
       limits: { messageBytes: 1_000_000, sessions: 10 },
       disabled: [],
     });
     expect(config.chain).toMatchObject([
-      { kind: "named", name: "log", options: undefined, position: { line: 17, column: 13 } },
+      { kind: "named", name: "log", options: undefined, position: { line: 19, column: 13 } },
       { kind: "named", name: "log", options: {} },
       { kind: "named", name: "timeout", options: 3000 },
       { kind: "named", name: "rate-limit", options: { calls: 100, per: "minute" } },
@@ -146,7 +146,7 @@ describe("a config", () => {
     expect([...upstreams.keys()]).toEqual(["__proto__", "Ä b"]);
     expect(warnings).toEqual([
       expect.objectContaining({
-        message: 'mcpServers["Ä b"]: where a prefix is needed, its tools are called __b.TOOL',
+        message: 'mcpServers["Ä b"]: where a prefix is needed, its tools are called __b_TOOL',
         line: 1,
         column: 51,
       }),

@@ -6,6 +6,7 @@ import { readFile, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { GatewayOptions } from "../chain/chain.ts";
 import { MIDDLEWARE } from "../chain/middleware/index.ts";
+import { NAME_LENGTHS, SEPARATOR } from "../chain/router/naming.ts";
 import { checkOptions } from "../core/options.ts";
 import { defined } from "../core/values.ts";
 import type { HttpLimits } from "../http/server/options.ts";
@@ -18,6 +19,7 @@ import * as read from "./readers.ts";
 import { COMMENT_KEY, IGNORED_AT_TOP, type Places, rejectKey } from "./unknown-keys.ts";
 import {
   ENTRY_KEYS,
+  names,
   POLICY_KEYS,
   readUpstreams,
   SERVER_SCHEMA,
@@ -35,7 +37,8 @@ export interface Config {
   /** The name that the gateway reports to clients. */
   readonly name?: string;
   readonly instructions?: string;
-  readonly names?: NonNullable<GatewayOptions["names"]>;
+  /** How the names of tools and prompts are shown. */
+  readonly naming: Pick<GatewayOptions, "names" | "separator" | "maxNameLength">;
   /** By name, in the order of the file. */
   readonly upstreams: ReadonlyMap<string, UpstreamEntry>;
   /** The names of disabled entries. */
@@ -263,11 +266,23 @@ const TOP = {
   $schema: readElsewhere("The location of this schema, for editors.", { type: "string" }),
   name: read.nonEmptyString.describe("The name that the gateway reports to clients."),
   instructions: read.anyString.describe("Instructions that the gateway gives to clients, for their models."),
-  names: read
-    .oneOf(["when-needed", "always"])
-    .describe(
-      "When to put the server in front of the names of tools, resources and prompts (notes.search). when-needed: only for a name that several servers have. always: for every name.",
-    ),
+  names: names.describe(
+    "When to put the server in front of the names of tools, resources and prompts (notes_search). when-needed: only for a name that several servers have. always: for every name.",
+  ),
+  separator: read
+    .stringThat(
+      (given) => SEPARATOR.test(given),
+      "not a valid separator",
+      "write one to four of the characters _ and -",
+      `${SEPARATOR.source}|\\$\\{`,
+    )
+    .describe("What stands between the server and the name of a tool or prompt. Default: _."),
+  maxNameLength: read
+    .numberIn(
+      { type: "integer", minimum: NAME_LENGTHS[0], maximum: NAME_LENGTHS[1] },
+      `a whole number from ${NAME_LENGTHS.join(" to ")}`,
+    )
+    .describe("The most characters of the name of a tool or prompt; longer names are cut. Default: 48."),
   mcpServers: readElsewhere("The servers behind the gateway, by name.", { $ref: "#/definitions/servers" }),
   servers: readElsewhere("Same as mcpServers, by the name that VS Code uses.", { $ref: "#/definitions/servers" }),
   inputs: readElsewhere(
@@ -369,11 +384,12 @@ function readRoot(root: read.Cursor, source: { path: string; text: string }): Co
   }
   root.context.variables.inputs = readInputs(root.get("inputs"));
   const values = read.readFields(root, TOP, (unknown, known) => rejectKey(unknown, known, PLACES, IGNORED_AT_TOP));
-  const { name, instructions, names, defaults = {}, chain = [] } = values;
+  const { name, instructions, names: when, separator, maxNameLength, defaults = {}, chain = [] } = values;
   return {
     ...source,
-    ...defined({ name, instructions, names }),
-    ...readUpstreams(root, defaults),
+    ...defined({ name, instructions }),
+    naming: defined({ names: when, separator, maxNameLength }),
+    ...readUpstreams(root, defaults, separator),
     chain,
     listen: values.listen ?? {},
     limits: values.limits ?? {},

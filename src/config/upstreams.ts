@@ -3,7 +3,8 @@
 // been given our names before (dialects.ts).
 
 import { MIDDLEWARE } from "../chain/middleware/index.ts";
-import { createLabels } from "../chain/router/names.ts";
+import { createLabels, DEFAULT_SEPARATOR, MAX_LABEL_LENGTH } from "../chain/router/names.ts";
+import { NAMES_OPTIONS, PREFIX, type UpstreamNaming } from "../chain/router/naming.ts";
 import { SHARES, type UpstreamOptions } from "../chain/upstream/options.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import { defined } from "../core/values.ts";
@@ -33,6 +34,7 @@ export type UpstreamPolicy = Pick<
 export interface UpstreamEntry extends UpstreamSource {
   readonly name: string;
   readonly policy: UpstreamPolicy;
+  readonly naming: UpstreamNaming;
   /** Middleware for this upstream alone. */
   readonly use: readonly MiddlewareEntry[];
   readonly position: Position;
@@ -106,6 +108,21 @@ export const upstreamDefaults: read.Reader<UpstreamPolicy> = read.reader(
   read.objectOf(POLICY, 'an object, such as {"share": "shared"}'),
 );
 
+export const names: read.Reader<NonNullable<UpstreamNaming["names"]>> = read.oneOf(NAMES_OPTIONS);
+
+/** How its names are shown. */
+const NAMING = {
+  names: names.describe("When to put the server in front of its names. Default: as for all servers."),
+  prefix: read
+    .stringThat(
+      (given) => PREFIX.test(given),
+      "not a valid prefix",
+      `write 1 to ${MAX_LABEL_LENGTH} letters, digits, _ and -`,
+      `${PREFIX.source}|\\$\\{`,
+    )
+    .describe("What to put in front of its names. Default: the name of the server."),
+} as const satisfies Record<keyof UpstreamNaming, read.Reader<unknown>>;
+
 const toolNames = read.arrayOf(read.nonEmptyString, 'an array of tool names, such as ["delete_*"]');
 
 const COMMON = {
@@ -113,6 +130,7 @@ const COMMON = {
   // Some clients have this instead of `disabled`.
   enabled: read.flag.describe("false: ignore this server, as with disabled."),
   ...POLICY,
+  ...NAMING,
   use: middlewareList.describe("Middleware in front of this server only."),
   includeTools: toolNames.describe("The tools to show; all others are hidden. Default: all."),
   excludeTools: toolNames.describe("Tools to hide and refuse, even if includeTools has them."),
@@ -167,7 +185,7 @@ const PLACES: Places = [
     () => 'write it in "headers" of a URL, {"headers": {"Authorization": "Bearer ${TOKEN}"}}, or in "env" of a command',
   ],
   [
-    ["listen", "limits", "inputs", "defaults", "names", "instructions"],
+    ["listen", "limits", "inputs", "defaults", "separator", "maxNameLength", "instructions"],
     () => 'write it at the top of the file, beside "mcpServers"',
   ],
   [["port", "host"], () => 'an upstream over HTTP has its port in "url"; the gateway\'s own is in "listen" at the top'],
@@ -190,7 +208,12 @@ export interface Upstreams {
   readonly disabled: readonly string[];
 }
 
-export function readUpstreams(root: read.Cursor, defaults: UpstreamPolicy): Upstreams {
+/** `separator`: what stands between a server and the name of its tool. */
+export function readUpstreams(
+  root: read.Cursor,
+  defaults: UpstreamPolicy,
+  separator: string = DEFAULT_SEPARATOR,
+): Upstreams {
   const upstreams = new Map<string, UpstreamEntry>();
   const disabled: string[] = [];
   const seen = new Map<string, read.Cursor>();
@@ -210,7 +233,7 @@ export function readUpstreams(root: read.Cursor, defaults: UpstreamPolicy): Upst
       }
     }
   }
-  warnOfLabels(enabled);
+  warnOfLabels(enabled, upstreams, separator);
   if (enabled.size === 0 && root.context.problems.errors === errorsBefore) rejectEmpty(root, disabled.length > 0);
   return { upstreams, disabled };
 }
@@ -254,7 +277,8 @@ function readUpstream(cursor: read.Cursor, defaults: UpstreamPolicy): UpstreamEn
   const own = cursor.members().filter(({ name }) => isOwn(name));
   const secrets = own.flatMap((member) => read.scanStrings(member).secrets);
   const use = [...(values.use ?? []), ...toolFilter(cursor, values)];
-  return { ...source, name: cursor.name, policy, use, secrets, position: cursor.position };
+  const naming: UpstreamNaming = defined({ names: values.names, prefix: values.prefix });
+  return { ...source, name: cursor.name, policy, naming, use, secrets, position: cursor.position };
 }
 
 /** The filter for the tools that the entry includes or excludes. It is the innermost, so it sees the server's own names. */
@@ -306,16 +330,26 @@ function findKind(cursor: read.Cursor): UpstreamKind | undefined {
   return undefined;
 }
 
-/** Warns about names that must be changed to be used as a prefix of tool names. */
-function warnOfLabels(entries: ReadonlyMap<string, read.Cursor>): void {
-  const names = [...entries.keys()];
-  createLabels(names).forEach(({ name: label }, index) => {
-    const name = names[index] ?? "";
+/** Warns about names that must be changed to be used as a prefix of tool names. Two equal prefixes are an error. */
+function warnOfLabels(
+  entries: ReadonlyMap<string, read.Cursor>,
+  upstreams: Upstreams["upstreams"],
+  separator: string,
+): void {
+  const all = [...entries.keys()];
+  const prefixes = Object.fromEntries(all.map((name) => [name, upstreams.get(name)?.naming.prefix]));
+  createLabels(all, prefixes).forEach(({ name: label }, index) => {
+    const name = all[index] ?? "";
     const cursor = entries.get(name);
-    if (label === name || cursor === undefined) return;
+    const prefix = prefixes[name];
+    const first = all.find((other) => prefix !== undefined && prefixes[other] === prefix);
+    if (first !== undefined && first !== name) {
+      cursor?.get("prefix")?.error(`${first} has the same prefix`, "choose another");
+    }
+    if (prefix !== undefined || label === name || cursor === undefined) return;
     cursor.warnAtKey(
-      `where a prefix is needed, its tools are called ${label}.TOOL`,
-      "a name of up to 32 letters, digits, _ and - is used unchanged",
+      `where a prefix is needed, its tools are called ${label}${separator}TOOL`,
+      `a name of up to ${MAX_LABEL_LENGTH} letters, digits, _ and - is used unchanged; or write "prefix"`,
     );
   });
 }

@@ -52,6 +52,12 @@ export interface Context {
   readonly isNotification?: true;
   /** What only session-style revisions have. The front of the caller sets it, and the back of a server reads it. */
   readonly session?: SessionHints;
+  /**
+   * Called when a gateway sends the request to an upstream, with the name of the upstream (undefined if the gateway has
+   * only one) and the request in the upstream's own names. If it throws, the request is not sent. If the upstream is
+   * a gateway itself, it is called again, with a name such as `team.notes`.
+   */
+  readonly onRoute?: (upstream: string | undefined, request: Request) => void;
   /** Whether headers that repeat arguments were compared with them. Middleware may change the arguments afterwards. */
   readonly headersChecked?: true;
 }

@@ -93,7 +93,7 @@ class ChainedServers {
     const { folder, servers, roots } = this.workspace;
     const config = join(folder, "catenary.json");
     writeFileSync(config, JSON.stringify({ mcpServers: servers }));
-    const env = { ...ENV, CATENARY_CACHE: join(folder, "cache") };
+    const env = { ...ENV, CATENARY_CACHE: join(folder, "cache"), XDG_STATE_HOME: join(folder, "state") };
     const args = [CLI, "serve", config];
     if (transport === "stdio") {
       this.client = await this.#library.start({ command: process.execPath, args, env }, roots);
@@ -129,9 +129,17 @@ function mergeTools(found: Record<string, Findings>): Json[] {
       const isShared = all.some(
         ([other, found]) => other !== server && found.lists.tools.some(({ name }) => name === tool["name"]),
       );
-      return isShared ? { ...tool, name: `${server}.${String(tool["name"])}` } : tool;
+      const shown = withServer(tool, server);
+      if (!isShared) return shown;
+      const _meta = { ...(shown["_meta"] as Json), "catenary/names": [tool["name"]] };
+      return { ...shown, name: `${server}_${String(tool["name"])}`, _meta };
     }),
   );
+}
+
+/** The gateway says which server an item is of. */
+function withServer(item: Json, server: string): Json {
+  return { ...item, _meta: { ...(item["_meta"] as Json | undefined), "catenary/upstream": server } };
 }
 
 /** The newest revision does not declare whether a tool can be a task. */
@@ -175,15 +183,17 @@ function testClient(library: Library, transport: "stdio" | "HTTP", direct: () =>
       const expected = mergeTools(direct());
       expect(tools).toEqual(isNewest ? expected.map(withoutExecution) : expected);
       expect(tools.map(({ name }) => name as string)).toEqual(
-        expect.arrayContaining(["echo", "files.read_text_file", "other.read_text_file", "read_graph"]),
+        expect.arrayContaining(["echo", "files_read_text_file", "other_read_text_file", "read_graph"]),
       );
       for (const list of ["resources", "templates", "prompts"] as const) {
-        expect(await client[list]()).toEqual(Object.values(direct()).flatMap(({ lists }) => lists[list]));
+        const all = Object.entries(direct());
+        const expectedItems = all.flatMap(([server, { lists }]) => lists[list].map((item) => withServer(item, server)));
+        expect(await client[list]()).toEqual(expectedItems);
       }
     });
 
     it.each(Object.keys(STEPS))("gets the results of %s", async (server) => {
-      const toolName = (tool: string): string => (tools.some(({ name }) => name === tool) ? tool : `${server}.${tool}`);
+      const toolName = (tool: string): string => (tools.some(({ name }) => name === tool) ? tool : `${server}_${tool}`);
       const answers = await runSteps({ client, workspace: chained.workspace, server, toolName });
       const { server: info, answers: expected } = direct()[server] as Findings;
       expect(isNewest ? withoutResultMeta(answers, info) : answers).toEqual(expected);

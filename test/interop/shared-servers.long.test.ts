@@ -68,14 +68,14 @@ const QUIET = ["memory", "memory2", "memory3", "thinking", "thinking2"] as const
 const ASKING = ["everything", "files", "files2"] as const;
 /** A call to each server. */
 const CALLS: readonly (readonly [string, Record<string, unknown>])[] = [
-  ["everything.echo", { message: "hi" }],
-  ["files.list_allowed_directories", {}],
-  ["files2.list_allowed_directories", {}],
-  ...["memory", "memory2", "memory3"].map((name) => [`${name}.read_graph`, {}] as const),
+  ["everything_echo", { message: "hi" }],
+  ["files_list_allowed_directories", {}],
+  ["files2_list_allowed_directories", {}],
+  ...["memory", "memory2", "memory3"].map((name) => [`${name}_read_graph`, {}] as const),
   ...["thinking", "thinking2"].map(
     (name) =>
       [
-        `${name}.sequentialthinking`,
+        `${name}_sequentialthinking`,
         { thought: "a", nextThoughtNeeded: false, thoughtNumber: 1, totalThoughts: 1 },
       ] as const,
   ),

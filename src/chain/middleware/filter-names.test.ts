@@ -1,16 +1,62 @@
 // The names that a filter matches: an item stays hidden under every name that reaches it.
 
 import { expect, it } from "vitest";
+import { answerAs, scriptedServer, toolList } from "../../../test/support/handlers/scripted-server.ts";
 import { connect } from "../../client/connect.ts";
 import { createServer } from "../../server/server.ts";
 import { chain } from "../chain.ts";
+import { validName } from "../router/names.ts";
 import { filter, matchesGlob, nameMatcher } from "./filter.ts";
 
-it("hides a name with any number of labels before it", () => {
+it("hides an item by its shown name and by its names at the upstreams", () => {
   const isVisible = nameMatcher("tools", undefined, ["delete", "drop_*"]);
-  for (const name of ["delete", "a.delete", "in.a.delete", "in.a.drop_all"]) expect(isVisible(name)).toBe(false);
-  for (const name of ["deleted", "undelete", "a.read", "delete.read", "drop-all-things-of-one-account"])
-    expect(isVisible(name)).toBe(true);
+  expect([isVisible("delete"), isVisible("a_delete", ["delete"]), isVisible("x", ["a_x", "drop_x"])]).toEqual([
+    false,
+    false,
+    false,
+  ]);
+  for (const name of ["deleted", "a_delete", "undelete", "drop-all"]) expect(isVisible(name)).toBe(true);
+  expect(isVisible("a", [1, null, "b"])).toBe(true);
+});
+
+it("hides the tools and prompts of all upstreams, and only those that have the name", async () => {
+  const server = (who: string) =>
+    scriptedServer(
+      {
+        "tools/list": toolList("delete", "my tool!"),
+        "tools/call": answerAs(who),
+        "prompts/list": { prompts: [{ name: "secret" }] },
+        "prompts/get": { messages: [] },
+        "completion/complete": { completion: { values: ["secret"] } },
+      },
+      { tools: {}, prompts: {}, completions: {} },
+    );
+  const other = createServer({ name: "c", version: "1" }).tool("bulk_delete", {}, () => "c deletes");
+  const rules = { tools: { not: ["delete", "my tool!"] }, prompts: { not: ["secret"] } };
+  const inner = chain().to({ x: server("x"), y: server("y") });
+  const gateway = chain(filter(rules)).to({ a: server("a"), b: server("b"), in: inner, other });
+  const client = await connect(gateway);
+  expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["bulk_delete"]);
+  expect((await client.listPrompts()).prompts).toEqual([]);
+  for (const name of ["delete", "a_delete", "b_delete", "in_x_delete", "x_delete", validName("my tool!")]) {
+    await expect(client.callTool(name)).rejects.toMatchObject({ kind: "tool_not_found", data: { toolName: name } });
+  }
+  for (const name of ["secret", "a_secret", "in_y_secret"]) {
+    await expect(client.getPrompt(name)).rejects.toMatchObject({ kind: "prompt_not_found" });
+    const completing = client.complete({ type: "ref/prompt", name }, { name: "x", value: "" });
+    await expect(completing).rejects.toThrow(`There is no prompt ${name} to complete`);
+  }
+  expect((await client.callTool("bulk_delete")).content).toMatchObject([{ text: "c deletes" }]);
+  await client.close();
+  await gateway.close();
+});
+
+it("hides a name that a single upstream has and that is shown in another form", async () => {
+  const server = scriptedServer({ "tools/list": toolList("my tool!"), "tools/call": answerAs("it") });
+  const client = await connect(chain(filter({ tools: { not: ["my tool!"] } })).to(server));
+  expect((await client.listTools()).tools).toEqual([]);
+  await expect(client.callTool(validName("my tool!"))).rejects.toMatchObject({ kind: "tool_not_found" });
+  await client.close();
 });
 
 it("hides a name that the router has shortened, at any depth, and shows other long names", async () => {

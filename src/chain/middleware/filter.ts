@@ -1,21 +1,32 @@
 // Hides tools, prompts and resources. A hidden item is in no list, and a call, read or completion of it gets the error
 // for an item that does not exist. Subscriptions ignore hidden resources. A page that becomes empty keeps its cursor,
-// since the next page may have items. All names that reach the same item are checked; in doubt, the item is hidden.
+// since the next page may have items. All names that reach the same item are checked, also those at the upstreams of a
+// gateway; in doubt, the item is hidden.
 
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { OptionReader } from "../../core/options.ts";
+import { McpError } from "../../protocol/errors.ts";
 import { LIST_CAPABILITIES, RESOURCE_UPDATED, type ListCapability } from "../../protocol/lists.ts";
 import { MAX_URI_LENGTH, tryParseTemplate } from "../../protocol/uri-template.ts";
-import { LISTS_BY_METHOD, mapItems, NAMING_PARAMS, notFound, nothingToComplete, readRef } from "../result-items.ts";
+import {
+  LISTS_BY_METHOD,
+  mapItems,
+  NAMING_PARAMS,
+  notFound,
+  nothingToComplete,
+  readRef,
+  type CompletionRef,
+} from "../result-items.ts";
+import { OWN_NAMES } from "../router/pages.ts";
 
 /** In both lists, `*` matches any characters. */
 export interface FilterRule {
   /** The names to show. Default: all. */
   readonly only?: readonly string[];
   /**
-   * The names to hide. Also hides the same names with the prefix of an upstream (`delete` hides `notes.delete`), other
-   * spellings of the same URI, and the URIs that a URI template matches.
+   * The names to hide, as callers see them or as they are at an upstream (`delete` hides `notes_delete` if that is the
+   * tool `delete` of `notes`). For URIs, also hides other spellings, and the URIs that a URI template matches.
    */
   readonly not?: readonly string[];
 }
@@ -27,7 +38,8 @@ export interface FilterOptions {
   readonly resources?: FilterRule;
 }
 
-type IsVisible = (capability: ListCapability, name: string) => boolean;
+/** `own`: the names of the item at the upstreams. */
+type IsVisible = (capability: ListCapability, name: string, own?: readonly unknown[]) => boolean;
 
 export function filter(options: FilterOptions): Middleware {
   const read = new OptionReader("filter", options, LIST_CAPABILITIES);
@@ -37,13 +49,13 @@ export function filter(options: FilterOptions): Middleware {
   const rules = Object.fromEntries(
     LIST_CAPABILITIES.map((capability) => [capability, readRule(capability, read.inner(capability, ["only", "not"]))]),
   );
-  const isVisible: IsVisible = (capability, name) => rules[capability]?.(name) !== false;
+  const isVisible: IsVisible = (capability, name, own) => rules[capability]?.(name, own) !== false;
   return function filter(request, context, next) {
     return run(request, context, next, isVisible);
   };
 }
 
-function readRule(capability: ListCapability, rule: OptionReader): (name: string) => boolean {
+function readRule(capability: ListCapability, rule: OptionReader): NameMatcher {
   return nameMatcher(capability, rule.strings("only"), rule.strings("not") ?? []);
 }
 
@@ -52,21 +64,41 @@ async function run(request: Request, context: Context, next: Handler, isVisible:
   const list = LISTS_BY_METHOD.get(method);
   if (list !== undefined) {
     const result = await next(request, context);
-    return mapItems(result, list, (item, name) => (isVisible(list.capability, name) ? item : undefined));
+    return mapItems(result, list, (item, name) => {
+      return isVisible(list.capability, name, ownNames(item)) ? item : undefined;
+    });
   }
+  if (method === "subscriptions/listen") return listen(request, context, next, isVisible);
+  const named = namedItem(request);
+  if (named === undefined) return next(request, context);
+  const { capability, name } = named;
+  const refuse = (): McpError =>
+    method === "completion/complete" ? nothingToComplete(capability, name, params["ref"]) : notFound(capability, name);
+  if (!isVisible(capability, name)) throw refuse();
+  if (capability === "resources") return next(request, context);
+  // The name is known here, but only the gateway knows which item of which upstream it is.
+  const onRoute: Context["onRoute"] = (upstream, sent) => {
+    const own = namedItem(sent);
+    if (own !== undefined && !isVisible(capability, name, [own.name])) throw refuse();
+    context.onRoute?.(upstream, sent);
+  };
+  return next(request, { ...context, onRoute }).catch((error: unknown) => {
+    // The error of an ambiguous name lists other names, which may be hidden.
+    throw error instanceof McpError && isObject(error.data) && "candidates" in error.data ? refuse() : error;
+  });
+}
+
+/** The item that a request names. */
+function namedItem({ method, params }: Request): Pick<CompletionRef, "capability" | "name"> | undefined {
+  if (method === "completion/complete") return readRef(params["ref"]);
   const naming = NAMING_PARAMS.get(method);
-  if (naming !== undefined) {
-    const name = params[naming.param];
-    if (typeof name === "string" && !isVisible(naming.capability, name)) throw notFound(naming.capability, name);
-  }
-  if (method === "completion/complete") {
-    const { ref } = params;
-    const about = readRef(ref);
-    if (about !== undefined && !isVisible(about.capability, about.name)) {
-      throw nothingToComplete(about.capability, about.name, ref);
-    }
-  }
-  return method === "subscriptions/listen" ? listen(request, context, next, isVisible) : next(request, context);
+  const name = naming && params[naming.param];
+  return naming === undefined || typeof name !== "string" ? undefined : { capability: naming.capability, name };
+}
+
+function ownNames({ _meta: meta }: { readonly [key: string]: unknown }): readonly unknown[] {
+  const names = isObject(meta) ? meta[OWN_NAMES] : undefined;
+  return Array.isArray(names) ? names : [];
 }
 
 /** Removes hidden URIs from the request. Updates are checked too, since they may be for URIs below a requested one. */
@@ -89,24 +121,27 @@ function listen(request: Request, context: Context, next: Handler, isVisible: Is
   );
 }
 
-/** Returns a function that returns whether a name is visible. */
+/** Returns whether an item is visible. `own`: its names at the upstreams, of which only strings count. */
+type NameMatcher = (name: string, own?: readonly unknown[]) => boolean;
+
 export function nameMatcher(
   capability: ListCapability,
   only: readonly string[] | undefined,
   not: readonly string[],
-): (name: string) => boolean {
+): NameMatcher {
   if (capability !== "resources") {
-    return (name) => {
+    return (name, own = []) => {
       if (only?.some((glob) => matchesGlob(glob, name)) === false) return false;
-      const matches = name.length < MIN_SHORTENED_LENGTH ? matchesGlob : mayMatchBeforeShortening;
-      return !withoutLabels(name, NAME_LABEL).some((form) => not.some((glob) => matches(glob, form)));
+      const isHidden = (form: unknown): boolean =>
+        typeof form === "string" && not.some((glob) => matchesGlob(glob, form));
+      return !isHidden(name) && !own.some(isHidden);
     };
   }
   const shown = only?.map(uriPattern);
   const hidden = not.map(uriPattern);
   return (name) => {
     if (shown?.some((pattern) => pattern.matchesAllForms(name)) === false) return false;
-    const forms = withoutLabels(name, SCHEME_LABEL).flatMap((form) => [
+    const forms = withoutLabels(name).flatMap((form) => [
       form,
       normalizeUri(form),
       normalizeUri(form.replace(QUERY, "")),
@@ -115,30 +150,16 @@ export function nameMatcher(
   };
 }
 
-const NAME_LABEL = /^[\w-]+\./;
-const SCHEME_LABEL = /^[a-z][a-z0-9+-]*\./;
+const LABEL = /^[a-z][a-z0-9+-]*\./;
 
 /**
- * Returns the name, and the name without its first label, its first two, and so on. A label may be the prefix of an
+ * Returns the URI, and the URI without its first label, its first two, and so on. A label may be the prefix of an
  * upstream, and there are several if gateways are nested.
  */
-function withoutLabels(name: string, label: RegExp): string[] {
-  const forms = [name];
-  for (let rest = name; label.test(rest); forms.push(rest)) rest = rest.replace(label, "");
+function withoutLabels(uri: string): string[] {
+  const forms = [uri];
+  for (let rest = uri; LABEL.test(rest); forms.push(rest)) rest = rest.replace(LABEL, "");
   return forms;
-}
-
-/** The router shortens long names and ends them with this checksum. No shortened name is shorter than the minimum. */
-const SHORTENED = /-[0-9a-z]{7}$/;
-const MIN_SHORTENED_LENGTH = 63;
-
-/** Whether the glob matches the name, or may match the full name that was shortened to it. */
-function mayMatchBeforeShortening(glob: string, name: string): boolean {
-  if (matchesGlob(glob, name)) return true;
-  if (!SHORTENED.test(name)) return false;
-  const start = name.replace(SHORTENED, "");
-  const [prefix = "", ...rest] = glob.split("*");
-  return prefix.startsWith(start) || (rest.length > 0 && start.startsWith(prefix));
 }
 
 /**

@@ -5,6 +5,7 @@ import { callRequest, fakeContext, textResult } from "../../../test/support/hand
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, Request } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
+import { createServer, type Server } from "../../server/server.ts";
 import { chain } from "../chain.ts";
 import { log, type LogOptions } from "./log.ts";
 
@@ -33,6 +34,24 @@ it("writes one line for each request: method, tool, outcome, duration and caller
   expect(line).toMatch(new RegExp(String.raw`^${TIME} info tools/call echo: complete, \d+(\.\d)? ms, for ada$`));
   const [bare] = await lines({}, done, { method: "tools/list", params: {} }, fakeContext());
   expect(bare).toMatch(new RegExp(String.raw`^${TIME} info tools/list: complete, \d+(\.\d)? ms$`));
+});
+
+it("writes the upstream of a gateway with several", async () => {
+  const written: string[] = [];
+  const server = (tool: string): Server => createServer({ name: tool, version: "1" }).tool(tool, {}, () => tool);
+  const inner = chain().to({ x: server("deep"), y: server("z") });
+  const write = (line: string): void => void written.push(line);
+  const gateway = chain(log({ write })).to({ notes: server("search"), team: inner });
+  const json = chain(log({ format: "json", write })).to({ notes: server("search"), team: inner });
+  const { context } = fakeContext();
+  for (const name of ["search", "deep"]) await gateway(callRequest(name), context);
+  await json(callRequest("search"), context);
+  await expect(gateway(callRequest("nope"), context)).rejects.toThrow();
+  expect(written[0]).toMatch(/ info tools\/call search \(notes\): complete, /);
+  expect(written[1]).toMatch(/ info tools\/call deep \(team\.x\): complete, /);
+  expect(JSON.parse(written[2] ?? "")).toMatchObject({ name: "search", upstream: "notes" });
+  expect(written[3]).toMatch(/ warning tools\/call nope: failed /);
+  await Promise.all([gateway.close(), json.close()]);
 });
 
 it("writes the same as JSON", async () => {

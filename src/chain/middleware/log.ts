@@ -1,5 +1,5 @@
-// Writes one line for each request when it is finished: the method and the tool, the outcome, the duration and the
-// caller. Names come from outside, so characters that could end a line or control a terminal are escaped. Arguments and
+// Writes one line for each request when it is finished: the method and the tool, the upstream, the outcome, the duration
+// and the caller. Names come from outside, so characters that could end a line or control a terminal are escaped. Arguments and
 // error messages of upstreams may contain secrets and are only written if the option `arguments` is set.
 
 import { ConnectionError } from "../../core/errors.ts";
@@ -33,25 +33,35 @@ export function log(options: LogOptions = {}): Middleware {
   const maxLength =
     given === true ? DEFAULT_LENGTH : given === undefined || given === false ? 0 : (read.count("arguments") ?? 0);
   const write = (read.function("write") as LogOptions["write"]) ?? writeToStderr;
-  const writeEntry = (request: Request, context: Context, begun: number, outcome: Outcome): void => {
+  const writeEntry = (request: Request, context: Context, run: Run, outcome: Outcome): void => {
     if (SEVERITIES.indexOf(outcome.level) < lowest) return;
     try {
-      write(format(createEntry(request, context, begun, maxLength, outcome)));
+      write(format(createEntry(request, context, run, maxLength, outcome)));
     } catch {
       // A log that cannot be written must not fail the request.
     }
   };
   return async function log(request, context, next) {
-    const begun = performance.now();
+    const run: Run = { begun: performance.now() };
+    const onRoute: Context["onRoute"] = (upstream, sent) => {
+      run.upstream = upstream;
+      context.onRoute?.(upstream, sent);
+    };
     try {
-      const result = await next(request, context);
-      writeEntry(request, context, begun, successOf(result));
+      const result = await next(request, { ...context, onRoute });
+      writeEntry(request, context, run, successOf(result));
       return result;
     } catch (error) {
-      writeEntry(request, context, begun, failureOf(error, context, maxLength));
+      writeEntry(request, context, run, failureOf(error, context, maxLength));
       throw error;
     }
   };
+}
+
+interface Run {
+  readonly begun: number;
+  /** The upstream that got the request last. */
+  upstream?: string | undefined;
 }
 
 /** The fields in the order in which they are written. */
@@ -61,6 +71,8 @@ interface Entry {
   readonly method: string;
   /** The tool, the prompt or the URI. */
   readonly name?: string;
+  /** Of a gateway with several. */
+  readonly upstream?: string;
   readonly outcome: string;
   readonly error?: string;
   readonly ms: number;
@@ -70,7 +82,7 @@ interface Entry {
 
 type Outcome = Pick<Entry, "level" | "outcome" | "error">;
 
-function createEntry(request: Request, context: Context, begun: number, maxLength: number, outcome: Outcome): Entry {
+function createEntry(request: Request, context: Context, run: Run, maxLength: number, outcome: Outcome): Entry {
   const name = nameIn(request);
   const caller = context.caller.info?.name;
   const args = maxLength > 0 ? request.params["arguments"] : undefined;
@@ -79,9 +91,10 @@ function createEntry(request: Request, context: Context, begun: number, maxLengt
     level: outcome.level,
     method: sanitize(request.method, MAX_NAME_LENGTH),
     ...(name === undefined ? undefined : { name }),
+    ...(run.upstream === undefined ? undefined : { upstream: sanitize(run.upstream, MAX_NAME_LENGTH) }),
     outcome: outcome.outcome,
     ...(outcome.error === undefined ? undefined : { error: outcome.error }),
-    ms: Math.round((performance.now() - begun) * 10) / 10,
+    ms: Math.round((performance.now() - run.begun) * 10) / 10,
     ...(typeof caller === "string" ? { caller: sanitize(caller, MAX_NAME_LENGTH) } : undefined),
     ...(args === undefined ? undefined : { arguments: sanitize(jsonOf(args), maxLength) }),
   };
@@ -128,8 +141,9 @@ function summaryOf(error: unknown): [Severity, string] {
   return ["error", "the thrown value is not an Error"];
 }
 
-function formatText({ time, level, method, name, outcome, error, ms, caller, ...more }: Entry): string {
-  const what = name === undefined ? method : `${method} ${name}`;
+function formatText({ time, level, method, name, upstream, outcome, error, ms, caller, ...more }: Entry): string {
+  const where = upstream === undefined ? "" : ` (${upstream})`;
+  const what = `${name === undefined ? method : `${method} ${name}`}${where}`;
   const how = error === undefined ? outcome : `${outcome} (${error})`;
   const who = caller === undefined ? "" : `, for ${caller}`;
   const args = more.arguments === undefined ? "" : `, arguments ${more.arguments}`;

@@ -148,24 +148,55 @@ describe("colliding names", () => {
     expect(sent[1]?.params["name"]).toBe("b");
   });
 
-  it("are an error of the list, on whichever page they are", async () => {
-    const { send } = start({ tools: { old: "new" } }, { resultType: "complete", tools: [{ name: "new" }] });
-    await expect(send({ method: "tools/list", params: { cursor: "2" } })).rejects.toMatchObject({
-      kind: "internal_error",
-      message:
-        'The middleware rename cannot rename "old" to "new": the upstream already has that name in its tools; choose another',
-      data: { middlewareName: "rename" },
-    });
+  it("leave the new name to the renamed item, and show the other under its upstream", async () => {
+    const notes = createServer({ name: "notes", version: "1" })
+      .tool("q", {}, () => "notes")
+      .prompt("p", {}, () => "notes");
+    const evil = createServer({ name: "evil", version: "1" })
+      .tool("search", {}, () => "evil")
+      .tool("other", {}, () => "other")
+      .prompt("ask", {}, () => "evil");
+    const gateway = chain(rename({ tools: { q: "search" }, prompts: { p: "ask" } })).to({ evil, notes });
+    const client = await connect(gateway);
+    const [displaced = "", ...others] = (await client.listTools()).tools.map(({ name }) => name);
+    expect(displaced).toMatch(/^evil_search-[a-z0-9]{7}$/);
+    expect(others).toEqual(["other", "search"]);
+    expect((await client.callTool("search")).content).toMatchObject([{ text: "notes" }]);
+    expect((await client.callTool(displaced)).content).toMatchObject([{ text: "evil" }]);
+    // Only the shown name works, not the same with another upstream or without one.
+    for (const name of [displaced.replace("evil", "notes"), displaced.replace("evil_", "")]) {
+      await expect(client.callTool(name)).rejects.toMatchObject({ kind: "tool_not_found", data: { toolName: name } });
+    }
+    const [prompt] = (await client.listPrompts()).prompts;
+    expect(prompt?.name).toMatch(/^evil_ask-[a-z0-9]{7}$/);
+    expect(await client.getPrompt(prompt?.name ?? "")).toMatchObject({ messages: [{ content: { text: "evil" } }] });
+    expect(await client.getPrompt("ask")).toMatchObject({ messages: [{ content: { text: "notes" } }] });
+    await client.close();
+    await gateway.close();
+  });
+
+  it("of one upstream get a checksum; those of resources are hidden", async () => {
+    const tools = [{ name: "new" }, { name: "old" }];
+    const { sent, send } = start({ tools: { old: "new" } }, { resultType: "complete", tools });
+    const listed = await send({ method: "tools/list", params: { cursor: "2" } });
+    expect(listed["tools"]).toEqual([{ name: expect.stringMatching(/^new-[a-z0-9]{7}$/) as string }, { name: "new" }]);
+    const [{ name }] = listed["tools"] as [{ name: string }];
+    await send(callRequest(name));
+    expect(sent.at(-1)?.params["name"]).toBe("new");
+    // A tool that already has such a name would be called in place of the other, so it is hidden.
+    const forged = start({ tools: { old: "new" } }, { resultType: "complete", tools: [{ name }] });
+    expect((await forged.send({ method: "tools/list", params: {} }))["tools"]).toEqual([]);
     const uris = start({ resources: { "a://*": "b://*" } }, { resultType: "complete", resources: [{ uri: "b://x" }] });
-    await expect(uris.send({ method: "resources/list", params: {} })).rejects.toThrow(
-      'cannot rename "a://x" to "b://x"',
-    );
+    expect((await uris.send({ method: "resources/list", params: {} }))["resources"]).toEqual([]);
   });
 
   it("are refused if the options themselves collide", () => {
     expect(() => rename({ tools: { a: "c", b: "c" } })).toThrow('rename: `tools.a` and `b` cannot both become "c"');
     expect(() => rename({ resources: { "a://*": "b://" } })).toThrow("must end with `*` on both sides, or on neither");
     expect(() => rename({ tools: { a: 1 as never } })).toThrow("rename: `tools.a` must be a non-empty string");
+    expect(() => rename({ tools: { a: "b.c" } })).toThrow(
+      "rename: `tools.a` must become 1 to 64 letters, digits, _ and -",
+    );
     expect(() => rename({ tool: {} } as never)).toThrow("rename: `tool` is not an option; did you mean `tools`?");
   });
 });

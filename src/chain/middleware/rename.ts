@@ -1,12 +1,13 @@
 // Gives tools, prompts and resources other names and descriptions. Callers see the new names in lists, results and
-// notifications, and use them in requests. If a new name is also the name of an item that is not renamed, listing the
-// items fails.
+// notifications, and use them in requests. A new name belongs to the renamed item, even if that is not there. Another
+// tool or prompt with this name is shown with the name of its upstream and a checksum; another resource is hidden.
 
 import type { Context, Handler, Middleware, Notification, Params, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { OptionReader } from "../../core/options.ts";
 import { McpError } from "../../protocol/errors.ts";
 import {
+  checksum,
   LIST_CAPABILITIES,
   RESOURCE_UPDATED,
   SUBSCRIPTION_ACKNOWLEDGED,
@@ -22,6 +23,9 @@ import {
   readRef,
   mapResultUris,
 } from "../result-items.ts";
+import { withChecksum } from "../router/names.ts";
+import { UPSTREAM } from "../router/pages.ts";
+import { VALID_NAME } from "../router/shown-names.ts";
 
 type Names = Readonly<Record<string, string>>;
 
@@ -68,10 +72,12 @@ class Renamer {
     if (naming !== undefined) {
       const name = params[naming.param];
       if (typeof name !== "string") return next(request, context);
-      const own = this.#ownName(naming.capability, name);
-      if (own === undefined) throw notFound(naming.capability, name);
+      const { capability } = naming;
+      const own = this.#ownName(capability, name);
+      if (own === undefined) throw notFound(capability, name);
       const sent = own === name ? request : { ...request, params: { ...params, [naming.param]: own } };
-      return this.#renameUris(await next(sent, context).catch((error: unknown) => this.#rethrow(error, name, own)));
+      const checked = this.#checkRoute(capability, name, own, context, () => notFound(capability, name));
+      return this.#renameUris(await next(sent, checked).catch((error: unknown) => this.#rethrow(error, name, own)));
     }
     if (method === "completion/complete") return this.#complete(request, context, next);
     if (method === "subscriptions/listen") return this.#listen(request, context, next);
@@ -86,12 +92,31 @@ class Renamer {
     const { names, descriptions } = this.#renames[list.capability];
     if (names.isEmpty && descriptions.size === 0) return result;
     return mapItems(result, list, (item, own) => {
-      if (names.isTaken(own)) throw collision(list.capability, names.own(own) ?? "", own);
-      const name = names.shown(own);
+      const isTaken = names.isTaken(own);
+      if (isTaken && (list.capability === "resources" || names.displaced(own) !== undefined)) return undefined;
+      const name = isTaken ? displacedName(own, upstreamOf(item)) : names.shown(own);
       const description = descriptions.get(name);
       if (name === own && description === undefined) return item;
       return { ...item, [list.key]: name, ...(description === undefined ? undefined : { description }) };
     });
+  }
+
+  /** The name of a displaced item contains its upstream. Whether it is the right one is known when it is routed. */
+  #checkRoute(
+    capability: ListCapability,
+    name: string,
+    own: string,
+    context: Context,
+    refuse: () => McpError,
+  ): Context {
+    if (this.#renames[capability].names.displaced(name) === undefined) return context;
+    let isChecked = false;
+    const onRoute: Context["onRoute"] = (upstream, sent) => {
+      if (!isChecked && displacedName(own, upstream) !== name) throw refuse();
+      isChecked = true;
+      context.onRoute?.(upstream, sent);
+    };
+    return { ...context, onRoute };
   }
 
   /** Replaces the upstream's "not found" error by one with the name that the caller used. */
@@ -110,7 +135,10 @@ class Renamer {
     const own = this.#ownName(about.capability, about.name);
     if (own === undefined) throw nothingToComplete(about.capability, about.name, ref);
     if (own === about.name) return next(request, context);
-    return next({ ...request, params: { ...request.params, ref: { ...ref, [about.field]: own } } }, context);
+    const { capability, name } = about;
+    const refuse = (): McpError => nothingToComplete(capability, name, ref);
+    const checked = this.#checkRoute(capability, name, own, context, refuse);
+    return next({ ...request, params: { ...request.params, ref: { ...ref, [about.field]: own } } }, checked);
   }
 
   #listen(request: Request, context: Context, next: Handler): Promise<Result> {
@@ -150,11 +178,17 @@ function mapSubscribedUris(params: Params, change: (uri: string) => string | und
   return { ...params, notifications: { ...notifications, resourceSubscriptions: changed } };
 }
 
-function collision(capability: ListCapability, own: string, name: string): McpError {
-  const problem = `cannot rename ${JSON.stringify(own)} to ${JSON.stringify(name)}`;
-  const reason = `the upstream already has that name in its ${capability}; choose another`;
-  const message = `The middleware rename ${problem}: ${reason}`;
-  return McpError.of("internal_error", message, { middlewareName: "rename", capability, name });
+/** What the checksum of a displaced item is made of. It depends only on the name, so that it leads back to it. */
+const summed = (name: string): string => `rename ${name}`;
+
+/** The name of an item whose own name was given to another. */
+function displacedName(name: string, upstream: string | undefined): string {
+  return withChecksum(upstream === undefined ? name : `${upstream}_${name}`, summed(name));
+}
+
+function upstreamOf({ _meta: meta }: { readonly [key: string]: unknown }): string | undefined {
+  const upstream = isObject(meta) ? meta[UPSTREAM] : undefined;
+  return typeof upstream === "string" ? upstream : undefined;
 }
 
 /**
@@ -165,6 +199,8 @@ class NameMap {
   readonly #shown: ReadonlyMap<string, string>;
   readonly #own = new Map<string, string>();
   readonly #prefixes: readonly (readonly [own: string, shown: string])[];
+  /** New names by the checksum with which another item of this name is shown. */
+  readonly #displaced = new Map<string, string>();
 
   constructor(read: OptionReader, option: string, allowsPrefixes: boolean) {
     const pairs = [...read.stringMap(option)];
@@ -184,7 +220,14 @@ class NameMap {
         throw read.error(`${option}.${own}`, `and \`${other}\` cannot both become ${JSON.stringify(shown)}`);
       }
     }
-    for (const [own, shown] of this.#shown) this.#own.set(shown, own);
+    for (const [own, shown] of this.#shown) {
+      this.#own.set(shown, own);
+      if (allowsPrefixes) continue;
+      if (!VALID_NAME.test(shown)) {
+        throw read.error(`${option}.${own}`, "must become 1 to 64 letters, digits, _ and -: model APIs refuse others");
+      }
+      if (!this.#shown.has(shown)) this.#displaced.set(checksum(summed(shown)), shown);
+    }
   }
 
   get isEmpty(): boolean {
@@ -200,11 +243,17 @@ class NameMap {
 
   /** The upstream's own name; undefined if no item is shown under this name. */
   own(shown: string): string | undefined {
-    const name = this.#own.get(shown);
+    const name = this.#own.get(shown) ?? this.displaced(shown);
     if (name !== undefined) return name;
     const found = this.#prefixes.find(([, prefix]) => shown.startsWith(prefix));
     const own = found === undefined ? shown : found[0] + shown.slice(found[1].length);
     return this.shown(own) === shown ? own : undefined;
+  }
+
+  /** The own name of an item that is shown under this name because another item was renamed to its own. */
+  displaced(shown: string): string | undefined {
+    const sum = /-([0-9a-z]{7})$/.exec(shown)?.[1];
+    return sum === undefined ? undefined : this.#displaced.get(sum);
   }
 
   /** Whether this item keeps its name, but another item is renamed to the same name. */

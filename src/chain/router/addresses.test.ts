@@ -4,6 +4,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createLabels, type NamesOption, type RoutedUpstream } from "./names.ts";
+import { createNaming } from "./naming.ts";
 import { View } from "./view.ts";
 import { runs } from "../../../test/support/thoroughness.ts";
 
@@ -22,12 +23,14 @@ const upstreams = fc.dictionary(
   { maxKeys: 4 },
 );
 
+const handler = async () => ({});
+
 function viewOf(names: readonly string[], option: NamesOption): View {
   const labels = createLabels(names);
   const upstreams = names.map((upstream, index): RoutedUpstream => {
-    return { index, name: upstream, label: labels[index] ?? { name: "", scheme: "" }, handler: async () => ({}) };
+    return { index, name: upstream, label: labels[index] ?? { name: "", scheme: "" }, names: option, handler };
   });
-  return new View(upstreams, option);
+  return new View(upstreams, createNaming(names, {}));
 }
 
 describe("addresses of many upstreams", () => {

@@ -8,7 +8,7 @@ import type { Params, Result } from "../../core/handler.ts";
 import { invalidParams, type McpError } from "../../protocol/errors.ts";
 import { tryParseTemplate, type UriTemplate } from "../../protocol/uri-template.ts";
 import { mapResultUris } from "../result-items.ts";
-import type { NameIndex, NamesOption, Route, RoutedUpstream } from "./names.ts";
+import type { NameIndex, Route, RoutedUpstream } from "./names.ts";
 
 /** How many unlisted URIs each view remembers. */
 const MAX_ROUTES = 1_000;
@@ -28,27 +28,25 @@ const parsedTemplates = new BoundedMap<string, UriTemplate | false>(MAX_TEMPLATE
 
 export class Addresses {
   readonly #upstreams: readonly RoutedUpstream[];
-  readonly #option: NamesOption;
   readonly #resources: NameIndex;
   readonly #templates: NameIndex;
   readonly #routes = new BoundedMap<string, Route>(MAX_ROUTES);
 
-  constructor(upstreams: readonly RoutedUpstream[], option: NamesOption, resources: NameIndex, templates: NameIndex) {
+  constructor(upstreams: readonly RoutedUpstream[], resources: NameIndex, templates: NameIndex) {
     this.#upstreams = upstreams;
-    this.#option = option;
     this.#resources = resources;
     this.#templates = templates;
   }
 
   /** Whether URIs are never changed. */
   get areUnchanged(): boolean {
-    return this.#upstreams.length === 1 && this.#option === "when-needed";
+    return this.#upstreams.length === 1 && !this.#isAlways(0);
   }
 
   /** The URI that callers see for an upstream's own URI. If it is unlisted and has no label, it is remembered. */
   shown(upstream: number, uri: string): string {
     if (this.areUnchanged) return uri;
-    if (this.#option === "always") return this.#labelled(upstream, uri);
+    if (this.#isAlways(upstream)) return this.#labelled(upstream, uri);
     if (this.#resources.names.owners(uri).includes(upstream)) return this.#resources.names.shown(upstream, uri);
     if (this.#needsLabel({ upstream, name: uri })) return this.#labelled(upstream, uri);
     this.remember(uri, { upstream, name: uri });
@@ -68,7 +66,7 @@ export class Addresses {
     const route = this.#routes.get(name);
     if (route !== undefined) return route.upstream !== upstream;
     if (names.hasPrefixes(upstream) || this.#templates.names.hasPrefixes(upstream)) return true;
-    return this.#option === "always" || this.#resources.parseLabel(name) !== undefined;
+    return this.#isAlways(upstream) || this.#resources.parseLabel(name) !== undefined;
   }
 
   /** Remembers where an unlisted URI was found. */
@@ -114,6 +112,10 @@ export class Addresses {
   rewriteUris<Fields extends Params | Result>(upstream: number, fields: Fields, own?: string, requested = ""): Fields {
     if (this.areUnchanged) return fields;
     return mapResultUris(fields, (uri) => (uri === own ? requested : this.shown(upstream, uri)));
+  }
+
+  #isAlways(upstream: number): boolean {
+    return this.#upstreams[upstream]?.names === "always";
   }
 
   #labelled(upstream: number, text: string): string {

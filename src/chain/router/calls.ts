@@ -5,11 +5,10 @@ import type { Context, Request, Result } from "../../core/handler.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
 import { withUpstreamName, isNoAnswer, isNotFound, withRequestedName } from "./failures.ts";
 import type { Route, RoutedUpstream } from "./names.ts";
+import type { NamedKind } from "./shown-names.ts";
 import type { UpstreamView, View, IsFound } from "./view.ts";
 import type { CompleteParams } from "../../protocol/model/index.ts";
 import type { AddressRoutes } from "./addresses.ts";
-
-type NamedKind = "tools" | "prompts";
 
 const NOUNS = {
   tools: { noun: "tool", errorKind: "tool_not_found", field: "toolName" },
@@ -33,11 +32,20 @@ export async function call(request: Request, context: Context, view: View): Prom
 
 /** Sends a request to an upstream, and adds the upstream's name to failures. */
 export async function send({ name, handler }: RoutedUpstream, request: Request, context: Context): Promise<Result> {
+  const { onRoute } = context;
+  onRoute?.(name, request);
   try {
-    return await handler(request, context);
+    return await handler(request, onRoute === undefined ? context : { ...context, onRoute: within(name, onRoute) });
   } catch (error) {
     throw context.signal.aborted ? error : withUpstreamName(name, error);
   }
+}
+
+type OnRoute = NonNullable<Context["onRoute"]>;
+
+/** Puts the name of a gateway before the names of its upstreams. */
+function within(name: string, onRoute: OnRoute): OnRoute {
+  return (inner, request) => onRoute(inner === undefined ? name : `${name}.${inner}`, request);
 }
 
 /** Finds the upstream that has the name. Throws if there is none, or more than one. */
@@ -57,8 +65,8 @@ function onlyRoute(kind: NamedKind, name: string, { upstreams, indexes }: View):
     capabilities === undefined || !indexes[kind].isKnown(upstream.index);
   if (upstreams.some(isUnknown)) return undefined;
   const [only, ...others] = upstreams.filter((upstream) => upstream.has(kind));
-  // If every name has a label, a name without a label is unknown.
-  if (only === undefined || others.length > 0 || indexes[kind].isAlways) return undefined;
+  // If all its names have a label, a name without a label is unknown.
+  if (only === undefined || others.length > 0 || only.upstream.names === "always") return undefined;
   return { upstream: only.upstream.index, name };
 }
 

@@ -18,11 +18,11 @@ describe("prompts and completions", () => {
 
   it("go to their upstreams by the upstreams' own names", async () => {
     const caller = fakeClient(createRouter({ a: make("a"), b: make("b") }));
-    expect(await caller.call("prompts/get", { name: "b.p" })).toEqual({ messages: [], said: "b: p" });
+    expect(await caller.call("prompts/get", { name: "b_p" })).toEqual({ messages: [], said: "b: p" });
     expect(await caller.call("prompts/get", { name: "a-own" })).toEqual({ messages: [], said: "a: a-own" });
-    expect((await caller.callError("prompts/get", { name: "p" })).message).toContain("a.p, b.p");
+    expect((await caller.callError("prompts/get", { name: "p" })).message).toContain("a_p, b_p");
     const asked: [object, string[]][] = [
-      [{ type: "ref/prompt", name: "a.p", title: "P" }, ["a", '{"type":"ref/prompt","name":"p","title":"P"}']],
+      [{ type: "ref/prompt", name: "a_p", title: "P" }, ["a", '{"type":"ref/prompt","name":"p","title":"P"}']],
       [{ type: "ref/resource", uri: "b.file:///{+path}" }, ["b", '{"type":"ref/resource","uri":"file:///{+path}"}']],
       [{ type: "ref/resource", uri: "b:///x" }, ["b", '{"type":"ref/resource","uri":"b:///x"}']],
     ];

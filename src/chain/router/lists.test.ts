@@ -26,6 +26,12 @@ async function allPages(caller: FakeClient, method: string, field: string): Prom
   }
 }
 
+/** The `_meta` of a listed item. */
+const of = (upstream: string, ...names: readonly string[]): object => ({
+  "catenary/upstream": upstream,
+  ...(names.length > 0 && { "catenary/names": names }),
+});
+
 describe("lists of many upstreams", () => {
   it("read all pages, in the order of the upstreams", async () => {
     const a = scriptedServer({ "tools/list": pages("tools", many("a", 5), 2) });
@@ -42,15 +48,15 @@ describe("lists of many upstreams", () => {
     ]);
   });
 
-  it("keep all fields of renamed items, and other items unchanged", async () => {
+  it("keep all fields of items, and add the upstream of each and its own name there", async () => {
     const plain = { name: "alone", more: { deep: [1] } };
     const shared = { name: "both", title: "Both", execution: { taskSupport: "required" }, _meta: { x: 1 } };
     const a = scriptedServer({ "tools/list": { tools: [plain, shared], futureField: 7, _meta: { note: "n" } } });
     const b = scriptedServer({ "tools/list": toolList("both") });
     const result = await fakeClient(createRouter({ a, b })).call("tools/list");
     const [first, second] = result["tools"] as Items;
-    expect(first).toBe(plain);
-    expect(second).toEqual({ ...shared, name: "a.both" });
+    expect(first).toEqual({ ...plain, _meta: of("a") });
+    expect(second).toEqual({ ...shared, name: "a_both", _meta: { x: 1, ...of("a", "both") } });
     expect(result).toMatchObject({ futureField: 7, _meta: { note: "n" }, resultType: "complete" });
   });
 
@@ -62,18 +68,21 @@ describe("lists of many upstreams", () => {
         "resources/templates/list": { resourceTemplates: [{ uriTemplate: "file:///{+path}", name: "t" }] },
       });
     const caller = fakeClient(createRouter({ notes: make(), Mail: make() }));
-    expect((await caller.call("prompts/list"))["prompts"]).toEqual([{ name: "notes.p" }, { name: "Mail.p" }]);
+    expect((await caller.call("prompts/list"))["prompts"]).toEqual([
+      { name: "notes_p", _meta: of("notes", "p") },
+      { name: "Mail_p", _meta: of("Mail", "p") },
+    ]);
     expect((await caller.call("resources/list"))["resources"]).toEqual([
-      { uri: "notes.file:///a", name: "a" },
-      { uri: "mail.file:///a", name: "a" },
+      { uri: "notes.file:///a", name: "a", _meta: of("notes", "file:///a") },
+      { uri: "mail.file:///a", name: "a", _meta: of("Mail", "file:///a") },
     ]);
     expect((await caller.call("resources/templates/list"))["resourceTemplates"]).toEqual([
-      { uriTemplate: "notes.file:///{+path}", name: "t" },
-      { uriTemplate: "mail.file:///{+path}", name: "t" },
+      { uriTemplate: "notes.file:///{+path}", name: "t", _meta: of("notes", "file:///{+path}") },
+      { uriTemplate: "mail.file:///{+path}", name: "t", _meta: of("Mail", "file:///{+path}") },
     ]);
     const always = fakeClient(createRouter({ notes: make() }, { names: "always" }));
-    expect((await always.call("prompts/list"))["prompts"]).toEqual([{ name: "notes.p" }]);
-    expect((await always.call("resources/list"))["resources"]).toEqual([{ uri: "notes.file:///a", name: "a" }]);
+    expect((await always.call("prompts/list"))["prompts"]).toMatchObject([{ name: "notes_p" }]);
+    expect((await always.call("resources/list"))["resources"]).toMatchObject([{ uri: "notes.file:///a", name: "a" }]);
   });
 
   it("are requested only of upstreams that have them, and are empty if the method is not found", async () => {
@@ -115,7 +124,7 @@ describe("cursors", () => {
     expect(sizes).toEqual([1_000, 1_000, 701]);
     const names = items.map(({ name }) => name);
     expect(new Set(names).size).toBe(2_701);
-    expect([names[7], names.at(-1)]).toEqual(["a.a7", "b.a7"]);
+    expect([names[7], names.at(-1)]).toEqual(["a_a7", "b_a7"]);
   });
 
   it("limit the length of a page, so that it fits into a message", async () => {
@@ -126,7 +135,7 @@ describe("cursors", () => {
       "tools",
     );
     expect(sizes).toEqual([3, 3, 3, 1]);
-    expect(items).toEqual(long);
+    expect(items).toEqual(long.map((tool) => ({ ...tool, _meta: of("a") })));
   });
 
   it("continue after an item that is gone, and in a view that has listed nothing yet", async () => {
@@ -138,10 +147,10 @@ describe("cursors", () => {
     list = list.filter(({ name }) => name !== "a998");
     const stranger = fakeClient(router, { caller: { principal: "another" } });
     const second = await stranger.call("tools/list", { cursor: first["nextCursor"] });
-    expect((second["tools"] as Items)[0]).toEqual({ name: "a1000" });
+    expect((second["tools"] as Items)[0]).toMatchObject({ name: "a1000" });
     list = many("a", 1_500);
     const third = await fakeClient(router).call("tools/list", { cursor: first["nextCursor"] });
-    expect((third["tools"] as Items)[0]).toEqual({ name: "a999" });
+    expect((third["tools"] as Items)[0]).toMatchObject({ name: "a999" });
   });
 
   it("are refused if they are invalid or of another list", async () => {
@@ -179,10 +188,10 @@ describe("upstreams that fail in a list", () => {
       },
     });
     const caller = fakeClient(createRouter({ a: scriptedServer({ "tools/list": toolList("x") }), b }));
-    expect(namesOf(await caller.call("tools/list"))).toEqual(["a.x", "b.x", "y"]);
+    expect(namesOf(await caller.call("tools/list"))).toEqual(["a_x", "b_x", "y"]);
     isAway = true;
     const result = await caller.call("tools/list");
-    expect(namesOf(result)).toEqual(["a.x"]);
+    expect(namesOf(result)).toEqual(["a_x"]);
     expect(result).toMatchObject({ ttlMs: 0, cacheScope: "private" });
     expect(result._meta?.["catenary/unavailable"]).toEqual([
       { upstream: "b", message: "The upstream b failed: the process has exited" },
@@ -211,7 +220,7 @@ describe("upstreams that fail in a list", () => {
     const wrong = scriptedServer({ "tools/list": { tools: "none" } });
     const result = await fakeClient(createRouter({ loop, odd, wrong, endless })).call("tools/list");
     expect(loop.requests.filter(({ method }) => method === "tools/list")).toHaveLength(2);
-    expect((result["tools"] as Items).filter(({ name }) => !String(name).startsWith("t"))).toEqual([
+    expect((result["tools"] as Items).filter(({ name }) => !String(name).startsWith("t"))).toMatchObject([
       { name: "x" },
       { name: "o" },
     ]);

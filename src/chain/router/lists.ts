@@ -18,7 +18,7 @@ import { jsonLength } from "../../protocol/pages.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { allFailed, isTimeout, nestedUnavailable, UNAVAILABLE, type Unavailable, unavailable } from "./failures.ts";
 import type { NameIndex, RoutedUpstream } from "./names.ts";
-import type { ListContents, ListItem, PagedList } from "./pages.ts";
+import { shownItem, type ListContents, type ListItem, type PagedList } from "./pages.ts";
 import { offeredList, type OfferedList, type UpstreamView, type View } from "./view.ts";
 
 /** A page ends at this many items or, roughly, this many characters of JSON. */
@@ -96,6 +96,7 @@ export async function listItems(
     else index.setProblem(upstream.index, failure.message);
   }
   if (first === 0) index.setListed(changes);
+  index.setShown();
   return createPage(LISTS[kind], lists, index, after, info);
 }
 
@@ -120,7 +121,7 @@ function createPage(
       const [item, key] = [items[at], keys[at]];
       if (item === undefined || key === undefined) continue;
       const shown = names.shown(upstream.index, key);
-      const added = shown === key ? item : { ...item, [keyField]: shown };
+      const added = shownItem(item, keyField, key, shown, upstream.name);
       length += jsonLength(added);
       if (end !== undefined && (page.length >= PAGE_ITEMS || length > PAGE_LENGTH)) {
         nextCursor = encodeCursor(end);

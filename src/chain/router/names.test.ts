@@ -1,25 +1,42 @@
-// Names of many upstreams in one list: each leads back, all are different, prefixed ones are not too long, and a name that
-// one upstream alone has is kept, whatever upstreams and tools are called.
+// Names of many upstreams in one list: each leads back, all are different, all are valid and short, and a name that one
+// upstream alone has is kept, whatever upstreams and tools are called.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createLabels, NameTable, prefixToolName, type NamesOption } from "./names.ts";
+import { createLabels, NameIndex, type NamesOption, type NameTable, validName } from "./names.ts";
+import { createNaming } from "./naming.ts";
+import { ShownNames } from "./shown-names.ts";
 
 /** Names that are easily confused, and any others. */
 const name = fc.oneof(
-  fc.constantFrom("", "a", "b", "a.a", "a.b", "b.a", "a.b.a", "A", "__proto__", "constructor", "x".repeat(200)),
-  fc.constantFrom(`${"x".repeat(199)}y`, "ä", "🙂".repeat(60), `${"🙂".repeat(59)}z`, "a b", "a_b", "a-b", "\ud83d"),
+  fc.constantFrom("", "a", "b", "a_a", "a_b", "b_a", "a_b_a", "A", "__proto__", "constructor", "x".repeat(200)),
+  fc.constantFrom("a.b", "_", "a_", "_b", "a__b", `${"x".repeat(199)}y`, "ä", "🙂".repeat(60), "a b", "a-b", "\ud83d"),
   fc.string({ maxLength: 90 }),
   fc.string({ unit: "binary", maxLength: 90 }),
 );
 const upstreams = fc.dictionary(name, fc.uniqueArray(name, { maxLength: 8 }), { maxKeys: 5 });
-/** Half of a surrogate pair. */
-const HALVES = /\p{Surrogate}/u;
 const option = fc.constantFrom<NamesOption>("when-needed", "always");
 
-function tableOf(given: Readonly<Record<string, readonly string[]>>, how: NamesOption): NameTable {
-  const labels = createLabels(Object.keys(given));
-  return new NameTable(Object.values(given), how, prefixToolName(labels));
+type Lists = Readonly<Record<string, readonly string[] | undefined>>;
+
+/** An upstream whose list is undefined is away. */
+function indexOf(given: Lists, names: NamesOption = "when-needed", shownNames = new ShownNames()): NameIndex {
+  const all = Object.keys(given);
+  const labels = createLabels(all);
+  const routed = all.map((upstream, index) => {
+    const label = labels[index] ?? { name: "", scheme: "" };
+    return { index, name: upstream, label, names, handler: async () => ({}) };
+  });
+  const index = new NameIndex(routed, createNaming(all, { names, shownNames, onWarning: () => undefined }));
+  for (const [at, list] of Object.values(given).entries()) if (list !== undefined) index.setList(at, list);
+  return index;
+}
+
+const tableOf = (given: Lists, names?: NamesOption): NameTable => indexOf(given, names).names;
+
+/** The shown names of each upstream, in the order of its list. */
+function shownIn(index: NameIndex, given: Lists): string[][] {
+  return Object.values(given).map((list, at) => (list ?? []).map((own) => index.names.shown(at, own)));
 }
 
 describe("labels of upstreams", () => {
@@ -33,6 +50,11 @@ describe("labels of upstreams", () => {
     ]);
   });
 
+  it("are the prefixes that the options ask for, also if another upstream has such a name", () => {
+    const labels = createLabels(["a", "b", "__proto__"], { b: "a" });
+    expect(labels.map((label) => label.name)).toEqual([expect.stringMatching(/^a-[a-z0-9]{7}$/), "a", "__proto__"]);
+  });
+
   it("are short, valid and unique, whatever the upstreams are called", () => {
     fc.assert(
       fc.property(fc.uniqueArray(name, { maxLength: 12 }), (given) => {
@@ -40,8 +62,8 @@ describe("labels of upstreams", () => {
         expect(new Set(labels.map((label) => label.name)).size).toBe(given.length);
         expect(new Set(labels.map((label) => label.scheme)).size).toBe(given.length);
         for (const label of labels) {
-          expect(label.name).toMatch(/^[A-Za-z0-9_-]{1,32}$/);
-          expect(label.scheme).toMatch(/^[a-z][a-z0-9+-]{0,31}$/);
+          expect(label.name).toMatch(/^[A-Za-z0-9_-]{1,24}$/);
+          expect(label.scheme).toMatch(/^[a-z][a-z0-9+-]{0,23}$/);
         }
       }),
     );
@@ -49,7 +71,7 @@ describe("labels of upstreams", () => {
 });
 
 describe("names of many upstreams", () => {
-  it("lead back, are different, and have at most 64 characters if they are prefixed", () => {
+  it("lead back, are different, valid and at most 48 characters long", () => {
     fc.assert(
       fc.property(upstreams, option, (given, how) => {
         const names = tableOf(given, how);
@@ -60,7 +82,7 @@ describe("names of many upstreams", () => {
             expect(names.route(shown)).toEqual({ upstream, name: tool });
             expect(all.has(shown)).toBe(false);
             all.add(shown);
-            if (shown !== tool) expect(shown.length).toBeLessThanOrEqual(64);
+            expect(shown).toMatch(/^[a-zA-Z0-9_-]{1,48}$/);
           }
         }
       }),
@@ -68,45 +90,149 @@ describe("names of many upstreams", () => {
     );
   });
 
-  it("are the same for the same lists, and never cut a surrogate pair", () => {
+  it("are the same for the same lists", () => {
     fc.assert(
       fc.property(upstreams, option, (given, how) => {
-        const [first, second] = [tableOf(given, how), tableOf(structuredClone(given), how)];
-        for (const [upstream, own] of Object.values(given).entries()) {
-          for (const tool of own) {
-            expect(second.shown(upstream, tool)).toBe(first.shown(upstream, tool));
-            if (!HALVES.test(tool)) expect(first.shown(upstream, tool)).not.toMatch(HALVES);
-          }
-        }
+        expect(shownIn(indexOf(structuredClone(given), how), given)).toEqual(shownIn(indexOf(given, how), given));
       }),
     );
   });
 
   it("stay unchanged if one upstream alone has them, unless all are prefixed", () => {
     const given = { notes: ["search", "add", "search"], mail: ["search", "send"] };
-    const names = tableOf(given, "when-needed");
-    expect([names.shown(0, "search"), names.shown(0, "add")]).toEqual(["notes.search", "add"]);
-    expect([names.shown(1, "search"), names.shown(1, "send")]).toEqual(["mail.search", "send"]);
+    const names = tableOf(given);
+    expect([names.shown(0, "search"), names.shown(0, "add")]).toEqual(["notes_search", "add"]);
+    expect([names.shown(1, "search"), names.shown(1, "send")]).toEqual(["mail_search", "send"]);
     expect(names.owners("search")).toEqual([0, 1]);
-    expect([names.hasPrefixes(0), tableOf({ notes: ["x"], mail: ["y"] }, "when-needed").hasPrefixes(0)]).toEqual([
-      true,
-      false,
+    expect([names.hasPrefixes(0), tableOf({ notes: ["x"], mail: ["y"] }).hasPrefixes(0)]).toEqual([true, false]);
+    expect(tableOf(given, "always").shown(1, "send")).toBe("mail_send");
+  });
+
+  it("do not let an upstream take the name that another has or would have with its prefix", () => {
+    const names = tableOf({ a: ["x"], b: ["x"], thief: ["a_x", "thief_a_x"] });
+    expect(names.route("a_x")).toEqual({ upstream: 0, name: "x" });
+    expect(names.shown(2, "a_x")).toBe("thief_a_x");
+    expect(names.shown(2, "thief_a_x")).toBe("thief_thief_a_x");
+    // `notes_search` would be the name of `search` of notes, so it is not a name of another upstream.
+    expect(shownIn(indexOf({ notes: ["search"], evil: ["notes_search"] }), { n: [], e: ["notes_search"] })).toEqual([
+      [],
+      ["evil_notes_search"],
     ]);
-    expect(tableOf(given, "always").shown(1, "send")).toBe("mail.send");
+    // A tool may begin with a word that is also the name of another upstream.
+    const other = { git: ["status"], hub: ["git_clone", "git_status"] };
+    expect(shownIn(indexOf(other), other)).toEqual([["status"], ["git_clone", "hub_git_status"]]);
+    // As long as nothing is known of that upstream, the tool might be one of it.
+    const away = { git: undefined, hub: ["git_clone", "clone"] };
+    expect(shownIn(indexOf(away), away)).toEqual([[], ["hub_git_clone", "clone"]]);
   });
 
-  it("do not let an upstream take the prefixed name of another", () => {
-    const names = tableOf({ a: ["x"], b: ["x"], thief: ["a.x", "thief.a.x"] }, "when-needed");
-    expect(names.route("a.x")).toEqual({ upstream: 0, name: "x" });
-    expect(names.shown(2, "a.x")).toBe("thief.a.x");
-    expect(names.shown(2, "thief.a.x")).toBe("thief.thief.a.x");
+  it("of labels that begin alike belong to the longer label, even if its upstream is away", () => {
+    const given = { a: ["b_c"], a_b: ["c"] };
+    const [[short], [long]] = shownIn(indexOf(given, "always"), given) as [[string], [string]];
+    expect([short, long]).toEqual([expect.stringMatching(/^a_b_c-[a-z0-9]{7}$/), "a_b_c"]);
+    const away = { a: ["b_c"], a_b: undefined };
+    expect(shownIn(indexOf(away, "always"), away)).toEqual([[short], []]);
+    expect(indexOf(away, "always").find("a_b_c")).toEqual({ upstream: 1, name: "c" });
   });
 
-  it("that are long differ in their checksums", () => {
+  it("that are invalid or long get a checksum, which differs from name to name", () => {
     const [long, longer] = ["x".repeat(100), "x".repeat(101)];
-    const names = tableOf({ a: [long, longer], b: [long, longer] }, "when-needed");
-    const shown = [0, 1].flatMap((upstream) => [names.shown(upstream, long), names.shown(upstream, longer)]);
-    expect(new Set(shown).size).toBe(4);
-    for (const one of shown) expect(one).toMatch(/^[ab]\.x{54}-[a-z0-9]{7}$/);
+    const names = tableOf({ a: [long, longer], b: [long, longer, "my tool!", "my tool?", "ü", ""] });
+    const prefixed = [0, 1].flatMap((upstream) => [names.shown(upstream, long), names.shown(upstream, longer)]);
+    expect(new Set(prefixed).size).toBe(4);
+    for (const one of prefixed) expect(one).toMatch(/^[ab]_x{38}-[a-z0-9]{7}$/);
+    const alone = ["my tool!", "my tool?", "ü", ""].map((own) => names.shown(1, own));
+    expect(alone).toEqual(
+      [/^my_tool_-/, /^my_tool_-/, /^_-/, /^unnamed-/].map((start) => expect.stringMatching(start) as string),
+    );
+    expect(new Set(alone).size).toBe(4);
+    expect(alone[0]).toBe(validName("my tool!"));
+  });
+
+  it("that only look changed stay with those who have them", () => {
+    const literal = validName("my tool!");
+    const given = { a: ["my tool!", literal] };
+    const [[changed, kept]] = shownIn(indexOf(given), given) as [[string, string]];
+    expect(kept).toBe(literal);
+    expect(changed).not.toBe(literal);
+  });
+});
+
+describe("names that were shown before", () => {
+  /** Shows the names of these lists to a caller. */
+  const show = (given: Lists, shownNames: ShownNames, how?: NamesOption): string[][] => {
+    const index = indexOf(given, how, shownNames);
+    index.setShown();
+    return shownIn(index, given);
+  };
+
+  it("do not change when an upstream is added or removed", () => {
+    const shownNames = new ShownNames();
+    expect(show({ notes: ["search", "my tool!"] }, shownNames)).toEqual([["search", validName("my tool!")]]);
+    const two = { mail: ["search", "my tool!"], notes: ["search", "my tool!"] };
+    const [mail, notes] = show(two, shownNames);
+    expect(notes).toEqual(["search", validName("my tool!")]);
+    expect(mail).toEqual(["mail_search", expect.stringMatching(/^mail_my_tool_-/)]);
+    expect(show({ mail: two.mail }, shownNames)).toEqual([mail]);
+    expect(show({ ...two, web: ["search", "mail_search"] }, shownNames)).toEqual([
+      mail,
+      notes,
+      ["web_search", "web_mail_search"],
+    ]);
+  });
+
+  it("are never shown for another upstream, also while theirs is away", () => {
+    const shownNames = new ShownNames();
+    show({ notes: ["search", "add"] }, shownNames);
+    const away = { notes: undefined, evil: ["search", "notes_add", "add"] };
+    const index = indexOf(away, "when-needed", shownNames);
+    expect(shownIn(index, away)).toEqual([[], ["evil_search", "evil_notes_add", "evil_add"]]);
+    expect(index.find("search")).toBeUndefined();
+    expect(index.findAway("search")).toEqual({ upstream: 0, name: "search" });
+    expect(index.findAway("other")).toBeUndefined();
+    // When notes is back without the tool, the name stays free.
+    const back = { notes: ["add"], evil: ["search"] };
+    expect(shownIn(indexOf(back, "when-needed", shownNames), back)).toEqual([["add"], ["evil_search"]]);
+    // The operator has removed notes.
+    expect(show({ evil: ["search"] }, shownNames)).toEqual([["search"]]);
+  });
+
+  it("are forgotten if the options change", () => {
+    const shownNames = new ShownNames();
+    show({ notes: ["search"] }, shownNames);
+    expect(show({ notes: ["search"] }, shownNames, "always")).toEqual([["notes_search"]]);
+    expect(show({ notes: ["search"] }, shownNames)).toEqual([["search"]]);
+  });
+
+  it("hold for all callers of a gateway", () => {
+    const shownNames = new ShownNames();
+    const given = { notes: ["search"], mail: ["search"] };
+    const ada = indexOf(given, "when-needed", shownNames);
+    const bob = indexOf({ notes: undefined, mail: ["search"] }, "when-needed", shownNames);
+    expect(bob.names.shown(1, "search")).toBe("search");
+    ada.setList(1, []);
+    ada.setShown();
+    expect(bob.names.shown(1, "search")).toBe("mail_search");
+  });
+
+  it("are different, whatever was shown before", () => {
+    fc.assert(
+      fc.property(upstreams, upstreams, option, option, (first, second, how, then) => {
+        const shownNames = new ShownNames();
+        const before = show(first, shownNames, how);
+        const index = indexOf(second, then, shownNames);
+        const all = shownIn(index, second).flat();
+        expect(new Set(all).size).toBe(all.length);
+        for (const [at, [upstream, own]] of Object.entries(second).entries()) {
+          for (const tool of own) {
+            expect(index.find(index.names.shown(at, tool))).toEqual({ upstream: at, name: tool });
+            const then_ = Object.keys(first).indexOf(upstream);
+            const was = before[then_]?.[first[upstream]?.indexOf(tool) ?? -1];
+            if (how === then && was !== undefined) expect(index.names.shown(at, tool)).toBe(was);
+          }
+        }
+      }),
+      { numRuns: 300 },
+    );
   });
 });

@@ -1,10 +1,13 @@
 // Puts the names of many upstreams into one list. A name that only one upstream has stays as it is. A name that several
-// have gets the label of its upstream as a prefix: `notes.search`. With the option "always", every name gets a prefix.
-// The same lists give the same names, and every shown name belongs to exactly one item of one upstream.
+// have gets the label of its upstream as a prefix: `notes_search`. With the option "always", every name gets a prefix.
+// Names of tools and prompts that model APIs refuse are shown in a valid form. Every shown name belongs to exactly one
+// item of one upstream, and a name that was shown before (shown-names.ts) stays with its item.
 
 import type { Handler } from "../../core/handler.ts";
 import { checksum } from "../../protocol/lists.ts";
+import { VALID_NAME, type NamedKind, type ShownNames } from "./shown-names.ts";
 
+/** When names get the label of their upstream. */
 export type NamesOption = "when-needed" | "always";
 
 /** The prefixes of an upstream. */
@@ -20,6 +23,7 @@ export interface RoutedUpstream {
   readonly index: number;
   readonly name: string;
   readonly label: Label;
+  readonly names: NamesOption;
   readonly handler: Handler;
 }
 
@@ -29,15 +33,25 @@ export interface Route {
   readonly name: string;
 }
 
-const MAX_LABEL_LENGTH = 32;
+/** Clients put a prefix of their own before a name, so names are shorter than the APIs require. */
+export const MAX_NAME_LENGTH = 48;
+export const MAX_LABEL_LENGTH = 24;
+export const DEFAULT_SEPARATOR = "_";
+
+const cleanName = (name: string): string => name.replaceAll(/[^A-Za-z0-9_-]/gu, "_");
 
 /**
  * Upstream names may contain any characters. Labels contain only characters that tool names and URI schemes allow. They
- * are unique and not empty, and contain no dot, so that the first dot ends the label. A valid name is its own label.
+ * are unique and not empty, and contain no dot, so that the first dot of a URI ends the label. A valid name is its own
+ * label. `prefixes`: the labels that the options ask for, by upstream name.
  */
-export function createLabels(names: readonly string[]): readonly Label[] {
-  const labels = uniqueLabels(names, (name) => name.replaceAll(/[^A-Za-z0-9_-]/g, "_"));
-  const schemes = uniqueLabels(names, (name) =>
+export function createLabels(
+  names: readonly string[],
+  prefixes: Readonly<Record<string, string | undefined>> = {},
+): readonly Label[] {
+  const wanted = names.map((name) => (Object.hasOwn(prefixes, name) ? prefixes[name] : undefined));
+  const labels = uniqueLabels(names, wanted, cleanName);
+  const schemes = uniqueLabels(names, wanted, (name) =>
     name
       .toLowerCase()
       .replaceAll(/[^a-z0-9+-]/g, "-")
@@ -46,91 +60,154 @@ export function createLabels(names: readonly string[]): readonly Label[] {
   return names.map((_name, index) => ({ name: labels[index] ?? "", scheme: schemes[index] ?? "" }));
 }
 
-function uniqueLabels(names: readonly string[], clean: (name: string) => string): readonly string[] {
-  const cleaned = names.map((name) => clean(name) || "upstream");
-  const fits = (label: string): boolean => label.length <= MAX_LABEL_LENGTH;
-  const unchanged = cleaned.map((label, index) => (fits(label) && label === names[index] ? label : undefined));
-  const taken = new Set(unchanged);
-  return cleaned.map((label, index) => {
-    const own = unchanged[index];
-    if (own !== undefined) return own;
+function uniqueLabels(
+  names: readonly string[],
+  prefixes: readonly (string | undefined)[],
+  clean: (name: string) => string,
+): readonly string[] {
+  const taken = new Set<string>();
+  const labels = names.map((): string | undefined => undefined);
+  const isFree = (label: string): boolean => label.length <= MAX_LABEL_LENGTH && !taken.has(label);
+  const set = (index: number, label: string): void => {
+    labels[index] = label;
+    taken.add(label);
+  };
+  // First those that need no change: a label must not depend on upstreams with names that must be changed.
+  for (const wanted of [prefixes, names]) {
+    for (const [index, given] of wanted.entries()) {
+      if (labels[index] === undefined && given !== undefined && clean(given) === given && isFree(given) && given !== "")
+        set(index, given);
+    }
+  }
+  for (const [index, name] of names.entries()) {
+    if (labels[index] !== undefined) continue;
+    const label = clean(prefixes[index] ?? name) || "upstream";
     let free = label;
-    for (let salt = 0; !fits(free) || taken.has(free); salt += 1) {
-      const sum = checksum(`${salt} ${names[index] ?? ""}`);
+    for (let salt = 0; !isFree(free); salt += 1) {
+      const sum = checksum(`${salt} ${name}`);
       free = `${label.slice(0, MAX_LABEL_LENGTH - 1 - sum.length)}-${sum}`;
     }
-    taken.add(free);
-    return free;
-  });
+    set(index, free);
+  }
+  return labels.map((label) => label ?? "");
 }
 
-/** Adds the label of an upstream to a name. A salt above 0 gives a different result, in case the first is taken. */
-export type PrefixName = (upstream: number, name: string, salt: number) => string;
+/** The forms in which a name can be shown. A salt above 0 gives a different form, in case the first is taken. */
+export interface NameForms {
+  /** Without a label. */
+  plain(name: string, salt: number): string;
+  /** With the label of the upstream. */
+  labelled(upstream: number, name: string, salt: number): string;
+}
 
-/** Some model APIs refuse longer names. */
-const MAX_NAME_LENGTH = 64;
+/** The name itself if it is valid and short enough. Otherwise a valid name that ends with a checksum of the name. */
+export function validName(name: string, maxLength: number = MAX_NAME_LENGTH, salt = 0): string {
+  if (salt === 0 && name.length <= maxLength && VALID_NAME.test(name)) return name;
+  return withChecksum(name, `${salt} ${name}`, maxLength);
+}
 
-export function prefixToolName(labels: readonly Label[]): PrefixName {
-  return (upstream, name, salt) => {
-    const prefix = `${labels[upstream]?.name ?? ""}.`;
-    const whole = prefix + name;
-    if (whole.length <= MAX_NAME_LENGTH && salt === 0) return whole;
-    const suffix = `-${checksum(`${salt} ${name}`)}`;
-    return prefix + truncate(name, MAX_NAME_LENGTH - prefix.length - suffix.length) + suffix;
+/** A valid name that begins like `name` and ends with a checksum of `summed`. */
+export function withChecksum(name: string, summed: string, maxLength: number = MAX_NAME_LENGTH): string {
+  const suffix = `-${checksum(summed)}`;
+  return (cleanName(name) || "unnamed").slice(0, maxLength - suffix.length) + suffix;
+}
+
+export interface NameRules {
+  readonly separator: string;
+  /** The most characters of a shown name. */
+  readonly maxLength: number;
+}
+
+/**
+ * With the labels `a` and `a_b`, the tool `b_c` of `a` and the tool `c` of `a_b` would both be `a_b_c`. The name belongs
+ * to the longer label; the other gets a checksum, even if the upstream with the longer label is not there.
+ */
+export function toolNameForms(labels: readonly Label[], { separator, maxLength }: NameRules): NameForms {
+  const prefixes = labels.map(({ name }) => name + separator);
+  return {
+    plain: (name, salt) => validName(name, maxLength, salt),
+    labelled: (upstream, name, salt) => {
+      const prefix = prefixes[upstream] ?? "";
+      const whole = prefix + name;
+      const isOthers = prefixes.some((other) => other.length > prefix.length && whole.startsWith(other));
+      if (salt === 0 && !isOthers && whole.length <= maxLength && VALID_NAME.test(whole)) return whole;
+      return withChecksum(whole, `${salt} ${prefix} ${name}`, maxLength);
+    },
   };
 }
 
 /** Labels contain no dot and are all different, so two prefixed URIs are never the same. */
-function prefixUri(labels: readonly Label[]): PrefixName {
-  return (upstream, uri) => `${labels[upstream]?.scheme ?? ""}.${uri}`;
+function uriForms(labels: readonly Label[]): NameForms {
+  return {
+    plain: (uri) => uri,
+    labelled: (upstream, uri) => `${labels[upstream]?.scheme ?? ""}.${uri}`,
+  };
 }
 
-/** Does not cut a surrogate pair in two. */
-function truncate(text: string, maxLength: number): string {
-  const part = text.slice(0, maxLength);
-  return /[\uD800-\uDBFF]$/.test(part) && part.length < text.length ? part.slice(0, -1) : part;
+interface Item extends Route {
+  /** The name without a label. */
+  readonly plain: string;
 }
 
-/**
- * The names that are shown for given lists. A prefixed name has priority: if another upstream lists a name equal to it,
- * that name gets a prefix too, so that no upstream can take over a name of another.
- */
+export interface NameTableOptions {
+  readonly forms: NameForms;
+  /** Whether all names of this upstream get a label. */
+  readonly isAlways: (upstream: number) => boolean;
+  /** Whether a name gets a label although no other upstream has it. */
+  readonly isReserved?: (name: string, upstream: number) => boolean;
+  /** The name under which an item was shown before. */
+  readonly shownBefore?: (upstream: number, name: string) => string | undefined;
+  /** Whether a name was shown for another upstream. */
+  readonly isOthers?: (shown: string, upstream: number) => boolean;
+}
+
+/** The names that are shown for given lists, one for each upstream. */
 export class NameTable {
-  /** The upstreams that have a name. */
+  /** The upstreams that have an item with this plain name. */
   readonly #owners = new Map<string, number[]>();
   readonly #routes = new Map<string, Route>();
-  /** For each upstream, the prefixed names by the upstream's own names. */
-  readonly #prefixed: readonly Map<string, string>[];
+  /** For each upstream, the shown names by the upstream's own names, where they differ. */
+  readonly #changed: readonly Map<string, string>[];
+  readonly #forms: NameForms;
 
-  /** One list for each upstream. `isReserved`: whether a name gets a prefix although no other upstream has it. */
-  constructor(
-    lists: readonly (readonly string[])[],
-    option: NamesOption,
-    prefix: PrefixName,
-    isReserved: (name: string, owner: number) => boolean = () => false,
-  ) {
-    this.#prefixed = lists.map(() => new Map<string, string>());
-    for (const [upstream, names] of lists.entries()) {
-      for (const name of names) {
-        const owners = this.#owners.get(name);
-        if (owners === undefined) this.#owners.set(name, [upstream]);
-        else if (owners.at(-1) !== upstream) owners.push(upstream);
-      }
+  constructor(lists: readonly (readonly string[])[], options: NameTableOptions) {
+    const { forms, isAlways, isReserved, shownBefore, isOthers = () => false } = options;
+    this.#forms = forms;
+    this.#changed = lists.map(() => new Map<string, string>());
+    const items = lists.flatMap((names, upstream) =>
+      [...new Set(names)].map((name): Item => ({ upstream, name, plain: forms.plain(name, 0) })),
+    );
+    for (const { upstream, plain } of items) {
+      const owners = this.#owners.get(plain);
+      if (owners === undefined) this.#owners.set(plain, [upstream]);
+      else if (owners.at(-1) !== upstream) owners.push(upstream);
     }
-    const colliding = new Set<string>();
-    for (const [name, [owner = 0, ...others]] of this.#owners) {
-      if (option === "always" || others.length > 0 || isReserved(name, owner)) colliding.add(name);
+    const free: Item[] = [];
+    const labelled: Item[] = [];
+    for (const item of items) {
+      const { upstream, name, plain } = item;
+      const before = shownBefore?.(upstream, name);
+      if (before !== undefined && !this.#routes.has(before)) this.#set(before, item);
+      else if (isAlways(upstream) || this.owners(plain).length > 1) labelled.push(item);
+      else if (isReserved?.(plain, upstream) === true || isOthers(plain, upstream)) labelled.push(item);
+      else free.push(item);
     }
-    // The loop also visits the names that it adds.
-    for (const name of colliding) {
-      for (const upstream of this.owners(name)) {
-        const prefixed = this.#add(upstream, name, prefix);
-        if (this.#owners.has(prefixed)) colliding.add(prefixed);
-      }
-    }
-    for (const [name, [upstream = 0]] of this.#owners) {
-      if (!colliding.has(name)) this.#routes.set(name, { upstream, name });
-    }
+    const add = (item: Item, form: (salt: number) => string): void => {
+      let salt = 0;
+      while (this.#routes.has(form(salt)) || isOthers(form(salt), item.upstream)) salt += 1;
+      this.#set(form(salt), item);
+    };
+    const label = (item: Item): void => add(item, (salt) => forms.labelled(item.upstream, item.name, salt));
+    // Names with a label have priority, and own names that are valid before those that had to be changed.
+    labelled.forEach(label);
+    const [kept, changed] = [
+      free.filter((one) => one.name === one.plain),
+      free.filter((one) => one.name !== one.plain),
+    ];
+    for (const item of kept)
+      if (this.#routes.has(item.plain)) label(item);
+      else this.#set(item.plain, item);
+    for (const item of changed) add(item, (salt) => forms.plain(item.name, salt));
   }
 
   /** The upstream and own name of a shown name. */
@@ -138,66 +215,74 @@ export class NameTable {
     return this.#routes.get(shown);
   }
 
-  /** The name that is shown for an upstream's own name; the own name itself if it has no prefix. */
+  /** All shown names with their routes. */
+  routes(): Iterable<[shown: string, route: Route]> {
+    return this.#routes;
+  }
+
+  /** The name that is shown for an upstream's own name. */
   shown(upstream: number, name: string): string {
-    return this.#prefixed[upstream]?.get(name) ?? name;
+    return this.#changed[upstream]?.get(name) ?? name;
   }
 
   /** The upstreams that have this name, in order. */
   owners(name: string): readonly number[] {
-    return this.#owners.get(name) ?? [];
+    return this.#owners.get(name) ?? this.#owners.get(this.#forms.plain(name, 0)) ?? [];
   }
 
-  /** Whether any name of this upstream has a prefix. */
+  /** Whether any name of this upstream is shown with a prefix. */
   hasPrefixes(upstream: number): boolean {
-    return (this.#prefixed[upstream]?.size ?? 0) > 0;
+    return (this.#changed[upstream]?.size ?? 0) > 0;
   }
 
-  #add(upstream: number, name: string, prefix: PrefixName): string {
-    let prefixed = prefix(upstream, name, 0);
-    for (let salt = 1; this.#routes.has(prefixed); salt += 1) prefixed = prefix(upstream, name, salt);
-    this.#routes.set(prefixed, { upstream, name });
-    this.#prefixed[upstream]?.set(name, prefixed);
-    return prefixed;
+  #set(shown: string, { upstream, name }: Item): void {
+    this.#routes.set(shown, { upstream, name });
+    if (shown !== name) this.#changed[upstream]?.set(name, shown);
   }
 }
 
 /** For this long after all upstreams were listed, an unknown name does not cause another listing. */
 const FRESH_MS = 1_000;
 
+/** How the names of tools and prompts are shown, for all views of a router. */
+export interface Naming extends NameRules {
+  readonly shownNames: ShownNames;
+  /** Called once for each upstream and kind with names that had to be changed. */
+  readonly onWarning?: ((upstream: string, message: string) => void) | undefined;
+}
+
 /**
  * What is known about the names of one kind of items in all upstreams. `View` and `Lists` read the lists and set them
  * here. The last list of an unavailable upstream still counts, so that the names of the others do not change meanwhile.
  */
 export class NameIndex {
-  readonly #option: NamesOption;
-  readonly #isUri: boolean;
-  readonly #prefix: PrefixName;
-  readonly #byLabel: ReadonlyMap<string, number>;
+  readonly #upstreams: readonly RoutedUpstream[];
+  readonly #forms: NameForms;
+  /** Undefined for URIs, which are not remembered. */
+  readonly #named: (Naming & { readonly kind: NamedKind }) | undefined;
   readonly #lists: (readonly string[] | undefined)[];
   readonly #problems = new Map<number, string>();
   #table: NameTable | undefined;
+  /** Of the remembered names, when the table was made. */
+  #version = 0;
   #listedAt = -Infinity;
   #changes = 0;
   #seenChanges = 0;
 
-  /** `kind`: which labels are the prefixes. */
-  constructor(upstreams: readonly RoutedUpstream[], option: NamesOption, kind: keyof Label) {
+  /** `kind` and `naming` are for names of tools and prompts; without them, the items are URIs. */
+  constructor(upstreams: readonly RoutedUpstream[], naming?: Naming, kind: NamedKind = "tools") {
     const labels = upstreams.map(({ label }) => label);
-    this.#option = option;
-    this.#isUri = kind === "scheme";
-    this.#prefix = this.#isUri ? prefixUri(labels) : prefixToolName(labels);
-    this.#byLabel = new Map(labels.map((label, index) => [label[kind], index]));
+    this.#upstreams = upstreams;
+    this.#named = naming && { ...naming, kind };
+    this.#forms = naming === undefined ? uriForms(labels) : toolNameForms(labels, naming);
     this.#lists = upstreams.map(() => undefined);
   }
 
   get names(): NameTable {
-    return (this.#table ??= this.#createTable());
-  }
-
-  /** Whether every name has a label. */
-  get isAlways(): boolean {
-    return this.#option === "always";
+    const version = this.#named?.shownNames.version ?? 0;
+    if (this.#table === undefined || version !== this.#version) this.#table = this.#createTable();
+    this.#version = version;
+    return this.#table;
   }
 
   /** Whether no listing of all upstreams has finished yet, and some upstream was never listed. */
@@ -259,35 +344,116 @@ export class NameIndex {
    * not know other forms of it.
    */
   find(text: string): Route | undefined {
-    const route = this.names.route(text);
-    if (route !== undefined || !this.isAlways) return route;
-    // The upstream may have a name that is not listed. It must be in the form in which it would be shown.
-    const unlisted = this.parseLabel(text);
-    return unlisted && this.#prefix(unlisted.upstream, unlisted.name, 0) === text ? unlisted : undefined;
+    return this.names.route(text) ?? this.#findUnlisted(text);
   }
 
-  /** The shown name for a name with an unneeded label: `search` for `notes.search` if no other upstream has it. */
-  shownFor(text: string): string | undefined {
+  /** The route of a name that was shown before, if its upstream could not be listed since the start. */
+  findAway(text: string): Route | undefined {
+    const owner = this.#named?.shownNames.owner(this.#named.kind, text);
+    const upstream = owner && this.#upstreams.find(({ name }) => name === owner.upstream);
+    if (owner === undefined || upstream === undefined || this.isKnown(upstream.index)) return undefined;
+    return { upstream: upstream.index, name: owner.name };
+  }
+
+  /** An upstream may have a name that it does not list. It must be in the form in which it would be shown. */
+  #findUnlisted(text: string): Route | undefined {
     const route = this.parseLabel(text);
-    if (route === undefined || !this.names.owners(route.name).includes(route.upstream)) return undefined;
-    return this.names.shown(route.upstream, route.name);
+    if (route === undefined || this.#upstreams[route.upstream]?.names !== "always") return undefined;
+    if (this.#isOthers(text, route.upstream)) return undefined;
+    return this.#forms.labelled(route.upstream, route.name, 0) === text ? route : undefined;
+  }
+
+  /** The shown name for a name with an unneeded label: `search` for `notes_search` if no other upstream has it. */
+  shownFor(text: string): string | undefined {
+    // Names had a dot after the label in earlier versions.
+    for (const route of [this.parseLabel(text), this.#split(text, ".")]) {
+      if (route === undefined || !this.names.owners(route.name).includes(route.upstream)) continue;
+      return this.names.shown(route.upstream, route.name);
+    }
+    return undefined;
   }
 
   /** Splits a name into label and rest, whether or not the upstream has it. */
   parseLabel(text: string): Route | undefined {
-    const dot = text.indexOf(".");
-    const upstream = dot === -1 ? undefined : this.#byLabel.get(text.slice(0, dot));
-    return upstream === undefined ? undefined : { upstream, name: text.slice(dot + 1) };
+    return this.#split(text, this.#named?.separator ?? ".");
+  }
+
+  /** The longest label counts. */
+  #split(text: string, separator: string): Route | undefined {
+    let found: { readonly route: Route; readonly length: number } | undefined;
+    for (const { index, label } of this.#upstreams) {
+      const prefix = (this.#named === undefined ? label.scheme : label.name) + separator;
+      if (!text.startsWith(prefix) || prefix.length <= (found?.length ?? 0)) continue;
+      found = { route: { upstream: index, name: text.slice(prefix.length) }, length: prefix.length };
+    }
+    return found?.route;
+  }
+
+  /** Called when the names are shown to a caller: from now on, they stay with their items. */
+  setShown(): void {
+    if (this.#named === undefined) return;
+    const { kind, shownNames, onWarning } = this.#named;
+    const invalid = new Map<string, string[]>();
+    for (const [shown, route] of this.names.routes()) {
+      const upstream = this.#upstreams[route.upstream]?.name ?? "";
+      const isNew = shownNames.add(kind, upstream, route.name, shown);
+      if (!isNew || VALID_NAME.test(route.name)) continue;
+      if (shownNames.isWarned(kind, upstream, route.name)) continue;
+      const list = invalid.get(upstream) ?? [];
+      invalid.set(upstream, list);
+      list.push(`${JSON.stringify(route.name)} as ${shown}`);
+    }
+    for (const [upstream, list] of invalid) onWarning?.(upstream, invalidNamesMessage(kind, list));
+    this.#version = shownNames.version;
+  }
+
+  #isOthers(shown: string, upstream: number): boolean {
+    const owner = this.#named?.shownNames.owner(this.#named.kind, shown);
+    if (owner === undefined || owner.upstream === this.#upstreams[upstream]?.name) return false;
+    return this.#upstreams.some(({ name }) => name === owner.upstream);
   }
 
   #createTable(): NameTable {
     const lists = this.#lists.map((list) => list ?? []);
-    // A name that begins with the label of another upstream would look like one of that upstream.
-    return new NameTable(lists, this.#option, this.#prefix, (name, owner) => {
-      const route = this.parseLabel(name);
-      return route !== undefined && (this.#isUri || route.upstream !== owner);
+    const named = this.#named;
+    const options = { forms: this.#forms, isAlways: (at: number): boolean => this.#upstreams[at]?.names === "always" };
+    // A URI that begins with a label would look like one of that upstream.
+    if (named === undefined) {
+      return new NameTable(lists, { ...options, isReserved: (uri) => this.parseLabel(uri) !== undefined });
+    }
+    /** The upstreams whose items have these names with a label, whether or not they need one. */
+    const reserved = new Map<string, number>();
+    /** If nothing is known of an upstream, all names with its label are reserved. */
+    const unknown = new Set<number>();
+    for (const { index, name: upstream } of this.#upstreams) {
+      const names = this.#lists[index] ?? [...named.shownNames.ownNames(named.kind, upstream)];
+      if (names.length === 0 && !this.isKnown(index)) unknown.add(index);
+      for (const name of names) reserved.set(this.#forms.labelled(index, name, 0), index);
+    }
+    return new NameTable(lists, {
+      ...options,
+      isReserved: (name, upstream) => {
+        const labelled = unknown.size === 0 ? undefined : this.parseLabel(name)?.upstream;
+        if (labelled !== undefined && labelled !== upstream && unknown.has(labelled)) return true;
+        return (reserved.get(name) ?? upstream) !== upstream;
+      },
+      isOthers: (shown, upstream) => this.#isOthers(shown, upstream),
+      shownBefore: (upstream, name) => named.shownNames.shown(named.kind, this.#upstreams[upstream]?.name ?? "", name),
     });
   }
+}
+
+const MAX_WARNED = 5;
+
+/** Says how names that model APIs refuse are shown. `changes`: such as `"a b" as a_b-1x2y3z4`. */
+export function invalidNamesMessage(kind: NamedKind, changes: readonly string[]): string {
+  const noun = changes.length === 1 ? kind.slice(0, -1) : kind;
+  const more = changes.length > MAX_WARNED ? ` and ${changes.length - MAX_WARNED} more` : "";
+  const verb = changes.length === 1 ? "has a name" : "have names";
+  return (
+    `${changes.length} ${noun} ${verb} that model APIs refuse (allowed: 1 to 64 letters, digits, _ and -); ` +
+    `shown instead: ${changes.slice(0, MAX_WARNED).join(", ")}${more}`
+  );
 }
 
 function isSameList(one: readonly string[] | undefined, other: readonly string[]): boolean {

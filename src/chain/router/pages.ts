@@ -1,9 +1,10 @@
 // Reads all pages of an upstream's list. If its pages do not end, reading stops at a limit: the items so far are used,
-// and the result reports the problem.
+// and the result reports the problem. Also says which upstream an item is of.
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Params, Result } from "../../core/handler.ts";
 import { defined, isObject } from "../../core/values.ts";
+import { McpError } from "../../protocol/errors.ts";
 import { walkPages } from "../../protocol/pages.ts";
 
 /** `field` holds the items of a result; `key` is the field of an item that identifies it. */
@@ -64,4 +65,49 @@ export async function readAllPages(
     if (found !== undefined) problem = `The upstream did not finish ${method}: ${found}`;
   }
   return { items, keys, rest, ttlMs: lowestTtlMs, isPublic, ...defined({ problem }) };
+}
+
+/** The `_meta` key of a listed item that holds the name of its upstream. */
+export const UPSTREAM = "catenary/upstream";
+/** The `_meta` key of a listed item that holds its names at the upstreams, the nearest first, if they differ. */
+export const OWN_NAMES = "catenary/names";
+
+/** An item as callers see it. Its `_meta` names its upstream, and its names there if they differ. */
+export function shownItem(
+  item: ListItem,
+  keyField: string,
+  key: string,
+  shown: string,
+  upstream: string | undefined,
+): ListItem {
+  const meta = isObject(item["_meta"]) ? item["_meta"] : {};
+  // The upstream may be a gateway itself.
+  const { [OWN_NAMES]: inner } = meta;
+  const names: readonly unknown[] = Array.isArray(inner) ? inner : [];
+  const own = shown === key ? names : [key, ...names];
+  return {
+    ...item,
+    [keyField]: shown,
+    _meta: {
+      ...meta,
+      ...(upstream === undefined ? undefined : { [UPSTREAM]: upstream }),
+      ...(own.length === 0 ? undefined : { [OWN_NAMES]: own }),
+    },
+  };
+}
+
+/** A context for a gateway's own requests on behalf of a caller. They may outlive the call that needs them. */
+export function backgroundContext(
+  { revision, caller }: Context,
+  signal: AbortSignal = new AbortController().signal,
+): Context {
+  return {
+    revision,
+    caller,
+    signal,
+    notify: () => undefined,
+    ask: async ({ method }) => {
+      throw McpError.of("missing_capability", `No client can answer ${method}`, { requiredCapabilities: {} });
+    },
+  };
 }

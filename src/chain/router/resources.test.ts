@@ -81,10 +81,10 @@ describe("reading", () => {
       kind: "resource_not_found",
       uri: "a.x:9",
     });
-    expect(await caller.call("tools/call", { name: "a.links-of-a" })).toEqual({
+    expect(await caller.call("tools/call", { name: "a_links-of-a" })).toEqual({
       content: [link("a.x:2"), embedded("a.x:3"), { type: "text" }],
     });
-    expect(await caller.call("prompts/get", { name: "a.prompt-of-a" })).toEqual({
+    expect(await caller.call("prompts/get", { name: "a_prompt-of-a" })).toEqual({
       messages: [{ role: "user", content: link("a.x:2") }],
     });
   });

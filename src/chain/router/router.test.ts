@@ -40,10 +40,10 @@ describe.each(REVISIONS.map(({ name }) => name))("a caller of %s", (revision) =>
     });
     try {
       const { tools } = await client.listTools();
-      expect(tools.map(({ name }) => name)).toEqual(["old.who", "steps-of-old", "young.who", "steps-of-young"]);
+      expect(tools.map(({ name }) => name)).toEqual(["old_who", "steps-of-old", "young_who", "steps-of-young"]);
       expect(client.instructions).toBe("# old\n\nI am old.\n\n# young\n\nI am young.");
       for (const who of ["old", "young"]) {
-        expect((await client.callTool(`${who}.who`)).content).toEqual([{ type: "text", text: who }]);
+        expect((await client.callTool(`${who}_who`)).content).toEqual([{ type: "text", text: who }]);
         expect((await client.callTool(`steps-of-${who}`)).content).toEqual([{ type: "text", text: who }]);
         expect((await client.readResource(`${who}.notes://same`)).contents).toMatchObject([
           { uri: `${who}.notes://same`, text: who },
@@ -51,13 +51,13 @@ describe.each(REVISIONS.map(({ name }) => name))("a caller of %s", (revision) =>
         expect((await client.readResource(`${who}://7`)).contents).toMatchObject([
           { uri: `${who}://7`, text: `${who} 7` },
         ]);
-        expect((await client.getPrompt(`${who}.greet`, { name: "Ada" })).messages).toMatchObject([
+        expect((await client.getPrompt(`${who}_greet`, { name: "Ada" })).messages).toMatchObject([
           { content: { text: `${who} greets Ada` } },
         ]);
       }
       expect(progress).toEqual([1, 1]);
       await vi.waitFor(() => expect(logs).toEqual(["half way at old", "half way at young"]));
-      await expect(client.callTool("who")).rejects.toThrow("old.who, young.who");
+      await expect(client.callTool("who")).rejects.toThrow("old_who, young_who");
       await expect(client.readResource("nowhere://x")).rejects.toMatchObject({ kind: "resource_not_found" });
 
       const received: unknown[] = [];

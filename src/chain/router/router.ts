@@ -13,13 +13,15 @@ import { unknownTask } from "./addresses.ts";
 import { call, send, complete, read } from "./calls.ts";
 import { isMethodNotFound, isNoAnswer, withRequestedName } from "./failures.ts";
 import { combine, discover, listItems, readLists, type RouterInfo } from "./lists.ts";
-import { createLabels, type NamesOption, type RoutedUpstream } from "./names.ts";
+import { createLabels, type RoutedUpstream } from "./names.ts";
+import { createNaming, type NamingOptions } from "./naming.ts";
+import type { ShownNames } from "./shown-names.ts";
 import { listen } from "./subscriptions.ts";
 import { View, type OfferedList } from "./view.ts";
 
-export interface RouterOptions {
-  /** When names get the label of their upstream: only if several upstreams have the name (default), or always. */
-  readonly names?: NamesOption;
+export interface RouterOptions extends Omit<NamingOptions, "rememberNames"> {
+  /** The names that were shown before. */
+  readonly shownNames?: ShownNames;
   /** The name and version of the router. */
   readonly info?: Implementation;
   /** Instructions for the model, placed before those of the upstreams. */
@@ -32,14 +34,16 @@ type RoutedHandler = (request: Request, context: Context, view: View, ours: Rout
 
 export function createRouter(upstreams: Readonly<Record<string, Handler>>, options: RouterOptions = {}): Handler {
   const names = Object.keys(upstreams);
-  const labels = createLabels(names);
+  const own = new Map(Object.entries(options.upstreams ?? {}));
+  const labels = createLabels(names, Object.fromEntries(names.map((name) => [name, own.get(name)?.prefix])));
   const routed = names.map((name, index): RoutedUpstream => {
     const [label, handler] = [labels[index], upstreams[name]];
     if (label === undefined || typeof handler !== "function") {
       throw new TypeError(`The upstream ${name} is not a handler`);
     }
-    return { index, name, label, handler };
+    return { index, name, label, names: own.get(name)?.names ?? options.names ?? "when-needed", handler };
   });
+  const naming = createNaming(names, options);
   // Callers of one principal share a view, whatever their styles and capabilities.
   const views = new BoundedMap<string | undefined, View>(MAX_VIEWS);
   const ours = { info: options.info ?? ownInfo(), instructions: options.instructions };
@@ -48,7 +52,7 @@ export function createRouter(upstreams: Readonly<Record<string, Handler>>, optio
     const { principal } = context.caller;
     let view = views.get(principal);
     if (view === undefined) {
-      view = new View(routed, options.names ?? "when-needed");
+      view = new View(routed, naming);
       views.set(principal, view);
     }
     const handler = HANDLERS.get(request.method) ?? sendToFirst;

@@ -40,7 +40,7 @@ describe("tasks of many upstreams", () => {
     const [a, b] = [taskServer("a"), taskServer("b")];
     const caller = fakeClient(createRouter({ a, b }));
     await caller.call("resources/list");
-    expect(await caller.call("tools/call", { name: "b.job" })).toEqual({
+    expect(await caller.call("tools/call", { name: "b_job" })).toEqual({
       resultType: "task",
       taskId: "b.1",
       status: "working",
@@ -130,7 +130,7 @@ describe("tasks of real servers", () => {
     const caller = fakeClient(router, { caller: { capabilities: TASK_CAPABILITIES } });
     const { capabilities } = await caller.call("server/discover");
     expect(hasTasks(capabilities)).toBe(true);
-    const { taskId } = await caller.call("tools/call", { name: "b.job" });
+    const { taskId } = await caller.call("tools/call", { name: "b_job" });
     expect(taskId).toMatch(/^b\../);
     expect(await getTask(caller, taskId as string)).toMatchObject({ taskId, status: "working" });
     open();

@@ -6,13 +6,12 @@ import { abortable, attempt, ignoreRejection, within, withTimeout } from "../../
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Params, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
-import { McpError } from "../../protocol/errors.ts";
 import { LISTS, type ListCapability, type ListKind } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { Addresses } from "./addresses.ts";
 import { isMethodNotFound, isTimeout, publicMessage, withUpstreamName } from "./failures.ts";
-import { NameIndex, type Label, type NamesOption, type Route, type RoutedUpstream } from "./names.ts";
-import { readAllPages, type ListContents, type PagedList } from "./pages.ts";
+import { NameIndex, type Naming, type Route, type RoutedUpstream } from "./names.ts";
+import { backgroundContext, readAllPages, type ListContents, type PagedList } from "./pages.ts";
 
 /** How long the list of an upstream may take, with all its pages. */
 const LIST_TIMEOUT_MS = 30_000;
@@ -34,12 +33,12 @@ export class View {
   readonly addresses: Addresses;
   readonly #listings = new Map<ListKind, Listing>();
 
-  constructor(upstreams: readonly RoutedUpstream[], option: NamesOption) {
+  constructor(upstreams: readonly RoutedUpstream[], naming: Naming) {
     this.upstreams = upstreams.map((upstream) => new UpstreamView(upstream));
-    const index = (kind: keyof Label): NameIndex => new NameIndex(upstreams, option, kind);
-    const [resources, templates] = [index("scheme"), index("scheme")];
-    this.indexes = { tools: index("name"), prompts: index("name"), resources, templates };
-    this.addresses = new Addresses(upstreams, option, resources, templates);
+    const [tools, prompts] = [new NameIndex(upstreams, naming, "tools"), new NameIndex(upstreams, naming, "prompts")];
+    const [resources, templates] = [new NameIndex(upstreams), new NameIndex(upstreams)];
+    this.indexes = { tools, prompts, resources, templates };
+    this.addresses = new Addresses(upstreams, resources, templates);
   }
 
   /** The upstream of a route. */
@@ -58,7 +57,7 @@ export class View {
       return found;
     }
     await this.list(kind, context, () => index.find(text) !== undefined && "unless others have it");
-    return index.find(text);
+    return index.find(text) ?? index.findAway(text);
   }
 
   /** Lists all upstreams, unless that was done just now. Waits until `isFound`, or until all have answered. */
@@ -250,17 +249,4 @@ export class UpstreamView {
     this.#problem = undefined;
     return result;
   }
-}
-
-/** A context for the router's own requests on behalf of a caller. They may outlive the call that needs them. */
-function backgroundContext({ revision, caller }: Context, signal: AbortSignal = new AbortController().signal): Context {
-  return {
-    revision,
-    caller,
-    signal,
-    notify: () => undefined,
-    ask: async ({ method }) => {
-      throw McpError.of("missing_capability", `No client can answer ${method}`, { requiredCapabilities: {} });
-    },
-  };
 }

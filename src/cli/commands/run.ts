@@ -208,7 +208,8 @@ async function run(args: readonly string[]): Promise<undefined> {
     ...{ onState, onStderr, onNoise },
   };
   const more = isAddress ? await addressOptions(target, line, token) : {};
-  const handler = chain().to(upstream(target, { ...settings, ...more }));
+  const onWarning = (_upstream: string, message: string): void => report.onWarning(name, message);
+  const handler = chain().to(upstream(target, { ...settings, ...more }), { onWarning });
   // On stdio, messages from the client may be as long as messages from the program.
   const onStdio = { limits: { messageBytes: MESSAGE_BYTES }, graceMs: GATEWAY_GRACE_MS };
   const serving = await startServing(handler, http === undefined ? onStdio : { http });

@@ -124,9 +124,9 @@ async function openConfig({ given, command, isStdio, values }: GatewayLine): Pro
     return { handler: gateway, gateway, limits, http: {}, release: () => undefined, ...about };
   }
   const path = await findGatewayConfig(given, command);
-  const { onNoise, onState, onStderr } = new UpstreamReport(log, command === "up");
+  const { onNoise, onState, onStderr, onWarning } = new UpstreamReport(log, command === "up");
   const { middleware } = log;
-  const opened = await openGateway(path, { onNoise, onState, onStderr, middleware }, isStdio);
+  const opened = await openGateway(path, { onNoise, onState, onStderr, onWarning, middleware }, isStdio);
   const { config, gateway, running, load, release } = opened;
   const { token, ...http } = config.listen;
   return {

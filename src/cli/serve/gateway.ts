@@ -54,7 +54,7 @@ export async function openSessions(given: string): Promise<{ gateway: Gateway; s
 /** With `isStdio`, stdin belongs to a client, so the user is not asked for inputs. `only`: the name of one server. */
 export async function openGateway(
   path: string,
-  report: Pick<CreateGatewayOptions, "onNoise" | "onStderr" | "onState" | "middleware">,
+  report: Pick<CreateGatewayOptions, "onNoise" | "onStderr" | "onState" | "onWarning" | "middleware">,
   isStdio: boolean,
   only?: string,
 ): Promise<OpenedGateway> {
@@ -68,7 +68,9 @@ export async function openGateway(
   const forOneClient: CreateGatewayOptions["upstream"] = (target, options) =>
     upstream(target, { share: "per-session", ...options });
   const signIn = createSignIn(isStdio);
-  const options = { ...report, signIn, changing: true, ...(isStdio && { upstream: forOneClient }) };
+  // A server alone has its own names, which are not those that the whole gateway shows.
+  const rememberNames = only === undefined;
+  const options = { ...report, signIn, rememberNames, changing: true, ...(isStdio && { upstream: forOneClient }) };
   const running = await reportProblems(path, () => ConfigGateway.create(config, options));
   return { config, gateway: running.gateway, running, load, release };
 }

@@ -91,6 +91,11 @@ export class UpstreamReport {
     this.#log.write({ level: "warning", upstream, stream: "stdout", message });
   };
 
+  /** Reports that names of its tools or prompts are shown in another form. */
+  readonly onWarning = (upstream: string, message: string): void => {
+    this.#log.write({ level: "warning", upstream, message });
+  };
+
   readonly onState = (upstream: string, status: UpstreamStatus): void => {
     const last = this.#last.get(upstream) ?? INITIAL;
     const { state, problem } = status;

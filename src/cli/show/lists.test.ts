@@ -43,6 +43,17 @@ describe("tools", () => {
     );
   });
 
+  it("are listed by server if a gateway says which ones they are of", () => {
+    const of = (name: string, upstream: unknown): Tool => ({
+      name,
+      inputSchema: { type: "object" },
+      _meta: { "catenary/upstream": upstream },
+    });
+    const tools = [of("search", "notes"), of("send", "mail\n"), of("add", "notes"), of("odd", 1)];
+    expect(toolList(tools, PLAIN)).toBe("Server notes:\nsearch\nadd\n\nServer mail:\nsend\n\nodd\n");
+    expect(toolDetail(of("search", "notes"), PLAIN)).toMatch(/^search\nServer: notes\n/);
+  });
+
   it("are cut to the width of the screen, and styled", () => {
     const style = { width: 26, strong: (text: string) => `<${text}>`, faint: (text: string) => `(${text})` };
     const long = { ...TOOLS[0], description: "x".repeat(50) } as Tool;

@@ -2,6 +2,7 @@
 // server and is sanitized even if the output is not a terminal: lists are for people, programs use --json.
 
 import { UNAVAILABLE, type Unavailable } from "../../chain/router/failures.ts";
+import { UPSTREAM } from "../../chain/router/pages.ts";
 import { isObject } from "../../core/values.ts";
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../protocol/model/index.ts";
 import { argumentTable, promptProperties, readProperties, signature, withKey } from "../target/arguments.ts";
@@ -27,6 +28,8 @@ export function listStyle(): ListStyle {
 
 interface ListEntry {
   readonly name: string;
+  /** The server of the item, if the list is that of a gateway with several. */
+  readonly upstream: string;
   /** One line, or empty. */
   readonly summary: string;
   readonly detail: string;
@@ -40,19 +43,21 @@ const MIN_DESCRIPTION_WIDTH = 20;
 export function toolList(tools: readonly Tool[], style: ListStyle): string {
   const entries = tools.map((tool) => ({
     name: oneLine(tool.name),
+    upstream: upstreamOf(tool),
     summary: summarize(tool),
     detail: signature(readProperties(tool.inputSchema)),
   }));
-  return formatList(entries, style);
+  return formatLists(entries, style);
 }
 
 export function promptList(prompts: readonly Prompt[], style: ListStyle): string {
   const entries = prompts.map((prompt) => ({
     name: oneLine(prompt.name),
+    upstream: upstreamOf(prompt),
     summary: summarize(prompt),
     detail: signature(promptProperties(prompt)),
   }));
-  return formatList(entries, style);
+  return formatLists(entries, style);
 }
 
 export function resourceList(
@@ -64,7 +69,7 @@ export function resourceList(
   const patterns = templates.map((template) => resourceEntry(template.uriTemplate, template));
   const gap = uris.length > 0 && patterns.length > 0 ? "\n" : "";
   const heading = patterns.length > 0 ? `${gap}${style.faint("Templates:")}\n` : "";
-  return formatList(uris, style) + heading + formatList(patterns, style);
+  return formatLists(uris, style) + heading + formatLists(patterns, style);
 }
 
 function resourceEntry(uri: string, resource: Resource | ResourceTemplate, size?: unknown): ListEntry {
@@ -76,12 +81,30 @@ function resourceEntry(uri: string, resource: Resource | ResourceTemplate, size?
   const detail = oneLine(facts.filter((fact) => fact !== "").join(", "));
   const name = oneLine(uri);
   const summary = summarize(resource);
-  return summary === "" ? { name, summary: detail, detail: "" } : { name, summary, detail };
+  const upstream = upstreamOf(resource);
+  return summary === "" ? { name, upstream, summary: detail, detail: "" } : { name, upstream, summary, detail };
 }
 
 /** The value if it is a string, else an empty string: the server may send anything. */
 function stringOf(value: unknown): string {
   return typeof value === "string" ? value : "";
+}
+
+/** The server of an item, as a gateway says it; empty if it says none. */
+function upstreamOf({ _meta: meta }: { readonly _meta?: unknown }): string {
+  return isObject(meta) ? oneLine(stringOf(meta[UPSTREAM])) : "";
+}
+
+/** A list for each server, with a heading. A list without servers has no heading. */
+function formatLists(entries: readonly ListEntry[], style: ListStyle): string {
+  const upstreams = [...new Set(entries.map(({ upstream }) => upstream))];
+  return upstreams
+    .map((upstream) => {
+      const heading = upstream === "" ? "" : `${style.faint(`Server ${upstream}:`)}\n`;
+      const own = entries.filter((entry) => entry.upstream === upstream);
+      return heading + formatList(own, style);
+    })
+    .join("\n");
 }
 
 /** Prints name and summary side by side, with the detail below. */
@@ -130,10 +153,13 @@ export function promptDetail(prompt: Prompt, style: ListStyle): string {
   return `${formatHead(prompt, style)}\n${style.faint("Arguments:")}${none}\n${argumentTable(properties)}`;
 }
 
-function formatHead({ name, title, description }: Tool | Prompt, { strong }: ListStyle): string {
+function formatHead(item: Tool | Prompt, { strong, faint }: ListStyle): string {
+  const { name, title, description } = item;
+  const upstream = upstreamOf(item);
   const suffix = stringOf(title) === "" || title === name ? "" : ` (${oneLine(stringOf(title))})`;
   const body = sanitize(stringOf(description).trim());
-  return `${strong(oneLine(name))}${suffix}\n${body === "" ? "" : `${body}\n`}`;
+  const server = upstream === "" ? "" : `${faint("Server:")} ${upstream}\n`;
+  return `${strong(oneLine(name))}${suffix}\n${server}${body === "" ? "" : `${body}\n`}`;
 }
 
 const HINTS: readonly (readonly [name: string, yes: string, no: string])[] = [

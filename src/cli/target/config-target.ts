@@ -38,6 +38,9 @@ export async function openConfigTarget(
     onNoise: (name: string, line: string): void => {
       if (values.verbose === true) print(`${oneLine(name)}: stdout (not a message): ${line}`);
     },
+    onWarning: (name: string, message: string): void => {
+      if (values.verbose === true) print(`${oneLine(name)}: ${oneLine(message)}`);
+    },
   };
   const { gateway, release } = await openGateway(path, report, false, server);
   return {

@@ -470,9 +470,21 @@ export const SERVER_MISTAKES: readonly Mistake[] = [
     "1:39 error: mcpServers.a.arg: unknown key; did you mean args?",
   ],
   [
+    "a prefix that names may not contain",
+    '{"mcpServers": {"a": {"command": "x", "prefix": "a."}}}',
+    "detected",
+    "1:49 error: mcpServers.a.prefix: not a valid prefix; write 1 to 24 letters, digits, _ and -",
+  ],
+  [
+    "two equal prefixes",
+    '{"mcpServers": {"a": {"command": "x", "prefix": "p"}, "b": {"command": "x", "prefix": "p"}}}',
+    "undetected",
+    "1:87 error: mcpServers.b.prefix: a has the same prefix; choose another",
+  ],
+  [
     "a server name that cannot be a prefix",
     '{"mcpServers": {"my notes": {"command": "x"}}}',
     "undetected",
-    '1:17 warning: mcpServers["my notes"]: where a prefix is needed, its tools are called my_notes.TOOL; a name of up to 32 letters, digits, _ and - is used unchanged',
+    '1:17 warning: mcpServers["my notes"]: where a prefix is needed, its tools are called my_notes_TOOL; a name of up to 24 letters, digits, _ and - is used unchanged; or write "prefix"',
   ],
 ];

@@ -95,6 +95,8 @@ export const GOOD: readonly GoodSample[] = [
   "name": "office",
   "instructions": "Notes and \${EMPTY:-more}; a literal $\${VAR}.",
   "names": "always",
+  "separator": "__",
+  "maxNameLength": 64,
   "mcpServers": {
     "notes": {
       "command": "./bin/notes", "args": [], "env": {}, "cwd": ".", "transport": "stdio", "inheritEnv": ["AWS_*"],
@@ -102,7 +104,7 @@ export const GOOD: readonly GoodSample[] = [
       "maxSessions": 4, "remember": false, "restart": { "maxFailures": 3, "windowMs": 60000, "firstMs": 100, "maxMs": 1000 },
       "use": [{ "use": "./mine.mjs", "options": { "key": "\${API_KEY}" }, "name": "own" }]
     },
-    "mine": { "module": "./server.mjs", "share": "\${SHARE:-shared}" }
+    "mine": { "module": "./server.mjs", "share": "\${SHARE:-shared}", "names": "when-needed", "prefix": "m" }
   },
   "servers": { "web": { "url": "https://example.com/mcp", "timeoutMs": "\${WAIT:-3000}" } },
   "inputs": [],

@@ -1,0 +1,155 @@
+// One upstream behind a gateway. Everything passes unchanged, except for names of tools and prompts that model APIs
+// refuse: they are shown in a valid form, and requests with that form get the upstream's own name. A valid name takes one
+// lookup. This is not the router, because lists, cursors and URIs of a single upstream need no change.
+
+import { BoundedMap } from "../../core/collections.ts";
+import type { Context, Handler, Request, Result } from "../../core/handler.ts";
+import { isObject } from "../../core/values.ts";
+import { LISTS } from "../../protocol/lists.ts";
+import { mapItems } from "../result-items.ts";
+import { isMethodNotFound } from "./failures.ts";
+import { invalidNamesMessage, validName, type Naming } from "./names.ts";
+import { backgroundContext, readAllPages, shownItem } from "./pages.ts";
+import { VALID_NAME, type NamedKind } from "./shown-names.ts";
+
+/** A changed name ends like this. Such a name is looked up; all others are the upstream's own. */
+const CHANGED = /-[0-9a-z]{7}$/;
+const MAX_NAMES = 10_000;
+
+const KIND_OF: ReadonlyMap<string, NamedKind> = new Map<string, NamedKind>([
+  ["tools/list", "tools"],
+  ["tools/call", "tools"],
+  ["prompts/list", "prompts"],
+  ["prompts/get", "prompts"],
+  ["completion/complete", "prompts"],
+]);
+
+interface Loaded {
+  readonly tools: OwnNames;
+  readonly prompts: OwnNames;
+}
+
+/**
+ * `name` is undefined if the upstream was given without one; its names are then not remembered. `naming` is a function
+ * if it must be read from disk.
+ */
+export function singleUpstream(
+  name: string | undefined,
+  handler: Handler,
+  naming: Naming | (() => Promise<Naming>),
+): Handler {
+  const create = (given: Naming): Loaded => ({
+    tools: new OwnNames("tools", name, handler, given),
+    prompts: new OwnNames("prompts", name, handler, given),
+  });
+  let loaded = typeof naming === "function" ? undefined : create(naming);
+  let loading: Promise<Loaded> | undefined;
+  const load = async (): Promise<Loaded> => (loaded ??= create(typeof naming === "function" ? await naming() : naming));
+  const list = async (kind: NamedKind, request: Request, context: Context): Promise<Result> => {
+    const [result, own] = await Promise.all([handler(request, context), loaded ?? (loading ??= load())]);
+    return own[kind].show(result);
+  };
+  const send = async (kind: NamedKind, request: Request, context: Context): Promise<Result> => {
+    const own = (loaded ?? (await (loading ??= load())))[kind];
+    const { method, params } = request;
+    const holder = method === "completion/complete" ? params["ref"] : params;
+    const requested = isObject(holder) ? holder["name"] : undefined;
+    let sent = request;
+    if (typeof requested === "string" && isObject(holder)) {
+      const found = own.get(requested) ?? (await own.find(requested, context));
+      const named = found === requested ? holder : { ...holder, name: found };
+      if (named !== holder) sent = { method, params: holder === params ? named : { ...params, ref: named } };
+    }
+    context.onRoute?.(undefined, sent);
+    return handler(sent, context);
+  };
+  return (request, context) => {
+    const kind = KIND_OF.get(request.method);
+    if (kind === undefined) {
+      context.onRoute?.(undefined, request);
+      return handler(request, context);
+    }
+    return request.method.endsWith("/list") ? list(kind, request, context) : send(kind, request, context);
+  };
+}
+
+/** Finds the upstream's own names for shown ones. Names that were shown before, with other upstreams, are kept. */
+class OwnNames {
+  readonly #kind: NamedKind;
+  readonly #upstream: string | undefined;
+  readonly #handler: Handler;
+  readonly #naming: Naming;
+  /** Own names by shown names that look changed, also if they are not. */
+  readonly #own = new BoundedMap<string, string>(MAX_NAMES);
+
+  constructor(kind: NamedKind, upstream: string | undefined, handler: Handler, naming: Naming) {
+    this.#kind = kind;
+    this.#upstream = upstream;
+    this.#handler = handler;
+    this.#naming = naming;
+  }
+
+  /** Undefined if the list must be read to know it. */
+  get(shown: string): string | undefined {
+    const owner = this.#naming.shownNames.owner(this.#kind, shown);
+    if (owner !== undefined && owner.upstream === this.#upstream) return owner.name;
+    return CHANGED.test(shown) ? this.#own.get(shown) : shown;
+  }
+
+  /** Reads the list. A name that is not in it is the upstream's own. */
+  async find(shown: string, context: Context): Promise<string> {
+    const own = backgroundContext(context, context.signal);
+    try {
+      const { keys } = await readAllPages(this.#handler, LISTS[this.#kind], {}, own);
+      for (const name of keys) this.#learn(name, this.#shown(name));
+    } catch (error) {
+      if (!isMethodNotFound(error)) throw error;
+    }
+    const found = this.#own.get(shown) ?? shown;
+    this.#own.set(shown, found);
+    return found;
+  }
+
+  /** A page of the list as callers see it. */
+  show(result: Result): Result {
+    const { shownNames, onWarning } = this.#naming;
+    const kind = this.#kind;
+    const upstream = this.#upstream;
+    const list = LISTS[kind];
+    const items: unknown = result[list.field];
+    if (!Array.isArray(items)) return result;
+    const changed = new Map<string, string>();
+    for (const item of items as readonly unknown[]) {
+      const name = isObject(item) ? item[list.key] : undefined;
+      if (typeof name !== "string") continue;
+      const shown = this.#shown(name);
+      this.#learn(name, shown);
+      if (upstream !== undefined) shownNames.add(kind, upstream, name, shown);
+      if (shown !== name) changed.set(name, shown);
+    }
+    if (changed.size === 0) return result;
+    const invalid = [...changed].filter(
+      ([name]) => !VALID_NAME.test(name) && !shownNames.isWarned(kind, upstream ?? "", name),
+    );
+    const changes = invalid.map(([name, shown]) => `${JSON.stringify(name)} as ${shown}`);
+    if (changes.length > 0) onWarning?.(upstream ?? "server", invalidNamesMessage(kind, changes));
+    return mapItems(result, list, (item, name) => {
+      const shown = changed.get(name);
+      if (shown === undefined) return item;
+      // Another item has this very name. Its own name is not changed.
+      if (this.get(shown) !== name) return undefined;
+      return shownItem(item, list.key, name, shown, undefined);
+    });
+  }
+
+  #shown(name: string): string {
+    const { maxLength, shownNames } = this.#naming;
+    const before = this.#upstream === undefined ? undefined : shownNames.shown(this.#kind, this.#upstream, name);
+    return before ?? validName(name, maxLength);
+  }
+
+  #learn(name: string, shown: string): void {
+    if (!CHANGED.test(shown)) return;
+    if (shown === name || this.#own.get(shown) !== shown) this.#own.set(shown, name);
+  }
+}
