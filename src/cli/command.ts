@@ -9,6 +9,14 @@ export interface Command {
   run(args: readonly string[]): Promise<number | undefined>;
 }
 
+/** A command in the table of all commands (commands/index.ts). */
+export interface CommandEntry {
+  /** Its line in `catenary --help`. */
+  readonly summary: string;
+  /** Each command is imported only when it is used, so that --help stays fast. */
+  load(): Promise<Command>;
+}
+
 export const EXIT = { ok: 0, usage: 1, notFound: 2, auth: 3, unreachable: 4, toolFailed: 5, interrupted: 130 } as const;
 
 /** The command line, or a file that it names, is not valid. */

@@ -10,14 +10,14 @@ import { COMMANDS } from "./commands/index.ts";
 import { exit, exitWithError } from "./terminal/output.ts";
 
 function helpText(): string {
-  const lines = Object.entries(COMMANDS).map(([name, { summary }]) => `  ${name.padEnd(11)}${summary}`);
+  const lines = Object.entries(COMMANDS).map(([name, { summary }]) => `  ${name.padEnd(12)}${summary}`);
   return `Usage: catenary COMMAND [ARGUMENTS]
 
 Commands:
 ${lines.join("\n")}
 
-  --help     show this text, or the help of a command
-  --version  show the version
+  --help      show this text, or the help of a command
+  --version   show the version
 `;
 }
 

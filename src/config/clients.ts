@@ -39,6 +39,8 @@ export interface Client {
   /** The file to write to by default is the first. */
   readonly files: readonly [ClientFile, ...ClientFile[]];
   readonly format: "json" | "toml";
+  /** The client can only start commands. */
+  readonly isStdioOnly?: true;
   /** The unit of `timeout` in an entry, if the client has this key. */
   readonly timeoutUnit?: "seconds" | "milliseconds";
   /** How its strings refer to variables, besides `${VAR}`: `$VAR` or `{env:VAR}`. */
@@ -111,6 +113,7 @@ export const CLIENTS: readonly Client[] = [
     title: "Claude Desktop",
     files: [{ scope: "user", path: electron("Claude/claude_desktop_config.json"), servers: MCP_SERVERS }],
     format: "json",
+    isStdioOnly: true,
     ignoredAtTop: ["globalShortcut", "preferences", "isUsingBuiltInNodeForMcp", "isDxtAutoUpdatesEnabled"],
     entry: (server) => server,
   },

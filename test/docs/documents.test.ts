@@ -7,6 +7,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { MIDDLEWARE } from "../../src/chain/middleware/index.ts";
 import { COMMANDS } from "../../src/cli/commands/index.ts";
+import { CLIENTS } from "../../src/config/clients.ts";
 import { EXIT } from "../../src/cli/command.ts";
 import { checkConfig } from "../../src/config/index.ts";
 import { connect } from "../../src/index.ts";
@@ -104,6 +105,14 @@ describe("docs/reference/cli.md", () => {
   it("has the exit codes", () => {
     const codes = tableUnder("## Exit codes", page).map(([code]) => Number(code));
     expect(codes).toEqual(Object.values(EXIT));
+  });
+});
+
+describe("docs/how-to/add-catenary-to-a-client.md", () => {
+  it("has every client", () => {
+    const rows = tableUnder("# Add Catenary to a client", readPage("docs/how-to/add-catenary-to-a-client.md"));
+    const named = rows.map(([name = "", title = ""]) => `${name.replaceAll("`", "")} ${title}`);
+    expect(named.toSorted()).toEqual(CLIENTS.map(({ name, title }) => `${name} ${title}`).toSorted());
   });
 });
 

@@ -8,7 +8,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
+import { homedir, tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
@@ -59,6 +59,7 @@ export class PageFolder {
     page.#write("package.json", '{ "type": "module" }');
     page.#write("bin/catenary", `#!/bin/sh\nexec "${process.execPath}" "${CLI}" "$@"\n`);
     chmodSync(page.path("bin/catenary"), 0o755);
+    mkdirSync(page.path("home"));
     mkdirSync(page.path("node_modules"));
     symlinkSync(ROOT, page.path("node_modules/catenary"));
     for (const name of ["zod", "@modelcontextprotocol"]) {
@@ -114,7 +115,10 @@ export class PageFolder {
 
   #options(): { cwd: string; stdio: ["ignore", "pipe", "ignore"]; env: NodeJS.ProcessEnv } {
     const path = [this.path("bin"), process.env["PATH"]].join(delimiter);
-    const env = { ...process.env, PATH: path, FORCE_COLOR: undefined, NO_COLOR: "1" };
+    // A page may write into the home folder. npm keeps its cache.
+    const cache = process.env["npm_config_cache"] ?? join(homedir(), ".npm");
+    const own = { PATH: path, HOME: this.path("home"), npm_config_cache: cache };
+    const env = { ...process.env, ...own, XDG_CONFIG_HOME: undefined, FORCE_COLOR: undefined, NO_COLOR: "1" };
     return { cwd: this.#folder, stdio: ["ignore", "pipe", "ignore"], env };
   }
 

@@ -4,7 +4,12 @@ import { describe, expect, it } from "vitest";
 import { SAVE_FLAGS } from "../show/content.ts";
 import { SIGN_IN_FLAGS, TARGET_FLAGS } from "../target/target.ts";
 import { SERVE_FLAGS, TOKEN_FLAGS } from "../serve/start.ts";
+import { CHANGE_FLAGS } from "../setup/change-file.ts";
+import { addCommand, removeCommand } from "./add.ts";
 import { checkCommand } from "./check.ts";
+import { completionCommand } from "./completion.ts";
+import { doctorCommand } from "./doctor.ts";
+import { installCommand, uninstallCommand } from "./install.ts";
 import { callCommand, promptCommand, readCommand } from "./call.ts";
 import { evalCommand } from "./eval.ts";
 import { promptsCommand, resourcesCommand, toolsCommand } from "./list.ts";
@@ -17,6 +22,7 @@ const SAVING = Object.keys(SAVE_FLAGS);
 const SERVE = Object.keys(SERVE_FLAGS);
 const SIGN_IN = Object.keys(SIGN_IN_FLAGS);
 const TOKEN = Object.keys(TOKEN_FLAGS);
+const CHANGE = Object.keys(CHANGE_FLAGS);
 
 function optionsIn(help: string): string[] {
   return [
@@ -52,6 +58,12 @@ describe("help", () => {
     ["logout", logoutCommand, ["all", "config", "json"]],
     ["auth", authCommand, ["json"]],
     ["eval", evalCommand, ["file", "timeout", "json"]],
+    ["doctor", doctorCommand, ["timeout", "env", "cwd", "header", "token", "revision", "quiet", "json"]],
+    ["add", addCommand, [...CHANGE, "config", "env", "cwd", "header", "force"]],
+    ["remove", removeCommand, [...CHANGE, "config"]],
+    ["install", installCommand, [...CHANGE, "url", "project", "name"]],
+    ["uninstall", uninstallCommand, [...CHANGE, "project", "name"]],
+    ["completion", completionCommand({}), []],
   ])("of %s, which has no target, lists its options", (name, { help }, flags) => {
     expect(help).toMatch(new RegExp(`^Usage: catenary ${name} `));
     expect(optionsIn(help)).toEqual(flags.toSorted());

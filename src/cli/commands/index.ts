@@ -1,13 +1,6 @@
 // All commands, in the order of `catenary --help`.
 
-import type { Command } from "../command.ts";
-
-export interface CommandEntry {
-  /** Its line in `catenary --help`. */
-  readonly summary: string;
-  /** Each command is imported only when it is used, so that --help stays fast. */
-  load(): Promise<Command>;
-}
+import type { CommandEntry } from "../command.ts";
 
 export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   up: {
@@ -25,6 +18,26 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   check: {
     summary: "check a config and explain its problems",
     load: async () => (await import("./check.ts")).checkCommand,
+  },
+  doctor: {
+    summary: "find out why a server does not work, and what to do",
+    load: async () => (await import("./doctor.ts")).doctorCommand,
+  },
+  add: {
+    summary: "write a server into a config",
+    load: async () => (await import("./add.ts")).addCommand,
+  },
+  remove: {
+    summary: "remove a server from a config",
+    load: async () => (await import("./add.ts")).removeCommand,
+  },
+  install: {
+    summary: "write the gateway into the config of a client, such as cursor",
+    load: async () => (await import("./install.ts")).installCommand,
+  },
+  uninstall: {
+    summary: "remove the gateway from the config of a client",
+    load: async () => (await import("./install.ts")).uninstallCommand,
   },
   login: {
     summary: "sign in to a server that asks for it",
@@ -65,5 +78,9 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   eval: {
     summary: "evaluate code in a live session of JavaScript or Common Lisp",
     load: async () => (await import("./eval.ts")).evalCommand,
+  },
+  completion: {
+    summary: "print a script with which a shell completes our commands",
+    load: async () => (await import("./completion.ts")).completionCommand(COMMANDS),
   },
 };

@@ -71,8 +71,8 @@ export interface Excerpt {
 }
 
 const SECRET_KEY = /token|secret|password|passwd|passphrase|credential|auth|cookie|api_?key|private|_key$|^key$/i;
-/** A key and its string value, which may be unterminated. */
-const KEY_AND_VALUE = /("(?:[^"\\]|\\.)*"\s*:\s*")((?:[^"\\]|\\.)*)/g;
+/** A key and its string value, which may be unterminated, in JSON or in TOML. */
+const KEY_AND_VALUE = /((?:"(?:[^"\\]|\\.)*"\s*:|[\w-]+\s*=)\s*")((?:[^"\\]|\\.)*)/g;
 /**
  * Matches a value that follows one of these words, or 24 or more characters in a row without slashes and dots, which
  * paths have. `coverSecrets` replaces such a row only if it contains a letter and a digit.

@@ -1,0 +1,147 @@
+// `catenary completion SHELL`: prints a script with which a shell completes our commands. The script calls `catenary
+// completion --words`, which prints the words that can come next, so that all shells know the same and the script need
+// not be renewed after an update. Nothing is started for it. Where no word of ours fits, the shell completes file names.
+
+import { readFile } from "node:fs/promises";
+import { nearest } from "../../core/options.ts";
+import { isObject } from "../../core/values.ts";
+import { EXIT, UsageError, type Command, type CommandEntry } from "../command.ts";
+import { defineCommand } from "../show/problems.ts";
+import { CONFIG, parseFlags, unexpectedArguments } from "../target/target.ts";
+import { printTrusted } from "../terminal/output.ts";
+
+type Commands = Readonly<Record<string, CommandEntry>>;
+
+const SHELLS = ["bash", "zsh", "fish", "powershell"] as const;
+type Shell = (typeof SHELLS)[number];
+
+const USAGE = `Usage: catenary completion ${SHELLS.join("|")}`;
+
+const HELP = `${USAGE}
+
+Prints a script that completes commands, options, clients, and the servers of ./${CONFIG}.
+To use it in every new shell:
+
+  bash        echo 'source <(catenary completion bash)' >> ~/.bashrc
+  zsh         echo 'source <(catenary completion zsh)' >> ~/.zshrc   (after compinit)
+  fish        catenary completion fish > ~/.config/fish/completions/catenary.fish
+  powershell  add to $PROFILE: catenary completion powershell | Out-String | Invoke-Expression
+
+Exit codes: 0 ok; 1 wrong command line.
+`;
+
+const SCRIPTS: Readonly<Record<Shell, string>> = {
+  bash: `_catenary() {
+  local IFS=$'\\n'
+  COMPREPLY=($(compgen -W "$(catenary completion --words -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)" -- "\${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F _catenary catenary
+`,
+  zsh: `#compdef catenary
+_catenary() {
+  local -a found
+  found=("\${(@f)$(catenary completion --words -- "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  found=(\${found:#})
+  if (( \${#found} )); then compadd -a found; else _files; fi
+}
+compdef _catenary catenary
+`,
+  fish: `function __catenary_words
+  set -l before (commandline -opc)
+  catenary completion --words -- $before[2..-1] (commandline -ct) 2>/dev/null
+end
+complete -c catenary -a '(__catenary_words)'
+`,
+  powershell: `Register-ArgumentCompleter -Native -CommandName catenary -ScriptBlock {
+  param($word, $ast, $position)
+  $before = @($ast.CommandElements | Select-Object -Skip 1 | Where-Object { $_.Extent.EndOffset -lt $position } | ForEach-Object { $_.ToString() })
+  catenary completion --words -- @before "$word" 2>$null |
+    Where-Object { $_ -like "$word*" } |
+    ForEach-Object { [System.Management.Automation.CompletionResult]::new($_, $_, 'ParameterValue', $_) }
+}
+`,
+};
+
+/** The commands whose first argument is a TARGET. */
+const TARGET_COMMANDS = new Set([
+  "tools",
+  "call",
+  "resources",
+  "read",
+  "prompts",
+  "prompt",
+  "doctor",
+  "login",
+  "logout",
+]);
+
+/** The words that can stand where the last of these stands, which may be incomplete. */
+async function nextWords(commands: Commands, words: readonly string[]): Promise<readonly string[]> {
+  const last = words.at(-1) ?? "";
+  const [name = "", ...args] = words.slice(0, -1);
+  if (words.length <= 1) return matching(last, [...Object.keys(commands), "help", "--help", "--version"]);
+  if (name === "help") return words.length === 2 ? matching(last, Object.keys(commands)) : [];
+  const entry = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (entry === undefined || args.includes("--")) return [];
+  const command = await entry.load();
+  // After its own arguments, the words belong to another program.
+  if (command.own(args).length < args.length && name !== "add") return [];
+  if (last.startsWith("-")) return matching(last, optionsIn(command.help));
+  const before = args.filter((word) => !word.startsWith("-"));
+  return matching(last, before.length === 0 ? await firstWords(name) : []);
+}
+
+function matching(start: string, words: readonly string[]): string[] {
+  return words.filter((word) => word.startsWith(start));
+}
+
+/** The help of a command lists all its options. */
+function optionsIn(help: string): string[] {
+  return [...new Set([...help.matchAll(/(?<=[\s`[|])--[a-z][a-z-]*/g)].map(([option]) => option)), "--help"].toSorted();
+}
+
+/** What the first argument of a command can be, besides a file. */
+async function firstWords(name: string): Promise<readonly string[]> {
+  if (TARGET_COMMANDS.has(name) || name === "remove") return serverNames();
+  if (name === "install" || name === "uninstall" || name === "import") {
+    return (await import("../../config/clients.ts")).CLIENTS.map((client) => client.name);
+  }
+  if (name === "eval") return (await import("../../config/kinds.ts")).LANGUAGE_NAMES;
+  return name === "completion" ? SHELLS : [];
+}
+
+/** The servers of the config in this folder. */
+async function serverNames(): Promise<readonly string[]> {
+  const text = await readFile(CONFIG, "utf8").catch(() => "");
+  const { parse } = await import("jsonc-parser");
+  const config: unknown = parse(text, [], { allowTrailingComma: true });
+  const { mcpServers, servers } = isObject(config) ? config : {};
+  // A name with a space would be several words.
+  return [mcpServers, servers]
+    .flatMap((one) => Object.keys(isObject(one) ? one : {}))
+    .filter((one) => /^[\w.@:/-]+$/.test(one));
+}
+
+async function completion(commands: Commands, args: readonly string[]): Promise<number> {
+  const { positionals, values } = parseFlags("completion", args, { words: { type: "boolean" } });
+  if (values.words === true) {
+    for (const word of await nextWords(commands, positionals)) printTrusted(`${word}\n`);
+    return EXIT.ok;
+  }
+  const [given, ...more] = positionals;
+  if (more.length > 0) throw unexpectedArguments("completion", more, USAGE);
+  const shell = SHELLS.find((one) => one === given || (one === "powershell" && given === "pwsh"));
+  if (shell === undefined) {
+    const [near] = nearest(given ?? "", SHELLS);
+    const hint = near === undefined ? `the shells are ${SHELLS.join(", ")}` : `did you mean ${near}?`;
+    throw new UsageError(
+      given === undefined ? `completion needs a shell\n\n${USAGE}` : `There is no shell ${given}; ${hint}`,
+    );
+  }
+  printTrusted(SCRIPTS[shell]);
+  return EXIT.ok;
+}
+
+export function completionCommand(commands: Commands): Command {
+  return defineCommand(HELP, (args) => completion(commands, args));
+}

@@ -1,0 +1,323 @@
+// `catenary doctor [TARGET]`: checks a config and its servers, one server, or what is set up on this machine, and says for
+// each step that it is ok, or what is wrong and what to do next. The checks are the result, so they go to stdout.
+
+import { stat } from "node:fs/promises";
+import { CLIENTS, clientFilePath, type Client, type ClientFile } from "../../config/clients.ts";
+import { ConfigError, loadConfig, type UpstreamEntry } from "../../config/index.ts";
+import { createRedactor } from "../../config/variables.ts";
+import { Semaphore } from "../../core/async.ts";
+import { errorMessage, isObject } from "../../core/values.ts";
+import { findSpawnProblem } from "../../process/spawn-error.ts";
+import { beforeSeparator, EXIT, type Command } from "../command.ts";
+import { findServer, inputsFrom } from "../serve/gateway.ts";
+import { shortPath, valueIn } from "../setup/change-file.ts";
+import { type Check, checkServer, type ServerCheckOptions } from "../setup/check-server.ts";
+import { isOwnEntry, openClientFile } from "../setup/clients.ts";
+import { defineCommand, plural } from "../show/problems.ts";
+import { createAuthorizer, findAuthorizer, takeToken } from "../target/sign-in.ts";
+import {
+  type CliTarget,
+  CONFIG,
+  type ConfigTarget,
+  parseFlags,
+  parseHeaders,
+  parseTargetLine,
+  requireConfig,
+  TARGET_FLAGS,
+  targetName,
+  type TargetValues,
+  unexpectedArguments,
+} from "../target/target.ts";
+import { Interruption } from "../terminal/interruption.ts";
+import { paint, printJson, printStatus, printTrusted } from "../terminal/output.ts";
+import { ProgressLine } from "../terminal/progress-line.ts";
+import { oneLine, sanitizeFor } from "../terminal/text.ts";
+
+const USAGE = `Usage: catenary doctor [TARGET] [OPTIONS]
+       catenary doctor [OPTIONS] -- COMMAND ARGS...
+`;
+
+const HELP = `${USAGE}
+Checks step by step why a server does not work, and says what to do next. TARGET is a config, the
+name of a server in ./${CONFIG}, or a URL. Without TARGET: checks ./${CONFIG}, its servers,
+and the configs of the MCP clients on this machine. Starts the servers; changes nothing.
+
+For a config: the file and its entries. For a command: found, starts, stdout, initialize, lists. For
+a URL: DNS, TCP, TLS, HTTP, sign-in, initialize, lists.
+
+  --timeout SECONDS      how long a server may take to answer; default 60
+  --env KEY=VALUE        for a command: an environment variable; repeatable
+  --cwd DIR              for a command: the folder to start it in
+  --header 'NAME: VALUE' for a URL: a header to send with every request; repeatable
+  --token TOKEN          for a URL: a bearer token; prefer CATENARY_TOKEN in the environment
+  --revision DATE        use only this protocol revision
+  --quiet                show only what is wrong
+  --json                 print one JSON document: {"ok", "checks"}; a check is {"subject", "check",
+                         "status", "message", "hint"}, its status ok, warning or failed
+
+Exit codes: 0 nothing failed; otherwise that of the first check that failed: 1 config, 2 no such
+file, command or server, 3 not signed in, 4 unreachable or not answering; 130 interrupted.
+`;
+
+const { json, quiet, timeout, env, cwd, header, token, revision } = TARGET_FLAGS;
+const FLAGS = { json, quiet, timeout, env, cwd, header, token, revision } as const;
+
+const DEFAULT_TIMEOUT_MS = 60_000;
+/** How many servers are started at the same time. */
+const PARALLEL = 4;
+
+type Report = (checks: readonly Check[]) => void;
+
+interface Line {
+  readonly target: CliTarget;
+  readonly values: TargetValues;
+}
+
+/** Undefined without TARGET. */
+function parseLine(args: readonly string[]): Line | undefined {
+  // Refuses the options that only the other commands with a TARGET have.
+  const { positionals } = parseFlags("doctor", beforeSeparator(args), FLAGS);
+  if (positionals.length === 0 && !args.includes("--")) return undefined;
+  const line = parseTargetLine("doctor", args, {}, USAGE);
+  if (line.words.length > 0) throw unexpectedArguments("doctor", line.words, USAGE);
+  return line;
+}
+
+async function doctor(args: readonly string[]): Promise<number> {
+  const line = parseLine(args);
+  const values: TargetValues = line?.values ?? parseFlags("doctor", args, FLAGS).values;
+  const progress = new ProgressLine(process.stderr, {
+    quiet: values.quiet === true || values.json === true,
+    dumb: process.env["TERM"] === "dumb",
+  });
+  const interruption = new Interruption((text) => progress.note(text));
+  const checks: Check[] = [];
+  const report: Report = (found) => {
+    checks.push(...found);
+    progress.stop();
+    if (values.json !== true) printChecks(found, values.quiet === true);
+  };
+  const session: Session = { values, report, signal: interruption.signal, busy: (text) => progress.busy(text) };
+  try {
+    if (line === undefined) await checkMachine(session);
+    else if ("config" in line.target) await checkConfig(line.target, session);
+    else report(await checkOne(targetName(line.target), line.target, await targetOptions(line, session)));
+  } finally {
+    progress.stop();
+    interruption.dispose();
+  }
+  const failed = checks.filter(({ status }) => status === "failed");
+  if (values.json === true)
+    printJson({ ok: failed.length === 0, checks: checks.map(({ exit: _, ...check }) => check) });
+  else printSummary(failed, checks);
+  return failed[0] === undefined ? EXIT.ok : (failed[0].exit ?? EXIT.usage);
+}
+
+interface Session {
+  readonly values: TargetValues;
+  readonly report: Report;
+  readonly signal: AbortSignal;
+  readonly busy: (text: string) => void;
+}
+
+async function checkOne(
+  subject: string,
+  target: Parameters<typeof checkServer>[0],
+  options: ServerCheckOptions,
+): Promise<readonly Check[]> {
+  return (await checkServer(target, options)).map((result) => ({ subject, ...result }));
+}
+
+function commonOptions({ values, signal }: Session): ServerCheckOptions {
+  const timeoutMs = values.timeout === undefined ? DEFAULT_TIMEOUT_MS : Number(values.timeout) * 1_000;
+  return { timeoutMs, signal, hide: (text) => text, revision: values.revision };
+}
+
+async function targetOptions({ target, values }: Line, session: Session): Promise<ServerCheckOptions> {
+  const common = commonOptions(session);
+  const fromEnvironment = takeToken();
+  if (!(target instanceof URL)) return common;
+  const auth = await findAuthorizer(target, values, values.token ?? fromEnvironment, quietly(session));
+  const signIn = `sign in: catenary login ${target.origin}${target.pathname}; or set a token in CATENARY_TOKEN`;
+  return { ...common, headers: parseHeaders(values), auth, signIn };
+}
+
+/** Stored tokens are used, but nobody is asked to sign in. */
+function quietly({ busy }: Session): Parameters<typeof createAuthorizer>[2] {
+  return { canSignIn: false, print: printStatus, note: () => undefined, busy };
+}
+
+/** The config, its entries, and all its servers, or one of them. */
+async function checkConfig({ config: given, server }: ConfigTarget, session: Session): Promise<void> {
+  const { report, busy } = session;
+  const path = await requireConfig(given, "doctor");
+  const config = await loadConfig(path, { inputs: inputsFrom({ ...process.env }, false) }).catch((error: unknown) => {
+    if (error instanceof ConfigError) return error;
+    throw error;
+  });
+  const isWrong = config instanceof ConfigError;
+  const found = (isWrong ? config.problems : config.warnings).map(
+    ({ line, column, severity, message, hint }): Check => ({
+      subject: path,
+      check: "entries",
+      status: severity === "error" ? "failed" : "warning",
+      message: `line ${line}, column ${column}: ${message}`,
+      hint: hint ?? `\`catenary check ${path}\` shows the line`,
+      exit: EXIT.usage,
+    }),
+  );
+  report([{ subject: path, check: "file", status: "ok", message: "can be read" }, ...found]);
+  if (isWrong) return;
+  const names = [...config.upstreams.keys()].map(oneLine);
+  const message = `${plural(names.length, "server")} (${names.join(", ")})`;
+  report([{ subject: path, check: "entries", status: "ok", message }]);
+  const entries = server === undefined ? [...config.upstreams.values()] : [findServer(config, path, server)];
+  const slots = new Semaphore(PARALLEL);
+  const all = entries.map(async (entry) => {
+    await slots.acquire(session.signal);
+    try {
+      return await checkEntry(entry, path, session);
+    } finally {
+      slots.release();
+    }
+  });
+  // In the order of the config, each as soon as it is known.
+  for (const [at, checks] of all.entries()) {
+    busy(`Checking ${oneLine(entries[at]?.name ?? "")}`);
+    report(await checks);
+  }
+}
+
+async function checkEntry(entry: UpstreamEntry, path: string, session: Session): Promise<readonly Check[]> {
+  const { name, policy, secrets } = entry;
+  try {
+    const { target, options: { headers } = {}, signIn } = await entry.resolve();
+    const url = typeof target === "string" || target instanceof URL ? new URL(target) : undefined;
+    const needsAuth = url !== undefined && signIn !== undefined;
+    return await checkOne(name, target, {
+      ...commonOptions(session),
+      ...(policy.revision !== undefined && { revision: policy.revision }),
+      ...(headers && { headers }),
+      ...(needsAuth && {
+        auth: await createAuthorizer(url, signIn, quietly(session)),
+        signIn: `sign in: catenary login ${name}${path === CONFIG ? "" : ` --config ${path}`}`,
+      }),
+      hide: createRedactor(secrets),
+    });
+  } catch (error) {
+    if (session.signal.aborted) throw error;
+    const message = createRedactor(secrets)(errorMessage(error));
+    return [
+      { subject: name, check: "entry", status: "failed", message, hint: `correct it in ${path}`, exit: EXIT.usage },
+    ];
+  }
+}
+
+/** The config of this folder, if there is one, and the configs of clients. */
+async function checkMachine(session: Session): Promise<void> {
+  const { report } = session;
+  const hasConfig = (await stat(CONFIG).catch(() => undefined))?.isFile() === true;
+  if (hasConfig) await checkConfig({ config: CONFIG }, session);
+  const files = CLIENTS.flatMap((client) =>
+    client.files.filter(({ isOld }) => isOld !== true).map((file) => ({ client, file })),
+  );
+  const found = (await Promise.all(files.map(({ client, file }) => checkClient(client, file)))).flat();
+  if (!hasConfig) {
+    const hint =
+      found.length > 0
+        ? "catenary import brings the servers of your clients into one"
+        : "write one: catenary add NAME COMMAND ...";
+    report([{ subject: CONFIG, check: "file", status: "warning", message: "there is none in this folder", hint }]);
+  }
+  report(found);
+  if (!hasConfig && found.length === 0) return;
+  if (found.length === 0) {
+    const hint = "to write the gateway into one: catenary install CLIENT";
+    report([
+      { subject: "clients", check: "client", status: "warning", message: "no config of a client was found", hint },
+    ]);
+  }
+}
+
+/** Nothing if the client has no such file. */
+async function checkClient(client: Client, file: ClientFile): Promise<readonly Check[]> {
+  const subject = client.title;
+  const path = clientFilePath(file);
+  if ((await stat(path).catch(() => undefined)) === undefined) return [];
+  const shown = shortPath(path);
+  const check = (status: Check["status"], message: string, hint?: string): Check[] => [
+    {
+      subject,
+      check: "client",
+      status,
+      message: `${shown} ${message}`,
+      ...(hint !== undefined && { hint, exit: EXIT.usage }),
+    },
+  ];
+  try {
+    const opened = await openClientFile(client, file);
+    const value = await valueIn(opened, file.servers);
+    const entries = Object.entries(isObject(value) ? value : {});
+    const own = entries.filter(([, entry]) => isOwnEntry(entry));
+    if (own.length > 0) return await checkOwnEntries(own, client, check);
+    if (entries.length === 0 && file.isSettings === true) return [];
+    const advice = `to use the gateway there: catenary install ${client.name}`;
+    return check("ok", `has ${plural(entries.length, "server")}, but not Catenary; ${advice}`);
+  } catch (error) {
+    return check(
+      "failed",
+      `cannot be read: ${errorMessage(error)}`,
+      "correct the file; the client cannot read it either",
+    );
+  }
+}
+
+async function checkOwnEntries(
+  own: readonly (readonly [string, unknown])[],
+  { name: clientName }: Client,
+  check: (status: Check["status"], message: string, hint?: string) => Check[],
+): Promise<readonly Check[]> {
+  const checks = own.map(async ([name, entry]) => {
+    const { command, args } = entry as { readonly command: unknown; readonly args?: unknown };
+    const [first, ...rest] = [command, args].flat().filter((word) => typeof word === "string");
+    const again = `write it anew: catenary install ${clientName} CONFIG`;
+    const problem = first === undefined ? undefined : await findSpawnProblem({ command: first });
+    if (problem !== undefined)
+      return check("failed", `has an entry ${name} that cannot start: ${problem.message}`, again);
+    const files = rest.filter((word) => word.startsWith("/"));
+    const there = await Promise.all(files.map(async (path) => stat(path).catch(() => undefined)));
+    const missing = files.find((_, at) => there[at] === undefined);
+    if (missing !== undefined) return check("failed", `has an entry ${name}, but there is no ${missing}`, again);
+    return check("ok", `starts the gateway (${name})`);
+  });
+  return (await Promise.all(checks)).flat();
+}
+
+const STYLES = { ok: "green", warning: "yellow", failed: "red" } as const;
+
+let lastSubject = "";
+
+function printChecks(checks: readonly Check[], isQuiet: boolean): void {
+  const { stdout } = process;
+  for (const { subject, check, status, message, hint } of checks) {
+    if (isQuiet && status === "ok") continue;
+    const safe = (text: string): string => sanitizeFor(stdout, text);
+    if (subject !== lastSubject) printTrusted(`${paint("bold", safe(oneLine(subject)), stdout)}\n`);
+    lastSubject = subject;
+    const [first = "", ...more] = message.split("\n");
+    printTrusted(`  ${paint(STYLES[status], status.padEnd(7), stdout)}  ${check.padEnd(10)}  ${safe(first)}\n`);
+    for (const line of more) printTrusted(`  ${" ".repeat(21)}${safe(line)}\n`);
+    if (hint !== undefined) printTrusted(`  ${" ".repeat(19)}-> ${safe(hint)}\n`);
+  }
+}
+
+function printSummary(failed: readonly Check[], checks: readonly Check[]): void {
+  const warnings = checks.filter(({ status }) => status === "warning").length;
+  const rest = warnings === 0 ? "" : `, ${plural(warnings, "warning")}`;
+  const subjects = [...new Set(failed.map(({ subject }) => oneLine(subject)))].join(", ");
+  printStatus(
+    failed.length === 0 ? `Nothing failed${rest}` : `${plural(failed.length, "check")} failed (${subjects})${rest}`,
+  );
+}
+
+export const doctorCommand: Command = defineCommand(HELP, doctor);

@@ -1,0 +1,138 @@
+// `catenary install CLIENT [CONFIG]` writes the gateway of a config into the config of an MCP client, and `catenary
+// uninstall CLIENT` removes it.
+
+import { isDeepStrictEqual } from "node:util";
+import { clientFilePath, type ClientServer } from "../../config/clients.ts";
+import { examineConfig } from "../../config/index.ts";
+import { isObject } from "../../core/values.ts";
+import { NotFoundError, UsageError, type Command } from "../command.ts";
+import { CHANGE_FLAGS, CHANGE_HELP, changeFile, editText, shortPath, valueIn } from "../setup/change-file.ts";
+import {
+  CLIENTS_HELP,
+  configArgument,
+  fileOf,
+  findClient,
+  isOwnEntry,
+  openClientFile,
+  ownCommand,
+} from "../setup/clients.ts";
+import { defineCommand, plural } from "../show/problems.ts";
+import { CONFIG, parseFlags, requireConfig, unexpectedArguments } from "../target/target.ts";
+import { printStatus } from "../terminal/output.ts";
+import { oneLine } from "../terminal/text.ts";
+
+const DEFAULT_NAME = "catenary";
+
+const USAGE = "Usage: catenary install CLIENT [CONFIG] [OPTIONS]";
+
+const HELP = `${USAGE}
+
+Writes an entry into the config of an MCP client, with which the client starts the gateway of CONFIG
+(\`catenary serve CONFIG\`). CONFIG defaults to ./${CONFIG}. An entry of the same name is
+replaced.
+
+${CLIENTS_HELP}
+  --url URL              let the client connect to a gateway that is already running (catenary up)
+  --project              write the client's config of this folder instead of the one of the user
+  --name NAME            the name of the entry; default ${DEFAULT_NAME}
+${CHANGE_HELP}
+Exit codes: 0 ok, or nothing to change; 1 wrong command line or config, or not written; 2 no such
+file.
+`;
+
+const UNINSTALL_USAGE = "Usage: catenary uninstall CLIENT [OPTIONS]";
+
+const UNINSTALL_HELP = `${UNINSTALL_USAGE}
+
+Removes the entry that \`catenary install\` has written into the config of a client.
+
+${CLIENTS_HELP}
+  --project              change the client's config of this folder instead of the one of the user
+  --name NAME            the name of the entry; default ${DEFAULT_NAME}
+${CHANGE_HELP}
+Exit codes: 0 ok; 1 wrong command line, or not written; 2 there is no such entry.
+`;
+
+const UNINSTALL_FLAGS = { ...CHANGE_FLAGS, project: { type: "boolean" }, name: { type: "string" } } as const;
+const FLAGS = { ...UNINSTALL_FLAGS, url: { type: "string" } } as const;
+
+async function install(args: readonly string[]): Promise<number> {
+  const { positionals, values } = parseFlags("install", args, FLAGS);
+  const [clientName, given, ...more] = positionals;
+  if (clientName === undefined) throw new UsageError(`install needs a CLIENT\n\n${USAGE}\n${CLIENTS_HELP}`);
+  if (more.length > 0) throw unexpectedArguments("install", more, USAGE);
+  const client = findClient(clientName);
+  const { url, name = DEFAULT_NAME, project: isProject = false } = values;
+  if (url !== undefined && given !== undefined) throw new UsageError("Give CONFIG or --url, not both");
+  if (url !== undefined && client.isStdioOnly === true) {
+    throw new UsageError(`${client.title} can only start commands: leave --url out, and it starts a gateway itself`);
+  }
+  const file = fileOf(client, isProject);
+  const server = url === undefined ? await serveEntry(given, isProject) : urlEntry(url);
+  const opened = await openClientFile(client, file);
+  const path = [...file.servers, name];
+  const value = client.entry(server);
+  // An equal entry stays as it is, with its comments.
+  const isThere = isDeepStrictEqual(await valueIn(opened, path), value);
+  const edited = isThere ? (opened.text ?? "") : await editText(opened, [{ path, value }]);
+  const others = await valueIn(opened, file.servers);
+  const code = await changeFile(opened, edited, {
+    values,
+    done: `Restart ${client.title}, or reload its MCP servers. To undo this: catenary uninstall ${client.name}`,
+    unchanged: `${client.title} has this entry already, in ${shortPath(opened.path)}`,
+    document: { client: client.name, name },
+  });
+  noteOthers(client.name, isObject(others) ? others : {}, name);
+  return code;
+}
+
+/** The client would start these beside the gateway. */
+function noteOthers(client: string, entries: { readonly [name: string]: unknown }, name: string): void {
+  const others = Object.entries(entries).filter(([other, entry]) => other !== name && !isOwnEntry(entry));
+  if (others.length === 0) return;
+  const names = others.map(([other]) => oneLine(other)).join(", ");
+  printStatus(
+    `${client} also has ${plural(others.length, "server")} of its own (${names}); \`catenary import ${client}\` brings them into ./${CONFIG}`,
+  );
+}
+
+async function serveEntry(given: string | undefined, isProject: boolean): Promise<ClientServer> {
+  const path = await requireConfig(given, "install");
+  const { problems } = await examineConfig(path);
+  const errors = problems.filter(({ severity }) => severity === "error");
+  if (errors.length > 0) {
+    throw new UsageError(`${path} has ${plural(errors.length, "error")}; \`catenary check ${path}\` explains them`);
+  }
+  return ownCommand(["serve", configArgument(path, isProject)], isProject);
+}
+
+function urlEntry(url: string): ClientServer {
+  if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
+    throw new UsageError(`--url ${url} is not a URL; \`catenary up\` prints the one of its gateway`);
+  }
+  return { url };
+}
+
+async function uninstall(args: readonly string[]): Promise<number> {
+  const { positionals, values } = parseFlags("uninstall", args, UNINSTALL_FLAGS);
+  const [clientName, ...more] = positionals;
+  if (clientName === undefined) throw new UsageError(`uninstall needs a CLIENT\n\n${UNINSTALL_USAGE}\n${CLIENTS_HELP}`);
+  if (more.length > 0) throw unexpectedArguments("uninstall", more, UNINSTALL_USAGE);
+  const client = findClient(clientName);
+  const { name = DEFAULT_NAME, project: isProject = false } = values;
+  const file = fileOf(client, isProject);
+  const opened = await openClientFile(client, file);
+  const path = [...file.servers, name];
+  if ((await valueIn(opened, path)) === undefined) {
+    throw new NotFoundError(`${shortPath(clientFilePath(file))} has no entry ${name}; --name names another`);
+  }
+  return changeFile(opened, await editText(opened, [{ path, value: undefined }]), {
+    values,
+    done: `Restart ${client.title}, or reload its MCP servers`,
+    unchanged: `${client.title} has no entry ${name}`,
+    document: { client: client.name, name },
+  });
+}
+
+export const installCommand: Command = defineCommand(HELP, install);
+export const uninstallCommand: Command = defineCommand(UNINSTALL_HELP, uninstall);

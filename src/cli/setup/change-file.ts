@@ -1,0 +1,253 @@
+// Changes a config of ours or of a client: shows the difference, asks, keeps a backup, and writes the file as a whole.
+// Used by all commands that write configs, so that none of them can write without asking.
+
+import { lstat, readFile, realpath, stat } from "node:fs/promises";
+import { homedir } from "node:os";
+import { dirname, isAbsolute, join, relative, resolve } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import type { Client } from "../../config/clients.ts";
+import { makeDirectory, replaceFile } from "../../core/files.ts";
+import { errorMessage, isObject } from "../../core/values.ts";
+import { EXIT, UsageError } from "../command.ts";
+import { coverSecrets } from "../show/problems.ts";
+import { paint, printJson, printStatus, printTrusted } from "../terminal/output.ts";
+import { ProgressLine } from "../terminal/progress-line.ts";
+import { Prompter } from "../terminal/prompter.ts";
+import { oneLine, sanitizeFor } from "../terminal/text.ts";
+
+export const CHANGE_FLAGS = {
+  "dry-run": { type: "boolean" },
+  yes: { type: "boolean" },
+  json: { type: "boolean" },
+} as const;
+
+export const CHANGE_HELP = `  --dry-run              show the change and write nothing
+  --yes                  write without asking; needed if stdin is not a terminal
+  --json                 print one JSON document: {"file", "changed", "backup", "diff"}
+
+Shows the change before it is written, and asks. The file as it was is kept beside it, as
+FILE.DATE.bak. Comments and everything else in the file stay as they are.
+`;
+
+export interface ChangeValues {
+  readonly "dry-run"?: true;
+  readonly yes?: true;
+  readonly json?: true;
+}
+
+/** A file as it is now. */
+export interface EditedFile {
+  /** The path as the user knows it. */
+  readonly path: string;
+  /** The path of the file itself, if `path` is a symbolic link. */
+  readonly real: string;
+  /** Undefined if there is no such file. */
+  readonly text: string | undefined;
+  readonly format: Client["format"];
+}
+
+/** A value to set in a file; undefined removes it. */
+export interface Edit {
+  readonly path: readonly string[];
+  readonly value: object | undefined;
+}
+
+/**
+ * Reads a file that is to be changed. A symbolic link is followed only within `root`, such as the home folder: the folder
+ * of a project may come from somebody else, and a link in it may lead anywhere.
+ */
+export async function openForEdit(path: string, format: Client["format"], root: string): Promise<EditedFile> {
+  const absolute = resolve(path);
+  const link = await lstat(absolute).catch(() => undefined);
+  if (link === undefined) return { path, real: absolute, text: undefined, format };
+  const real = await realpath(absolute).catch(() => {
+    throw new UsageError(`${path} is a symbolic link to a file that does not exist; remove it or create the file`);
+  });
+  const realRoot = await realpath(root).catch(() => root);
+  if (link.isSymbolicLink() && relative(realRoot, real).startsWith("..")) {
+    throw new UsageError(`${path} is a symbolic link to ${real}, outside of ${root}; change that file by hand`);
+  }
+  if (!(await stat(real)).isFile()) throw new UsageError(`${path} is not a file`);
+  return { path, real, text: await readFile(real, "utf8"), format };
+}
+
+/** The text with these edits. Throws a UsageError if that is not possible without a change of anything else. */
+export async function editText({ path, text = "", format }: EditedFile, edits: readonly Edit[]): Promise<string> {
+  try {
+    const { parse, edit } = await loadFormat(format);
+    const expected = edits.reduce((before, { path: keys, value }) => withValue(before, keys, value), parse(text));
+    const edited = edits.reduce((before, { path: keys, value }) => edit(before, keys, value), text);
+    // In TOML, a table without a header exists only by what is in it.
+    const comparable = (tree: Tree): Tree => (format === "toml" ? pruned(tree) : tree);
+    if (!isDeepStrictEqual(comparable(parse(edited)), comparable(expected)))
+      throw new Error("its form is unusual; change it by hand");
+    return edited;
+  } catch (error) {
+    throw new UsageError(`Cannot change ${path}: ${errorMessage(error)}`, { cause: error });
+  }
+}
+
+type Tree = { readonly [key: string]: unknown };
+
+interface Format {
+  readonly parse: (text: string) => Tree;
+  readonly edit: (text: string, path: readonly string[], value: object | undefined) => string;
+}
+
+async function loadFormat(format: Client["format"]): Promise<Format> {
+  if (format === "toml") {
+    const [{ parse }, { editToml }] = await Promise.all([import("smol-toml"), import("./edit-toml.ts")]);
+    // A plain copy, since smol-toml makes objects without a prototype.
+    return { parse: (text) => structuredClone(parse(text)), edit: editToml };
+  }
+  const [{ parse }, { editJson }] = await Promise.all([import("jsonc-parser"), import("./edit-json.ts")]);
+  const read = (text: string): Tree => {
+    const value: unknown = text.trim() === "" ? {} : parse(text, [], { allowTrailingComma: true });
+    return isObject(value) ? value : {};
+  };
+  return { parse: read, edit: editJson };
+}
+
+/** The value at a path of a file; undefined if there is none. Throws if the file cannot be parsed. */
+export async function valueIn({ text = "", format }: EditedFile, path: readonly string[]): Promise<unknown> {
+  const { parse } = await loadFormat(format);
+  return path.reduce<unknown>((at, key) => (isObject(at) ? at[key] : undefined), parse(text));
+}
+
+function withValue(tree: Tree, [key = "", ...rest]: readonly string[], value: object | undefined): Tree {
+  const { [key]: inner, ...others } = tree;
+  if (rest.length > 0) {
+    if (inner === undefined && value === undefined) return tree;
+    return { ...tree, [key]: withValue(isObject(inner) ? inner : {}, rest, value) };
+  }
+  return value === undefined ? others : { ...tree, [key]: value };
+}
+
+/** Without empty objects. */
+function pruned(tree: Tree): Tree {
+  const entries = Object.entries(tree).map(([key, value]) => [key, isTable(value) ? pruned(value) : value] as const);
+  return Object.fromEntries(entries.filter(([, value]) => !isTable(value) || Object.keys(value).length > 0));
+}
+
+function isTable(value: unknown): value is Tree {
+  return isObject(value) && !Array.isArray(value) && !(value instanceof Date);
+}
+
+export interface ChangeOptions {
+  readonly values: ChangeValues;
+  /** What to print after the change was written. */
+  readonly done: string;
+  /** What to print if there is nothing to change. */
+  readonly unchanged: string;
+  /** Fields for --json. */
+  readonly document?: object;
+}
+
+/** Shows a change and writes it if the user agrees. Resolves to the exit code. */
+export async function changeFile(file: EditedFile, edited: string, options: ChangeOptions): Promise<number> {
+  const { values, done, unchanged, document } = options;
+  const { path, real, text } = file;
+  const isChanged = edited !== (text ?? "");
+  const diff = isChanged ? diffLines(text ?? "", edited).map(coverSecrets) : [];
+  const shownPath = real === resolve(path) ? shortPath(path) : `${shortPath(path)} (a link to ${shortPath(real)})`;
+  const report = (backup?: string): void => {
+    if (values.json === true) printJson({ ...document, file: real, changed: isChanged, backup, diff: diff.join("\n") });
+  };
+  if (!isChanged) {
+    report();
+    printStatus(sanitizeFor(process.stderr, unchanged));
+    return EXIT.ok;
+  }
+  if (values.json !== true) printDiff(shownPath, text === undefined, diff);
+  if (values["dry-run"] === true) {
+    report();
+    printStatus("Nothing was written (--dry-run)");
+    return EXIT.ok;
+  }
+  if (values.yes !== true && !(await confirm(shownPath))) {
+    printStatus("Nothing was written");
+    return EXIT.usage;
+  }
+  const backup = await writeChange(file, edited);
+  report(backup);
+  if (backup !== undefined) printStatus(sanitizeFor(process.stderr, `The file as it was: ${shortPath(backup)}`));
+  printStatus(sanitizeFor(process.stderr, done));
+  return EXIT.ok;
+}
+
+async function confirm(path: string): Promise<boolean> {
+  if (!Prompter.isAvailable()) {
+    throw new UsageError(`Stdin is not a terminal, so nothing was written to ${path}; --yes writes without asking`);
+  }
+  const controller = new AbortController();
+  const prompter = new Prompter(new ProgressLine(process.stderr, { quiet: true }), () => controller.abort());
+  try {
+    const answer = await prompter.open(controller.signal, (dialog) =>
+      dialog.confirm(`Write ${oneLine(path)}? [y/N]: `),
+    );
+    return /^y(?:es)?$/i.test(answer ?? "");
+  } catch {
+    return false;
+  }
+}
+
+/** Returns the path of the backup. */
+async function writeChange({ path, real, text }: EditedFile, edited: string): Promise<string | undefined> {
+  try {
+    if (text === undefined) {
+      await makeDirectory(dirname(real), 0o777);
+      await replaceFile(real, edited);
+      return undefined;
+    }
+    if ((await readFile(real, "utf8")) !== text) throw new Error("it has changed in the meantime; try again");
+    // The mode stays the same: the file may contain secrets.
+    const mode = (await stat(real)).mode & 0o777;
+    const backup = `${real}.${new Date().toISOString().replaceAll(/[:.]/g, "-")}.bak`;
+    await replaceFile(backup, text, mode);
+    await replaceFile(real, edited, mode);
+    return backup;
+  } catch (error) {
+    throw new UsageError(`Cannot write ${path}: ${errorMessage(error)}`, { cause: error });
+  }
+}
+
+function printDiff(path: string, isNew: boolean, diff: readonly string[]): void {
+  const { stdout } = process;
+  printTrusted(`${paint("bold", sanitizeFor(stdout, `${path}${isNew ? " (new)" : ""}`), stdout)}\n`);
+  for (const line of diff) {
+    const style = line.startsWith("+") ? "green" : line.startsWith("-") ? "red" : "dim";
+    printTrusted(`${paint(style, sanitizeFor(stdout, line), stdout)}\n`);
+  }
+}
+
+const CONTEXT_LINES = 3;
+
+/** The lines that differ, with some lines around them. One block is enough: an edit is in one place. */
+export function diffLines(before: string, after: string): string[] {
+  const [old, now] = [splitLines(before), splitLines(after)];
+  const most = Math.min(old.length, now.length);
+  let head = 0;
+  while (head < most && old[head] === now[head]) head += 1;
+  let tail = 0;
+  while (tail < most - head && old.at(-1 - tail) === now.at(-1 - tail)) tail += 1;
+  const from = Math.max(head - CONTEXT_LINES, 0);
+  return [
+    ...(from > 0 ? ["  ..."] : []),
+    ...old.slice(from, head).map((line) => `  ${line}`),
+    ...old.slice(head, old.length - tail).map((line) => `- ${line}`),
+    ...now.slice(head, now.length - tail).map((line) => `+ ${line}`),
+    ...old.slice(old.length - tail, old.length - tail + CONTEXT_LINES).map((line) => `  ${line}`),
+    ...(tail > CONTEXT_LINES ? ["  ..."] : []),
+  ];
+}
+
+function splitLines(text: string): string[] {
+  const lines = text.split(/\r?\n/);
+  return lines.at(-1) === "" ? lines.slice(0, -1) : lines;
+}
+
+/** A path for messages: an absolute one in the home folder begins with ~. */
+export function shortPath(path: string): string {
+  const below = isAbsolute(path) ? relative(homedir(), path) : "..";
+  return below.startsWith("..") || below === "" ? path : join("~", below);
+}

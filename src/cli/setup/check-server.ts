@@ -1,0 +1,277 @@
+// The checks of `catenary doctor` for one server, in the order in which things can go wrong. Each says that it is ok, or
+// what is wrong and what to do next. After a check that failed, the later ones are left out, since they cannot succeed.
+
+import { lookup } from "node:dns/promises";
+import { connect as connectTcp, isIP } from "node:net";
+import { connect as connectTls } from "node:tls";
+import type { Client } from "../../client/client.ts";
+import type { Command } from "../../client/command.ts";
+import { connect, type ConnectOptions, type Target } from "../../client/connect.ts";
+import { ConnectionError } from "../../core/errors.ts";
+import type { Authorizer } from "../../core/authentication.ts";
+import { defined } from "../../core/values.ts";
+import { findSpawnProblem } from "../../process/spawn-error.ts";
+import { EXIT } from "../command.ts";
+import { plural, toFailure } from "../show/problems.ts";
+import { oneLine } from "../terminal/text.ts";
+
+export interface Check {
+  /** What is checked: the name of a server, a file, a client. */
+  readonly subject: string;
+  readonly check: string;
+  readonly status: "ok" | "warning" | "failed";
+  readonly message: string;
+  /** The next step. */
+  readonly hint?: string;
+  /** The exit code of a failed check. */
+  readonly exit?: number;
+}
+
+type Result = Omit<Check, "subject">;
+
+export interface ServerCheckOptions {
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly auth?: Authorizer | undefined;
+  readonly revision?: string | undefined;
+  /** Removes secrets from a text. */
+  readonly hide: (text: string) => string;
+  /** How to sign in, for the hint. */
+  readonly signIn?: string;
+}
+
+/** All checks of a server. */
+export async function checkServer(target: Target, options: ServerCheckOptions): Promise<readonly Result[]> {
+  const results: Result[] = [];
+  const found = await checkWay(target, results);
+  if (!found) return results.map((one) => hidden(one, options));
+  let client: Client | undefined;
+  const noise: string[] = [];
+  const begin = performance.now();
+  try {
+    const { timeoutMs: startTimeoutMs, signal, headers, auth, revision } = options;
+    const onNoise = (line: string): void => void noise.push(line);
+    const common: ConnectOptions = { startTimeoutMs, timeoutMs: startTimeoutMs, signal, ...defined({ revision }) };
+    client = await connect(target, {
+      ...common,
+      ...(isUrl(target) && defined({ headers, auth })),
+      ...(isCommand(target) && { onNoise }),
+    });
+    results.push(...connected(client, target, noise, performance.now() - begin));
+    results.push(await checkLists(client));
+  } catch (error) {
+    results.push(...explain(error, target, noise, options));
+  } finally {
+    await client?.close().catch(() => undefined);
+  }
+  return results.map((one) => hidden(one, options));
+}
+
+function hidden({ message, hint, ...rest }: Result, { hide }: ServerCheckOptions): Result {
+  return { ...rest, message: hide(message), ...(hint !== undefined && { hint: hide(hint) }) };
+}
+
+const ok = (check: string, message: string): Result => ({ check, status: "ok", message });
+const warning = (check: string, message: string, hint: string): Result => ({ check, status: "warning", message, hint });
+const failed = (check: string, message: string, hint: string, exit: number = EXIT.unreachable): Result => ({
+  check,
+  status: "failed",
+  message,
+  hint,
+  exit,
+});
+
+function isUrl(target: Target): target is URL | string {
+  return typeof target === "string" || target instanceof URL;
+}
+
+function isCommand(target: Target): target is Command {
+  return typeof target === "object" && "command" in target;
+}
+
+/** Whether the server can be reached at all: its command exists, or its address answers. */
+async function checkWay(target: Target, results: Result[]): Promise<boolean> {
+  if (isCommand(target)) {
+    results.push(await checkCommand(target));
+  } else if (isUrl(target)) {
+    const url = new URL(target);
+    const steps = [checkName, checkTcp, ...(url.protocol === "https:" ? [checkTls] : [])];
+    for (const step of isProxied(url) ? [] : steps) {
+      const result = await step(url);
+      if (result !== undefined) results.push(result);
+      if (result?.status === "failed") break;
+    }
+  }
+  return results.every(({ status }) => status !== "failed");
+}
+
+/** Whether a proxy of the environment is used, so that the address itself need not be reachable from here. */
+function isProxied({ protocol, hostname }: URL): boolean {
+  const env = (name: string): string => process.env[name] ?? process.env[name.toUpperCase()] ?? "";
+  if (env(protocol === "https:" ? "https_proxy" : "http_proxy") === "") return false;
+  const names = env("no_proxy").split(/[\s,]+/);
+  return !names.some((name) => name === "*" || (name !== "" && `.${hostname}`.endsWith(`.${name.replace(/^\./, "")}`)));
+}
+
+async function checkCommand({ command, cwd, env }: Command): Promise<Result> {
+  const problem = await findSpawnProblem({ command, ...defined({ cwd, env }) });
+  if (problem === undefined) return ok("command", `${command} is there`);
+  const [what = "", ...advice] = problem.message.split("; ");
+  return failed("command", what, advice.join("; ") || "check the command", EXIT.notFound);
+}
+
+async function checkName({ hostname }: URL): Promise<Result | undefined> {
+  const host = bare(hostname);
+  if (isIP(host) !== 0 || host === "localhost") return undefined;
+  try {
+    const { address } = await lookup(host);
+    return ok("dns", `${host} is ${address}`);
+  } catch (error) {
+    const message = `${host} is not found (${(error as NodeJS.ErrnoException).code ?? "?"})`;
+    return failed("dns", message, "check the name in the URL, and the network: VPN, proxy, DNS");
+  }
+}
+
+/** The host without the brackets of IPv6. */
+function bare(hostname: string): string {
+  return hostname.replace(/^\[|\]$/g, "");
+}
+
+function portOf({ port, protocol }: URL): number {
+  return port === "" ? (protocol === "https:" ? 443 : 80) : Number(port);
+}
+
+const TCP_TIMEOUT_MS = 10_000;
+
+/** Connects and disconnects. */
+function attemptConnection(open: (done: () => void) => ReturnType<typeof connectTcp>): Promise<Error | undefined> {
+  return new Promise((resolve) => {
+    const socket = open(() => finish());
+    const finish = (error?: Error): void => {
+      socket.destroy();
+      resolve(error);
+    };
+    socket.once("error", finish);
+    socket.setTimeout(TCP_TIMEOUT_MS, () => finish(new Error("no answer")));
+  });
+}
+
+async function checkTcp(url: URL): Promise<Result> {
+  const [host, port] = [bare(url.hostname), portOf(url)];
+  const error = await attemptConnection((done) => connectTcp({ host, port }, done));
+  if (error === undefined) return ok("tcp", `${url.hostname} answers on port ${port}`);
+  const { code } = error as NodeJS.ErrnoException;
+  return code === "ECONNREFUSED"
+    ? failed("tcp", `Nothing listens at ${url.hostname}:${port}`, "start the server, or correct the port in the URL")
+    : failed(
+        "tcp",
+        `No connection to ${url.hostname}:${port} (${code ?? error.message})`,
+        "check the network: VPN, proxy, firewall",
+      );
+}
+
+async function checkTls(url: URL): Promise<Result> {
+  const host = bare(url.hostname);
+  const servername = isIP(host) === 0 ? host : "";
+  const error = await attemptConnection((done) => connectTls({ host, port: portOf(url), servername }, done));
+  if (error === undefined) return ok("tls", "the certificate is valid");
+  const code = (error as NodeJS.ErrnoException).code ?? "";
+  if (/CERT|SELF_SIGNED|UNABLE_TO|ISSUER/.test(code)) {
+    const hint = "if you trust it, name the certificate of its CA: NODE_EXTRA_CA_CERTS=ca.pem catenary ...";
+    return failed("tls", `The certificate is not accepted: ${error.message}`, hint);
+  }
+  return failed("tls", `No TLS: ${error.message}`, `if the server has no TLS, write http:// instead of https://`);
+}
+
+/** What a successful connection has shown. */
+function connected(client: Client, target: Target, noise: readonly string[], ms: number): Result[] {
+  const { name = "?", version = "" } = client.server ?? {};
+  const seconds = `${(ms / 1_000).toFixed(1)} s`;
+  const results = isCommand(target)
+    ? [ok("start", `answered in ${seconds}`), checkNoise(noise)]
+    : isUrl(target)
+      ? [ok("http", `answered in ${seconds}`), ok("auth", "we may use it")]
+      : [];
+  return [...results, ok("initialize", `${oneLine(`${name} ${version}`)}, revision ${client.revision}`)];
+}
+
+function checkNoise([first]: readonly string[]): Result {
+  if (first === undefined) return ok("stdout", "has only messages");
+  const message = `has lines that are not messages, such as: ${oneLine(first).slice(0, 100)}`;
+  return warning("stdout", message, "they are ignored; a server should write its log to stderr");
+}
+
+async function checkLists(client: Client): Promise<Result> {
+  const { capabilities } = client;
+  const counts: string[] = [];
+  if (capabilities["tools"] !== undefined) counts.push(plural((await client.listTools()).tools.length, "tool"));
+  if (capabilities["prompts"] !== undefined) counts.push(plural((await client.listPrompts()).prompts.length, "prompt"));
+  if (capabilities["resources"] !== undefined) {
+    counts.push(plural((await client.listResources()).resources.length, "resource"));
+  }
+  if (counts.length > 0) return ok("lists", counts.join(", "));
+  return warning("lists", "it has no tools, prompts or resources", "check that this is the server you want");
+}
+
+/** What programs say on stderr if something usual is missing, and what to do about it. */
+const STDERR_HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
+  [/E404|npm error 404/, "npm has no such package: check its name"],
+  [/ETARGET|No matching version/, "npm has no such version of the package: check the version after @"],
+  [/ENOTFOUND|EAI_AGAIN|ECONNREFUSED.*registry|network/i, "the package could not be downloaded: check the network"],
+  [/could not determine executable/, "the package has no program to run: check its name"],
+  [
+    /Cannot find module|ERR_MODULE_NOT_FOUND|No such file|can't open file/i,
+    "a file is missing: check the path in args",
+  ],
+  [
+    /(?:api[ _-]?key|token|secret|credential|password|environment variable|env var)/i,
+    "it needs a key: set the variable that it names in the environment (env in the config, or --env KEY=VALUE)",
+  ],
+  [
+    /usage:|unknown (?:option|argument)|required argument/i,
+    "it wants other arguments: see the documentation of the server",
+  ],
+  [/EACCES|permission denied/i, "it may not read or write a file: check the permissions"],
+  [/EADDRINUSE/, "it listens on a port that is in use: it may be an HTTP server; start it and use its URL"],
+];
+
+/** What the program wrote is shown by the check of its stdout. */
+function withoutOutput(error: unknown, message: string): string {
+  const { diagnostics = "" } = error instanceof ConnectionError ? error : {};
+  return diagnostics !== "" && message.endsWith(diagnostics) ? message.slice(0, -diagnostics.length) : message;
+}
+
+/** The check that an error belongs to, and those before it. */
+function explain(error: unknown, target: Target, noise: readonly string[], options: ServerCheckOptions): Result[] {
+  const { exit, message } = toFailure(error);
+  const kind = error instanceof ConnectionError ? error.kind : undefined;
+  if (kind === "cancelled") throw error;
+  if (!isCommand(target)) {
+    if (!isUrl(target)) return [failed("initialize", message, "correct the module", exit)];
+    if (exit === EXIT.auth) {
+      const hint = options.signIn ?? "send a token: headers in the config, or CATENARY_TOKEN";
+      return [ok("http", "answers"), failed("auth", message, hint, exit)];
+    }
+    const hint = "check the path of the URL, such as /mcp; `catenary tools URL --verbose` shows more";
+    return [failed("http", message, hint, exit)];
+  }
+  if (kind === "closed" || kind === "spawn") {
+    const [, hint] = STDERR_HINTS.find(([pattern]) => pattern.test(message)) ?? [];
+    const general = "start the command by itself in a terminal and see what it says";
+    return [failed("start", message, hint ?? general, exit)];
+  }
+  const [first] = noise;
+  const hasOther = first !== undefined;
+  const begun = hasOther ? checkNoise(noise) : undefined;
+  const hint = hasOther
+    ? "it writes to stdout what is not a message: check that it serves MCP on stdio, perhaps with an option such as --stdio"
+    : kind === "timeout"
+      ? "it may still be installing: try again with --timeout 300; or it does not serve MCP on stdio"
+      : "check that it is an MCP server, and its version";
+  return [
+    ok("start", "runs"),
+    ...(begun === undefined ? [] : [begun]),
+    failed("initialize", withoutOutput(error, message), hint, exit),
+  ];
+}

@@ -1,0 +1,63 @@
+// What the set-up commands share: finding a client by its name, the file that the client reads, and the entry with which
+// a client starts us.
+
+import { realpath } from "node:fs/promises";
+import { homedir } from "node:os";
+import { basename, resolve, sep } from "node:path";
+import { CLIENTS, clientFilePath, type Client, type ClientFile, type ClientServer } from "../../config/clients.ts";
+import { nearest } from "../../core/options.ts";
+import { isObject } from "../../core/values.ts";
+import { UsageError } from "../command.ts";
+import { type EditedFile, openForEdit } from "./change-file.ts";
+
+export const CLIENT_NAMES: readonly string[] = CLIENTS.map(({ name }) => name);
+
+/** The names in columns that fit a help text. */
+export const CLIENTS_HELP: string = `CLIENT is one of
+${CLIENT_NAMES.join(", ").replaceAll(/(.{1,90})(?:, |$)/g, (_, line: string) => `  ${line}\n`)}`;
+
+export function findClient(name: string): Client {
+  const found = CLIENTS.find((client) => client.name === name.toLowerCase());
+  if (found !== undefined) return found;
+  const [near] = nearest(name, CLIENT_NAMES);
+  const hint = near === undefined ? `the clients are ${CLIENT_NAMES.join(", ")}` : `did you mean ${near}?`;
+  throw new UsageError(`There is no client ${name}; ${hint}`);
+}
+
+/** The file of a client for all projects, or for the project in the current folder. */
+export function fileOf({ files, title }: Client, isProject: boolean): ClientFile {
+  const scope = isProject ? "project" : "user";
+  const found = files.find((file) => file.scope === scope && file.isOld !== true);
+  if (found === undefined) throw new UsageError(`${title} has no config for a project; leave --project out`);
+  return found;
+}
+
+export async function openClientFile(client: Client, file: ClientFile): Promise<EditedFile> {
+  const root = file.scope === "project" ? process.cwd() : homedir();
+  return openForEdit(clientFilePath(file), client.format, root);
+}
+
+/** A command that starts this program, also for a client with another PATH. */
+export async function ownCommand(args: readonly string[], isProject: boolean): Promise<ClientServer> {
+  const script = await realpath(process.argv[1] ?? "").catch(() => "");
+  // The cache of npx may be cleared at any time.
+  if (script.includes(`${sep}_npx${sep}`)) return { command: "npx", args: ["-y", "catenary", ...args] };
+  // The file of a project is shared with other machines.
+  if (isProject) return { command: "catenary", args };
+  return { command: process.execPath, args: [script, ...args] };
+}
+
+/** Whether an entry of a client starts us. */
+export function isOwnEntry(entry: unknown): boolean {
+  if (!isObject(entry)) return false;
+  const { command, args } = entry;
+  const words = [command, args].flat().filter((word) => typeof word === "string");
+  const [first = "", second = ""] = words;
+  const isOwn = (word: string): boolean => basename(word) === "catenary" || /[/\\]cli[/\\]main\.js$/.test(word);
+  return isOwn(first) || isOwn(second) || (basename(first) === "npx" && words.slice(1).includes("catenary"));
+}
+
+/** The path of the config for an entry: absolute, or for a project relative to it. */
+export function configArgument(path: string, isProject: boolean): string {
+  return isProject && resolve(path).startsWith(process.cwd() + sep) ? path : resolve(path);
+}

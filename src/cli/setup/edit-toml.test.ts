@@ -1,0 +1,59 @@
+// Edits of TOML: a table is added, replaced or removed, and every other byte stays.
+
+import { parse } from "smol-toml";
+import { describe, expect, it } from "vitest";
+import { editToml } from "./edit-toml.ts";
+
+const PATH = ["mcp_servers", "catenary"];
+const VALUE = { command: "catenary", args: ["serve", "/a b/c.json"] };
+const TABLE = '[mcp_servers.catenary]\ncommand = "catenary"\nargs = [ "serve", "/a b/c.json" ]\n';
+
+const BEFORE = `# Codex
+model = "gpt-5"   # the best
+notify = [
+  "a",
+  "[mcp_servers.catenary]",
+]
+note = """
+[mcp_servers.catenary]
+"""
+
+[mcp_servers.files] # files
+command = 'npx'
+args = ["-y", "files"]
+
+[mcp_servers.files.env]
+KEY = "a # b"
+`;
+const AFTER = `
+# The last one
+[profiles.fast]
+model = "mini"
+`;
+
+describe("a table", () => {
+  it("is written at the end", () => {
+    expect(editToml("", PATH, VALUE)).toBe(TABLE);
+    expect(editToml(BEFORE + AFTER, PATH, VALUE)).toBe(`${BEFORE}${AFTER}\n${TABLE}`);
+    expect(editToml("a = 1", PATH, VALUE)).toBe(`a = 1\n\n${TABLE}`);
+    expect(editToml("a = 1\r\n", PATH, { command: "x" })).toBe(
+      'a = 1\r\n\r\n[mcp_servers.catenary]\r\ncommand = "x"\r\n',
+    );
+  });
+
+  it("is replaced where it is, with its subtables", () => {
+    const old = '[mcp_servers."catenary"]\ncommand = "old"\n\n[mcp_servers.catenary.env]\nA = "1"\n';
+    const edited = editToml(`${BEFORE}\n${old}${AFTER}`, PATH, VALUE);
+    expect(edited).toBe(`${BEFORE}\n${TABLE}${AFTER}`);
+  });
+
+  it("is removed, and the rest is as it was", () => {
+    const all = `${BEFORE}\n${TABLE}${AFTER}`;
+    expect(editToml(all, PATH, undefined)).toBe(BEFORE + AFTER);
+    expect(editToml(BEFORE + AFTER, PATH, undefined)).toBe(BEFORE + AFTER);
+    expect(parse(editToml(all, ["mcp_servers", "files"], undefined))).toMatchObject({
+      mcp_servers: { catenary: VALUE },
+      profiles: { fast: { model: "mini" } },
+    });
+  });
+});

@@ -1,0 +1,163 @@
+// `catenary doctor`: each thing that can go wrong is found by its check, with the next step and the exit code.
+
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { catenary, CLI, type CliResult, startTestServer, TEST_SERVER_COMMAND } from "./cli-process.ts";
+
+const [command, ...args] = TEST_SERVER_COMMAND;
+const script = (code: string): object => ({ command: process.execPath, args: ["-e", code] });
+
+let folder = "";
+let env: NodeJS.ProcessEnv = {};
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "catenary-doctor-"));
+  env = { HOME: folder, XDG_CONFIG_HOME: undefined, SECRET: "hunter2" };
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Check {
+  readonly subject: string;
+  readonly check: string;
+  readonly status: string;
+  readonly message: string;
+  readonly hint?: string;
+}
+
+const run = (...line: string[]): Promise<CliResult> => catenary(["doctor", ...line], "", { cwd: folder, env });
+
+async function checks(...line: string[]): Promise<{ code: number | null; checks: Check[] }> {
+  const { code, out } = await run("--json", ...line);
+  return { code, checks: (JSON.parse(out) as { checks: Check[] }).checks };
+}
+
+const writeConfig = (name: string, mcpServers: object): void =>
+  writeFileSync(join(folder, name), JSON.stringify({ mcpServers }));
+
+/** The last check, which is the one that failed. */
+async function failure(...line: string[]): Promise<Check & { code: number | null }> {
+  const { code, checks: all } = await checks(...line);
+  const failed = all.filter(({ status }) => status === "failed");
+  expect(failed).toEqual([all.at(-1)]);
+  const [only] = failed;
+  if (only === undefined) throw new Error("nothing failed");
+  expect(only.hint).toMatch(/\w/);
+  return { ...only, code };
+}
+
+describe("a command", () => {
+  it("passes all checks", async () => {
+    const { code, checks: all } = await checks("--", ...TEST_SERVER_COMMAND);
+    expect(code).toBe(0);
+    expect(all.map(({ check, status }) => `${check} ${status}`)).toEqual([
+      "command ok",
+      "start ok",
+      "stdout ok",
+      "initialize ok",
+      "lists ok",
+    ]);
+    expect(all.at(-1)?.message).toMatch(/^\d+ tools, \d+ prompts?, \d+ resources$/);
+  });
+
+  it.each([
+    ["is missing", ["no-such-program"], "command", /no command of that name/, /install it/, 2],
+    ["exits", [process.execPath, "-e", "process.exit(3)"], "start", /exited with code 3/, /by itself in a terminal/, 4],
+    [
+      "lacks a key",
+      [process.execPath, "-e", "console.error('set NOTES_API_KEY'); process.exit(1)"],
+      "start",
+      /set NOTES_API_KEY/,
+      /it needs a key/,
+      4,
+    ],
+    ["lacks a file", [process.execPath, "no-such.js"], "start", /Cannot find module/, /check the path in args/, 4],
+    [
+      "writes something else",
+      [process.execPath, "-e", "console.log('hello'); process.stdin.resume()"],
+      "initialize",
+      /did not answer/,
+      /serves MCP on stdio/,
+      4,
+    ],
+    ["is silent", [process.execPath, "-e", "process.stdin.resume()"], "initialize", /did not answer/, /installing/, 4],
+  ] as const)("that %s is explained", async (_what, line, check, message, hint, code) => {
+    const found = await failure("--timeout", "2", "--", ...line);
+    expect(found).toMatchObject({ check, code });
+    expect(found.message).toMatch(message);
+    expect(found.hint).toMatch(hint);
+  });
+});
+
+describe("a URL", () => {
+  it("passes all checks", async () => {
+    const server = await startTestServer();
+    onTestFinished(() => server.close());
+    const { code, checks: all } = await checks(server.url);
+    expect(code).toBe(0);
+    expect(all.map(({ check }) => check)).toEqual(["tcp", "http", "auth", "initialize", "lists"]);
+  });
+
+  it.each([
+    ["refuses us", 401, "auth", 3],
+    ["is not an endpoint", 404, "http", 4],
+  ] as const)("that %s is explained", async (_what, status, check, code) => {
+    const server = createServer((_request, response) => void response.writeHead(status).end("no"));
+    await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
+    expect(await failure(url)).toMatchObject({ check, code });
+  });
+
+  it("where nothing listens, whose name is not found, or that has no TLS is explained", async () => {
+    expect(await failure("http://127.0.0.1:1/mcp")).toMatchObject({ check: "tcp", code: 4 });
+    expect(await failure("http://name.invalid/mcp")).toMatchObject({ check: "dns", code: 4 });
+    const server = createServer();
+    await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void server.close());
+    const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
+    expect(await failure(url)).toMatchObject({ check: "tls", code: 4 });
+  });
+});
+
+describe("a config", () => {
+  it("is checked with all its servers, and secrets are not shown", async () => {
+    const leaky = script("console.error(process.env.KEY); process.exit(1)");
+    writeConfig("some.json", { good: { command, args }, leaky: { ...leaky, env: { KEY: "${SECRET}" } } });
+    const { code, out, err } = await run("some.json");
+    expect(code).toBe(4);
+    expect(out).toMatch(/^some\.json\n {2}ok {7}file .*\n {2}ok {7}entries {5}2 servers \(good, leaky\)\ngood\n/);
+    expect(out).toMatch(/^leaky\n {2}ok {7}command .*\n {2}failed {3}start /m);
+    expect(out).not.toContain("hunter2");
+    expect(err).toContain("1 check failed (leaky)\n");
+  });
+
+  it("with mistakes is not used", async () => {
+    writeFileSync(join(folder, "wrong.json"), '{ "mcpServers": { "a": { "command": 3 } } }');
+    const found = await failure("wrong.json");
+    expect(found).toMatchObject({ subject: "wrong.json", check: "entries", code: 1 });
+    expect(found.message).toMatch(/^line 1, column \d+: /);
+    expect(await run("none.json")).toMatchObject({ code: 2, err: "catenary: There is no config none.json\n" });
+  });
+});
+
+it("without a target checks the config of this folder and the configs of clients", async () => {
+  const none = await run();
+  expect(none).toMatchObject({ code: 0, out: expect.stringContaining("there is none in this folder") });
+  writeConfig("catenary.json", { good: { command, args } });
+  mkdirSync(join(folder, ".cursor"));
+  const entry = { command: process.execPath, args: [CLI, "serve", join(folder, "catenary.json")] };
+  writeFileSync(join(folder, ".cursor/mcp.json"), JSON.stringify({ mcpServers: { catenary: entry } }));
+  const good = await run();
+  expect(good).toMatchObject({ code: 0, err: "Nothing failed\n" });
+  // The folder is the home folder and the project, so the file is found twice.
+  expect(good.out).toContain("starts the gateway (catenary)");
+  const gone = { ...entry, args: [CLI, "serve", join(folder, "gone.json")] };
+  writeFileSync(join(folder, ".cursor/mcp.json"), JSON.stringify({ mcpServers: { catenary: gone } }));
+  const bad = await run("--quiet");
+  expect(bad.code).toBe(1);
+  expect(bad.out).toContain("-> write it anew: catenary install cursor CONFIG");
+  expect(bad.out).not.toContain("  ok ");
+});
