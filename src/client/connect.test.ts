@@ -45,10 +45,10 @@ describe("targets", () => {
   });
 
   it.each([
-    ["ftp://user:secret@end.test/mcp?token=secret", "ftp://...@end.test/mcp: neither http nor https"],
+    ["ftp://user:secret@end.test/mcp?token=secret", "ftp://...@end.test/...: neither http nor https"],
     ["http//user:secret@end.test", "http//...@end.test: not a valid URL"],
     ["http://some user:secret@[bad/", "http://...@[bad/: not a valid URL"],
-    ["http://end.test:99999/mcp?token=secret", "http://end.test:99999/mcp: not a valid URL"],
+    ["http://end.test:99999/mcp?token=secret", "http://end.test:99999/...: not a valid URL"],
     ["http://user:secret@end.test/mcp", "end.test: the URL must not contain a user name or password"],
   ])("refuses %s without showing a secret", async (url, words) => {
     const error = await connect(url).catch((failure: unknown) => failure as Error);

@@ -183,9 +183,12 @@ function parseUrl(target: string | URL): URL {
   return url;
 }
 
-/** Removes the parts of a URL that may be secret: credentials and the query. */
+/** Removes the parts of a URL that may be secret: credentials, the path and the query. */
 function withoutSecrets(text: string): string {
-  return text.replace(/[?#].*$/s, "").replace(/^([^/]*\/\/)?.*@/s, "$1...@");
+  return text
+    .replace(/[?#].*$/s, "")
+    .replace(/^([^/]*\/\/)?.*@/s, "$1...@")
+    .replace(/^([^/]*\/\/[^/]*\/).+$/s, "$1...");
 }
 
 /** Declares the extensions that the authorizer uses. */

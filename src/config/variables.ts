@@ -243,7 +243,13 @@ export function createRedactor(secrets: readonly Secret[]): Redact {
 function formsOf(value: string): string[] {
   const trimmed = value.trim();
   // Half a surrogate pair cannot be encoded; a Buffer replaces it.
-  const forms = [value, trimmed, JSON.stringify(value).slice(1, -1), encodeURI(Buffer.from(value).toString())];
+  const text = Buffer.from(value).toString();
+  // A URL has rules of its own for what it encodes, other ones in its path than in its query.
+  const url = new URL("http://host");
+  url.pathname = text;
+  url.search = text;
+  const encoded = [encodeURI(text), encodeURIComponent(text), url.pathname.slice(1), url.search.slice(1)];
+  const forms = [value, trimmed, JSON.stringify(value).slice(1, -1), ...encoded];
   if (!/^https?:/i.test(trimmed) || !URL.canParse(trimmed)) return forms;
   const { href, origin, host, hostname, pathname, search } = new URL(trimmed);
   return [...forms, href, `${origin}${pathname}`, origin, host, hostname, pathname, search];

@@ -1,10 +1,10 @@
-// Where the cache is, and directories that are made or refused without ever hanging.
+// Where the cache is, directories that are made or refused without ever hanging, and caches of other users.
 
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { cacheFolder, makeDirectory } from "./files.ts";
+import { cacheFolder, checkCacheFolder, isOwnCacheFile, makeDirectory, ownerProblem } from "./files.ts";
 
 describe("cacheFolder", () => {
   it("follows the environment, else is in the home directory", () => {
@@ -33,5 +33,51 @@ describe("makeDirectory", () => {
   it("rejects where no directory can be made", async () => {
     await expect(makeDirectory("/proc/catenary")).rejects.toThrow("/proc/catenary");
     await expect(makeDirectory("/proc/catenary/a/b")).rejects.toThrow("/proc/catenary");
+  });
+});
+
+describe.skipIf(process.getuid === undefined)("a cache of another user", () => {
+  const uid = process.getuid?.() ?? 0;
+  const check = { bits: 0o022, remedy: "chmod go-w" };
+
+  it("is recognized by its owner and its permissions", () => {
+    expect(ownerProblem("/c", { uid, mode: 0o40755 }, check)).toBeUndefined();
+    expect(ownerProblem("/c", { uid: uid + 1, mode: 0o40700 }, check)).toBe(
+      `/c belongs to another user (uid ${uid + 1}); remove it, or use another path`,
+    );
+    const open = '/c is accessible to other users (mode 777): run "chmod go-w /c"';
+    expect(ownerProblem("/c", { uid, mode: 0o40777 }, check)).toBe(open);
+    expect(ownerProblem("/c", { uid: 0, mode: 0o40755 }, { ...check, mayBeRoot: true })).toBeUndefined();
+  });
+
+  it("is refused, and so are its files", async () => {
+    const base = mkdtempSync(join(tmpdir(), "catenary-cache-"));
+    onTestFinished(() => rmSync(base, { recursive: true, force: true }));
+    const [outer, cache] = [join(base, "outer"), join(base, "outer", "catenary")];
+    const [folder, file] = [join(cache, "lisp"), join(cache, "lisp", "core")];
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(file, "");
+    symlinkSync(file, join(folder, "link"));
+    for (const path of [outer, cache, folder]) chmodSync(path, 0o755);
+    chmodSync(file, 0o644);
+    expect([await isOwnCacheFile(file), await isOwnCacheFile(join(folder, "none"))]).toEqual([true, false]);
+    // A link could point to a file that another user changes.
+    expect(await isOwnCacheFile(join(folder, "link"))).toBe(false);
+    for (const [path, mode] of [
+      [folder, 0o775],
+      [folder, 0o1777],
+      [cache, 0o757],
+      [outer, 0o777],
+    ] as const) {
+      chmodSync(path, mode);
+      await expect(checkCacheFolder(folder)).rejects.toThrow(`${path} is accessible to other users`);
+      expect(await isOwnCacheFile(file)).toBe(false);
+      chmodSync(path, 0o755);
+    }
+    chmodSync(outer, 0o1777);
+    chmodSync(cache, 0o1777);
+    await checkCacheFolder(folder);
+    chmodSync(file, 0o666);
+    expect(await isOwnCacheFile(file)).toBe(false);
   });
 });

@@ -1,10 +1,11 @@
-// Finds the cache directory and the files of this package, creates directories with their parents, and replaces files.
+// Finds the cache directory and the files of this package, creates directories with their parents, replaces whole files,
+// and checks that no other user can read or change what is ours.
 
 import { randomUUID } from "node:crypto";
-import { existsSync } from "node:fs";
-import { mkdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { existsSync, type Stats } from "node:fs";
+import { lstat, mkdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
-import { dirname, isAbsolute, join } from "node:path";
+import { dirname, isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** A file or folder of this package. The build moves code to other files, so the nearest package.json tells the root. */
@@ -44,6 +45,65 @@ async function tryToMake(path: string, mode: number): Promise<boolean> {
     // For the root, some systems fail with a code other than EEXIST.
     if (await isDirectory(path)) return true;
     throw error;
+  }
+}
+
+export interface OwnerCheck {
+  /** The permissions that other users must not have. */
+  readonly bits: number;
+  /** The command that takes these permissions away. */
+  readonly remedy: string;
+  /** Whether a file of root is as good as our own. */
+  readonly mayBeRoot?: boolean;
+}
+
+/** Why other users could read or change a file, and what to do; undefined if they cannot. */
+export function ownerProblem(
+  path: string,
+  { uid, mode }: Pick<Stats, "uid" | "mode">,
+  check: OwnerCheck,
+): string | undefined {
+  const ownUid = process.getuid?.();
+  // Windows has no such permissions.
+  if (ownUid === undefined) return undefined;
+  if (uid !== ownUid && !(check.mayBeRoot === true && uid === 0)) {
+    return `${path} belongs to another user (uid ${uid}); remove it, or use another path`;
+  }
+  if ((mode & check.bits) === 0) return undefined;
+  const shown = (mode & 0o777).toString(8).padStart(3, "0");
+  return `${path} is accessible to other users (mode ${shown}): run "${check.remedy} ${path}"`;
+}
+
+const CACHE_CHECK: OwnerCheck = { bits: 0o022, remedy: "chmod go-w", mayBeRoot: true };
+const WRITE_BY_ALL = 0o002;
+const STICKY = 0o1000;
+
+/**
+ * Throws if another user could have put files into a cache folder: it, or the folder of caches that it is in, belongs to
+ * another user or is writable by others; or one further up lets everybody replace it. In a folder with the sticky bit,
+ * such as /tmp, nobody can replace what is ours.
+ */
+export async function checkCacheFolder(path: string): Promise<void> {
+  if (process.getuid === undefined) return;
+  for (let folder = resolve(path), depth = 0; ; folder = dirname(folder), depth += 1) {
+    const found = await stat(folder);
+    const isSticky = depth > 0 && (found.mode & STICKY) !== 0;
+    const bits = isSticky ? 0 : depth < 2 ? CACHE_CHECK.bits : WRITE_BY_ALL;
+    // Further up, the owner is not checked: in a container, it may have any number.
+    const problem = ownerProblem(folder, depth < 2 ? found : { mode: found.mode, uid: 0 }, { ...CACHE_CHECK, bits });
+    if (problem !== undefined) throw new Error(problem);
+    if (dirname(folder) === folder) return;
+  }
+}
+
+/** Whether a file in a cache folder exists and can only come from us. */
+export async function isOwnCacheFile(path: string): Promise<boolean> {
+  try {
+    await checkCacheFolder(dirname(path));
+    const found = await lstat(path);
+    return found.isFile() && ownerProblem(path, found, CACHE_CHECK) === undefined;
+  } catch {
+    return false;
   }
 }
 

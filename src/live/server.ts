@@ -29,7 +29,10 @@ import {
 export interface LiveOptions {
   /** The name of the server. */
   readonly name?: string;
-  /** The limits of each session; see `Limits`. */
+  /**
+   * The limits of each session; see `Limits`. A limit that is set here is also the most that a caller can choose. The
+   * other ones have a default, and callers can change them.
+   */
   readonly limits?: Partial<Limits>;
   /** How many sessions may have a process at once; 32 by default. */
   readonly maxSessions?: number;
@@ -60,7 +63,7 @@ const TIMEOUT_ARGUMENT: ArgumentSpecs = {
   timeout: {
     type: "number",
     minimum: 0,
-    description: "Time limit in seconds, instead of the session's limit; 0 for no limit",
+    description: "Time limit in seconds, instead of the session's limit, up to that of the server; 0 for no limit",
   },
 };
 
@@ -85,6 +88,7 @@ export function createLiveServer(language: Language, options: LiveOptions): Live
   const sessions = new Sessions({
     runtime,
     limits: { ...DEFAULT_LIMITS, ...defined(options.limits ?? {}) },
+    ceilings: defined(options.limits ?? {}),
     maxSessions: options.maxSessions ?? MAX_SESSIONS,
     idleMs: options.idleMs ?? IDLE_MS,
   });
@@ -141,7 +145,7 @@ function registerEvaluate(server: Server, tool: GuestTool, sessions: Sessions): 
   const evaluate = async (args: ToolArguments, context: ToolContext): Promise<ToolAnswer | TrustedResult> => {
     const startedAt = performance.now();
     const session = getSession(sessions, args, context);
-    const result = await run(session, "eval", args, context);
+    const result = await run(sessions, session, "eval", args, context);
     if (result.outcome === "refused") return errorAnswer(withNotices(result, String(result.reason)));
     const evaluation = toEvaluation(session.name, result, performance.now() - startedAt);
     const withTiming = args["capture-time"] === true;
@@ -162,7 +166,7 @@ function registerTool(server: Server, tool: GuestTool, sessions: Sessions): void
       const reply = await session.control(tool.name, guestParams(args));
       if (reply !== undefined) return textAnswer(reply);
     }
-    return toolAnswer(await run(session, tool.name, args, context));
+    return toolAnswer(await run(sessions, session, tool.name, args, context));
   };
   server.tool(tool.name, { ...toolOptions(tool), annotations }, call);
 }
@@ -204,11 +208,17 @@ function guestParams(args: ToolArguments): GuestParams {
   return params;
 }
 
-function run(session: Session, op: string, args: ToolArguments, context: ToolContext): Promise<RunResult> {
+function run(
+  sessions: Sessions,
+  session: Session,
+  op: string,
+  args: ToolArguments,
+  context: ToolContext,
+): Promise<RunResult> {
   const { timeout } = args;
   return session.run(op, guestParams(args), {
     context,
-    timeoutMs: typeof timeout === "number" ? timeout * 1000 : undefined,
+    timeoutMs: typeof timeout === "number" ? sessions.timeoutMs(timeout * 1000) : undefined,
     onProgress: (text, total) => context.progress(total, undefined, text),
   });
 }
@@ -301,20 +311,27 @@ function registerSessionTools(server: Server, { title, runtime }: Language, sess
     },
     (name, owner, args) => {
       const session = sessions.get(owner, name);
-      session.limits = changeLimits(session.limits, args);
+      session.limits = changeLimits(session.limits, args, sessions.ceilings);
       return limitsText(session);
     },
   );
 }
 
-function changeLimits(limits: Limits, args: ToolArguments): Limits {
+function changeLimits(limits: Limits, args: ToolArguments, ceilings: Partial<Limits>): Limits {
   const changed: { -readonly [Key in keyof Limits]: number } = { ...limits };
   for (const [argument, limit] of Object.entries(LIMIT_NAMES)) {
     if (args[argument] === undefined) continue;
     const factor = limit === "timeoutMs" ? 1000 : 1;
-    const [min, max] = LIMIT_BOUNDS[limit].map((bound) => bound / factor) as [number, number];
+    const [least, most] = LIMIT_BOUNDS[limit];
+    // 0 means no limit.
+    const ceiling = ceilings[limit] || Infinity;
+    const min = limit === "timeoutMs" && ceiling < Infinity ? 0.001 : least / factor;
+    const max = Math.min(most, ceiling) / factor;
     const value = Number(args[argument]);
-    if (value < min || value > max) throw new Error(`${argument} must be from ${min} to ${max}; got ${value}`);
+    if (value < min || value > max) {
+      const why = ceiling < most ? ", which the operator of this server has set as the most" : "";
+      throw new Error(`${argument} must be from ${min} to ${max}${why}; got ${value}`);
+    }
     changed[limit] = value * factor;
   }
   return changed;

@@ -106,6 +106,14 @@ export class Session {
     return this.#guest?.pid;
   }
 
+  /** The pids of the process and, where they can be found, of its descendants; its own comes first. */
+  async findPids(): Promise<readonly number[]> {
+    const { pid } = this;
+    if (pid === undefined) return [];
+    const found = (await this.#guest?.child.findPids()) ?? [];
+    return [pid, ...found.filter((one) => one !== pid)];
+  }
+
   get version(): string {
     return this.#guest?.version ?? "";
   }

@@ -11,6 +11,8 @@ import { Session } from "./session.ts";
 export interface SessionsOptions {
   readonly runtime: Runtime;
   readonly limits: Limits;
+  /** What callers cannot raise: the limits that the operator has set. */
+  readonly ceilings: Partial<Limits>;
   /** How many sessions may have a process at once. */
   readonly maxSessions: number;
   /** Milliseconds after which the process of an idle session is ended; 0 means never. */
@@ -67,6 +69,16 @@ export class Sessions {
     return session;
   }
 
+  /** The timeout of a call in milliseconds, which the operator's limit bounds; 0 means no limit. */
+  timeoutMs(wantedMs: number): number {
+    const max = this.ceilings.timeoutMs ?? 0;
+    return max > 0 && (wantedMs === 0 || wantedMs > max) ? max : wantedMs;
+  }
+
+  get ceilings(): Partial<Limits> {
+    return this.#options.ceilings;
+  }
+
   find(owner: string, name: string): Session | undefined {
     return this.#sessions.get(sessionKey(owner, name));
   }
@@ -104,11 +116,18 @@ export class Sessions {
     throw new Error(`The limit of ${maxSessions} running sessions is reached; ${advice}`);
   }
 
-  /** Forgets the oldest session without a process if too many are remembered. */
+  /**
+   * Forgets the oldest session without a process if too many are remembered: one of the owner who has the most of them,
+   * so that nobody can make us forget the limits of another.
+   */
   #forgetOldest(): void {
     if (this.#sessions.size < this.#options.maxSessions + MAX_STOPPED_SESSIONS) return;
-    for (const [key, session] of this.#sessions)
-      if (session.state === "stopped") return void this.#sessions.delete(key);
+    const stopped = [...this.#sessions].filter(([, { state }]) => state === "stopped").map(([key]) => key);
+    const counts = new Map<string, number>();
+    for (const key of stopped) counts.set(ownerOfKey(key), (counts.get(ownerOfKey(key)) ?? 0) + 1);
+    const most = Math.max(...counts.values());
+    const oldest = stopped.find((key) => counts.get(ownerOfKey(key)) === most);
+    if (oldest !== undefined) this.#sessions.delete(oldest);
   }
 
   #startSweeping(): void {
@@ -125,25 +144,38 @@ export class Sessions {
     }
     this.#sweeps += 1;
     const checksIdle = this.#sweeps % SWEEPS_PER_IDLE_CHECK === 0;
+    // All at once, so that the processes of the machine are listed once.
+    await Promise.all(
+      active.filter(({ state }) => state === "busy" || checksIdle).map((session) => this.#checkMemory(session)),
+    );
     for (const session of active) {
-      if (session.state === "busy" || checksIdle) await this.#checkMemory(session);
       if (session.state === "idle" && idleMs > 0 && now - session.usedAt > idleMs) {
         await session.end(`it was not used for ${formatDuration(idleMs)}, so its process was ended`);
       }
     }
   }
 
-  /** The language's runtime limits its heap itself; this check limits the memory outside the heap. */
+  /** The language's runtime limits its heap itself; this check limits the memory outside the heap, and of children. */
   async #checkMemory(session: Session): Promise<void> {
     const { pid, memoryMb } = session;
-    // Only Linux has this file. Elsewhere only the heap is limited.
-    const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
-    const mb = Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) / 1024;
+    const [own, ...children] = await Promise.all((await session.findPids()).map(readMemory));
+    const mb = (own?.all ?? 0) + children.reduce((sum, { anonymous }) => sum + anonymous, 0);
     const max = memoryMb + OVERHEAD_MB;
+    const what = children.length === 0 ? "its process used" : "its process and the programs that it started used";
     // A new process may have replaced this one in the meantime.
-    if (mb > max && session.pid === pid)
-      await session.end(`its process used more than ${max} MB of memory, so it was ended`, 0);
+    if (mb > max && session.pid === pid) {
+      await session.end(`${what} more than ${max} MB of memory, so it was ended`, 0);
+    }
   }
+}
+
+/** Memory in megabytes; of a child, only what it does not share with other processes counts. */
+async function readMemory(pid: number): Promise<{ readonly all: number; readonly anonymous: number }> {
+  // Only Linux has this file. Elsewhere only the heap is limited.
+  const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
+  const read = (field: string): number =>
+    Number(new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(status)?.[1] ?? 0) / 1024;
+  return { all: read("VmRSS"), anonymous: read("RssAnon") };
 }
 
 export function closedError(): ConnectionError {

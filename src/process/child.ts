@@ -52,6 +52,8 @@ export interface Child {
   readonly finished: Promise<Exit>;
   /** The last 8 KiB of its stderr. */
   stderrTail(): string;
+  /** The pids of the process and its descendants that are alive; without /proc, only its own. */
+  findPids(): Promise<readonly number[]>;
   /**
    * Ends its input, then sends SIGTERM and SIGKILL to the process and its descendants. Resolves when all are gone and
    * the output has been read or dropped. `budgetMs` limits the total time, even of a close that has already begun.
@@ -139,6 +141,7 @@ function wrapChild(
     channel: channel ?? undefined,
     exited,
     finished,
+    findPids: async () => (await tree.findLive()).pids,
     // The first bytes may be the end of a character that was cut.
     stderrTail: () => tail.toString().replace(/^\ufffd+/, ""),
     async close(budgetMs) {

@@ -112,7 +112,7 @@ export function bearerToken(token: string | (() => string | Promise<string>)): A
       const { url, status, sent } = challenge;
       const why = challengeWords(params, sent["authorization"]).join(", ") || `HTTP ${status}`;
       const missing = params.scopes && `; it requires the scope "${redact(params.scopes.join(" "))}"`;
-      throw unauthorized(`${url.origin}${url.pathname} refused the token ${source} (${why})${missing ?? ""}`);
+      throw unauthorized(`${url.origin} refused the token ${source} (${why})${missing ?? ""}`);
     },
   };
 }

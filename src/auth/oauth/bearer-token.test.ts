@@ -44,7 +44,7 @@ describe("a refused token", () => {
     const headers = { "www-authenticate": 'Bearer error="invalid_token", error_description="it expired"' };
     const refused = bearerToken("very-secret").refused(challenge("Bearer very-secret", { headers }));
     await expect(refused).rejects.toThrow(
-      "https://a.example/mcp refused the token given to bearerToken (invalid_token, it expired)",
+      "https://a.example refused the token given to bearerToken (invalid_token, it expired)",
     );
     await expect(refused).rejects.toMatchObject({ kind: "unauthorized", mayHaveRun: false });
     await expect(refused).rejects.not.toThrow("very-secret");

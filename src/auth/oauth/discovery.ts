@@ -303,7 +303,7 @@ export class OAuthFetch {
   async #request(url: URL, init: RequestInit): Promise<Response> {
     if (!this.allows(url)) {
       const rule = "http is allowed only between servers on this machine";
-      throw unauthorized(`Refused to connect to ${url.origin}${url.pathname}: https is needed (${rule})`);
+      throw unauthorized(`Refused to connect to ${url.origin}: https is needed (${rule})`);
     }
     const response = await this.#fetch(url.href, init);
     const text = await readText(url, response);

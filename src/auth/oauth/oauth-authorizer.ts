@@ -6,7 +6,8 @@
 import type * as oauth from "oauth4webapi";
 import { SingleFlight } from "../../core/async.ts";
 import type { Authorizer, Challenge, OutgoingRequest } from "../../core/authentication.ts";
-import { defined } from "../../core/values.ts";
+import { ConnectionError } from "../../core/errors.ts";
+import { defined, hidePaths } from "../../core/values.ts";
 import { ClientRegistry } from "./client-registry.ts";
 import { coversUrl, discover, type DiscoveryResult, fetchKnownServer, OAuthFetch } from "./discovery.ts";
 import type { TokenTarget } from "./discovery.ts";
@@ -94,7 +95,9 @@ export class OAuthAuthorizer implements Authorizer {
     this.#failIfUseless(challenge, params, isCurrent ? current : undefined);
     await attempting(`getting a token for ${origin}`, [], () =>
       this.#singleFlight.join(challenge.signal, (signal) => this.#acquire(challenge, params, signal)),
-    );
+    ).catch(({ kind, message }: ConnectionError) => {
+      throw new ConnectionError(kind, hidePaths(message, this.#mcpServer), { mayHaveRun: false });
+    });
     return true;
   }
 
@@ -155,7 +158,8 @@ export class OAuthAuthorizer implements Authorizer {
       await this.#stored.exclusively(tokens, work, signal);
     } catch (error) {
       this.#pausedUntil = Date.now() + RENEWAL_PAUSE_MS;
-      this.#options.onNotice?.(`The access token could not be renewed yet: ${reasonOf(error)}`);
+      const reason = hidePaths(reasonOf(error), this.#mcpServer);
+      this.#options.onNotice?.(`The access token could not be renewed yet: ${reason}`);
     }
   }
 
@@ -304,7 +308,7 @@ export class OAuthAuthorizer implements Authorizer {
     }
     if (status === 401 && current?.from === "grant" && !current.isProven) {
       const { issuer, resource } = current.tokens;
-      const advice = `the server must trust this issuer and accept tokens for ${resource}`;
+      const advice = `the server must trust this issuer and accept tokens for ${new URL(resource).origin}`;
       throw unauthorized(`${name} refused the access token that ${issuer} has just issued for it${why}: ${advice}`);
     }
   }
@@ -325,8 +329,9 @@ function checkTokens(tokens: Tokens): Tokens {
   );
 }
 
-function nameOf({ origin, pathname }: URL): string {
-  return `${origin}${pathname}`;
+/** Without the path, which may contain a key. */
+function nameOf({ origin }: URL): string {
+  return origin;
 }
 
 function authorizationHeader({ scheme, access }: Tokens): string {

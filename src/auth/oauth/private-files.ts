@@ -9,7 +9,7 @@ import { homedir, hostname } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { KeyedMutex, pause, unref } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { makeDirectory } from "../../core/files.ts";
+import { makeDirectory, ownerProblem } from "../../core/files.ts";
 import { defined, errorMessage } from "../../core/values.ts";
 import type { TokenStore } from "./types.ts";
 
@@ -67,15 +67,8 @@ function systemErrorCode(error: unknown): string | undefined {
 }
 
 function checkOwner(path: string, found: Stats, remedy: string): void {
-  const ownUid = process.getuid?.();
-  if (ownUid === undefined) return;
-  if (found.uid !== ownUid) {
-    throw refused(`${path} belongs to another user (uid ${found.uid}); remove it, or use another path`);
-  }
-  if ((found.mode & 0o077) !== 0) {
-    const mode = (found.mode & 0o777).toString(8).padStart(3, "0");
-    throw refused(`${path} is accessible to other users (mode ${mode}): run "${remedy} ${path}"`);
-  }
+  const problem = ownerProblem(path, found, { bits: 0o077, remedy });
+  if (problem !== undefined) throw refused(problem);
 }
 
 async function withContext<T>(what: string, work: () => Promise<T>): Promise<T> {

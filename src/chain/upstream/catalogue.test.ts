@@ -1,7 +1,17 @@
 // Catalogues on disk: read back as written, for their caller only, and limited in number. Catalogues in memory, and those
 // that are read from an upstream: limited in length.
 
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
@@ -32,7 +42,7 @@ it("are found by the identity of the upstream and the caller", async () => {
 });
 
 it("are at most a thousand: the oldest are deleted", async () => {
-  mkdirSync(folder);
+  mkdirSync(folder, { mode: 0o700 });
   for (let n = 0; n < 1_000; n += 1) {
     writeFileSync(join(folder, `${n}.json`), "{}");
     utimesSync(join(folder, `${n}.json`), n, n);
@@ -43,6 +53,16 @@ it("are at most a thousand: the oldest are deleted", async () => {
   expect(names).toContain("999.json");
   expect(names).not.toContain("0.json");
   expect(await new CatalogueFile("new").read()).toEqual(CATALOGUE);
+});
+
+it.skipIf(process.getuid === undefined)("are neither read nor written where other users can write", async () => {
+  await new CatalogueFile("a").write(CATALOGUE);
+  chmodSync(folder, 0o777);
+  expect(await new CatalogueFile("a").read()).toBeUndefined();
+  await new CatalogueFile("b").write(CATALOGUE);
+  expect(readdirSync(folder)).toHaveLength(1);
+  chmodSync(folder, 0o700);
+  expect(await new CatalogueFile("a").read()).toEqual(CATALOGUE);
 });
 
 it("are not kept if the folder cannot be created", async () => {

@@ -5,7 +5,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { unref } from "../../core/async.ts";
-import { cacheFolder, makeDirectory } from "../../core/files.ts";
+import { cacheFolder, checkCacheFolder, isOwnCacheFile, makeDirectory } from "../../core/files.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { changedFlag, LIST_CAPABILITIES, LISTS, type List, type ListCapability } from "../../protocol/lists.ts";
@@ -262,7 +262,7 @@ export class CatalogueFile {
 
   async read(): Promise<Catalogue | undefined> {
     try {
-      if ((await stat(this.#path)).size > MAX_BYTES) return undefined;
+      if (!(await isOwnCacheFile(this.#path)) || (await stat(this.#path)).size > MAX_BYTES) return undefined;
       const content: unknown = JSON.parse(await readFile(this.#path, "utf8"));
       return isCatalogue(content) ? content : undefined;
     } catch {
@@ -276,6 +276,7 @@ export class CatalogueFile {
     const draft = `${this.#path}.${randomUUID()}`;
     try {
       await makeDirectory(this.#folder);
+      await checkCacheFolder(this.#folder);
       await writeFile(draft, text, { mode: 0o600 });
       // Another process may write the same file; the rename is atomic.
       await rename(draft, this.#path);

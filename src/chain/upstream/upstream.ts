@@ -102,12 +102,11 @@ function describeCommand({ command, args = [] }: Command): string {
   return first !== undefined && /^[\w@./+][\w@./+-]{0,99}$/.test(first) ? `${name} ${first}` : command;
 }
 
-/** Leaves out what may be secret: arguments, the query of a URL, and parts of its path that look like a key. */
+/** Leaves out what may be secret: arguments, and the path and query of a URL. */
 function describe(target: Exclude<UpstreamTarget, Handler>): string {
   if (isTransport(target)) return "a transport";
   if (isCommand(target)) return describeCommand(target);
   const text = String(target);
   if (!URL.canParse(text)) return "an invalid address";
-  const { origin, pathname } = new URL(text);
-  return origin + pathname.replace(/[^/]{16,}/g, (part) => (/\d/.test(part) ? "..." : part));
+  return new URL(text).origin;
 }

@@ -15,7 +15,7 @@ describe("a target", () => {
     const { target, words } = line(URL_TEXT, "echo", "text=hi", "--json");
     expect(target).toEqual(new URL(URL_TEXT));
     expect(words).toEqual(["echo", "text=hi"]);
-    expect(targetName(target)).toBe("127.0.0.1:3000/mcp");
+    expect(targetName(target)).toBe("127.0.0.1:3000");
   });
 
   it("is a config", () => {

@@ -326,7 +326,7 @@ function isFileSync(path: string): boolean {
 
 /** A name for messages, without parts that may be secret. */
 export function targetName(target: CliTarget): string {
-  if (target instanceof URL) return `${target.host}${target.pathname}`;
+  if (target instanceof URL) return target.host;
   return "config" in target ? (target.server ?? target.config) : basename(target.command);
 }
 

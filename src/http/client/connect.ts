@@ -166,9 +166,9 @@ class ConnectAttempt {
   /** Lists the failures of all styles in one error, since the last one alone is misleading. */
   #allFailed(error: unknown, failures: readonly string[]): unknown {
     if (!(error instanceof ConnectionError) || failures.every((message) => message === error.message)) return error;
-    const { origin, pathname } = this.#target.url;
+    const { origin } = this.#target.url;
     const all = [...new Set([...failures, error.message])].join("\n  ");
-    const message = `No MCP server was found at ${origin}${pathname}:\n  ${all}`;
+    const message = `No MCP server was found at ${origin}:\n  ${all}`;
     return error.with({ message, mayHaveRun: false });
   }
 }

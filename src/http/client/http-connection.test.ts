@@ -61,7 +61,7 @@ test("when the authorizer gives up, the error says so without showing the creden
   const error = await connection.send(call).catch((failure: unknown) => failure as ConnectionError);
   expect(error).toMatchObject({ kind: "unauthorized", status: 403, mayHaveRun: false });
   expect((error as ConnectionError).message).toBe(
-    "http://server.example/mcp refused access (403, no): the credentials were not accepted",
+    "http://server.example refused access (403, no): the credentials were not accepted",
   );
 });
 

@@ -62,7 +62,7 @@ export class HttpConnection {
       const headers = { ...this.#headers, ...call.headers, ...sent };
       const response = await requester({ method, url, headers, body, signal });
       const { status } = response;
-      const secrets = status < 400 ? [] : findSecrets({ ...this.#headers, ...sent });
+      const secrets = status < 400 ? [] : findSecrets({ ...this.#headers, ...sent }, url);
       if (status !== 401 && status !== 403) {
         auth?.answered?.(outgoing, response.headers);
         return secrets.length === 0 ? response : redact(response, secrets);
@@ -115,11 +115,12 @@ const PUBLIC_HEADERS: ReadonlySet<string> = new Set(["user-agent", "accept", "co
 /** Shorter strings are unlikely to be secrets, and may occur in any text by chance. */
 const MIN_SECRET_LENGTH = 6;
 
-/** The header values that may be credentials, with and without their scheme. */
-function findSecrets(headers: Readonly<Record<string, string>>): string[] {
+/** The header values that may be credentials, with and without their scheme, and the path and query of the URL. */
+function findSecrets(headers: Readonly<Record<string, string>>, { pathname, search }: URL): string[] {
   return Object.entries(headers)
     .filter(([name]) => !PUBLIC_HEADERS.has(name))
     .flatMap(([, value]) => [value, ...value.split(/\s+/)])
+    .concat(`${pathname}${search}`, pathname, search)
     .filter((text) => text.length >= MIN_SECRET_LENGTH)
     .toSorted((a, b) => b.length - a.length);
 }
@@ -148,7 +149,7 @@ async function unauthorizedError(url: URL, response: HttpResponse, hasAuthorizer
     : status === 401
       ? "set `auth` or an authorization header"
       : "the caller, or its network address, is not allowed";
-  const message = `${url.origin}${url.pathname} refused access (${status}${quoted}): ${advice}`;
+  const message = `${url.origin} refused access (${status}${quoted}): ${advice}`;
   return new ConnectionError("unauthorized", message, { mayHaveRun: false, status });
 }
 

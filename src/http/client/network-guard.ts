@@ -74,7 +74,7 @@ export function networkGuard(options: NetworkGuardOptions): NetworkGuard {
 
   const check = (url: URL): void => {
     const { protocol, hostname } = url;
-    const address = /^https?:$/.test(protocol) ? `${url.origin}${url.pathname}` : protocol;
+    const address = /^https?:$/.test(protocol) ? url.origin : protocol;
     if (url.username !== "" || url.password !== "") throw refusedError(address, "it contains credentials");
     if (protocol !== "https:" && !(protocol === "http:" && isLocal && isLoopbackHost(hostname))) {
       throw refusedError(address, "it is not https (http is only allowed between servers on this machine)");

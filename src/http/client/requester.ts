@@ -1,7 +1,6 @@
 // How the client sends HTTP requests: one function type, implemented with node:http (node-requester.ts) and with a
 // `fetch` from the options. Also the errors that both implementations use, and the handling of redirects. These errors
-// name a server by host and port, and a redirect target by origin and path at most, since the rest of a URL may contain
-// secrets.
+// name a server by host and port, and a redirect target by origin at most, since the rest of a URL may contain secrets.
 
 import { abortable, attempt } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -241,7 +240,7 @@ function redirectTarget(request: ClientHttpRequest, from: URL, status: number, l
   }
   if (request.method !== "GET" && !METHOD_PRESERVING.has(status)) {
     const problem = `${server} redirects a ${request.method} with ${status}, which would turn it into a GET`;
-    throw redirectError(`${problem}; connect to ${to.origin}${to.pathname} directly`);
+    throw redirectError(`${problem}; connect to the address that it redirects to`);
   }
   to.username = "";
   to.password = "";

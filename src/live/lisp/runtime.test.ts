@@ -1,9 +1,9 @@
 // The SBCL runtime: the error if SBCL is missing; starting from the sources, from the compiled guest and from a saved
 // core; and a damaged core.
 
-import { mkdtemp, readdir, rm, stat, truncate, utimes, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, rm, stat, truncate, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { startLispGuest } from "../../../test/support/live/lisp-guest.ts";
 import { hasSbcl } from "../../../test/support/setup/sbcl.ts";
@@ -117,12 +117,32 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
     runtime.onReady?.();
     const error = await runtime.saved();
     expect(error?.message).toMatch(
-      /the cache folder cannot be used \(.*\/file\/cache.*set CATENARY_CACHE to a writable folder/,
+      /the cache folder cannot be used \(.*\/file\/cache.*set CATENARY_CACHE to a folder that only you/,
     );
     expect(await runtime.start(DEFAULT_LIMITS)).toEqual(first);
     expect(warnings).toEqual([error?.message]);
     vi.stubEnv("CATENARY_CACHE", folder);
     await runtime.close?.();
+  });
+
+  it("uses no core and no compiled guest that another user could have put there, and warns", async () => {
+    const other = await mkdtemp(join(folder, "other-"));
+    vi.stubEnv("CATENARY_CACHE", other);
+    const prepared = lispRuntime();
+    const { args } = await prepared.start(DEFAULT_LIMITS);
+    const fasl = args.find((word) => word.endsWith(".fasl")) ?? "";
+    await prepared.close?.();
+    await writeFile(fasl.replace(/fasl$/, "core"), "planted");
+    await writeFile(fasl, "planted");
+    await chmod(dirname(fasl), 0o777);
+    const warnings: string[] = [];
+    const runtime = lispRuntime({}, (text) => warnings.push(text));
+    const command = await runtime.start(DEFAULT_LIMITS);
+    expect(command.args).not.toContain("--core");
+    expect(command.args.filter((word) => word.includes(other))).toEqual([]);
+    expect(warnings).toEqual([expect.stringMatching(/is accessible to other users \(mode 777\): run "chmod go-w /)]);
+    await runtime.close?.();
+    vi.stubEnv("CATENARY_CACHE", folder);
   });
 
   it("saves no core after it is closed", async () => {

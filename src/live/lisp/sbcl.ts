@@ -7,7 +7,7 @@ import { constants } from "node:fs";
 import { access, readdir, readFile, realpath, rename, rm, stat, utimes } from "node:fs/promises";
 import { delimiter, join, resolve } from "node:path";
 import { ConnectionError } from "../../core/errors.ts";
-import { cacheFolder, makeDirectory, packageFile } from "../../core/files.ts";
+import { cacheFolder, checkCacheFolder, isOwnCacheFile, makeDirectory, packageFile } from "../../core/files.ts";
 import { errorMessage } from "../../core/values.ts";
 import { startChild, type Child } from "../../process/child.ts";
 
@@ -83,6 +83,9 @@ const GUEST_FILES = [
   "prewarm",
 ].map((name) => `guest-${name}.lisp`);
 
+/** A path that no file can have. SBCL then loads the sources. */
+const NOWHERE = "/dev/null/guest.fasl";
+
 /** The file that SBCL loads; it gets the paths of the other files as arguments. */
 const START = "start.lisp";
 
@@ -106,6 +109,8 @@ export class Installation {
   readonly #files: readonly string[];
   #saver: Child | undefined;
   #isClosed = false;
+  /** Whether no other user can have put a file into the folder. */
+  #isTrusted = false;
 
   private constructor({ command, identity }: Sbcl, names: readonly string[], digest: string) {
     this.command = command;
@@ -132,32 +137,38 @@ export class Installation {
   /** The arguments that start a guest from the compiled guest or the sources, or save a core in the file `draft`. */
   sourceArguments(memoryMb: number | undefined, draft?: string): readonly string[] {
     const start = ["--no-sysinit", "--no-userinit", "--load", join(FOLDER, START), "--end-toplevel-options"];
-    const mode = draft === undefined ? ["guest", this.#fasl, "-"] : ["core", this.#fasl, draft];
+    const fasl = this.#isTrusted ? this.#fasl : NOWHERE;
+    const mode = draft === undefined ? ["guest", fasl, "-"] : ["core", fasl, draft];
     return [...runtimeOptions(memoryMb), ...start, ...mode, ...this.#files];
   }
 
   /** Creates the folder. Resolves to an error if nothing can be cached; then every session starts from the sources. */
   async prepare(): Promise<Error | undefined> {
     try {
+      this.#isTrusted = false;
       await makeDirectory(this.#folder);
+      await checkCacheFolder(this.#folder);
+      this.#isTrusted = !(await exists(this.#fasl)) || (await isOwnCacheFile(this.#fasl));
+      if (!this.#isTrusted) await rm(this.#fasl);
+      this.#isTrusted = true;
       await access(this.#folder, constants.W_OK);
       return undefined;
     } catch (error) {
       return new Error(
         `Lisp sessions start slowly, because the cache folder cannot be used (${errorMessage(error)}); ` +
-          "set CATENARY_CACHE to a writable folder",
+          "set CATENARY_CACHE to a folder that only you can write to",
         { cause: error },
       );
     }
   }
 
-  /** If its content is damaged, the guest that starts from it will fail. */
+  /** If its content is damaged, the guest that starts from it will fail. A core of another user is not used. */
   hasCore(): Promise<boolean> {
-    return exists(this.#core);
+    return isOwnCacheFile(this.#core);
   }
 
   hasCompiled(): Promise<boolean> {
-    return exists(this.#fasl);
+    return isOwnCacheFile(this.#fasl);
   }
 
   /** Saves a core, or marks it as recently used; rejects with SBCL's stderr if that fails. */
