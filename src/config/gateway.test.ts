@@ -41,6 +41,7 @@ async function gateway(config: unknown, options?: CreateGatewayOptions): ReturnT
 interface CreatedUpstream {
   readonly target: UpstreamTarget;
   readonly options: UpstreamOptions;
+  readonly start: ReturnType<typeof vi.fn>;
   readonly close: ReturnType<typeof vi.fn>;
 }
 
@@ -54,11 +55,13 @@ function recordUpstreams(): { created: CreatedUpstream[]; upstream: NonNullable<
       const server = createServer({ name, version: "1" }).tool(`tool-of-${name}`, {}, () => name);
       const inner = upstream(server);
       const close = vi.fn(async () => inner.close());
-      created.push({ target, options, close });
+      const start = vi.fn(async () => undefined);
+      created.push({ target, options, start, close });
       const handler: Handler = (request, context) => inner(request, context);
       return Object.defineProperties(handler, {
         called: { value: () => undefined },
         status: { value: () => inner.status() },
+        start: { value: start },
         close: { value: close },
       }) as Upstream;
     },

@@ -62,7 +62,9 @@ const OPTIONS = {
  */
 export async function createGateway(config: Config, options: CreateGatewayOptions = {}): Promise<Gateway> {
   checkOptions("createGateway()", options, OPTIONS);
-  return (await buildGateway(config, options)).gateway;
+  const running = await ConfigGateway.create(config, options);
+  running.start();
+  return running.gateway;
 }
 
 /** A middleware or an upstream, and what of the config it was made from. */
@@ -92,12 +94,21 @@ export interface ConfigChange {
   readonly isChainChanged: boolean;
 }
 
+export interface StartOptions {
+  /** Starts all upstreams. */
+  readonly isAll?: boolean;
+  /** The principal whose callers use them; default: callers without one. */
+  readonly principal?: string | undefined;
+}
+
 /** The gateway of a config that may change while it runs. What has not changed in the config stays as it is. */
 export class ConfigGateway {
   readonly gateway: Gateway;
   readonly #options: CreateGatewayOptions;
   #config: Config;
   #built: BuiltGateway;
+  /** How upstreams are started; undefined until `start`. */
+  #start: StartOptions | undefined;
   /** One change after the other. */
   #last: Promise<unknown> = Promise.resolve();
 
@@ -114,6 +125,21 @@ export class ConfigGateway {
 
   get config(): Config {
     return this.#config;
+  }
+
+  /** Starts the upstreams whose entry says so. From now on, those that a change of the config adds are started too. */
+  start(options: StartOptions = {}): void {
+    this.#start = options;
+    for (const name of this.#built.upstreams.keys()) this.#startIfWanted(name);
+  }
+
+  #startIfWanted(name: string): void {
+    const isWanted = this.#start?.isAll === true || this.#config.upstreams.get(name)?.policy.start === true;
+    if (this.#start !== undefined && isWanted) void this.#startNow(name).catch(() => undefined);
+  }
+
+  async #startNow(name: string): Promise<void> {
+    await (this.#built.upstreams.get(name)?.inner.made as Upstream | undefined)?.start(this.#start?.principal);
   }
 
   /**
@@ -138,8 +164,8 @@ export class ConfigGateway {
   }
 
   /**
-   * Replaces an upstream by a new one made from the same entry. Calls in flight get `graceMs` to finish on the old one.
-   * Throws if there is no upstream with this name.
+   * Replaces an upstream by a new one made from the same entry, and starts it. Calls in flight get `graceMs` to finish
+   * on the old one. Throws if there is no upstream with this name, or if the new one cannot be started.
    */
   restart(name: string, graceMs: number): Promise<void> {
     return this.#enqueue(async () => {
@@ -151,6 +177,7 @@ export class ConfigGateway {
       const upstreams = new Map([...this.#built.upstreams].filter(([other]) => other !== name));
       await this.#build(this.#config, { ...this.#built, upstreams });
       unref(setTimeout(() => void old.close().catch(() => undefined), graceMs));
+      await this.#startNow(name);
     });
   }
 
@@ -165,7 +192,11 @@ export class ConfigGateway {
     // Calls in flight may take long, and nobody waits for them here.
     void this.gateway.update(built.gateway);
     this.#config = config;
+    const old = this.#built.upstreams;
     this.#built = { ...built, gateway: this.gateway };
+    for (const [name, { inner }] of built.upstreams) {
+      if (old.get(name)?.inner.made !== inner.made) this.#startIfWanted(name);
+    }
     return built;
   }
 
@@ -213,7 +244,9 @@ async function buildGateway(
   }
 
   async function createUpstream(entry: UpstreamEntry): Promise<Handler | undefined> {
-    const { name, position, policy, secrets } = entry;
+    const { name, position, secrets } = entry;
+    // ConfigGateway starts it, since it knows for whom.
+    const { start: _start, ...policy } = entry.policy;
     const hide = createRedactor(secrets);
     return attempt(position, async () => {
       const { target, options: own, signIn: how } = await entry.resolve();

@@ -468,7 +468,7 @@ const LIVE_FIELDS = {
 } as const satisfies read.Fields;
 
 /** Options of other upstreams. Live sessions start and end by other rules, so these do not apply to them. */
-const CONNECTION_OPTIONS = ["share", "revision", "maxTimeoutMs", "startTimeoutMs", "restart", "remember"];
+const CONNECTION_OPTIONS = ["share", "revision", "maxTimeoutMs", "startTimeoutMs", "restart", "remember", "start"];
 
 /** The first version of Node with a suitable permission model. src/live refuses older versions. */
 export const MIN_PERMISSION_NODE = 24;

@@ -28,6 +28,7 @@ export type UpstreamPolicy = Pick<
   | "maxSessions"
   | "remember"
   | "inheritEnv"
+  | "start"
   | "restart"
 >;
 
@@ -76,6 +77,9 @@ const POLICY = {
   ),
   inheritEnv: inheritEnv.describe(
     "Which variables of the gateway's environment a command or a live session gets. false: those that most programs need, such as PATH and HOME. true: all but the secrets of the gateway. An array: those of false, and the variables of these names, in which * matches any characters. Default: false.",
+  ),
+  start: read.flag.describe(
+    "true: start the server with the gateway, and not with the first request; not with a share of per-session or per-request. Default: false.",
   ),
   restart: read
     .objectOf(

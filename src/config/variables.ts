@@ -271,6 +271,13 @@ export function redactUpstream(upstream: Upstream, hide: Redact): Upstream {
   if (evaluatesCode(upstream)) handler[EVALUATES_CODE] = true;
   handler.called = (name) => upstream.called(name);
   handler.status = () => redactStatus(upstream.status(), hide);
+  handler.start = async (principal) => {
+    try {
+      await upstream.start(principal);
+    } catch (error) {
+      throw redactError(error, hide);
+    }
+  };
   handler.close = (budgetMs) => upstream.close(budgetMs);
   return handler;
 }

@@ -73,6 +73,6 @@ describe(CLI_REFERENCE, () => {
 describe(LIVE_REFERENCE, () => {
   it("has an evaluation in each language, and the output of `catenary up`", () => {
     const commands = commandsOf(readPage(LIVE_REFERENCE)).map(({ line }) => line.split(" ", 3).join(" "));
-    expect(commands).toEqual(["catenary eval js", "catenary eval lisp", "catenary up"]);
+    expect(commands).toEqual(["catenary eval js", "catenary eval lisp", "catenary up --live"]);
   });
 });

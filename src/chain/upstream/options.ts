@@ -66,6 +66,11 @@ export interface UpstreamOptions extends Pick<
   readonly idleMs?: number;
   /** How often and how soon a command is restarted after a failure. */
   readonly restart?: RestartOptions;
+  /**
+   * Whether it is started at once, and not with the first request; not with a `share` that gives each session or request
+   * its own. Default: false.
+   */
+  readonly start?: boolean;
   /** Whether the lists of a command are cached on disk, so that they are shown without starting it. Default: true. */
   readonly remember?: boolean;
   /** The most sessions at the same time. Default: 100. */
@@ -97,6 +102,8 @@ export interface UpstreamStatus {
   readonly restartInMs?: number;
   /** Its last failure; for a URL, only until it answers again. */
   readonly problem?: string;
+  /** Whether it has failed and has not worked since. */
+  readonly failing?: true;
 }
 
 /** The status of an upstream that is a handler in this process. */
@@ -123,6 +130,7 @@ const OPTIONS = {
   startTimeoutMs: true,
   idleMs: true,
   restart: true,
+  start: true,
   remember: true,
   maxSessions: true,
   headers: true,

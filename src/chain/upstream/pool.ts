@@ -7,8 +7,10 @@ import { BoundedMap } from "../../core/collections.ts";
 import { shareOfOne } from "../../core/budgets.ts";
 import type { Caller, Context, Request, Result } from "../../core/handler.ts";
 import { defined, isObject } from "../../core/values.ts";
+import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
+import { NEWEST } from "../../protocol/revisions/index.ts";
 import { keepSubscribed, type Grant } from "../../protocol/subscription.ts";
 import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
 import { CatalogueStore, type CatalogueFile } from "./catalogue.ts";
@@ -16,6 +18,9 @@ import { SESSION_BUSY } from "./client-requests.ts";
 import type { Share, UpstreamState, UpstreamStatus } from "./options.ts";
 import { UpstreamSession, type UpstreamSettings } from "./session.ts";
 import { declaredCapabilities, Ownership, sessionKeyFor } from "./sharing.ts";
+
+/** For whom a session is opened. */
+type Opener = Pick<Context, "caller" | "revision">;
 
 interface PooledSession {
   readonly session: UpstreamSession;
@@ -177,7 +182,7 @@ export class UpstreamPool {
   }
 
   /** A call that would queue behind a parked call gets another session of the same kind. */
-  #sessionFor(context: Context, store: CatalogueStore | undefined, method?: string): UpstreamSession {
+  #sessionFor(context: Opener, store: CatalogueStore | undefined, method?: string): UpstreamSession {
     const { caller } = context;
     const { key, isOwn } = sessionKeyFor(this.#options.share, caller, this.#asks);
     const mayQueue = method !== undefined && caller.canBeAsked && INPUT_METHODS.has(method);
@@ -188,7 +193,7 @@ export class UpstreamPool {
     }
   }
 
-  #add(key: string, isOwn: boolean, context: Context, store: CatalogueStore | undefined): UpstreamSession {
+  #add(key: string, isOwn: boolean, context: Opener, store: CatalogueStore | undefined): UpstreamSession {
     if (this.#closed) throw closed(this.#options.name);
     if (this.#sessions.size >= MAX_IN_ALL) this.#dropUnused();
     const { share } = this.#options;
@@ -239,6 +244,19 @@ export class UpstreamPool {
     session.isOwn = true;
   }
 
+  /** Starts the session that callers of this principal share. */
+  async start(principal: string | undefined): Promise<void> {
+    const { share } = this.#options;
+    const isShared = share === undefined || share === "shared" || (share === "per-caller" && principal !== undefined);
+    if (!isShared) return;
+    const caller: Caller = { ...INTERNAL_CALLER, ...defined({ principal }) };
+    const store = this.#storeFor(caller);
+    if (store !== undefined && !store.isRead) await store.known();
+    this.#asks ||= store?.asks === true;
+    const { signal } = new AbortController();
+    await this.#sessionFor({ caller, revision: NEWEST.name }, store).supervisor.connect(signal);
+  }
+
   status(): UpstreamStatus {
     const supervisors = this.#all().map(({ supervisor }) => supervisor);
     const connections = supervisors.flatMap(({ current }) => current ?? []);
@@ -247,6 +265,9 @@ export class UpstreamPool {
     const state = this.#closed ? "closed" : overallState(supervisors.map((one) => one.state));
     const waits = supervisors.filter((one) => one.state === "restarting").map(({ recovery }) => recovery.waitMs);
     const restartInMs = state === "restarting" && waits.length > 0 ? Math.min(...waits) : undefined;
+    // A program with several processes works as long as one of them does.
+    const isAddress = this.#options.restart === undefined;
+    const isFailing = (isAddress || connections.length === 0) && supervisors.some(({ recovery }) => recovery.isFailing);
     return {
       state,
       target: this.#options.target,
@@ -254,6 +275,7 @@ export class UpstreamPool {
       pids: connections.flatMap(({ program }) => program?.pid ?? []),
       restarts: supervisors.reduce((sum, { recovery }) => sum + recovery.count, this.#pastRestarts),
       ...defined({ revision, restartInMs, problem }),
+      ...(isFailing && { failing: true }),
     };
   }
 

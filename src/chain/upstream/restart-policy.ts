@@ -111,6 +111,11 @@ export class Recovery {
     if (this.#options.restart !== undefined) (cause === "crash" ? this.#crashes : this.#starts).failed();
   }
 
+  /** Whether the last failure is not followed by a start yet; for a URL, by an answer. */
+  get isFailing(): boolean {
+    return this.#options.restart === undefined ? this.problem !== undefined : this.#hasFailed;
+  }
+
   started(): void {
     if (this.#hasFailed) this.count += 1;
     this.#hasFailed = false;

@@ -22,6 +22,11 @@ export interface Upstream extends Handler {
   /** Sets its name in errors, unless the options did. */
   called(name: string): void;
   status(): UpstreamStatus;
+  /**
+   * Starts it for callers without a principal, or for those of this one, unless it runs. Rejects if it cannot be started.
+   * Does nothing in this process, or if `share` gives each session or request its own.
+   */
+  start(principal?: string): Promise<void>;
   close(budgetMs?: number): Promise<void>;
 }
 
@@ -61,10 +66,13 @@ function pooled(target: Exclude<UpstreamTarget, Handler>, options: UpstreamOptio
       pids: [],
       restarts: 0,
     };
+  handler.start = async (principal) => (await (loading ??= load())).start(principal);
   handler.close = async (budgetMs) => {
     isClosed = true;
     await (await loading)?.close(budgetMs);
   };
+  // The failure of a start is in the status. The microtask lets `called` set the name first.
+  if (options.start === true) queueMicrotask(() => void handler.start().catch(() => undefined));
   return handler;
 }
 
@@ -74,6 +82,7 @@ function inProcess(target: Handler & { close?(budgetMs?: number): Promise<void> 
   if (evaluatesCode(target)) handler[EVALUATES_CODE] = true;
   handler.called = () => undefined;
   handler.status = () => inProcessStatus(target, isClosed);
+  handler.start = async () => undefined;
   handler.close = async (budgetMs) => {
     isClosed = true;
     await target.close?.(budgetMs);

@@ -30,7 +30,7 @@ function optionsIn(help: string): string[] {
   ].toSorted();
 }
 
-const GATEWAY = ["live", "log-format", "watch"];
+const GATEWAY = ["live", "log-format", "start", "watch"];
 
 describe("help", () => {
   it.each([

@@ -15,6 +15,18 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "run one server, or sign in to a URL, so that any client can use it",
     load: async () => (await import("./run.ts")).runCommand,
   },
+  status: {
+    summary: "show the gateways that run, and their servers",
+    load: async () => (await import("./status.ts")).statusCommand,
+  },
+  logs: {
+    summary: "show the log of a running gateway, or of one server",
+    load: async () => (await import("./status.ts")).logsCommand,
+  },
+  restart: {
+    summary: "start a server of a running gateway anew",
+    load: async () => (await import("./status.ts")).restartCommand,
+  },
   check: {
     summary: "check a config and explain its problems",
     load: async () => (await import("./check.ts")).checkCommand,

@@ -2,20 +2,27 @@
 // `catenary up [CONFIG]`: serves the gateway of a config over HTTP and reports when its upstreams start, stop or crash.
 // Messages go to stderr; only --json prints a line on stdout.
 
+import { resolve } from "node:path";
 import type { Gateway } from "../../chain/gateway.ts";
 import { MESSAGE_BYTES } from "../../chain/upstream/options.ts";
+import { defined, errorMessage } from "../../core/values.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
+import type { Health } from "../../http/server/options.ts";
 import type { Closeable, ServeOptions } from "../../serve.ts";
 import { evaluatesCode } from "../../core/handler.ts";
 import { NotFoundError, UsageError, type Command } from "../command.ts";
+import type { GatewayInfo } from "../serve/control.ts";
+import type { OpenedGateway } from "../serve/gateway.ts";
 import { EventLog, LOG_FORMATS, type LogFormat } from "../serve/event-log.ts";
 import { loadHandler, moduleName, reserveStdio, servesItself } from "../serve/module.ts";
 import {
   announce,
+  DRAIN_MS,
   GATEWAY_GRACE_MS,
   parseAddress,
   parseEndpointFlags,
   parseServeFlags,
+  PRINCIPAL,
   SERVE_EXPECTED,
   SERVE_FLAGS,
   SERVE_HELP,
@@ -30,6 +37,7 @@ import { defineCommand } from "../show/problems.ts";
 import { CONFIG, type FlagValues, isConfig, parseFlags, requireConfig, unexpectedArguments } from "../target/target.ts";
 
 const GATEWAY_HELP = `  --live LANGUAGE        serve live sessions of js or lisp instead of a config
+  --start                start all servers at once, and not with the first request
   --watch                read the config again when it changes; SIGHUP does so too
   --log-format FORMAT    text (the default), or json: one object for each line on stderr
 `;
@@ -78,6 +86,7 @@ Exit codes: 0 ok; 1 wrong command line or config; 2 no such file; 4 cannot liste
 
 const GATEWAY_FLAGS = {
   live: { type: "string" },
+  start: { type: "boolean" },
   watch: { type: "boolean" },
   "log-format": { type: "string" },
 } as const;
@@ -98,8 +107,51 @@ interface Source {
   /** The path, or what is served without one, and its name; for the banner. */
   readonly source: string;
   readonly name: string;
-  /** From now on, a changed config is applied. `check` throws if a gateway must not be served. */
-  readonly reloads?: (check: (next: Gateway) => void) => Promise<void>;
+  readonly log: EventLog;
+  /** The gateway of a config, and how to read the config again. */
+  readonly configured?: Pick<OpenedGateway, "running" | "load">;
+}
+
+/** Starts servers as asked for, and applies changes of the config. `check` throws if a gateway must not be served. */
+async function operate(
+  { configured, source, log }: Source,
+  values: FlagValues<typeof GATEWAY_FLAGS>,
+  principal: string | undefined,
+  check: (next: Gateway) => void,
+): Promise<void> {
+  if (configured === undefined) return;
+  const { running, load } = configured;
+  running.start({ isAll: values.start === true, principal });
+  const { Reloader } = await import("../serve/reload.ts");
+  const reloader = new Reloader({ path: source, running, log, load, check });
+  if (values.watch === true) reloader.watch();
+  // Without a terminal there is nobody who would see the gateway; so it ends with it.
+  reloader.reloadAtSignal(() => process.kill(process.pid, "SIGTERM"));
+}
+
+/** Opens the socket for `catenary status`, `logs` and `restart`. The gateway serves without it too. */
+async function openSocket({ configured, source, log }: Source, url: string): Promise<void> {
+  if (configured === undefined) return;
+  const { running } = configured;
+  const startedAt = new Date().toISOString();
+  const { openControl } = await import("../serve/control.ts");
+  const info = (): GatewayInfo => ({
+    ...{ pid: process.pid, config: resolve(source), url, startedAt },
+    upstreams: running.gateway.status(),
+  });
+  try {
+    await openControl({ info, log, restart: (name) => running.restart(name, DRAIN_MS) });
+  } catch (error) {
+    const message = `catenary status, logs and restart cannot reach this gateway: ${errorMessage(error)}`;
+    log.write({ level: "warning", message });
+  }
+}
+
+/** Ready unless all servers have failed, since one broken server must not take the others away. */
+function healthOf(gateway: Gateway): Health {
+  const all = Object.entries(gateway.status());
+  const failing = all.filter(([, status]) => status.failing === true).map(([name]) => name);
+  return { isReady: failing.length < all.length, details: { failing } };
 }
 
 interface GatewayLine {
@@ -121,7 +173,7 @@ async function openConfig({ given, command, isStdio, values }: GatewayLine): Pro
     if (given !== undefined) throw new UsageError("Give --live or a config, not both");
     if (values.watch === true) throw new UsageError("--watch needs a config");
     const { gateway, ...about } = await openSessions(values.live);
-    return { handler: gateway, gateway, limits, http: {}, release: () => undefined, ...about };
+    return { handler: gateway, gateway, limits, http: {}, release: () => undefined, log, ...about };
   }
   const path = await findGatewayConfig(given, command);
   const { onNoise, onState, onStderr, onWarning } = new UpstreamReport(log, command === "up");
@@ -138,13 +190,8 @@ async function openConfig({ given, command, isStdio, values }: GatewayLine): Pro
     release,
     source: path,
     name: moduleName(path),
-    async reloads(check) {
-      const { Reloader } = await import("../serve/reload.ts");
-      const reloader = new Reloader({ path, running, log, load, check });
-      if (values.watch === true) reloader.watch();
-      // Without a terminal there is nobody who would see the gateway; so it ends with it.
-      reloader.reloadAtSignal(() => process.kill(process.pid, "SIGTERM"));
-    },
+    log,
+    configured: { running, load },
   };
 }
 
@@ -168,24 +215,29 @@ function parseLogFormat(text: string | undefined): LogFormat | undefined {
 async function openModule(path: string): Promise<Source> {
   const release = reserveStdio(servesItself(path));
   const handler = await loadHandler(path);
-  return { handler, limits: {}, http: {}, release, source: path, name: moduleName(path) };
+  const log = new EventLog({ hasTimes: false });
+  return { handler, limits: {}, http: {}, release, log, source: path, name: moduleName(path) };
 }
 
 async function serveHttp(
-  { handler, gateway, token, source, name, reloads, ...opened }: Source,
+  opened: Source,
   flags: ServeHttpOptions,
   values: FlagValues<typeof UP_FLAGS>,
   { isUp = false, ...options }: ServeOptions & { readonly isUp?: boolean },
 ): Promise<undefined> {
+  const { handler, gateway, token, source, name } = opened;
   const noToken = values["no-token"] === true;
   const { http: auth, banner } = await setUpToken(handler, { token, path: source, noToken });
-  const http = { ...opened.http, ...auth, ...flags };
+  const health = gateway && ((): Health => healthOf(gateway));
+  const http = { ...opened.http, ...defined({ health }), ...auth, ...flags };
   const serving = await startServing(handler, { ...options, http });
-  await reloads?.((next) => {
+  const principal = auth.auth === undefined || auth.auth === false ? undefined : PRINCIPAL;
+  await operate(opened, values, principal, (next) => {
     if (http.auth !== undefined || noToken || !evaluatesCode(next)) return;
     throw new UsageError("A live server was added, and callers need a token for it: restart the gateway");
   });
   const { url = "" } = serving;
+  await openSocket(opened, url);
   const upstreams = isUp ? gateway?.status() : undefined;
   const json = values.json === true ? { url, ...(upstreams && { upstreams }) } : undefined;
   const { host = "127.0.0.1" } = http;
@@ -201,16 +253,16 @@ async function serveSource(args: readonly string[]): Promise<undefined> {
   if (values.stdio === true && !isStdio) throw new UsageError("Give --stdio or --http, not both");
   if (values["no-token"] === true && isStdio) throw new UsageError("--no-token needs --http HOST:PORT");
   const isModule = file !== undefined && !(await isConfig(file));
-  const unused = (["live", "watch", "log-format"] as const).find((flag) => values[flag] !== undefined);
+  const unused = (["live", "start", "watch", "log-format"] as const).find((flag) => values[flag] !== undefined);
   if (isModule && unused !== undefined) throw new UsageError(`--${unused} does not apply to the module ${file}`);
   const opened = await (isModule ? openModule(file) : openConfig({ given: file, command: "serve", isStdio, values }));
-  const { handler, limits, release, reloads } = opened;
+  const { handler, limits, release } = opened;
   const options = { limits, ...(values.sequential === true && { ordering: "sequential" as const }) };
   if (!isStdio) return serveHttp(opened, flags, values, options);
   // Stdio is reserved while a module is loaded, so that a module that calls serve() itself does not get it. Over HTTP
   // it stays reserved, since a module that serves stdio would end the process when stdin closes.
   release();
-  await reloads?.(() => undefined);
+  await operate(opened, values, undefined, () => undefined);
   await startServing(handler, { ...options, ...(!isModule && { graceMs: GATEWAY_GRACE_MS }) });
 }
 

@@ -55,7 +55,7 @@ export class EventLog {
     const { time } = this.#add(entry);
     if (this.#isJson) return;
     const { upstream, stream } = entry;
-    const name = upstream === undefined ? "catenary:" : `${oneLine(upstream)}${stream === undefined ? "" : ":"}`;
+    const name = sourceOf(entry);
     const shown = upstream === undefined ? name : paint(stream === undefined ? "bold" : "dim", name);
     const prefix = this.#hasTimes ? `${isTerminal(process.stderr) ? paint("dim", localTime()) : time} ` : "";
     process.stderr.write(
@@ -73,7 +73,9 @@ export class EventLog {
   }
 
   #writeLine(line: string): void {
-    this.#add({ level: "info", message: line }, line);
+    // The entry has its own time.
+    const message = line.replace(/^\d{4}-\S+Z /, "");
+    this.#add({ level: "info", message }, line);
     if (!this.#isJson) process.stderr.write(`${line}\n`);
   }
 
@@ -100,6 +102,16 @@ export class EventLog {
     for (const onEntry of this.#followers) onEntry(entry);
     return entry;
   }
+}
+
+/** An entry as a line of text, for a terminal or a file. */
+export function formatEntry(entry: LogEntry): string {
+  return `${entry.time} ${sourceOf(entry)} ${sanitizeFor(process.stdout, entry.message)}`;
+}
+
+/** The upstream, with a colon before what it has written itself. */
+function sourceOf({ upstream, stream }: Pick<LogEntry, "upstream" | "stream">): string {
+  return upstream === undefined ? "catenary:" : `${oneLine(upstream)}${stream === undefined ? "" : ":"}`;
 }
 
 function localTime(): string {

@@ -111,7 +111,7 @@ export const GATEWAY_GRACE_MS = 2_500;
 const KEY_BYTES = 32;
 
 /** How long calls in flight may take after the first signal. */
-const DRAIN_MS = 30_000;
+export const DRAIN_MS = 30_000;
 
 export async function startServing(handler: Closeable, options: ServeOptions): Promise<Serving> {
   const { http } = options;
@@ -279,7 +279,7 @@ export interface TokenOptions {
 }
 
 /** All callers with the token are the same principal. */
-const PRINCIPAL = "bearer of the token";
+export const PRINCIPAL = "bearer of the token";
 
 export async function setUpToken(handler: Handler, { token, path, noToken }: TokenOptions): Promise<TokenSetup> {
   const isLive = evaluatesCode(handler);

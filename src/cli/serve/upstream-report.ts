@@ -17,16 +17,20 @@ const STATES: Readonly<Record<UpstreamStatus["state"], string>> = {
 };
 
 /** One line per upstream: name, target and state. */
-export function upstreamTable(upstreams: Readonly<Record<string, UpstreamStatus>>): string {
-  const rows = Object.entries(upstreams).map(([name, { target, state, restartInMs, problem }]) => {
-    const text = `${STATES[state]}${delay(restartInMs)}`;
+export function upstreamTable(
+  upstreams: Readonly<Record<string, UpstreamStatus>>,
+  stream: NodeJS.WriteStream = process.stderr,
+): string {
+  const rows = Object.entries(upstreams).map(([name, { target, state, restartInMs, problem, failing }]) => {
+    const isTriedAgain = state === "idle" && failing === true;
+    const text = isTriedAgain ? "failed (tried again on next use)" : `${STATES[state]}${delay(restartInMs)}`;
     return [
       oneLine(name),
       shortTarget(oneLine(target)),
       problem === undefined || state === "running" ? text : `${text}: ${reasonOf(problem)}`,
     ];
   });
-  return formatTable(rows, { indent: 2, width: terminalWidth(process.stderr), maxColumn: MAX_TARGET });
+  return formatTable(rows, { indent: 2, width: terminalWidth(stream), maxColumn: MAX_TARGET });
 }
 
 const MAX_TARGET = 48;

@@ -45,6 +45,7 @@ const MOUNT_OPTIONS = {
   allowedOrigins: true,
   auth: true,
   limits: true,
+  health: true,
   sealKey: true,
   onError: true,
   ...CONNECTION_OPTIONS,

@@ -6,6 +6,14 @@ import type { ConnectionOptions } from "../../dialogue/connection.ts";
 
 import { checkOptions } from "../../core/options.ts";
 
+/** What /readyz reports, besides whether the server is shutting down. */
+export interface Health {
+  /** False: /readyz answers with status 503. */
+  readonly isReady: boolean;
+  /** Added to the answer, but only for callers that may call. */
+  readonly details?: { readonly [key: string]: unknown };
+}
+
 /** The limits on messages and on the HTTP server. */
 export interface HttpLimits extends Limits {
   /** Bytes of all headers of a request. */
@@ -90,6 +98,8 @@ export interface HttpRouterOptions extends Omit<ConnectionOptions, "mayShutDown"
   readonly stateless?: boolean;
   /** Authenticates callers. Without it anyone may call. */
   readonly auth?: Authenticator;
+  /** Answers GET /healthz and GET /readyz beside the endpoint. Called for each GET of /readyz. */
+  readonly health?: () => Health;
   readonly limits?: Partial<HttpLimits>;
   /**
    * The key that seals session ids. A server with the same key opens the sessions of a former one again, so that clients

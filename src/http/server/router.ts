@@ -26,7 +26,7 @@ import {
 } from "./admission.ts";
 import { StatelessEndpoint } from "./stateless.ts";
 import { LegacySse } from "./legacy-sse.ts";
-import { httpLimits, type HttpRouterOptions, type HttpLimits } from "./options.ts";
+import { httpLimits, type Health, type HttpRouterOptions, type HttpLimits } from "./options.ts";
 import { HttpSession, SessionTable } from "./session.ts";
 import { SessionIds } from "./session-ids.ts";
 import { ReplyTimers, Reply, type Denial } from "./reply.ts";
@@ -42,6 +42,8 @@ import { REVISION_HEADER, SESSION_HEADER } from "../headers.ts";
 type Action = (reply: Reply, identity: Identity | undefined) => Promise<void> | void;
 /** Actions by HTTP method. */
 type Route = Readonly<Record<string, Action>>;
+
+const HEALTH_PATHS: ReadonlySet<string> = new Set(["/healthz", "/readyz"]);
 
 /** How long in-flight requests may take to finish after `close`. */
 const GRACE_MS = 1_000;
@@ -59,6 +61,7 @@ export class HttpRouter {
   readonly #stateless: StatelessEndpoint;
   readonly #legacySse: LegacySse | undefined;
   readonly #routes: ReadonlyMap<string, Route>;
+  readonly #health: HttpRouterOptions["health"];
   #closing: Promise<void> | undefined;
 
   constructor(handler: Handler, guard: Guard, options: HttpRouterOptions = {}) {
@@ -71,6 +74,7 @@ export class HttpRouter {
       sealKey = parkedCalls?.sealKey,
       graceMs = GRACE_MS,
       limits: _limits,
+      health,
       onError,
       ...connection
     } = options;
@@ -99,6 +103,7 @@ export class HttpRouter {
     const perSession = { ...connection, revisions: sessionRevisions.map(({ name }) => name), graceMs: 0 };
     this.#guard = guard;
     this.#auth = auth;
+    this.#health = health;
     this.#report = safeReporter(onError);
     this.path = path;
     this.graceMs = graceMs;
@@ -144,7 +149,12 @@ export class HttpRouter {
     const cors = this.#guard.cors(request);
     const reply = new Reply(request, cors, this.#timers);
     const route = this.#routes.get(request.path);
-    const error = this.#guard.check(request) ?? this.#routingError(request, route);
+    const refusal = this.#guard.check(request);
+    if (this.#health !== undefined && route === undefined && HEALTH_PATHS.has(request.path) && refusal === undefined) {
+      void this.#answerHealth(request, cors, this.#health);
+      return;
+    }
+    const error = refusal ?? this.#routingError(request, route);
     if (error !== undefined) sendError(reply, error, this.#report);
     else if (request.method === "OPTIONS") request.respond(204, { allow: allowedMethods(route), ...cors });
     else if (route === undefined) {
@@ -155,6 +165,37 @@ export class HttpRouter {
       else if (this.#auth === undefined) this.#run(reply, action, undefined);
       else void this.#authenticate(reply, this.#auth, action);
     }
+  }
+
+  /** Whether the process answers, and whether it serves requests. Only a caller that may call gets details. */
+  async #answerHealth(
+    request: HttpRequest,
+    cors: Readonly<Record<string, string>>,
+    health: () => Health,
+  ): Promise<void> {
+    const answer = (status: number, body: object): void => {
+      const headers = { "content-type": "application/json", "cache-control": "no-store", ...cors };
+      request.respond(status, headers, JSON.stringify(body));
+    };
+    if (request.method !== "GET" && request.method !== "HEAD") {
+      request.respond(405, { allow: "GET, HEAD", ...cors });
+    } else if (request.path === "/healthz") answer(200, { status: "ok" });
+    else if (this.#closing !== undefined) answer(503, { status: "shutting down" });
+    else {
+      const { isReady, details } = health();
+      const mayKnow = await this.#mayCall(request);
+      answer(isReady ? 200 : 503, { status: isReady ? "ready" : "not ready", ...(mayKnow && details) });
+    }
+  }
+
+  async #mayCall({ headers, origin }: HttpRequest): Promise<boolean> {
+    if (this.#auth === undefined) return true;
+    if (headers["authorization"] === undefined) return false;
+    const identified = this.#auth.authenticate({ headers, endpoint: `${origin}${this.path}` });
+    return identified.then(
+      () => true,
+      () => false,
+    );
   }
 
   /** Ends subscriptions at once; other requests may finish within `graceMs`. */

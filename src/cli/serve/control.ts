@@ -1,0 +1,198 @@
+// The control socket of a running gateway: HTTP and JSON on a Unix socket (on Windows, a named pipe) that only its user can
+// open. `catenary status`, `logs` and `restart` find the sockets of all running gateways in one folder.
+
+import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
+import { chmod, readdir, rm } from "node:fs/promises";
+import { rmSync } from "node:fs";
+import { tmpdir, userInfo } from "node:os";
+import { isAbsolute, join } from "node:path";
+import { text as readText } from "node:stream/consumers";
+import { makePrivateDirectory, stateDirectory } from "../../auth/oauth/private-files.ts";
+import type { UpstreamStatus } from "../../chain/upstream/options.ts";
+import { unref } from "../../core/async.ts";
+import { defined, errorMessage } from "../../core/values.ts";
+import { UnreachableError } from "../command.ts";
+import type { EventLog, LogEntry } from "./event-log.ts";
+
+/** What a running gateway tells about itself. */
+export interface GatewayInfo {
+  readonly pid: number;
+  /** The absolute path of the config. */
+  readonly config: string;
+  readonly url: string;
+  readonly startedAt: string;
+  readonly upstreams: Readonly<Record<string, UpstreamStatus>>;
+}
+
+export interface ControlledGateway {
+  info(): GatewayInfo;
+  readonly log: EventLog;
+  /** Rejects with the reason if the upstream cannot be restarted. */
+  restart(upstream: string): Promise<void>;
+}
+
+const IS_WINDOWS = process.platform === "win32";
+const PIPES = "\\\\.\\pipe\\";
+/** The longest path of a Unix socket on all systems. */
+const MAX_SOCKET_PATH = 100;
+
+/** Where the sockets are. A long path is replaced by a folder for temporary files, which must belong to the user too. */
+function socketFolder(): string {
+  const runtime = process.env["XDG_RUNTIME_DIR"];
+  const folder =
+    runtime !== undefined && isAbsolute(runtime) ? join(runtime, "catenary") : join(stateDirectory(), "run");
+  if (folder.length + "/12345678.sock".length <= MAX_SOCKET_PATH) return folder;
+  return join(tmpdir(), `catenary-${userInfo().uid}`);
+}
+
+/** Begins with the user, since all users share the names of pipes. */
+function pipePrefix(): string {
+  return `catenary-${userInfo().username}-`;
+}
+
+/** Opens the socket. Rejects if its folder could be used by others, or if it cannot be opened. */
+export async function openControl(gateway: ControlledGateway): Promise<void> {
+  const server = createServer((request, response) => {
+    answer(gateway, request, response).catch((error: unknown) => send(response, 500, { error: errorMessage(error) }));
+  });
+  const folder = socketFolder();
+  const path = IS_WINDOWS ? `${PIPES}${pipePrefix()}${process.pid}` : join(folder, `${process.pid}.sock`);
+  if (!IS_WINDOWS) {
+    await makePrivateDirectory(folder);
+    await rm(path, { force: true });
+  }
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(path, resolve);
+  });
+  server.on("error", () => undefined);
+  server.unref();
+  if (IS_WINDOWS) return;
+  await chmod(path, 0o600);
+  process.once("exit", () => rmSync(path, { force: true }));
+}
+
+async function answer(gateway: ControlledGateway, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { pathname, searchParams } = new URL(request.url ?? "/", "http://localhost");
+  const upstream = searchParams.get("upstream") ?? undefined;
+  if (upstream !== undefined && gateway.info().upstreams[upstream] === undefined) {
+    const names = Object.keys(gateway.info().upstreams).join(", ");
+    return send(response, 404, { error: `There is no server ${upstream}; there are ${names}` });
+  }
+  if (pathname === "/status") return send(response, 200, gateway.info());
+  if (pathname === "/logs") return sendLog(gateway.log, response, upstream, searchParams.has("follow"));
+  if (pathname !== "/restart" || request.method !== "POST" || upstream === undefined) {
+    return send(response, 404, { error: `There is no ${pathname}` });
+  }
+  try {
+    await gateway.restart(upstream);
+  } catch (error) {
+    return send(response, 409, { error: errorMessage(error) });
+  }
+  return send(response, 200, gateway.info());
+}
+
+function send(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+}
+
+/** A caller that does not read loses entries. */
+const MAX_UNREAD_BYTES = 4 * 1024 * 1024;
+
+function sendLog(log: EventLog, response: ServerResponse, upstream: string | undefined, isFollowed: boolean): void {
+  const write = (entry: LogEntry): void => {
+    const isAsked = upstream === undefined || entry.upstream === upstream;
+    if (isAsked && response.writableLength < MAX_UNREAD_BYTES) response.write(`${JSON.stringify(entry)}\n`);
+  };
+  response.writeHead(200, { "content-type": "application/x-ndjson" });
+  for (const entry of log.recent(upstream)) write(entry);
+  if (isFollowed) response.once("close", log.follow(write));
+  else response.end();
+}
+
+/** A running gateway, as its socket shows it. */
+export interface RunningGateway extends GatewayInfo {
+  readonly socket: string;
+}
+
+/** All running gateways of this user, oldest first. Sockets that nobody listens on are removed. */
+export async function findGateways(): Promise<readonly RunningGateway[]> {
+  const folder = IS_WINDOWS ? PIPES : socketFolder();
+  const names = await readdir(folder).catch(() => []);
+  const isOurs = (name: string): boolean => (IS_WINDOWS ? name.startsWith(pipePrefix()) : /^\d+\.sock$/.test(name));
+  const found = await Promise.all(
+    names.filter(isOurs).map(async (name): Promise<RunningGateway | undefined> => {
+      const socket = IS_WINDOWS ? `${PIPES}${name}` : join(folder, name);
+      try {
+        const info = (await askGateway(socket, "GET", "/status")) as GatewayInfo;
+        return { ...info, socket };
+      } catch (error) {
+        const { code } = (error as { cause?: NodeJS.ErrnoException }).cause ?? {};
+        if (code === "ECONNREFUSED" && !IS_WINDOWS) await rm(socket, { force: true });
+        return undefined;
+      }
+    }),
+  );
+  return found.flatMap((one) => one ?? []).toSorted((one, other) => one.startedAt.localeCompare(other.startedAt));
+}
+
+/** A gateway that does not answer within this time is not shown. A restart may take as long as the server's start. */
+const ANSWER_MS = 5_000;
+
+/** Resolves to the JSON document of a successful answer. Rejects with the error that the gateway sends. */
+export async function askGateway(socket: string, method: string, path: string): Promise<unknown> {
+  const response = await open(socket, method, path, method === "GET" ? ANSWER_MS : undefined);
+  const body = JSON.parse(await readText(response)) as { error?: string };
+  if (response.statusCode === 200) return body;
+  throw new GatewayRefusal(body.error ?? "The gateway refused", response.statusCode === 404);
+}
+
+/** The answer of a gateway that could not do what it was asked for. */
+export class GatewayRefusal extends Error {
+  readonly isNotFound: boolean;
+
+  constructor(message: string, isNotFound: boolean) {
+    super(message);
+    this.isNotFound = isNotFound;
+  }
+}
+
+/** Calls back with each entry of the log; with `isFollowed`, until the gateway ends. */
+export async function readLog(
+  socket: string,
+  upstream: string | undefined,
+  isFollowed: boolean,
+  onEntry: (entry: LogEntry) => void,
+): Promise<void> {
+  const query = new URLSearchParams(defined({ upstream, follow: isFollowed ? "1" : undefined }));
+  const response = await open(socket, "GET", `/logs?${query.toString()}`, undefined);
+  if (response.statusCode !== 200) {
+    const { error = "" } = JSON.parse(await readText(response)) as { error?: string };
+    throw new GatewayRefusal(error, response.statusCode === 404);
+  }
+  let rest = "";
+  try {
+    for await (const chunk of response.setEncoding("utf8")) {
+      const lines = `${rest}${chunk as string}`.split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) onEntry(JSON.parse(line) as LogEntry);
+    }
+  } catch (error) {
+    if (!isFollowed) throw error;
+    // The gateway has ended.
+  }
+}
+
+function open(socket: string, method: string, path: string, timeoutMs: number | undefined): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const fail = (cause: unknown): void =>
+      reject(new UnreachableError(`The gateway does not answer: ${errorMessage(cause)}`, { cause }));
+    const request = httpRequest({ socketPath: socket, method, path, agent: false }, resolve);
+    request.once("error", fail);
+    if (timeoutMs !== undefined) {
+      const timer = unref(setTimeout(() => request.destroy(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs));
+      request.once("close", () => clearTimeout(timer));
+    }
+    request.end();
+  });
+}

@@ -1,0 +1,218 @@
+// A running gateway seen from outside: `catenary status`, `logs` and `restart` over its socket, /healthz and /readyz, its
+// log as JSON, and servers that are started with it.
+
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect } from "catenary";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { catenary, CLI, cliRunner, type CliProcess, type CliResult } from "./cli-process.ts";
+
+/** Writes to stderr, answers `hang` never, and exits at once if there is a file named `broken`. */
+const SERVER = `
+import { existsSync } from "node:fs";
+if (existsSync(new URL("broken", import.meta.url))) {
+  console.error("the file broken is in the way");
+  process.exit(3);
+}
+console.error("notes is ready");
+const tools = ["hello", "hang"].map((name) => ({ name, inputSchema: { type: "object" } }));
+export default async ({ method, params }) => {
+  if (method === "server/discover") return { capabilities: { tools: {} } };
+  if (method === "tools/list") return { tools };
+  if (params?.name === "hang") await new Promise(() => undefined);
+  return { content: [{ type: "text", text: "hello from " + process.pid }] };
+};`;
+
+let folder = "";
+let file = "";
+let env: NodeJS.ProcessEnv = {};
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "catenary-control-"));
+  file = join(folder, "catenary.json");
+  env = { XDG_RUNTIME_DIR: join(folder, "run"), MY_TOKEN: "correct-horse-battery" };
+  writeFileSync(join(folder, "notes.mjs"), SERVER);
+  writeFileSync(file, JSON.stringify(config));
+});
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const NOTES = {
+  command: process.execPath,
+  args: [CLI, "serve", "notes.mjs"],
+  restart: { firstMs: 10, maxFailures: 2 },
+};
+const config = { mcpServers: { notes: NOTES, other: { url: "http://127.0.0.1:1/mcp" } } };
+
+const run = cliRunner();
+const command = (...args: string[]): Promise<CliResult> => catenary(args, "", { env, cwd: folder });
+
+async function start(...args: string[]): Promise<{ one: CliProcess; url: string }> {
+  const one = run(["up", ...args, "--http", ":0", "--json"], { env, cwd: folder });
+  await expect.poll(() => one.out.includes("\n") || one.process.exitCode !== null, { timeout: 20_000 }).toBe(true);
+  return { one, url: (JSON.parse(one.out || one.err) as { url: string }).url };
+}
+
+describe("status, logs and restart", () => {
+  it("say so if no gateway runs", async () => {
+    for (const args of [["status"], ["logs"], ["restart", "notes"]]) {
+      const none = await command(...args);
+      expect(none).toMatchObject({ code: 4, out: "", err: "catenary: No gateway runs; start one with catenary up\n" });
+    }
+  });
+
+  it("show a gateway and its servers, and start one anew without disconnecting its clients", async () => {
+    const { one, url } = await start("--start");
+    await one.waitForStderr("notes started (pid ");
+    await one.waitForStderr("other failed: ");
+    const shown = await command("status");
+    expect(shown.code).toBe(0);
+    expect(shown.out).toMatch(new RegExp(`^${file} at ${url} \\(pid ${one.process.pid}, since `));
+    expect(shown.out).toMatch(/^ {2}notes .* running$/m);
+    expect(shown.out).toMatch(/^ {2}other .* failed \(tried again on next use\): Nothing listens/m);
+    const { gateways } = JSON.parse((await command("status", "--json", "--gateway", file)).out) as {
+      gateways: { pid: number; upstreams: Record<string, { pids: number[] }> }[];
+    };
+    expect(gateways).toMatchObject([
+      { pid: one.process.pid, url, config: file, upstreams: { notes: { state: "running" } } },
+    ]);
+    const [before] = gateways[0]?.upstreams["notes"]?.pids ?? [];
+
+    const client = await connect(url);
+    expect(await client.callTool("hello")).toMatchObject({ content: [{ text: `hello from ${before}` }] });
+    const hanging = client.callTool("hang");
+    hanging.catch(() => undefined);
+    const again = JSON.parse((await command("restart", "notes", "--json")).out) as { state: string; pids: number[] };
+    expect(again.state).toBe("running");
+    expect(again.pids[0]).not.toBe(before);
+    expect(await client.callTool("hello")).toMatchObject({ content: [{ text: `hello from ${again.pids[0]}` }] });
+
+    const all = await command("logs");
+    expect(all.out).toMatch(/^\d{4}-\S+Z notes: notes is ready$/m);
+    expect(all.out).toContain("other failed: ");
+    const own = (await command("logs", "notes", "--json")).out.trim().split("\n");
+    const entries = own.map((line) => JSON.parse(line) as { upstream: string; message: string; stream?: string });
+    expect(new Set(entries.map(({ upstream }) => upstream))).toEqual(new Set(["notes"]));
+    expect(entries).toContainEqual(expect.objectContaining({ stream: "stderr", message: "notes is ready" }));
+    const following = run(["logs", "-f"], { env, cwd: folder });
+    await expect.poll(() => following.out).toContain("notes is ready");
+    await command("restart", "notes");
+    await expect.poll(() => following.out.split("notes is ready").length).toBeGreaterThan(3);
+
+    expect(await command("logs", "nots")).toMatchObject({
+      ...{ code: 2, err: "catenary: There is no server nots; there are notes, other\n" },
+    });
+    expect(await command("status", "--gateway", "other.json")).toMatchObject({ code: 4 });
+    const unreachable = await command("restart", "other");
+    expect(unreachable).toMatchObject({ code: 4, out: "" });
+    expect(unreachable.err).toContain("Nothing listens at 127.0.0.1:1");
+    await client.close();
+    one.process.kill("SIGKILL");
+    await one.exited;
+    expect(await following.exited).toBe(0);
+    // The socket that is left is removed.
+    expect(readdirSync(join(folder, "run", "catenary"))).toHaveLength(1);
+    expect(await command("status")).toMatchObject({ code: 4 });
+    expect(readdirSync(join(folder, "run", "catenary"))).toHaveLength(0);
+  });
+
+  it("start a server that has crashed too often", async () => {
+    const broken = join(folder, "broken");
+    writeFileSync(broken, "");
+    const { one, url } = await start();
+    const client = await connect(url);
+    await expect(client.callTool("hello")).rejects.toThrow();
+    await expect
+      .poll(() => client.callTool("hello").catch(String), { timeout: 20_000 })
+      .toContain("will not be restarted");
+    await one.waitForStderr("notes stopped after too many crashes");
+    expect(await command("restart", "notes")).toMatchObject({ code: 4 });
+    rmSync(broken);
+    expect(await command("restart", "notes")).toMatchObject({ code: 0, err: "" });
+    expect(await client.callTool("hello")).toMatchObject({ content: [{ text: expect.stringContaining("hello") }] });
+    await client.close();
+  });
+
+  it("use a socket that only its user can open, and let a user choose between several gateways", async () => {
+    const other = join(folder, "other.json");
+    writeFileSync(other, JSON.stringify({ mcpServers: { mine: { module: "./notes.mjs" } } }));
+    const [first, second] = [await start(), await start(other)];
+    const sockets = join(folder, "run", "catenary");
+    expect(statSync(sockets).mode & 0o777).toBe(0o700);
+    for (const name of readdirSync(sockets)) expect(statSync(join(sockets, name)).mode & 0o777).toBe(0o600);
+    const both = JSON.parse((await command("status", "--json")).out) as { gateways: { url: string }[] };
+    expect(both.gateways.map(({ url }) => url)).toEqual([first.url, second.url]);
+    // The gateway of ./catenary.json is the default.
+    expect((await command("logs", "mine")).err).toContain("There is no server mine; there are notes, other");
+    expect(await command("restart", "mine", "--gateway", second.url)).toMatchObject({
+      ...{ code: 4, err: "catenary: mine is a module, which is loaded once; restart the gateway to load it again\n" },
+    });
+    const elsewhere = await catenary(["logs"], "", { env, cwd: tmpdir() });
+    expect(elsewhere).toMatchObject({ code: 1 });
+    expect(elsewhere.err).toContain("Several gateways run: choose one with --gateway URL; there are ");
+    second.one.process.kill("SIGTERM");
+    expect(await second.one.exited).toBe(0);
+    expect(readdirSync(sockets)).toHaveLength(1);
+  });
+});
+
+describe("health", () => {
+  const get = async (url: string, path: string, headers: Record<string, string> = {}): Promise<[number, unknown]> => {
+    const response = await fetch(new URL(path, url), { headers });
+    return [response.status, await response.json()];
+  };
+
+  it("tells whether the gateway serves, and with the token, which servers fail", async () => {
+    const closed = join(folder, "closed.json");
+    writeFileSync(closed, JSON.stringify({ ...config, listen: { token: "${MY_TOKEN}" } }));
+    const { one, url } = await start(closed);
+    const headers = { authorization: "Bearer correct-horse-battery" };
+    expect(await get(url, "/healthz")).toEqual([200, { status: "ok" }]);
+    expect(await get(url, "/readyz", headers)).toEqual([200, { status: "ready", failing: [] }]);
+    const client = await connect(url, { headers });
+    await client.listTools();
+    await expect.poll(() => get(url, "/readyz", headers)).toEqual([200, { status: "ready", failing: ["other"] }]);
+    expect(await get(url, "/readyz")).toEqual([200, { status: "ready" }]);
+    expect(await get(url, "/readyz", { authorization: "Bearer wrong" })).toEqual([200, { status: "ready" }]);
+    expect((await fetch(new URL("/healthz", url), { method: "POST" })).status).toBe(405);
+    client.callTool("hang").catch(() => undefined);
+    await expect.poll(() => one.err).toContain("notes started");
+    // While calls in flight finish, the process lives, but takes no more requests.
+    one.process.kill("SIGTERM");
+    await one.waitForStderr("shutting down");
+    expect(await get(url, "/healthz")).toEqual([200, { status: "ok" }]);
+    expect(await get(url, "/readyz")).toEqual([503, { status: "shutting down" }]);
+    one.process.kill("SIGTERM");
+    expect(await one.exited).toBe(0);
+  });
+
+  it("is not ready if all servers fail", async () => {
+    const alone = join(folder, "alone.json");
+    writeFileSync(alone, JSON.stringify({ mcpServers: { other: { url: "http://127.0.0.1:1/mcp", start: true } } }));
+    const { url } = await start(alone);
+    await expect.poll(() => get(url, "/readyz")).toEqual([503, { status: "not ready", failing: ["other"] }]);
+  });
+});
+
+it("writes its log as JSON, with times", async () => {
+  const logged = join(folder, "logged.json");
+  writeFileSync(logged, JSON.stringify({ mcpServers: { notes: { ...NOTES, start: true } }, chain: ["log"] }));
+  const { one, url } = await start(logged, "--log-format", "json");
+  const client = await connect(url);
+  await client.callTool("hello");
+  await client.close();
+  one.process.kill("SIGTERM");
+  await one.exited;
+  const entries = one.err
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  for (const { time } of entries) expect(time).toMatch(/^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/);
+  expect(entries).toContainEqual(
+    expect.objectContaining({ upstream: "notes", message: expect.stringMatching(/^started/) }),
+  );
+  expect(entries).toContainEqual(expect.objectContaining({ level: "info", method: "tools/call", name: "hello" }));
+  expect(entries).toContainEqual(expect.objectContaining({ message: expect.stringContaining("shutting down") }));
+  expect((await command("up", logged, "--log-format", "xml")).err).toContain("--log-format xml is not valid");
+});
