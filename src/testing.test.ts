@@ -119,6 +119,21 @@ describe("connectInMemory", () => {
     });
   });
 
+  it.each(REVISION_NAMES)("gives the client an identity, whose scopes are asked for: %s", async (revision) => {
+    const server = createServer({ name: "notes", version: "1.0.0" })
+      .tool("whoami", {}, (_, { caller }) => `${caller.principal} ${String(caller.claims?.["team"])}`)
+      .tool("write", { scopes: ["notes:write"] }, () => "written");
+    const caller = { principal: "ada", scopes: ["notes:read"], claims: { team: "engines" } };
+    await using reader = await connectInMemory(server, { revision, caller });
+    const { content } = await reader.client.callTool("whoami");
+    expect(content).toEqual([{ type: "text", text: "ada engines" }]);
+    await expect(reader.client.callTool("write")).rejects.toThrow("The tool write needs the scope notes:write");
+    await using writer = await connectInMemory(server, { revision, caller: { ...caller, scopes: ["notes:write"] } });
+    expect((await writer.client.callTool("write")).isError).toBe(false);
+    const wrong = connectInMemory(server, { caller: { scope: ["a"] } as never });
+    await expect(wrong).rejects.toThrow("connectInMemory() has no option `caller.scope`; did you mean `scopes`?");
+  });
+
   it("records batches message by message", async () => {
     const [ours, theirs] = memoryPair();
     const near = recordTransport(ours);

@@ -3,8 +3,8 @@
 
 import type { Client } from "./client/client.ts";
 import { connect, type ConnectOptions } from "./client/connect.ts";
-import type { Handler } from "./core/handler.ts";
-import { checkOptions } from "./core/options.ts";
+import type { CallerIdentity, Handler } from "./core/handler.ts";
+import { checkOptions, type OptionNames, optionNames } from "./core/options.ts";
 import { CONNECTION_OPTIONS, serveTransport, type ConnectionOptions } from "./dialogue/connection.ts";
 import type { Message } from "./jsonrpc/message.ts";
 import { NEWEST, REVISIONS } from "./protocol/revisions/index.ts";
@@ -12,7 +12,7 @@ import { memoryPair } from "./transport/memory.ts";
 import type { Inbound, Transport } from "./transport/transport.ts";
 
 export { memoryPair };
-export type { Message, Transport };
+export type { CallerIdentity, Message, Transport };
 
 /** All supported revisions, oldest first: `it.each(REVISION_NAMES)(...)`. */
 export const REVISION_NAMES: readonly string[] = REVISIONS.map(({ name }) => name);
@@ -23,6 +23,7 @@ export interface RecordedMessage {
   readonly message: Message;
 }
 
+/** A transport that records its messages. */
 export interface RecordedTransport extends Transport {
   /** Messages that this side sent, in order. The messages of a batch are recorded one by one. */
   readonly sent: readonly Message[];
@@ -71,11 +72,21 @@ function isBatch(message: Message | readonly Message[]): message is readonly Mes
   return Array.isArray(message);
 }
 
+/** Options of `connectInMemory()`. */
 export interface ConnectInMemoryOptions extends ConnectOptions {
+  /**
+   * The identity that an authenticated client would have: the server sees it in `context.caller`, and asks for the
+   * scopes of tools, resources and prompts.
+   *
+   * @example
+   * connectInMemory(server, { caller: { principal: "ada", scopes: ["notes:read"] } })
+   */
+  readonly caller?: CallerIdentity;
   /** Options of the server's side. Default: all revisions, and calls run concurrently. */
   readonly serving?: ConnectionOptions;
 }
 
+/** A client that is connected in memory, with a record of the messages. */
 export interface InMemoryConnection extends Pick<RecordedTransport, "sent" | "received" | "messages"> {
   readonly client: Client;
   /** Closes the connection, but not the server. */
@@ -83,16 +94,32 @@ export interface InMemoryConnection extends Pick<RecordedTransport, "sent" | "re
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+const CALLER_OPTIONS: OptionNames<CallerIdentity> = optionNames("principal scopes claims headers hostContext");
+
+/** The transport of a server, as if its messages were authenticated. */
+function withCaller(transport: Transport, caller: CallerIdentity): Transport {
+  return {
+    start: (receive) => transport.start((inbound) => receive({ ...inbound, caller })),
+    send: (message, options) => transport.send(message, options),
+    close: (budgetMs) => transport.close(budgetMs),
+  };
+}
+
 /** Connects a client to a server in memory, in the revision `options.revision` (the newest by default). */
 export async function connectInMemory(
   server: Handler,
   options: ConnectInMemoryOptions = {},
 ): Promise<InMemoryConnection> {
-  const { serving = {}, ...rest } = options;
+  const { serving = {}, caller, ...rest } = options;
+  if (caller !== undefined) checkOptions("connectInMemory()", caller, CALLER_OPTIONS, "caller.");
   checkOptions("connectInMemory()", serving, { ...CONNECTION_OPTIONS, mayShutDown: true }, "serving.");
   const [clientSide, serverSide] = memoryPair();
   const recorded = recordTransport(clientSide);
-  const served = await serveTransport(server, serverSide, serving);
+  const served = await serveTransport(
+    server,
+    caller === undefined ? serverSide : withCaller(serverSide, caller),
+    serving,
+  );
   const close = async (client?: Client): Promise<void> => {
     await client?.close();
     await served.close();

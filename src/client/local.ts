@@ -138,6 +138,7 @@ class LocalConnection {
         this.#pending.release(call);
       }
     };
-    return { ...context, signal, notify, ask };
+    const session = { ...context.session, ended: this.#closed.signal };
+    return { ...context, signal, notify, ask, session };
   }
 }

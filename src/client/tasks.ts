@@ -38,7 +38,10 @@ export class Tasks {
     const { handler, calls } = this.#client;
     const request = calls.createRequest("tools/call", { name, arguments: args }, options);
     const result = await calls.run(request.method, options, (context) =>
-      callWithInput(handler, request, { ...withTasksExtension(context), session: { task: "if-supported" } }),
+      callWithInput(handler, request, {
+        ...withTasksExtension(context),
+        session: { ...context.session, task: "if-supported" },
+      }),
     );
     if (result.resultType !== "task") return new TaskHandle(this.#client, completedState(result), name);
     return this.#keep(new TaskHandle(this.#client, initialTaskState(result), name));

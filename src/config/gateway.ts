@@ -218,9 +218,9 @@ async function buildGateway(
   const { messageBytes, depth, batch } = config.limits;
   const limits = defined({ messageBytes, depth, batch });
   const problems: Problem[] = [];
-  const created: { close?(): Promise<void> }[] = [];
+  const created: { close?(): void | Promise<void> }[] = [];
 
-  async function attempt<T extends { close?(): Promise<void> }>(
+  async function attempt<T extends { close?(): void | Promise<void> }>(
     position: Position,
     work: () => T | Promise<T>,
   ): Promise<T | undefined> {

@@ -146,9 +146,8 @@ function checkByCreating(
   options: unknown,
 ): { readonly message: string; readonly option: string } | undefined {
   try {
-    void factory(options)
-      .close?.()
-      .catch(() => undefined);
+    const middleware = factory(options);
+    void (async () => middleware.close?.())().catch(() => undefined);
     return undefined;
   } catch (error) {
     return { message: errorMessage(error), option: error instanceof OptionError ? error.option : "" };

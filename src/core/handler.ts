@@ -2,7 +2,9 @@
 // upstream, a chain and a router over many upstreams are all handlers. Requests, results and contexts are immutable:
 // middleware that wants a different one passes a copy on.
 
+/** Extra data of a message: `_meta`. */
 export type Meta = { readonly [key: string]: unknown };
+/** The params of a request or a notification. */
 export type Params = { readonly _meta?: Meta; readonly [key: string]: unknown };
 
 /** A request in the shape of the newest revision. */
@@ -11,6 +13,7 @@ export interface Request {
   readonly params: Params;
 }
 
+/** A notification in the shape of the newest revision. */
 export interface Notification {
   readonly method: string;
   readonly params?: Params;
@@ -19,12 +22,13 @@ export interface Notification {
 /** A missing `resultType` means "complete". */
 export type Result = { readonly resultType?: string; readonly _meta?: Meta; readonly [key: string]: unknown };
 
+/** A server, a connected upstream, a chain: whatever answers requests. */
 export type Handler = (request: Request, context: Context) => Promise<Result>;
 
 /** The name of the function is its name in a chain. `close` is called when no gateway uses the middleware any more. */
 export interface Middleware {
   (request: Request, context: Context, next: Handler): Promise<Result>;
-  close?(): Promise<void>;
+  close?(): void | Promise<void>;
 }
 
 /**
@@ -71,6 +75,8 @@ export interface SessionHints {
   readonly task?: "required" | "if-supported";
   /** With `tools/call`: the field `task`, as the caller's revision defines it. */
   readonly taskParams?: { readonly [key: string]: unknown };
+  /** Aborted when the session ends. Clients in the same process have one too. */
+  readonly ended?: AbortSignal;
   /** With a subscription: calls back when the caller's roots have changed. Returns a function that stops this. */
   onRootsChanged?(changed: () => void): () => void;
 }
@@ -109,6 +115,7 @@ export interface CallerIdentity {
   readonly hostContext?: unknown;
 }
 
+/** Options of a request to the caller. */
 export interface AskOptions {
   /** The key of this request in `inputRequests`, if the caller is stateless; default: a counter. */
   readonly key?: string;
@@ -116,6 +123,7 @@ export interface AskOptions {
   readonly signal?: AbortSignal;
 }
 
+/** How urgent a log message is (RFC 5424). */
 export type LogLevel = "debug" | "info" | "notice" | "warning" | "error" | "critical" | "alert" | "emergency";
 
 /** The eight levels of RFC 5424, lowest first. */

@@ -2,11 +2,11 @@
 // in logging.test.ts.
 
 import * as v from "valibot";
-import { describe, expect, it } from "vitest";
+import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
 import { fakeClient } from "../../test/support/handlers/fake-client.ts";
 import type { Params, Request, Result } from "../core/handler.ts";
-import type { ToolContext } from "./call-context.ts";
+import type { ElicitQuestion, ToolContext } from "./call-context.ts";
 import { createServer } from "./server.ts";
 
 /** A server with one tool. */
@@ -102,6 +102,71 @@ describe("ask", () => {
     expect(caller.clientRequests.map(({ request }) => request.params)).toEqual([
       { message: "Who?", requestedSchema: form },
     ]);
+  });
+
+  it("returns what the schema of the form makes of the answer, with its type", async () => {
+    const requestedSchema = z.object({ n: z.coerce.number(), unit: z.enum(["C", "F"]).default("C") });
+    const server = tool(async ({ ask }) => {
+      const answer = await ask.elicit({ message: "How warm?", requestedSchema });
+      expectTypeOf(answer.content).toEqualTypeOf<{ n: number; unit: "C" | "F" } | undefined>();
+      if (answer.action !== "accept") return answer.action;
+      expectTypeOf(answer.content).toEqualTypeOf<{ n: number; unit: "C" | "F" }>();
+      return `${answer.content.n + 1} ${answer.content.unit}`;
+    });
+    const answers: readonly (readonly [Result, string])[] = [
+      [{ action: "accept", content: { n: "20" } }, "21 C"],
+      [{ action: "decline" }, "decline"],
+      [{ action: "cancel", content: { n: "not looked at" } }, "cancel"],
+    ];
+    for (const [answer, text] of answers) {
+      const caller = fakeClient(server, { caller: { capabilities }, answer: () => answer });
+      expect(await caller.call("tools/call", call())).toMatchObject({ content: [{ text }] });
+    }
+  });
+
+  it("refuses an answer that does not fit the form", async () => {
+    const forms: readonly ElicitQuestion[] = [
+      { message: "?", requestedSchema: z.object({ n: z.number() }) },
+      { message: "?", requestedSchema: { type: "object", properties: { n: { type: "number" } }, required: ["n"] } },
+    ];
+    for (const form of forms) {
+      for (const content of [{ n: "20" }, {}, undefined]) {
+        const answer = { action: "accept", ...(content && { content }) };
+        const caller = fakeClient(
+          tool(({ ask }) => ask.elicit(form)),
+          { caller: { capabilities }, answer: () => answer },
+        );
+        const error = await caller.callError("tools/call", call());
+        expect(error.kind).toBe("invalid_params");
+        expect(error.message).toMatch(/^The caller's answer does not fit the form: n: /);
+      }
+    }
+  });
+
+  it("refuses a nested form before anything is sent, and accepts choices", async () => {
+    const run = async (requestedSchema: object): Promise<unknown> => {
+      const work = ({ ask }: ToolContext): unknown =>
+        ask.elicit({ message: "?", requestedSchema: requestedSchema as never }).catch(String);
+      const caller = fakeClient(tool(work), { caller: { capabilities }, answer: () => ({ action: "decline" }) });
+      const { content } = await caller.call("tools/call", call());
+      return caller.clientRequests.length === 0 ? (content as [{ text: string }])[0].text : "sent";
+    };
+    const refused = /^TypeError: ask\.elicit\(\): `requestedSchema\.properties\.a` cannot be in a form; a form is flat/;
+    for (const a of [z.object({ b: z.string() }), z.array(z.number()), z.array(z.string()), z.string().nullable()]) {
+      expect(await run(z.object({ a }))).toMatch(refused);
+    }
+    expect(await run({ type: "object", properties: { a: { type: "object", properties: {} } } })).toMatch(refused);
+    const choices = { type: "array", items: { type: "string", enum: ["x", "y"] } };
+    const titled = { type: "string", oneOf: [{ const: "x", title: "X" }] };
+    expect(await run({ type: "object", properties: { a: choices, b: titled, c: { type: "integer" } } })).toBe("sent");
+    const flat = z.object({
+      a: z.enum(["x", "y"]),
+      b: z.array(z.enum(["x"])),
+      c: z.email(),
+      d: z.boolean(),
+      e: z.int(),
+    });
+    expect(await run(flat)).toBe("sent");
   });
 
   it("refuses a form that cannot be sent", async () => {

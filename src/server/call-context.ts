@@ -8,6 +8,7 @@ import {
   type Context,
   LOG_LEVELS,
   type LogLevel,
+  type Meta,
   type Notification,
   type Params,
   type Request,
@@ -24,22 +25,29 @@ import type {
   InputResponses,
   ListRootsResult,
 } from "../protocol/model/index.ts";
+import { invalidParams } from "../protocol/errors.ts";
 import { META } from "../protocol/model/base.ts";
 import { isVendorMethod } from "../protocol/revisions/standard-methods.ts";
 import type { ResultBuilder } from "./result-builder.ts";
-import { toFormSchema } from "./schema.ts";
+import type { Session } from "./sessions.ts";
+import { createSchemaCheck, type Schema, toFormSchema } from "./schema.ts";
 
 /** A request for user input. The form may also be a Standard Schema that can produce JSON Schema. */
 export type ElicitQuestion =
   | ElicitParams
   | (Pick<ElicitFormParams, "mode" | "message" | "_meta"> & { readonly requestedSchema: StandardSchemaV1 });
 
+/** The answer to a form of a Standard Schema. If the user accepted it, the content is what the schema returned. */
+export type ElicitAnswer<Content> =
+  | { readonly action: "accept"; readonly content: Content }
+  | { readonly action: "decline" | "cancel"; readonly content?: undefined };
+
 /** Sends a request to the client during the call. Throws an McpError if the client has not declared support for it. */
 export interface Ask {
   (request: Request, options?: AskOptions): Promise<Result>;
   /**
-   * Asks the user, with a form or a URL to open. A form is flat: strings, numbers, booleans, choices. The answer is not
-   * checked against the form.
+   * Asks the user, with a form or a URL to open. A form is flat: strings, numbers, booleans, choices. An accepted answer
+   * that does not fit the form is an McpError.
    *
    * @example
    * const { action, content } = await context.ask.elicit({
@@ -47,10 +55,15 @@ export interface Ask {
    *   requestedSchema: z.object({ city: z.string() }),
    * });
    */
+  elicit<const Form extends StandardSchemaV1>(
+    params: Pick<ElicitFormParams, "mode" | "message" | "_meta"> & { readonly requestedSchema: Form },
+    options?: AskOptions,
+  ): Promise<ElicitAnswer<StandardSchemaV1.InferOutput<Form>>>;
   elicit(params: ElicitQuestion, options?: AskOptions): Promise<ElicitResult>;
   /**
    * Asks the client's model.
    *
+   * @deprecated Sampling is deprecated since the newest revision. Call the API of a model provider instead.
    * @example
    * const { content } = await context.ask.sample({
    *   messages: [{ role: "user", content: { type: "text", text: "A word for blue?" } }],
@@ -58,15 +71,24 @@ export interface Ask {
    * });
    */
   sample(params: CreateMessageParams, options?: AskOptions): Promise<CreateMessageResult>;
-  /** Asks for the folders that the client works in. */
+  /**
+   * Asks for the folders that the client works in.
+   *
+   * @deprecated Roots are deprecated since the newest revision. Use arguments, resource URIs or the configuration.
+   */
   roots(options?: AskOptions): Promise<ListRootsResult>;
 }
 
+/** What handlers get as their second argument: the request's context, with functions for progress, logs and questions. */
 export interface ToolContext extends Context {
   readonly ask: Ask;
   /** Reports progress to clients that asked for it. Values that are not greater than the last one are dropped. */
   readonly progress: (progress: number, total?: number, message?: string) => void;
-  /** Sends a log message to clients that want this level. */
+  /**
+   * Sends a log message to clients that want this level.
+   *
+   * @deprecated Logging is deprecated since the newest revision. Use stderr, or OpenTelemetry.
+   */
   readonly log: (level: LogLevel, data: unknown, logger?: string) => void;
   /** Session-style HTTP only: ends the call's stream, so that the client reconnects for the rest. */
   readonly hangUp: (retryMs: number) => void;
@@ -86,6 +108,10 @@ export interface ToolContext extends Context {
   readonly answers: Partial<InputResponses>;
   /** The state that was passed to `inputRequired`; undefined in the first call. */
   readonly state: unknown;
+  /** `_meta` of the request: what the client sent beside the arguments, such as a trace context. */
+  readonly meta: Meta;
+  /** The session of the client. Undefined for clients of stateless revisions, except in memory. */
+  readonly session?: Session;
 }
 
 /** The input of a call that follows `inputRequired`. */
@@ -94,8 +120,9 @@ export interface RetryInput {
   readonly state: unknown;
 }
 
+const NO_META: Meta = Object.freeze({});
 const NO_INPUT: RetryInput = Object.freeze({ answers: Object.freeze({}), state: undefined });
-const LOGGING_UNDECLARED = "context.log needs the capability logging: createServer({ ..., logging: true })";
+export const LOGGING_UNDECLARED = "context.log needs the capability logging: createServer({ ..., logging: true })";
 
 /** One import for all calls: with loader hooks, the duration of each import() varies, which could reorder requests. */
 let clientRequests: Promise<typeof import("../protocol/client-requests.ts")> | undefined;
@@ -109,14 +136,14 @@ export class CallContext implements ToolContext {
   readonly state: unknown;
   readonly #context: Context;
   readonly #request: Request;
-  readonly #declared: Pick<ResultBuilder, "logging">;
+  readonly #declared: Pick<ResultBuilder, "logging" | "sessions">;
   readonly #detach: (() => void) | undefined;
   #lastProgress = -Infinity;
 
   constructor(
     context: Context,
     request: Request,
-    declared: Pick<ResultBuilder, "logging">,
+    declared: Pick<ResultBuilder, "logging" | "sessions">,
     { answers, state }: RetryInput = NO_INPUT,
     detach?: () => void,
   ) {
@@ -143,6 +170,14 @@ export class CallContext implements ToolContext {
    */
   behind(): Context {
     return this.#context;
+  }
+
+  get meta(): Meta {
+    return this.#request.params._meta ?? NO_META;
+  }
+
+  get session(): Session {
+    return this.#declared.sessions.of(this.#context) as Session;
   }
 
   get notify(): (notification: Notification) => void {
@@ -174,8 +209,7 @@ export class CallContext implements ToolContext {
 
   get log(): ToolContext["log"] {
     return (level, data, logger) => {
-      const urgency = LOG_LEVELS.indexOf(level);
-      if (urgency === -1) throw new TypeError(`Unknown log level "${level}"; the levels are ${LOG_LEVELS.join(", ")}`);
+      const urgency = checkLogLevel(level);
       const { logging } = this.#declared;
       // Thrown for every level, so that the author sees it in the first test.
       if (logging === undefined) throw new TypeError(LOGGING_UNDECLARED);
@@ -201,17 +235,36 @@ export class CallContext implements ToolContext {
     };
     // A tool may stop waiting for the answer, and then a rejection must not end the process.
     const ask = (request: Request, options?: AskOptions): Promise<Result> => ignoreRejection(send(request, options));
-    const elicit = async (params: ElicitQuestion, options?: AskOptions): Promise<Result> =>
-      ask({ method: "elicitation/create", params: withJsonSchema(params) }, options);
+    const elicit = async (params: ElicitQuestion, options?: AskOptions): Promise<Result> => {
+      const answer = await ask({ method: "elicitation/create", params: withJsonSchema(params) }, options);
+      const { requestedSchema } = params;
+      if (requestedSchema === undefined || answer["action"] !== "accept") return answer;
+      return { ...answer, content: await checkAnswer(requestedSchema as Schema, answer["content"] ?? {}) };
+    };
     return Object.assign(ask, {
       elicit: (params: ElicitQuestion, options?: AskOptions) =>
-        ignoreRejection(elicit(params, options)) as Promise<Result & ElicitResult>,
+        ignoreRejection(elicit(params, options)) as Promise<never>,
       sample: (params: CreateMessageParams, options?: AskOptions) =>
         ask({ method: "sampling/createMessage", params }, options) as Promise<Result & CreateMessageResult>,
       roots: (options?: AskOptions) =>
         ask({ method: "roots/list", params: {} }, options) as Promise<Result & ListRootsResult>,
     });
   }
+}
+
+/** The position of the level. Throws a TypeError if there is no such level. */
+export function checkLogLevel(level: LogLevel): number {
+  const urgency = LOG_LEVELS.indexOf(level);
+  if (urgency === -1) throw new TypeError(`Unknown log level "${level}"; the levels are ${LOG_LEVELS.join(", ")}`);
+  return urgency;
+}
+
+/** The content as the schema of the form returns it. Throws an McpError if it does not fit. */
+async function checkAnswer(form: Schema, content: unknown): Promise<unknown> {
+  const checked = await createSchemaCheck(form, "ask.elicit(): `requestedSchema`")(content);
+  if (checked.issues === undefined) return checked.value;
+  const { issues } = checked;
+  throw invalidParams(`The caller's answer does not fit the form: ${issues.join("; ")}`, { issues });
 }
 
 /** Converts the form to JSON Schema. Throws a TypeError if it cannot be converted. */

@@ -41,5 +41,6 @@ export type {
   TemplateVariables,
 } from "./resources.ts";
 export type { BareFields, FromJsonSchema, Schema, SchemaInput, SchemaOutput, Simplify } from "./schema.ts";
+export type { Session, Visible } from "./sessions.ts";
 export { createServer, type Server } from "./server.ts";
 export type { ToolAnswer, ToolArguments, ToolHandler, ToolOptions, ToolReturn, WrappedInput } from "./tools.ts";

@@ -53,7 +53,7 @@ describe("a registration", () => {
       "t",
       { parameters: {} },
       "Tool t has no option `parameters`; the options are title, description, input, inputSchema, output, " +
-        "outputSchema, annotations, icons, scopes, task, _meta",
+        "outputSchema, annotations, icons, scopes, visible, task, _meta",
     ],
     ["tool", "t", { name: "other" }, /^Tool t has no option `name`; the options are /],
     ["resource", "a:b", { mimetype: "text/plain" }, "Resource a:b has no option `mimetype`; did you mean `mimeType`?"],

@@ -3,7 +3,7 @@
 // an argument of a prompt or a variable of a template.
 
 import { demandScopes } from "../auth/bearer/scopes.ts";
-import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
+import type { Context, Meta, Request, Result } from "../core/handler.ts";
 import { defined, isObject } from "../core/values.ts";
 import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
 import { blockProblem } from "../protocol/content.ts";
@@ -16,6 +16,7 @@ import { alreadyRegistered, checkName, checkRegistration } from "./options.ts";
 import { OrderedMap, type ResultBuilder } from "./result-builder.ts";
 import { isStandardSchema, vendorOf } from "./schema-kind.ts";
 import type { Simplify } from "./schema.ts";
+import type { Visible } from "./sessions.ts";
 
 /** Returns values that fit what was typed so far, best first. */
 export type Completer = (
@@ -65,11 +66,18 @@ export interface PromptOptions<Required = Readonly<Record<string, unknown>>> {
    * scopes: ["notes:write"]
    */
   readonly scopes?: readonly string[];
+  /**
+   * Whether a caller sees the prompt in the list and can use it; for others it does not exist. Default: everybody does.
+   *
+   * @example
+   * visible: ({ scopes }) => scopes?.includes("admin") === true
+   */
+  readonly visible?: Visible;
   /** Extra data for clients, sent as it is. */
   readonly _meta?: Meta;
 }
 
-const OPTION_NAMES: OptionNames<PromptOptions> = optionNames("title description arguments icons scopes _meta");
+const OPTION_NAMES: OptionNames<PromptOptions> = optionNames("title description arguments icons scopes visible _meta");
 const ARGUMENT_NAMES: OptionNames<PromptArgumentOptions> = optionNames("title description required complete");
 
 export type PromptArguments<Required> = Simplify<
@@ -92,6 +100,7 @@ export type PromptHandler<Required> = (
 interface Prompt {
   readonly description: string | undefined;
   readonly scopes: readonly string[] | undefined;
+  readonly visible: Visible | undefined;
   readonly required: readonly string[];
   readonly completers: Completers;
   get(args: Record<string, string>, context: ToolContext): PromptReturn | Promise<PromptReturn>;
@@ -118,11 +127,12 @@ export class Prompts {
     const owner = checkRegistration("prompt", name, options, get, OPTION_NAMES);
     checkName("prompt", owner, name);
     if (this.entries.get(name) !== undefined) throw alreadyRegistered(owner, `removePrompt(${JSON.stringify(name)})`);
-    const { title, description, icons, scopes, _meta } = options;
+    const { title, description, icons, scopes, visible, _meta } = options;
     const declared = declaredArguments(owner, options.arguments);
     const prompt: Prompt = {
       description,
       scopes,
+      visible,
       get,
       required: declared.filter(([, { required }]) => required === true).map(([argument]) => argument),
       completers: new Map(declared.map(([argument, { complete }]) => [argument, complete])),
@@ -136,15 +146,21 @@ export class Prompts {
     this.entries.set(name, prompt, defined({ name, title, description, icons, arguments: args, _meta }));
   }
 
-  completers(name: string, caller: Caller): Completers | undefined {
-    const prompt = this.entries.get(name);
-    demandScopes(prompt?.scopes, caller, `The prompt ${name}`);
+  list(request: Request, context: Context): Result {
+    const { sessions } = this.#results;
+    const seen = this.entries.entries().filter(({ value }) => sessions.permits(value.visible, context));
+    return this.#results.list(request, "prompts", seen);
+  }
+
+  completers(name: string, context: Context): Completers | undefined {
+    const prompt = this.#find(name, context);
+    demandScopes(prompt?.scopes, context.caller, `The prompt ${name}`);
     return prompt?.completers;
   }
 
   async get(request: Request, context: Context): Promise<Result> {
     const { name, arguments: given = {} } = request.params as { name: string; arguments?: Record<string, unknown> };
-    const prompt = this.entries.get(name);
+    const prompt = this.#find(name, context);
     if (prompt === undefined) throw McpError.of("prompt_not_found", `Prompt not found: ${name}`, { promptName: name });
     demandScopes(prompt.scopes, context.caller, `The prompt ${name}`);
     const args = checkArguments(name, prompt, given);
@@ -156,6 +172,11 @@ export class Prompts {
     if (value instanceof InputRequired) return this.#inputs.encode(value, request, context);
     const { messages, _meta, description = prompt.description, ...rest } = value;
     return this.#results.complete(defined({ ...rest, description, messages }), _meta);
+  }
+
+  #find(name: string, context: Context): Prompt | undefined {
+    const prompt = this.entries.get(name);
+    return prompt !== undefined && this.#results.sessions.permits(prompt.visible, context) ? prompt : undefined;
   }
 }
 

@@ -3,7 +3,7 @@
 // whose `contents` are resource contents is the whole result, undefined is "not found", and anything else is JSON.
 
 import { demandScopes } from "../auth/bearer/scopes.ts";
-import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
+import type { Context, Meta, Request, Result } from "../core/handler.ts";
 import { type OptionNames, optionNames } from "../core/options.ts";
 import { defined } from "../core/values.ts";
 import { contentsProblem, findUnsendable } from "../protocol/content.ts";
@@ -17,6 +17,7 @@ import { alreadyRegistered, type CacheHint, checkCacheHint, checkRegistration } 
 import type { Completer, Completers } from "./prompts.ts";
 import { type ListEntry, OrderedMap, type ResultBuilder } from "./result-builder.ts";
 import type { Simplify } from "./schema.ts";
+import type { Visible } from "./sessions.ts";
 
 /** Options that resources and templates share. */
 export interface CommonResourceOptions {
@@ -49,6 +50,13 @@ export interface CommonResourceOptions {
    * scopes: ["notes:write"]
    */
   readonly scopes?: readonly string[];
+  /**
+   * Whether a caller sees the entry in the list and can use it; for others it does not exist. Default: everybody does.
+   *
+   * @example
+   * visible: ({ scopes }) => scopes?.includes("admin") === true
+   */
+  readonly visible?: Visible;
 }
 
 /** Options of `server.resource()`. */
@@ -100,7 +108,7 @@ type Variable<Spec extends string> = Spec extends `${infer Name}*`
     : { [Key in Spec]: string };
 
 const COMMON_NAMES: OptionNames<CommonResourceOptions> = optionNames(
-  "name title description mimeType icons annotations _meta cache scopes",
+  "name title description mimeType icons annotations _meta cache scopes visible",
 );
 const RESOURCE_NAMES: OptionNames<ResourceOptions> = { ...COMMON_NAMES, size: true };
 const TEMPLATE_NAMES: OptionNames<TemplateOptions> = { ...COMMON_NAMES, list: true, complete: true };
@@ -170,20 +178,23 @@ export class Resources {
   }
 
   /** The scopes needed to read the URI, or undefined if no resource or template matches it. */
-  scopesOf(uri: string): readonly string[] | undefined {
-    const found = this.#find(uri);
+  scopesOf(uri: string, context: Context): readonly string[] | undefined {
+    const found = this.#find(uri, context);
     return found && (found.options.scopes ?? []);
   }
 
-  completers(uri: string, caller: Caller): Completers | undefined {
+  completers(uri: string, context: Context): Completers | undefined {
     const template = this.templates.get(uri);
     if (template === undefined) return this.entries.get(uri) && new Map();
-    demandScopes(template.options.scopes, caller, `The template ${uri}`);
+    if (!this.#isVisible(template, context)) return undefined;
+    demandScopes(template.options.scopes, context.caller, `The template ${uri}`);
     return template.completers;
   }
 
   async list(request: Request, context: Context): Promise<Result> {
-    const templates = this.templates.entries().filter(({ value }) => value.options.list !== undefined);
+    const templates = this.templates
+      .entries()
+      .filter(({ value }) => value.options.list !== undefined && this.#isVisible(value, context));
     const call = new CallContext(context, request, this.#results);
     const listed = await Promise.all(
       templates.map(async ({ order, value }): Promise<readonly ListEntry[]> => {
@@ -195,14 +206,19 @@ export class Resources {
         }));
       }),
     );
-    const own: readonly ListEntry[] = this.entries.entries();
+    const own: readonly ListEntry[] = this.entries.entries().filter(({ value }) => this.#isVisible(value, context));
     const all = templates.length === 0 ? own : [...own, ...listed.flat()].toSorted((a, b) => a.order - b.order);
     return this.#results.list(request, "resources", all);
   }
 
+  listTemplates(request: Request, context: Context): Result {
+    const seen = this.templates.entries().filter(({ value }) => this.#isVisible(value, context));
+    return this.#results.list(request, "resourceTemplates", seen);
+  }
+
   async read(request: Request, context: Context): Promise<Result> {
     const { uri } = request.params as { uri: string };
-    const found = this.#find(uri);
+    const found = this.#find(uri, context);
     if (found === undefined) throw notFound(uri);
     demandScopes(found.options.scopes, context.caller, `The resource ${uri}`);
     const call = new CallContext(context, request, this.#results, await this.#inputs.decode(request, context));
@@ -221,12 +237,17 @@ export class Resources {
     return this.#results.cacheable({ ...rest, contents: typed }, cache, _meta);
   }
 
-  #find(uri: string): Readable | undefined {
+  #isVisible({ options }: { readonly options: CommonResourceOptions }, context: Context): boolean {
+    return this.#results.sessions.permits(options.visible, context);
+  }
+
+  #find(uri: string, context: Context): Readable | undefined {
     const resource = this.entries.get(uri);
+    if (resource !== undefined && !this.#isVisible(resource, context)) return undefined;
     if (resource !== undefined) return { options: resource.options, read: (context) => resource.read(uri, context) };
     for (const { value } of this.templates.entries()) {
       const variables = value.parsed.match(uri);
-      if (variables !== undefined) {
+      if (variables !== undefined && this.#isVisible(value, context)) {
         return { options: value.options, read: (context) => value.read(variables, context, uri) };
       }
     }

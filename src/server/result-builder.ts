@@ -8,6 +8,7 @@ import { META } from "../protocol/model/base.ts";
 import { page, type PageItem } from "../protocol/lists.ts";
 import { HandlerErrors } from "./handler-errors.ts";
 import type { CacheHint, ServerOptions } from "./options.ts";
+import { Sessions } from "./sessions.ts";
 import type { TrustedResult } from "./tool-result.ts";
 
 /** An entry of a list; `listItem` is what clients see. */
@@ -22,6 +23,7 @@ export class ResultBuilder {
   logging: boolean | undefined;
   /** Reports the errors of all handlers, and turns them into what callers read. */
   readonly errors: HandlerErrors;
+  readonly sessions: Sessions = new Sessions();
   readonly #cache: CacheHint;
   readonly #pageSize: number;
 

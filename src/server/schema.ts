@@ -3,7 +3,7 @@
 // JSON Schema.
 
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
-import { errorMessage } from "../core/values.ts";
+import { errorMessage, isObject } from "../core/values.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import {
   checkSchema,
@@ -123,10 +123,33 @@ export function toJsonSchema(
 export function toFormSchema(schema: unknown): unknown {
   const owner = "ask.elicit()";
   checkUsable(owner, "requestedSchema", schema);
-  if (!isStandardSchema(schema)) return schema;
-  const form = convert(schema, "input", `${owner}: \`requestedSchema\``, "pass a JSON Schema instead");
-  if (form["type"] === "object") return form;
-  throw new TypeError(`${owner}: \`requestedSchema\` must be an object schema, because form fields have names`);
+  const what = `${owner}: \`requestedSchema`;
+  const isStandard = isStandardSchema(schema);
+  const form = isStandard
+    ? convert(schema, "input", `${what}\``, "pass a JSON Schema instead")
+    : (schema as JsonSchema);
+  if (isStandard && form["type"] !== "object") {
+    throw new TypeError(`${what}\` must be an object schema, because form fields have names`);
+  }
+  const fields = Object.entries(Object(form["properties"]) as Readonly<Record<string, JsonSchema>>);
+  const nested = fields.find(([, field]) => !isFormField(field));
+  if (nested === undefined) return form;
+  throw new TypeError(`${what}.properties.${nested[0]}\` cannot be in a form; a form is flat: ${FORM_FIELDS}`);
+}
+
+const FORM_FIELDS = "strings, numbers, booleans, and choices (an enum, or an array of an enum)";
+
+/** What the specification allows as a field of a form. */
+function isFormField(field: JsonSchema): boolean {
+  const { type, enum: choices, oneOf, anyOf, const: only, items } = field;
+  if (type === "array") return isObject(items) && (Array.isArray(items["enum"]) || isChoices(items["anyOf"]));
+  if (type === undefined) return choices !== undefined || only !== undefined || isChoices(oneOf ?? anyOf);
+  return typeof type === "string" && ["string", "number", "integer", "boolean"].includes(type);
+}
+
+/** Whether each of the alternatives is one value. */
+function isChoices(alternatives: unknown): boolean {
+  return Array.isArray(alternatives) && alternatives.every((one) => isObject(one) && one["const"] !== undefined);
 }
 
 function convert(schema: StandardSchemaV1, side: "input" | "output", what: string, advice: string): JsonSchema {

@@ -2,12 +2,13 @@
 // It only speaks the newest revision; connections translate for clients of older revisions.
 
 import { demandScopes } from "../auth/bearer/scopes.ts";
-import type { Context, Handler, Notification, Request, Result } from "../core/handler.ts";
+import type { Context, Handler, LogLevel, Notification, Request, Result } from "../core/handler.ts";
 import { defined } from "../core/values.ts";
 import { methodNotFound } from "../protocol/errors.ts";
 import { LIST_CAPABILITIES, type ListCapability } from "../protocol/lists.ts";
 import type { CompleteParams, ServerCapabilities, SubscriptionFilter } from "../protocol/model/index.ts";
 import { TASKS_EXTENSION } from "../protocol/tasks.ts";
+import { checkLogLevel, LOGGING_UNDECLARED } from "./call-context.ts";
 import { InputRequiredCodec } from "./input-required.ts";
 import { type MethodOptions, type NotificationHandler, type VendorMethodHandler, VendorMethods } from "./methods.ts";
 import { checkServer, type ServerOptions } from "./options.ts";
@@ -138,13 +139,22 @@ export interface Server extends Handler {
    */
   resourceUpdated(uri: string): void;
   /**
-   * Sends a notification that the specification does not define to all clients with a session, and to those that listen
-   * for changes.
+   * Sends a notification to all clients with a session, and to those that listen for changes: one that the specification
+   * does not define, or `notifications/tools/list_changed` and its like, after a change of what `visible` returns.
    *
    * @example
    * server.notify({ method: "notifications/acme/tick", params: { count: 1 } });
    */
   notify(notification: Notification): void;
+  /**
+   * Sends a log message outside of a call, to all clients with a session, and to those that listen for changes and want
+   * this level.
+   *
+   * @deprecated Logging is deprecated since the newest revision. Use stderr, or OpenTelemetry.
+   * @example
+   * server.log("warning", "The disk is nearly full");
+   */
+  log(level: LogLevel, data: unknown, logger?: string): void;
   /**
    * Ends all subscriptions and tasks. Connections stay open; close them with the object that `serve` returned.
    *
@@ -201,6 +211,8 @@ export function createServer(options: ServerOptions, ...more: never[]): Server {
     removePrompt: (name) => prompts.entries.delete(name),
     resourceUpdated: (uri) => subscriptions.resourceUpdated(uri),
     notify: (notification) => subscriptions.notifyAll(notification),
+    // oxlint-disable-next-line typescript/no-deprecated
+    log: (level, data, logger) => registry.log(level, data, logger),
     close: async () => registry.close(),
   };
   const server: Server = Object.assign(registry.handler, methods);
@@ -241,10 +253,9 @@ class Registry {
       "tools/list": (request, context) => tools.list(request, context),
       "tools/call": (request, context) => tools.call(request, context),
       "resources/list": (request, context) => resources.list(request, context),
-      "resources/templates/list": (request) =>
-        results.list(request, "resourceTemplates", resources.templates.entries()),
+      "resources/templates/list": (request, context) => resources.listTemplates(request, context),
       "resources/read": (request, context) => resources.read(request, context),
-      "prompts/list": (request) => results.list(request, "prompts", prompts.entries.entries()),
+      "prompts/list": (request, context) => prompts.list(request, context),
       "prompts/get": (request, context) => prompts.get(request, context),
       "completion/complete": (request, context) => this.#complete(request, context),
       "subscriptions/listen": (request, context) => this.#listen(request, context),
@@ -267,6 +278,12 @@ class Registry {
       return Promise.reject(error);
     }
   };
+
+  log(level: LogLevel, data: unknown, logger?: string): void {
+    checkLogLevel(level);
+    if (this.#results.logging === undefined) throw new TypeError(LOGGING_UNDECLARED.replace("context", "server"));
+    if (this.#results.logging) this.subscriptions.log(level, defined({ level, logger, data }));
+  }
 
   close(): void {
     this.#tasks?.close();
@@ -305,8 +322,8 @@ class Registry {
     const { ref } = request.params as unknown as CompleteParams;
     const completers =
       ref.type === "ref/prompt"
-        ? this.prompts.completers(ref.name, context.caller)
-        : this.resources.completers(ref.uri, context.caller);
+        ? this.prompts.completers(ref.name, context)
+        : this.resources.completers(ref.uri, context);
     return this.#results.complete({ completion: await complete(request, context, completers, this.#results.errors) });
   }
 
@@ -324,7 +341,7 @@ class Registry {
     const tasks = withTasks ? (await this.#loadTasks()).watch(taskIds, context) : undefined;
     const resources = new Map<string, readonly string[]>();
     for (const uri of subscribe ? resourceSubscriptions : []) {
-      const scopes = this.resources.scopesOf(uri);
+      const scopes = this.resources.scopesOf(uri, context);
       if (scopes !== undefined) resources.set(uri, scopes);
     }
     // Refuse the whole subscription instead of granting less, so that the error names all missing scopes.

@@ -3,11 +3,19 @@
 // when only tasks were granted and all of them are finished, or at once if nothing was granted to a stateless caller. The
 // connection adds the subscription id to the notifications.
 
-import type { Context, Notification, Request } from "../core/handler.ts";
+import {
+  type Context,
+  LOG_LEVELS,
+  type LogLevel,
+  type Notification,
+  type Params,
+  type Request,
+} from "../core/handler.ts";
 import { isVendorMethod } from "../protocol/revisions/standard-methods.ts";
 import {
   changedFlag,
   changedMethod,
+  LIST_CAPABILITIES,
   type ListCapability,
   RESOURCE_UPDATED,
   SUBSCRIPTION_ACKNOWLEDGED,
@@ -30,6 +38,10 @@ export interface TaskSubscription {
 }
 
 interface Subscriber {
+  /** Whether messages that belong to no list, resource or task go here. A session has one such subscription. */
+  readonly isMain: boolean;
+  /** A session filters by its own level, which may change. */
+  readonly logLevel: LogLevel | undefined;
   readonly lists: ReadonlySet<ListCapability>;
   readonly uris: ReadonlySet<string>;
   readonly notify: (notification: Notification) => void;
@@ -64,6 +76,8 @@ export class Subscriptions {
     let stopTasks = (): void => undefined;
     await new Promise<void>((resolve) => {
       const subscriber: Subscriber = {
+        isMain: context.caller.style === "stateless" || isStream,
+        logLevel: context.caller.style === "stateless" ? context.logLevel : "debug",
         lists,
         uris,
         notify: (notification) => context.notify(notification),
@@ -94,12 +108,21 @@ export class Subscriptions {
     });
   }
 
-  /** Sends a vendor's notification to every subscriber. */
+  /** Sends a vendor's notification to every client that subscribed, or tells that a list may have changed for some. */
   notifyAll(notification: Notification): void {
+    const list = LIST_CAPABILITIES.find((name) => changedMethod(name) === notification.method);
+    if (list !== undefined) return this.listChanged(list);
     if (!isVendorMethod(notification.method)) {
       throw new TypeError(`${notification.method} is a method of the protocol, which the server sends itself`);
     }
-    this.#notify(() => true, notification);
+    this.#notify(({ isMain }) => isMain, notification);
+  }
+
+  log(level: LogLevel, params: Params): void {
+    const urgency = LOG_LEVELS.indexOf(level);
+    const isWanted = ({ isMain, logLevel }: Subscriber): boolean =>
+      isMain && logLevel !== undefined && urgency >= LOG_LEVELS.indexOf(logLevel);
+    this.#notify(isWanted, { method: "notifications/message", params });
   }
 
   close(): void {

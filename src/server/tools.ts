@@ -15,6 +15,7 @@ import { CallContext, type RetryInput, type ToolContext } from "./call-context.t
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
 import { alreadyRegistered, checkName, checkRegistration, readTaskOptions, type TaskOptions } from "./options.ts";
 import { OrderedMap, type ResultBuilder } from "./result-builder.ts";
+import type { Visible } from "./sessions.ts";
 import type { SchemaCheck } from "./schema-kind.ts";
 import {
   type BareFields,
@@ -77,6 +78,13 @@ export interface ToolOptions<Input = Schema | undefined, Output = Schema | undef
    */
   readonly scopes?: readonly string[];
   /**
+   * Whether a caller sees the tool in the list and can use it; for others it does not exist. Default: everybody does.
+   *
+   * @example
+   * visible: ({ scopes }) => scopes?.includes("admin") === true
+   */
+  readonly visible?: Visible;
+  /**
    * Whether a call can run as a task: the client gets a task and fetches the result later. Default: "forbidden".
    *
    * @example
@@ -90,7 +98,7 @@ export interface ToolOptions<Input = Schema | undefined, Output = Schema | undef
 }
 
 const OPTION_NAMES: OptionNames<ToolOptions> = optionNames(
-  "title description input inputSchema output outputSchema annotations icons scopes task _meta",
+  "title description input inputSchema output outputSchema annotations icons scopes visible task _meta",
 );
 
 /** Makes it a compile error to pass bare fields, `{ a: z.string() }`, which would be taken for a JSON Schema. */
@@ -117,6 +125,7 @@ export type ToolHandler<Input, Output> = (
 interface Tool {
   readonly name: string;
   readonly scopes: readonly string[] | undefined;
+  readonly visible: Visible | undefined;
   /** Arguments that stateless clients repeat in HTTP headers; undefined if there are none. */
   readonly headerParams: readonly HeaderParam[] | undefined;
   readonly input: SchemaCheck | undefined;
@@ -136,6 +145,8 @@ export class Tools {
   readonly #inputs: InputRequiredCodec;
   readonly #loadTasks: () => Promise<Tasks>;
   #firstPage: Result | undefined;
+  /** Whether there ever was a tool that not everybody sees. */
+  #hasHidden = false;
 
   constructor(
     results: ResultBuilder,
@@ -160,7 +171,7 @@ export class Tools {
     const owner = checkRegistration("tool", name, options, run, OPTION_NAMES);
     checkName("tool", owner, name);
     if (this.entries.get(name) !== undefined) throw alreadyRegistered(owner, `removeTool(${JSON.stringify(name)})`);
-    const { title, description, input, output, annotations, icons, scopes, _meta } = options;
+    const { title, description, input, output, annotations, icons, scopes, visible, _meta } = options;
     const inputSchema = toJsonSchema(owner, "input", input, options.inputSchema) ?? {};
     if (inputSchema["type"] !== undefined && inputSchema["type"] !== "object") {
       throw new TypeError(`${owner}: \`input\` must be an object schema, because arguments have names`);
@@ -174,30 +185,40 @@ export class Tools {
       name,
       run,
       scopes,
+      visible,
       headerParams: params.length === 0 ? undefined : params,
       input: inputCheck && createSchemaCheck(inputCheck, `${owner}: \`input\``),
       output: outputCheck && createSchemaCheck(outputCheck, `${owner}: \`output\``),
       task: readTaskOptions(owner, options.task),
     };
     this.hasTaskTools ||= tool.task !== undefined;
+    this.#hasHidden ||= visible !== undefined;
     const listed = inputSchema["type"] === "object" ? inputSchema : { type: "object", ...inputSchema };
     const fields = { name, title, description, icons, inputSchema: listed, outputSchema, annotations, _meta };
     this.#results.noteHandler(run);
     this.entries.set(name, tool, defined(fields));
   }
 
-  list(request: Request, { caller }: Context): Result {
-    const isFirst = request.params["cursor"] === undefined;
-    const known = isFirst ? this.#firstPage : undefined;
-    const listed = known ?? this.#results.list(request, "tools", this.entries.entries());
-    if (isFirst) this.#firstPage = Object.freeze(listed);
-    return this.hasTaskTools && caller.style === "session" ? this.#withTaskSupport(listed) : listed;
+  list(request: Request, context: Context): Result {
+    const isKept = request.params["cursor"] === undefined && !this.#hasHidden;
+    const listed = (isKept ? this.#firstPage : undefined) ?? this.#list(request, context);
+    if (isKept) this.#firstPage = Object.freeze(listed);
+    return this.hasTaskTools && context.caller.style === "session" ? this.#withTaskSupport(listed) : listed;
+  }
+
+  #list(request: Request, context: Context): Result {
+    const { sessions } = this.#results;
+    const all = this.entries.entries();
+    const seen = this.#hasHidden ? all.filter(({ value }) => sessions.permits(value.visible, context)) : all;
+    return this.#results.list(request, "tools", seen);
   }
 
   async call(request: Request, context: Context): Promise<Result> {
     const { name, arguments: given = NO_ARGUMENTS } = request.params as { name: string; arguments?: object };
     const tool = this.entries.get(name);
-    if (tool === undefined) throw McpError.of("tool_not_found", `Tool not found: ${name}`, { toolName: name });
+    if (tool === undefined || (tool.visible !== undefined && !this.#results.sessions.permits(tool.visible, context))) {
+      throw McpError.of("tool_not_found", `Tool not found: ${name}`, { toolName: name });
+    }
     if (tool.scopes !== undefined) demandScopes(tool.scopes, context.caller, `The tool ${name}`);
     const { headers } = context.caller;
     if (tool.headerParams !== undefined && headers !== undefined && context.headersChecked !== true) {

@@ -130,7 +130,11 @@ export class ClientTasks {
       if (watch === undefined) context.notify(event);
       else this.#host.deliver({ method: event.method, params: withRelatedTask(event.params, watch.id) });
     };
-    const session: SessionHints = { task: "required", ...(isObject(task) ? { taskParams: task } : undefined) };
+    const session: SessionHints = {
+      ...context.session,
+      task: "required",
+      ...(isObject(task) ? { taskParams: task } : undefined),
+    };
     const call: Context = { ...withTasksExtension(context), notify, session };
     const result = await callWithInput(this.#host.handler, { method, params }, call);
     const isTask = result.resultType === "task";

@@ -13,6 +13,7 @@ import {
   type Params,
   type Request,
   type Result,
+  type SessionHints,
 } from "../../core/handler.ts";
 import { type ContextBeforeSignal, CANCEL_TOKEN } from "../../core/cancel.ts";
 import type {
@@ -77,6 +78,8 @@ export class SessionFront {
   readonly #push: (message: Message) => void;
   readonly #toClient = (notification: Notification): void => this.#deliver(notification);
   readonly #closed = new AbortController();
+  /** One object for all requests of the session. */
+  #hints: SessionHints = { ended: this.#closed.signal };
   #phase: "new" | "starting" | "ready" | "closing" = "new";
   #starting: Promise<Result> | undefined;
   #revision: Revision = NEWEST_SESSION;
@@ -258,6 +261,7 @@ export class SessionFront {
     const { roots } = capabilities;
     this.#client = { ...client, notifiesRoots: isObject(roots) && roots["listChanged"] === true };
     this.#caller = withIdentity(this.#client, inbound.caller ?? {});
+    if (this.#client.notifiesRoots === true) this.#hints = { ...this.#hints, onRootsChanged: this.#onRootsChanged };
     const { signal } = this.#closed;
     const discovering = this.#handler({ method: "server/discover", params: {} }, { ...this.#defaultContext(), signal });
     // Fails when the session is closed, even if the handler ignores its signal.
@@ -291,7 +295,7 @@ export class SessionFront {
       logLevel: this.#level,
       notify: () => undefined,
       ask: (request, options) => ignoreRejection(this.#clientRequests.ask(request, this.#target(this.#push), options)),
-      ...(this.#client.notifiesRoots === true && { session: { onRootsChanged: this.#onRootsChanged } }),
+      session: this.#hints,
     };
   }
 
@@ -319,6 +323,7 @@ export class SessionFront {
       logLevel: this.#level,
       notify,
       ask,
+      session: this.#hints,
     };
     if (inbound.hangUp !== undefined) {
       const hangUp = (retryMs: number): void => inbound.hangUp?.(retryMs);

@@ -171,7 +171,8 @@ export function challengeHeaders(challenge: unknown): Readonly<Record<string, st
   return { "www-authenticate": isValid ? challenge : "Bearer" };
 }
 
-const SECRET_HEADERS = ["authorization", "proxy-authorization", "cookie"];
+/** The session id is one: whoever knows it can use the session, if there is no other authentication. */
+const SECRET_HEADERS = ["authorization", "proxy-authorization", "cookie", "mcp-session-id"];
 
 /** The caller as handlers see it, without its credentials. */
 export function callerFrom({ headers, host }: HttpRequest, identity: Identity | undefined): Partial<Caller> {
@@ -191,7 +192,9 @@ export function callerFrom({ headers, host }: HttpRequest, identity: Identity | 
 function withoutSecrets(headers: RequestHeaders): Readonly<Record<string, string>> {
   const all = headers as Readonly<Record<string, string>>;
   if (!SECRET_HEADERS.some((name) => name in all)) return all;
-  return Object.fromEntries(Object.entries(all).filter(([name]) => !SECRET_HEADERS.includes(name)));
+  const visible: Record<string, string> = {};
+  for (const name of Object.keys(all)) if (!SECRET_HEADERS.includes(name)) visible[name] = all[name] as string;
+  return visible;
 }
 
 /** Sends the response for an error that ended a request. */
