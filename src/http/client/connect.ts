@@ -149,7 +149,12 @@ class ConnectAttempt {
     const { startTimeoutMs = START_TIMEOUT_MS, defaultContext } = this.#options;
     const timeouts = { idleMs: startTimeoutMs, totalMs: 0 };
     const probeOptions = { ...this.#options, defaultContext: { ...defaultContext, timeouts } };
-    const found = await probe(peer, probeOptions, this.#revision ?? NEWEST);
+    const ask = (): ReturnType<typeof probe> => probe(peer, probeOptions, this.#revision ?? NEWEST);
+    let found = await ask();
+    // A server may close an idle connection just as it is used again. The probe only reads, so it is sent once more.
+    if (found.back === undefined && found.error instanceof ConnectionError && found.error.kind === "closed") {
+      found = await ask();
+    }
     if (found.back !== undefined) return serverConnection(peer, found.back, () => found.discovered);
     const { error, final } = found;
     if (this.#revision !== undefined) throw revisionRefused(this.#revision, error);

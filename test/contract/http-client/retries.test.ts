@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { NEWEST } from "../../../src/protocol/revisions/index.ts";
 import { cut, hangUp, runThenStatus, reset, status } from "../../support/faulty-server/faults.ts";
 import type { FaultyServerOptions, Fault } from "../../support/faulty-server/server.ts";
-import { expectHelpful, connectTo, startAndConnect, outcome, STYLES, textOf } from "./fixture.ts";
+import { expectHelpful, connectTo, startAndConnect, startServer, outcome, STYLES, textOf } from "./fixture.ts";
 
 /** In parallel, since retries take some time. */
 async function inEveryStyle(work: (options: FaultyServerOptions, style: string) => Promise<void>): Promise<void> {
@@ -92,6 +92,17 @@ describe("in each style", () => {
       expect((await client.readResource("note://one")).contents, style).toHaveLength(1);
     }));
 });
+
+it.each(Object.entries({ "a closed connection": hangUp, "a reset": reset }))(
+  "the probe of a connecting client is sent once more after %s",
+  async (_name, fault) => {
+    const server = await startServer(STYLES["stateless"]);
+    server.inject("server/discover", fault);
+    const client = await connectTo(server);
+    expect(textOf(await client.callTool("run", { key: "a" }))).toBe("ran a");
+    expect(server.backend.runCount("a")).toBe(1);
+  },
+);
 
 describe("many calls at once", () => {
   it.each(Object.entries(STYLES))("have their own outcomes when all connections break (%s)", async (_, options) => {
