@@ -14,7 +14,7 @@ const ON_WINDOWS = [
 ];
 
 /** The variables that every program gets. */
-export const INHERITED: readonly string[] = [
+const INHERITED: readonly string[] = [
   // Who and where: as the clients of the official SDKs do.
   ...["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", ...(process.platform === "win32" ? ON_WINDOWS : [])],
   // Settings of Catenary, for a gateway behind a gateway; its secrets are left out below.

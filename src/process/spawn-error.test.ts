@@ -39,6 +39,7 @@ describe("a command", () => {
       "its folder /no/such does not exist",
     ],
     ["with its arguments in it", { command: "node x.js" }, "ENOENT", 'its arguments into "args"'],
+    ["that is a path with its arguments", { command: "/no/such -y x" }, "ENOENT", 'its arguments into "args"'],
   ])("%s is explained", async (_name, command, code, message) => {
     const problem = await findSpawnProblem(command);
     expect(problem?.message).toContain(message);

@@ -50,8 +50,9 @@ async function reason(program: Program, cause: unknown): Promise<string> {
       : 'there is no command of that name on the PATH; install it, or give its full path as "command"';
   }
   if (code === "ENOENT") {
+    const hint = /\s/.test(command) ? ', and put its arguments into "args"' : "";
     return (await typeOf(file)) === "nothing"
-      ? `there is no file ${file}; check "command"`
+      ? `there is no file ${file}; check "command"${hint}`
       : `the interpreter that the first line of ${file} names does not exist; install it, or name it as "command"`;
   }
   if (code === "EACCES") {

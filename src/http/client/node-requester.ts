@@ -1,6 +1,7 @@
 // Sends HTTP requests with node:http and node:https, and pools their connections. The global fetch is not used: it
 // aborts a body that is silent for five minutes, and does not report whether a failed request may have reached the
-// server, which decides whether it may be retried. The only timeout here is for connecting.
+// server, which decides whether it may be retried. The only timeout here is for connecting. Proxies of the environment
+// are used (proxy.ts).
 
 import {
   type ClientRequest,
@@ -9,6 +10,7 @@ import {
   Agent,
   request as plainRequest,
   type AgentOptions,
+  type OutgoingHttpHeaders,
   type RequestOptions,
 } from "node:http";
 import type { Socket, LookupFunction } from "node:net";
@@ -48,15 +50,12 @@ export function nodeRequester({
   connectTimeoutMs = CONNECT_TIMEOUT_MS,
   ...options
 }: NodeRequesterOptions = {}): Requester {
-  const pool = new ConnectionPool(options);
+  const pool = new ConnectionPool(options, connectTimeoutMs);
   const requester = async (request: ClientHttpRequest): Promise<HttpResponse> => {
-    const { protocol } = request.url;
-    if (protocol !== "http:" && protocol !== "https:")
-      throw notSendable(request.url, `${protocol} is not http or https`);
-    const scheme = pool.schemes.get(protocol) ?? (await pool.loadScheme(protocol));
+    const route = pool.routes.get(request.url.origin) ?? (await pool.findRoute(request.url));
     // A GET is safe to repeat, but a DPoP proof may be used only once.
     const mayRetry = request.method === "GET" && request.headers["dpop"] === undefined;
-    return send(request, { pool, scheme, connectTimeoutMs, mayRetry });
+    return send(request, { pool, route, connectTimeoutMs, mayRetry });
   };
   requester.close = (): void => pool.close();
   return requester;
@@ -64,7 +63,7 @@ export function nodeRequester({
 
 interface SendContext {
   readonly pool: ConnectionPool;
-  readonly scheme: Scheme;
+  readonly route: Route;
   readonly connectTimeoutMs: number;
   readonly mayRetry: boolean;
 }
@@ -73,7 +72,7 @@ interface SendContext {
 function send(sent: ClientHttpRequest, context: SendContext): Promise<HttpResponse> {
   return new Promise((resolve, reject) => {
     const { url, signal, body } = sent;
-    const { pool, scheme, connectTimeoutMs } = context;
+    const { pool, route, connectTimeoutMs } = context;
     let request: ClientRequest | undefined;
     let timer: NodeJS.Timeout | undefined;
     /** The connection is established, so the request may have been sent. */
@@ -100,7 +99,7 @@ function send(sent: ClientHttpRequest, context: SendContext): Promise<HttpRespon
       // A stream may be silent for hours. With keep-alive the operating system detects a server that has disappeared.
       socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS);
       timer = setTimeout(() => fail(connectTimedOut(url, connectTimeoutMs)), connectTimeoutMs);
-      socket.once(url.protocol === "https:" ? "secureConnect" : "connect", () => {
+      socket.once(route.isSecure ? "secureConnect" : "connect", () => {
         isConnected = true;
         clearTimeout(timer);
       });
@@ -109,6 +108,11 @@ function send(sent: ClientHttpRequest, context: SendContext): Promise<HttpRespon
       // Readers have listeners of their own. This one prevents an error without a reader from crashing the process.
       response.on("error", () => undefined);
       if (isSettled) return;
+      const refusal = route.refusal?.(response.statusCode ?? 0);
+      if (refusal !== undefined) {
+        fail(refusal);
+        return;
+      }
       const encoding = response.headers["content-encoding"];
       if (encoding !== undefined && encoding !== "" && encoding.toLowerCase() !== "identity") {
         fail(responseCompressed(url, encoding));
@@ -125,12 +129,12 @@ function send(sent: ClientHttpRequest, context: SendContext): Promise<HttpRespon
       // An error of the parser has a code that begins so: the response is not valid HTTP.
       const isInvalid = String((error as { code?: unknown }).code).startsWith("HPE_");
       if (!context.mayRetry || request?.reusedSocket !== true || isInvalid) {
-        fail(isConnected ? noResponse(url, error) : connectFailed(url, error));
+        fail(isConnected ? noResponse(url, error) : (route.proxyFailed?.(error) ?? connectFailed(url, error)));
         return;
       }
       // The server closed an idle connection just as we reused it. It may have closed the other idle ones too.
       settle();
-      pool.drop(scheme.agent);
+      pool.drop(route.agent);
       resolve(send(sent, { ...context, mayRetry: false }));
     };
 
@@ -140,8 +144,9 @@ function send(sent: ClientHttpRequest, context: SendContext): Promise<HttpRespon
     }
     try {
       // Expired connections are closed before the request can use one, since timers may be late.
-      pool.drop(scheme.agent, performance.now());
-      request = scheme.request(requestOptions(sent, scheme.agent));
+      pool.drop(route.agent, performance.now());
+      const options = requestOptions(sent, route.agent);
+      request = route.request(route.viaProxy === undefined ? options : route.viaProxy(options, sent));
     } catch (error) {
       fail(notSendable(url, error));
       return;
@@ -189,35 +194,100 @@ const IDLE_MS = 4_000;
 const MAX_IDLE_MS = 30_000;
 const IDLE_MARGIN_MS = 1_000;
 
-/** The agent and the request function for http: or https:. */
-interface Scheme {
+/** How the requests to one origin are sent. */
+interface Route {
   readonly agent: Agent;
   readonly request: (options: RequestOptions) => ClientRequest;
+  /** Whether the first connection is one with TLS. */
+  readonly isSecure: boolean;
+  /** Changes the options so that the request is sent to a proxy. */
+  viaProxy?(options: RequestOptions, request: ClientHttpRequest): RequestOptions;
+  /** The error for a response that is the proxy's own. */
+  refusal?(status: number): ConnectionError | undefined;
+  /** The error if there is no connection, which names the proxy. */
+  proxyFailed?(error: Error): ConnectionError;
 }
+
+const PROXY_VARIABLES = ["https_proxy", "http_proxy", "all_proxy"].flatMap((name) => [name, name.toUpperCase()]);
+/** Only the routes of the newest origins are kept. */
+const MAX_ROUTES = 100;
 
 /** The connections of one requester. Idle ones are kept briefly, and never keep the process alive. */
 class ConnectionPool {
-  readonly schemes = new Map<string, Scheme>();
+  /** By origin. */
+  readonly routes = new Map<string, Route>();
   readonly #options: AgentOptions;
+  readonly #connectTimeoutMs: number;
+  /** By scheme, and by proxy. */
+  readonly #agents = new Map<string, Agent>();
   /** The time at which an idle connection expires. */
   readonly #expiry = new WeakMap<object, number>();
   /** How long a connection may be idle according to its server, less the margin. */
   readonly #announced = new WeakMap<object, number>();
   #isClosed = false;
 
-  constructor({ lookup, ca }: NodeRequesterOptions) {
+  constructor({ lookup, ca }: NodeRequesterOptions, connectTimeoutMs: number) {
+    this.#connectTimeoutMs = connectTimeoutMs;
     this.#options = { keepAlive: true, maxSockets: MAX_SOCKETS, maxFreeSockets: MAX_IDLE, ...defined({ lookup, ca }) };
   }
 
+  /** Rejects with a ConnectionError if nothing can be sent to this URL. */
+  async findRoute(url: URL): Promise<Route> {
+    const { protocol } = url;
+    if (protocol !== "http:" && protocol !== "https:") throw notSendable(url, `${protocol} is not http or https`);
+    const mayUseProxy = PROXY_VARIABLES.some((name) => (process.env[name] ?? "") !== "");
+    const route = (mayUseProxy ? await this.#proxyRoute(url) : undefined) ?? (await this.#directRoute(protocol));
+    if (this.routes.size >= MAX_ROUTES) this.routes.clear();
+    this.routes.set(url.origin, route);
+    return route;
+  }
+
   /** Loads node:https only when it is needed. */
-  async loadScheme(protocol: string): Promise<Scheme> {
+  async #directRoute(protocol: string): Promise<Route> {
     const https = protocol === "https:" ? await import("node:https") : undefined;
-    const known = this.schemes.get(protocol);
+    const agent = this.#agent(protocol, () => new (https?.Agent ?? Agent)(this.#options));
+    return { agent, request: https?.request ?? plainRequest, isSecure: https !== undefined };
+  }
+
+  /**
+   * An https server is reached through a tunnel. A request to an http server is sent to the proxy, with the whole URL in
+   * its first line. The proxy resolves the name of the server; our `lookup` is asked whether it refuses the name.
+   */
+  async #proxyRoute(url: URL): Promise<Route | undefined> {
+    const { checkName, proxyAddress, proxyFailed, proxyFor, proxyHeaders, refusedByProxy, tunnelAgent } =
+      await import("./proxy.ts");
+    const proxy = proxyFor(url);
+    if (proxy === undefined) return undefined;
+    const https = await import("node:https");
+    const { lookup, ...options } = this.#options;
+    if (lookup !== undefined) await checkName(url.hostname, lookup);
+    const key = `${url.protocol} ${proxy.url.href}`;
+    if (url.protocol === "https:") {
+      const agent = this.#agent(key, () => tunnelAgent(options, proxy, this.#connectTimeoutMs));
+      return { agent, request: https.request, isSecure: true };
+    }
+    const isSecure = proxy.url.protocol === "https:";
+    return {
+      agent: this.#agent(key, () => new (isSecure ? https.Agent : Agent)(options)),
+      request: isSecure ? https.request : plainRequest,
+      isSecure,
+      viaProxy: (given, { url: { host, href } }) => ({
+        ...given,
+        ...proxyAddress(proxy),
+        path: href,
+        headers: { ...(given.headers as OutgoingHttpHeaders), ...proxyHeaders(proxy), host },
+      }),
+      refusal: (status) => (status === 407 ? refusedByProxy(proxy, url.host, status) : undefined),
+      proxyFailed: (error) => proxyFailed(proxy, error),
+    };
+  }
+
+  #agent(key: string, create: () => Agent): Agent {
+    const known = this.#agents.get(key);
     if (known !== undefined) return known;
-    const agent = this.#limitIdleTime(new (https?.Agent ?? Agent)(this.#options));
-    const scheme = { agent, request: https?.request ?? plainRequest };
-    this.schemes.set(protocol, scheme);
-    return scheme;
+    const agent = this.#limitIdleTime(create());
+    this.#agents.set(key, agent);
+    return agent;
   }
 
   /** Records how long the server keeps the connection when it is idle. */
@@ -236,7 +306,7 @@ class ConnectionPool {
 
   close(): void {
     this.#isClosed = true;
-    for (const { agent } of this.schemes.values()) this.drop(agent);
+    for (const agent of this.#agents.values()) this.drop(agent);
   }
 
   /** Overrides two methods of the agent, which Node's documentation allows. */
