@@ -6,20 +6,22 @@ import { constants } from "node:fs";
 import { access, readFile, realpath } from "node:fs/promises";
 import { basename, delimiter, join, resolve } from "node:path";
 import { packageFile } from "../core/files.ts";
+import { type InheritEnv, inheritedEnvironment } from "./environment.ts";
 
 interface Program {
   readonly command: string;
   readonly args?: readonly string[] | undefined;
   readonly cwd?: string | undefined;
-  /** Added to our own environment. */
+  /** Added to the environment that it inherits. */
   readonly env?: Readonly<Record<string, string>> | undefined;
+  readonly inheritEnv?: InheritEnv | undefined;
 }
 
 /** The first version of npm whose npx is `npm exec`. */
 const MIN_NPM = 7;
 
 /** The command and the arguments to start instead of these. */
-export async function withoutNpm({ command, args = [], cwd = ".", env }: Program): Promise<{
+export async function withoutNpm({ command, args = [], cwd = ".", env, inheritEnv }: Program): Promise<{
   readonly command: string;
   readonly args: readonly string[];
 }> {
@@ -27,7 +29,7 @@ export async function withoutNpm({ command, args = [], cwd = ".", env }: Program
   if (basename(command) !== "npx" || process.platform === "win32") return unchanged;
   // With --call, npm runs a shell command and not a program.
   if (args.some((word) => /^(?:-c|--call)(?:=|$)/.test(word))) return unchanged;
-  const all = { ...process.env, ...env };
+  const all = { ...(inheritEnv === undefined ? process.env : inheritedEnvironment(inheritEnv)), ...env };
   // The user has a shell of their own for npm.
   if (Object.keys(all).some((name) => name.toLowerCase() === "npm_config_script_shell")) return unchanged;
   const isKnown = await isNpxOfNpm(command, cwd, all["PATH"] ?? "");

@@ -59,10 +59,11 @@ async function callTool(args: readonly string[]): Promise<number> {
   const given = await readArguments(pairs, values.args);
   return withClient(line, async (context) => {
     const { client, callOptions, busy, note, done } = context;
-    const { args: toolArgs, unknown } = toolArguments(await findNamed(TOOLS, name, context), given);
+    const tool = await findNamed(TOOLS, name, context);
+    const { args: toolArgs, unknown } = toolArguments(tool, given);
     if (unknown.length > 0) note(`${name} does not declare ${unknown.join(", ")}; sent anyway`);
     busy(`Calling ${name}`);
-    const result = await client.callTool(name, toolArgs, callOptions);
+    const result = await client.callTool(tool.name, toolArgs, callOptions);
     done();
     if (values.json === true) printJson(result);
     else await printResult(result, { saver, note });
@@ -101,9 +102,10 @@ async function getPrompt(args: readonly string[]): Promise<number> {
   const given = await readArguments(pairs, values.args);
   return withClient(line, async (context) => {
     const { client, callOptions, busy, note, done } = context;
-    const promptArgs = promptArguments(await findNamed(PROMPTS, name, context), given);
+    const prompt = await findNamed(PROMPTS, name, context);
+    const promptArgs = promptArguments(prompt, given);
     busy(`Getting ${name}`);
-    const result = await client.getPrompt(name, promptArgs, callOptions);
+    const result = await client.getPrompt(prompt.name, promptArgs, callOptions);
     done();
     if (values.json === true) printJson(result);
     else await printMessages(result.messages, { saver, note });

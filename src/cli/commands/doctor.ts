@@ -194,7 +194,10 @@ async function checkEntry(entry: UpstreamEntry, path: string, session: Session):
     const { target, options: { headers } = {}, signIn } = await entry.resolve();
     const url = typeof target === "string" || target instanceof URL ? new URL(target) : undefined;
     const needsAuth = url !== undefined && signIn !== undefined;
-    return await checkOne(name, target, {
+    // As the gateway starts it.
+    const inheritEnv = policy.inheritEnv ?? false;
+    const started = typeof target === "object" && "command" in target ? { inheritEnv, ...target } : target;
+    return await checkOne(name, started, {
       ...commonOptions(session),
       ...(policy.revision !== undefined && { revision: policy.revision }),
       ...(headers && { headers }),

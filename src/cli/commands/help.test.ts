@@ -9,6 +9,7 @@ import { addCommand, removeCommand } from "./add.ts";
 import { checkCommand } from "./check.ts";
 import { completionCommand } from "./completion.ts";
 import { doctorCommand } from "./doctor.ts";
+import { importCommand } from "./import.ts";
 import { installCommand, uninstallCommand } from "./install.ts";
 import { callCommand, promptCommand, readCommand } from "./call.ts";
 import { evalCommand } from "./eval.ts";
@@ -61,6 +62,7 @@ describe("help", () => {
     ["doctor", doctorCommand, ["timeout", "env", "cwd", "header", "token", "revision", "quiet", "json"]],
     ["add", addCommand, [...CHANGE, "config", "env", "cwd", "header", "force"]],
     ["remove", removeCommand, [...CHANGE, "config"]],
+    ["import", importCommand, [...CHANGE, "config"]],
     ["install", installCommand, [...CHANGE, "url", "project", "name"]],
     ["uninstall", uninstallCommand, [...CHANGE, "project", "name"]],
     ["completion", completionCommand({}), []],

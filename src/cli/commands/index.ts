@@ -43,6 +43,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "remove a server from a config",
     load: async () => (await import("./add.ts")).removeCommand,
   },
+  import: {
+    summary: "bring the servers of a client's config into ours",
+    load: async () => (await import("./import.ts")).importCommand,
+  },
   install: {
     summary: "write the gateway into the config of a client, such as cursor",
     load: async () => (await import("./install.ts")).installCommand,

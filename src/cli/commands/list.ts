@@ -3,6 +3,8 @@
 
 import type { CallOptions } from "../../client/calls.ts";
 import type { Client } from "../../client/client.ts";
+import { OWN_NAMES, UPSTREAM } from "../../chain/router/pages.ts";
+import { isObject } from "../../core/values.ts";
 import { McpError, METHOD_NOT_FOUND } from "../../protocol/errors.ts";
 import type {
   ListResourceTemplatesResult,
@@ -66,12 +68,25 @@ export async function findNamed<Item extends { readonly name: string }>(
   const valid = withKey<Item>(listed[`${noun}s`], "name");
   const found = valid.find((one) => one.name === name);
   if (found !== undefined) return found;
+  const [only, ...others] = valid.filter((one) => isFullName(name, one));
+  if (only !== undefined && others.length === 0) return only;
   noteMissingUpstreams(findMissingUpstreams(listed), note);
   throw notFound(
     noun,
     name,
     valid.map((one) => one.name),
   );
+}
+
+/** Whether it is the name of the upstream with the item's own name, although the gateway shows the item without it. */
+function isFullName(
+  name: string,
+  { name: shown, _meta: meta }: { readonly name: string; readonly _meta?: unknown },
+): boolean {
+  const { [UPSTREAM]: upstream, [OWN_NAMES]: names } = isObject(meta) ? meta : {};
+  if (typeof upstream !== "string" || !name.startsWith(upstream)) return false;
+  const own: unknown = Array.isArray(names) ? names[0] : shown;
+  return ["_", ".", "/"].some((separator) => name === `${upstream}${separator}${String(own)}`);
 }
 
 function namedCommand<Item extends { readonly name: string }>(kind: NamedKind<Item>, about: string): Command {

@@ -42,6 +42,12 @@ describe("a config as the target", () => {
     expect(await run("call", "one.json", "echo", "text=hi")).toMatchObject({ code: 0, out: "hi\n", err: "" });
   });
 
+  it("takes the name of a server before that of a tool, whether or not the gateway shows it so", async () => {
+    expect(await run("call", "some.json", "first_echo", "text=hi")).toMatchObject({ code: 0, out: "hi\n" });
+    expect(await run("call", "catenary.json", "second_echo", "text=hi")).toMatchObject({ code: 0, out: "hi\n" });
+    expect(await run("call", "some.json", "broken_echo")).toMatchObject({ code: 2 });
+  });
+
   it("can be one server by its name", async () => {
     expect(await run("call", "second", "echo", "text=hi")).toMatchObject({ code: 0, out: "hi\n", err: "" });
     expect(await run("call", "secnod", "echo")).toMatchObject({

@@ -212,3 +212,71 @@ describe("install and uninstall", () => {
     expect(read(".cursor/mcp.json")).toContain("catenary.json");
   });
 });
+
+describe("import", () => {
+  const servers = (): Record<string, unknown> =>
+    (JSON.parse(read("project/catenary.json")) as { mcpServers: Record<string, unknown> }).mcpServers;
+
+  it("brings the servers of all clients into one config, in our format", async () => {
+    const cursor = {
+      files: { command: "npx", args: ["-y", "files", "."], env: { KEY: "1" } },
+      catenary: { command: process.execPath, args: [CLI, "serve", "x.json"] },
+    };
+    write(".cursor/mcp.json", JSON.stringify({ mcpServers: cursor }));
+    write(".codex/config.toml", '[mcp_servers.docs]\nurl = "https://example.com/mcp"\nbearer_token_env_var = "DOCS"\n');
+    write(".gemini/settings.json", '{ "theme": "x", "mcpServers": { "files": { "command": "other" } } }');
+    const cline = ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json";
+    const notes = { command: "notes", timeout: 60, autoApprove: ["a"], disabledTools: ["b"], type: "stdio" };
+    write(cline, JSON.stringify({ mcpServers: { notes } }));
+    const inputs = [
+      { id: "key", type: "promptString", password: true },
+      { id: "unused", type: "promptString" },
+    ];
+    const vscode = {
+      type: "stdio",
+      command: "./server.js",
+      args: ["${workspaceFolder}/a"],
+      env: { K: "${input:key}" },
+    };
+    write("project/.vscode/mcp.json", JSON.stringify({ servers: { local: vscode }, inputs }));
+    const before = read(".cursor/mcp.json");
+    write("project/server.js", "");
+    const { code, err, out } = await run("import", "--yes", "--json");
+    expect({ code, err }).toMatchObject({
+      code: 0,
+      err: expect.stringContaining("Left out: files of Gemini CLI; Cursor has"),
+    });
+    expect((JSON.parse(out) as { imported: { name: string }[] }).imported.map(({ name }) => name).toSorted()).toEqual([
+      "docs",
+      "files",
+      "local",
+      "notes",
+    ]);
+    expect(servers()).toEqual({
+      files: cursor.files,
+      docs: { url: "https://example.com/mcp", headers: { Authorization: "Bearer ${DOCS}" } },
+      notes: { command: "notes", timeoutMs: 60_000, excludeTools: ["b"] },
+      local: { command: join(project, "server.js"), args: [join(project, "a")], env: { K: "${input:key}" } },
+    });
+    expect(JSON.parse(read("project/catenary.json"))).toMatchObject({ inputs: [inputs[0]] });
+    expect(read(".cursor/mcp.json")).toBe(before);
+    expect(await catenary(["check"], "", { cwd: project, env: { ...env, DOCS: "x" } })).toMatchObject({ code: 0 });
+    expect((await run("import", "cursor", "--yes")).err).toContain("catenary.json has these servers already");
+  });
+
+  it("takes a file, keeps what the config has, and refuses what is not there", async () => {
+    write("project/catenary.json", CONFIG.replace("{", "{ // mine\n"));
+    write("other/mcp.json", '{ "mcpServers": { "notes": { "command": "x" }, "more": { "command": "y" } } }');
+    const { code, err } = await run("import", join(home, "other/mcp.json"), "--yes");
+    expect({ code, err }).toMatchObject({ code: 0, err: expect.stringContaining("catenary.json has another server") });
+    expect(read("project/catenary.json")).toContain("// mine");
+    expect(read("project/catenary.json")).toContain('"more"');
+    expect(await run("import", "windsurf", "--yes")).toMatchObject({
+      code: 2,
+      err: "catenary: There is no config of windsurf; looked for ~/.codeium/windsurf/mcp_config.json\n",
+    });
+    expect(await run("import", "none.json")).toMatchObject({ code: 2, err: "catenary: There is no file none.json\n" });
+    write(".cursor/mcp.json", "{ 1 }");
+    expect(await run("import", "cursor")).toMatchObject({ code: 1, err: expect.stringContaining("cannot be read") });
+  });
+});

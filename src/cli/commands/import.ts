@@ -1,0 +1,211 @@
+// `catenary import [CLIENT|FILE]`: brings the servers of a client's config into ours, in our format. Without a name, those
+// of all clients on this machine. The files of the clients are only read.
+
+import { readFile, stat } from "node:fs/promises";
+import { isAbsolute, resolve } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import { getNodeValue } from "jsonc-parser";
+import { baseFolder, CLIENTS, clientFilePath, findClientFile, type Client } from "../../config/clients.ts";
+import { adaptDocument } from "../../config/dialects.ts";
+import { parseDocument, parseToml, Problems, type Problem } from "../../config/document.ts";
+import { checkConfig } from "../../config/index.ts";
+import { ENTRY_KEYS } from "../../config/upstreams.ts";
+import { isObject } from "../../core/values.ts";
+import { NotFoundError, UsageError, type Command } from "../command.ts";
+import {
+  CHANGE_FLAGS,
+  CHANGE_HELP,
+  changeFile,
+  type Edit,
+  editText,
+  shortPath,
+  valueIn,
+} from "../setup/change-file.ts";
+import { CLIENTS_HELP, findClient, isOwnEntry } from "../setup/clients.ts";
+import { defineCommand, plural, problemLines } from "../show/problems.ts";
+import { CONFIG, parseFlags, unexpectedArguments } from "../target/target.ts";
+import { printStatus } from "../terminal/output.ts";
+import { oneLine, sanitizeFor } from "../terminal/text.ts";
+import { openConfigFile } from "./add.ts";
+
+const USAGE = "Usage: catenary import [CLIENT|FILE] [OPTIONS]";
+
+const HELP = `${USAGE}
+
+Writes the servers in the config of an MCP client into ./${CONFIG}, in its format. Without
+CLIENT or FILE: those of all clients on this machine. A server whose name is taken is left out. The
+files of the clients stay as they are.
+
+${CLIENTS_HELP}
+  --config FILE          the config to write to; default ./${CONFIG}
+${CHANGE_HELP}
+Exit codes: 0 ok, or nothing to change; 1 wrong command line or config, or not written; 2 no config
+of the client, or no servers in it.
+`;
+
+const FLAGS = { ...CHANGE_FLAGS, config: { type: "string" } } as const;
+
+type Entry = { readonly [key: string]: unknown };
+
+/** A file of a client, and the servers in it. */
+interface Source {
+  readonly path: string;
+  readonly title: string;
+  readonly entries: ReadonlyMap<string, Entry>;
+  readonly inputs: readonly Entry[];
+}
+
+async function importServers(args: readonly string[]): Promise<number> {
+  const { positionals, values } = parseFlags("import", args, FLAGS, { config: "the path of a config" });
+  const [given, ...more] = positionals;
+  if (more.length > 0) throw unexpectedArguments("import", more, USAGE);
+  const { config = CONFIG } = values;
+  const sources = await findSources(given, resolve(config));
+  const { file, section, servers } = await openConfigFile(config);
+  const plan = makePlan(sources, servers, config);
+  for (const text of plan.notes) printStatus(sanitizeFor(process.stderr, text));
+  const inputs = newInputs(plan.imported, sources, await valueIn(file, ["inputs"]));
+  const edits: Edit[] = [
+    ...plan.imported.map(({ name, entry }) => ({ path: [section, name], value: entry })),
+    ...(inputs === undefined ? [] : [{ path: ["inputs"], value: inputs }]),
+  ];
+  const edited = await editText(file, edits);
+  // A variable may be set later, where the config is used.
+  const referred = [...edited.matchAll(/\$\{(?:env:)?(\w+)/g)].map(([, name = ""]) => [name, "x"] as const);
+  const env = { ...Object.fromEntries(referred), ...process.env };
+  const errors = (await checkConfig(edited, config, { env })).filter(({ severity }) => severity === "error");
+  if (errors.length > 0) {
+    problemLines(config, edited, errors, process.stderr).forEach(printStatus);
+    throw new UsageError(
+      `${config} would have ${plural(errors.length, "error")}; correct them in the config of the client`,
+    );
+  }
+  const names = plan.imported.map(({ name }) => oneLine(name)).join(", ");
+  return changeFile(file, edited, {
+    values,
+    done: `Imported ${names}. To check them: catenary doctor. To use them in a client: catenary install CLIENT`,
+    unchanged: `${config} has these servers already`,
+    document: { imported: plan.imported.map(({ name, from }) => ({ name, from })) },
+  });
+}
+
+/** Throws a NotFoundError if there are no servers. */
+async function findSources(given: string | undefined, config: string): Promise<readonly Source[]> {
+  const isFile = given !== undefined && (await isThere(given));
+  const paths = isFile ? [given] : clientsOf(given).flatMap(({ files }) => files.map((file) => clientFilePath(file)));
+  const there = await Promise.all(paths.map(async (path) => (await isThere(path)) && resolve(path) !== config));
+  const found = paths.filter((_, at) => there[at] === true);
+  if (found.length === 0) {
+    const where = paths.slice(0, 3).map(shortPath).join(", ");
+    const what =
+      given === undefined ? "There is no config of a client on this machine" : `There is no config of ${given}`;
+    throw new NotFoundError(`${what}; looked for ${where}${paths.length > 3 ? " and others" : ""}`);
+  }
+  const sources = await Promise.all(found.map(readSource));
+  if (sources.every(({ entries }) => entries.size === 0)) {
+    throw new NotFoundError(`There are no servers in ${found.map(shortPath).join(", ")}`);
+  }
+  return sources;
+}
+
+function clientsOf(given: string | undefined): readonly Client[] {
+  if (given === undefined) return CLIENTS;
+  if (/[/\\.]/.test(given)) throw new NotFoundError(`There is no file ${given}`);
+  return [findClient(given)];
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => undefined))?.isFile() === true;
+}
+
+async function readSource(path: string): Promise<Source> {
+  const text = (await readFile(path, "utf8")).replace(/^\uFEFF/, "");
+  const absolute = resolve(path);
+  const problems = new Problems(text);
+  const title = findClientFile(absolute)?.client.title ?? shortPath(path);
+  const parsed =
+    text.trim() === "" ? undefined : await (path.endsWith(".toml") ? parseToml(problems) : parseDocument(problems));
+  report(path, text, problems);
+  const { root } = parsed === undefined ? { root: undefined } : adaptDocument(parsed, absolute, problems);
+  // A copy, since jsonc-parser makes objects without a prototype.
+  const config: unknown = root && structuredClone(getNodeValue(root));
+  const { mcpServers, servers, inputs } = isObject(config) ? config : {};
+  const base = baseFolder(absolute);
+  const all = [mcpServers, servers].flatMap((one) => Object.entries(isObject(one) ? one : {}));
+  const entries = all.flatMap(([name, entry]) =>
+    isObject(entry) && !isOwnEntry(entry) ? [[name, movedFrom(base, knownKeys(entry))] as const] : [],
+  );
+  return { path, title, entries: new Map(entries), inputs: Array.isArray(inputs) ? inputs.filter(isObject) : [] };
+}
+
+/** Throws a UsageError if the file cannot be parsed. */
+function report(path: string, text: string, problems: Problems): void {
+  const errors: readonly Problem[] = problems.sorted().filter(({ severity }) => severity === "error");
+  if (errors.length === 0) return;
+  problemLines(shortPath(path), text, errors, process.stderr).forEach(printStatus);
+  throw new UsageError(`${shortPath(path)} cannot be read; correct it first`);
+}
+
+/** What a client needs for itself, such as a list of tools that need no approval, is left out. */
+function knownKeys(entry: Entry): Entry {
+  return Object.fromEntries(Object.entries(entry).filter(([key]) => ENTRY_KEYS.includes(key) && key !== "type"));
+}
+
+/** Paths relative to the folder of the client's config become absolute, since ours is in another folder. */
+function movedFrom(base: string, entry: Entry): Entry {
+  const moved = withStrings(entry, (text) => text.replaceAll("${workspaceFolder}", base)) as Entry;
+  const { command, args, cwd, envFile } = moved;
+  const absolute = (value: unknown): unknown =>
+    typeof value !== "string" || isAbsolute(value) || value.startsWith("${") ? value : resolve(base, value);
+  const isRelative = (value: unknown): boolean => typeof value === "string" && /^\.{1,2}[/\\]/.test(value);
+  const needsFolder = cwd === undefined && Array.isArray(args) && args.some(isRelative);
+  return {
+    ...moved,
+    ...(isRelative(command) && { command: absolute(command) }),
+    ...(cwd !== undefined && { cwd: absolute(cwd) }),
+    ...(envFile !== undefined && { envFile: absolute(envFile) }),
+    ...(needsFolder && { cwd: base }),
+  };
+}
+
+function withStrings(value: unknown, change: (text: string) => string): unknown {
+  if (typeof value === "string") return change(value);
+  if (Array.isArray(value)) return value.map((item) => withStrings(item, change));
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withStrings(inner, change)]));
+}
+
+interface Plan {
+  readonly imported: readonly { readonly name: string; readonly entry: Entry; readonly from: string }[];
+  readonly notes: readonly string[];
+}
+
+/** The first server of a name counts. */
+function makePlan(sources: readonly Source[], existing: Entry, config: string): Plan {
+  const imported = new Map<string, { name: string; entry: Entry; from: string }>();
+  const notes: string[] = [];
+  for (const { title, entries } of sources) {
+    for (const [name, entry] of entries) {
+      const taken = imported.get(name)?.entry ?? existing[name];
+      const where = imported.get(name)?.from ?? config;
+      if (taken === undefined) imported.set(name, { name, entry, from: title });
+      else if (!isDeepStrictEqual(taken, entry)) {
+        notes.push(`Left out: ${oneLine(name)} of ${title}; ${where} has another server of this name`);
+      }
+    }
+  }
+  return { imported: [...imported.values()], notes };
+}
+
+/** The inputs that imported servers refer to, after those that the config has; undefined if there are no new ones. */
+function newInputs(imported: Plan["imported"], sources: readonly Source[], given: unknown): object | undefined {
+  const text = JSON.stringify(imported);
+  const old = Array.isArray(given) ? given.filter(isObject) : [];
+  const known = new Set(old.map(({ id }) => id));
+  const added = sources
+    .flatMap(({ inputs }) => inputs)
+    .filter(({ id }) => typeof id === "string" && !known.has(id) && text.includes(`\${input:${id}}`));
+  return added.length === 0 ? undefined : [...old, ...new Map(added.map((input) => [input["id"], input])).values()];
+}
+
+export const importCommand: Command = defineCommand(HELP, importServers);
