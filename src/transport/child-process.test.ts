@@ -1,6 +1,7 @@
 // A server as a child process: its output, its exit, and how the transport reports them.
 
 import { afterEach, describe, expect, it } from "vitest";
+import type { ConnectionError } from "../core/errors.ts";
 import type { Message } from "../jsonrpc/message.ts";
 import { listProcesses } from "../process/process-tree.ts";
 import { childTransport } from "./child-process.ts";
@@ -234,7 +235,7 @@ describe("childTransport", () => {
         await new Promise(setImmediate);
       }
     }
-    expect((await ended).error?.message).toContain(`after it closed its ${pipe}; the end of its stderr:\nhere`);
+    expect((await ended).error?.message).toContain(`after it closed its ${pipe}: here`);
   });
 
   it("explains why a server could not be started", async () => {
@@ -256,5 +257,31 @@ describe("childTransport", () => {
     await expect(started).rejects.toMatchObject({ kind: "closed" });
     await closed;
     expect(await transport.child?.exited).toEqual({ code: 0, signal: null });
+  });
+});
+
+describe("a program that does not start", () => {
+  const failure = async (stderr: string): Promise<ConnectionError> => {
+    const script = `process.stderr.write(${JSON.stringify(stderr)}); process.exitCode = 1`;
+    const transport = childTransport({ command: process.execPath, args: ["-e", script] });
+    const error = await new Promise<unknown>((resolve) => {
+      void transport.start((inbound) => inbound.kind === "end" && resolve(inbound.error));
+    });
+    return error as ConnectionError;
+  };
+
+  it.each([
+    [
+      "npm error code E404\nnpm error 404 Not Found - GET https://registry/x\nnpm error 404\nnpm error A complete log of this run can be found in: /x",
+      "npm error 404 Not Found - GET https://registry/x",
+    ],
+    ["BRAVE_API_KEY environment variable is required\n", "BRAVE_API_KEY environment variable is required"],
+    ["x.js:1\nthrow new Error('no')\n\nError: no key\n    at x.js:1:7\n\nNode.js v20.1.0\n", "Error: no key"],
+    ["bad key sk-live-0123456789abcdefghij", "bad key ..."],
+    ["", ""],
+  ])("tells callers why: %j", async (stderr, reason) => {
+    const error = await failure(stderr);
+    const own = error.message.slice(0, error.message.length - (error.diagnostics ?? "").length);
+    expect(own).toBe(`${process.execPath} exited with code 1${reason === "" ? "" : `: ${reason}`}`);
   });
 });

@@ -221,8 +221,12 @@ class PipedChildProcess implements ChildTransport {
     // The reader is ended here and not when stdout ends, because stdout never ends while a descendant that survived the
     // server holds the pipe open.
     this.#lines?.end();
-    const diagnostics = describeStderr(child.stderrTail());
-    const error = new ConnectionError(this.#isNoisy ? "protocol" : "closed", this.#describeExit(exit), { diagnostics });
+    const stderr = child.stderrTail();
+    // A program that never spoke could not start. Its callers are told why, since they may be its operator.
+    const reason = this.#hasSentMessage || this.#isNoisy ? "" : startFailure(stderr);
+    const message = `${this.#describeExit(exit)}${reason === "" ? "" : `: ${reason}`}`;
+    const diagnostics = reason !== "" && stderr.trim() === reason ? "" : describeStderr(stderr);
+    const error = new ConnectionError(this.#isNoisy ? "protocol" : "closed", message, { diagnostics });
     this.#writer?.fail(error);
     this.#gone.abort(error);
     const cause = this.#closed ? {} : { error };
@@ -235,6 +239,23 @@ class PipedChildProcess implements ChildTransport {
     const why = this.#closeReason === "" ? "" : ` after it ${this.#closeReason}`;
     return `${this.#options.command} ${how}${why}`;
   }
+}
+
+const MAX_REASON_LENGTH = 200;
+/** Lines of npm that do not say what is wrong. */
+const NPM_DETAIL = /^npm (?:error|ERR!)(?: (?:code|errno|syscall|path|network)\b.*| \d*\s*| A complete log .*)$/i;
+const TELLING =
+  /\b(?:error|missing|required|requires|invalid|cannot|can't|could not|unable|not found|no such|denied|failed|usage)\b/i;
+
+/** The line of stderr that says best why a program did not start. What may be a key in it is left out. */
+function startFailure(stderr: string): string {
+  const lines = stderr.split("\n").map((line) => line.trim());
+  const told = lines.filter((line) => line !== "" && !/^(?:at |npm warn|npm notice|Node\.js v)/i.test(line));
+  const npm = told.find((line) => /^npm (?:error|ERR!)/i.test(line) && !NPM_DETAIL.test(line));
+  const line = npm ?? told.findLast((one) => TELLING.test(one)) ?? told.at(-1) ?? "";
+  const isKey = (text: string): boolean => /\d/.test(text) && /[A-Za-z]/.test(text);
+  const shown = line.replace(/[A-Za-z0-9_+=-]{24,}/g, (text) => (isKey(text) ? "..." : text));
+  return shown.length > MAX_REASON_LENGTH ? `${shown.slice(0, MAX_REASON_LENGTH)}...` : shown;
 }
 
 function describeStderr(stderr: string): string {

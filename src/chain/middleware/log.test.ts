@@ -151,3 +151,12 @@ it("writes to stderr by default, and a failing write does not fail the request",
     textResult("the contents"),
   );
 });
+
+it("writes the message of a connection error once", async () => {
+  const lines: string[] = [];
+  const failing: Handler = () => Promise.reject(new ConnectionError("timeout", "tools/call did not finish"));
+  const { context } = fakeContext();
+  const logging = log({ arguments: true, write: (line) => lines.push(line) });
+  await expect(logging(callRequest("x"), context, failing)).rejects.toThrow();
+  expect(lines[0]?.split("did not finish")).toHaveLength(2);
+});

@@ -118,7 +118,9 @@ function successOf({ resultType = "complete", isError }: Result): Outcome {
 function failureOf(error: unknown, { signal }: Context, maxLength: number): Outcome {
   if (signal.aborted) return { level: "info", outcome: "cancelled" };
   const [level, summary] = summaryOf(error);
-  const message = maxLength > 0 ? `${summary}: ${sanitize(errorMessage(error), maxLength)}` : summary;
+  // The summary of a ConnectionError is its message.
+  const isWhole = maxLength === 0 || error instanceof ConnectionError;
+  const message = isWhole ? summary : `${summary}: ${sanitize(errorMessage(error), maxLength)}`;
   return { level, outcome: "failed", error: message };
 }
 

@@ -111,7 +111,7 @@ describe("discover of many upstreams", () => {
       resources: { subscribe: true, listChanged: true },
     });
     expect(result._meta?.["catenary/unavailable"]).toEqual([
-      { upstream: "slow", message: "The upstream slow did not answer in 1000 ms" },
+      { upstream: "slow", message: "The upstream slow is still starting; ask again" },
     ]);
     // No second request is sent while the first is unanswered.
     const again = caller.call("server/discover");

@@ -214,7 +214,9 @@ export class UpstreamView {
     const before = this.#problem;
     try {
       const limitMs = before === undefined ? ms : UNAVAILABLE_WAIT_MS;
-      const done = await withTimeout(limitMs, signal, (own) => attempt(() => work({ ...context, signal: own })));
+      const { name } = this.upstream;
+      const late = this.capabilities === undefined ? `The upstream ${name} is still starting; ask again` : undefined;
+      const done = await withTimeout(limitMs, signal, (own) => attempt(() => work({ ...context, signal: own })), late);
       this.#problem = undefined;
       return done;
     } catch (error) {

@@ -32,6 +32,7 @@ import {
   TOKEN_FLAGS,
   TOKEN_HELP,
 } from "../serve/start.ts";
+import type { Trace } from "../serve/trace.ts";
 import { UpstreamReport, upstreamTable } from "../serve/upstream-report.ts";
 import { defineCommand } from "../show/problems.ts";
 import { CONFIG, type FlagValues, isConfig, parseFlags, requireConfig, unexpectedArguments } from "../target/target.ts";
@@ -40,6 +41,8 @@ const GATEWAY_HELP = `  --live LANGUAGE        serve live sessions of js or lisp
   --start                start all servers at once, and not with the first request
   --watch                read the config again when it changes; SIGHUP does so too
   --log-format FORMAT    text (the default), or json: one object for each line on stderr
+  --trace FILE           add every message of callers and servers to FILE, as lines of JSON without
+                         secrets
 `;
 
 const HELP = `Usage: catenary serve [CONFIG|MODULE] [--stdio | --http HOST:PORT] [OPTIONS]
@@ -89,6 +92,7 @@ const GATEWAY_FLAGS = {
   start: { type: "boolean" },
   watch: { type: "boolean" },
   "log-format": { type: "string" },
+  trace: { type: "string" },
 } as const;
 
 const UP_FLAGS = { ...SERVE_FLAGS, ...TOKEN_FLAGS, ...GATEWAY_FLAGS } as const;
@@ -165,6 +169,7 @@ interface GatewayLine {
 /** Opens the config, or the live sessions of --live. */
 async function openConfig({ given, command, isStdio, values }: GatewayLine): Promise<Source> {
   const log = new EventLog({ format: parseLogFormat(values["log-format"]) });
+  const trace = values.trace === undefined ? undefined : await openTrace(values.trace, log);
   // On stdio, messages from the client may be as long as messages from upstreams.
   const limits = isStdio ? { messageBytes: MESSAGE_BYTES } : {};
   // Imported only here, because serving a module does not need the gateway.
@@ -173,16 +178,24 @@ async function openConfig({ given, command, isStdio, values }: GatewayLine): Pro
     if (given !== undefined) throw new UsageError("Give --live or a config, not both");
     if (values.watch === true) throw new UsageError("--watch needs a config");
     const { gateway, ...about } = await openSessions(values.live);
-    return { handler: gateway, gateway, limits, http: {}, release: () => undefined, log, ...about };
+    return {
+      handler: trace?.callers(gateway) ?? gateway,
+      gateway,
+      limits,
+      http: {},
+      release: () => undefined,
+      log,
+      ...about,
+    };
   }
   const path = await findGatewayConfig(given, command);
   const { onNoise, onState, onStderr, onWarning } = new UpstreamReport(log, command === "up");
   const { middleware } = log;
-  const opened = await openGateway(path, { onNoise, onState, onStderr, onWarning, middleware }, isStdio);
+  const opened = await openGateway(path, { onNoise, onState, onStderr, onWarning, middleware }, isStdio, { trace });
   const { config, gateway, running, load, release } = opened;
   const { token, ...http } = config.listen;
   return {
-    handler: gateway,
+    handler: trace?.callers(gateway) ?? gateway,
     gateway,
     limits: { ...limits, ...config.limits },
     http: { ...http, limits: config.limits },
@@ -202,6 +215,11 @@ async function findGatewayConfig(given: string | undefined, command: string): Pr
     if (given !== undefined || !(error instanceof NotFoundError)) throw error;
     throw new NotFoundError(`${error.message}; for live sessions without a config, catenary ${command} --live js`);
   }
+}
+
+async function openTrace(path: string, log: EventLog): Promise<Trace> {
+  const { Trace: Opened } = await import("../serve/trace.ts");
+  return new Opened(path, (message) => log.write({ level: "error", message }));
 }
 
 function parseLogFormat(text: string | undefined): LogFormat | undefined {
@@ -253,7 +271,9 @@ async function serveSource(args: readonly string[]): Promise<undefined> {
   if (values.stdio === true && !isStdio) throw new UsageError("Give --stdio or --http, not both");
   if (values["no-token"] === true && isStdio) throw new UsageError("--no-token needs --http HOST:PORT");
   const isModule = file !== undefined && !(await isConfig(file));
-  const unused = (["live", "start", "watch", "log-format"] as const).find((flag) => values[flag] !== undefined);
+  const unused = (["live", "start", "watch", "log-format", "trace"] as const).find(
+    (flag) => values[flag] !== undefined,
+  );
   if (isModule && unused !== undefined) throw new UsageError(`--${unused} does not apply to the module ${file}`);
   const opened = await (isModule ? openModule(file) : openConfig({ given: file, command: "serve", isStdio, values }));
   const { handler, limits, release } = opened;

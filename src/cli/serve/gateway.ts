@@ -28,6 +28,7 @@ import { Prompter, type Dialog } from "../terminal/prompter.ts";
 import { oneLine, sanitizeFor } from "../terminal/text.ts";
 import { reserveStdio } from "./module.ts";
 import { createSignIn } from "./sign-in.ts";
+import type { Trace } from "./trace.ts";
 
 export interface OpenedGateway {
   readonly config: Config;
@@ -56,7 +57,7 @@ export async function openGateway(
   path: string,
   report: Pick<CreateGatewayOptions, "onNoise" | "onStderr" | "onState" | "onWarning" | "middleware">,
   isStdio: boolean,
-  only?: string,
+  { only, trace }: { readonly only?: string | undefined; readonly trace?: Trace | undefined } = {},
 ): Promise<OpenedGateway> {
   const { config: whole, load } = await openConfig(path, isStdio);
   const config = only === undefined ? whole : { ...whole, upstreams: new Map([[only, findServer(whole, path, only)]]) };
@@ -65,13 +66,16 @@ export async function openGateway(
   );
   surviveStrayErrors();
   // On stdio there is one client. Its servers get its name and capabilities, as if it had started them itself.
-  const forOneClient: CreateGatewayOptions["upstream"] = (target, options) =>
-    upstream(target, { share: "per-session", ...options });
+  const create: CreateGatewayOptions["upstream"] = (target, given) => {
+    const made = upstream(target, isStdio ? { share: "per-session", ...given } : given);
+    return trace === undefined ? made : trace.upstream(given.name ?? "", made);
+  };
   const signIn = createSignIn(isStdio);
   // A server alone has its own names, which are not those that the whole gateway shows.
   const rememberNames = only === undefined;
-  const options = { ...report, signIn, rememberNames, changing: true, ...(isStdio && { upstream: forOneClient }) };
+  const options = { ...report, signIn, rememberNames, changing: true, upstream: create };
   const running = await reportProblems(path, () => ConfigGateway.create(config, options));
+  if (trace !== undefined) trace.configOf = () => running.config;
   return { config, gateway: running.gateway, running, load, release };
 }
 

@@ -135,3 +135,17 @@ describe("a report", () => {
     );
   });
 });
+
+it("prints once what a program says at each of its two starts", () => {
+  const report = new UpstreamReport(log(), false);
+  report.onState("notes", status("starting"));
+  report.onStderr("notes", "no key\nsee log-1\n");
+  report.onStderr("notes", "no key\nsee log-2\n");
+  report.onState("notes", status("restarting", { problem: "gone" }));
+  report.onState("notes", status("starting", { problem: "gone" }));
+  report.onStderr("notes", "no key\n");
+  report.onState("notes", status("running", { problem: "gone" }));
+  report.onStderr("notes", "same\nsame\n");
+  const said = ["notes: no key\n", "notes: see log-1\n", "notes crashed; restarting: gone\n"];
+  expect(printed).toEqual([...said, "notes: no key\n", "notes restarted\n", "notes: same\n", "notes: same\n"]);
+});

@@ -47,6 +47,7 @@ function delay(ms: number | undefined): string {
 /** Enough to recognize the output. More could fill the screen. */
 const MAX_NOISE_LINES = 5;
 const MAX_NOISE_LENGTH = 200;
+const MAX_SEEN_LINES = 200;
 
 interface LastReport {
   readonly state: UpstreamStatus["state"];
@@ -64,6 +65,8 @@ export class UpstreamReport {
   readonly #isVerbose: boolean;
   readonly #last = new Map<string, LastReport>();
   readonly #stderr = new Map<string, LineSplitter>();
+  /** For each upstream that is starting, the lines of stderr so far. */
+  readonly #seen = new Map<string, Set<string>>();
   /** For each upstream, how many stdout lines that are not messages were printed. */
   readonly #noise = new Map<string, number>();
 
@@ -76,7 +79,13 @@ export class UpstreamReport {
   readonly onStderr = (upstream: string, text: string): void => {
     let lines = this.#stderr.get(upstream);
     if (lines === undefined) {
+      const seen = new Set<string>();
+      this.#seen.set(upstream, seen);
       lines = new LineSplitter((message) => {
+        // A program may be started twice until it is clear that it cannot run, and then says the same twice.
+        const line = message.replaceAll(/\d+/g, "0");
+        if (seen.has(line)) return;
+        if (this.#last.get(upstream)?.state === "starting" && seen.size < MAX_SEEN_LINES) seen.add(line);
         this.#log.write({ level: "info", upstream, stream: "stderr", message });
       });
       this.#stderr.set(upstream, lines);
@@ -103,6 +112,7 @@ export class UpstreamReport {
   readonly onState = (upstream: string, status: UpstreamStatus): void => {
     const last = this.#last.get(upstream) ?? INITIAL;
     const { state, problem } = status;
+    if (state !== last.state) this.#seen.get(upstream)?.clear();
     if (state === "closed") {
       this.#stderr.get(upstream)?.flush();
       return;

@@ -42,7 +42,7 @@ export async function openConfigTarget(
       if (values.verbose === true) print(`${oneLine(name)}: ${oneLine(message)}`);
     },
   };
-  const { gateway, release } = await openGateway(path, report, false, server);
+  const { gateway, release } = await openGateway(path, report, false, { only: server });
   return {
     handler: gateway,
     async started(limitMs, signal, busy) {

@@ -1,7 +1,7 @@
 // A running gateway seen from outside: `catenary status`, `logs` and `restart` over its socket, /healthz and /readyz, its
 // log as JSON, and servers that are started with it.
 
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "catenary";
@@ -16,10 +16,12 @@ if (existsSync(new URL("broken", import.meta.url))) {
   process.exit(3);
 }
 console.error("notes is ready");
-const tools = ["hello", "hang"].map((name) => ({ name, inputSchema: { type: "object" } }));
+const tools = ["hello", "hang", "reveal"].map((name) => ({ name, inputSchema: { type: "object" } }));
 export default async ({ method, params }) => {
   if (method === "server/discover") return { capabilities: { tools: {} } };
   if (method === "tools/list") return { tools };
+  if (params?.name === "reveal") return { content: [{ type: "text", text: process.env.KEY + " " + process.env.OTHER_KEY }] };
+  if (params?.name === "nothing") throw new Error("There is no tool nothing");
   if (params?.name === "hang") await new Promise(() => undefined);
   return { content: [{ type: "text", text: "hello from " + process.pid }] };
 };`;
@@ -215,4 +217,45 @@ it("writes its log as JSON, with times", async () => {
   expect(entries).toContainEqual(expect.objectContaining({ level: "info", method: "tools/call", name: "hello" }));
   expect(entries).toContainEqual(expect.objectContaining({ message: expect.stringContaining("shutting down") }));
   expect((await command("up", logged, "--log-format", "xml")).err).toContain("--log-format xml is not valid");
+});
+
+it("traces every message of callers and servers, without secrets", async () => {
+  const traced = join(folder, "traced.json");
+  const trace = join(folder, "trace.jsonl");
+  const keys = { KEY: "${MY_TOKEN}", OTHER_KEY: "a literal key" };
+  writeFileSync(traced, JSON.stringify({ mcpServers: { notes: { ...NOTES, env: keys } } }));
+  const { one, url } = await start(traced, "--trace", trace);
+  const client = await connect(url);
+  expect(await client.callTool("reveal", { password: "hunter2" })).toMatchObject({
+    content: [{ text: "correct-horse-battery a literal key" }],
+  });
+  await expect(client.callTool("nothing")).rejects.toThrow();
+  await client.close();
+  one.process.kill("SIGTERM");
+  expect(await one.exited).toBe(0);
+  expect(statSync(trace).mode & 0o777).toBe(0o600);
+  const text = readFileSync(trace, "utf8");
+  for (const secret of ["correct-horse-battery", "a literal key", "hunter2"]) expect(text).not.toContain(secret);
+  const entries = text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  const calls = entries.filter(({ method }) => method === "tools/call");
+  expect(calls).toMatchObject([
+    {
+      side: "caller",
+      what: "request",
+      caller: { style: "stateless" },
+      params: { arguments: { password: "[redacted]" } },
+    },
+    { side: "upstream", what: "request", upstream: "notes" },
+    { side: "caller", what: "request", params: { name: "nothing" } },
+    { side: "upstream", what: "request", params: { name: "nothing" } },
+  ]);
+  const answered = entries.filter(({ what, id }) => what === "result" && calls.some((call) => call["id"] === id));
+  expect(answered.map(({ side }) => side)).toEqual(["upstream", "caller"]);
+  expect(JSON.stringify(answered)).toContain("${MY_TOKEN} [redacted]");
+  expect(entries).toContainEqual(expect.objectContaining({ what: "error", id: calls[2]?.["id"] }));
+  const refused = await command("up", traced, "--trace", join(folder, "no", "such", "folder"));
+  expect(refused).toMatchObject({ code: 1, err: expect.stringContaining("cannot be written: ENOENT") });
 });

@@ -1,0 +1,144 @@
+// `--trace FILE`: writes every message between callers and the gateway, and between the gateway and its upstreams, as
+// lines of JSON. Messages have the form of the newest revision, in which the gateway handles them. Values of the
+// config's variables and what has the name of a secret are replaced. Without the option, nothing is wrapped.
+
+import { fchmodSync, openSync, writeSync } from "node:fs";
+import type { Upstream } from "../../chain/upstream/upstream.ts";
+import type { Config } from "../../config/index.ts";
+import { createRedactor, type Secret } from "../../config/variables.ts";
+import { attempt, onAbort } from "../../core/async.ts";
+import type { Context, Handler, Notification, Request, Result } from "../../core/handler.ts";
+import { evaluatesCode, EVALUATES_CODE } from "../../core/handler.ts";
+import { errorMessage, isObject } from "../../core/values.ts";
+import { toMcpError } from "../../dialogue/calls/errors.ts";
+import type { Closeable } from "../../serve.ts";
+import { UsageError } from "../command.ts";
+
+/** Names of fields whose values are not written. A progress token is not a secret. */
+const SECRET_FIELD = /^(?!progressToken$).*(?:token|secret|password|passwd|authorization|cookie|api[_-]?key|_key)$/i;
+
+type Direction = "request" | "result" | "error" | "notification" | "question" | "answer" | "refusal" | "cancelled";
+
+export class Trace {
+  readonly #file: number;
+  readonly #onError: (message: string) => void;
+  #redact: (text: string) => string = (text) => text;
+  #config: Config | undefined;
+  #last = 0;
+  /** Lines that are written together, after the messages of this turn of the event loop. */
+  #lines: string[] = [];
+  #isBroken = false;
+
+  /** Adds to the file, which only its owner may read. Throws a UsageError if that is not possible. */
+  constructor(path: string, onError: (message: string) => void) {
+    this.#onError = onError;
+    try {
+      this.#file = openSync(path, "a", 0o600);
+      fchmodSync(this.#file, 0o600);
+    } catch (error) {
+      throw new UsageError(`--trace ${path} cannot be written: ${errorMessage(error)}`, { cause: error });
+    }
+    process.once("exit", () => this.#flush());
+  }
+
+  /** The config whose secrets are replaced. */
+  configOf: () => Config | undefined = () => undefined;
+
+  /** Wraps the handler of all callers. */
+  callers(handler: Closeable): Closeable {
+    const traced: Closeable = (request, context) => {
+      const { info, style, principal } = context.caller;
+      const caller = { name: info?.name, style, principal, revision: context.revision };
+      return this.#run({ side: "caller", caller }, handler, request, context);
+    };
+    traced.close = (budgetMs) => handler.close?.(budgetMs);
+    return Object.defineProperty(traced, EVALUATES_CODE, { get: () => evaluatesCode(handler) });
+  }
+
+  /** Wraps an upstream. */
+  upstream(name: string, upstream: Upstream): Upstream {
+    const handler = ((request, context) =>
+      this.#run({ side: "upstream", upstream: name }, upstream, request, context)) as Upstream;
+    if (evaluatesCode(upstream)) handler[EVALUATES_CODE] = true;
+    handler.called = (given) => upstream.called(given);
+    handler.status = () => upstream.status();
+    handler.start = (principal) => upstream.start(principal);
+    handler.close = (budgetMs) => upstream.close(budgetMs);
+    return handler;
+  }
+
+  async #run(about: object, handler: Handler, request: Request, context: Context): Promise<Result> {
+    const id = (this.#last += 1);
+    const write = (what: Direction, content: object): void => this.#write({ ...about, id, what, ...content });
+    write("request", { method: request.method, params: request.params });
+    const forget = onAbort(context.signal, () => write("cancelled", { reason: errorMessage(context.signal.reason) }));
+    const traced: Context = {
+      ...context,
+      notify: (notification: Notification) => {
+        write("notification", notification);
+        context.notify(notification);
+      },
+      ask: async (question, options) => {
+        write("question", question);
+        try {
+          const answer = await context.ask(question, options);
+          write("answer", { result: answer });
+          return answer;
+        } catch (error) {
+          write("refusal", { error: toMcpError(error).toBody() });
+          throw error;
+        }
+      },
+    };
+    try {
+      const result = await attempt(() => handler(request, traced));
+      write("result", { result });
+      return result;
+    } catch (error) {
+      write("error", { error: toMcpError(error).toBody() });
+      throw error;
+    } finally {
+      forget();
+    }
+  }
+
+  #write(entry: object): void {
+    if (this.#isBroken) return;
+    this.#lines.push(JSON.stringify({ time: new Date().toISOString(), ...entry }, hideSecret));
+    if (this.#lines.length === 1) setImmediate(() => this.#flush());
+  }
+
+  #flush(): void {
+    if (this.#lines.length === 0) return;
+    const config = this.configOf();
+    if (config !== this.#config) this.#redact = createRedactor(config === undefined ? [] : secretsOf(config));
+    this.#config = config;
+    const text = this.#lines.map((line) => `${this.#redact(line)}\n`).join("");
+    this.#lines = [];
+    try {
+      writeSync(this.#file, text);
+    } catch (error) {
+      this.#isBroken = true;
+      this.#onError(`--trace ends, since its file cannot be written: ${errorMessage(error)}`);
+    }
+  }
+}
+
+function hideSecret(name: string, value: unknown): unknown {
+  return typeof value === "string" && SECRET_FIELD.test(name) ? REDACTED : value;
+}
+
+const REDACTED = "[redacted]";
+
+/** Values of variables and inputs, and what the config has under the name of a secret. */
+function secretsOf({ upstreams, listen }: Config): Secret[] {
+  const entries = [...upstreams.values()].flatMap(({ secrets, settings }) => [
+    ...secrets,
+    ...[settings["env"], settings["headers"]].flatMap((fields) =>
+      Object.entries(isObject(fields) ? fields : {}).flatMap(([name, value]) =>
+        SECRET_FIELD.test(name) && typeof value === "string" ? [{ value, reference: REDACTED }] : [],
+      ),
+    ),
+  ]);
+  return listen.token === undefined ? entries : [...entries, { value: listen.token, reference: REDACTED }];
+}
