@@ -13,14 +13,19 @@ function entries(files) {
   return Object.fromEntries(names.map((name) => [name, `src/${name}.ts`]));
 }
 
-/** Each becomes one file with all that it imports, but for what is in a file before it. */
+/**
+ * Each becomes one file with all that it imports, but for what is in a file before it. A module that has a file of its
+ * own anyway, since it is an entry or is imported lazily, stays there (`false`): otherwise a bundle of a server would
+ * contain what only its lazy imports need, because bundlers keep those of functions that are not used.
+ */
 const FILES = {
-  main: ["index"],
-  serve: ["serve"],
-  "http-server": ["http/server/mount", "http/server/listener"],
-  client: ["client/connect"],
-  "http-client": ["http/client/connect"],
-  gateway: ["chain/upstream/create-pool", "chain/router/router"],
+  main: { "server/server": true, "protocol/params": true, "protocol/subscription": true, "protocol/tool-facts": true },
+  chain: { index: false },
+  serve: { serve: false },
+  "http-server": { "http/server/mount": true, "http/server/listener": false },
+  client: { "client/connect": true },
+  "http-client": { "http/client/connect": true },
+  gateway: { "chain/upstream/create-pool": true, "chain/router/router": true },
 };
 /** The file of each of these modules, found when the first is asked for. */
 let files;
@@ -35,17 +40,31 @@ function group(id, graph) {
   if (files === undefined) {
     files = new Map();
     for (const [file, modules] of Object.entries(FILES)) {
-      for (const module of modules) {
+      for (const [module, isIncluded] of Object.entries(modules)) {
         const id = fileURLToPath(new URL(`src/${module}.ts`, import.meta.url));
         if (graph.getModuleInfo(id) === null) throw new Error(`rolldown.config.js: src/${module}.ts does not exist`);
-        add(id, file);
+        if (isIncluded) add(id, file);
+        else for (const imported of graph.getModuleInfo(id).importedIds) add(imported, file);
       }
     }
   }
   return files.get(id) ?? null;
 }
 
-const common = { platform: "node", external: /^[^./]/, logLevel: "warn" };
+/**
+ * Removes imports of our own files for their side effects, since they have none, and esbuild warns of each of them.
+ * Leaves an empty line, so that source maps stay right.
+ */
+const withoutBareImports = {
+  name: "without-bare-imports",
+  generateBundle(_options, bundle) {
+    for (const file of Object.values(bundle)) {
+      if (file.type === "chunk") file.code = file.code.replace(/^import "(?:\.{1,2}\/[^"]+|node:module)";$/gm, "");
+    }
+  },
+};
+
+const common = { platform: "node", external: /^[^./]/, logLevel: "warn", plugins: [withoutBareImports] };
 const output = { dir: "dist", format: "esm", sourcemap: true, entryFileNames: "[name].js" };
 
 export default [
@@ -63,7 +82,13 @@ export default [
   // These run in processes and threads of their own, which recognize their files by name.
   {
     ...common,
-    input: entries(["live/js/guest", "live/js/controller", "modules/typescript", "modules/load-module"]),
+    input: entries([
+      "core/node-buffer",
+      "live/js/guest",
+      "live/js/controller",
+      "modules/typescript",
+      "modules/load-module",
+    ]),
     output: { ...output, preserveModules: true, preserveModulesRoot: "src" },
   },
 ];

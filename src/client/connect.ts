@@ -158,9 +158,19 @@ async function openUrl(
     import("../http/client/connect.ts"),
     import("../http/client/requester.ts"),
   ]);
+  const send = fetch ?? (hasNodeHttp() ? undefined : globalThis.fetch.bind(globalThis));
   const requester =
-    fetch === undefined ? (await import("../http/client/node-requester.ts")).nodeRequester() : fetchRequester(fetch);
+    send === undefined ? (await import("../http/client/node-requester.ts")).nodeRequester() : fetchRequester(send);
   return openHttp({ url, requester: followSameOrigin(requester), auth, headers, limits }, connecting);
+}
+
+/** False in browsers, and in Workers, which only imitate node:http. */
+function hasNodeHttp(): boolean {
+  const { process: own, navigator: runtime } = globalThis as {
+    process?: { versions?: { node?: string } };
+    navigator?: { userAgent?: string };
+  };
+  return own?.versions?.node !== undefined && runtime?.userAgent !== "Cloudflare-Workers";
 }
 
 function parseUrl(target: string | URL): URL {

@@ -101,8 +101,19 @@ export async function abortable<T>(signal: AbortSignal, promise: Promise<T>): Pr
 
 /** Lets the process exit before the timer fires. Does nothing where timers are numbers, as in browsers. */
 export function unref<Timer>(timer: Timer): Timer {
-  (timer as { unref?: () => void }).unref?.();
+  (timer as { unref?: () => void } | undefined)?.unref?.();
   return timer;
+}
+
+/** Lets the timer keep the process alive again. */
+export function ref(timer: unknown): void {
+  (timer as { ref?: () => void } | undefined)?.ref?.();
+}
+
+/** Calls `act` after the events that are already waiting. Browsers have no setImmediate. */
+export function afterEvents(act: () => void): void {
+  if (typeof setImmediate === "function") setImmediate(act);
+  else setTimeout(act, 0);
 }
 
 export interface ForwardedAbort {

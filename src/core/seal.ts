@@ -24,7 +24,14 @@ const TAG_BYTES = 16;
 
 let loaded: typeof Crypto | undefined;
 function crypto(): typeof Crypto {
-  return (loaded ??= process.getBuiltinModule("node:crypto"));
+  return (loaded ??= loadCrypto());
+}
+
+function loadCrypto(): typeof Crypto {
+  const { process: own } = globalThis as { process?: Pick<NodeJS.Process, "getBuiltinModule"> };
+  const found = own?.getBuiltinModule("node:crypto");
+  if (found !== undefined) return found;
+  throw new Error("Sealed state needs node:crypto; in Workers, set the compatibility flag nodejs_compat");
 }
 
 /** Without a key, each seal has its own random one. */

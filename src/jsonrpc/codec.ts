@@ -2,6 +2,7 @@
 // response for a string that is neither. `encode` writes a message on one line. A decoded message is the parsed object
 // itself, so nothing is copied and unknown fields survive.
 
+import { Buffer } from "node:buffer";
 import { ExactId, isId, stringify, type ErrorMessage, type Id, type Message } from "./message.ts";
 import { hasPlainTokens, mayBeDeep, scan, type Scan, type Token } from "./scan.ts";
 

@@ -3,7 +3,6 @@
 // the string. A message is nearly always long because of a few strings, so these are cut out and decoded separately.
 // The short rest is decoded like any other message. If that fails, the whole message is decoded as one string.
 
-import { toUSVString } from "node:util";
 import { decode, type Decoded, type Limits, parseError } from "./codec.ts";
 import { ExactId } from "./message.ts";
 
@@ -141,12 +140,17 @@ export function readString(bytes: Buffer, start: number, end: number, pieceBytes
     let piece = parseString(bytes, from, to);
     // The escapes of a surrogate pair were separated.
     if (to < end && /[\ud800-\udbff]/.test(piece.slice(-1))) [piece, to] = [piece.slice(0, -1), to - ESCAPE_BYTES];
-    if (to <= from || toUSVString(piece) !== piece || piece.includes("\ufffd")) break;
+    if (to <= from || !isWellFormed(piece) || piece.includes("\ufffd")) break;
     written += bytes.write(piece, written);
     from = to;
   }
   const text = bytes.toString("utf8", start, written);
   return from === end ? text : text + parseString(bytes, from, end);
+}
+
+/** Whether the string has no lone surrogates. Missing in the type library for the oldest supported Node. */
+function isWellFormed(text: string): boolean {
+  return (text as string & { isWellFormed(): boolean }).isWellFormed();
 }
 
 function parseString(bytes: Buffer, start: number, end: number): string {

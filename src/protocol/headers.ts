@@ -2,6 +2,7 @@
 // schema marks with `x-mcp-header`, how their values are encoded, and whether headers and arguments agree
 // (specification, basic/transports/streamable-http). Schemas are untrusted, so the work is linear in their size.
 
+import { Buffer } from "node:buffer";
 import { isObject } from "../core/values.ts";
 
 export interface HeaderParam {

@@ -1,6 +1,7 @@
 // The lists that servers have: how each is requested, how its items are identified, which capability announces it, and
 // the notifications about it. Also pages with their cursors, and which results may be cached.
 
+import { Buffer } from "node:buffer";
 import { isObject } from "../core/values.ts";
 import { invalidParams, type McpError } from "./errors.ts";
 

@@ -1,29 +1,55 @@
 // Checks values against plain JSON Schemas with ajv. Most servers never need ajv, so it is loaded when the first value
 // is checked. A schema is compiled for a check that stops at the first issue and, after an invalid value, also for one
-// that finds all issues. References must point into the schema itself, because nothing is fetched.
+// that finds all issues. References must point into the schema itself, because nothing is fetched. Where ajv is missing
+// or may not generate code, interpreted-schema.ts checks instead.
 
-import type { ErrorObject, Options, ValidateFunction } from "ajv";
+import type { Ajv, ErrorObject, Options } from "ajv";
 import { isObject, errorMessage } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
-import { type Dialect, issueText, pathText, type SchemaCheck, type SchemaCheckResult } from "./schema-kind.ts";
+import {
+  type Dialect,
+  issueText,
+  parsePointer,
+  pathText,
+  type SchemaCheck,
+  type SchemaCheckResult,
+} from "./schema-kind.ts";
 
 /** More issues would not help the model. */
 const MAX_ISSUES = 20;
 
-const LOADERS = {
+/** Where ajv has its class for a dialect, and the dialect's keyword for a dynamic reference, if it has one. */
+const DIALECTS = {
   "https://json-schema.org/draft/2020-12/schema": {
-    load: async () => (await import("ajv/dist/2020.js")).Ajv2020,
+    module: "ajv/dist/2020.js",
+    name: "Ajv2020",
     dynamic: "$dynamicRef",
   },
   "https://json-schema.org/draft/2019-09/schema": {
-    load: async () => (await import("ajv/dist/2019.js")).Ajv2019,
+    module: "ajv/dist/2019.js",
+    name: "Ajv2019",
     dynamic: "$recursiveRef",
   },
-  "http://json-schema.org/draft-07/schema": { load: async () => (await import("ajv")).Ajv, dynamic: undefined },
+  "http://json-schema.org/draft-07/schema": { module: "ajv", name: "Ajv", dynamic: undefined },
 } as const satisfies Record<Dialect, object>;
 
-type AjvClass = Awaited<ReturnType<(typeof LOADERS)[Dialect]["load"]>>;
+type AjvClass = typeof Ajv;
+
+/**
+ * Undefined if ajv is not installed. Bundlers do not see this `require`, so they leave ajv out of bundles; an `import`
+ * with a name that is computed would do the same, but some runtimes refuse to load a module that contains one.
+ */
+function loadAjv(dialect: Dialect): AjvClass | undefined {
+  const { module, name } = DIALECTS[dialect];
+  try {
+    const require = process.getBuiltinModule("node:module").createRequire(import.meta.url);
+    const exports = require(module) as Record<string, unknown>;
+    return typeof exports[name] === "function" ? (exports[name] as AjvClass) : undefined;
+  } catch {
+    return undefined;
+  }
+}
 
 // Only own properties count. Otherwise every object would have a property `constructor`.
 const COMMON = { strict: false, allErrors: true, logger: false, ownProperties: true } as const satisfies Options;
@@ -33,10 +59,10 @@ const MAX_THOROUGH_LENGTH = 64 * 1024;
 
 /** Error messages start with `owner`. */
 export function createJsonSchemaCheck(schema: JsonSchema, dialect: Dialect, owner: string): SchemaCheck {
-  let compiled: ValidateFunction | undefined;
+  let compiled: Validate | undefined;
   const compileFirst = once(() => compile(schema, dialect, owner, false));
   const compileThorough = once(() => compile(schema, dialect, owner, true));
-  const isValid = (validate: ValidateFunction, value: unknown): boolean => {
+  const issuesOf = (validate: Validate, value: unknown): readonly string[] | undefined => {
     try {
       return validate(value);
     } catch (error) {
@@ -44,13 +70,11 @@ export function createJsonSchemaCheck(schema: JsonSchema, dialect: Dialect, owne
       throw unusableSchema(owner, `${explain(error)}${deep}`, error);
     }
   };
-  const check = (validate: ValidateFunction, value: unknown): SchemaCheckResult | Promise<SchemaCheckResult> => {
-    if (isValid(validate, value)) return { value };
-    const first = { issues: toIssues(validate.errors ?? []) };
-    if (JSON.stringify(value).length > MAX_THOROUGH_LENGTH) return first;
-    return compileThorough().then((thorough) =>
-      isValid(thorough, value) ? first : { issues: toIssues(thorough.errors ?? []) },
-    );
+  const check = (validate: Validate, value: unknown): SchemaCheckResult | Promise<SchemaCheckResult> => {
+    const first = issuesOf(validate, value);
+    if (first === undefined) return { value };
+    if (JSON.stringify(value).length > MAX_THOROUGH_LENGTH) return { issues: shorten(first) };
+    return compileThorough().then((thorough) => ({ issues: shorten(issuesOf(thorough, value) ?? first) }));
   };
   return (value) =>
     compiled === undefined
@@ -63,24 +87,45 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
   return () => (made ??= make());
 }
 
-async function compile(
-  schema: JsonSchema,
-  dialect: Dialect,
-  owner: string,
-  allErrors: boolean,
-): Promise<ValidateFunction> {
-  const { load, dynamic } = LOADERS[dialect];
-  const Ajv = await load();
+/** Returns the issues of a value; undefined if it is valid. */
+type Validate = (value: unknown) => readonly string[] | undefined;
+
+async function compile(schema: JsonSchema, dialect: Dialect, owner: string, allErrors: boolean): Promise<Validate> {
+  const { dynamic } = DIALECTS[dialect];
+  const Ajv = loadAjv(dialect);
+  if (Ajv === undefined) return interpretSchema(schema, dialect, owner, allErrors);
   // Formats are annotations and are not checked. The schema itself is not validated either: that would take thirty
   // times as long as compiling it, and the compiler finds invalid keywords anyway.
   const ajv = new Ajv({ ...COMMON, allErrors, validateFormats: false, validateSchema: false });
   try {
     // ajv has the meta-schema of the dialect already, and would reject a schema with the same `$id`.
     if (typeof schema["$id"] === "string") ajv.removeSchema(schema["$id"]);
-    return ajv.compile(normalizeReferences(schema, dynamic));
+    const validate = ajv.compile(normalizeReferences(schema, dynamic));
+    return (value) => (validate(value) ? undefined : (validate.errors ?? []).map(toIssue));
   } catch (error) {
+    if (error instanceof EvalError) return interpretSchema(schema, dialect, owner, allErrors);
     const place = faultyPlace(Ajv, schema, error);
     throw unusableSchema(owner, place === "" ? explain(error) : `at ${place}, ${explain(error)}`, error);
+  }
+}
+
+async function interpretSchema(
+  schema: JsonSchema,
+  dialect: Dialect,
+  owner: string,
+  allErrors: boolean,
+): Promise<Validate> {
+  const { dynamic } = DIALECTS[dialect];
+  const { interpret } = await import("./interpreted-schema.ts");
+  try {
+    const plain = mapSchema(normalizeReferences(schema, dynamic), ({ format: _annotation, ...rest }) => rest);
+    const path = findPath(plain, (inner) => inner["$dynamicRef"] !== undefined || inner["$recursiveRef"] !== undefined);
+    if (path !== undefined) {
+      throw new Error(`at ${pathText(path)}, its ${dynamic} leads to a schema with an $id of its own; use $ref`);
+    }
+    return interpret(plain, dialect, allErrors);
+  } catch (error) {
+    throw unusableSchema(owner, explain(error), error);
   }
 }
 
@@ -130,8 +175,8 @@ function hasInvalidPattern({ pattern, patternProperties }: JsonSchema): boolean 
   });
 }
 
-function toIssues(errors: readonly ErrorObject[]): readonly string[] {
-  const issues = new Set(errors.map(toIssue));
+function shorten(all: readonly string[]): readonly string[] {
+  const issues = new Set(all);
   const first = [...issues].slice(0, MAX_ISSUES);
   return issues.size > first.length ? [...first, `and ${issues.size - first.length} more`] : first;
 }
@@ -143,14 +188,6 @@ function toIssue({ instancePath, keyword, params, message = "is not valid" }: Er
   if (keyword === "additionalProperties") return issueText([...path, String(additionalProperty)], "is not allowed");
   if (keyword === "enum") return issueText(path, `must be one of ${JSON.stringify(allowedValues)}`);
   return issueText(path, message);
-}
-
-function parsePointer(pointer: string): readonly (string | number)[] {
-  return pointer
-    .split("/")
-    .slice(1)
-    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))
-    .map((part) => (/^\d+$/.test(part) ? Number(part) : part));
 }
 
 type Path = readonly (string | number)[];

@@ -2,6 +2,7 @@
 // matched against the templates in the order of registration. A returned string is text, bytes are a blob, an object
 // whose `contents` are resource contents is the whole result, undefined is "not found", and anything else is JSON.
 
+import { Buffer } from "node:buffer";
 import { demandScopes } from "../auth/bearer/scopes.ts";
 import type { Context, Meta, Request, Result } from "../core/handler.ts";
 import { type OptionNames, optionNames } from "../core/options.ts";

@@ -19,6 +19,15 @@ export function pathText(path: readonly PropertyKey[]): string {
     .join("");
 }
 
+/** The path of a JSON pointer. */
+export function parsePointer(pointer: string): readonly (string | number)[] {
+  return pointer
+    .split("/")
+    .slice(1)
+    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))
+    .map((part) => (/^\d+$/.test(part) ? Number(part) : part));
+}
+
 /** One line that says where the problem is and what it is. */
 export function issueText(path: readonly PropertyKey[], message: string): string {
   const place = pathText(path);

@@ -216,11 +216,13 @@ describe("every result", () => {
 describe("the import graph", () => {
   it("has no package: only types, and what is imported lazily", () => {
     const folder = new URL("./", import.meta.url);
-    const sources = readdirSync(folder).filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"));
+    const lazy = ["interpreted-schema.ts"];
+    const isSource = (name: string): boolean => name.endsWith(".ts") && !name.endsWith(".test.ts");
+    const sources = readdirSync(folder).filter((name) => isSource(name) && !lazy.includes(name));
     expect(sources.length).toBeGreaterThan(10);
     for (const name of sources) {
       const text = readFileSync(new URL(name, folder), "utf8");
-      const outside = [...text.matchAll(/^(?:import|export)\b(?! type\b)[^;]*? from "([^."][^"]*)";/gms)];
+      const outside = [...text.matchAll(/^(?:import|export)\b(?! type\b)[^;]*? from "((?!node:)[^."][^"]*)";/gms)];
       expect(
         outside.map((match) => match[1]),
         name,

@@ -3,6 +3,7 @@
 // when only tasks were granted and all of them are finished, or at once if nothing was granted to a stateless caller. The
 // connection adds the subscription id to the notifications.
 
+import { afterEvents } from "../core/async.ts";
 import {
   type Context,
   LOG_LEVELS,
@@ -177,7 +178,7 @@ export class Broadcaster<Receiver> {
       if (next.delivered < next.receivers.length) break;
       this.#queue.shift();
     }
-    if (this.#queue.length > 0) setImmediate(() => this.#deliverBatch());
+    if (this.#queue.length > 0) afterEvents(() => this.#deliverBatch());
   }
 }
 

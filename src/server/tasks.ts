@@ -2,6 +2,7 @@
 // from the start, or becomes one when the tool calls `context.detach()`. It stays a plain call if the tool never does
 // that, or if there are too many tasks. This file is loaded when first needed.
 
+import { Buffer } from "node:buffer";
 import { demandScopes, permits } from "../auth/bearer/scopes.ts";
 import { type ForwardedAbort, forwardAbort, unref } from "../core/async.ts";
 import { FairLimit } from "../core/budgets.ts";

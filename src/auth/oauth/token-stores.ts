@@ -201,8 +201,11 @@ function splitValue(value: string, length: number): string[] {
 
 let keyring: Promise<Keyring> | undefined;
 
+/** A constant, so that bundlers do not look for the package: few programs have it. */
+const KEYRING: string = "@napi-rs/keyring";
+
 async function loadKeyring(): Promise<Keyring> {
-  keyring ??= import("@napi-rs/keyring");
+  keyring ??= import(/* @vite-ignore */ /* webpackIgnore: true */ KEYRING) as Promise<Keyring>;
   try {
     return await keyring;
   } catch (cause) {

@@ -2,6 +2,7 @@
 // One timer serves all of them, so a request costs a map entry and no timer of its own. Deadlines use the monotonic
 // clock. They move when progress comes in, but never past the total timeout.
 
+import { ref, unref } from "../../core/async.ts";
 import { ChurningMap } from "../../core/collections.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { plainId, type ResponseMessage } from "../../jsonrpc/message.ts";
@@ -86,7 +87,7 @@ export class PendingCalls<Data = undefined> {
     if (deadline !== Infinity) {
       this.#timed += 1;
       if (deadline < this.#armedFor) this.#arm(deadline, now);
-      else if (this.#timed === 1) this.#timer?.ref();
+      else if (this.#timed === 1) ref(this.#timer);
     }
     return call;
   }
@@ -140,7 +141,7 @@ export class PendingCalls<Data = undefined> {
     // The timer is kept for the next request, which most likely comes before it fires. Meanwhile it is unref'ed.
     if (call.finalDeadline !== Infinity || call.idleMs > 0) {
       this.#timed -= 1;
-      if (this.#timed === 0) this.#timer?.unref();
+      if (this.#timed === 0) unref(this.#timer);
     }
     return true;
   }

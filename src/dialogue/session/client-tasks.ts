@@ -3,6 +3,7 @@
 // revision, so this works for any handler with the tasks extension. A session remembers only the tasks that it has
 // seen. The handler decides who owns a task, who may see it, and how long it is kept.
 
+import { afterEvents } from "../../core/async.ts";
 import type {
   Context,
   Caller,
@@ -142,7 +143,7 @@ export class ClientTasks {
     created.watch = watch;
     this.#add(watch, params["name"], context.caller);
     // Subscribe later, so that the client gets the task before the task's first notification.
-    setImmediate(() => watch.subscribe());
+    afterEvents(() => watch.subscribe());
     // This revision requires every task to begin as "working", even if it is already finished.
     const { _meta, ...fields } = this.#lower({ ...watch.state, status: "working" });
     return _meta === undefined ? { task: fields } : { task: fields, _meta };

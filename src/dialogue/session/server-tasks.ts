@@ -27,7 +27,7 @@ import {
 import type { TaskSubscription } from "./subscriptions-back.ts";
 import { taskOutcome, completeTask } from "../calls/task-completion.ts";
 import { checkTaskScopes, hasIdentity, initialTaskState, TaskTable, TaskWatch } from "../calls/task-watch.ts";
-import { within } from "../../core/async.ts";
+import { afterEvents, within } from "../../core/async.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
 import { checkClientRequest, PendingInputs } from "../../protocol/client-requests.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -154,7 +154,7 @@ export class ServerTasks {
 
   /** Progress of a call that was just answered. The answer may create a task, which is known in the next turn. */
   onLateProgress(params: Params): void {
-    if (this.#creating.size > 0) setImmediate(() => this.onProgress(params));
+    if (this.#creating.size > 0) afterEvents(() => this.onProgress(params));
   }
 
   async #create(request: Request, context: Context, waits: boolean): Promise<Result> {

@@ -1,7 +1,7 @@
 // A byte buffer for SSE events and response bodies. A long content grows in place: its memory is freed at once, without
 // waiting for the garbage collector, and reserving the maximum size uses only address space.
 
-import { isAscii } from "node:buffer";
+import { Buffer, isAscii } from "node:buffer";
 
 /** Missing in the type library for the oldest supported Node. */
 interface Resizable extends ArrayBuffer {

@@ -2,6 +2,7 @@
 // and answers to the server, and reading JSON-RPC messages from an HTTP response (a JSON body or an SSE stream). An HTTP
 // response without messages becomes a ConnectionError that describes what was received instead.
 
+import { Buffer } from "node:buffer";
 import { onAbort, withTimeout } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { isObject } from "../../core/values.ts";

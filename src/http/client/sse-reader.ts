@@ -2,6 +2,7 @@
 // data is reported too, because the stream can be resumed from it. Of an event above the limit only the beginning is
 // reported, so that the stream continues.
 
+import { Buffer } from "node:buffer";
 import { DEFAULT_LIMITS } from "../../jsonrpc/codec.ts";
 import { asBuffer, GrowableBuffer } from "./growable-buffer.ts";
 

@@ -7,7 +7,7 @@ import type { Caller, Context, Handler, Request, Result } from "../../core/handl
 import { isObject } from "../../core/values.ts";
 import { LIST_CAPABILITIES } from "../../protocol/lists.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
+import { isTasksNotDeclared, TASKS_EXTENSION } from "../../protocol/tasks.ts";
 
 type Capabilities = Caller["capabilities"];
 
@@ -23,13 +23,15 @@ export function withoutState(handler: Handler): Handler {
     }
     const alone: Context = {
       ...context,
-      caller: { ...caller, capabilities: withoutTasks(caller.capabilities) },
+      // A session-style caller gets the outcome of a task in the same request, so there it needs no later one.
+      caller: isSession ? caller : { ...caller, capabilities: withoutTasks(caller.capabilities) },
       ask: (input) => ignoreRejection(refuseToAsk(input)),
     };
     try {
       const result = await handler(request, alone);
       return request.method === "server/discover" ? withoutPromises(result, isSession) : result;
     } catch (error) {
+      if (isTasksNotDeclared(error)) throw isSession ? error : refusal(`${WHY}, so it has no tasks`);
       // The handshake, which has the client's capabilities, was another request.
       if (!isSession || !(error instanceof McpError) || error.kind !== "missing_capability") throw error;
       throw refusal(`${WHY}, so it cannot ask a client of revision ${context.revision}: ${error.message}`);

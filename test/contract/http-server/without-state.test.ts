@@ -30,6 +30,7 @@ function notes(): Server {
         : JSON.stringify(answers["who"]),
     )
     .tool("slow", { task: "optional" }, () => "done")
+    .tool("slower", { task: "required" }, () => "done too")
     .tool("who", {}, (_args, { caller }) => `${caller.principal} ${JSON.stringify(caller.hostContext)}`)
     .resource("note://one", { name: "one" }, () => "The first note");
   return server;
@@ -78,6 +79,7 @@ describe.each(SESSION_NAMES)("a client of %s behind a balancer", (revision) => {
     expect(logs).toEqual(["counted"]);
     expect(await client.readResource("note://one")).toMatchObject({ contents: [{ text: "The first note" }] });
     expect(texts(await client.callTool("slow", {}))).toBe("done");
+    expect(texts(await client.callTool("slower", {}))).toBe("done too");
   });
 
   it("cannot be asked, subscribe or have tasks, and is told so", async () => {
@@ -95,6 +97,7 @@ describe.each(STATELESS_NAMES)("a client of %s behind a balancer", (revision) =>
     await using client = await opened(revision, balanced().fetch);
     expect(texts(await client.callTool("return", {}))).toBe('{"action":"accept","content":{"name":"Ann"}}');
     expect(texts(await client.callTool("slow", {}))).toBe("done");
+    await expect(client.callTool("slower", {})).rejects.toThrow("(`stateless: true`), so it has no tasks");
   });
 
   it("is told why context.ask does not work", async () => {
