@@ -19,7 +19,7 @@ function entries(files) {
  * contain what only its lazy imports need, because bundlers keep those of functions that are not used.
  */
 const FILES = {
-  main: { "server/server": true, "protocol/params": true, "protocol/subscription": true, "protocol/tool-facts": true },
+  main: { "server/server": true },
   chain: { index: false },
   serve: { serve: false },
   "http-server": { "http/server/mount": true, "http/server/listener": false },
@@ -34,7 +34,8 @@ function group(id, graph) {
   const add = (module, file) => {
     const info = files.has(module) || /^[^./]/.test(module) ? null : graph.getModuleInfo(module);
     if (info === null) return;
-    files.set(module, file);
+    // What a gateway and a server share must not bring the gateway into bundles of a server.
+    files.set(module, file === "chain" && !module.includes("/src/chain/") ? "main" : file);
     for (const imported of info.importedIds) add(imported, file);
   };
   if (files === undefined) {

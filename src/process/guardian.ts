@@ -100,7 +100,8 @@ function startGuardian(): void {
   const pipe = spawned.stdin as Socket | null;
   if (spawned.pid === undefined || pipe === null) return;
   pipe.on("error", () => {});
-  pipe.unref();
+  // In Bun, the pipe is not a socket, and does not keep the process alive.
+  (pipe as Partial<Socket>).unref?.();
   guardian = spawned;
   for (const [mark, group] of groups) {
     send(`mark ${mark}`);

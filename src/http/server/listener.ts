@@ -167,7 +167,9 @@ function malformedStatus(code: string | undefined): number {
 async function shut(server: Server, connections: Connections, graceMs: number): Promise<void> {
   // Not http.Server.close: it destroys connections whose response is written but not yet flushed.
   const closed = new Promise<void>((resolve) => {
-    NetServer.prototype.close.call(server, () => resolve());
+    if (server instanceof NetServer) NetServer.prototype.close.call(server, () => resolve());
+    // In Bun, an HTTP server is not a server of node:net.
+    else (server as Server).close(() => resolve());
   });
   for (const [socket, response] of connections) {
     if (response === undefined || response.writableFinished) socket.destroy();

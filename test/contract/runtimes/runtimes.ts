@@ -30,7 +30,7 @@ const PROGRAMS = {
 } as const;
 
 /** The path of a runtime's program. */
-function programOf(runtime: keyof typeof PROGRAMS): string {
+export function programOf(runtime: keyof typeof PROGRAMS): string {
   return join(PACKAGES, "node_modules", PROGRAMS[runtime][process.arch === "arm64" ? "arm64" : "x64"]);
 }
 
