@@ -152,8 +152,8 @@ it("tells a command, an address and a transport from an object of upstreams", ()
   const target = (targets: Parameters<ReturnType<typeof chain>["to"]>[0]): string[] =>
     Object.values(chain().to(targets).status()).map((status) => status.target);
   expect(target({ command: "notes-mcp", args: ["secret"] })).toEqual(["notes-mcp"]);
-  expect(target("http://127.0.0.1:1/mcp?token=1")).toEqual(["http://127.0.0.1:1/mcp"]);
-  expect(target(new URL("http://127.0.0.1:1/mcp"))).toEqual(["http://127.0.0.1:1/mcp"]);
+  expect(target("http://127.0.0.1:1/mcp?token=1")).toEqual(["http://127.0.0.1:1"]);
+  expect(target(new URL("http://127.0.0.1:1/mcp"))).toEqual(["http://127.0.0.1:1"]);
   const nothing = async (): Promise<void> => undefined;
   expect(target({ start: nothing, send: nothing, close: nothing })).toEqual(["a transport"]);
   expect(target({ command: { command: "notes-mcp" } })).toEqual(["notes-mcp"]);

@@ -138,7 +138,7 @@ describe("a gateway", () => {
     ]);
     created[1]?.options.onStderr?.("no such key: s3cret");
     expect(onStderr).toHaveBeenCalledExactlyOnceWith("notes", "no such key: ${WORD}");
-    expect(built.status()["web"]?.target).toBe("http://127.0.0.1:9/${WORD}/mcp");
+    expect(built.status()["web"]?.target).toBe("http://127.0.0.1:9");
     created[0]?.options.onState?.({
       state: "idle",
       target: "s3cret",

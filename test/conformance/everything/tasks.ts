@@ -2,7 +2,7 @@
 // and three that elicit during the task or before it.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { McpError, type Server } from "../../../src/index.ts";
+import { McpError, UserError, type Server } from "../../../src/index.ts";
 
 /** Long enough for a client to see the task at work. */
 const WORK_MS = 300;
@@ -38,7 +38,7 @@ function addWork(server: Server): void {
     )
     .tool("failing_job", { description: "Fails as a tool", task: "required" }, async () => {
       await sleep(WORK_MS);
-      throw new Error("The job fails on purpose");
+      throw new UserError("The job fails on purpose");
     })
     .tool("protocol_error_job", { description: "Fails with a protocol error", task: "optional" }, async () => {
       await sleep(WORK_MS);

@@ -3,7 +3,7 @@
 // simplest comes first, because a check calls the first listed tool without arguments.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Server } from "../../../src/index.ts";
+import { UserError, type Server } from "../../../src/index.ts";
 import { PNG, RICH_SCHEMA, WAV } from "./samples.ts";
 
 /** Between two messages, so that they arrive separately. */
@@ -21,7 +21,7 @@ export function addTools(server: Server): void {
   addMessages(server);
   server
     .tool("test_error_handling", { description: "Always fails" }, () => {
-      throw new Error("This tool fails on purpose");
+      throw new UserError("This tool fails on purpose");
     })
     .tool("test_reconnection", { description: "Ends its stream before its result" }, async (_args, { hangUp }) => {
       hangUp(PAUSE_MS);

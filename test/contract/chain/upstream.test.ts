@@ -488,8 +488,8 @@ describe("an upstream", () => {
     expect(shown({ command: "notes-server", args: ["secret"] })).toBe("notes-server");
     expect(shown({ command: "node", args: ["-e", "console.log('secret')"] })).toBe("node");
     expect(shown({ command: "node", args: ["--api-key", "secret", "server.js"] })).toBe("node");
-    expect(shown("https://example.com/mcp?key=secret")).toBe("https://example.com/mcp");
-    expect(shown("https://example.com/k/8f14e45fceea167a5a36/mcp")).toBe("https://example.com/k/.../mcp");
+    expect(shown("https://example.com/mcp?key=secret")).toBe("https://example.com");
+    expect(shown("https://example.com/k/8f14e45fceea167a5a36/mcp")).toBe("https://example.com");
   });
 
   it("reports a program that cannot be started without its arguments", async () => {
