@@ -223,7 +223,7 @@ function printDiff(path: string, isNew: boolean, diff: readonly string[]): void 
 const CONTEXT_LINES = 3;
 
 /** The lines that differ, with some lines around them. One block is enough: an edit is in one place. */
-export function diffLines(before: string, after: string): string[] {
+function diffLines(before: string, after: string): string[] {
   const [old, now] = [splitLines(before), splitLines(after)];
   const most = Math.min(old.length, now.length);
   let head = 0;

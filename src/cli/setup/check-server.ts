@@ -9,7 +9,8 @@ import type { Command } from "../../client/command.ts";
 import { connect, type ConnectOptions, type Target } from "../../client/connect.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Authorizer } from "../../core/authentication.ts";
-import { defined } from "../../core/values.ts";
+import { defined, errorMessage } from "../../core/values.ts";
+import { proxyFor } from "../../http/client/proxy.ts";
 import { findSpawnProblem } from "../../process/spawn-error.ts";
 import { EXIT } from "../command.ts";
 import { plural, toFailure } from "../show/problems.ts";
@@ -97,7 +98,9 @@ async function checkWay(target: Target, results: Result[]): Promise<boolean> {
   } else if (isUrl(target)) {
     const url = new URL(target);
     const steps = [checkName, checkTcp, ...(url.protocol === "https:" ? [checkTls] : [])];
-    for (const step of isProxied(url) ? [] : steps) {
+    const proxy = checkProxy(url);
+    if (proxy !== undefined) results.push(proxy);
+    for (const step of proxy === undefined ? steps : []) {
       const result = await step(url);
       if (result !== undefined) results.push(result);
       if (result?.status === "failed") break;
@@ -106,12 +109,14 @@ async function checkWay(target: Target, results: Result[]): Promise<boolean> {
   return results.every(({ status }) => status !== "failed");
 }
 
-/** Whether a proxy of the environment is used, so that the address itself need not be reachable from here. */
-function isProxied({ protocol, hostname }: URL): boolean {
-  const env = (name: string): string => process.env[name] ?? process.env[name.toUpperCase()] ?? "";
-  if (env(protocol === "https:" ? "https_proxy" : "http_proxy") === "") return false;
-  const names = env("no_proxy").split(/[\s,]+/);
-  return !names.some((name) => name === "*" || (name !== "" && `.${hostname}`.endsWith(`.${name.replace(/^\./, "")}`)));
+/** Undefined without a proxy. With one, the address itself need not be reachable from here. */
+function checkProxy(url: URL): Result | undefined {
+  try {
+    const proxy = proxyFor(url);
+    return proxy && ok("proxy", `${url.hostname} is reached by the proxy of ${proxy.variable}`);
+  } catch (error) {
+    return failed("proxy", errorMessage(error), "correct the variable in the environment", EXIT.usage);
+  }
 }
 
 async function checkCommand({ command, cwd, env }: Command): Promise<Result> {

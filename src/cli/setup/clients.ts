@@ -10,7 +10,7 @@ import { isObject } from "../../core/values.ts";
 import { UsageError } from "../command.ts";
 import { type EditedFile, openForEdit } from "./change-file.ts";
 
-export const CLIENT_NAMES: readonly string[] = CLIENTS.map(({ name }) => name);
+const CLIENT_NAMES: readonly string[] = CLIENTS.map(({ name }) => name);
 
 /** The names in columns that fit a help text. */
 export const CLIENTS_HELP: string = `CLIENT is one of

@@ -372,9 +372,9 @@ export async function requireConfig(given: string | undefined, command: string):
       `${path} is a URL, but ${command} needs a config; \`catenary tools URL\` lists its tools, and \`catenary add NAME URL\` writes it into ./${CONFIG}`,
     );
   }
-  if (given !== undefined) throw new NotFoundError(`There is no config ${path}`);
+  if (given !== undefined) throw new NotFoundError(`There is no config ${path}; check the path`);
   throw new NotFoundError(
-    `There is no ${CONFIG} here: name a config, \`catenary ${command} FILE\`, or write one, such as {"mcpServers": {"notes": {"command": "npx", "args": ["-y", "notes-mcp"]}}}`,
+    `There is no ${CONFIG} here: name a config, \`catenary ${command} FILE\`, or make one: \`catenary add NAME COMMAND ...\`, or \`catenary import\` for the servers of your clients`,
   );
 }
 

@@ -67,7 +67,10 @@ describe("a config as the target", () => {
     const wrong = await run("tools", "wrong.json");
     expect(wrong.code).toBe(1);
     expect(wrong.err).toContain("wrong.json:1:38: error: ");
-    expect(await run("tools", "none.json")).toMatchObject({ code: 2, err: "catenary: There is no config none.json\n" });
+    expect(await run("tools", "none.json")).toMatchObject({
+      code: 2,
+      err: "catenary: There is no config none.json; check the path\n",
+    });
   });
 });
 

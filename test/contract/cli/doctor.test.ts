@@ -111,6 +111,19 @@ describe("a URL", () => {
     expect(await failure(url)).toMatchObject({ check, code });
   });
 
+  it("behind a proxy is checked through it", async () => {
+    const proxied = async (proxy: string): Promise<Check & { code: number | null }> => {
+      const { code, out } = await catenary(["doctor", "--json", "http://name.invalid/mcp"], "", {
+        cwd: folder,
+        env: { ...env, http_proxy: proxy, HTTP_PROXY: undefined, no_proxy: undefined, NO_PROXY: undefined },
+      });
+      const { checks: all } = JSON.parse(out) as { checks: Check[] };
+      return { ...(all.at(-1) as Check), code };
+    };
+    expect(await proxied("http://127.0.0.1:1")).toMatchObject({ check: "http", status: "failed", code: 4 });
+    expect(await proxied("socks://127.0.0.1:1")).toMatchObject({ check: "proxy", status: "failed", code: 1 });
+  });
+
   it("where nothing listens, whose name is not found, or that has no TLS is explained", async () => {
     expect(await failure("http://127.0.0.1:1/mcp")).toMatchObject({ check: "tcp", code: 4 });
     expect(await failure("http://name.invalid/mcp")).toMatchObject({ check: "dns", code: 4 });
@@ -139,7 +152,10 @@ describe("a config", () => {
     const found = await failure("wrong.json");
     expect(found).toMatchObject({ subject: "wrong.json", check: "entries", code: 1 });
     expect(found.message).toMatch(/^line 1, column \d+: /);
-    expect(await run("none.json")).toMatchObject({ code: 2, err: "catenary: There is no config none.json\n" });
+    expect(await run("none.json")).toMatchObject({
+      code: 2,
+      err: "catenary: There is no config none.json; check the path\n",
+    });
   });
 });
 

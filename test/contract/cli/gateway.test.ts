@@ -130,7 +130,7 @@ describe("serve", () => {
     expect(result).toMatchObject({ code: 0, out: "hi\n" });
     rmSync(join(folder, "catenary.json"));
     const none = await catenary(["serve", "other.json"], "", { cwd: folder });
-    expect(none).toMatchObject({ code: 2, out: "", err: "catenary: There is no config other.json\n" });
+    expect(none).toMatchObject({ code: 2, out: "", err: "catenary: There is no config other.json; check the path\n" });
   });
 
   it("reports a module that never finishes loading", async () => {
