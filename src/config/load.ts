@@ -90,6 +90,8 @@ export interface ConfigReport {
   readonly servers: readonly string[];
   /** The names of all middleware, including middleware of single servers. */
   readonly middleware: readonly string[];
+  /** What its gateway would start, load or call: a line for each server and each module. Variables show as references. */
+  readonly starts: readonly string[];
 }
 
 /** Checks a file and reports what is in it. Also warns about programs that cannot be started on this machine. */
@@ -104,7 +106,24 @@ export async function examineConfig(path: string, options: ConfigOptions = {}): 
     problems: sortProblems([...problems, ...(await findMissingPrograms(upstreams))]),
     servers: upstreams.map(({ name }) => name),
     middleware: middleware.map((entry) => entry.name ?? (entry.kind === "module" ? entry.file : "")),
+    starts: [
+      ...upstreams.map(describeStart),
+      ...middleware.flatMap((entry) => (entry.kind === "module" ? [`middleware: the module ${entry.file}`] : [])),
+    ],
   };
+}
+
+function describeStart({ name, kind, settings, secrets }: UpstreamEntry): string {
+  const { command: file, args = [], url, module, live } = settings;
+  const what =
+    kind === "command"
+      ? [file, ...(args as readonly unknown[])].map(String).join(" ")
+      : kind === "url"
+        ? `the server at ${URL.canParse(String(url)) ? new URL(String(url)).origin : "a URL"}`
+        : kind === "module"
+          ? `the module ${String(module)}`
+          : `sessions of ${String(live)}, in which callers can run code`;
+  return createRedactor(secrets)(`${name}: ${what}`);
 }
 
 /** Removes a byte order mark, so that the lines and columns of problems match the text. */

@@ -31,7 +31,7 @@ function optionsIn(help: string): string[] {
   ].toSorted();
 }
 
-const GATEWAY = ["live", "log-format", "start", "trace", "watch"];
+const GATEWAY = ["live", "log-format", "start", "trace", "watch", "yes"];
 
 describe("help", () => {
   it.each([

@@ -37,7 +37,8 @@ import { UpstreamReport, upstreamTable } from "../serve/upstream-report.ts";
 import { defineCommand } from "../show/problems.ts";
 import { CONFIG, type FlagValues, isConfig, parseFlags, requireConfig, unexpectedArguments } from "../target/target.ts";
 
-const GATEWAY_HELP = `  --live LANGUAGE        serve live sessions of js or lisp instead of a config
+const GATEWAY_HELP = `  --yes                  start what ./${CONFIG} says without asking, even if it is new
+  --live LANGUAGE        serve live sessions of js or lisp instead of a config
   --start                start all servers at once, and not with the first request
   --watch                read the config again when it changes; SIGHUP does so too
   --log-format FORMAT    text (the default), or json: one object for each line on stderr
@@ -93,6 +94,7 @@ const GATEWAY_FLAGS = {
   watch: { type: "boolean" },
   "log-format": { type: "string" },
   trace: { type: "string" },
+  yes: { type: "boolean" },
 } as const;
 
 const UP_FLAGS = { ...SERVE_FLAGS, ...TOKEN_FLAGS, ...GATEWAY_FLAGS } as const;
@@ -189,6 +191,10 @@ async function openConfig({ given, command, isStdio, values }: GatewayLine): Pro
     };
   }
   const path = await findGatewayConfig(given, command);
+  if (given === undefined) {
+    const { confirmConfig } = await import("../serve/trust.ts");
+    await confirmConfig(path, values.yes === true);
+  }
   const { onNoise, onState, onStderr, onWarning } = new UpstreamReport(log, command === "up");
   const { middleware } = log;
   const opened = await openGateway(path, { onNoise, onState, onStderr, onWarning, middleware }, isStdio, { trace });
@@ -271,7 +277,7 @@ async function serveSource(args: readonly string[]): Promise<undefined> {
   if (values.stdio === true && !isStdio) throw new UsageError("Give --stdio or --http, not both");
   if (values["no-token"] === true && isStdio) throw new UsageError("--no-token needs --http HOST:PORT");
   const isModule = file !== undefined && !(await isConfig(file));
-  const unused = (["live", "start", "watch", "log-format", "trace"] as const).find(
+  const unused = (["live", "start", "watch", "log-format", "trace", "yes"] as const).find(
     (flag) => values[flag] !== undefined,
   );
   if (isModule && unused !== undefined) throw new UsageError(`--${unused} does not apply to the module ${file}`);

@@ -83,6 +83,9 @@ const SECRET_VALUE =
 const KNOWN_SECRET =
   /(?<=:\/\/)[^\s"/@]{1,500}(?=@)|\b(?:sk|pk|rk)[-_][\w-]{4,}|\b(?:gh[a-z]|github_pat|npm|hf)_\w{6,}|\b(?:glpat|xox[a-z])-[\w-]{6,}/g;
 
+/** The host and the path of a URL. Many servers have a key in the path. */
+const URL_PATH = /(https?:\/\/[^\s"/]{1,300}\/)([^\s"]+)/g;
+
 /** Cuts a line to a width around a column (counted from 1). */
 export function excerpt(line: string, column: number, width: number): Excerpt {
   const at = Math.max(0, Math.min(column - 1, line.length));
@@ -116,10 +119,19 @@ export function coverSecrets(line: string): string {
     SECRET_KEY.test(name) && !isReference(value) ? name + stars(value) : whole,
   );
   const known = pairs.replace(KNOWN_SECRET, (whole) => (isReference(whole) ? whole : stars(whole)));
-  return known.replace(SECRET_VALUE, (whole, word: string | undefined, key: string | undefined) => {
+  const withPaths = known.replace(
+    URL_PATH,
+    (_whole, host: string, path: string) => host + path.split("/").map(coverPart).join("/"),
+  );
+  return withPaths.replace(SECRET_VALUE, (whole, word: string | undefined, key: string | undefined) => {
     if (word !== undefined && key !== undefined) return isReference(key) ? whole : word + stars(key);
     return /\d/.test(whole) && /[A-Za-z]/.test(whole) ? stars(whole) : whole;
   });
+}
+
+/** A part of a path that has letters and digits may be a key. */
+function coverPart(part: string): string {
+  return part.length >= 6 && /\d/.test(part) && /[A-Za-z]/.test(part) && !isReference(part) ? stars(part) : part;
 }
 
 /** A reference such as ${TOKEN} is not a secret. */

@@ -1,0 +1,82 @@
+// Asks before a config that nobody named is used: `up` and `serve` without a config use ./catenary.json, and a folder
+// that was downloaded may have one that starts any program. What the user approved is remembered with a digest of the
+// file, so a changed file is asked about again. Without a terminal nobody can be asked: a client or a service has chosen
+// the folder, and the config is used.
+
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import {
+  fileLock,
+  makePrivateDirectory,
+  readPrivate,
+  stateDirectory,
+  writePrivate,
+} from "../../auth/oauth/private-files.ts";
+import { examineConfig } from "../../config/index.ts";
+import { errorMessage, isObject } from "../../core/values.ts";
+import { EXIT, UsageError } from "../command.ts";
+import { coverSecrets } from "../show/problems.ts";
+import { exit, printStatus } from "../terminal/output.ts";
+import { ProgressLine } from "../terminal/progress-line.ts";
+import { Prompter } from "../terminal/prompter.ts";
+import { oneLine } from "../terminal/text.ts";
+
+/** The digests of the approved configs by their absolute paths. */
+type Approved = Readonly<Record<string, unknown>>;
+
+/** How many configs are remembered; the oldest are forgotten. */
+const MAX_APPROVED = 1_000;
+
+/** Throws a UsageError if the user does not want the config. `isApproved`: the user has given --yes. */
+export async function confirmConfig(path: string, isApproved: boolean): Promise<void> {
+  if (!isApproved && !Prompter.isAvailable()) return;
+  const file = resolve(path);
+  const digest = createHash("sha256")
+    .update(await readFile(file))
+    .digest("hex");
+  const known = (await readApproved())[file];
+  if (known === digest) return;
+  const { problems, starts } = await examineConfig(path);
+  // Nothing will be started. The problems are reported when the config is loaded.
+  if (problems.some(({ severity }) => severity === "error")) return;
+  if (!isApproved && !(await ask(path, starts, known !== undefined))) {
+    throw new UsageError(`${path} was not used, and nothing was started`);
+  }
+  await approve(file, digest).catch((error: unknown) => {
+    printStatus(`catenary: your answer could not be stored: ${errorMessage(error)}`);
+  });
+}
+
+async function ask(path: string, starts: readonly string[], hasChanged: boolean): Promise<boolean> {
+  const prompter = new Prompter(new ProgressLine(process.stderr, { quiet: true }), () => exit(EXIT.interrupted));
+  return prompter.open(new AbortController().signal, async (dialog) => {
+    const news = hasChanged ? "has changed since you approved it" : "is new to Catenary";
+    dialog.print(`${path} ${news}. These programs would run with your rights:`);
+    for (const start of starts) dialog.print(`  ${oneLine(coverSecrets(start))}`);
+    return /^y(?:es)?$/i.test((await dialog.confirm("Start them? [y/N] ")) ?? "");
+  });
+}
+
+function approvedFile(): string {
+  return join(stateDirectory(), "approved.json");
+}
+
+/** Empty if the file is missing or broken, or if others can change it. */
+async function readApproved(): Promise<Approved> {
+  try {
+    const content: unknown = JSON.parse((await readPrivate(approvedFile())) ?? "{}");
+    return isObject(content) ? content : {};
+  } catch {
+    return {};
+  }
+}
+
+async function approve(file: string, digest: string): Promise<void> {
+  await makePrivateDirectory(stateDirectory());
+  await fileLock(`${approvedFile()}.locks`).exclusively("approved", async () => {
+    const { [file]: _before, ...others } = await readApproved();
+    const kept = [...Object.entries(others), [file, digest]].slice(-MAX_APPROVED);
+    await writePrivate(approvedFile(), `${JSON.stringify(Object.fromEntries(kept), undefined, 2)}\n`);
+  });
+}

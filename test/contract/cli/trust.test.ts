@@ -1,0 +1,105 @@
+// `catenary up` without a config, in a folder with a catenary.json: at a terminal, the user is shown what would be started
+// and is asked once, and again if the file has changed. Without a terminal, and for a config that is named, nobody is asked.
+
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { CTRL_C, ENTER, HAS_TERMINAL, Terminal } from "../../support/terminal/terminal.ts";
+import { CLI, cliRunner, expectNoProcesses, markProcesses } from "./cli-process.ts";
+
+let folder = "";
+let terminal: Terminal | undefined;
+const { mark, env: marked } = markProcesses();
+const run = cliRunner();
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "catenary-trust-"));
+  mkdirSync(join(folder, "project"));
+  writeFileSync(
+    join(folder, "project", "use.mjs"),
+    "export default (request, context, next) => next(request, context);",
+  );
+  write("first");
+});
+afterEach(async () => {
+  await stop();
+  await expectNoProcesses(mark);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Ends the program of the terminal. */
+async function stop(): Promise<void> {
+  terminal?.type(CTRL_C);
+  await terminal?.close();
+  terminal = undefined;
+}
+
+/** Writes the config with a program of this name. */
+function write(name: string): void {
+  const config = {
+    mcpServers: {
+      notes: { command: "node", args: [`${name}.js`, "--token", "hush-hush", "\u001b[31m${SECRET}"] },
+      web: { url: "https://example.com/s3cr3t/mcp" },
+    },
+    chain: [{ use: "./use.mjs" }],
+  };
+  writeFileSync(join(folder, "project", "catenary.json"), JSON.stringify(config));
+}
+
+const env = (): NodeJS.ProcessEnv => ({ XDG_STATE_HOME: join(folder, "state"), SECRET: "s3cr3t-value" });
+
+function up(...args: readonly string[]): Terminal {
+  const command = [process.execPath, CLI, "up", "--http", "127.0.0.1:0", ...args];
+  terminal = new Terminal(command, { columns: 500, env: { ...marked, ...env() }, cwd: join(folder, "project") });
+  return terminal;
+}
+
+const QUESTION = "Start them? [y/N]";
+const SERVING = "Serving catenary.json at";
+
+describe.runIf(HAS_TERMINAL)("at a terminal, a config that is not named", () => {
+  it("is shown and asked about, once", async () => {
+    const first = up();
+    await first.shows(QUESTION);
+    expect(first.screen).toContain("catenary.json is new to Catenary. These programs would run with your rights:");
+    expect(first.screen).toContain("  notes: node first.js --token *********");
+    expect(first.screen).toContain("${SECRET}");
+    expect(first.screen).toContain("  web: the server at https://example.com\n");
+    expect(first.screen).toMatch(/ {2}middleware: the module .*use\.mjs/);
+    expect(first.bytes).not.toMatch(/s3cr3t|hush-hush/);
+    expect(first.screen).not.toContain(SERVING);
+    first.type(`y${ENTER}`);
+    await first.shows(SERVING);
+    await stop();
+    const second = up();
+    await second.shows(SERVING);
+    expect(second.screen).not.toContain(QUESTION);
+  });
+
+  it("is asked about again when it has changed", async () => {
+    const first = up("--yes");
+    await first.shows(SERVING);
+    expect(first.screen).not.toContain(QUESTION);
+    await stop();
+    write("second");
+    const second = up();
+    await second.shows(QUESTION);
+    expect(second.screen).toContain("catenary.json has changed since you approved it.");
+    second.type(`n${ENTER}`);
+    expect(await second.exited).toBe(1);
+    expect(second.screen).toContain("catenary.json was not used, and nothing was started");
+  });
+
+  it("is not asked about if it is named", async () => {
+    const named = up("catenary.json");
+    await named.shows(SERVING);
+    expect(named.screen).not.toContain(QUESTION);
+  });
+});
+
+it("without a terminal, nobody is asked", async () => {
+  const started = run(["up", "--http", "127.0.0.1:0"], { env: env(), cwd: join(folder, "project") });
+  await started.waitForStderr(SERVING);
+  expect(started.err).not.toContain(QUESTION);
+});
