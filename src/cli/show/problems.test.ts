@@ -72,6 +72,8 @@ describe("an excerpt", () => {
     ['"token": "${TOKEN}"', '"token": "${TOKEN}"'],
     ['"command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything"]', undefined],
     ['"url": "https://example.com/mcp"', undefined],
+    ['API_KEY = "abc"', 'API_KEY = "***"'],
+    ['headers = { "X-Token" = "abc", Other = "abc" }', 'headers = { "X-Token" = "***", Other = "abc" }'],
     ['"args": ["sk-live-abc"]', '"args": ["***********"]'],
     ['"url": "https://me:s3cret@example.com/mcp"', '"url": "https://*********@example.com/mcp"'],
     ['"url": "https://${NAME}:${KEY}@example.com/mcp"', undefined],
@@ -88,5 +90,8 @@ describe("an excerpt", () => {
       ...({ line: 1, column: at * 5 + 2, severity: "warning", message: "x" } as const),
     }));
     expect(problemLines("a.json", line, problems, PIPE)).toHaveLength(6_000);
+    for (const piece of ["-", "a", "a=", '"', "\\", "--a", "://", " ", "sk-", "bearer "]) {
+      expect(coverSecrets(piece.repeat(50_000))).toHaveLength(piece.length * 50_000);
+    }
   });
 });

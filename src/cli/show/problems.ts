@@ -72,13 +72,13 @@ export interface Excerpt {
 
 const SECRET_KEY = /token|secret|password|passwd|passphrase|credential|auth|cookie|api_?key|private|_key$|^key$/i;
 /** A key and its string value, which may be unterminated, in JSON or in TOML. */
-const KEY_AND_VALUE = /((?:"(?:[^"\\]|\\.)*"\s*:|[\w-]+\s*=)\s*")((?:[^"\\]|\\.)*)/g;
+const KEY_AND_VALUE = /((?:"(?:[^"\\]|\\.)*"|(?<![\w-])[\w-]+)\s{0,99}[:=]\s{0,99}")((?:[^"\\]|\\.)*)/g;
 /**
  * Matches a value that follows one of these words, or 24 or more characters in a row without slashes and dots, which
  * paths have. `coverSecrets` replaces such a row only if it contains a letter and a digit.
  */
 const SECRET_VALUE =
-  /((?:bearer|basic)\s+|--?[a-z-]*(?:token|secret|password|key)(?:[= ]|"\s*,\s*"))([^\s"]+)|[A-Za-z0-9_+=-]{24,}/gi;
+  /((?:bearer|basic)\s+|--?[a-z-]{0,40}(?:token|secret|password|key)(?:[= ]|"\s*,\s*"))([^\s"]+)|[A-Za-z0-9_+=-]{24,}/gi;
 /** The user name and password in a URL, and keys of services that can be told by how they begin. */
 const KNOWN_SECRET =
   /(?<=:\/\/)[^\s"/@]{1,500}(?=@)|\b(?:sk|pk|rk)[-_][\w-]{4,}|\b(?:gh[a-z]|github_pat|npm|hf)_\w{6,}|\b(?:glpat|xox[a-z])-[\w-]{6,}/g;
