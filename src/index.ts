@@ -4,11 +4,21 @@
 import type { Client } from "./client/client.ts";
 import type { ConnectOptions, Target } from "./client/connect.ts";
 import type { ServeHttpOptions } from "./http/server/mount.ts";
+import type { ToolsOf } from "./protocol/tool-types.ts";
 import type { Closeable, ServeOptions, Serving } from "./serve.ts";
 
-/** Connects to a URL, a command, a handler or a transport, in the newest MCP revision that both sides support. */
-export async function connect(target: Target, options?: ConnectOptions): Promise<Client> {
-  return (await import("./client/connect.ts")).connect(target, options);
+/**
+ * Connects to a URL, a command, a handler or a transport, in the newest MCP revision that both sides support. `Of` types
+ * the tools: `typeof server`, or declarations that `catenary types` wrote.
+ *
+ * @example
+ * const client = await connect<typeof server>("http://127.0.0.1:3000/mcp");
+ */
+export async function connect<Of = unknown>(
+  target: Target,
+  options?: ConnectOptions,
+): Promise<Client<ToolsOf<Of> & object>> {
+  return (await import("./client/connect.ts")).connect<Of>(target, options);
 }
 
 /** Serves a server, or any other handler, on stdio or over HTTP. Resolves when it accepts messages. */

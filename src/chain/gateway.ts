@@ -23,7 +23,7 @@ import { changedFlag, grantsNothing, LIST_CAPABILITIES, SUBSCRIPTION_ACKNOWLEDGE
 import type { Json } from "../protocol/revision.ts";
 import { keepSubscribed } from "../protocol/subscription.ts";
 import { ToolFacts } from "../protocol/tool-facts.ts";
-import { compose, type ChainEntry } from "./compose.ts";
+import { compose, type ChainEntry } from "../protocol/compose.ts";
 import { inProcessStatus, type UpstreamStatus } from "./upstream/options.ts";
 
 export interface Gateway extends Handler {

@@ -27,7 +27,8 @@ it("narrows the types by the method", () => {
     expectTypeOf(request.params.name).toEqualTypeOf<string>();
     expectTypeOf(context).toEqualTypeOf<Context>();
     const result = await next({ ...request, params: { ...request.params, arguments: { a: 1 } } }, context);
-    expectTypeOf(result).toEqualTypeOf<CallToolResult | InputRequiredResult | CreateTaskResult>();
+    expectTypeOf(result).toExtend<CallToolResult | InputRequiredResult | CreateTaskResult>();
+    if ("content" in result) expectTypeOf(result).toEqualTypeOf<CallToolResult>();
     if (result.resultType === "input_required" || result.resultType === "task") return result;
     expectTypeOf(result).toEqualTypeOf<CallToolResult>();
     return { ...result, content: [...result.content, { type: "text", text: "more" }] };

@@ -22,11 +22,14 @@ export type RequestOf<M extends MethodName> = {
   [K in M]: { readonly method: K; readonly params: Methods[K]["params"] };
 }[M];
 
+/** Without the fields of any name, so that `"content" in result` tells the results of a method apart. */
+type Named<Of> = { [Key in keyof Of as string extends Key ? never : Key]: Of[Key] };
+
 /** Results in addition to the usual one, by method. */
 interface OtherResults {
-  "tools/call": InputRequiredResult | CreateTaskResult;
-  "prompts/get": InputRequiredResult;
-  "resources/read": InputRequiredResult;
+  "tools/call": Named<InputRequiredResult> | Named<CreateTaskResult>;
+  "prompts/get": Named<InputRequiredResult>;
+  "resources/read": Named<InputRequiredResult>;
 }
 
 /** The result of a request: the usual one or, depending on `resultType`, a request for input or a task. */

@@ -9,7 +9,6 @@ import { LISTS, type List } from "../protocol/lists.ts";
 import type { MethodName, Methods } from "../protocol/methods.ts";
 import {
   META,
-  type CallToolResult,
   type CompleteParams,
   type CompleteResult,
   type GetPromptResult,
@@ -27,6 +26,7 @@ import {
   type Tool,
 } from "../protocol/model/index.ts";
 import { NO_LIMITS, walkPages } from "../protocol/pages.ts";
+import type { ToolCall, ToolName, ToolResult, ToolTypes } from "../protocol/tool-types.ts";
 import { isVendorMethod } from "../protocol/revisions/index.ts";
 import { hasTasks, TASKS_EXTENSION } from "../protocol/tasks.ts";
 import { type CallOptions, Calls } from "./calls.ts";
@@ -47,7 +47,8 @@ export interface ClientOptions {
   readonly timeouts: { readonly idleMs?: number; readonly totalMs?: number };
 }
 
-export class Client {
+/** A connection to a server, with a method for each request. `connect` creates it. */
+export class Client<Tools extends object = ToolTypes> {
   /** The server as a plain handler. */
   readonly handler: Handler;
   /** The process of the server, if `connect` started it. */
@@ -85,10 +86,12 @@ export class Client {
     return (discovered._meta?.[META.serverInfo] ?? discovered["serverInfo"]) as Implementation | undefined;
   }
 
+  /** The capabilities that the server declared, in the shape of the newest revision. */
   get capabilities(): ServerCapabilities {
     return (this.#connection.discovered["capabilities"] as ServerCapabilities | undefined) ?? {};
   }
 
+  /** How to use the server, for the model. */
   get instructions(): string | undefined {
     return this.#connection.discovered["instructions"] as string | undefined;
   }
@@ -110,19 +113,22 @@ export class Client {
     await this.handler({ method, params }, { ...this.#contexts.defaultContext, isNotification: true });
   }
 
-  /** If the server runs the tool as a task, waits for it and answers its input requests. Aborting cancels the task. */
-  async callTool(
-    name: string,
-    args: { readonly [name: string]: unknown } = {},
-    options?: CallOptions,
-  ): Promise<CallToolResult> {
+  /**
+   * Calls a tool. If the server runs it as a task, waits for it and answers its input requests. Aborting cancels the
+   * task. A client of `connect<typeof server>()` knows the names, arguments and structured content of the tools.
+   */
+  async callTool<const Name extends ToolName<Tools>>(
+    name: Name,
+    ...rest: ToolCall<Tools[Name], CallOptions>
+  ): Promise<ToolResult<Tools[Name]>> {
+    const [args = {}, options] = rest as [args?: object, options?: CallOptions];
     this.#requireCapability("tools/call");
-    return (await this.#calls.callTool({ name, arguments: args }, options)) as CallToolResult;
+    return (await this.#calls.callTool({ name, arguments: args }, options)) as ToolResult<Tools[Name]>;
   }
 
   /** Calls a tool as a task. If the server answers without a task, the handle already has the result. */
   async callToolAsTask(
-    name: string,
+    name: ToolName<Tools>,
     args: { readonly [name: string]: unknown } = {},
     options?: CallOptions,
   ): Promise<TaskHandle> {
@@ -138,14 +144,17 @@ export class Client {
     return (await this.#loadTasks()).find(id, options);
   }
 
+  /** Reads a resource. */
   readResource(uri: string, options?: CallOptions): Promise<ReadResourceResult> {
     return this.#requestDeclared("resources/read", { uri }, options);
   }
 
+  /** Gets the messages of a prompt. */
   getPrompt(name: string, args?: { readonly [name: string]: string }, options?: CallOptions): Promise<GetPromptResult> {
     return this.#requestDeclared("prompts/get", args === undefined ? { name } : { name, arguments: args }, options);
   }
 
+  /** Asks for completions of an argument of a prompt, or of a variable of a template. */
   complete(
     ref: CompleteParams["ref"],
     argument: CompleteParams["argument"],
@@ -156,18 +165,22 @@ export class Client {
     return this.#requestDeclared("completion/complete", params, options);
   }
 
+  /** All tools; with `cursor`, one page of them. */
   listTools(options?: ListOptions): Promise<ListToolsResult> {
     return this.#list(LISTS.tools, options);
   }
 
+  /** All resources; with `cursor`, one page of them. */
   listResources(options?: ListOptions): Promise<ListResourcesResult> {
     return this.#list(LISTS.resources, options);
   }
 
+  /** All resource templates; with `cursor`, one page of them. */
   listResourceTemplates(options?: ListOptions): Promise<ListResourceTemplatesResult> {
     return this.#list(LISTS.templates, options);
   }
 
+  /** All prompts; with `cursor`, one page of them. */
   listPrompts(options?: ListOptions): Promise<ListPromptsResult> {
     return this.#list(LISTS.prompts, options);
   }
@@ -177,14 +190,17 @@ export class Client {
     return this.#items(LISTS.tools, options);
   }
 
+  /** Yields each resource. Pages are fetched as they are needed. */
   resources(options?: CallOptions): AsyncGenerator<Resource, void, undefined> {
     return this.#items(LISTS.resources, options);
   }
 
+  /** Yields each resource template. Pages are fetched as they are needed. */
   resourceTemplates(options?: CallOptions): AsyncGenerator<ResourceTemplate, void, undefined> {
     return this.#items(LISTS.templates, options);
   }
 
+  /** Yields each prompt. Pages are fetched as they are needed. */
   prompts(options?: CallOptions): AsyncGenerator<Prompt, void, undefined> {
     return this.#items(LISTS.prompts, options);
   }

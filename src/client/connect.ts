@@ -12,6 +12,7 @@ import { defined, errorMessage } from "../core/values.ts";
 import { openConnection, type ServerConnection, type ServerConnectionOptions } from "../dialogue/connect.ts";
 import type { ClientCapabilities, Implementation } from "../protocol/model/index.ts";
 import { knownRevision, NEWEST } from "../protocol/revisions/index.ts";
+import type { ToolsOf } from "../protocol/tool-types.ts";
 import type { Transport } from "../transport/transport.ts";
 import { Cache, Contexts, type NotificationListeners } from "./contexts.ts";
 import { type ClientRequestHandlers, ClientRequests } from "./client-requests.ts";
@@ -32,6 +33,7 @@ export interface HttpClientOptions {
   readonly fetch?: typeof fetch;
 }
 
+/** Options of `connect()`. */
 export interface ConnectOptions
   extends ClientRequestHandlers, NotificationListeners, CommandOptions, HttpClientOptions {
   /** The name and version that we send to the server. */
@@ -60,7 +62,17 @@ const OPTION_NAMES: OptionNames<ConnectOptions> = optionNames(
 );
 const COMMAND_NAMES: OptionNames<Command> = optionNames("command args env inheritEnv cwd");
 
-export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
+/**
+ * Connects to a URL, a command, a handler or a transport, in the newest MCP revision that both sides support. `Of` types
+ * the tools: `typeof server`, or declarations that `catenary types` wrote.
+ *
+ * @example
+ * const client = await connect<typeof server>("http://127.0.0.1:3000/mcp");
+ */
+export async function connect<Of = unknown>(
+  target: Target,
+  options: ConnectOptions = {},
+): Promise<Client<ToolsOf<Of> & object>> {
   checkOptions("connect()", options, OPTION_NAMES);
   if (isCommand(target)) checkOptions("connect(): a command", target, COMMAND_NAMES);
   const { signal, revision, startTimeoutMs, timeoutMs, maxTimeoutMs } = options;
@@ -92,7 +104,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   }
   const who = contexts.cache === undefined ? undefined : await contexts.identity?.();
   contexts.cache?.slot({ method: "server/discover", params: {} }, who)?.store(found.opened.discovered);
-  const client = new Client({ ...found, contexts, timeouts });
+  const client = new Client<ToolsOf<Of> & object>({ ...found, contexts, timeouts });
   closeOnAbort(client, signal);
   return client;
 }
@@ -216,7 +228,7 @@ function identityOf(target: Target, auth: Authorizer | undefined): (() => Promis
   return async () => (await auth.authorize({ method: "POST", url: new URL(target), signal }))["authorization"];
 }
 
-function closeOnAbort(client: Client, signal: AbortSignal | undefined): void {
+function closeOnAbort(client: Pick<Client, "close" | "closed">, signal: AbortSignal | undefined): void {
   if (signal === undefined) return;
   const close = (): void => void client.close().catch(() => undefined);
   if (signal.aborted) close();

@@ -29,6 +29,7 @@ export type {
 export { McpError, type ErrorKind } from "../protocol/errors.ts";
 export type { ClientMethods, MethodName, Methods, Notifications } from "../protocol/methods.ts";
 export type * from "../protocol/model/index.ts";
+export type { ToolCall, ToolName, ToolResult, ToolsOf, ToolType, ToolTypes } from "../protocol/tool-types.ts";
 export type { Noise } from "../transport/child-process.ts";
 export type { BatchItem, Inbound, QuietCancel, ReplyOptions, SendOptions, Transport } from "../transport/transport.ts";
 export type { CallOptions } from "./calls.ts";

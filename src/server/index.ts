@@ -43,4 +43,12 @@ export type {
 export type { BareFields, FromJsonSchema, Schema, SchemaInput, SchemaOutput, Simplify } from "./schema.ts";
 export type { Session, Visible } from "./sessions.ts";
 export { createServer, type Server } from "./server.ts";
-export type { ToolAnswer, ToolArguments, ToolHandler, ToolOptions, ToolReturn, WrappedInput } from "./tools.ts";
+export type {
+  ToolAnswer,
+  ToolArguments,
+  ToolHandler,
+  ToolOptions,
+  ToolReturn,
+  ToolTypeOf,
+  WrappedInput,
+} from "./tools.ts";

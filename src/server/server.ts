@@ -2,8 +2,9 @@
 // It only speaks the newest revision; connections translate for clients of older revisions.
 
 import { demandScopes } from "../auth/bearer/scopes.ts";
-import type { Context, Handler, LogLevel, Notification, Request, Result } from "../core/handler.ts";
+import type { Context, Handler, LogLevel, Middleware, Notification, Request, Result } from "../core/handler.ts";
 import { defined } from "../core/values.ts";
+import { compose } from "../protocol/compose.ts";
 import { methodNotFound } from "../protocol/errors.ts";
 import { LIST_CAPABILITIES, type ListCapability } from "../protocol/lists.ts";
 import type { CompleteParams, ServerCapabilities, SubscriptionFilter } from "../protocol/model/index.ts";
@@ -25,10 +26,12 @@ import { ResultBuilder } from "./result-builder.ts";
 import type { Schema } from "./schema.ts";
 import { Subscriptions } from "./subscriptions.ts";
 import type { Tasks } from "./tasks.ts";
-import { type ToolHandler, type ToolOptions, Tools, type WrappedInput } from "./tools.ts";
+import { type ToolHandler, type ToolOptions, Tools, type ToolTypeOf, type WrappedInput } from "./tools.ts";
 
 /** A handler with methods that register tools, resources and prompts. A name can be registered again after its removal. */
-export interface Server extends Handler {
+export interface Server<Tools extends object = object> extends Handler {
+  /** The types of the tools, for `connect<typeof server>()`. There is no such value. */
+  readonly "~tools"?: Tools;
   /**
    * Registers a tool: a function that a model can call. A returned string is one text block, content blocks are the
    * content, an object with a `content` array is the whole result, undefined is empty content, and anything else is
@@ -42,11 +45,15 @@ export interface Server extends Handler {
    *   ({ a, b }) => a + b,
    * );
    */
-  tool<const Input extends Schema | undefined = undefined, const Output extends Schema | undefined = undefined>(
-    name: string,
+  tool<
+    const Name extends string,
+    const Input extends Schema | undefined = undefined,
+    const Output extends Schema | undefined = undefined,
+  >(
+    name: Name,
     options: ToolOptions<Input, Output> & WrappedInput<Input>,
     handler: ToolHandler<Input, Output>,
-  ): Server;
+  ): Server<Tools & { readonly [Key in Name]: ToolTypeOf<Input, Output> }>;
   /**
    * Registers a resource: something to read at a URI. A returned string is text, a `Uint8Array` is a blob, an object
    * with resource `contents` is the whole result, undefined is "not found", and anything else is JSON.
@@ -54,7 +61,7 @@ export interface Server extends Handler {
    * @example
    * server.resource("notes://today", { name: "Today", mimeType: "text/plain" }, () => "Water the plants.");
    */
-  resource(uri: string, options: ResourceOptions, read: ResourceHandler): Server;
+  resource(uri: string, options: ResourceOptions, read: ResourceHandler): Server<Tools>;
   /**
    * Registers resources whose URIs match a URI template (RFC 6570). The handler gets the template's variables and
    * returns what the handler of a resource returns.
@@ -66,7 +73,7 @@ export interface Server extends Handler {
     uriTemplate: Text,
     options: TemplateOptions,
     read: TemplateHandler<TemplateVariables<Text>>,
-  ): Server;
+  ): Server<Tools>;
   /**
    * Registers a prompt: messages that a user can start from. A returned string is one user message, an
    * array is the messages, and an object with `messages` is the whole result.
@@ -82,7 +89,7 @@ export interface Server extends Handler {
     name: string,
     options: PromptOptions<Required>,
     get: PromptHandler<Required>,
-  ): Server;
+  ): Server<Tools>;
   /**
    * Registers a method that the specification does not define. The params, without `_meta`, are checked only if there
    * is a schema. The returned object is the result.
@@ -94,15 +101,28 @@ export interface Server extends Handler {
     name: string,
     options: MethodOptions<Input> & WrappedInput<Input>,
     handler: VendorMethodHandler<Input>,
-  ): Server;
-  method(name: string, handler: VendorMethodHandler<undefined>): Server;
+  ): Server<Tools>;
+  method(name: string, handler: VendorMethodHandler<undefined>): Server<Tools>;
   /**
    * Registers a handler for a notification of clients that the specification does not define.
    *
    * @example
    * server.notification("notifications/acme/opened", ({ file }) => open(file));
    */
-  notification(name: string, handler: NotificationHandler): Server;
+  notification(name: string, handler: NotificationHandler): Server<Tools>;
+  /**
+   * Puts middleware in front of everything that the server answers. The first is the outermost. It sees the requests,
+   * the results, and what `context.notify` and `context.ask` send.
+   *
+   * @example
+   * server.use(async function timing(request, context, next) {
+   *   const begin = performance.now();
+   *   const result = await next(request, context);
+   *   console.error(request.method, performance.now() - begin);
+   *   return result;
+   * });
+   */
+  use(...middleware: readonly Middleware[]): Server<Tools>;
   /**
    * Removes a tool and returns whether it was there. Subscribed clients are notified that the list has changed.
    *
@@ -182,7 +202,7 @@ export function createServer(options: ServerOptions, ...more: never[]): Server {
   const methods: { [Name in keyof Server]: Server[Name] } = {
     tool(name, options, run) {
       tools.add(name, options, run);
-      return server;
+      return server as never;
     },
     resource(uri, options, read) {
       resources.add(uri, options, read);
@@ -205,6 +225,10 @@ export function createServer(options: ServerOptions, ...more: never[]): Server {
       vendorMethods.addNotification(name, run);
       return server;
     },
+    use(...middleware) {
+      registry.use(middleware);
+      return server;
+    },
     removeTool: (name) => tools.entries.delete(name),
     removeResource: (uri) => resources.entries.delete(uri),
     removeTemplate: (uriTemplate) => resources.templates.delete(uriTemplate),
@@ -213,7 +237,7 @@ export function createServer(options: ServerOptions, ...more: never[]): Server {
     notify: (notification) => subscriptions.notifyAll(notification),
     // oxlint-disable-next-line typescript/no-deprecated
     log: (level, data, logger) => registry.log(level, data, logger),
-    close: async () => registry.close(),
+    close: () => registry.close(),
   };
   const server: Server = Object.assign(registry.handler, methods);
   return server;
@@ -233,6 +257,9 @@ class Registry {
   readonly #inputs: InputRequiredCodec;
   readonly #methods: Readonly<Record<string, MethodHandler>>;
   #tasks: Tasks | undefined;
+  readonly #middleware: Middleware[] = [];
+  /** The server behind its middleware, if it has any. */
+  #composed: Handler | undefined;
 
   constructor(options: ServerOptions) {
     this.#options = options;
@@ -266,8 +293,20 @@ class Registry {
     };
   }
 
+  readonly handler: Handler = (request, context) => (this.#composed ?? this.#answer)(request, context);
+
+  use(middleware: readonly Middleware[]): void {
+    for (const one of middleware) {
+      if (typeof one === "function") continue;
+      throw new TypeError("use() takes functions (request, context, next) => result; call a factory first: use(log())");
+    }
+    this.#middleware.push(...middleware);
+    const entries = this.#middleware.map((one, index) => ({ name: one.name || `${index + 1}`, middleware: one }));
+    this.#composed = compose(entries, this.#answer);
+  }
+
   // Not an async function: it would wait for the promise of the method once more.
-  readonly handler: Handler = (request, context) => {
+  readonly #answer: Handler = (request, context) => {
     const { method } = request;
     const handle = Object.hasOwn(this.#methods, method) ? this.#methods[method] : undefined;
     try {
@@ -285,9 +324,10 @@ class Registry {
     if (this.#results.logging) this.subscriptions.log(level, defined({ level, logger, data }));
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.#tasks?.close();
     this.subscriptions.close();
+    await Promise.allSettled(this.#middleware.map(async (one) => one.close?.()));
   }
 
   /** A group of methods is available as soon as something was registered for it. */

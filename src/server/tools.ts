@@ -106,17 +106,26 @@ export type WrappedInput<Input> = [BareFields<Input>] extends [never]
   ? unknown
   : { readonly input: "its values are schemas; wrap them: z.object({ ... })" };
 
+/** The type of the arguments that the handler of a tool gets. */
 export type ToolArguments<Input> = undefined extends Input
   ? Record<string, unknown>
   : SchemaOutput<Input> extends infer Value extends object
     ? Value
     : Record<string, unknown>;
 
+/** The types of a tool for its clients: arguments before the check, structured content after it. */
+export type ToolTypeOf<Input, Output> = {
+  readonly input: undefined extends Input ? Record<string, unknown> : SchemaInput<Input>;
+  readonly output: undefined extends Output ? unknown : SchemaOutput<Output>;
+};
+
 /** A whole result, for a tool that returns more than a value. */
 export type ToolAnswer = Partial<CallToolResult> & { readonly content: readonly ContentBlock[] };
 
+/** What the handler of a tool may return. */
 export type ToolReturn<Output> = undefined extends Output ? unknown : SchemaInput<Output> | ToolAnswer | InputRequired;
 
+/** The function of a tool. */
 export type ToolHandler<Input, Output> = (
   args: ToolArguments<Input>,
   context: ToolContext,

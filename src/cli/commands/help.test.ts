@@ -17,6 +17,7 @@ import { promptsCommand, resourcesCommand, toolsCommand } from "./list.ts";
 import { authCommand, loginCommand, logoutCommand } from "./login.ts";
 import { runCommand } from "./run.ts";
 import { serveCommand, upCommand } from "./serve.ts";
+import { typesCommand } from "./types.ts";
 
 const COMMON = Object.keys(TARGET_FLAGS);
 const SAVING = Object.keys(SAVE_FLAGS);
@@ -38,6 +39,7 @@ describe("help", () => {
     ["tools", toolsCommand, COMMON],
     ["resources", resourcesCommand, COMMON],
     ["prompts", promptsCommand, COMMON],
+    ["types", typesCommand, COMMON],
     ["call", callCommand, [...COMMON, ...SAVING, "args"]],
     ["read", readCommand, [...COMMON, ...SAVING]],
     ["prompt", promptCommand, [...COMMON, ...SAVING, "args"]],

@@ -71,6 +71,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "list the tools of a server, or show one",
     load: async () => (await import("./list.ts")).toolsCommand,
   },
+  types: {
+    summary: "write the tools of a server as TypeScript declarations",
+    load: async () => (await import("./types.ts")).typesCommand,
+  },
   call: {
     summary: "call a tool",
     load: async () => (await import("./call.ts")).callCommand,

@@ -1,14 +1,14 @@
 // Wraps a handler in middleware, the first outermost. Middleware is user code, so a mistake in it must affect only its
 // own request: an unexpected exception becomes an error that names the middleware, a promise that it does not await
 // cannot end the process, and an exception in its `notify` does not reach the upstream. Middleware may call `next` any
-// number of times, at any time.
+// number of times, at any time. It is in protocol/ because server/ and chain/ both have middleware.
 
 import { attempt, forwardAbort } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
 import { isObject, errorMessage } from "../core/values.ts";
-import { McpError } from "../protocol/errors.ts";
-import { checkParams } from "../protocol/params.ts";
+import { McpError } from "./errors.ts";
+import { checkParams } from "./params.ts";
 
 /** A middleware of a chain, with its name. */
 export interface ChainEntry {
