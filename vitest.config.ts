@@ -30,6 +30,7 @@ const config: ViteUserConfig = {
     // For two cores, the smallest machine that we test on: many tests wait for child processes and timers.
     maxWorkers: 3,
     testTimeout: 30_000,
+    expect: { poll: { timeout: 15_000 } },
     // Servers print the errors of their handlers, and many tests have handlers that fail.
     onConsoleLog: (text) => !text.startsWith("catenary: "),
     // Keeps what the tests write out of the folders of the person who runs them.

@@ -402,7 +402,11 @@ function readRoot(root: read.Cursor, source: { path: string; text: string }): Co
     return undefined;
   }
   root.context.variables.inputs = readInputs(root.get("inputs"));
-  const values = read.readFields(root, TOP, (unknown, known) => rejectKey(unknown, known, PLACES, IGNORED_AT_TOP));
+  // Without servers, the file is hardly a config, and one error says so.
+  const hasServers = root.get("mcpServers") !== undefined || root.get("servers") !== undefined;
+  const values = read.readFields(root, TOP, (unknown, known) => {
+    if (hasServers) rejectKey(unknown, known, PLACES, IGNORED_AT_TOP);
+  });
   const { name, instructions, names: when, separator, maxNameLength, defaults = {}, chain = [] } = values;
   return {
     ...source,
