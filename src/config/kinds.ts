@@ -6,7 +6,7 @@
 import { readFile } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 import { parseEnv } from "node:util";
-import type { UpstreamTarget, UpstreamOptions } from "../chain/upstream/options.ts";
+import { isForwardable, type UpstreamTarget, type UpstreamOptions } from "../chain/upstream/options.ts";
 import type { Command } from "../client/command.ts";
 import { nearest } from "../core/options.ts";
 import type { Handler } from "../core/handler.ts";
@@ -273,15 +273,25 @@ export const url: UpstreamKind = defineKind(
       )
       .describe("The URL of an MCP server over HTTP. The kind of HTTP transport is detected."),
     headers: headers.describe("Headers to send with every HTTP request."),
+    forwardHeaders: read
+      .arrayOf(
+        read.stringThat(
+          isForwardable,
+          "this header cannot be passed on",
+          "credentials and headers of the protocol stay with us; name others, such as X-Tenant",
+        ),
+        'an array of strings, such as ["X-Tenant"]',
+      )
+      .describe("The names of HTTP headers of callers that are passed on to this server. Default: none."),
     ...SIGN_IN_FIELDS,
     ...transportFields("http"),
   },
   {
     key: "url",
     purpose: "an HTTP address",
-    read({ url: address, headers: given, oauth, auth = oauth }, cursor) {
+    read({ url: address, headers: given, forwardHeaders, oauth, auth = oauth }, cursor) {
       if (address === undefined) return undefined;
-      const options = defined({ headers: given });
+      const options = defined({ headers: given, forwardHeaders });
       const hasHeader = Object.keys(given ?? {}).some((name) => name.toLowerCase() === "authorization");
       const key = cursor.get("auth") ?? cursor.get("oauth");
       if (hasHeader && auth !== undefined && auth !== false) {

@@ -7,7 +7,14 @@ import type { Context, Handler } from "../../core/handler.ts";
 import { defined } from "../../core/values.ts";
 import { knownRevision } from "../../protocol/revisions/index.ts";
 import { CatalogueFile } from "./catalogue.ts";
-import { isCommand, isTransport, MESSAGE_BYTES, type UpstreamOptions, type UpstreamTarget } from "./options.ts";
+import {
+  forwardedHeaders,
+  isCommand,
+  isTransport,
+  MESSAGE_BYTES,
+  type UpstreamOptions,
+  type UpstreamTarget,
+} from "./options.ts";
 import { UpstreamPool } from "./pool.ts";
 import { RestartPolicy } from "./restart-policy.ts";
 import type { UpstreamSessionHost } from "./session.ts";
@@ -45,17 +52,22 @@ export function createPool(
     const { style } = host.client;
     const { info = ownInfo(), capabilities } = background.caller;
     return revisions.open(offers ?? style, async (revision) => {
-      const { opened, program } = await openTarget(target, targetOptions, {
-        info,
-        capabilities,
-        style,
-        isShared: !isOwn,
-        defaultContext: background,
-        timeouts: { idleMs: timeoutMs, totalMs: maxTimeoutMs },
-        startTimeoutMs: startTimeoutMs ?? START_TIMEOUT_MS,
-        onAsked: () => host.onAsked?.(),
-        ...defined({ revision, offers }),
-      });
+      const own = forwardedHeaders(options.forwardHeaders, host.client.headers);
+      const { opened, program } = await openTarget(
+        target,
+        { ...targetOptions, headers: { ...headers, ...own } },
+        {
+          info,
+          capabilities,
+          style,
+          isShared: !isOwn,
+          defaultContext: background,
+          timeouts: { idleMs: timeoutMs, totalMs: maxTimeoutMs },
+          startTimeoutMs: startTimeoutMs ?? START_TIMEOUT_MS,
+          onAsked: () => host.onAsked?.(),
+          ...defined({ revision, offers }),
+        },
+      );
       return { connection: opened, ...defined({ program }) };
     });
   };
@@ -69,6 +81,7 @@ export function createPool(
     restart: isProgram ? (restart ?? {}) : undefined,
     startFailures: isProgram ? new RestartPolicy(restart) : undefined,
     startWaitMs: startTimeoutMs ?? START_WAIT_MS,
+    forwardHeaders: options.forwardHeaders,
     // A transport can be started only once, so all callers must share it.
     share: isTransport(target) ? "shared" : options.share,
     catalogueFile: (principal) =>

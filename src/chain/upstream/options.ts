@@ -36,6 +36,11 @@ export interface UpstreamOptions extends Pick<
   ConnectOptions,
   "auth" | "fetch" | "headers" | "limits" | "onNoise" | "onStderr" | "revision"
 > {
+  /**
+   * For a URL: the names of HTTP headers of callers that are passed on. Callers with other values get another session.
+   * Credentials are never passed on. Default: none.
+   */
+  readonly forwardHeaders?: readonly string[];
   /** Its name in errors. Default: its command or URL. */
   readonly name?: string;
   /** Which callers share a session. Default: all callers of one principal, unless the upstream asks its clients. */
@@ -134,6 +139,7 @@ const OPTIONS = {
   remember: true,
   maxSessions: true,
   headers: true,
+  forwardHeaders: true,
   auth: true,
   fetch: true,
   limits: true,
@@ -166,9 +172,34 @@ export function checkUpstreamOptions(options: UpstreamOptions): void {
   if (inheritEnv !== undefined && typeof inheritEnv !== "boolean" && !isNames(inheritEnv)) {
     throw new TypeError("upstream(): `inheritEnv` must be true, false, or an array of names of variables");
   }
+  const wrong = (options.forwardHeaders ?? []).find((name) => !isForwardable(name));
+  if (wrong !== undefined) {
+    throw new TypeError(`upstream(): \`forwardHeaders\`: ${JSON.stringify(wrong)} cannot be passed on`);
+  }
   if (maxSessions !== undefined && !(maxSessions > 0)) {
     throw new TypeError("upstream(): `maxSessions` must be a number above 0");
   }
+}
+
+/**
+ * Headers that belong to one connection or one protocol session, and credentials: a token was issued for us, and the
+ * specification forbids passing it on.
+ */
+const NOT_FORWARDED =
+  /^(?:authorization|proxy-.*|cookie|host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|accept|accept-encoding|content-.*|mcp-.*|last-event-id|dpop|user-agent|origin)$/i;
+
+/** Whether a header of a caller may be passed on. */
+export function isForwardable(name: string): boolean {
+  return /^[!#$%&'*+.^_`|~\w-]+$/.test(name) && !NOT_FORWARDED.test(name);
+}
+
+/** The headers of a caller that are passed on, by lower-case names. */
+export function forwardedHeaders(
+  names: readonly string[] = [],
+  headers: Readonly<Record<string, string>> = {},
+): Record<string, string> {
+  const wanted = names.map((name) => name.toLowerCase()).filter((name) => headers[name] !== undefined);
+  return Object.fromEntries(wanted.map((name) => [name, headers[name] ?? ""]));
 }
 
 function isNames(value: unknown): boolean {

@@ -15,9 +15,9 @@ import { keepSubscribed, type Grant } from "../../protocol/subscription.ts";
 import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
 import { CatalogueStore, type CatalogueFile } from "./catalogue.ts";
 import { SESSION_BUSY } from "./client-requests.ts";
-import type { Share, UpstreamState, UpstreamStatus } from "./options.ts";
+import { forwardedHeaders, type Share, type UpstreamState, type UpstreamStatus } from "./options.ts";
 import { UpstreamSession, type UpstreamSettings } from "./session.ts";
-import { declaredCapabilities, Ownership, sessionKeyFor } from "./sharing.ts";
+import { declaredCapabilities, Ownership, type SessionKey, sessionKeyFor } from "./sharing.ts";
 
 /** For whom a session is opened. */
 type Opener = Pick<Context, "caller" | "revision">;
@@ -31,6 +31,8 @@ interface PooledSession {
 export interface UpstreamPoolOptions extends UpstreamSettings {
   readonly target: string;
   readonly share: Share | undefined;
+  /** The names of headers of callers that are passed on. */
+  readonly forwardHeaders?: readonly string[] | undefined;
   /** The most sessions at the same time. Default: MAX_ACTIVE. */
   readonly maxSessions?: number | undefined;
   /** The file for what is known of the upstream for one principal; undefined if nothing is stored. */
@@ -184,13 +186,22 @@ export class UpstreamPool {
   /** A call that would queue behind a parked call gets another session of the same kind. */
   #sessionFor(context: Opener, store: CatalogueStore | undefined, method?: string): UpstreamSession {
     const { caller } = context;
-    const { key, isOwn } = sessionKeyFor(this.#options.share, caller, this.#asks);
+    const { key, isOwn } = this.#sessionKey(caller, this.#asks);
     const mayQueue = method !== undefined && caller.canBeAsked && INPUT_METHODS.has(method);
     for (let number = 1; ; number += 1) {
       const numbered = number === 1 ? key : `${number} ${key}`;
       const session = this.#sessions.get(numbered)?.session ?? this.#add(numbered, isOwn, context, store);
       if (!mayQueue || !session.isParked) return session;
     }
+  }
+
+  /** Callers whose headers are passed on share a session only if these headers are the same. */
+  #sessionKey(caller: Caller, asks: boolean): SessionKey {
+    const { share, forwardHeaders = [] } = this.#options;
+    const found = sessionKeyFor(share, caller, asks);
+    if (forwardHeaders.length === 0) return found;
+    const headers = JSON.stringify(forwardedHeaders(forwardHeaders, caller.headers));
+    return { ...found, key: `${headers} ${found.key}` };
   }
 
   #add(key: string, isOwn: boolean, context: Opener, store: CatalogueStore | undefined): UpstreamSession {
@@ -236,7 +247,7 @@ export class UpstreamPool {
   }
 
   #makeOwn(session: UpstreamSession, client: Caller): void {
-    const { key, isOwn } = sessionKeyFor(this.#options.share, client, true);
+    const { key, isOwn } = this.#sessionKey(client, true);
     const before = this.#keyOf(session);
     if (!isOwn || before === undefined || before === key) return;
     this.#sessions.delete(before);
