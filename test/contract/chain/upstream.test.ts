@@ -446,9 +446,9 @@ describe("a crash", () => {
       return one(request, given);
     }, STATELESS);
     for (let time = 0; time < 5; time += 1) {
-      await expect(context.client.callTool("pid")).rejects.toThrow(/exited with code 3$/);
+      await expect(context.client.callTool("pid")).rejects.toThrow(/exited with code 3: the program was told to fail$/);
     }
-    // Its stderr is for the operator, not for callers.
+    // Callers are told one line of its stderr, and the operator all of it.
     expect(one.status()).toMatchObject({ state: "failed", problem: expect.stringMatching(/told to fail/) });
     // Failed starts count for all callers.
     await expect(one({ method: "tools/call", params: { name: "pid" } }, stranger)).rejects.toThrow(
@@ -456,7 +456,7 @@ describe("a crash", () => {
     );
     rmSync(fail);
     const left =
-      /The upstream program failed 5 times in 3 minutes and will not be restarted for \d+ s; .* exited with code 3$/;
+      /The upstream program failed 5 times in 3 minutes and will not be restarted for \d+ s; .* exited with code 3: the program was told to fail$/;
     await expect(context.client.callTool("pid")).rejects.toThrow(left);
   });
 });
