@@ -22,7 +22,10 @@ export default async ({ method, params }) => {
   if (method === "tools/list") return { tools };
   if (params?.name === "reveal") return { content: [{ type: "text", text: process.env.KEY + " " + process.env.OTHER_KEY }] };
   if (params?.name === "nothing") throw new Error("There is no tool nothing");
-  if (params?.name === "hang") await new Promise(() => undefined);
+  if (params?.name === "hang") {
+    console.error("hanging");
+    await new Promise(() => undefined);
+  }
   return { content: [{ type: "text", text: "hello from " + process.pid }] };
 };`;
 
@@ -179,7 +182,7 @@ describe("health", () => {
     expect(await get(url, "/readyz", { authorization: "Bearer wrong" })).toEqual([200, { status: "ready" }]);
     expect((await fetch(new URL("/healthz", url), { method: "POST" })).status).toBe(405);
     client.callTool("hang").catch(() => undefined);
-    await expect.poll(() => one.err).toContain("notes started");
+    await one.waitForStderr("hanging");
     // While calls in flight finish, the process lives, but takes no more requests.
     one.process.kill("SIGTERM");
     await one.waitForStderr("shutting down");
