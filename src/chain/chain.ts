@@ -14,6 +14,7 @@ import { singleUpstream } from "./router/single.ts";
 import { upstream } from "./upstream/upstream.ts";
 import { type UpstreamTarget } from "./upstream/options.ts";
 
+/** Options of `chain(...).to()`. */
 export interface GatewayOptions extends NamingOptions {
   /**
    * The name and version of the gateway. Default: those of its only upstream, or Catenary's own if there are several or
@@ -28,6 +29,7 @@ export interface GatewayOptions extends NamingOptions {
   readonly changing?: boolean;
 }
 
+/** Middleware without a server yet; `to` adds what it stands in front of. */
 export interface Chain {
   /** Returns a new chain with more middleware, nearer to the upstreams. */
   use(...middleware: readonly Middleware[]): Chain;

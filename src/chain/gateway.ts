@@ -26,6 +26,7 @@ import { ToolFacts } from "../protocol/tool-facts.ts";
 import { compose, type ChainEntry } from "../protocol/compose.ts";
 import { inProcessStatus, type UpstreamStatus } from "./upstream/options.ts";
 
+/** Middleware in front of one upstream or many. It is a handler: pass it to `serve` or `connect`. */
 export interface Gateway extends Handler {
   /** The current middleware with its names, outermost first. */
   readonly middleware: readonly ChainEntry[];

@@ -13,6 +13,7 @@ export interface Credentials {
   readonly endpoint: string;
 }
 
+/** Who a caller is, as an Authenticator has proved it. */
 export interface Identity {
   /** Never empty; equal for two calls only if they come from the same caller. */
   readonly principal: string;
@@ -21,6 +22,7 @@ export interface Identity {
   readonly claims?: Readonly<Record<string, unknown>>;
 }
 
+/** Identifies the callers of a server over HTTP; `bearer()` is one. */
 export interface Authenticator {
   /** Rejects with an AuthError if the caller is not authenticated. */
   authenticate(credentials: Credentials): Promise<Identity>;

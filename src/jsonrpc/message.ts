@@ -51,6 +51,7 @@ export function stringify(value: unknown): string | undefined {
   }
 }
 
+/** The id of a JSON-RPC request. */
 export type Id = string | number | ExactId;
 
 /** A map key for an id: strings by value, numbers by source text, so that 1, 1.0 and "1" differ. */

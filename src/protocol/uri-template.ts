@@ -6,6 +6,7 @@ export type TemplateValue = string | number | boolean | null | undefined;
 export type TemplateInput = Readonly<
   Record<string, TemplateValue | readonly TemplateValue[] | Readonly<Record<string, TemplateValue>>>
 >;
+/** The values of the variables of a URI template, by name. */
 export type TemplateMatch = Record<string, string | string[]>;
 
 export interface UriTemplate {

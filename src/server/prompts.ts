@@ -27,6 +27,7 @@ export type Completer = (
 /** By argument name; undefined for an argument without completion. */
 export type Completers = ReadonlyMap<string, Completer | undefined>;
 
+/** Options of one argument of a prompt. */
 export interface PromptArgumentOptions<Required = unknown> {
   /** The label to show to people. */
   readonly title?: string;
@@ -80,18 +81,21 @@ export interface PromptOptions<Required = Readonly<Record<string, unknown>>> {
 const OPTION_NAMES: OptionNames<PromptOptions> = optionNames("title description arguments icons scopes visible _meta");
 const ARGUMENT_NAMES: OptionNames<PromptArgumentOptions> = optionNames("title description required complete");
 
+/** The type of the arguments that the handler of a prompt gets. */
 export type PromptArguments<Required> = Simplify<
   { -readonly [Name in keyof Required as Required[Name] extends true ? Name : never]: string } & {
     -readonly [Name in keyof Required as Required[Name] extends true ? never : Name]?: string;
   }
 >;
 
+/** What the handler of a prompt may return. */
 export type PromptReturn =
   | string
   | readonly PromptMessage[]
   | { readonly description?: string; readonly messages: readonly PromptMessage[]; readonly _meta?: Meta }
   | InputRequired;
 
+/** The function of a prompt. */
 export type PromptHandler<Required> = (
   args: PromptArguments<Required>,
   context: ToolContext,

@@ -79,7 +79,9 @@ export interface TemplateOptions extends CommonResourceOptions {
   readonly complete?: Readonly<Record<string, Completer>>;
 }
 
+/** Reads a resource. Returns its text, its bytes, whole contents, or a value to send as JSON. */
 export type ResourceHandler = (uri: string, context: ToolContext) => unknown;
+/** Reads a resource whose URI matches a template. Gets the variables of the template. */
 export type TemplateHandler<Variables> = (variables: Variables, context: ToolContext, uri: string) => unknown;
 
 /**

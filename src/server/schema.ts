@@ -16,6 +16,7 @@ import {
 } from "./schema-kind.ts";
 import { schemaProblem } from "./schema-lint.ts";
 
+/** A Standard Schema (zod, arktype, valibot, ...) or a plain JSON Schema. */
 export type Schema = StandardSchemaV1 | JsonSchema;
 
 /** The type of a value before the schema has checked it. */

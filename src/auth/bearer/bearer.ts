@@ -11,6 +11,7 @@ import { isLoopback } from "../../http/server/guard.ts";
 import type { InvalidToken, JwtRules, JwtVerifier } from "./jwt.ts";
 import { isScope, scopesProblem } from "./scopes.ts";
 
+/** Options of `bearer()`. */
 export interface BearerOptions {
   /**
    * The issuer URLs of the authorization servers. Clients are sent to these servers to get a token. Only tokens of

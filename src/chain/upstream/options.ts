@@ -32,6 +32,7 @@ export interface RestartOptions {
   readonly maxMs?: number;
 }
 
+/** Options of `upstream()`. */
 export interface UpstreamOptions extends Pick<
   ConnectOptions,
   "auth" | "fetch" | "headers" | "limits" | "onNoise" | "onStderr" | "revision"

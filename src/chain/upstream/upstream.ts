@@ -16,6 +16,7 @@ import {
 } from "./options.ts";
 import type { UpstreamPool } from "./pool.ts";
 
+/** A server behind a gateway. It is a handler too. */
 export interface Upstream extends Handler {
   /** Set if the target evaluates code that callers send. */
   [EVALUATES_CODE]?: true;
@@ -30,6 +31,7 @@ export interface Upstream extends Handler {
   close(budgetMs?: number): Promise<void>;
 }
 
+/** A server behind a gateway: a command, a URL or a handler. It is started or connected to on first use. */
 export function upstream(target: UpstreamTarget, options: UpstreamOptions = {}): Upstream {
   checkUpstreamOptions(options);
   if (typeof target === "function") return inProcess(target);
