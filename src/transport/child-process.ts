@@ -166,7 +166,9 @@ class PipedChildProcess implements ChildTransport {
       if (batch.length > 0) this.#receive?.({ kind: "batch", batch, ...reply });
     } else {
       // Without `jsonrpc`, this is a log line in JSON and not a response, even if it has fields such as `id`.
-      if (!decoded.answerable && text.includes('"jsonrpc"')) this.#failCall(decoded.fault);
+      // With neither a result nor an error, and nothing of a request, it is an empty response.
+      const isEmpty = decoded.fault.id !== null && !/"(?:method|params)"/.test(text);
+      if ((!decoded.answerable || isEmpty) && text.includes('"jsonrpc"')) this.#failCall(decoded.fault);
       this.#onNoise(text);
     }
   }
