@@ -14,9 +14,23 @@ export type { HostInfo } from "./http/server/http-request.ts";
 export type { HttpLimits } from "./http/server/options.ts";
 export type { MountOptions } from "./http/server/mount.ts";
 
+/** An IncomingMessage of node:http. Not that type itself, so that projects without the types of Node can use this. */
+export interface NodeRequest {
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
+  readonly headers: object;
+  readonly socket: object;
+}
+
+/** A ServerResponse of node:http. */
+export interface NodeResponse {
+  readonly headersSent: boolean;
+  end(): unknown;
+}
+
 /** A request listener for node:http. `close` ends the sessions and subscriptions of its callers. */
 export interface NodeHandler {
-  (request: IncomingMessage, response: ServerResponse, host?: HostInfo | ((error?: unknown) => void)): void;
+  (request: NodeRequest, response: NodeResponse, host?: HostInfo | ((error?: unknown) => void)): void;
   close(): Promise<void>;
 }
 
@@ -39,8 +53,10 @@ export interface FetchHandler {
 export function nodeHandler(handler: Handler, options: MountOptions = {}): NodeHandler {
   checkMountOptions("nodeHandler()", options);
   const front = createFront(handler, options);
-  const handle = (request: IncomingMessage, response: ServerResponse, host?: unknown): void =>
-    front.handle(new NodeHttpRequest(request, response, false, readHostInfo("nodeHandler()", host)));
+  const handle = (request: NodeRequest, response: NodeResponse, host?: unknown): void => {
+    const info = readHostInfo("nodeHandler()", host);
+    front.handle(new NodeHttpRequest(request as IncomingMessage, response as ServerResponse, false, info));
+  };
   handle.close = (): Promise<void> => front.close();
   return handle;
 }

@@ -1,6 +1,7 @@
 // The stand-in for Buffer does what Node's does, for everything that the client and the fetch server use.
 
 import { Buffer as NodeBuffer, isAscii as nodeIsAscii, isUtf8 as nodeIsUtf8 } from "node:buffer";
+import { readdirSync, readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { runs } from "../../test/support/thoroughness.ts";
@@ -9,6 +10,19 @@ import { Buffer, isAscii, isUtf8 } from "./node-buffer.ts";
 const ENCODINGS = ["utf8", "latin1", "base64", "base64url", "hex"] as const;
 const numRuns = runs(2_000);
 const bytesOf = (buffer: Uint8Array): number[] => [...buffer];
+
+describe("the field `browser` of package.json", () => {
+  it("replaces every module of Node that the sources import", () => {
+    const root = new URL("../../", import.meta.url);
+    const { browser } = JSON.parse(readFileSync(new URL("package.json", root), "utf8")) as { browser: object };
+    const sources = readdirSync(new URL("src", root), { recursive: true, encoding: "utf8" });
+    const imported = sources
+      .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"))
+      .map((name) => readFileSync(new URL(`src/${name}`, root), "utf8"))
+      .flatMap((text) => [...text.matchAll(/ from "(node:[\w/]+)"/g)].map(([, name]) => name));
+    expect([...new Set(imported)].filter((name) => !Object.hasOwn(browser, name ?? ""))).toEqual([]);
+  });
+});
 
 describe("Buffer", () => {
   it.each(ENCODINGS)("reads and writes %s as Node does", (encoding) => {
@@ -37,6 +51,13 @@ describe("Buffer", () => {
       }),
       { numRuns },
     );
+  });
+
+  it("reads memory that can be resized", () => {
+    const Resizable = ArrayBuffer as unknown as new (length: number, options: object) => ArrayBuffer;
+    const view = Buffer.from(new Resizable(3, { maxByteLength: 9 }));
+    view.write("€");
+    expect(view.toString()).toBe("€");
   });
 
   it("shares memory with a view, and copies an array", () => {

@@ -41,7 +41,8 @@ export class Buffer extends Bytes {
     const bytes = super.subarray(start, end);
     switch (encoding) {
       case "utf8":
-        return DECODER.decode(bytes);
+        // Browsers do not decode memory that can be resized.
+        return DECODER.decode("resizable" in bytes.buffer && bytes.buffer.resizable === true ? bytes.slice() : bytes);
       case "latin1":
         return toLatin1(bytes);
       case "base64":
@@ -55,7 +56,9 @@ export class Buffer extends Bytes {
 
   /** Returns the number of bytes written. */
   write(text: string, at = 0): number {
-    return ENCODER.encodeInto(text, super.subarray(at)).written;
+    const bytes = ENCODER.encode(text).subarray(0, this.length - at);
+    this.set(bytes, at);
+    return bytes.length;
   }
 }
 

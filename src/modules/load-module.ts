@@ -1,10 +1,10 @@
 // Imports a user's module (JavaScript or TypeScript), finds the handler that it exports, and explains why an import
-// failed. If Node cannot import TypeScript itself, a module hook compiles it. The hook needs a thread, so it is
-// registered only when the first TypeScript module is imported.
+// failed. A module hook (typescript.ts) compiles TypeScript, and lets modules import `catenary` where it is not installed
+// beside them. The hook needs a thread, so it is registered only for the first module that needs it.
 
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { register, SourceMap, type SourceMapPayload } from "node:module";
+import { createRequire, register, SourceMap, type SourceMapPayload } from "node:module";
 import { dirname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { packageFile } from "../core/files.ts";
@@ -19,7 +19,7 @@ let isHookRegistered = false;
  */
 export async function loadModule(file: string): Promise<Record<string, unknown>> {
   const path = resolve(file);
-  if (isTypeScript(path) && !canReadTypeScript()) {
+  if (!isHookRegistered && !isLoadedAsTypeScript() && (isTypeScript(path) || !canImportUs(path))) {
     isHookRegistered = true;
     register(pathToFileURL(packageFile("dist/modules/typescript.js")));
   }
@@ -47,10 +47,19 @@ function locationOf(error: unknown): string {
   return `, at ${url.startsWith("file:") ? fileURLToPath(url.replace(/\?.*$/, "")) : url}:${position}`;
 }
 
-/** Whether TypeScript can be imported: by our hook, by Node, or by a loader that runs this file as TypeScript. */
-function canReadTypeScript(): boolean {
-  const { typescript } = process.features as { readonly typescript?: string | false };
-  return isHookRegistered || (typescript ?? false) !== false || import.meta.url.endsWith(".ts");
+/** Whether a loader runs this very file as TypeScript. It then loads the modules too, and finds the package. */
+function isLoadedAsTypeScript(): boolean {
+  return import.meta.url.endsWith(".ts");
+}
+
+/** Whether this package is installed where a module would look for it. */
+function canImportUs(path: string): boolean {
+  try {
+    createRequire(path).resolve("catenary");
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** The exports that may be served, in order of preference. */

@@ -48,6 +48,19 @@ describe("compile", () => {
     });
   });
 
+  it("creates namespaces, with a source map", async () => {
+    const source =
+      'import type { A } from "a";\nexport namespace G {\n  export const of = (n: number): number => n + 1;\n}\n';
+    const { code, map } = await compile(source, "/x/mine.ts");
+    const [, text = ""] = /^([^]*)\n\/\/# sourceMappingURL=/.exec(code) ?? [];
+    const module = (await import(`data:text/javascript,${encodeURIComponent(text)}`)) as {
+      G: { of(n: number): number };
+    };
+    expect(module.G.of(1)).toBe(2);
+    expect(map).toMatchObject({ sources: ["/x/mine.ts"], sourcesContent: [source] });
+    await expect(compile("namespace A {\n  const a: = 1;\n}\n", "/x/mine.ts")).rejects.toThrow("/x/mine.ts:2:");
+  });
+
   it("reports an error with file, line and column, without our own stack", async () => {
     const error: unknown = await compile("const a = 1;\nconst b: = 2;\n", "/x (1): y/mine.ts").catch(
       (thrown: unknown) => thrown,

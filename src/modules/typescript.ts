@@ -1,8 +1,9 @@
-// Compiles TypeScript for versions of Node that cannot load it: removes types and keeps every line in place. Only the
-// syntax is checked. Node also loads this file as a module hook, on a separate thread, so it has no state.
+// Compiles TypeScript: removes types, also those that Node's own loader refuses (enums, namespaces, parameter
+// properties), and keeps every line in place. Only the syntax is checked. Node also loads this file as a module hook, on
+// a separate thread, so it has no state. As a hook, it also lets modules find this package where it is not installed.
 
 import { readFile } from "node:fs/promises";
-import type { LoadHook } from "node:module";
+import type { LoadHook, ResolveHook } from "node:module";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -20,6 +21,20 @@ export const load: LoadHook = async (url, context, next) => {
   return { format: "module", source: code, shortCircuit: true };
 };
 
+/**
+ * The module hook of Node: a module that cannot find this package beside it, as after a global install, gets the one that
+ * loads it. Self-reference does that: to Node, the import then comes from a file of this package.
+ */
+export const resolve: ResolveHook = async (specifier, context, next) => {
+  if (!/^catenary(?:\/|$)/.test(specifier)) return next(specifier, context);
+  try {
+    return await next(specifier, context);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
+    return next(specifier, { ...context, parentURL: import.meta.url });
+  }
+};
+
 /** `.cts` is excluded, since it is not an ES module. */
 export function isTypeScript(path: string): boolean {
   return /\.m?ts$/.test(path);
@@ -27,6 +42,8 @@ export function isTypeScript(path: string): boolean {
 
 /** If the syntax is invalid, rejects with a SyntaxError whose message starts with file, line and column. */
 export async function compile(source: string, file: string): Promise<Compiled> {
+  const transformed = NAMESPACE.test(source) ? await compileNamespaces(source, file) : undefined;
+  if (transformed !== undefined) return withMap(transformed.code, { ...transformed.map, sourcesContent: [source] });
   const { transform } = await import("sucrase");
   try {
     const { code, sourceMap } = transform(source, {
@@ -37,11 +54,34 @@ export async function compile(source: string, file: string): Promise<Compiled> {
       disableESTransforms: true,
       preserveDynamicImport: true,
     });
-    const map = { ...sourceMap, sources: [file], sourcesContent: [source] };
-    const inline = Buffer.from(JSON.stringify(map)).toString("base64");
-    return { code: `${code}\n//# sourceMappingURL=data:application/json;base64,${inline}\n`, map };
+    return withMap(code, { ...sourceMap, sources: [file], sourcesContent: [source] });
   } catch (error) {
     throw withLocation(error, file);
+  }
+}
+
+function withMap(code: string, map: object): Compiled {
+  const inline = Buffer.from(JSON.stringify(map)).toString("base64");
+  return { code: `${code}\n//# sourceMappingURL=data:application/json;base64,${inline}\n`, map };
+}
+
+/** A namespace that may contain values, at the start of a line. */
+const NAMESPACE = /^[ \t]*(?:export[ \t]+)?(?:namespace|module)[ \t]+[\w$.]+[ \t]*\{/m;
+
+type Transform = (source: string, options: object) => { readonly code: string; readonly map?: string };
+
+/**
+ * Compiles a module with namespaces, which sucrase drops, with the compiler of Node. It moves lines, and takes longer to
+ * load, so it is used for nothing else. Returns undefined if the syntax is not valid: sucrase says where.
+ */
+async function compileNamespaces(source: string, file: string): Promise<Compiled | undefined> {
+  // @ts-expect-error -- the version for the oldest supported Node has no types
+  const { transformSync } = (await import("amaro")) as { transformSync: Transform };
+  try {
+    const { code, map } = transformSync(source, { mode: "transform", sourceMap: true, filename: file });
+    return { code, map: JSON.parse(map ?? "{}") as object };
+  } catch {
+    return undefined;
   }
 }
 

@@ -1,30 +1,16 @@
-// `npm run test:long`: every test in full, then the unit tests on newer versions of Node. Those come from npm, into a
-// cache folder of their own, so that no script picks them up by accident.
+// `npm run test:long`: every test in full, then the unit tests on newer versions of Node.
 
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { installNode, OTHER_NODES } from "./nodes.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const VITEST = join(ROOT, "node_modules/vitest/vitest.mjs");
-const OTHER_NODES = ["22.23.3", "24.21.0"];
 
 /** Runs a program with our output; returns whether it succeeded. */
 function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env): boolean {
   return spawnSync(command, args, { cwd: ROOT, stdio: "inherit", env }).status === 0;
-}
-
-/** The path of a Node binary of this version; undefined if it cannot be installed. */
-function installNode(version: string): string | undefined {
-  const name = `node-${process.platform}-${process.arch}`;
-  const folder = join(ROOT, "node_modules/.cache/nodes", version);
-  const binary = join(folder, "node_modules", name, "bin/node");
-  if (existsSync(binary)) return binary;
-  mkdirSync(folder, { recursive: true });
-  const options = ["--prefix", folder, "--ignore-scripts", "--no-audit", "--no-fund", "--no-save"];
-  run("npm", ["install", ...options, `${name}@${version}`]);
-  return existsSync(binary) ? binary : undefined;
 }
 
 function unitTestsOn(version: string): boolean {

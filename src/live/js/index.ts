@@ -74,9 +74,8 @@ function guestCommand(options: JavaScriptGuestOptions, limits: Limits, flags: re
 function guestFile(): string {
   const file = packageFile("dist/live/js/guest.js");
   if (existsSync(file)) return file;
-  throw new ConnectionError("spawn", `A JavaScript session needs ${file}; build it with npm run build`, {
-    mayHaveRun: false,
-  });
+  const advice = "a bundle cannot contain it, so leave the package catenary out of the bundle";
+  throw new ConnectionError("spawn", `A JavaScript session needs the file ${file}: ${advice}`, { mayHaveRun: false });
 }
 
 async function permissionFlags(options: JavaScriptGuestOptions): Promise<string[]> {
