@@ -94,7 +94,7 @@ export interface InMemoryConnection extends Pick<RecordedTransport, "sent" | "re
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-const CALLER_OPTIONS: OptionNames<CallerIdentity> = optionNames("principal scopes claims headers hostContext");
+const CALLER_OPTIONS: OptionNames<CallerIdentity> = optionNames("endpoint principal scopes claims headers hostContext");
 
 /** The transport of a server, as if its messages were authenticated. */
 function withCaller(transport: Transport, caller: CallerIdentity): Transport {

@@ -22,7 +22,7 @@ try {
   for await (const tool of client.tools()) console.log(`Tool ${tool.name}`);
   for await (const { uriTemplate } of client.resourceTemplates()) console.log(`Template ${uriTemplate}`);
 
-  console.log(textOf(await client.callTool("coast.get_weather", { location: "New York" })));
+  console.log(textOf(await client.callTool("coast_get_weather", { location: "New York" })));
   console.log(textOf(await client.callTool("report_sighting", { location: "London" })));
   console.log(textOf(await client.callTool("report_sighting", { location: "Tokyo" })));
   const { contents } = await client.readResource("pharo://system/version");

@@ -8,7 +8,7 @@ import { defined } from "../core/values.ts";
 import type { Implementation } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
 import { checkMiddleware, createGateway, type Gateway, type GatewayUpstream } from "./gateway.ts";
-import { checkNamingOptions, createNaming, type NamingOptions } from "./router/naming.ts";
+import { checkNamingOptions, createNaming, type NamingOptions, type SelectPart } from "./router/naming.ts";
 import { ShownNames } from "./router/shown-names.ts";
 import { singleUpstream } from "./router/single.ts";
 import { upstream } from "./upstream/upstream.ts";
@@ -22,6 +22,8 @@ export interface GatewayOptions extends NamingOptions {
    */
   readonly info?: Implementation;
   readonly instructions?: string;
+  /** Which part of the gateway a caller sees: some upstreams, each with its handler or another one. Default: all. */
+  readonly select?: SelectPart;
   /**
    * Whether callers can subscribe to changes of the lists even if no upstream offers that, because `update` may change
    * the upstreams. Default: false.
@@ -77,7 +79,13 @@ function handlerFor(
 ): Handler {
   const [[name, only] = []] = upstreams;
   const when = options.upstreams?.[name ?? ""]?.names ?? options.names;
-  if (name === undefined || only === undefined || upstreams.size > 1 || when === "always") {
+  if (
+    name === undefined ||
+    only === undefined ||
+    upstreams.size > 1 ||
+    when === "always" ||
+    options.select !== undefined
+  ) {
     return lazyRouter(upstreams, options);
   }
   const known = isNameless ? [] : [name];
@@ -163,6 +171,7 @@ const OPTIONS = {
   onWarning: true,
   info: true,
   instructions: true,
+  select: true,
   changing: true,
 } as const satisfies Record<keyof GatewayOptions, true>;
 
@@ -170,7 +179,10 @@ const OPTIONS = {
 function checkGatewayOptions(options: GatewayOptions, known: readonly string[]): void {
   checkOptions("to()", options, OPTIONS);
   checkNamingOptions(options, known);
-  const { info, instructions, changing } = options;
+  const { info, instructions, select, changing } = options;
+  if (select !== undefined && typeof select !== "function") {
+    throw new TypeError(`to(): \`select\` must be a function, not ${kindOf(select)}`);
+  }
   if (changing !== undefined && typeof changing !== "boolean") {
     throw new TypeError(`to(): \`changing\` must be true or false, not ${kindOf(changing)}`);
   }

@@ -12,6 +12,7 @@ import { unref } from "../core/async.ts";
 import type { Handler, Middleware } from "../core/handler.ts";
 import { checkOptions } from "../core/options.ts";
 import { defined, errorMessage } from "../core/values.ts";
+import { selectPart } from "./profiles.ts";
 import type { MiddlewareFactories } from "./readers.ts";
 import type { Config } from "./load.ts";
 import { middlewareFromModule, type MiddlewareEntry } from "./middleware.ts";
@@ -307,6 +308,7 @@ async function buildGateway(
       upstreams: Object.fromEntries([...config.upstreams].map(([own, entry]) => [own, entry.naming])),
       ...defined({ instructions, onWarning: options.onWarning }),
       ...(options.rememberNames !== false && { rememberNames: path }),
+      ...((config.upstreams.size > 1 || config.profiles.size > 0) && { select: selectPart(config) }),
       ...(name !== undefined && { info: { ...ownInfo(), name } }),
       ...(options.changing === true && { changing: true }),
     },

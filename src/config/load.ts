@@ -15,6 +15,7 @@ import { baseFolder } from "./clients.ts";
 import { adaptDocument } from "./dialects.ts";
 import { parseDocument, parseToml, ConfigError, Problems, sortProblems, type Problem } from "./document.ts";
 import { MIDDLEWARE_SCHEMAS, middlewareList, type MiddlewareEntry } from "./middleware.ts";
+import { type Access, callers, profiles, readAccess, token } from "./profiles.ts";
 import * as read from "./readers.ts";
 import { COMMENT_KEY, IGNORED_AT_TOP, type Places, rejectKey } from "./unknown-keys.ts";
 import {
@@ -46,6 +47,10 @@ export interface Config {
   /** Middleware in front of all upstreams, the outermost first. */
   readonly chain: readonly MiddlewareEntry[];
   readonly listen: Listen;
+  /** Parts of the gateway, by name. */
+  readonly profiles: Access["profiles"];
+  /** Callers with tokens of their own, by name. */
+  readonly callers: Access["callers"];
   readonly limits: Partial<HttpLimits>;
   readonly warnings: readonly Problem[];
 }
@@ -141,8 +146,6 @@ export interface Listen {
   readonly token?: string;
 }
 
-const TOKEN = "^[A-Za-z0-9\\-._~+/]+=*$";
-
 const LISTEN = {
   host: read.nonEmptyString.describe("The address to listen on. Default: 127.0.0.1."),
   port: read
@@ -157,14 +160,9 @@ const LISTEN = {
   allowedOrigins: read
     .arrayOf(read.nonEmptyString, 'an array of origins, such as ["https://app.example.com"]')
     .describe("Origins of web pages that may call the gateway, such as https://app.example.com."),
-  token: read
-    .stringThat(
-      (given) => new RegExp(TOKEN).test(given),
-      "not a valid bearer token",
-      "use letters, digits and - . _ ~ + /, with = only at the end",
-      `${TOKEN}|\\$\\{`,
-    )
-    .describe("The bearer token that callers must send. Write ${TOKEN} to keep the token itself out of the file."),
+  token: token.describe(
+    "The bearer token that callers must send. Write ${TOKEN} to keep the token itself out of the file.",
+  ),
 } as const satisfies read.Fields;
 
 const listen: read.Reader<Listen> = read.objectOf(LISTEN, 'an object, such as {"port": 3000}');
@@ -311,6 +309,8 @@ const TOP = {
   defaults: upstreamDefaults.describe("Options for all commands and URLs in mcpServers that do not set them."),
   chain: middlewareList.describe("Middleware in front of all servers, the outermost first."),
   listen: listen.describe("Where the gateway listens over HTTP."),
+  profiles: profiles.describe("Parts of the gateway, by name: some servers, some tools. Each is at /mcp/NAME."),
+  callers: callers.describe("Callers with tokens of their own, by name, and what each may use."),
   limits: limits.describe("Limits on callers."),
 } as const satisfies read.Fields;
 
@@ -408,13 +408,15 @@ function readRoot(root: read.Cursor, source: { path: string; text: string }): Co
     if (hasServers) rejectKey(unknown, known, PLACES, IGNORED_AT_TOP);
   });
   const { name, instructions, names: when, separator, maxNameLength, defaults = {}, chain = [] } = values;
+  const servers = readUpstreams(root, defaults, separator);
   return {
     ...source,
     ...defined({ name, instructions }),
     naming: defined({ names: when, separator, maxNameLength }),
-    ...readUpstreams(root, defaults, separator),
+    ...servers,
     chain,
     listen: values.listen ?? {},
+    ...readAccess(root, values, servers, values.listen?.token),
     limits: values.limits ?? {},
     warnings: [],
   };

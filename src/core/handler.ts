@@ -103,6 +103,8 @@ export interface Caller extends CallerIdentity {
 
 /** What a transport knows about the sender of a message. In a session it may differ from message to message. */
 export interface CallerIdentity {
+  /** The path at which the request arrived, if the HTTP server has several endpoints and this is not the main one. */
+  readonly endpoint?: string;
   /** The authenticated identity of the caller; absent if the transport does not authenticate. */
   readonly principal?: string;
   /** The scopes that were granted to the caller; absent if the transport does not authenticate. */

@@ -96,7 +96,7 @@ function isSame(one: unknown, other: unknown): boolean {
 /** The client as the sender of a message. A literal with all fields takes a hundredth of the time of a spread. */
 export function withIdentity(client: Caller, identity: CallerIdentity, key: string = client.key): Caller {
   const { style, info, capabilities, canBeAsked, notifiesRoots } = client;
-  const { principal, scopes, claims, headers, hostContext } = identity;
+  const { principal, scopes, claims, headers, hostContext, endpoint } = identity;
   return {
     style,
     key,
@@ -109,6 +109,7 @@ export function withIdentity(client: Caller, identity: CallerIdentity, key: stri
     claims,
     headers,
     hostContext,
+    endpoint,
   } as Caller;
 }
 

@@ -140,11 +140,11 @@ describe("examples/gateway", () => {
     expect(stderr).toBe("");
     expect(stdout.split("\n")).toEqual([
       "Connected to harbour, which has city, coast, pharo",
-      "Tool city.get_weather",
-      "Tool city.forecast",
+      "Tool city_get_weather",
+      "Tool city_forecast",
       "Tool report_sighting",
-      "Tool coast.get_weather",
-      "Tool coast.forecast",
+      "Tool coast_get_weather",
+      "Tool coast_forecast",
       "Template pharo://class/{className}",
       "The weather in New York is 72°F and sunny.",
       'Asked: May report_sighting be called with {"location":"London"}?',

@@ -51,6 +51,15 @@ it("hides the tools and prompts of all upstreams, and only those that have the n
   await gateway.close();
 });
 
+it("hides a tool by its name with the upstream as a prefix, even if it is shown without", async () => {
+  const notes = scriptedServer({ "tools/list": toolList("delete"), "tools/call": answerAs("notes") });
+  const mail = scriptedServer({ "tools/list": toolList("send"), "tools/call": answerAs("mail") });
+  const client = await connect(chain(filter({ tools: { not: ["notes_delete"] } })).to({ notes, mail }));
+  expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["send"]);
+  await expect(client.callTool("delete")).rejects.toMatchObject({ kind: "tool_not_found" });
+  await client.close();
+});
+
 it("hides a name that a single upstream has and that is shown in another form", async () => {
   const server = scriptedServer({ "tools/list": toolList("my tool!"), "tools/call": answerAs("it") });
   const client = await connect(chain(filter({ tools: { not: ["my tool!"] } })).to(server));

@@ -18,7 +18,7 @@ import {
   readRef,
   type CompletionRef,
 } from "../result-items.ts";
-import { OWN_NAMES } from "../router/pages.ts";
+import { OWN_NAMES, UPSTREAM } from "../router/pages.ts";
 
 /** In both lists, `*` matches any characters. */
 export interface FilterRule {
@@ -38,7 +38,7 @@ export interface FilterOptions {
   readonly resources?: FilterRule;
 }
 
-/** `own`: the names of the item at the upstreams. */
+/** `own`: other names of the item, such as those at the upstreams. */
 type IsVisible = (capability: ListCapability, name: string, own?: readonly unknown[]) => boolean;
 
 export function filter(options: FilterOptions): Middleware {
@@ -55,6 +55,26 @@ export function filter(options: FilterOptions): Middleware {
   };
 }
 
+/**
+ * A handler with a filter for one upstream of a gateway. Its rules may name a tool or prompt as the upstream does, or
+ * with the prefix of the upstream, whether or not it is shown with it.
+ */
+export function filterUpstream(options: FilterOptions, handler: Handler, labelled: (own: string) => string): Handler {
+  const rules = Object.fromEntries(
+    LIST_CAPABILITIES.map((capability) => {
+      const { only, not = [] } = options[capability] ?? {};
+      const matches = nameMatcher(capability, only, not);
+      if (capability === "resources") return [capability, matches];
+      const isOnly = (name: string): boolean =>
+        only === undefined || [name, labelled(name)].some((form) => only.some((glob) => matchesGlob(glob, form)));
+      const isAllowed = nameMatcher(capability, undefined, not);
+      return [capability, (name: string): boolean => isOnly(name) && isAllowed(name, [labelled(name)])];
+    }),
+  ) as Record<ListCapability, (name: string) => boolean>;
+  const isVisible: IsVisible = (capability, name) => rules[capability](name);
+  return (request, context) => run(request, context, handler, isVisible);
+}
+
 function readRule(capability: ListCapability, rule: OptionReader): NameMatcher {
   return nameMatcher(capability, rule.strings("only"), rule.strings("not") ?? []);
 }
@@ -65,7 +85,7 @@ async function run(request: Request, context: Context, next: Handler, isVisible:
   if (list !== undefined) {
     const result = await next(request, context);
     return mapItems(result, list, (item, name) => {
-      return isVisible(list.capability, name, ownNames(item)) ? item : undefined;
+      return isVisible(list.capability, name, otherNames(item, name)) ? item : undefined;
     });
   }
   if (method === "subscriptions/listen") return listen(request, context, next, isVisible);
@@ -79,7 +99,8 @@ async function run(request: Request, context: Context, next: Handler, isVisible:
   // The name is known here, but only the gateway knows which item of which upstream it is.
   const onRoute: Context["onRoute"] = (upstream, sent) => {
     const own = namedItem(sent);
-    if (own !== undefined && !isVisible(capability, name, [own.name])) throw refuse();
+    const forms = own === undefined ? [] : [own.name, ...(upstream === undefined ? [] : [`${upstream}_${own.name}`])];
+    if (!isVisible(capability, name, forms)) throw refuse();
     context.onRoute?.(upstream, sent);
   };
   return next(request, { ...context, onRoute }).catch((error: unknown) => {
@@ -96,9 +117,13 @@ function namedItem({ method, params }: Request): Pick<CompletionRef, "capability
   return naming === undefined || typeof name !== "string" ? undefined : { capability: naming.capability, name };
 }
 
-function ownNames({ _meta: meta }: { readonly [key: string]: unknown }): readonly unknown[] {
-  const names = isObject(meta) ? meta[OWN_NAMES] : undefined;
-  return Array.isArray(names) ? names : [];
+/** The names of an item at the upstreams, and its name with the upstream as a prefix, even if it is shown without. */
+function otherNames({ _meta: meta }: { readonly [key: string]: unknown }, shown: string): readonly unknown[] {
+  if (!isObject(meta)) return [];
+  const { [OWN_NAMES]: listed, [UPSTREAM]: upstream } = meta;
+  const names: readonly unknown[] = Array.isArray(listed) ? listed : [];
+  const [own = shown] = names;
+  return typeof upstream === "string" && typeof own === "string" ? [...names, `${upstream}_${own}`] : names;
 }
 
 /** Removes hidden URIs from the request. Updates are checked too, since they may be for URIs below a requested one. */

@@ -54,7 +54,7 @@ async function routeFor(kind: NamedKind, name: string, context: Context, view: V
   if (found !== undefined) return found;
   const owners = view.indexes[kind].names.owners(name);
   // An upstream may have items that it does not list. If it is the only one with this kind, it gets the request.
-  const only = owners.length > 1 ? undefined : onlyRoute(kind, name, view);
+  const only = owners.length > 0 ? undefined : onlyRoute(kind, name, view);
   if (only !== undefined) return only;
   throw unknownName(kind, name, view);
 }

@@ -215,6 +215,34 @@ describe("names that were shown before", () => {
     expect(bob.names.shown(1, "search")).toBe("mail_search");
   });
 
+  it("hold in a view with some of the upstreams, for those that it does not have too", () => {
+    const shownNames = new ShownNames();
+    show({ notes: ["search"], bank: ["pay"] }, shownNames);
+    const all = ["notes", "bank", "evil", "a", "a_b"];
+    const labels = createLabels(all);
+    const label = { name: "evil", scheme: "evil" };
+    const naming = createNaming(all, { shownNames, onWarning: () => undefined });
+    const part = new NameIndex(
+      [
+        { index: 0, name: "evil", label, names: "when-needed", handler: async () => ({}) },
+        { index: 1, name: "a", label: labels[3] ?? label, names: "always", handler: async () => ({}) },
+      ],
+      naming,
+    );
+    part.setList(0, ["pay", "bank_pay", "search", "own"]);
+    part.setList(1, ["b_c"]);
+    part.setShown();
+    const shown = ["pay", "bank_pay", "search", "own"].map((own) => part.names.shown(0, own));
+    expect(shown).toEqual(["evil_pay", "evil_bank_pay", "evil_search", "own"]);
+    expect(part.names.shown(1, "b_c")).toMatch(/^a_b_c-/);
+    expect(shownNames.owner("tools", "pay")).toEqual({ upstream: "bank", name: "pay" });
+    expect([part.find("search"), part.findAway("search"), part.findAway("pay")]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
+  });
+
   it("are different, whatever was shown before", () => {
     fc.assert(
       fc.property(upstreams, upstreams, option, option, (first, second, how, then) => {

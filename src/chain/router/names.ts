@@ -122,8 +122,12 @@ export interface NameRules {
  * With the labels `a` and `a_b`, the tool `b_c` of `a` and the tool `c` of `a_b` would both be `a_b_c`. The name belongs
  * to the longer label; the other gets a checksum, even if the upstream with the longer label is not there.
  */
-export function toolNameForms(labels: readonly Label[], { separator, maxLength }: NameRules): NameForms {
-  const prefixes = labels.map(({ name }) => name + separator);
+export function toolNameForms(
+  labels: readonly Label[],
+  { separator, maxLength }: NameRules,
+  others: readonly Label[] = [],
+): NameForms {
+  const prefixes = [...labels, ...others].map(({ name }) => name + separator);
   return {
     plain: (name, salt) => validName(name, maxLength, salt),
     labelled: (upstream, name, salt) => {
@@ -247,6 +251,8 @@ const FRESH_MS = 1_000;
 /** How the names of tools and prompts are shown, for all views of a router. */
 export interface Naming extends NameRules {
   readonly shownNames: ShownNames;
+  /** The labels of all upstreams of the gateway, by name. A view may have only some of them. */
+  readonly labels: ReadonlyMap<string, Label>;
   /** Called once for each upstream and kind with names that had to be changed. */
   readonly onWarning?: ((upstream: string, message: string) => void) | undefined;
 }
@@ -260,6 +266,8 @@ export class NameIndex {
   readonly #forms: NameForms;
   /** Undefined for URIs, which are not remembered. */
   readonly #named: (Naming & { readonly kind: NamedKind }) | undefined;
+  /** The upstreams of the gateway that are not in this view, with their labels. */
+  readonly #hidden: readonly (readonly [name: string, label: Label])[];
   readonly #lists: (readonly string[] | undefined)[];
   readonly #problems = new Map<number, string>();
   #table: NameTable | undefined;
@@ -274,7 +282,10 @@ export class NameIndex {
     const labels = upstreams.map(({ label }) => label);
     this.#upstreams = upstreams;
     this.#named = naming && { ...naming, kind };
-    this.#forms = naming === undefined ? uriForms(labels) : toolNameForms(labels, naming);
+    const own = new Set(upstreams.map(({ name }) => name));
+    this.#hidden = [...(naming?.labels ?? [])].filter(([name]) => !own.has(name));
+    const others = this.#hidden.map(([, label]) => label);
+    this.#forms = naming === undefined ? uriForms(labels) : toolNameForms(labels, naming, others);
     this.#lists = upstreams.map(() => undefined);
   }
 
@@ -410,7 +421,7 @@ export class NameIndex {
   #isOthers(shown: string, upstream: number): boolean {
     const owner = this.#named?.shownNames.owner(this.#named.kind, shown);
     if (owner === undefined || owner.upstream === this.#upstreams[upstream]?.name) return false;
-    return this.#upstreams.some(({ name }) => name === owner.upstream);
+    return this.#named?.labels.has(owner.upstream) === true;
   }
 
   #createTable(): NameTable {
@@ -429,6 +440,10 @@ export class NameIndex {
       const names = this.#lists[index] ?? [...named.shownNames.ownNames(named.kind, upstream)];
       if (names.length === 0 && !this.isKnown(index)) unknown.add(index);
       for (const name of names) reserved.set(this.#forms.labelled(index, name, 0), index);
+    }
+    for (const [upstream, label] of this.#hidden) {
+      const form = toolNameForms([label], named);
+      for (const name of named.shownNames.ownNames(named.kind, upstream)) reserved.set(form.labelled(0, name, 0), -1);
     }
     return new NameTable(lists, {
       ...options,

@@ -1,7 +1,15 @@
 // The options of a gateway that say how the names of tools and prompts are shown, and their checks.
 
+import type { Caller, Handler } from "../../core/handler.ts";
 import { checkOptions, kindOf } from "../../core/options.ts";
-import { DEFAULT_SEPARATOR, MAX_LABEL_LENGTH, MAX_NAME_LENGTH, type Naming, type NamesOption } from "./names.ts";
+import {
+  createLabels,
+  DEFAULT_SEPARATOR,
+  MAX_LABEL_LENGTH,
+  MAX_NAME_LENGTH,
+  type Naming,
+  type NamesOption,
+} from "./names.ts";
 import { ShownNames } from "./shown-names.ts";
 
 /** How the names of one upstream are shown. */
@@ -33,10 +41,33 @@ export interface NamingOptions {
   readonly onWarning?: (upstream: string, message: string) => void;
 }
 
+/** The part of a gateway that some callers see. */
+export interface GatewayPart {
+  /** The same for the same part. */
+  readonly key: string;
+  /**
+   * The handler for an upstream; undefined if it is not in the part. `labelled` returns the name of a tool or prompt
+   * with the prefix of the upstream.
+   */
+  readonly handlerOf: (name: string, handler: Handler, labelled: (own: string) => string) => Handler | undefined;
+}
+
+/** The part that a caller sees; undefined for everything. */
+export type SelectPart = (caller: Caller) => GatewayPart | undefined;
+
 export const NAMES_OPTIONS: readonly NamesOption[] = ["when-needed", "always"];
 export const SEPARATOR: RegExp = /^[_-]{1,4}$/;
 export const PREFIX: RegExp = new RegExp(`^[A-Za-z0-9_-]{1,${MAX_LABEL_LENGTH}}$`);
 export const NAME_LENGTHS: readonly [min: number, max: number] = [32, 64];
+
+/** The options of `prefix`, by the names of the upstreams. */
+export function prefixesIn(
+  names: readonly string[],
+  { upstreams = {} }: NamingOptions,
+): Readonly<Record<string, string | undefined>> {
+  const own = new Map(Object.entries(upstreams));
+  return Object.fromEntries(names.map((name) => [name, own.get(name)?.prefix]));
+}
 
 /** `names`: the names of the upstreams. */
 export function createNaming(
@@ -51,7 +82,9 @@ export function createNaming(
     // If one of these changes, names that were shown before are made anew.
     shownNames.use(name, JSON.stringify([when, separator, maxLength, prefix]));
   }
-  return { separator, maxLength, shownNames, onWarning };
+  const labels = createLabels(names, prefixesIn(names, options));
+  const byName = names.map((name, index) => [name, labels[index] ?? { name: "", scheme: "" }] as const);
+  return { separator, maxLength, shownNames, onWarning, labels: new Map(byName) };
 }
 
 function warn(upstream: string, message: string): void {

@@ -1,10 +1,13 @@
 // The router between real connections: callers of every revision in front of a session-style and a stateless upstream.
 
 import { describe, expect, it, vi } from "vitest";
+import { fakeClient } from "../../../test/support/handlers/fake-client.ts";
 import type { ConnectOptions } from "../../client/connect.ts";
 import { NEWEST, REVISIONS } from "../../protocol/revisions/index.ts";
 import { createServer, type Server } from "../../server/index.ts";
 import { connectInMemory } from "../../testing.ts";
+import { filterUpstream } from "../middleware/filter.ts";
+import type { GatewayPart, SelectPart } from "./naming.ts";
 import { createRouter } from "./router.ts";
 
 const [OLDEST = NEWEST] = REVISIONS;
@@ -76,6 +79,46 @@ describe.each(REVISIONS.map(({ name }) => name))("a caller of %s", (revision) =>
       await close();
       await Promise.all([old.close(), young.close()]);
     }
+  });
+});
+
+describe("a part of a router", () => {
+  const of = (who: string): Server =>
+    createServer({ name: who, version: "1", instructions: `I am ${who}.` })
+      .tool("search", {}, () => `${who} found`)
+      .tool("delete", {}, () => `${who} deleted`)
+      .resource(`${who}://x`, { name: who }, () => who);
+  const only = (...names: readonly string[]): GatewayPart => ({
+    key: names.join(" "),
+    handlerOf: (name, handler, labelled) =>
+      names.includes(name) ? filterUpstream({ tools: { not: ["b_delete"] } }, handler, labelled) : undefined,
+  });
+
+  it("has some upstreams with some tools, under the same names, and reaches no other", async () => {
+    const select: SelectPart = ({ principal }) => (principal === undefined ? undefined : only(...principal.split(" ")));
+    const router = createRouter({ a: of("a"), b: of("b"), c: of("c") }, { select });
+    const whole = fakeClient(router);
+    const part = fakeClient(router, { caller: { principal: "a b" } });
+    const alone = fakeClient(router, { caller: { principal: "b" } });
+    const nothing = fakeClient(router, { caller: { principal: "" } });
+    const names = async (client: typeof whole): Promise<unknown[]> =>
+      ((await client.call("tools/list"))["tools"] as { name: string }[]).map(({ name }) => name);
+    expect(await names(whole)).toEqual(["a_search", "a_delete", "b_search", "b_delete", "c_search", "c_delete"]);
+    expect(await names(part)).toEqual(["a_search", "a_delete", "b_search"]);
+    expect(await names(alone)).toEqual(["b_search"]);
+    expect(await names(nothing)).toEqual([]);
+    expect(await alone.call("server/discover")).toMatchObject({
+      instructions: "# b\n\nI am b.",
+      cacheScope: "private",
+    });
+    for (const name of ["b_delete", "delete", "search", "c_search", "a_search", "c.search"]) {
+      expect((await alone.callError("tools/call", { name })).kind).toBe("tool_not_found");
+    }
+    for (const uri of ["c://x", "c.c://x", "a://x"]) {
+      expect((await alone.callError("resources/read", { uri })).kind).toBe("resource_not_found");
+    }
+    expect((await alone.callError("tasks/get", { taskId: "c.1" })).kind).toBe("invalid_params");
+    expect(await alone.call("tools/call", { name: "b_search" })).toMatchObject({ content: [{ text: "b found" }] });
   });
 });
 

@@ -13,13 +13,14 @@ import { unknownTask } from "./addresses.ts";
 import { call, send, complete, read } from "./calls.ts";
 import { isMethodNotFound, isNoAnswer, withRequestedName } from "./failures.ts";
 import { combine, discover, listItems, readLists, type RouterInfo } from "./lists.ts";
-import { createLabels, type RoutedUpstream } from "./names.ts";
-import { createNaming, type NamingOptions } from "./naming.ts";
+import type { Naming, RoutedUpstream } from "./names.ts";
+import { createNaming, type GatewayPart, type NamingOptions, type SelectPart } from "./naming.ts";
 import type { ShownNames } from "./shown-names.ts";
 import { listen } from "./subscriptions.ts";
 import { View, type OfferedList } from "./view.ts";
 
 export interface RouterOptions extends Omit<NamingOptions, "rememberNames"> {
+  readonly select?: SelectPart;
   /** The names that were shown before. */
   readonly shownNames?: ShownNames;
   /** The name and version of the router. */
@@ -35,29 +36,53 @@ type RoutedHandler = (request: Request, context: Context, view: View, ours: Rout
 export function createRouter(upstreams: Readonly<Record<string, Handler>>, options: RouterOptions = {}): Handler {
   const names = Object.keys(upstreams);
   const own = new Map(Object.entries(options.upstreams ?? {}));
-  const labels = createLabels(names, Object.fromEntries(names.map((name) => [name, own.get(name)?.prefix])));
+  const naming = createNaming(names, options);
   const routed = names.map((name, index): RoutedUpstream => {
-    const [label, handler] = [labels[index], upstreams[name]];
+    const [label, handler] = [naming.labels.get(name), upstreams[name]];
     if (label === undefined || typeof handler !== "function") {
       throw new TypeError(`The upstream ${name} is not a handler`);
     }
     return { index, name, label, names: own.get(name)?.names ?? options.names ?? "when-needed", handler };
   });
-  const naming = createNaming(names, options);
   // Callers of one principal share a view, whatever their styles and capabilities.
-  const views = new BoundedMap<string | undefined, View>(MAX_VIEWS);
+  const all = new BoundedMap<string | undefined, View>(MAX_VIEWS);
+  /** The views of callers that see only a part, by the key of the part. */
+  const parts = new Map<string, BoundedMap<string | undefined, View>>();
   const ours = { info: options.info ?? ownInfo(), instructions: options.instructions };
   return async (request, context) => {
     checkParams(request.method, request.params);
     const { principal } = context.caller;
+    const part = options.select?.(context.caller);
+    const views = part === undefined ? all : (parts.get(part.key) ?? new BoundedMap(MAX_VIEWS));
+    if (part !== undefined) parts.set(part.key, views);
     let view = views.get(principal);
     if (view === undefined) {
-      view = new View(routed, naming);
+      view = new View(part === undefined ? routed : selectUpstreams(routed, part, naming), naming);
       views.set(principal, view);
     }
     const handler = HANDLERS.get(request.method) ?? sendToFirst;
-    return handler(request, context, view, ours);
+    const result = handler(request, context, view, ours);
+    return part === undefined ? result : result.then(toPrivate);
   };
+}
+
+/** What one caller sees must not be cached for another. */
+function toPrivate(result: Result): Result {
+  return result["cacheScope"] === "public" ? { ...result, cacheScope: "private" } : result;
+}
+
+/** The upstreams of a part. Nothing in a view can reach the others. */
+function selectUpstreams(
+  routed: readonly RoutedUpstream[],
+  { handlerOf }: GatewayPart,
+  { separator }: Naming,
+): readonly RoutedUpstream[] {
+  const selected = routed.flatMap((upstream) => {
+    const { name, label } = upstream;
+    const handler = handlerOf(name, upstream.handler, (own) => `${label.name}${separator}${own}`);
+    return handler === undefined ? [] : [{ ...upstream, handler }];
+  });
+  return selected.map((upstream, index) => ({ ...upstream, index }));
 }
 
 /** Sends a request about a task to the upstream that its id names. */

@@ -6,6 +6,7 @@ import { resolve } from "node:path";
 import type { Gateway } from "../../chain/gateway.ts";
 import { MESSAGE_BYTES } from "../../chain/upstream/options.ts";
 import { defined, errorMessage } from "../../core/values.ts";
+import type { Config } from "../../config/index.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
 import type { Health } from "../../http/server/options.ts";
 import type { Closeable, ServeOptions } from "../../serve.ts";
@@ -108,6 +109,7 @@ interface Source {
   /** The HTTP options of the config. */
   readonly http: ServeHttpOptions;
   readonly token?: string | undefined;
+  readonly callers?: () => Config["callers"];
   /** Ends the reservation of stdin and stdout, so that we can serve on them. */
   readonly release: () => void;
   /** The path, or what is served without one, and its name; for the banner. */
@@ -175,7 +177,10 @@ async function openConfig({ given, command, isStdio, values }: GatewayLine): Pro
   // On stdio, messages from the client may be as long as messages from upstreams.
   const limits = isStdio ? { messageBytes: MESSAGE_BYTES } : {};
   // Imported only here, because serving a module does not need the gateway.
-  const { openGateway, openSessions } = await import("../serve/gateway.ts");
+  const [{ openGateway, openSessions }, { hasPath }] = await Promise.all([
+    import("../serve/gateway.ts"),
+    import("../../config/profiles.ts"),
+  ]);
   if (values.live !== undefined) {
     if (given !== undefined) throw new UsageError("Give --live or a config, not both");
     if (values.watch === true) throw new UsageError("--watch needs a config");
@@ -198,14 +203,25 @@ async function openConfig({ given, command, isStdio, values }: GatewayLine): Pro
   const { onNoise, onState, onStderr, onWarning } = new UpstreamReport(log, command === "up");
   const { middleware } = log;
   const opened = await openGateway(path, { onNoise, onState, onStderr, onWarning, middleware }, isStdio, { trace });
-  const { config, gateway, running, load, release } = opened;
+  const { config, gateway, running, release } = opened;
   const { token, ...http } = config.listen;
+  const isOpen = !isStdio && token === undefined && config.callers.size === 0;
+  const load = async (): Promise<Config> => {
+    const next = await opened.load();
+    if (!isOpen || next.callers.size === 0) return next;
+    throw new UsageError("callers were added, and no token was required before: restart the gateway");
+  };
   return {
     handler: trace?.callers(gateway) ?? gateway,
     gateway,
     limits: { ...limits, ...config.limits },
-    http: { ...http, limits: config.limits },
+    http: {
+      ...http,
+      limits: config.limits,
+      paths: (at, principal) => hasPath(running.config, at, principal),
+    },
     token,
+    callers: () => running.config.callers,
     release,
     source: path,
     name: moduleName(path),
@@ -249,9 +265,9 @@ async function serveHttp(
   values: FlagValues<typeof UP_FLAGS>,
   { isUp = false, ...options }: ServeOptions & { readonly isUp?: boolean },
 ): Promise<undefined> {
-  const { handler, gateway, token, source, name } = opened;
+  const { handler, gateway, token, callers, source, name } = opened;
   const noToken = values["no-token"] === true;
-  const { http: auth, banner } = await setUpToken(handler, { token, path: source, noToken });
+  const { http: auth, banner } = await setUpToken(handler, { token, callers, path: source, noToken });
   const health = gateway && ((): Health => healthOf(gateway));
   const http = { ...opened.http, ...defined({ health }), ...auth, ...flags };
   const serving = await startServing(handler, { ...options, http });

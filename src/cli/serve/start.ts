@@ -172,6 +172,8 @@ export interface Banner {
   readonly host: string;
   /** The path of the config whose token callers must send; the token itself is not printed. */
   readonly tokenIn?: string | undefined;
+  /** What the token is there. Default: the value of listen.token. */
+  readonly tokenKey?: string | undefined;
   /** The generated token that callers must send; printed here and nowhere else. */
   readonly token?: string | undefined;
   /** Callers can run code. */
@@ -183,7 +185,7 @@ export interface Banner {
 type Interfaces = ReturnType<typeof networkInterfaces>;
 
 export function bannerLines(banner: Banner, interfaces: Interfaces = networkInterfaces()): string[] {
-  const { url, source, name, host, tokenIn, token } = banner;
+  const { url, source, name, host, tokenIn, tokenKey = "the value of listen.token", token } = banner;
   const shown = token ?? (tokenIn === undefined ? undefined : "TOKEN");
   const headers = shown === undefined ? undefined : { headers: { Authorization: `Bearer ${shown}` } };
   const entry = { mcpServers: { [name]: { type: "http", url, ...headers } } };
@@ -193,7 +195,7 @@ export function bannerLines(banner: Banner, interfaces: Interfaces = networkInte
     ...(token === undefined
       ? []
       : ["This token is valid until you stop the server. Anyone who has it can run code on this machine."]),
-    ...(tokenIn === undefined ? [] : [`Replace TOKEN by the value of listen.token in ${tokenIn}.`]),
+    ...(tokenIn === undefined ? [] : [`Replace TOKEN by ${tokenKey} in ${tokenIn}.`]),
   ];
 }
 
@@ -261,17 +263,20 @@ function closeAtSignal(close: () => Promise<void>): void {
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, stop);
 }
 
-// Decides who may call over HTTP. If the config has a token, callers must send it. If it has none, a server that runs
-// code requires a generated token, unless --no-token is given. Any other server requires no token.
+// Decides who may call over HTTP. If the config has a token or callers, callers must send a token of these. If it has
+// none, a server that runs code requires a generated token, unless --no-token is given. Any other server requires no
+// token.
 
 export interface TokenSetup {
   readonly http: Pick<ServeHttpOptions, "auth">;
-  readonly banner: Pick<Banner, "tokenIn" | "token" | "evaluatesCode" | "isOpen">;
+  readonly banner: Pick<Banner, "tokenIn" | "tokenKey" | "token" | "evaluatesCode" | "isOpen">;
 }
 
 export interface TokenOptions {
   /** The token of the config. */
   readonly token?: string | undefined;
+  /** The current callers of the config, by name. */
+  readonly callers?: (() => ReadonlyMap<string, { readonly token: string }>) | undefined;
   /** The path of the config. */
   readonly path?: string | undefined;
   /** --no-token is given. */
@@ -281,16 +286,28 @@ export interface TokenOptions {
 /** All callers with the token are the same principal. */
 export const PRINCIPAL = "bearer of the token";
 
-export async function setUpToken(handler: Handler, { token, path, noToken }: TokenOptions): Promise<TokenSetup> {
+export async function setUpToken(
+  handler: Handler,
+  { token, callers = () => new Map(), path, noToken }: TokenOptions,
+): Promise<TokenSetup> {
   const isLive = evaluatesCode(handler);
-  if (token !== undefined) {
-    if (noToken) throw new UsageError(`--no-token contradicts listen.token in ${path}; remove one of them`);
-    return { http: { auth: await acceptToken(token) }, banner: { tokenIn: path, evaluatesCode: isLive } };
+  if (token !== undefined || callers().size > 0) {
+    const key = token === undefined ? "callers" : "listen.token";
+    if (noToken) throw new UsageError(`--no-token contradicts ${key} in ${path}; remove one of them`);
+    const auth = await acceptTokens(() => [
+      ...(token === undefined ? [] : [[PRINCIPAL, token] as const]),
+      ...[...callers()].map(([name, caller]) => [name, caller.token] as const),
+    ]);
+    const tokenKey = token === undefined ? "the token of a caller" : undefined;
+    return { http: { auth }, banner: { tokenIn: path, ...defined({ tokenKey }), evaluatesCode: isLive } };
   }
   if (!isLive) return { http: {}, banner: {} };
   if (noToken) return { http: { auth: false }, banner: { evaluatesCode: true, isOpen: true } };
   const generated = randomBytes(KEY_BYTES).toString("base64url");
-  return { http: { auth: withHint(await acceptToken(generated)) }, banner: { token: generated, evaluatesCode: true } };
+  return {
+    http: { auth: withHint(await acceptTokens(() => [[PRINCIPAL, generated]])) },
+    banner: { token: generated, evaluatesCode: true },
+  };
 }
 
 /** Adds to the error message where to find the token, because many clients show only the message. */
@@ -304,12 +321,19 @@ function withHint(auth: Authenticator): Authenticator {
   };
 }
 
-async function acceptToken(token: string): Promise<Authenticator> {
+/** `known` returns the tokens with the principals that have them. */
+async function acceptTokens(
+  known: () => readonly (readonly [principal: string, token: string])[],
+): Promise<Authenticator> {
   const { bearer } = await import("../../auth/bearer/bearer.ts");
-  const expected = digest(token);
-  // Digests have equal lengths, so the comparison does not leak the length of the token.
   return bearer({
-    verify: (given) => (timingSafeEqual(digest(given), expected) ? { principal: PRINCIPAL } : undefined),
+    verify: (given) => {
+      const sum = digest(given);
+      let found: string | undefined;
+      // Digests have equal lengths, and all are compared, so the time tells neither a length nor which one fits.
+      for (const [principal, token] of known()) if (timingSafeEqual(sum, digest(token))) found = principal;
+      return found === undefined ? undefined : { principal: found };
+    },
   });
 }
 

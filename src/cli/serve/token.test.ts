@@ -31,6 +31,29 @@ describe("access", () => {
     expect(await accepts(http.auth, "s3cre")).toBe(false);
   });
 
+  it("needs the token of a caller, whose name is its identity; callers may change", async () => {
+    let callers = new Map([
+      ["ada", { token: "ada-key" }],
+      ["bob", { token: "bob-key" }],
+    ]);
+    const options = { token: "s3cret", callers: () => callers, path: "catenary.json", noToken: false };
+    const { http } = await setUpToken(plain, options);
+    const { auth } = http;
+    if (auth === undefined || auth === false) throw new Error("No authenticator");
+    const who = async (token: string): Promise<string> => {
+      const headers = { authorization: `Bearer ${token}` };
+      return (await auth.authenticate({ headers, endpoint: "http://127.0.0.1/mcp" })).principal;
+    };
+    expect([await who("ada-key"), await who("bob-key")]).toEqual(["ada", "bob"]);
+    expect(await who("s3cret")).toBe("bearer of the token");
+    callers = new Map([["ada", { token: "new-key" }]]);
+    expect(await who("new-key")).toBe("ada");
+    for (const token of ["ada-key", "bob-key", "", "ada"]) expect(await accepts(auth, token)).toBe(false);
+    const alone = { callers: () => callers, path: "catenary.json", noToken: false };
+    expect((await setUpToken(plain, alone)).banner).toMatchObject({ tokenKey: "the token of a caller" });
+    await expect(setUpToken(plain, { ...alone, noToken: true })).rejects.toThrow("--no-token contradicts callers in");
+  });
+
   it("needs a generated token if code can be run, another one each time", async () => {
     const made = [await setUpToken(live, { noToken: false }), await setUpToken(live, { noToken: false })];
     const [first = "", second = ""] = made.map(({ banner }) => banner.token);

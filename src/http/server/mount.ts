@@ -39,6 +39,7 @@ export interface ServeHttpOptions extends MountOptions {
 // Typed against the options, so that a new option must be added here too.
 const MOUNT_OPTIONS = {
   path: true,
+  paths: true,
   legacySse: true,
   stateless: true,
   allowedHosts: true,

@@ -88,6 +88,11 @@ export function httpLimits(given: Partial<HttpLimits> = {}): HttpLimits {
 export interface HttpRouterOptions extends Omit<ConnectionOptions, "mayShutDown"> {
   /** The path of the endpoint. Default: "/mcp". */
   readonly path?: string;
+  /**
+   * Whether another path is an endpoint too, for this caller. The handler finds the path in `context.caller.endpoint`.
+   * Legacy HTTP+SSE is served only at the main endpoint. Default: there is only the main endpoint.
+   */
+  readonly paths?: (path: string, principal: string | undefined) => boolean;
   /** Whether to serve legacy HTTP+SSE at `/sse` and `/messages`, both at the root and below `path`. Default: true. */
   readonly legacySse?: boolean;
   /**

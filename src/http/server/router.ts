@@ -57,9 +57,13 @@ export class HttpRouter {
   readonly #report: ErrorReporter;
   readonly #requests: RequestLimiter;
   readonly #timers: ReplyTimers;
-  readonly #endpoint: McpEndpoint;
-  readonly #stateless: StatelessEndpoint;
-  readonly #legacySse: LegacySse | undefined;
+  /** Creates an endpoint for the requests of one path. `path` is undefined for the main endpoint. */
+  readonly #open: (path: string | undefined) => Route;
+  readonly #paths: HttpRouterOptions["paths"];
+  /** The endpoints besides the main one, once they are used. */
+  readonly #others = new Map<string, Route>();
+  /** What is closed with the router. */
+  readonly #parts: { close(graceMs: number): Promise<void> }[] = [];
   readonly #routes: ReadonlyMap<string, Route>;
   readonly #health: HttpRouterOptions["health"];
   #closing: Promise<void> | undefined;
@@ -76,6 +80,7 @@ export class HttpRouter {
       limits: _limits,
       health,
       onError,
+      paths,
       ...connection
     } = options;
     // JavaScript code may pass a wrong value, which must not leave the server unprotected.
@@ -108,32 +113,34 @@ export class HttpRouter {
     this.path = path;
     this.graceMs = graceMs;
     this.limits = limits;
-    const served = stateless ? withoutState(handler) : handler;
-    this.#stateless = new StatelessEndpoint(
-      served,
-      { revisions: statelessRevisions, profile: options.profile ?? "mcp" },
-      parkedCalls,
-      limit(limits.listens),
-      shared,
-    );
+    this.#paths = paths;
     const ids = stateless ? undefined : new SessionIds(sealKey);
-    const endpoint = new McpEndpoint(served, this.#stateless, revisions, perSession, shared, ids);
-    this.#endpoint = endpoint;
+    const listens = limit(limits.listens);
+    const store = new ReplayStore(limits.replayBytes, limits.replayEvents);
+    this.#open = (at) => {
+      const own = at === undefined ? handler : withEndpoint(handler, at);
+      const served = stateless ? withoutState(own) : own;
+      const front = { revisions: statelessRevisions, profile: options.profile ?? ("mcp" as const) };
+      const alone = new StatelessEndpoint(served, front, parkedCalls, listens, shared);
+      const endpoint = new McpEndpoint(served, alone, revisions, perSession, shared, ids, store);
+      this.#parts.push(alone, endpoint);
+      return {
+        POST: (reply, identity) => endpoint.post(reply, identity),
+        GET: (reply, identity) => endpoint.get(reply, identity),
+        DELETE: (reply, identity) => endpoint.delete(reply, identity),
+      };
+    };
     const routes = new Map<string, Route>();
     if (legacySse && sessionRevisions.length > 0) {
       const legacy = new LegacySse(handler, perSession, shared);
-      this.#legacySse = legacy;
+      this.#parts.push(legacy);
       // Also below the endpoint's path, for proxies that forward only that path.
       for (const base of ["", path.replace(/\/$/, "")]) {
         routes.set(`${base}/sse`, { GET: (reply, identity) => legacy.open(reply, identity, `${base}/messages`) });
         routes.set(`${base}/messages`, { POST: (reply, identity) => legacy.post(reply, identity) });
       }
     }
-    const route: Route = {
-      POST: (reply, identity) => endpoint.post(reply, identity),
-      GET: (reply, identity) => endpoint.get(reply, identity),
-      DELETE: (reply, identity) => endpoint.delete(reply, identity),
-    };
+    const route = this.#open(undefined);
     // With or without a slash at the end: proxies and people add and remove it.
     for (const spelling of [path.replace(/(?<=.)\/$/, ""), path.replace(/\/?$/, "/")]) routes.set(spelling, route);
     this.#routes = routes;
@@ -148,12 +155,13 @@ export class HttpRouter {
   handle(request: HttpRequest): void {
     const cors = this.#guard.cors(request);
     const reply = new Reply(request, cors, this.#timers);
-    const route = this.#routes.get(request.path);
+    const known = this.#routes.get(request.path);
     const refusal = this.#guard.check(request);
-    if (this.#health !== undefined && route === undefined && HEALTH_PATHS.has(request.path) && refusal === undefined) {
+    if (this.#health !== undefined && known === undefined && HEALTH_PATHS.has(request.path) && refusal === undefined) {
       void this.#answerHealth(request, cors, this.#health);
       return;
     }
+    const route = known ?? this.#otherRoute(request);
     const error = refusal ?? this.#routingError(request, route);
     if (error !== undefined) sendError(reply, error, this.#report);
     else if (request.method === "OPTIONS") request.respond(204, { allow: allowedMethods(route), ...cors });
@@ -205,8 +213,7 @@ export class HttpRouter {
 
   async #close(): Promise<void> {
     this.#requests.close();
-    const parts = [this.#stateless, this.#endpoint, ...(this.#legacySse === undefined ? [] : [this.#legacySse])];
-    await Promise.all(parts.map((part) => part.close(this.graceMs)));
+    await Promise.all(this.#parts.map((part) => part.close(this.graceMs)));
     this.#timers.close();
   }
 
@@ -218,9 +225,34 @@ export class HttpRouter {
       return methodNotAllowed(method, path, route);
     }
     if (this.#document(request) === undefined) {
-      return new HttpError(404, `There is nothing at ${path}; the endpoint is ${this.path}`);
+      return this.#nothingAt(path);
     }
     return method === "GET" || method === "OPTIONS" ? undefined : methodNotAllowed(method, path, undefined);
+  }
+
+  /**
+   * The route of a path besides the main one. Whether there is anything at the path may depend on the caller, so that is
+   * decided after authentication; who is not authenticated learns nothing about paths.
+   */
+  #otherRoute(request: HttpRequest): Route | undefined {
+    const paths = this.#paths;
+    if (paths === undefined || this.#document(request) !== undefined) return undefined;
+    const path = request.path.replace(/(?<=.)\/$/, "");
+    const isOpen = this.#auth === undefined && request.host?.principal === undefined;
+    if (isOpen && !paths(path, undefined)) return undefined;
+    const run =
+      (method: string): Action =>
+      (reply, identity) => {
+        if (!paths(path, identity?.principal)) throw this.#nothingAt(request.path);
+        const route = this.#others.get(path) ?? this.#open(path);
+        this.#others.set(path, route);
+        return (route[method] as Action)(reply, identity);
+      };
+    return { POST: run("POST"), GET: run("GET"), DELETE: run("DELETE") };
+  }
+
+  #nothingAt(path: string): HttpError {
+    return new HttpError(404, `There is nothing at ${path}; the endpoint is ${this.path}`);
   }
 
   async #authenticate(reply: Reply, auth: Authenticator, action: Action): Promise<void> {
@@ -260,6 +292,11 @@ export class HttpRouter {
       return undefined;
     }
   }
+}
+
+/** Tells the handler at which path the requests arrived. */
+function withEndpoint(handler: Handler, endpoint: string): Handler {
+  return (request, context) => handler(request, { ...context, caller: { ...context.caller, endpoint } });
 }
 
 /** The 403 response for a caller that lacks scopes; undefined for any other error. */
@@ -314,8 +351,8 @@ class McpEndpoint {
     connection: ConnectionOptions,
     shared: SharedLimits,
     ids: SessionIds | undefined,
+    store: ReplayStore,
   ) {
-    const { limits } = shared;
     this.#ids = ids;
     const names = (style: Revision["style"]): Set<string> =>
       new Set(revisions.filter((revision) => revision.style === style).map(({ name }) => name));
@@ -326,7 +363,7 @@ class McpEndpoint {
     this.#statelessNames = names("stateless");
     this.#connection = connection;
     this.#shared = shared;
-    this.#store = new ReplayStore(limits.replayBytes, limits.replayEvents);
+    this.#store = store;
     this.#sessions = new SessionTable(shared);
   }
 

@@ -226,6 +226,42 @@ export const SETTING_MISTAKES: readonly Mistake[] = [
     '1:50 error: names: expected one of "when-needed", "always"',
   ],
   [
+    "a profile with an unknown server",
+    '{"mcpServers": {"notes": {"command": "x"}}, "profiles": {"work": {"servers": ["note"]}}}',
+    "undetected",
+    '1:79 error: profiles.work.servers[0]: there is no server "note"; did you mean notes?',
+  ],
+  [
+    "a profile whose name is a path of its own",
+    '{"mcpServers": {"a": {"command": "x"}}, "profiles": {"sse": {}}}',
+    "detected",
+    "1:54 error: profiles.sse: not a valid name of a profile; use up to 64 letters, digits, _ and -, and not sse or messages",
+  ],
+  [
+    "an unknown key of a profile",
+    '{"mcpServers": {"a": {"command": "x"}}, "profiles": {"work": {"server": ["a"]}}}',
+    "detected",
+    "1:63 error: profiles.work.server: unknown key; did you mean servers?",
+  ],
+  [
+    "a caller without a token",
+    '{"mcpServers": {"a": {"command": "x"}}, "callers": {"ada": {}}}',
+    "undetected",
+    '1:60 error: callers.ada: "token" is missing; write {"token": "${MY_TOKEN}"}',
+  ],
+  [
+    "a caller with an unknown profile",
+    '{"mcpServers": {"a": {"command": "x"}}, "callers": {"ada": {"token": "t", "profile": "work"}}}',
+    "undetected",
+    '1:86 error: callers.ada.profile: there is no profile "work"; write it in profiles',
+  ],
+  [
+    "two callers with one token",
+    '{"mcpServers": {"a": {"command": "x"}}, "callers": {"ada": {"token": "t"}, "bob": {"token": "t"}}}',
+    "undetected",
+    "1:93 error: callers.bob.token: the same token as callers.ada; give each caller its own",
+  ],
+  [
     "a separator that names may not contain",
     '{"mcpServers": {"a": {"command": "x"}}, "separator": "."}',
     "detected",

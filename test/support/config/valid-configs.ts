@@ -118,6 +118,18 @@ export const GOOD: readonly GoodSample[] = [
     upstreams: ["notes", "mine", "web"],
   },
   {
+    name: "profiles and callers",
+    text: `{
+  "mcpServers": { "notes": { "command": "x" }, "mail": { "command": "x" }, "old": { "command": "x", "disabled": true } },
+  "profiles": {
+    "work": { "servers": ["notes", "old"], "tools": { "only": ["search_*"], "not": ["notes_delete"] } },
+    "all": {}, "texts": { "prompts": { "only": [] }, "resources": { "not": ["file:///*"] } }
+  },
+  "callers": { "ada": { "token": "\${TOKEN}", "profile": "work" }, "bob@example.com": { "token": "bob-key" } }
+}`,
+    upstreams: ["notes", "mail"],
+  },
+  {
     name: "live sessions",
     text: `{
   "mcpServers": {

@@ -1,0 +1,218 @@
+// Who sees what of a gateway: profiles (some servers, some of their tools), callers with tokens of their own and what
+// each may use, and the paths of profiles and single servers. All of them share the same upstreams.
+
+import { filterUpstream, type FilterOptions, type FilterRule } from "../chain/middleware/filter.ts";
+import type { GatewayPart, SelectPart } from "../chain/router/naming.ts";
+import { defined } from "../core/values.ts";
+import * as read from "./readers.ts";
+
+/** Some servers, and some of what they offer. */
+export interface Profile extends FilterOptions {
+  /** The names of the servers. Undefined: all. */
+  readonly servers?: readonly string[];
+}
+
+export interface CallerEntry {
+  /** Never shown. */
+  readonly token: string;
+  /** The name of a profile. Undefined: the caller may use everything. */
+  readonly profile?: string;
+}
+
+/** What of a config says who sees what. */
+export interface Access {
+  readonly profiles: ReadonlyMap<string, Profile>;
+  /** By name, which is the principal. */
+  readonly callers: ReadonlyMap<string, CallerEntry>;
+}
+
+const TOKEN = "^[A-Za-z0-9\\-._~+/]+=*$";
+
+export const token: read.Reader<string> = read.stringThat(
+  (given) => new RegExp(TOKEN).test(given),
+  "not a valid bearer token",
+  "use letters, digits and - . _ ~ + /, with = only at the end",
+  `${TOKEN}|\\$\\{`,
+);
+
+/** A name of a profile is a part of a path. At these two paths is legacy HTTP+SSE. */
+const PROFILE_NAME = "^(?!(sse|messages)$)[A-Za-z0-9_-]{1,64}$";
+const CALLER_NAME = "^[A-Za-z0-9_.@-]{1,64}$";
+
+const globs = read.arrayOf(read.nonEmptyString, 'an array of names, such as ["search_*"]');
+
+const rule: read.Reader<FilterRule> = read.objectOf(
+  {
+    only: globs.describe("What to show; * matches any characters. Default: everything."),
+    not: globs.describe("What to hide, even if only matches it; * matches any characters."),
+  },
+  'an object, such as {"only": ["search_*"]}',
+);
+
+const profile: read.Reader<Profile> = read.objectOf(
+  {
+    servers: read
+      .arrayOf(read.nonEmptyString, 'an array of servers, such as ["notes"]')
+      .describe("The servers of the profile. Default: all."),
+    tools: rule.describe("Which tools, by the name at the server, or with the prefix of the server."),
+    prompts: rule.describe("Which prompts."),
+    resources: rule.describe("Which resources, by URI, and templates, by URI template."),
+  },
+  'an object, such as {"servers": ["notes"]}',
+);
+
+const caller = read.objectOf(
+  {
+    token: token.describe("The bearer token of the caller. Write ${TOKEN} to keep the token itself out of the file."),
+    profile: read.nonEmptyString.describe("The profile that the caller sees, on every path. Default: everything."),
+  },
+  'an object, such as {"token": "${ADA_TOKEN}", "profile": "work"}',
+);
+
+/** An object by name, whose names must match the pattern. */
+function named<T>(
+  value: read.Reader<T>,
+  pattern: string,
+  what: string,
+  hint: string,
+  expected: string,
+): read.Reader<ReadonlyMap<string, T>> {
+  const schema = { type: "object", propertyNames: { pattern }, additionalProperties: value.schema };
+  return read.reader(schema, (cursor) => {
+    if (cursor.kind !== "object") return read.wrongType(cursor, expected);
+    const all = new Map<string, T>();
+    for (const member of cursor.members()) {
+      const fits = new RegExp(pattern).test(member.name);
+      if (!fits) member.errorAtKey(`not a valid name of a ${what}`, hint);
+      const one = value(member);
+      if (one !== undefined && fits) all.set(member.name, one);
+    }
+    return all;
+  });
+}
+
+export const profiles: read.Reader<ReadonlyMap<string, Profile>> = named(
+  profile,
+  PROFILE_NAME,
+  "profile",
+  "use up to 64 letters, digits, _ and -, and not sse or messages",
+  'an object of profiles by name, such as {"work": {"servers": ["notes"]}}',
+);
+
+export const callers: read.Reader<
+  ReadonlyMap<string, read.FieldValues<{ token: typeof token; profile: read.Reader<string> }>>
+> = named(
+  caller,
+  CALLER_NAME,
+  "caller",
+  "use up to 64 letters, digits, _ . @ and -",
+  'an object of callers by name, such as {"ada": {"token": "${ADA_TOKEN}"}}',
+);
+
+/** Checks profiles and callers against the servers and each other. */
+export function readAccess(
+  root: read.Cursor,
+  given: {
+    readonly profiles?: ReadonlyMap<string, Profile>;
+    readonly callers?: ReadonlyMap<string, Partial<CallerEntry>>;
+  },
+  servers: { readonly upstreams: ReadonlyMap<string, unknown>; readonly disabled: readonly string[] },
+  sharedToken: string | undefined,
+): Access {
+  const known = [...servers.upstreams.keys(), ...servers.disabled];
+  for (const [name] of given.profiles ?? []) {
+    for (const item of root.get("profiles")?.get(name)?.get("servers")?.items() ?? []) {
+      const server = read.anyString(item);
+      if (server === undefined || known.includes(server)) continue;
+      item.error(
+        `there is no server ${JSON.stringify(server)}`,
+        read.suggest(server, known) ?? `there are ${known.join(", ")}`,
+      );
+    }
+  }
+  const all = new Map<string, CallerEntry>();
+  const tokens = new Map<string, string>(sharedToken === undefined ? [] : [[sharedToken, "listen.token"]]);
+  for (const [name, { token: own, profile: used }] of given.callers ?? []) {
+    const cursor = root.get("callers")?.get(name);
+    if (own === undefined) {
+      if (cursor?.get("token") === undefined) cursor?.error('"token" is missing', 'write {"token": "${MY_TOKEN}"}');
+      continue;
+    }
+    const other = tokens.get(own);
+    if (other !== undefined) cursor?.get("token")?.error(`the same token as ${other}`, "give each caller its own");
+    tokens.set(own, `callers.${name}`);
+    if (used !== undefined && given.profiles?.has(used) !== true) {
+      const names = [...(given.profiles?.keys() ?? [])];
+      const hint = names.length === 0 ? "write it in profiles" : `there are ${names.join(", ")}`;
+      cursor?.get("profile")?.error(`there is no profile ${JSON.stringify(used)}`, read.suggest(used, names) ?? hint);
+    }
+    all.set(name, { token: own, ...defined({ profile: used }) });
+  }
+  return { profiles: given.profiles ?? new Map(), callers: all };
+}
+
+/** A config, as far as it says who sees what. */
+type AccessOf = Access & { readonly upstreams: ReadonlyMap<string, unknown> };
+
+/** What a caller sees: some of the servers, with the rules of a profile. */
+interface Sight {
+  readonly key: string;
+  readonly servers: ReadonlySet<string>;
+  readonly profile: Profile;
+}
+
+const PROFILE_PATH = /^\/mcp\/([^/]+)$/;
+const SERVER_PATH = /^\/servers\/([^/]+)\/mcp$/;
+
+/** `endpoint` is the path, undefined for the main one. Returns undefined if the caller has nothing at the path. */
+function sightOf(config: AccessOf, endpoint: string | undefined, principal: string | undefined): Sight | undefined {
+  const bound = principal === undefined ? undefined : config.callers.get(principal)?.profile;
+  const named = segmentOf(PROFILE_PATH, endpoint);
+  const server = segmentOf(SERVER_PATH, endpoint);
+  if (endpoint !== undefined && named === undefined && server === undefined) return undefined;
+  // A caller with a profile has no other one.
+  if (bound !== undefined && named !== undefined && named !== bound) return undefined;
+  const own = bound ?? named;
+  const profile = own === undefined ? {} : config.profiles.get(own);
+  if (profile === undefined) return undefined;
+  const all = [...config.upstreams.keys()].filter((name) => profile.servers?.includes(name) ?? true);
+  if (server !== undefined && !all.includes(server)) return undefined;
+  return {
+    key: JSON.stringify([own ?? null, server ?? null]),
+    servers: new Set(server === undefined ? all : [server]),
+    profile,
+  };
+}
+
+function segmentOf(pattern: RegExp, path: string | undefined): string | undefined {
+  const segment = path === undefined ? undefined : pattern.exec(path)?.[1];
+  try {
+    return segment === undefined ? undefined : decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether there is something at a path for a caller: `/servers/NAME/mcp` or `/mcp/PROFILE`. */
+export function hasPath(config: AccessOf, path: string, principal: string | undefined): boolean {
+  return sightOf(config, path, principal) !== undefined;
+}
+
+/** The option `select` of the gateway. */
+export function selectPart(config: AccessOf): SelectPart {
+  const parts = new Map<string, GatewayPart>();
+  const nothing: GatewayPart = { key: "nothing", handlerOf: () => undefined };
+  return ({ endpoint, principal }) => {
+    if (endpoint === undefined && config.callers.size === 0) return undefined;
+    const sight = sightOf(config, endpoint, principal);
+    if (sight === undefined) return nothing;
+    const { key, servers, profile } = sight;
+    const part = parts.get(key) ?? {
+      key,
+      handlerOf: (name, handler, labelled) =>
+        servers.has(name) ? filterUpstream(profile, handler, labelled) : undefined,
+    };
+    parts.set(key, part);
+    return part;
+  };
+}
