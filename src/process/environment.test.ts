@@ -14,7 +14,7 @@ const ENV = {
   },
   ...{ CATENARY_TOKEN: "5", CATENARY_INPUT_KEY: "6", CATENARY_CACHE: "7", TERM: "() { :; }" },
 };
-const SAFE = ["HOME", "PATH", "LC_ALL", "HTTPS_PROXY", "NODE_EXTRA_CA_CERTS", "CATENARY_CACHE"];
+const SAFE = ["HOME", "PATH", "LC_ALL", "HTTPS_PROXY", "NODE_EXTRA_CA_CERTS", "NODE_OPTIONS", "CATENARY_CACHE"];
 
 const names = (inherit: InheritEnv): string[] => Object.keys(inheritedEnvironment(inherit, ENV)).toSorted();
 

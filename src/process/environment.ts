@@ -23,7 +23,14 @@ const INHERITED: readonly string[] = [
   ...["LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR", "XDG_*", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "NIX_*"],
   // The way to the network. A program that cannot reach it often fails without a useful error.
   ...["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy"],
-  ...["NODE_EXTRA_CA_CERTS", "NODE_USE_ENV_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"],
+  ...[
+    "NODE_EXTRA_CA_CERTS",
+    "NODE_OPTIONS",
+    "NODE_USE_ENV_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+  ],
   ...["CURL_CA_BUNDLE", "PIP_CERT", "GIT_SSL_CAINFO"],
   // Where programs and packages are. Not all of npm_config_*, which may contain tokens.
   ...["npm_config_cache", "npm_config_prefix", "npm_config_registry", "npm_config_userconfig"],

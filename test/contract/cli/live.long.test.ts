@@ -107,7 +107,7 @@ describe("the token", () => {
   });
 
   it("is not required with --no-token, with a warning", async () => {
-    const one = run(["up", "--http", ":0", "--json", "--no-token"], { cwd: empty });
+    const one = run(["up", "--live", "js", "--http", ":0", "--json", "--no-token"], { cwd: empty });
     const { url, token } = await ready(one);
     expect(token).toBeUndefined();
     expect(await status(url)).toBe(AUTHENTICATED);
