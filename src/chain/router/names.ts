@@ -122,7 +122,7 @@ export interface NameRules {
  * With the labels `a` and `a_b`, the tool `b_c` of `a` and the tool `c` of `a_b` would both be `a_b_c`. The name belongs
  * to the longer label; the other gets a checksum, even if the upstream with the longer label is not there.
  */
-export function toolNameForms(
+function toolNameForms(
   labels: readonly Label[],
   { separator, maxLength }: NameRules,
   others: readonly Label[] = [],

@@ -61,7 +61,7 @@ export const PREFIX: RegExp = new RegExp(`^[A-Za-z0-9_-]{1,${MAX_LABEL_LENGTH}}$
 export const NAME_LENGTHS: readonly [min: number, max: number] = [32, 64];
 
 /** The options of `prefix`, by the names of the upstreams. */
-export function prefixesIn(
+function prefixesIn(
   names: readonly string[],
   { upstreams = {} }: NamingOptions,
 ): Readonly<Record<string, string | undefined>> {
