@@ -79,7 +79,7 @@ describe.each([
   ["fetchHandler", fetchHandler],
 ])("%s()", (name, mount) => {
   it("has no options host and port, since it does not listen", () => {
-    const message = `${name}() has no option \`port\`; the options are path, legacySse, `;
+    const message = `${name}() has no option \`port\`; the options are path, paths, legacySse, `;
     expect(() => mount(handler, { port: 3000 } as never)).toThrow(message);
     expect(() => mount(handler, { port: 3000 } as never)).toThrow(TypeError);
   });
