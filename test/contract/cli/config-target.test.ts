@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { catenary, CLI, TEST_SERVER_COMMAND } from "./cli-process.ts";
+import { IS_LONG } from "../../support/thoroughness.ts";
 
 const [command, ...args] = TEST_SERVER_COMMAND;
 /** Writes to stderr and exits. */
@@ -42,13 +43,16 @@ describe("a config as the target", () => {
     expect(await run("call", "one.json", "echo", "text=hi")).toMatchObject({ code: 0, out: "hi\n", err: "" });
   });
 
-  it("takes the name of a server before that of a tool, whether or not the gateway shows it so", async () => {
-    expect(await run("call", "some.json", "first_echo", "text=hi")).toMatchObject({ code: 0, out: "hi\n" });
-    expect(await run("call", "catenary.json", "second_echo", "text=hi")).toMatchObject({ code: 0, out: "hi\n" });
-    expect(await run("call", "some.json", "broken_echo")).toMatchObject({ code: 2 });
-  });
+  it.runIf(IS_LONG)(
+    "takes the name of a server before that of a tool, whether or not the gateway shows it so",
+    async () => {
+      expect(await run("call", "some.json", "first_echo", "text=hi")).toMatchObject({ code: 0, out: "hi\n" });
+      expect(await run("call", "catenary.json", "second_echo", "text=hi")).toMatchObject({ code: 0, out: "hi\n" });
+      expect(await run("call", "some.json", "broken_echo")).toMatchObject({ code: 2 });
+    },
+  );
 
-  it("can be one server by its name", async () => {
+  it.runIf(IS_LONG)("can be one server by its name", async () => {
     expect(await run("call", "second", "echo", "text=hi")).toMatchObject({ code: 0, out: "hi\n", err: "" });
     expect(await run("call", "secnod", "echo")).toMatchObject({
       code: 2,
@@ -56,14 +60,14 @@ describe("a config as the target", () => {
     });
   });
 
-  it("names the servers that failed, and says why", async () => {
+  it.runIf(IS_LONG)("names the servers that failed, and says why", async () => {
     const { code, out, err } = await run("tools", "some.json", "--json");
     expect(code).toBe(0);
     expect(toolNames(out)).toContain("echo");
     expect(err).toContain("Not listed: broken (");
   });
 
-  it("is reported like any config if it is wrong or missing", async () => {
+  it.runIf(IS_LONG)("is reported like any config if it is wrong or missing", async () => {
     const wrong = await run("tools", "wrong.json");
     expect(wrong.code).toBe(1);
     expect(wrong.err).toContain("wrong.json:1:38: error: ");
@@ -74,7 +78,7 @@ describe("a config as the target", () => {
   });
 });
 
-describe("run", () => {
+describe.runIf(IS_LONG)("run", () => {
   it("takes its command without --, and leaves the options after it to the command", async () => {
     const line = [process.execPath, CLI, "run", ...TEST_SERVER_COMMAND, "--stdio"];
     expect(await run("call", "echo", "text=hi", "--", ...line)).toMatchObject({ code: 0, out: "hi\n" });

@@ -11,6 +11,7 @@ import { createServer, serve } from "../../../src/index.ts";
 import { type AuthorizationServer, openAuthorizationServer } from "../../support/auth/authorization-server.ts";
 import { HAS_TERMINAL, Terminal } from "../../support/terminal/terminal.ts";
 import { catenary, CLI, cliRunner, markProcesses, type CliProcess } from "./cli-process.ts";
+import { IS_LONG } from "../../support/thoroughness.ts";
 
 const PATH = "/k/0123456789abcdef-secret/mcp";
 let folder = "";
@@ -114,7 +115,7 @@ describe("up without a terminal", () => {
     await Promise.all([ada.close(), bob.close()]);
   });
 
-  it("renews the token, and other commands use the new one", async () => {
+  it.runIf(IS_LONG)("renews the token, and other commands use the new one", async () => {
     await catenary(["login", String(front.url)], "", options());
     const first = [...issuer.issued.keys()];
     // As if an hour had passed.
@@ -135,7 +136,7 @@ describe("up without a terminal", () => {
   });
 });
 
-describe("a client that starts us on stdio", () => {
+describe.runIf(IS_LONG)("a client that starts us on stdio", () => {
   it.each([
     ["serve", () => ["serve", "catenary.json"]],
     ["run URL", () => ["run", String(front.url)]],
@@ -208,7 +209,7 @@ const META = {
   "io.modelcontextprotocol/clientInfo": { name: "test", version: "1" },
 };
 
-describe.runIf(HAS_TERMINAL)("up at a terminal", () => {
+describe.runIf(HAS_TERMINAL && IS_LONG)("up at a terminal", () => {
   it("opens the browser", async () => {
     const args = [process.execPath, CLI, "up", "catenary.json", "--http", "127.0.0.1:0"];
     const terminal = new Terminal(args, { columns: 1_000, env: { ...markProcesses().env, ...env() }, cwd: state });
@@ -258,7 +259,7 @@ describe("login, auth and logout", () => {
     expect(await catenary(["logout", origin], "", options())).toMatchObject({ code: 2 });
   });
 
-  it("logout forgets all servers of a host, or all", async () => {
+  it.runIf(IS_LONG)("logout forgets all servers of a host, or all", async () => {
     await catenary(["login", "vault"], "", options());
     const { origin, host } = new URL(String(front.url));
     expect((await catenary(["logout", origin], "", options())).err).toBe(`Deleted the tokens of ${host}\n`);
@@ -267,7 +268,7 @@ describe("login, auth and logout", () => {
     expect(stored()).toEqual({});
   });
 
-  it.each([
+  it.runIf(IS_LONG).each([
     [["login"], 1, "login takes one TARGET"],
     [["login", "nobody"], 2, "There is no server nobody in catenary.json; it has vault"],
     [["logout"], 1, "logout takes one TARGET, or --all"],

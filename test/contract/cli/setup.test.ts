@@ -142,7 +142,7 @@ describe("install and uninstall", () => {
     expect(statSync(join(dirname(path), kept[0] ?? "")).mode & 0o777).toBe(0o600);
   });
 
-  it("write a new file, one of the project, and the URL of a running gateway", async () => {
+  it.runIf(IS_LONG)("write a new file, one of the project, and the URL of a running gateway", async () => {
     expect((await run("install", "vscode", "--project", "--yes")).code).toBe(0);
     expect(JSON.parse(read("project/.vscode/mcp.json"))).toEqual({
       servers: { catenary: { type: "stdio", command: "catenary", args: ["serve", "catenary.json"] } },
@@ -159,7 +159,7 @@ describe("install and uninstall", () => {
     expect(err).toContain("cursor also has 1 server of its own (files); `catenary import cursor`");
   });
 
-  it("refuse what they cannot do, and write nothing", async () => {
+  it.runIf(IS_LONG)("refuse what they cannot do, and write nothing", async () => {
     const refused = async (code: number, message: string, ...args: string[]): Promise<void> => {
       expect(await run(...args)).toMatchObject({ code, err: expect.stringContaining(message) });
     };
@@ -177,25 +177,28 @@ describe("install and uninstall", () => {
     expect([...backups(".cursor"), ...backups(".codex")]).toEqual([]);
   });
 
-  it("follow a symbolic link within the home folder, but not out of the folder of a project", async () => {
-    const dotfile = write("dotfiles/mcp.json", "{}\n");
-    mkdirSync(join(home, ".cursor"));
-    symlinkSync(dotfile, join(home, ".cursor/mcp.json"));
-    const followed = await run("install", "cursor", "--yes");
-    expect(followed.out).toContain("~/.cursor/mcp.json (a link to ~/dotfiles/mcp.json)");
-    expect(lstatSync(join(home, ".cursor/mcp.json")).isSymbolicLink()).toBe(true);
-    expect(read("dotfiles/mcp.json")).toContain("catenary");
-    mkdirSync(join(project, ".cursor"));
-    symlinkSync(dotfile, join(project, ".cursor/mcp.json"));
-    const before = read("dotfiles/mcp.json");
-    expect(await run("uninstall", "cursor", "--project", "--yes")).toMatchObject({
-      code: 1,
-      err: expect.stringMatching(
-        /is a symbolic link to .*dotfiles\/mcp\.json, outside of .*; change that file by hand/,
-      ),
-    });
-    expect(read("dotfiles/mcp.json")).toBe(before);
-  });
+  it.runIf(IS_LONG)(
+    "follow a symbolic link within the home folder, but not out of the folder of a project",
+    async () => {
+      const dotfile = write("dotfiles/mcp.json", "{}\n");
+      mkdirSync(join(home, ".cursor"));
+      symlinkSync(dotfile, join(home, ".cursor/mcp.json"));
+      const followed = await run("install", "cursor", "--yes");
+      expect(followed.out).toContain("~/.cursor/mcp.json (a link to ~/dotfiles/mcp.json)");
+      expect(lstatSync(join(home, ".cursor/mcp.json")).isSymbolicLink()).toBe(true);
+      expect(read("dotfiles/mcp.json")).toContain("catenary");
+      mkdirSync(join(project, ".cursor"));
+      symlinkSync(dotfile, join(project, ".cursor/mcp.json"));
+      const before = read("dotfiles/mcp.json");
+      expect(await run("uninstall", "cursor", "--project", "--yes")).toMatchObject({
+        code: 1,
+        err: expect.stringMatching(
+          /is a symbolic link to .*dotfiles\/mcp\.json, outside of .*; change that file by hand/,
+        ),
+      });
+      expect(read("dotfiles/mcp.json")).toBe(before);
+    },
+  );
 
   it.runIf(HAS_TERMINAL)("ask at a terminal", async () => {
     const ask = async (answer: string): Promise<number | null> => {
@@ -264,7 +267,7 @@ describe("import", () => {
     expect((await run("import", "cursor", "--yes")).err).toContain("catenary.json has these servers already");
   });
 
-  it("takes a file, keeps what the config has, and refuses what is not there", async () => {
+  it.runIf(IS_LONG)("takes a file, keeps what the config has, and refuses what is not there", async () => {
     write("project/catenary.json", CONFIG.replace("{", "{ // mine\n"));
     write("other/mcp.json", '{ "mcpServers": { "notes": { "command": "x" }, "more": { "command": "y" } } }');
     const { code, err } = await run("import", join(home, "other/mcp.json"), "--yes");

@@ -6,6 +6,7 @@ import { AuthError, type Authenticator } from "../../../src/core/authentication.
 import { connect, serve, type Client } from "../../../src/index.ts";
 import { javascript, type Live } from "../../../src/live/index.ts";
 import { LiveFixture, textOf } from "./live-fixture.ts";
+import { IS_LONG } from "../../support/thoroughness.ts";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -74,7 +75,7 @@ describe("many sessions of one caller", () => {
     },
   };
 
-  it("do not make the server forget the limits of another", { timeout: 60_000 }, async () => {
+  it.runIf(IS_LONG)("do not make the server forget the limits of another", { timeout: 60_000 }, async () => {
     const live: Live = javascript();
     const front = await serve(live, { http: { port: 0, auth } });
     const as = (who: string): Promise<Client> =>
