@@ -31,12 +31,14 @@ export interface NodeResponse {
 /** A request listener for node:http. `close` ends the sessions and subscriptions of its callers. */
 export interface NodeHandler {
   (request: NodeRequest, response: NodeResponse, host?: HostInfo | ((error?: unknown) => void)): void;
+  /** Ends the sessions and subscriptions of all callers. */
   close(): Promise<void>;
 }
 
 /** Answers a web-standard request. `close` ends the sessions and subscriptions of its callers. */
 export interface FetchHandler {
   (request: Request, host?: HostInfo): Promise<Response>;
+  /** Ends the sessions and subscriptions of all callers. */
   close(): Promise<void>;
 }
 

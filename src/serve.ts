@@ -16,9 +16,11 @@ import { stdioTransport } from "./transport/stdio.ts";
 /** How long closing the handler may take. Clients kill a server about four seconds after the end of input. */
 const CLOSE_BUDGET_MS = 1_500;
 
+/** Options of `serve()`. */
 export interface ServeOptions extends ConnectionOptions {
   /** Streams to use instead of the process's own. */
   readonly stdio?: { readonly input: Readable; readonly output: Writable };
+  /** Limits of each message. */
   readonly limits?: Partial<Limits>;
   /**
    * Serves over HTTP instead of stdio.
@@ -34,7 +36,9 @@ export interface ServeOptions extends ConnectionOptions {
 export interface Serving {
   /** The URL of the endpoint, if served over HTTP. */
   readonly url?: string;
+  /** Resolves when the server has been closed. */
   readonly closed: Promise<void>;
+  /** Stops serving and closes the handler. */
   close(): Promise<void>;
 }
 

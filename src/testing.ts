@@ -19,7 +19,9 @@ export const REVISION_NAMES: readonly string[] = REVISIONS.map(({ name }) => nam
 
 /** A message and the side that sent it. */
 export interface RecordedMessage {
+  /** The side that sent the message. */
   readonly from: "client" | "server";
+  /** The message as it was sent. */
   readonly message: Message;
 }
 
@@ -88,6 +90,7 @@ export interface ConnectInMemoryOptions extends ConnectOptions {
 
 /** A client that is connected in memory, with a record of the messages. */
 export interface InMemoryConnection extends Pick<RecordedTransport, "sent" | "received" | "messages"> {
+  /** The connected client. */
   readonly client: Client;
   /** Closes the connection, but not the server. */
   close(): Promise<void>;

@@ -21,6 +21,7 @@ export interface GatewayOptions extends NamingOptions {
    * `names` is "always".
    */
   readonly info?: Implementation;
+  /** How to use the gateway, for models. The instructions of several upstreams follow it. */
   readonly instructions?: string;
   /** Which part of the gateway a caller sees: some upstreams, each with its handler or another one. Default: all. */
   readonly select?: SelectPart;

@@ -54,7 +54,9 @@ export interface Gateway extends Handler {
 export type GatewayUpstream = Handler & {
   /** Called with the name of the upstream in the chain. */
   called?(name: string): void;
+  /** Its state; by name if it is a gateway itself. */
   status?(): UpstreamStatus | Record<string, UpstreamStatus>;
+  /** Called when the gateway is closed. */
   close?(budgetMs?: number): Promise<void> | void;
 };
 

@@ -18,6 +18,7 @@ import type { Contexts, Progress } from "./contexts.ts";
 
 /** Options of a single call. */
 export interface CallOptions {
+  /** Cancels the call. */
   readonly signal?: AbortSignal;
   /** Longest time without progress, in milliseconds. 0 means no limit. */
   readonly timeoutMs?: number;
@@ -27,6 +28,7 @@ export interface CallOptions {
   readonly onProgress?: (progress: Progress) => void;
   /** The least urgent level of log messages to receive with this call. */
   readonly logLevel?: LogLevel;
+  /** Called with each log message of this call. */
   readonly onLog?: (message: LogMessageParams) => void;
   /** Sent as `_meta` of the request. */
   readonly meta?: Meta;

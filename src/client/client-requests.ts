@@ -27,8 +27,11 @@ export interface ClientRequestContext {
 /** Answers one kind of request from the server. */
 export type ClientRequestHandler<P, R> = (params: P, context: ClientRequestContext) => R | Promise<R>;
 
+/** Answers a request to fill in a form. */
 export type FormHandler = ClientRequestHandler<ElicitFormParams, ElicitResult>;
+/** Answers a request to open a URL. */
 export type UrlHandler = ClientRequestHandler<ElicitUrlParams, ElicitResult>;
+/** Answers a request to ask our model. */
 export type SampleHandler = ClientRequestHandler<CreateMessageParams, CreateMessageResult>;
 
 /** Handlers of requests from the server. */
@@ -37,6 +40,7 @@ export interface ClientRequestHandlers {
   readonly sample?: SampleHandler;
   /** Asks the user: one handler for forms, or one for each mode. */
   readonly elicit?: FormHandler | { readonly form?: FormHandler; readonly url?: UrlHandler };
+  /** The folders that we work in, or a function that returns them. */
   readonly roots?: readonly Root[] | ((context: ClientRequestContext) => readonly Root[] | Promise<readonly Root[]>);
   /** Answers requests that the specification does not define. Servers can send them only in a session. */
   readonly onRequest?: (request: Request, context: ClientRequestContext) => Result | Promise<Result>;

@@ -37,6 +37,7 @@ import type { TaskHandle, Tasks } from "./tasks.ts";
 
 /** With a cursor: one page, as the server returned it. Without: all pages. */
 export interface ListOptions extends CallOptions {
+  /** The cursor of the page, from the page before. */
   readonly cursor?: string;
 }
 

@@ -11,8 +11,11 @@ import type { ChildTransport, Noise } from "../transport/child-process.ts";
 import type { Transport } from "../transport/transport.ts";
 import { callListener } from "./contexts.ts";
 
+/** A program to start as a server. It is started without a shell. */
 export interface Command {
+  /** The program: a path, or a name that is looked up in PATH. */
   readonly command: string;
+  /** Its arguments. */
   readonly args?: readonly string[];
   /** Added to the environment that it inherits. */
   readonly env?: Readonly<Record<string, string>>;
@@ -22,6 +25,7 @@ export interface Command {
    * Default: all for `connect()`, `false` for `upstream()`.
    */
   readonly inheritEnv?: boolean | readonly string[];
+  /** The folder in which it is started. Default: ours. */
   readonly cwd?: string;
 }
 
@@ -37,6 +41,7 @@ export interface CommandOptions {
 
 /** The process behind a connection. */
 export interface Program {
+  /** The id of the process, if it was started. */
   readonly pid: number | undefined;
   /** Lines on stdout that are not messages: their number and the last few. */
   readonly noise: Noise;

@@ -20,9 +20,13 @@ import { NEWEST } from "../protocol/revisions/index.ts";
 import type { ClientRequests } from "./client-requests.ts";
 import { CACHEABLE } from "../protocol/lists.ts";
 
+/** How far a call has got, as the server reports it. */
 export interface Progress {
+  /** Grows with each report. */
   readonly progress: number;
+  /** The value of `progress` at the end, if known. */
   readonly total?: number;
+  /** What is being done. */
   readonly message?: string;
 }
 
@@ -30,6 +34,7 @@ export interface Progress {
 export interface NotificationListeners {
   /** Log messages of the server. With a listener but no level, the level is "info". */
   readonly onLog?: (message: LogMessageParams) => void;
+  /** Called with each progress report. */
   readonly onProgress?: (progress: Progress) => void;
 }
 

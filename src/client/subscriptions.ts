@@ -18,6 +18,7 @@ import { withTasksExtension } from "../protocol/tasks.ts";
 import { abortAfter, type CallOptions, cancelled, withMeta } from "./calls.ts";
 import { callListener, type Contexts } from "./contexts.ts";
 
+/** A notification of a change: of a list, a resource or a task. */
 export type ChangeEvent =
   | { readonly method: "notifications/tools/list_changed"; readonly params?: RequestParams }
   | { readonly method: "notifications/prompts/list_changed"; readonly params?: RequestParams }
@@ -30,6 +31,7 @@ export type ListenOptions = Pick<CallOptions, "signal" | "timeoutMs" | "meta">;
 
 const OPTION_NAMES: OptionNames<ListenOptions> = optionNames("signal timeoutMs meta");
 
+/** An open subscription. Iterate over it, or pass a callback to `client.listen`. */
 export interface Subscription extends AsyncIterable<ChangeEvent> {
   /** The part of the filter that the server grants. */
   readonly honoured: SubscriptionFilter;
@@ -37,6 +39,7 @@ export interface Subscription extends AsyncIterable<ChangeEvent> {
   readonly dropped: number;
   /** Resolves when either side has closed the subscription; rejects when the connection broke. */
   readonly ended: Promise<void>;
+  /** Ends the subscription. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }

@@ -114,10 +114,12 @@ export class TaskHandle implements AsyncIterable<DetailedTask> {
     return this.#watch.state as unknown as DetailedTask;
   }
 
+  /** The last known status. */
   get status(): TaskStatus {
     return this.state.status;
   }
 
+  /** Whether the task has completed, failed or been cancelled. */
   get isOver(): boolean {
     return this.#watch.isFinished;
   }

@@ -151,7 +151,9 @@ function removeDuplicates(node: Node, problems: Problems): void {
   for (const child of children) removeDuplicates(child, problems);
 }
 
+/** A mistake in a config, or a warning about it. */
 export interface Problem {
+  /** What is wrong. */
   readonly message: string;
   /** What to do about it. */
   readonly hint?: string;
@@ -165,9 +167,11 @@ export interface Problem {
 
 /** A config that cannot be used, with all its problems. */
 export class ConfigError extends Error {
+  /** The path of the config. */
   readonly path: string;
   /** The text of the config. */
   readonly text: string;
+  /** All problems, in the order of the text. */
   readonly problems: readonly Problem[];
 
   constructor(path: string, text: string, problems: readonly Problem[], options?: ErrorOptions) {
@@ -184,6 +188,7 @@ export function describeProblem(path: string, { line, column, severity, message,
   return `${path}:${line}:${column}: ${severity}: ${message}${hint === undefined ? "" : `; ${hint}`}`;
 }
 
+/** A place in the text of a config. */
 export type Position = Pick<Problem, "line" | "column">;
 
 export function sortProblems(problems: readonly Problem[]): Problem[] {

@@ -21,6 +21,7 @@ import { createRedactor, redactStatus, redactUpstream } from "./variables.ts";
 import { createAuthorizer, type SignIn } from "./sign-in.ts";
 import type { UpstreamEntry } from "./upstreams.ts";
 
+/** Options of `createGateway()`. */
 export interface CreateGatewayOptions {
   /** Called with what the program of an upstream writes to stderr. */
   readonly onStderr?: (upstream: string, text: string) => void;

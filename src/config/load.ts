@@ -37,6 +37,7 @@ export interface Config {
   readonly text: string;
   /** The name that the gateway reports to clients. */
   readonly name?: string;
+  /** How to use the gateway, for models. */
   readonly instructions?: string;
   /** How the names of tools and prompts are shown. */
   readonly naming: Pick<GatewayOptions, "names" | "separator" | "maxNameLength">;
@@ -46,15 +47,19 @@ export interface Config {
   readonly disabled: readonly string[];
   /** Middleware in front of all upstreams, the outermost first. */
   readonly chain: readonly MiddlewareEntry[];
+  /** Where the gateway listens. */
   readonly listen: Listen;
   /** Parts of the gateway, by name. */
   readonly profiles: Access["profiles"];
   /** Callers with tokens of their own, by name. */
   readonly callers: Access["callers"];
+  /** Limits of the HTTP server. */
   readonly limits: Partial<HttpLimits>;
+  /** Problems that do not prevent its use. */
   readonly warnings: readonly Problem[];
 }
 
+/** Options of `loadConfig()`, `checkConfig()` and `examineConfig()`. */
 export interface ConfigOptions {
   /** Values of variables; default: the environment of the process. */
   readonly env?: Environment;
@@ -88,8 +93,11 @@ export async function checkConfig(text: string, path: string, options: ConfigOpt
   return [...(await readConfig(text, path, options)).problems];
 }
 
+/** What `examineConfig()` found in a file. */
 export interface ConfigReport {
+  /** The text of the file. */
   readonly text: string;
+  /** All problems, in the order of the text. */
   readonly problems: readonly Problem[];
   /** The names of the enabled servers. */
   readonly servers: readonly string[];
@@ -136,11 +144,17 @@ async function readText(path: string): Promise<string> {
   return (await readFile(path, "utf8")).replace(/^\uFEFF/, "");
 }
 
+/** How the gateway of a config listens for HTTP requests. Absent values have the defaults of `serve()`. */
 export interface Listen {
+  /** The address to listen on. */
   readonly host?: string;
+  /** The port; 0 picks a free one. */
   readonly port?: number;
+  /** The path of the endpoint. */
   readonly path?: string;
+  /** Host headers to accept. */
   readonly allowedHosts?: readonly string[];
+  /** Origin headers to accept. */
   readonly allowedOrigins?: readonly string[];
   /** The token that callers must send; never shown. */
   readonly token?: string;

@@ -12,17 +12,22 @@ import type { Position } from "./document.ts";
 import * as read from "./readers.ts";
 import { redact, type Secret } from "./variables.ts";
 
+/** A built-in middleware. */
 export interface NamedMiddleware {
   readonly kind: "named";
+  /** Its name in a config, such as `rate-limit`. */
   readonly name: string;
   /** Undefined if none are given. */
   readonly options: unknown;
   readonly position: Position;
 }
 
+/** A middleware in a module of the user's own. */
 export interface ModuleMiddleware {
   readonly kind: "module";
+  /** The absolute path of the module. */
   readonly file: string;
+  /** The argument of the function that the module exports. */
   readonly options: unknown;
   /** Values in the options that must not be shown. */
   readonly secrets: readonly Secret[];
@@ -31,6 +36,7 @@ export interface ModuleMiddleware {
   readonly position: Position;
 }
 
+/** A middleware in a config. */
 export type MiddlewareEntry = NamedMiddleware | ModuleMiddleware;
 
 const MODULE_FIELDS = {

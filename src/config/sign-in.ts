@@ -9,10 +9,15 @@ import * as read from "./readers.ts";
 
 /** How to sign in to one server. */
 export interface SignInSettings {
+  /** The id of a client that is already registered. */
   readonly clientId?: string;
+  /** The secret of that client. */
   readonly clientSecret?: string;
+  /** Scopes to ask for, in addition to those that the server names. */
   readonly scopes?: readonly string[];
+  /** The https URL of a client ID metadata document. */
   readonly metadataUrl?: string;
+  /** The port to which the browser returns. Default: a free one. */
   readonly callbackPort?: number;
 }
 
@@ -20,7 +25,9 @@ export interface SignInSettings {
 export interface SignInTarget {
   /** Its name in the config; absent if it is not in a config. */
   readonly name?: string;
+  /** Its URL. */
   readonly url: URL;
+  /** How to sign in to it. */
   readonly settings: SignInSettings;
 }
 

@@ -32,12 +32,17 @@ export type UpstreamPolicy = Pick<
   | "restart"
 >;
 
+/** A server in a config. */
 export interface UpstreamEntry extends UpstreamSource {
+  /** Its key in the config. */
   readonly name: string;
+  /** The options of `upstream()` that it sets. */
   readonly policy: UpstreamPolicy;
+  /** How the names of its tools and prompts are shown. */
   readonly naming: UpstreamNaming;
   /** Middleware for this upstream alone. */
   readonly use: readonly MiddlewareEntry[];
+  /** Where it is in the config. */
   readonly position: Position;
   /** Values in the entry that came from variables and inputs. */
   readonly secrets: readonly Secret[];

@@ -13,14 +13,18 @@ import { nearest } from "../core/options.ts";
 import { defined } from "../core/values.ts";
 import type { Problems } from "./document.ts";
 
+/** A value that a config asks the user for. */
 export interface Input {
+  /** Its name in references: `${input:id}`. */
   readonly id: string;
   /**
    * `promptString`: any string. `pickString`: one of `options`. `command`: an editor would run a command to get the
    * value, but here the value is asked for like a string.
    */
   readonly type: "promptString" | "pickString" | "command";
+  /** What the user is asked. */
   readonly description?: string;
+  /** The value if there is no answer. */
   readonly default?: string;
   /** Do not echo what is typed. */
   readonly password?: boolean;
@@ -60,6 +64,7 @@ export function redact(message: string, secrets: readonly Secret[]): string {
     .reduce((shown, { value, reference }) => shown.replaceAll(value, () => reference), message);
 }
 
+/** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 interface Replacement {

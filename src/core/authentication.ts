@@ -17,6 +17,7 @@ export interface Credentials {
 export interface Identity {
   /** Never empty; equal for two calls only if they come from the same caller. */
   readonly principal: string;
+  /** The scopes that were granted to the caller. */
   readonly scopes?: readonly string[];
   /** Other proven facts, but never the token itself. */
   readonly claims?: Readonly<Record<string, unknown>>;
@@ -46,6 +47,7 @@ export class AuthError extends Error {
     return isMarked(this, AuthError, AUTH_ERROR, value);
   }
 
+  /** The status of the HTTP response. */
   readonly status: 400 | 401 | 403;
   /** The whole value of WWW-Authenticate. */
   readonly challenge: string;
@@ -58,8 +60,11 @@ export class AuthError extends Error {
   }
 }
 
+/** An HTTP request to a server, before it is sent. */
 export interface OutgoingRequest {
+  /** The HTTP method. */
   readonly method: string;
+  /** The URL of the server. */
   readonly url: URL;
   /** Aborted when the request is no longer wanted. */
   readonly signal: AbortSignal;
@@ -67,6 +72,7 @@ export interface OutgoingRequest {
 
 /** A 401 or 403 from a server. */
 export interface Challenge extends OutgoingRequest {
+  /** The status of the HTTP response. */
   readonly status: 401 | 403;
   /** Headers of the response. Keys are lower-case names. */
   readonly headers: Readonly<Record<string, string>>;

@@ -28,6 +28,7 @@ export type ConnectionErrorKind =
 
 /** The third argument of `new ConnectionError()`. */
 export interface ConnectionErrorOptions {
+  /** The error that led to this one. */
   readonly cause?: unknown;
   /** False only if the server certainly has not begun to work on the request. */
   readonly mayHaveRun?: boolean;
@@ -48,9 +49,11 @@ export class ConnectionError extends Error {
     return isMarked(this, ConnectionError, CONNECTION_ERROR, value);
   }
 
+  /** What kind of failure it was. */
   readonly kind: ConnectionErrorKind;
   /** Whether the server may have begun to work on the request; true unless the contrary is certain. */
   readonly mayHaveRun: boolean;
+  /** The status of the HTTP response, if there was one. */
   readonly status: number | undefined;
   /** The last part of the message, which callers must not see. */
   readonly diagnostics: string | undefined;

@@ -9,12 +9,15 @@ export type Params = { readonly _meta?: Meta; readonly [key: string]: unknown };
 
 /** A request in the shape of the newest revision. */
 export interface Request {
+  /** Such as `tools/call`. */
   readonly method: string;
+  /** Empty if the method needs none. */
   readonly params: Params;
 }
 
 /** A notification in the shape of the newest revision. */
 export interface Notification {
+  /** Such as `notifications/progress`. */
   readonly method: string;
   readonly params?: Params;
 }
@@ -28,6 +31,7 @@ export type Handler = (request: Request, context: Context) => Promise<Result>;
 /** The name of the function is its name in a chain. `close` is called when no gateway uses the middleware any more. */
 export interface Middleware {
   (request: Request, context: Context, next: Handler): Promise<Result>;
+  /** Releases what the middleware holds. */
   close?(): void | Promise<void>;
 }
 
@@ -39,6 +43,7 @@ export interface Middleware {
 export interface Context {
   /** The caller's revision. */
   readonly revision: string;
+  /** Who sent the request. */
   readonly caller: Caller;
   /** Aborted when the caller no longer wants the result. */
   readonly signal: AbortSignal;

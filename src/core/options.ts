@@ -67,6 +67,7 @@ export function checkOptions(owner: string, given: unknown, known: object, prefi
   }
 }
 
+/** An invalid or unknown option. */
 export class OptionError extends TypeError {
   /** The path of the option, such as `tools.only`; empty if the options as a whole are wrong. */
   readonly option: string;

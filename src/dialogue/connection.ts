@@ -26,12 +26,15 @@ import { InFlightCalls, type InFlightCall, CallLimiter, runRequest, SETTLE_MS, t
 import { ParkedCalls, type ParkedCallsOptions } from "./stateless/parked-calls.ts";
 import { SessionFront } from "./session/front.ts";
 
+/** Options of `serve()` and `serveTransport()` for a connection. */
 export interface ConnectionOptions {
   /** "sequential" runs one request at a time and answers in order. */
   readonly ordering?: "concurrent" | "sequential";
+  /** Which error codes session-style callers get. Default: "mcp", those of the specification. */
   readonly profile?: Profile;
   /** Revisions that may be spoken; all by default. */
   readonly revisions?: readonly string[];
+  /** Limits of stateless calls that wait for an answer of the client. */
   readonly parkedCalls?: ParkedCallsOptions;
   /** How many requests run at once. Others wait. Default: 256. */
   readonly maxInFlight?: number;
@@ -51,7 +54,9 @@ export const CONNECTION_OPTIONS: Readonly<Record<keyof Omit<ConnectionOptions, "
   graceMs: true,
 };
 
+/** A connection that is being served. */
 export interface ServedConnection {
+  /** Resolves when the connection has ended. */
   readonly closed: Promise<void>;
   /** Calls in flight may go on for `graceMs`; they are aborted at once by default. */
   close(graceMs?: number): Promise<void>;
@@ -271,6 +276,7 @@ export function selectRevisions(names: readonly string[] | undefined): readonly 
   return REVISIONS.filter((revision) => selected.includes(revision));
 }
 
+/** Answers the messages of one connection with a handler. `serve()` does this for the stdio of the process. */
 export async function serveTransport(
   handler: Handler,
   transport: Transport,

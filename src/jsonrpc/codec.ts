@@ -6,6 +6,7 @@ import { Buffer } from "node:buffer";
 import { ExactId, isId, stringify, type ErrorMessage, type Id, type Message } from "./message.ts";
 import { hasPlainTokens, mayBeDeep, scan, type Scan, type Token } from "./scan.ts";
 
+/** Limits of a message. */
 export interface Limits {
   /** Bytes of UTF-8 in one message. */
   readonly messageBytes: number;

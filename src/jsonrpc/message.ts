@@ -74,6 +74,7 @@ export function isId(value: unknown): value is Id {
 
 export type Params = { readonly [key: string]: unknown };
 
+/** A JSON-RPC request. */
 export interface RequestMessage {
   readonly jsonrpc: "2.0";
   readonly id: Id;
@@ -81,18 +82,21 @@ export interface RequestMessage {
   readonly params?: Params;
 }
 
+/** A JSON-RPC notification: a request without an id, to which there is no response. */
 export interface NotificationMessage {
   readonly jsonrpc: "2.0";
   readonly method: string;
   readonly params?: Params;
 }
 
+/** The response to a request that succeeded. */
 export interface ResultMessage {
   readonly jsonrpc: "2.0";
   readonly id: Id;
   readonly result: { readonly [key: string]: unknown };
 }
 
+/** What went wrong with a request. */
 export interface ErrorBody {
   readonly code: number;
   readonly message: string;
@@ -106,7 +110,9 @@ export interface ErrorMessage {
   readonly error: ErrorBody;
 }
 
+/** The response to a request. */
 export type ResponseMessage = ResultMessage | ErrorMessage;
+/** Any JSON-RPC message. */
 export type Message = RequestMessage | NotificationMessage | ResponseMessage;
 
 export function isRequest(message: Message): message is RequestMessage {

@@ -20,20 +20,29 @@ import {
 import { Session, type RunResult, type Step } from "./session.ts";
 import { fits, type Schema } from "./tool.ts";
 
+/** The result of one evaluation, as in the structured content of `evaluate-javascript` and `evaluate-lisp`. */
 export interface Evaluation {
+  /** The name of the session. */
   readonly session: string;
+  /** How the evaluation ended. */
   readonly status: "ok" | "error" | "timeout" | "interrupted" | "lost";
   /** The printed values of the last form or statement. */
   readonly values: readonly string[];
+  /** What it printed to stdout. */
   readonly stdout: string;
+  /** What it printed to stderr. */
   readonly stderr: string;
+  /** Warnings of the compiler or the program. */
   readonly warnings: readonly { readonly type: string; readonly message: string }[];
+  /** The error that ended it, if one did. */
   readonly condition?: Condition;
   /** The package in which the next evaluation begins, if the language has packages. */
   readonly package?: string;
   /** For each stream: false if all output was kept, otherwise the number of characters printed. */
   readonly truncated: { readonly stdout: number | false; readonly stderr: number | false };
+  /** How long it took. */
   readonly timing: Timing;
+  /** Whether the definitions of the session are still there. */
   readonly state: "kept" | "lost";
   /** How the evaluation was stopped, if it was. */
   readonly step?: Step;

@@ -13,7 +13,9 @@ export type { JavaScriptPermission } from "./js/index.ts";
 export type { Limits } from "./runtime.ts";
 export type { Live, LiveOptions } from "./server.ts";
 
+/** Options of `javascript()`. */
 export type JavaScriptOptions = LiveOptions & JavaScriptGuestOptions;
+/** Options of `lisp()`. */
 export type LispOptions = LiveOptions & LispGuestOptions;
 
 /**

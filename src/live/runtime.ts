@@ -7,6 +7,7 @@ import type { InheritEnv } from "../process/environment.ts";
 export interface Limits {
   /** Milliseconds for one evaluation; 0 means no limit. */
   readonly timeoutMs: number;
+  /** Megabytes of memory for the process of the session. */
   readonly memoryMb: number;
   /** The maximum number of characters of output that are kept, for stdout and stderr each. */
   readonly outputChars: number;

@@ -26,6 +26,7 @@ import {
   type ToolInput,
 } from "./tool.ts";
 
+/** Options of `javascript()` and `lisp()`. */
 export interface LiveOptions {
   /** The name of the server. */
   readonly name?: string;

@@ -14,6 +14,7 @@ import { checkParams } from "./params.ts";
 export interface ChainEntry {
   /** Unique in its chain; `replace` and errors use it. */
   readonly name: string;
+  /** The function that runs. */
   readonly middleware: Middleware;
 }
 

@@ -29,6 +29,7 @@ export interface ClientMethods {
   "roots/list": { params: Model.RequestParams; result: Model.ListRootsResult };
 }
 
+/** The params of each notification of the newest revision. */
 export interface Notifications {
   "notifications/cancelled": Model.CancelledParams;
   "notifications/progress": Model.ProgressParams;
@@ -41,4 +42,5 @@ export interface Notifications {
   "notifications/tasks": Model.TaskNotificationParams;
 }
 
+/** The name of a method of the newest revision. */
 export type MethodName = keyof Methods;

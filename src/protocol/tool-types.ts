@@ -5,7 +5,9 @@ import type { CallToolResult } from "./model/index.ts";
 
 /** The types of one tool: its arguments and its structured content. */
 export interface ToolType {
+  /** Its arguments. */
   readonly input: object;
+  /** Its structured content. */
   readonly output: unknown;
 }
 

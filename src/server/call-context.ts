@@ -81,6 +81,7 @@ export interface Ask {
 
 /** What handlers get as their second argument: the request's context, with functions for progress, logs and questions. */
 export interface ToolContext extends Context {
+  /** Asks the client something during the call. */
   readonly ask: Ask;
   /** Reports progress to clients that asked for it. Values that are not greater than the last one are dropped. */
   readonly progress: (progress: number, total?: number, message?: string) => void;

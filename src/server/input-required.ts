@@ -14,7 +14,9 @@ const STATE_TTL_MS = 600_000;
 
 /** The value that `inputRequired` returns. */
 export class InputRequired {
+  /** The requests to the client, by key. */
   readonly requests: InputRequests;
+  /** What the handler gets back with the answers. */
   readonly state: unknown;
 
   constructor(requests: InputRequests, state: unknown) {

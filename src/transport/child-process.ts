@@ -14,7 +14,9 @@ import { LineInput } from "./line-input.ts";
 import { BACKLOG_BYTES, LineWriter, refuse } from "./line-writer.ts";
 import type { Inbound, Transport } from "./transport.ts";
 
+/** Options of `childTransport()`. */
 export interface ChildTransportOptions extends ChildOptions {
+  /** Limits of each message from the server. */
   readonly limits?: Partial<Limits>;
   /** Called with each line on the server's stdout that is not a message. */
   onNoise?(line: string): void;
@@ -22,15 +24,19 @@ export interface ChildTransportOptions extends ChildOptions {
 
 /** Lines on the server's stdout that are not messages. */
 export interface Noise {
+  /** How many there were. */
   readonly count: number;
   /** The last lines, each shortened. */
   readonly last: readonly string[];
 }
 
+/** The connection to a server in a child process. */
 export interface ChildTransport extends Transport {
   /** The process, once it has been started. */
   readonly child: Child | undefined;
+  /** What the server wrote to stdout besides messages. */
   readonly noise: Noise;
+  /** The last 8 KiB of its stderr. */
   stderrTail(): string;
   /** Ends the process and its descendants. `budgetMs` limits how long that may take. */
   close(budgetMs?: number): Promise<void>;
@@ -55,6 +61,7 @@ const OPTIONS: OptionNames<ChildTransportOptions> = optionNames(
   "command args env inheritEnv cwd channel stdinGraceMs termGraceMs onStderr limits onNoise",
 );
 
+/** Starts a server as a child process, and exchanges messages over its stdin and stdout. */
 export function childTransport(options: ChildTransportOptions): ChildTransport {
   checkOptions("childTransport()", options, OPTIONS);
   return new PipedChildProcess(options);

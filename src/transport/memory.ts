@@ -64,6 +64,7 @@ function isBatch(message: Message | readonly Message[]): message is readonly Mes
   return Array.isArray(message);
 }
 
+/** Two transports that are connected with each other in memory. */
 export function memoryPair(): [Transport, Transport] {
   const first = new MemoryTransport();
   const second = new MemoryTransport();

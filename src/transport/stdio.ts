@@ -10,11 +10,13 @@ import { LineInput } from "./line-input.ts";
 import { BACKLOG_BYTES, LineWriter } from "./line-writer.ts";
 import type { Inbound, Transport } from "./transport.ts";
 
+/** Options of `stdioTransport()`. */
 export interface StdioOptions {
   /** Default: the process's stdin. */
   readonly input?: Readable;
   /** Default: the process's stdout. */
   readonly output?: Writable;
+  /** Limits of each message. */
   readonly limits?: Partial<Limits>;
   /** Redirects console.log and similar to stderr while serving on the process's stdout. Default: true. */
   readonly protectStdout?: boolean;
@@ -25,6 +27,7 @@ const FINISH_TIMEOUT_MS = 1_000;
 
 const OPTIONS: OptionNames<StdioOptions> = optionNames("input output limits protectStdout");
 
+/** A transport over the stdin and stdout of this process, or over other streams. */
 export function stdioTransport(options: StdioOptions = {}): Transport {
   checkOptions("stdioTransport()", options, OPTIONS);
   return new StdioTransport(options);

@@ -6,6 +6,7 @@ import type { CallerIdentity } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { ErrorMessage, Id, Message, ResponseMessage } from "../jsonrpc/message.ts";
 
+/** A duplex connection that carries messages. */
 export interface Transport {
   /** Starts reading. `receive` is called once for each inbound item, never concurrently. */
   start(receive: (inbound: Inbound) => void): Promise<void>;
@@ -18,8 +19,11 @@ export interface Transport {
   close(budgetMs?: number): Promise<void>;
 }
 
+/** Options of `Transport.send()`. */
 export interface SendOptions {
+  /** Aborts the HTTP request, if the transport makes one. */
   readonly signal?: AbortSignal;
+  /** Headers of the HTTP request, if the transport makes one. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Called with true when sending waits for something other than the server (a sign-in), and with false afterwards. */
   readonly onWait?: (isWaiting: boolean) => void;
@@ -27,6 +31,7 @@ export interface SendOptions {
   readonly quiet?: QuietCancel | undefined;
 }
 
+/** The signals of a request that is cancelled without notifying the server. */
 export interface QuietCancel {
   /** Aborted when the caller has cancelled. A request that has not been sent by then is not sent. */
   readonly abandoned: AbortSignal;
@@ -34,8 +39,11 @@ export interface QuietCancel {
   readonly expired: AbortSignal;
 }
 
+/** Options of `Inbound.reply()`. `status` and `headers` are those of an HTTP response. */
 export interface ReplyOptions {
+  /** The status of the HTTP response. Default: 200. */
   readonly status?: number;
+  /** Headers of the HTTP response. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Whether this is the last message of the reply. */
   readonly last?: boolean;
@@ -51,6 +59,7 @@ export interface Inbound {
    * "end": nothing more will come.
    */
   readonly kind: "message" | "batch" | "fault" | "lost" | "gap" | "hang-up" | "end";
+  /** For `kind: "message"`. */
   readonly message?: Message;
   /** The items of a batch. For an invalid item, this has its error response. */
   readonly batch?: readonly BatchItem[];
@@ -72,6 +81,7 @@ export interface Inbound {
   hangUp?(retryMs: number): void;
 }
 
+/** One message of a batch, or the error response for an invalid one. */
 export type BatchItem = { readonly message: Message } | { readonly fault: ErrorMessage };
 
 /** The server no longer knows the session. It has not run the request, which can be sent in a new session. */

@@ -18,7 +18,9 @@ import type {
 
 /** Credentials with a secret. */
 export interface SecretCredentials {
+  /** The client ID. */
   readonly id: string;
+  /** The client secret. */
   readonly secret: string;
   /** How the client authenticates. Default: a method that the server lists. */
   readonly authMethod?: "client_secret_basic" | "client_secret_post" | "client_secret_jwt";
@@ -28,7 +30,9 @@ export interface SecretCredentials {
 
 /** Credentials with a private key. */
 export interface KeyCredentials {
+  /** The client ID. */
   readonly id: string;
+  /** The key that signs assertions. */
   readonly privateKey: PrivateKeySource;
   /** The signing algorithm. Default: one that fits the key. */
   readonly alg?: string;
@@ -67,6 +71,7 @@ export function clientCredentials(credentials?: SecretCredentials | KeyCredentia
   });
 }
 
+/** Options of `workloadIdentity()`. */
 export interface WorkloadIdentityOptions {
   /** The JWT, or a function that returns a fresh one, for example from the file that the platform renews. */
   readonly assertion: Assertion;
@@ -112,6 +117,7 @@ export function workloadIdentity(options: WorkloadIdentityOptions): Grant {
   });
 }
 
+/** Options of `enterpriseManaged()`. */
 export interface EnterpriseManagedOptions {
   /** The organization's identity provider. */
   readonly idp: IdentityProvider;

@@ -13,6 +13,7 @@ import { checkOptions } from "../../core/options.ts";
 import { defined, errorMessage } from "../../core/values.ts";
 import type { Redirect } from "./types.ts";
 
+/** Options of `loopbackRedirect()`. */
 export interface LoopbackRedirectOptions {
   /** Default: "127.0.0.1". */
   readonly host?: "127.0.0.1" | "::1" | "localhost";

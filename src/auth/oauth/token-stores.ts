@@ -10,6 +10,7 @@ import { errorMessage, isObject } from "../../core/values.ts";
 import { fileLock, readPrivate, stateDirectory, writePrivate } from "./private-files.ts";
 import type { TokenStore } from "./types.ts";
 
+/** Options of `fileTokens()`. */
 export interface FileTokensOptions {
   /** Receives messages for the user, such as that a broken file was moved away. Default: a process warning. */
   readonly onNotice?: (text: string) => void;
@@ -86,6 +87,7 @@ function parseEntries(text: string): Map<string, string> | undefined {
   }
 }
 
+/** Options of `keychainTokens()`. */
 export interface KeychainTokensOptions {
   /** The service name that the keychain shows. Default: "catenary". */
   readonly service?: string;

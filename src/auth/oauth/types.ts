@@ -4,6 +4,7 @@
 import type { JWK } from "jose";
 import type * as oauth from "oauth4webapi";
 
+/** Options of `oauth()`. */
 export interface OAuthOptions {
   /** Where tokens are kept. Default: in memory. */
   readonly store?: TokenStore;
@@ -33,7 +34,9 @@ export interface OAuthOptions {
 
 /** A client ID, and how the client authenticates. */
 export interface ClientIdentity {
+  /** The client ID. */
   readonly id: string;
+  /** The client secret. */
   readonly secret?: string;
   /** For `private_key_jwt`. */
   readonly privateKey?: PrivateKeySource;
@@ -68,6 +71,7 @@ export interface Redirect {
  * entries are never used for another issuer or server.
  */
 export interface TokenStore {
+  /** Resolves to undefined if there is no entry. */
   get(key: string): Promise<string | undefined>;
   /** Undefined deletes the entry. */
   set(key: string, value: string | undefined): Promise<void>;
@@ -98,11 +102,13 @@ export interface Grant {
    * if the server can be used.
    */
   rejectServer?(server: oauth.AuthorizationServer): string | undefined;
+  /** Requests tokens from the authorization server. */
   obtain(context: GrantContext): Promise<oauth.TokenEndpointResponse>;
 }
 
 /** The data for one token request of a grant. */
 export interface GrantContext {
+  /** The metadata of the authorization server. */
   readonly server: oauth.AuthorizationServer;
   /** The resource that the token is for, as its metadata names it (RFC 8707). */
   readonly resource: string;
@@ -110,6 +116,7 @@ export interface GrantContext {
   readonly scope?: string;
   /** The fetch, the signal and the DPoP key. Pass it to every function of oauth4webapi that makes a request. */
   readonly http: oauth.TokenEndpointRequestOptions;
+  /** Aborted when the token is no longer needed. */
   readonly signal: AbortSignal;
   /** Returns the client of `oauth()` for this server, and registers it first if necessary. */
   client(): Promise<OAuthClient>;
@@ -117,7 +124,9 @@ export interface GrantContext {
 
 /** A client in the form that oauth4webapi takes. */
 export interface OAuthClient {
+  /** The client's ID and metadata. */
   readonly client: oauth.Client;
+  /** How the client authenticates. */
   readonly auth: oauth.ClientAuth;
   /** Used only to remove it from error messages. */
   readonly secret?: string | undefined;
@@ -129,6 +138,7 @@ export interface AssertionRequest {
   readonly audience: string;
   /** The resource that the token will be for. */
   readonly resource: string;
+  /** Aborted when the assertion is no longer needed. */
   readonly signal: AbortSignal;
 }
 
@@ -139,6 +149,7 @@ export type Assertion = string | ((request: AssertionRequest) => Promise<string>
 export interface IdentityProvider {
   /** The issuer URL. The provider's metadata is looked up under it, unless `tokenEndpoint` is given. */
   readonly issuer?: string;
+  /** The URL for token requests. Default: the one in the provider's metadata. */
   readonly tokenEndpoint?: string;
   /** The client at the identity provider for which the user signed in. */
   readonly client: ClientIdentity;

@@ -31,8 +31,11 @@ export interface FilterRule {
   readonly not?: readonly string[];
 }
 
+/** Options of `filter()`: a rule for each kind of item. A kind without a rule is shown whole. */
 export interface FilterOptions {
+  /** Tools by their names. */
   readonly tools?: FilterRule;
+  /** Prompts by their names. */
   readonly prompts?: FilterRule;
   /** Resources by their URI, templates by their URI template. */
   readonly resources?: FilterRule;
@@ -41,6 +44,12 @@ export interface FilterOptions {
 /** `own`: other names of the item, such as those at the upstreams. */
 type IsVisible = (capability: ListCapability, name: string, own?: readonly unknown[]) => boolean;
 
+/**
+ * Hides tools, prompts and resources from callers. A call of a hidden one fails as if it did not exist.
+ *
+ * @example
+ * filter({ tools: { not: ["delete*"] } })
+ */
 export function filter(options: FilterOptions): Middleware {
   const read = new OptionReader("filter", options, LIST_CAPABILITIES);
   if (options === undefined || LIST_CAPABILITIES.every((capability) => read.any(capability) === undefined)) {

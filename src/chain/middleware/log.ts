@@ -8,8 +8,10 @@ import { OptionReader } from "../../core/options.ts";
 import { errorMessage } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 
+/** The level of a line that `log()` writes. */
 export type Severity = "info" | "warning" | "error";
 
+/** Options of `log()`. */
 export interface LogOptions {
   /** The lowest level that is written. Default: `info`, which is everything. Tool errors are warnings. */
   readonly level?: Severity;
@@ -25,6 +27,12 @@ const SEVERITIES: readonly Severity[] = ["info", "warning", "error"];
 const DEFAULT_LENGTH = 200;
 const MAX_NAME_LENGTH = 120;
 
+/**
+ * Writes one line for each request when it is finished: method, tool, upstream, outcome, duration and caller.
+ *
+ * @example
+ * log({ level: "warning", format: "json" })
+ */
 export function log(options: LogOptions = {}): Middleware {
   const read = new OptionReader("log", options, ["level", "format", "arguments", "write"]);
   const lowest = SEVERITIES.indexOf(read.choice("level", SEVERITIES) ?? "info");

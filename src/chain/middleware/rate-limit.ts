@@ -7,6 +7,7 @@ import { OptionReader } from "../../core/options.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { methodsOption } from "../method-names.ts";
 
+/** Options of `rateLimit()`. */
 export interface RateLimitOptions {
   /** How many calls are allowed in each period. They may all come at once. */
   readonly calls: number;
@@ -31,6 +32,12 @@ interface Bucket {
   at: number;
 }
 
+/**
+ * Limits how many calls pass in a period. A call over the limit is refused at once, with the time to wait.
+ *
+ * @example
+ * rateLimit({ calls: 60, per: "minute" })
+ */
 export function rateLimit(options: RateLimitOptions): Middleware {
   const read = new OptionReader(NAME, options, ["calls", "per", "perMs", "by", "methods"]);
   const calls = read.count("calls");

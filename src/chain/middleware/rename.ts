@@ -29,9 +29,11 @@ import { VALID_NAME } from "../router/shown-names.ts";
 
 type Names = Readonly<Record<string, string>>;
 
+/** Options of `rename()`. */
 export interface RenameOptions {
   /** Maps the upstream's names to new names. */
   readonly tools?: Names;
+  /** The same for prompts. */
   readonly prompts?: Names;
   /** Maps the upstream's URIs to new URIs. If both end with `*`, the URIs are renamed by prefix. */
   readonly resources?: Names;
@@ -44,6 +46,12 @@ interface Renames {
   readonly descriptions: ReadonlyMap<string, string>;
 }
 
+/**
+ * Gives tools, prompts and resources other names and descriptions.
+ *
+ * @example
+ * rename({ tools: { read_graph: "memories" }, descriptions: { tools: { memories: "Reads all memories" } } })
+ */
 export function rename(options: RenameOptions): Middleware {
   const read = new OptionReader("rename", options, [...LIST_CAPABILITIES, "descriptions"]);
   const descriptions = read.inner("descriptions", LIST_CAPABILITIES);

@@ -11,6 +11,7 @@ import { READ_ONLY_METHODS } from "../../http/client/retry.ts";
 import { ToolFacts } from "../../protocol/tool-facts.ts";
 import { methodsOption } from "../method-names.ts";
 
+/** Options of `retry()`. */
 export interface RetryOptions {
   /** How many times a request is sent at most. Default: 3. */
   readonly attempts?: number;
@@ -24,6 +25,12 @@ export interface RetryOptions {
 
 const ATTEMPTS = 3;
 
+/**
+ * Sends a request again after a failure of the connection, but only if that cannot make it run twice.
+ *
+ * @example
+ * retry({ attempts: 5 })
+ */
 export function retry(options: RetryOptions = {}): Middleware {
   const read = new OptionReader("retry", options, ["attempts", "firstMs", "maxMs", "methods"]);
   const attempts = read.count("attempts") ?? ATTEMPTS;

@@ -8,6 +8,7 @@ import type { Context, Handler, Middleware, Notification, Request, Result } from
 import { OptionReader } from "../../core/options.ts";
 import { methodsOption } from "../method-names.ts";
 
+/** Options of `timeout()`. */
 export interface TimeoutOptions {
   /** Milliseconds that a request may take in total. */
   readonly totalMs?: number;
@@ -19,7 +20,12 @@ export interface TimeoutOptions {
 
 const LISTEN = "subscriptions/listen";
 
-/** If `options` is a number, it is `totalMs`. */
+/**
+ * Limits how long requests take: in total (`totalMs`, or a number), without progress (`idleMs`), or both.
+ *
+ * @example
+ * timeout({ idleMs: 30_000, totalMs: 600_000 })
+ */
 export function timeout(options: number | TimeoutOptions): Middleware {
   const names = ["totalMs", "idleMs", "methods"];
   const given = typeof options === "number" ? { totalMs: options } : options;

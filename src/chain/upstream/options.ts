@@ -21,6 +21,7 @@ export const MESSAGE_BYTES: number = 64 * 1024 * 1024;
 /** A URL, a program to start, a handler in this process, or a transport that is not started yet. */
 export type UpstreamTarget = Target;
 
+/** How often and how soon an upstream is restarted after failures. */
 export interface RestartOptions {
   /** After this many failures within the window, restarts pause until the oldest is outside it. Default: 5. */
   readonly maxFailures?: number;
@@ -92,6 +93,7 @@ export interface UpstreamOptions extends Pick<
  */
 export type UpstreamState = "idle" | "starting" | "running" | "restarting" | "failed" | "closed";
 
+/** The state of an upstream and its sessions at one moment. */
 export interface UpstreamStatus {
   readonly state: UpstreamState;
   /** Its command or URL, without secrets. */

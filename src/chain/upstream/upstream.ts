@@ -22,16 +22,24 @@ export interface Upstream extends Handler {
   [EVALUATES_CODE]?: true;
   /** Sets its name in errors, unless the options did. */
   called(name: string): void;
+  /** Its current state. */
   status(): UpstreamStatus;
   /**
    * Starts it for callers without a principal, or for those of this one, unless it runs. Rejects if it cannot be started.
    * Does nothing in this process, or if `share` gives each session or request its own.
    */
   start(principal?: string): Promise<void>;
+  /** Ends its sessions and processes. Waits at most `budgetMs`. */
   close(budgetMs?: number): Promise<void>;
 }
 
-/** A server behind a gateway: a command, a URL or a handler. It is started or connected to on first use. */
+/**
+ * A server behind a gateway: a command, a URL or a handler. It is started or connected to on first use.
+ *
+ * @example
+ * const notes = upstream({ command: "npx", args: ["-y", "notes-mcp"] }, { timeoutMs: 30_000 });
+ * await serve(chain(log()).to({ notes }));
+ */
 export function upstream(target: UpstreamTarget, options: UpstreamOptions = {}): Upstream {
   checkUpstreamOptions(options);
   if (typeof target === "function") return inProcess(target);

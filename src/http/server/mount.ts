@@ -12,6 +12,7 @@ import type { HostInfo } from "./http-request.ts";
 import { HttpRouter } from "./router.ts";
 import type { HttpRouterOptions } from "./options.ts";
 
+/** Options of `nodeHandler()` and `fetchHandler()`. */
 export interface MountOptions extends Omit<HttpRouterOptions, "auth"> {
   /**
    * Authenticates callers. Without it anyone may call. For a handler that evaluates code, this option is required. If
@@ -29,6 +30,7 @@ export interface MountOptions extends Omit<HttpRouterOptions, "auth"> {
   readonly allowedOrigins?: readonly string[];
 }
 
+/** The option `http` of `serve()`. */
 export interface ServeHttpOptions extends MountOptions {
   /** The address to listen on. Default: "127.0.0.1". */
   readonly host?: string;

@@ -39,6 +39,7 @@ export interface HttpLimits extends Limits {
   readonly unreadBytes: number;
   /** Unread bytes above which a slow client is disconnected after `lingeringMs`. */
   readonly lingeringBytes: number;
+  /** How long a slow client may hold more than `lingeringBytes`. */
   readonly lingeringMs: number;
   /**
    * Bytes held at once for all clients: unread output, and bodies that are still arriving. Above this, the clients that
