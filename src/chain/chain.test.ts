@@ -38,6 +38,18 @@ it("runs its middleware, the first outermost, and what use() adds", async () => 
   expect(base.to(echo).middleware).toHaveLength(1);
 });
 
+it("does not tell callers the path of an upstream, even if the upstream repeats it", async () => {
+  const fetch = async (given: unknown): Promise<Response> => {
+    const { pathname } = new URL(String(given));
+    return new Response(`nothing at ${pathname}`, { status: 404 });
+  };
+  const gateway = chain().to(reach("http://notes.example/hooks/letmein", { fetch }));
+  onTestFinished(() => gateway.close());
+  const failure = await gateway(callRequest("x"), fakeContext().context).catch((error: unknown) => String(error));
+  expect(failure).toContain("nothing at ...");
+  expect(failure).not.toContain("letmein");
+});
+
 it("names each middleware by its function, and numbers equal names", () => {
   const bare = (): never => {
     throw new Error("not called");

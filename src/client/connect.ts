@@ -109,7 +109,10 @@ export async function connect<Of = unknown>(
   return client;
 }
 
-export interface TargetOptions extends CommandOptions, HttpClientOptions {}
+export interface TargetOptions extends CommandOptions, HttpClientOptions {
+  /** Whether errors leave out the path of the URL, since they go to others than who gave it. */
+  readonly hidesPath?: boolean;
+}
 
 export interface OpenedTarget {
   readonly opened: ServerConnection;
@@ -161,7 +164,7 @@ function isCommand(target: Target): target is Command {
 
 async function openUrl(
   target: string | URL,
-  { auth, headers, fetch, limits }: TargetOptions,
+  { auth, headers, fetch, limits, hidesPath }: TargetOptions,
   connecting: ServerConnectionOptions,
 ): Promise<ServerConnection> {
   const url = parseUrl(target);
@@ -173,7 +176,7 @@ async function openUrl(
   const send = fetch ?? (hasNodeHttp() ? undefined : globalThis.fetch.bind(globalThis));
   const requester =
     send === undefined ? (await import("../http/client/node-requester.ts")).nodeRequester() : fetchRequester(send);
-  return openHttp({ url, requester: followSameOrigin(requester), auth, headers, limits }, connecting);
+  return openHttp({ url, requester: followSameOrigin(requester), auth, headers, limits, hidesPath }, connecting);
 }
 
 /** False in browsers, and in Workers, which only imitate node:http. */

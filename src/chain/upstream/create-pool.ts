@@ -44,6 +44,7 @@ export function createPool(
   const targetOptions: TargetOptions = {
     ...defined({ auth, fetch, headers, onNoise, onStderr }),
     limits: { messageBytes: MESSAGE_BYTES, ...limits },
+    hidesPath: true,
   };
   // The caller sets its own limit and cancels, so by default a call has none here.
   const { timeoutMs = 0, maxTimeoutMs = 0, startTimeoutMs } = options;

@@ -4,7 +4,7 @@
 import { stat } from "node:fs/promises";
 import { CLIENTS, clientFilePath, type Client, type ClientFile } from "../../config/clients.ts";
 import { ConfigError, loadConfig, type UpstreamEntry } from "../../config/index.ts";
-import { createRedactor } from "../../config/variables.ts";
+import { createRedactor, type Secret } from "../../config/variables.ts";
 import { Semaphore } from "../../core/async.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { findSpawnProblem } from "../../process/spawn-error.ts";
@@ -205,7 +205,7 @@ async function checkEntry(entry: UpstreamEntry, path: string, session: Session):
         auth: await createAuthorizer(url, signIn, quietly(session)),
         signIn: `sign in: catenary login ${name}${path === CONFIG ? "" : ` --config ${path}`}`,
       }),
-      hide: createRedactor(secrets),
+      hide: createRedactor([...secrets, ...pathOf(url)]),
     });
   } catch (error) {
     if (session.signal.aborted) throw error;
@@ -214,6 +214,12 @@ async function checkEntry(entry: UpstreamEntry, path: string, session: Session):
       { subject: name, check: "entry", status: "failed", message, hint: `correct it in ${path}`, exit: EXIT.usage },
     ];
   }
+}
+
+/** The path and query of a server in a config, which may be secret. Short ones are no secret and occur in any text. */
+function pathOf(url: URL | undefined): Secret[] {
+  const path = url === undefined ? "" : `${url.pathname}${url.search}`;
+  return [path, url?.pathname ?? ""].flatMap((value) => (value.length < 6 ? [] : [{ value, reference: "..." }]));
 }
 
 /** The config of this folder, if there is one, and the configs of clients. */

@@ -79,6 +79,18 @@ test("credentials echoed by the server do not appear in errors", async () => {
   expect(await (await other.send(call)).text(100)).toBe("...");
 });
 
+test("an echoed query or key never appears in errors, and a plain path only if the target does not hide it", async () => {
+  const echo: Script = (request) => answer(404, `nothing at ${request.url.pathname}${request.url.search}`);
+  const said = async (path: string, hidesPath?: boolean): Promise<string> => {
+    const url = new URL(`http://server.example${path}?key=opensesame`);
+    const connection = new HttpConnection({ url, requester: scriptedRequester(echo), hidesPath });
+    return (await connection.send(call)).text(100);
+  };
+  expect(await said("/servers/mail/mcp")).toBe("nothing at /servers/mail/mcp...");
+  expect(await said("/s/a1b2c3/api/abcdefghijklmnop/v1")).toBe("nothing at /s/.../api/.../v1...");
+  expect(await said("/servers/mail/mcp", true)).toBe("nothing at ...");
+});
+
 test("without an authorizer the error says what to set", async () => {
   const { connection } = connectionWith(() => answer(401));
   await expect(connection.send(call)).rejects.toThrow("set `auth` or an authorization header");

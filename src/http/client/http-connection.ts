@@ -15,6 +15,8 @@ export interface HttpTarget {
   /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly limits?: Partial<Limits> | undefined;
+  /** Whether error messages leave out the path of the URL. */
+  readonly hidesPath?: boolean | undefined;
 }
 
 /** Larger than the limit for stdio, since a response over HTTP may contain a file. */
@@ -62,7 +64,7 @@ export class HttpConnection {
       const headers = { ...this.#headers, ...call.headers, ...sent };
       const response = await requester({ method, url, headers, body, signal });
       const { status } = response;
-      const secrets = status < 400 ? [] : findSecrets({ ...this.#headers, ...sent }, url);
+      const secrets = status < 400 ? [] : findSecrets({ ...this.#headers, ...sent }, url, this.#target.hidesPath);
       if (status !== 401 && status !== 403) {
         auth?.answered?.(outgoing, response.headers);
         return secrets.length === 0 ? response : redact(response, secrets);
@@ -115,14 +117,30 @@ const PUBLIC_HEADERS: ReadonlySet<string> = new Set(["user-agent", "accept", "co
 /** Shorter strings are unlikely to be secrets, and may occur in any text by chance. */
 const MIN_SECRET_LENGTH = 6;
 
-/** The header values that may be credentials, with and without their scheme, and the path and query of the URL. */
-function findSecrets(headers: Readonly<Record<string, string>>, { pathname, search }: URL): string[] {
+/** A key in a path: long, or of letters and digits. */
+const SECRET_SEGMENT = /^(?:.{16,}|(?=.*\d)(?=.*[a-z]).+)$/i;
+
+/**
+ * The header values that may be credentials, with and without their scheme, and the query of the URL. Many hosted
+ * servers have a key in the path. With `hidesPath`, the whole path is secret: errors of an upstream go to callers, who
+ * must not learn any part of its address. Without, only segments that look like a key are: who gave the URL to
+ * `connect()` also gets the error, and must see which path is wrong.
+ */
+function findSecrets(
+  headers: Readonly<Record<string, string>>,
+  { pathname, search }: URL,
+  hidesPath: boolean | undefined,
+): string[] {
   return Object.entries(headers)
     .filter(([name]) => !PUBLIC_HEADERS.has(name))
     .flatMap(([, value]) => [value, ...value.split(/\s+/)])
-    .concat(`${pathname}${search}`, pathname, search)
+    .concat(search, hidesPath === true ? [`${pathname}${search}`, pathname] : secretSegments(pathname))
     .filter((text) => text.length >= MIN_SECRET_LENGTH)
     .toSorted((a, b) => b.length - a.length);
+}
+
+function secretSegments(pathname: string): string[] {
+  return pathname.split("/").filter((segment) => SECRET_SEGMENT.test(segment));
 }
 
 /** Removes our credentials from a body that echoes them, since error messages quote the body. */

@@ -1,5 +1,5 @@
 // Many hosted servers have a key in the path of their URL. Whatever such a server answers, no error and no status shows
-// the path, nor the query: not to callers of a gateway, and not to the program that connects.
+// the key, nor the query: not to callers of a gateway, and not to the program that connects.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -147,6 +147,18 @@ describe("a config", () => {
     expect(err).toContain("1 check failed (leaky)\n");
   });
 
+  it("has addresses whose paths may be secret, and are not shown even if the server repeats them", async () => {
+    const server = createServer((request, response) => void response.writeHead(404).end(`nothing at ${request.url}`));
+    await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks/letmein`;
+    expect((await failure(url)).message).toContain("nothing at /hooks/letmein");
+    writeConfig("address.json", { notes: { url } });
+    const { out } = await run("address.json");
+    expect(out).toContain("nothing at ...");
+    expect(out).not.toContain("letmein");
+  });
+
   it("with mistakes is not used", async () => {
     writeFileSync(join(folder, "wrong.json"), '{ "mcpServers": { "a": { "command": 3 } } }');
     const found = await failure("wrong.json");
