@@ -3,10 +3,12 @@
 
 import { createServer, serve } from "catenary";
 
+let announcements = 0;
 const server = createServer({ name: "load", version: "1" })
   .tool("echo", { description: "Echo a text" }, ({ text }) => String(text))
   .tool("announce", { description: "Change the list of tools" }, () => {
-    server.tool("announcement", { description: "Replaced by each announcement" }, () => "none");
+    announcements += 1;
+    server.tool(`announcement-${announcements}`, { description: "Added by an announcement" }, () => "none");
     return "announced";
   });
 

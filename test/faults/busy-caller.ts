@@ -214,7 +214,7 @@ export class BusyCaller {
   }
 
   async #tool(upstream: string, tool: string, args: Record<string, unknown>, options: object = {}): Promise<string> {
-    const name = this.#upstreams.length === 1 ? tool : `${upstream}.${tool}`;
+    const name = this.#upstreams.length === 1 ? tool : `${upstream}_${tool}`;
     const timeoutMs = args["hold"] === true ? 0 : CALL_TIMEOUT_MS;
     const { content, isError } = await (this.#client as Client).callTool(name, args, { timeoutMs, ...options });
     const [block] = content as readonly { readonly text?: string }[];

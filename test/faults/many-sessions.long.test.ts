@@ -46,7 +46,7 @@ it("holds a thousand of each, and notifies each once", { timeout: 120_000 }, asy
       body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "announce", _meta } }),
     });
     expect(response.status).toBe(200);
-    await response.text();
+    expect(await response.json()).toMatchObject({ result: { content: [{ text: "announced" }] } });
   };
   for (const times of [1, 2, 3]) {
     await announce();
