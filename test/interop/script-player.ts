@@ -30,7 +30,7 @@ const ANSWERS: Readonly<Record<string, Loose>> = {
 };
 const UNKNOWN = { error: { code: -32601, message: "The client does not know this" } };
 
-/** For one response, and for the end of the process. */
+/** Without any message, and for the end of the process. */
 const TIMEOUT_MS = 20_000;
 
 export class ScriptPlayer {
@@ -58,6 +58,11 @@ export class ScriptPlayer {
     }
   }
 
+  /** Waits for a message that the server sends on its own. */
+  async received(method: string): Promise<void> {
+    while (!this.#others.some((message) => message["method"] === method)) await this.#next(`No ${method}`);
+  }
+
   /** The record so far. Messages that belong to no request may come later. */
   get played(): Played {
     return { responses: this.#played, others: sorted(this.#others) };
@@ -73,14 +78,22 @@ export class ScriptPlayer {
   async #request(message: Loose): Promise<Loose> {
     const id = (this.#lastId += 1);
     this.#send({ id, ...message });
-    const timeout = new Promise<never>((_resolve, reject) => {
-      setTimeout(() => reject(new Error(`No response to ${JSON.stringify(message)}`)), TIMEOUT_MS).unref();
-    });
     for (;;) {
       const response = this.#responses.get(id);
       if (response !== undefined) return response;
-      await Promise.race([new Promise<void>((resolve) => (this.#onMessage = resolve)), timeout]);
+      await this.#next(`No response to ${JSON.stringify(message)}`);
     }
+  }
+
+  /** Resolves with the next message. */
+  async #next(problem: string): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error(problem)), TIMEOUT_MS);
+      this.#onMessage = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
   }
 
   #send(message: Loose): void {
