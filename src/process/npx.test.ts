@@ -2,7 +2,16 @@
 // own; the packages are folders, so nothing is downloaded.
 
 import { execFile } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -21,11 +30,13 @@ let env: Record<string, string> = {};
 const PROGRAM = `#!/usr/bin/env node
 const { readFileSync } = require("node:fs");
 const parent = readFileSync("/proc/" + process.ppid + "/cmdline", "utf8").split("\\0")[0].split(/[/ ]/).at(-1);
-const { npm_lifecycle_event, npm_config_script_shell } = process.env;
+const { npm_lifecycle_event, npm_config_script_shell, mark, found } = process.env;
+const ours = Object.keys(process.env).filter((name) => name.startsWith("catenary_npx"));
 const bin = process.argv[1].split("/").at(-1);
 const stdin = readFileSync(0, "utf8");
 const args = process.argv.slice(2);
-console.log(JSON.stringify({ bin, args, stdin, parent, npm_lifecycle_event, npm_config_script_shell }));
+const shell = { npm_lifecycle_event, npm_config_script_shell };
+console.log(JSON.stringify({ bin, args, stdin, parent, ...shell, mark, found, ours }));
 `;
 
 function writePackage(name: string, fields: object): string {
@@ -53,6 +64,10 @@ interface Said {
   readonly parent: string;
   readonly npm_lifecycle_event?: string;
   readonly npm_config_script_shell?: string;
+  readonly mark?: string;
+  readonly found?: string;
+  /** Variables of the script. */
+  readonly ours: readonly string[];
 }
 
 async function start(args: readonly string[], more: Record<string, string> = {}): Promise<Said> {
@@ -73,6 +88,16 @@ describe.runIf(process.platform === "linux")("a server by npx", () => {
     // The parent of the program is this process.
     expect(said.parent).not.toMatch(/^(npm|sh|npx)$/);
     expect(said.npm_config_script_shell).toBeUndefined();
+  });
+
+  it("gets arguments and variables that look like the script's own output, and nothing runs them", async () => {
+    const out = join(folder, "injected");
+    const text = `# found by npx\nfound-0\ntouch ${out}\n`;
+    const more = { X: text, mark: "my mark", found: "mine" };
+    const said = await start(["-y", "./one-bin", text, "# found by npx"], more);
+    expect(said).toMatchObject({ args: [text, "# found by npx"], mark: "my mark", found: "mine" });
+    expect(said.ours).toEqual([]);
+    expect(existsSync(out)).toBe(false);
   });
 
   it.runIf(IS_LONG)("is installed with its install scripts", async () => {

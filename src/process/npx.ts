@@ -2,6 +2,7 @@
 // server to end, and npm alone takes more memory than most servers. The work is done by npx.sh. Everything that is not
 // plainly the npx of npm is started as it is.
 
+import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { access, readFile, realpath } from "node:fs/promises";
 import { basename, delimiter, join, resolve } from "node:path";
@@ -33,7 +34,9 @@ export async function withoutNpm({ command, args = [], cwd = ".", env, inheritEn
   // The user has a shell of their own for npm.
   if (Object.keys(all).some((name) => name.toLowerCase() === "npm_config_script_shell")) return unchanged;
   const isKnown = await isNpxOfNpm(command, cwd, all["PATH"] ?? "");
-  return isKnown ? { command: "/bin/sh", args: [packageFile("src/process/npx.sh"), command, ...args] } : unchanged;
+  if (!isKnown) return unchanged;
+  const mark = `found-${randomBytes(16).toString("hex")}`;
+  return { command: "/bin/sh", args: [packageFile("src/process/npx.sh"), mark, command, ...args] };
 }
 
 async function isNpxOfNpm(command: string, cwd: string, path: string): Promise<boolean> {
