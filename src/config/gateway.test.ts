@@ -7,8 +7,11 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { upstream, type Upstream } from "../chain/upstream/upstream.ts";
 import type { UpstreamOptions, UpstreamTarget } from "../chain/upstream/options.ts";
+import { fakeClient } from "../../test/support/handlers/fake-client.ts";
 import { connect } from "../client/connect.ts";
+import { TOKEN_PRINCIPAL } from "../core/authentication.ts";
 import type { Handler } from "../core/handler.ts";
+import { defined } from "../core/values.ts";
 import { createServer } from "../server/server.ts";
 import { ConfigGateway, createGateway, type CreateGatewayOptions } from "./gateway.ts";
 import { loadConfig, type Config } from "./load.ts";
@@ -345,6 +348,41 @@ describe("a changed config", () => {
     expect([...running.gateway.upstreams.keys()]).toEqual(["a"]);
     await running.gateway.close();
     expect(created[0]?.close).toHaveBeenCalledTimes(1);
+  });
+
+  it("ends the subscriptions of callers that it removes, and refuses them, also if none is left", async () => {
+    const { upstream: make } = recordUpstreams();
+    const [ada, bob] = [{ token: "ada-key", profile: "p" }, { token: "bob-key" }];
+    const one = { mcpServers: { a: A }, profiles: { p: { servers: ["a"] } } };
+    const running = await ConfigGateway.create(await load({ ...one, callers: { ada, bob } }), {
+      upstream: make,
+      changing: true,
+    });
+    const as = (principal: string | undefined) => fakeClient(running.gateway, { caller: defined({ principal }) });
+    const listen = (principal: string): Promise<unknown> =>
+      as(principal).call("subscriptions/listen", { notifications: { toolsListChanged: true } });
+    const [listening, going] = [listen("ada"), listen("bob")];
+    await running.change(await load({ ...one, callers: { bob } }));
+    await expect(listening).rejects.toThrow("You are not among the callers of this gateway");
+    await expect(as("ada").call("tools/list")).rejects.toThrow("You are not among the callers");
+    // Also without profiles, and with a single server.
+    await running.change(await load({ mcpServers: { a: A } }));
+    await expect(going).rejects.toThrow("You are not among the callers");
+    for (const principal of ["ada", "bob"]) {
+      await expect(as(principal).call("tools/list")).rejects.toThrow("You are not among the callers");
+    }
+    for (const principal of [undefined, TOKEN_PRINCIPAL]) {
+      expect((await as(principal).call("tools/list"))["tools"]).toHaveLength(1);
+    }
+    await running.gateway.close();
+  });
+
+  it("without callers leaves the principals to the program that serves it", async () => {
+    const { upstream: make } = recordUpstreams();
+    const built = await gateway({ mcpServers: { a: A, b: B } }, { upstream: make });
+    const eve = fakeClient(built, { caller: { principal: "eve" } });
+    expect((await eve.call("tools/list"))["tools"]).toHaveLength(2);
+    await built.close();
   });
 
   it("notices another content of an envFile", async () => {

@@ -84,6 +84,8 @@ interface BuiltGateway {
   readonly gateway: Gateway;
   readonly chain: readonly Part<Middleware>[];
   readonly upstreams: ReadonlyMap<string, BuiltUpstream>;
+  /** Whether the config has callers, or one before it had some. */
+  readonly hasCallers: boolean;
 }
 
 /** How a change of the config affects the upstreams, by name. */
@@ -302,6 +304,8 @@ async function buildGateway(
     throw new ConfigError(config.path, config.text, problems);
   }
   const { name, instructions, naming, path } = config;
+  const hasCallers = config.callers.size > 0 || before?.hasCallers === true;
+  const isDivided = config.upstreams.size > 1 || config.profiles.size > 0 || hasCallers;
   const gateway = chain(...built.map(({ made }) => made)).to(
     Object.fromEntries([...upstreams].map(([own, { made }]) => [own, made])),
     {
@@ -309,12 +313,12 @@ async function buildGateway(
       upstreams: Object.fromEntries([...config.upstreams].map(([own, entry]) => [own, entry.naming])),
       ...defined({ instructions, onWarning: options.onWarning }),
       ...(options.rememberNames !== false && { rememberNames: path }),
-      ...((config.upstreams.size > 1 || config.profiles.size > 0) && { select: selectPart(config) }),
+      ...(isDivided && { select: selectPart(config, hasCallers) }),
       ...(name !== undefined && { info: { ...ownInfo(), name } }),
       ...(options.changing === true && { changing: true }),
     },
   );
-  return { gateway, chain: built, upstreams };
+  return { gateway, chain: built, upstreams, hasCallers };
 }
 
 /** The middleware of an entry sees the server's own names, so this is not a gateway that changes names. */

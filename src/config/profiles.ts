@@ -3,7 +3,9 @@
 
 import { filterUpstream, type FilterOptions, type FilterRule } from "../chain/middleware/filter.ts";
 import type { GatewayPart, SelectPart } from "../chain/router/naming.ts";
+import { TOKEN_PRINCIPAL } from "../core/authentication.ts";
 import { defined } from "../core/values.ts";
+import { McpError } from "../protocol/errors.ts";
 import * as read from "./readers.ts";
 
 /** Some servers, and some of what they offer. */
@@ -198,11 +200,17 @@ export function hasPath(config: AccessOf, path: string, principal: string | unde
   return sightOf(config, path, principal) !== undefined;
 }
 
-/** The option `select` of the gateway. */
-export function selectPart(config: AccessOf): SelectPart {
+/**
+ * The option `select` of the gateway. `hasCallers`: the config has callers, or the config before it had some. Then a
+ * principal that is not among them is refused. It may be a caller that was removed and still has an open stream.
+ */
+export function selectPart(config: AccessOf, hasCallers: boolean): SelectPart {
   const parts = new Map<string, GatewayPart>();
   const nothing: GatewayPart = { key: "nothing", handlerOf: () => undefined };
   return ({ endpoint, principal }) => {
+    if (hasCallers && principal !== undefined && principal !== TOKEN_PRINCIPAL && !config.callers.has(principal)) {
+      throw McpError.of("unauthorized", "You are not among the callers of this gateway");
+    }
     if (endpoint === undefined && config.callers.size === 0) return undefined;
     const sight = sightOf(config, endpoint, principal);
     if (sight === undefined) return nothing;

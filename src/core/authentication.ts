@@ -23,6 +23,9 @@ export interface Identity {
   readonly claims?: Readonly<Record<string, unknown>>;
 }
 
+/** The principal of all callers that send the one token of a gateway. */
+export const TOKEN_PRINCIPAL = "bearer of the token";
+
 /** Identifies the callers of a server over HTTP; `bearer()` is one. */
 export interface Authenticator {
   /** Rejects with an AuthError if the caller is not authenticated. */

@@ -10,6 +10,7 @@ import type { Config } from "../../config/index.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
 import type { Health } from "../../http/server/options.ts";
 import type { Closeable, ServeOptions } from "../../serve.ts";
+import { TOKEN_PRINCIPAL } from "../../core/authentication.ts";
 import { evaluatesCode } from "../../core/handler.ts";
 import { NotFoundError, UsageError, type Command } from "../command.ts";
 import type { GatewayInfo } from "../serve/control.ts";
@@ -23,7 +24,6 @@ import {
   parseAddress,
   parseEndpointFlags,
   parseServeFlags,
-  PRINCIPAL,
   SERVE_EXPECTED,
   SERVE_FLAGS,
   SERVE_HELP,
@@ -271,7 +271,7 @@ async function serveHttp(
   const health = gateway && ((): Health => healthOf(gateway));
   const http = { ...opened.http, ...defined({ health }), ...auth, ...flags };
   const serving = await startServing(handler, { ...options, http });
-  const principal = auth.auth === undefined || auth.auth === false ? undefined : PRINCIPAL;
+  const principal = auth.auth === undefined || auth.auth === false ? undefined : TOKEN_PRINCIPAL;
   await operate(opened, values, principal, (next) => {
     if (http.auth !== undefined || noToken || !evaluatesCode(next)) return;
     throw new UsageError("A live server was added, and callers need a token for it: restart the gateway");

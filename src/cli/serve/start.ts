@@ -6,7 +6,7 @@ import { link, rm } from "node:fs/promises";
 import { isIPv6 } from "node:net";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
-import { AuthError, type Authenticator } from "../../core/authentication.ts";
+import { AuthError, TOKEN_PRINCIPAL, type Authenticator } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { evaluatesCode, type Handler } from "../../core/handler.ts";
 import { defined, errorMessage } from "../../core/values.ts";
@@ -283,9 +283,6 @@ export interface TokenOptions {
   readonly noToken: boolean;
 }
 
-/** All callers with the token are the same principal. */
-export const PRINCIPAL = "bearer of the token";
-
 export async function setUpToken(
   handler: Handler,
   { token, callers = () => new Map(), path, noToken }: TokenOptions,
@@ -295,7 +292,7 @@ export async function setUpToken(
     const key = token === undefined ? "callers" : "listen.token";
     if (noToken) throw new UsageError(`--no-token contradicts ${key} in ${path}; remove one of them`);
     const auth = await acceptTokens(() => [
-      ...(token === undefined ? [] : [[PRINCIPAL, token] as const]),
+      ...(token === undefined ? [] : [[TOKEN_PRINCIPAL, token] as const]),
       ...[...callers()].map(([name, caller]) => [name, caller.token] as const),
     ]);
     const tokenKey = token === undefined ? "the token of a caller" : undefined;
@@ -305,7 +302,7 @@ export async function setUpToken(
   if (noToken) return { http: { auth: false }, banner: { evaluatesCode: true, isOpen: true } };
   const generated = randomBytes(KEY_BYTES).toString("base64url");
   return {
-    http: { auth: withHint(await acceptTokens(() => [[PRINCIPAL, generated]])) },
+    http: { auth: withHint(await acceptTokens(() => [[TOKEN_PRINCIPAL, generated]])) },
     banner: { token: generated, evaluatesCode: true },
   };
 }
