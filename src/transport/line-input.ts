@@ -39,6 +39,8 @@ export class LineInput {
 
   start(): void {
     this.#input.on("data", this.#onData);
+    // A question at the terminal leaves stdin paused, and a paused stream does not start by itself.
+    this.#input.resume();
   }
 
   /** Delivers the rest of what was read, and a last line without a newline. */

@@ -10,6 +10,7 @@ import { errorMessage, isObject } from "../../core/values.ts";
 import { findSpawnProblem } from "../../process/spawn-error.ts";
 import { beforeSeparator, EXIT, type Command } from "../command.ts";
 import { findServer, inputsFrom } from "../serve/gateway.ts";
+import { confirmConfig } from "../serve/trust.ts";
 import { shortPath, valueIn } from "../setup/change-file.ts";
 import { type Check, checkServer, type ServerCheckOptions } from "../setup/check-server.ts";
 import { isOwnEntry, openClientFile } from "../setup/clients.ts";
@@ -100,7 +101,7 @@ async function doctor(args: readonly string[]): Promise<number> {
   const session: Session = { values, report, signal: interruption.signal, busy: (text) => progress.busy(text) };
   try {
     if (line === undefined) await checkMachine(session);
-    else if ("config" in line.target) await checkConfig(line.target, session);
+    else if ("config" in line.target) await checkConfig(line.target, session, line.target.server === undefined);
     else report(await checkOne(targetName(line.target), line.target, await targetOptions(line, session)));
   } finally {
     progress.stop();
@@ -148,9 +149,10 @@ function quietly({ busy }: Session): Parameters<typeof createAuthorizer>[2] {
 }
 
 /** The config, its entries, and all its servers, or one of them. */
-async function checkConfig({ config: given, server }: ConfigTarget, session: Session): Promise<void> {
+async function checkConfig({ config: given, server }: ConfigTarget, session: Session, isNamed: boolean): Promise<void> {
   const { report, busy } = session;
   const path = await requireConfig(given, "doctor");
+  if (!isNamed) await confirmConfig(path, false);
   const config = await loadConfig(path, { inputs: inputsFrom({ ...process.env }, false) }).catch((error: unknown) => {
     if (error instanceof ConfigError) return error;
     throw error;
@@ -226,7 +228,7 @@ function pathOf(url: URL | undefined): Secret[] {
 async function checkMachine(session: Session): Promise<void> {
   const { report } = session;
   const hasConfig = (await stat(CONFIG).catch(() => undefined))?.isFile() === true;
-  if (hasConfig) await checkConfig({ config: CONFIG }, session);
+  if (hasConfig) await checkConfig({ config: CONFIG }, session, false);
   const files = CLIENTS.flatMap((client) =>
     client.files.filter(({ isOld }) => isOld !== true).map((file) => ({ client, file })),
   );

@@ -1,5 +1,5 @@
-// Asks before a config that nobody named is used: `up` and `serve` without a config use ./catenary.json, and a folder
-// that was downloaded may have one that starts any program. What the user approved is remembered with a digest of the
+// Asks before a config that nobody named is used: `up` and `serve` without a config, and commands with the name of a
+// server, use ./catenary.json, and a folder that was downloaded may have one that starts any program. What the user approved is remembered with a digest of the
 // file, so a changed file is asked about again. Without a terminal nobody can be asked: a client or a service has chosen
 // the folder, and the config is used.
 
@@ -41,7 +41,9 @@ export async function confirmConfig(path: string, isApproved: boolean): Promise<
   // Nothing will be started. The problems are reported when the config is loaded.
   if (problems.some(({ severity }) => severity === "error")) return;
   if (!isApproved && !(await ask(path, starts, known !== undefined))) {
-    throw new UsageError(`${path} was not used, and nothing was started`);
+    throw new UsageError(
+      `${path} was not used, and nothing was started; read the file, then run the command again and answer y`,
+    );
   }
   await approve(file, digest).catch((error: unknown) => {
     printStatus(`catenary: your answer could not be stored: ${errorMessage(error)}`);

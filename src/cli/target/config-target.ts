@@ -22,6 +22,7 @@ export async function openConfigTarget(
 ): Promise<LocalGateway> {
   const path = await requireConfig(config, "check");
   const { openGateway } = await import("../serve/gateway.ts");
+  if (server !== undefined) await (await import("../serve/trust.ts")).confirmConfig(path, false);
   const stderr = new Map<string, LineSplitter>();
   let changed = deferred();
   const report = {

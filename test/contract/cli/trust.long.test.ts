@@ -1,11 +1,12 @@
-// `catenary up` without a config, in a folder with a catenary.json: at a terminal, the user is shown what would be started
-// and is asked once, and again if the file has changed. Without a terminal, and for a config that is named, nobody is asked.
+// `catenary up`, `serve` and the commands with the name of a server, in a folder with a catenary.json: at a terminal, the
+// user is shown what would be started and is asked once, and again if the file has changed. Without a terminal, and for a
+// config that is named, nobody is asked.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { CTRL_C, ENTER, HAS_TERMINAL, Terminal } from "../../support/terminal/terminal.ts";
+import { CTRL_C, CTRL_D, ENTER, HAS_TERMINAL, Terminal } from "../../support/terminal/terminal.ts";
 import { CLI, cliRunner, expectNoProcesses, markProcesses } from "./cli-process.ts";
 
 let folder = "";
@@ -50,7 +51,11 @@ function write(name: string): void {
 const env = (): NodeJS.ProcessEnv => ({ XDG_STATE_HOME: join(folder, "state"), SECRET: "s3cr3t-value" });
 
 function up(...args: readonly string[]): Terminal {
-  const command = [process.execPath, CLI, "up", "--http", "127.0.0.1:0", ...args];
+  return open("up", "--http", "127.0.0.1:0", ...args);
+}
+
+function open(...args: readonly string[]): Terminal {
+  const command = [process.execPath, CLI, ...args];
   terminal = new Terminal(command, { columns: 500, env: { ...marked, ...env() }, cwd: join(folder, "project") });
   return terminal;
 }
@@ -88,8 +93,32 @@ describe.runIf(HAS_TERMINAL)("at a terminal, a config that is not named", () => 
     expect(second.screen).toContain("catenary.json has changed since you approved it.");
     second.type(`n${ENTER}`);
     expect(await second.exited).toBe(1);
-    expect(second.screen).toContain("catenary.json was not used, and nothing was started");
+    expect(second.screen).toContain("catenary.json was not used, and nothing was started; read the file, then run");
   });
+
+  it("is served on stdio after the answer", async () => {
+    const served = open("serve");
+    await served.shows(QUESTION);
+    served.type(`y${ENTER}`);
+    // From here on, the gateway reads stdin, not the question.
+    await served.shows("looked for");
+    served.type(`{"jsonrpc":"2.0","id":1,"method":"ping"}${ENTER}`);
+    await served.shows('"id":1,"result":{}');
+    served.type(CTRL_D);
+    expect(await served.exited).toBe(0);
+  });
+
+  it.each([["tools", "notes"], ["call", "notes", "search"], ["doctor", "notes"], ["doctor"]])(
+    "is asked about by %s %s",
+    async (...args) => {
+      const asked = open(...args);
+      await asked.shows(QUESTION);
+      asked.type(`n${ENTER}`);
+      expect(await asked.exited).toBe(1);
+      expect(asked.screen).toContain("nothing was started");
+      expect(asked.screen).not.toContain("first.js:");
+    },
+  );
 
   it("is not asked about if it is named", async () => {
     const named = up("catenary.json");
