@@ -17,6 +17,7 @@ import { parseDocument, parseToml, ConfigError, Problems, sortProblems, type Pro
 import { MIDDLEWARE_SCHEMAS, middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import { type Access, callers, profiles, readAccess, token } from "./profiles.ts";
 import * as read from "./readers.ts";
+import { reportSelfCalls, warnOfDefaultAddress } from "./self-calls.ts";
 import { COMMENT_KEY, IGNORED_AT_TOP, type Places, rejectKey } from "./unknown-keys.ts";
 import {
   ENTRY_KEYS,
@@ -116,7 +117,11 @@ export async function examineConfig(path: string, options: ConfigOptions = {}): 
   const middleware = [...(config?.chain ?? []), ...upstreams.flatMap(({ use }) => use)];
   return {
     text,
-    problems: sortProblems([...problems, ...(await findMissingPrograms(upstreams))]),
+    problems: sortProblems([
+      ...problems,
+      ...warnOfDefaultAddress(upstreams, config?.listen ?? {}),
+      ...(await findMissingPrograms(upstreams)),
+    ]),
     servers: upstreams.map(({ name }) => name),
     middleware: middleware.map((entry) => entry.name ?? (entry.kind === "module" ? entry.file : "")),
     starts: [
@@ -423,6 +428,7 @@ function readRoot(root: read.Cursor, source: { path: string; text: string }): Co
   });
   const { name, instructions, names: when, separator, maxNameLength, defaults = {}, chain = [] } = values;
   const servers = readUpstreams(root, defaults, separator);
+  reportSelfCalls(root, servers.upstreams, values.listen ?? {}, source.path);
   return {
     ...source,
     ...defined({ name, instructions }),

@@ -4,6 +4,7 @@
 import { stat } from "node:fs/promises";
 import { CLIENTS, clientFilePath, type Client, type ClientFile } from "../../config/clients.ts";
 import { ConfigError, loadConfig, type UpstreamEntry } from "../../config/index.ts";
+import { isOwnEntry } from "../../config/self-calls.ts";
 import { createRedactor, type Secret } from "../../config/variables.ts";
 import { Semaphore } from "../../core/async.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
@@ -13,7 +14,7 @@ import { findServer, inputsFrom } from "../serve/gateway.ts";
 import { confirmConfig } from "../serve/trust.ts";
 import { shortPath, valueIn } from "../setup/change-file.ts";
 import { type Check, checkServer, type ServerCheckOptions } from "../setup/check-server.ts";
-import { isOwnEntry, openClientFile } from "../setup/clients.ts";
+import { openClientFile } from "../setup/clients.ts";
 import { defineCommand, plural } from "../show/problems.ts";
 import { createAuthorizer, findAuthorizer, takeToken } from "../target/sign-in.ts";
 import {

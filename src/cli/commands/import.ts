@@ -9,9 +9,11 @@ import { baseFolder, CLIENTS, clientFilePath, findClientFile, type Client } from
 import { adaptDocument } from "../../config/dialects.ts";
 import { parseDocument, parseToml, Problems, type Problem } from "../../config/document.ts";
 import { checkConfig } from "../../config/index.ts";
+import { type Address, isOwnEntry, isOwnUrl } from "../../config/self-calls.ts";
 import { ENTRY_KEYS } from "../../config/upstreams.ts";
 import { isObject } from "../../core/values.ts";
 import { NotFoundError, UsageError, type Command } from "../command.ts";
+import { findGateways } from "../serve/control.ts";
 import {
   CHANGE_FLAGS,
   CHANGE_HELP,
@@ -21,7 +23,7 @@ import {
   shortPath,
   valueIn,
 } from "../setup/change-file.ts";
-import { CLIENTS_HELP, findClient, isOwnEntry } from "../setup/clients.ts";
+import { CLIENTS_HELP, findClient } from "../setup/clients.ts";
 import { defineCommand, plural, problemLines } from "../show/problems.ts";
 import { CONFIG, parseFlags, unexpectedArguments } from "../target/target.ts";
 import { printStatus } from "../terminal/output.ts";
@@ -62,8 +64,14 @@ async function importServers(args: readonly string[]): Promise<number> {
   const { config = CONFIG } = values;
   const sources = await findSources(given, resolve(config));
   const { file, section, servers } = await openConfigFile(config);
-  const plan = makePlan(sources, servers, config);
+  const addresses = await ownAddresses(resolve(config), await valueIn(file, ["listen"]));
+  const plan = makePlan(sources, servers, config, addresses);
   for (const text of plan.notes) printStatus(sanitizeFor(process.stderr, text));
+  if (plan.isOnlyOwn) {
+    throw new NotFoundError(
+      `There is nothing to import but the gateway of ${config} itself; name another CLIENT or FILE`,
+    );
+  }
   const inputs = newInputs(plan.imported, sources, await valueIn(file, ["inputs"]));
   const edits: Edit[] = [
     ...plan.imported.map(({ name, entry }) => ({ path: [section, name], value: entry })),
@@ -175,17 +183,40 @@ function withStrings(value: unknown, change: (text: string) => string): unknown 
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withStrings(inner, change)]));
 }
 
+/** Where the gateway of a config listens: as it says, and where one runs now. */
+async function ownAddresses(config: string, listen: unknown): Promise<readonly Address[]> {
+  const { host, port } = isObject(listen) ? listen : {};
+  const running = (await findGateways()).filter((gateway) => gateway.config === config);
+  return [
+    {
+      host: typeof host === "string" ? host : undefined,
+      port: typeof port === "number" ? port : undefined,
+    },
+    ...running.map(({ url }) => ({ host: new URL(url).hostname, port: Number(new URL(url).port || 80) })),
+  ];
+}
+
 interface Plan {
   readonly imported: readonly { readonly name: string; readonly entry: Entry; readonly from: string }[];
   readonly notes: readonly string[];
+  /** Whether all servers of the sources are this gateway itself. */
+  readonly isOnlyOwn: boolean;
 }
 
-/** The first server of a name counts. */
-function makePlan(sources: readonly Source[], existing: Entry, config: string): Plan {
+/** The first server of a name counts. The gateway itself is left out, since it would call itself without end. */
+function makePlan(sources: readonly Source[], existing: Entry, config: string, addresses: readonly Address[]): Plan {
   const imported = new Map<string, { name: string; entry: Entry; from: string }>();
   const notes: string[] = [];
+  let isOnlyOwn = true;
   for (const { title, entries } of sources) {
     for (const [name, entry] of entries) {
+      if (addresses.some((address) => isOwnUrl(entry["url"], address))) {
+        notes.push(
+          `Left out: ${oneLine(name)} of ${title}; it is the address of this gateway, which would call itself`,
+        );
+        continue;
+      }
+      isOnlyOwn = false;
       const taken = imported.get(name)?.entry ?? existing[name];
       const where = imported.get(name)?.from ?? config;
       if (taken === undefined) imported.set(name, { name, entry, from: title });
@@ -194,7 +225,7 @@ function makePlan(sources: readonly Source[], existing: Entry, config: string): 
       }
     }
   }
-  return { imported: [...imported.values()], notes };
+  return { imported: [...imported.values()], notes, isOnlyOwn };
 }
 
 /** The inputs that imported servers refer to, after those that the config has; undefined if there are no new ones. */

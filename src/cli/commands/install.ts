@@ -1,21 +1,15 @@
 // `catenary install CLIENT [CONFIG]` writes the gateway of a config into the config of an MCP client, and `catenary
 // uninstall CLIENT` removes it.
 
+import { realpath } from "node:fs/promises";
 import { isDeepStrictEqual } from "node:util";
-import { clientFilePath, type ClientServer } from "../../config/clients.ts";
+import { clientFilePath, type Client, type ClientServer } from "../../config/clients.ts";
 import { examineConfig } from "../../config/index.ts";
+import { isOwnEntry } from "../../config/self-calls.ts";
 import { isObject } from "../../core/values.ts";
 import { NotFoundError, UsageError, type Command } from "../command.ts";
 import { CHANGE_FLAGS, CHANGE_HELP, changeFile, editText, shortPath, valueIn } from "../setup/change-file.ts";
-import {
-  CLIENTS_HELP,
-  configArgument,
-  fileOf,
-  findClient,
-  isOwnEntry,
-  openClientFile,
-  ownCommand,
-} from "../setup/clients.ts";
+import { CLIENTS_HELP, configArgument, fileOf, findClient, openClientFile, ownCommand } from "../setup/clients.ts";
 import { defineCommand, plural } from "../show/problems.ts";
 import { CONFIG, parseFlags, requireConfig, unexpectedArguments } from "../target/target.ts";
 import { printStatus } from "../terminal/output.ts";
@@ -70,6 +64,7 @@ async function install(args: readonly string[]): Promise<number> {
   const file = fileOf(client, isProject);
   const server = url === undefined ? await serveEntry(given, isProject) : urlEntry(url);
   const opened = await openClientFile(client, file);
+  if (url === undefined) await refuseOwnFile(given ?? CONFIG, client, opened.real);
   const path = [...file.servers, name];
   const value = client.entry(server);
   // An equal entry stays as it is, with its comments.
@@ -84,6 +79,14 @@ async function install(args: readonly string[]): Promise<number> {
   });
   noteOthers(client.name, isObject(others) ? others : {}, name);
   return code;
+}
+
+/** A gateway of the file that starts it would start itself without end. */
+async function refuseOwnFile(config: string, { name, title }: Client, file: string): Promise<void> {
+  if ((await realpath(config)) !== file) return;
+  throw new UsageError(
+    `${config} is the config of ${title} itself, so the gateway would start itself; \`catenary import ${name}\` brings its servers into ./${CONFIG}, then \`catenary install ${name}\``,
+  );
 }
 
 /** The client would start these beside the gateway. */

@@ -270,9 +270,18 @@ async function serveHttp(
   const { http: auth, banner } = await setUpToken(handler, { token, callers, path: source, noToken });
   const health = gateway && ((): Health => healthOf(gateway));
   const http = { ...opened.http, ...defined({ health }), ...auth, ...flags };
+  await refuseSelfCalls(opened.configured?.running.config, http);
   const serving = await startServing(handler, { ...options, http });
   const principal = auth.auth === undefined || auth.auth === false ? undefined : TOKEN_PRINCIPAL;
-  await operate(opened, values, principal, (next) => {
+  const checked = opened.configured && {
+    ...opened.configured,
+    load: async (): Promise<Config> => {
+      const next = await opened.configured?.load();
+      await refuseSelfCalls(next, http);
+      return next as Config;
+    },
+  };
+  await operate({ ...opened, ...defined({ configured: checked }) }, values, principal, (next) => {
     if (http.auth !== undefined || noToken || !evaluatesCode(next)) return;
     throw new UsageError("A live server was added, and callers need a token for it: restart the gateway");
   });
@@ -282,6 +291,17 @@ async function serveHttp(
   const json = values.json === true ? { url, ...(upstreams && { upstreams }) } : undefined;
   const { host = "127.0.0.1" } = http;
   announce(serving, { url, source, name, host, ...banner }, json, upstreams && upstreamTable(upstreams).trimEnd());
+}
+
+/** Throws a UsageError if an upstream has the address where we serve. */
+async function refuseSelfCalls(config: Config | undefined, { host, port }: ServeHttpOptions): Promise<void> {
+  if (config === undefined) return;
+  const { findOwnUrl } = await import("../../config/self-calls.ts");
+  const name = findOwnUrl(config.upstreams, { host, port });
+  if (name === undefined) return;
+  throw new UsageError(
+    `The URL of the server ${name} is the address of this gateway, which would call itself; remove the entry, or choose another port: --http :3001`,
+  );
 }
 
 async function serveSource(args: readonly string[]): Promise<undefined> {

@@ -3,10 +3,9 @@
 
 import { realpath } from "node:fs/promises";
 import { homedir } from "node:os";
-import { basename, resolve, sep } from "node:path";
+import { resolve, sep } from "node:path";
 import { CLIENTS, clientFilePath, type Client, type ClientFile, type ClientServer } from "../../config/clients.ts";
 import { nearest } from "../../core/options.ts";
-import { isObject } from "../../core/values.ts";
 import { UsageError } from "../command.ts";
 import { type EditedFile, openForEdit } from "./change-file.ts";
 
@@ -45,16 +44,6 @@ export async function ownCommand(args: readonly string[], isProject: boolean): P
   // The file of a project is shared with other machines.
   if (isProject) return { command: "catenary", args };
   return { command: process.execPath, args: [script, ...args] };
-}
-
-/** Whether an entry of a client starts us. */
-export function isOwnEntry(entry: unknown): boolean {
-  if (!isObject(entry)) return false;
-  const { command, args } = entry;
-  const words = [command, args].flat().filter((word) => typeof word === "string");
-  const [first = "", second = ""] = words;
-  const isOwn = (word: string): boolean => basename(word) === "catenary" || /[/\\]cli[/\\]main\.js$/.test(word);
-  return isOwn(first) || isOwn(second) || (basename(first) === "npx" && words.slice(1).includes("catenary"));
 }
 
 /** The path of the config for an entry: absolute, or for a project relative to it. */

@@ -1,0 +1,106 @@
+// Finds entries that lead back to the gateway of their own config: it would call or start itself without end. Also used
+// by the set-up commands, which must not write such entries, and by the commands that serve, which know their address.
+
+import { realpathSync } from "node:fs";
+import { basename, resolve } from "node:path";
+import { isObject } from "../core/values.ts";
+import { isLoopback, urlHost } from "../http/server/guard.ts";
+import type { Problem } from "./document.ts";
+import type { Cursor } from "./readers.ts";
+import type { UpstreamEntry } from "./upstreams.ts";
+
+/** Where a gateway listens. */
+export interface Address {
+  /** Default: 127.0.0.1. */
+  readonly host?: string | undefined;
+  /** Default: 3000. */
+  readonly port?: number | undefined;
+}
+
+const DEFAULT_PORT = 3000;
+
+/** Whether an entry of a client starts us. */
+export function isOwnEntry(entry: unknown): boolean {
+  const [first = "", second = "", ...rest] = wordsOf(entry);
+  const isOwn = (word: string): boolean => basename(word) === "catenary" || /[/\\]cli[/\\]main\.js$/.test(word);
+  return isOwn(first) || isOwn(second) || (basename(first) === "npx" && [second, ...rest].includes("catenary"));
+}
+
+function wordsOf(entry: unknown): string[] {
+  if (!isObject(entry)) return [];
+  const { command, args } = entry;
+  return [command, args].flat().filter((word) => typeof word === "string");
+}
+
+/** Options of `up` and `serve` whose value is another argument, and not a config. */
+const VALUE_OPTIONS = new Set(["--http", "--path", "--allow-host", "--allow-origin", "--log-format", "--trace"]);
+
+/** Whether the command of an entry serves this config: `catenary serve FILE` or `catenary up FILE`. */
+function servesConfig(entry: { readonly cwd?: unknown }, config: string): boolean {
+  const words = wordsOf(entry);
+  const at = words.findIndex((word) => word === "serve" || word === "up");
+  if (at === -1 || !isOwnEntry(entry) || words.includes("--live")) return false;
+  const given = words.slice(at + 1).filter((word, index, all) => !VALUE_OPTIONS.has(all[index - 1] ?? ""));
+  const [file = "catenary.json"] = given.filter((word) => !word.startsWith("-"));
+  const folder = typeof entry.cwd === "string" ? entry.cwd : ".";
+  return realPath(resolve(folder, file)) === realPath(config);
+}
+
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}
+
+/** Whether a URL leads to a server that listens at this address, however the host is written, at any path. */
+export function isOwnUrl(url: unknown, { host = "127.0.0.1", port = DEFAULT_PORT }: Address): boolean {
+  if (typeof url !== "string" || !URL.canParse(url)) return false;
+  const target = new URL(url);
+  if (target.protocol !== "http:" || Number(target.port || 80) !== port) return false;
+  const own = urlHost(host);
+  return target.hostname === own || (isThisMachine(target.hostname) && isThisMachine(own));
+}
+
+const ALL_ADDRESSES = ["0.0.0.0", "[::]", "[::ffff:7f00:1]"];
+
+function isThisMachine(host: string): boolean {
+  const name = host.replace(/\.$/, "");
+  return isLoopback(name) || name.endsWith(".localhost") || ALL_ADDRESSES.includes(name);
+}
+
+/** The name of an upstream whose URL is that of the gateway. */
+export function findOwnUrl(upstreams: ReadonlyMap<string, UpstreamEntry>, address: Address): string | undefined {
+  return [...upstreams.values()].find(({ settings }) => isOwnUrl(settings["url"], address))?.name;
+}
+
+/** Reports entries that lead back to the gateway. */
+export function reportSelfCalls(
+  root: Cursor,
+  upstreams: ReadonlyMap<string, UpstreamEntry>,
+  listen: Address,
+  path: string,
+): void {
+  for (const { name, kind, settings } of upstreams.values()) {
+    const entry = root.get("mcpServers")?.get(name) ?? root.get("servers")?.get(name);
+    if (kind === "command" && servesConfig(settings, path)) {
+      const hint = "remove the entry; the servers of this file are served already";
+      entry?.errorAtKey("starts the gateway of this same file, which would start itself without end", hint);
+    }
+    if (listen.port === undefined || !isOwnUrl(settings["url"], listen)) continue;
+    const message = 'is the address of this gateway ("listen"), which would call itself';
+    entry?.get("url")?.error(message, "remove the entry");
+  }
+}
+
+/** Entries with the default address of a gateway. Only a warning, since another server may be there. */
+export function warnOfDefaultAddress(upstreams: readonly UpstreamEntry[], listen: Address): Problem[] {
+  const found = listen.port === undefined ? upstreams.filter(({ settings }) => isOwnUrl(settings["url"], listen)) : [];
+  return found.map(({ name, position }) => ({
+    ...position,
+    severity: "warning",
+    message: `The URL of ${name} is where \`catenary up\` listens by default; if it is this gateway, it would call itself`,
+    hint: 'remove the entry, or if another server is there, choose a port: {"listen": {"port": 3001}}',
+  }));
+}
