@@ -200,6 +200,11 @@ export function hasPath(config: AccessOf, path: string, principal: string | unde
   return sightOf(config, path, principal) !== undefined;
 }
 
+/** Whether a caller sees a server, or some of what it offers. */
+export function seesServer(config: AccessOf, server: string, principal: string | undefined): boolean {
+  return sightOf(config, undefined, principal)?.servers.has(server) === true;
+}
+
 /**
  * The option `select` of the gateway. `hasCallers`: the config has callers, or the config before it had some. Then a
  * principal that is not among them is refused. It may be a caller that was removed and still has an open stream.

@@ -110,6 +110,8 @@ interface Source {
   readonly http: ServeHttpOptions;
   readonly token?: string | undefined;
   readonly callers?: () => Config["callers"];
+  /** Whether a caller sees a server of the config. */
+  readonly sees?: (server: string, principal: string | undefined) => boolean;
   /** Ends the reservation of stdin and stdout, so that we can serve on them. */
   readonly release: () => void;
   /** The path, or what is served without one, and its name; for the banner. */
@@ -156,10 +158,10 @@ async function openSocket({ configured, source, log }: Source, url: string): Pro
 }
 
 /** Ready unless all servers have failed, since one broken server must not take the others away. */
-function healthOf(gateway: Gateway): Health {
+function healthOf(gateway: Gateway, isShown: (server: string) => boolean): Health {
   const all = Object.entries(gateway.status());
   const failing = all.filter(([, status]) => status.failing === true).map(([name]) => name);
-  return { isReady: failing.length < all.length, details: { failing } };
+  return { isReady: failing.length < all.length, details: { failing: failing.filter(isShown) } };
 }
 
 interface GatewayLine {
@@ -177,7 +179,7 @@ async function openConfig({ given, command, isStdio, values }: GatewayLine): Pro
   // On stdio, messages from the client may be as long as messages from upstreams.
   const limits = isStdio ? { messageBytes: MESSAGE_BYTES } : {};
   // Imported only here, because serving a module does not need the gateway.
-  const [{ openGateway, openSessions }, { hasPath }] = await Promise.all([
+  const [{ openGateway, openSessions }, { hasPath, seesServer }] = await Promise.all([
     import("../serve/gateway.ts"),
     import("../../config/profiles.ts"),
   ]);
@@ -222,6 +224,7 @@ async function openConfig({ given, command, isStdio, values }: GatewayLine): Pro
     },
     token,
     callers: () => running.config.callers,
+    sees: (server, principal) => seesServer(running.config, server, principal),
     release,
     source: path,
     name: moduleName(path),
@@ -265,10 +268,12 @@ async function serveHttp(
   values: FlagValues<typeof UP_FLAGS>,
   { isUp = false, ...options }: ServeOptions & { readonly isUp?: boolean },
 ): Promise<undefined> {
-  const { handler, gateway, token, callers, source, name } = opened;
+  const { handler, gateway, token, callers, sees, source, name } = opened;
   const noToken = values["no-token"] === true;
   const { http: auth, banner } = await setUpToken(handler, { token, callers, path: source, noToken });
-  const health = gateway && ((): Health => healthOf(gateway));
+  const health =
+    gateway &&
+    ((principal: string | undefined): Health => healthOf(gateway, (server) => sees?.(server, principal) ?? true));
   const http = { ...opened.http, ...defined({ health }), ...auth, ...flags };
   await refuseSelfCalls(opened.configured?.running.config, http);
   const serving = await startServing(handler, { ...options, http });

@@ -69,6 +69,10 @@ export class ParkedCalls {
     this.#maxPerCaller = options.maxParkedPerCaller ?? 100;
   }
 
+  get isEmpty(): boolean {
+    return this.#parked.size === 0;
+  }
+
   /** Runs a request, or resumes the parked call that a retry belongs to. */
   handle(request: Request, call: StatelessCall, handler: Handler): Promise<Result> {
     const state = request.params["requestState"];

@@ -90,7 +90,7 @@ export interface HttpRouterOptions extends Omit<ConnectionOptions, "mayShutDown"
   /** The path of the endpoint. Default: "/mcp". */
   readonly path?: string;
   /**
-   * Whether another path is an endpoint too, for this caller. The handler finds the path in `context.caller.endpoint`.
+   * Whether another path is an endpoint too, for this caller. All spellings of a path (/a%62c, /abc) are one. The handler finds the path in `context.caller.endpoint`.
    * Legacy HTTP+SSE is served only at the main endpoint. Default: there is only the main endpoint.
    */
   readonly paths?: (path: string, principal: string | undefined) => boolean;
@@ -104,8 +104,11 @@ export interface HttpRouterOptions extends Omit<ConnectionOptions, "mayShutDown"
   readonly stateless?: boolean;
   /** Authenticates callers. Without it anyone may call. */
   readonly auth?: Authenticator;
-  /** Answers GET /healthz and GET /readyz beside the endpoint. Called for each GET of /readyz. */
-  readonly health?: () => Health;
+  /**
+   * Answers GET /healthz and GET /readyz beside the endpoint. Called for each GET of /readyz with the principal of the
+   * caller, if there is one.
+   */
+  readonly health?: (principal: string | undefined) => Health;
   readonly limits?: Partial<HttpLimits>;
   /**
    * The key that seals session ids. A server with the same key opens the sessions of a former one again, so that clients

@@ -1,12 +1,13 @@
 // Endpoints besides the main one: which callers have them, and what the handler is told.
 
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { nodeHttpServer } from "../../../test/support/http/node-http-server.ts";
 import { bearer } from "../../auth/bearer/bearer.ts";
 import { connect } from "../../client/connect.ts";
 import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { createServer } from "../../server/server.ts";
 import { serve, type Serving } from "../../serve.ts";
-import type { ServeHttpOptions } from "./mount.ts";
+import { createFront, type ServeHttpOptions } from "./mount.ts";
 
 let front: (Serving & { readonly url: string }) | undefined;
 afterEach(() => front?.close());
@@ -44,6 +45,30 @@ describe("other paths", () => {
     }
     expect(await statusOf(`${origin}/mcp/home`)).toBe(404);
     expect(await statusOf(`${origin}/mcp/work`, "PUT")).toBe(405);
+  });
+
+  it("have one endpoint for all spellings of a path, until it holds nothing and another one is used", async () => {
+    const all = ["/mcp/work", "/mcp/a%20b@c", "/mcp/next"];
+    const router = createFront(server, { paths: (path) => all.includes(path) });
+    const { port } = await nodeHttpServer((request) => router.handle(request));
+    const origin = `http://127.0.0.1:${port}`;
+    for (const path of ["/mcp/work", "/mcp/w%6Frk", "/mcp/%77ork", "/mcp/%77%6F%72%6B", "/mcp/w%6frk/"]) {
+      expect([path, await statusOf(`${origin}${path}`)]).toEqual([path, 415]);
+    }
+    expect(router.openPaths).toEqual(["/mcp/work"]);
+    const client = await connect(`${origin}/mcp/a%20b%40c`, { revision: NEWEST_SESSION.name });
+    for (const path of ["/mcp/work%2F", "/mcp%2Fwork", "/mcp/%E0%A4%A", "/mcp/work%3F"]) {
+      expect([path, await statusOf(`${origin}${path}`)]).toEqual([path, 404]);
+    }
+    const later = performance.now() + 2 * router.limits.bodyMs + 1_000;
+    const clock = vi.spyOn(performance, "now").mockImplementation(() => later);
+    onTestFinished(() => clock.mockRestore());
+    expect(await statusOf(`${origin}/mcp/next`)).toBe(415);
+    // The session is still open.
+    expect(router.openPaths).toEqual(["/mcp/a%20b@c", "/mcp/next"]);
+    expect((await client.callTool("where")).content).toMatchObject([{ text: "nobody at /mcp/a%20b@c" }]);
+    await client.close();
+    await router.close();
   });
 
   it("depend on the caller, and are unknown to those who are not authenticated", async () => {

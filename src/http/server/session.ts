@@ -352,6 +352,10 @@ export class SessionTable<Session extends TableSession> {
     return found?.principal === principal ? found : undefined;
   }
 
+  get isEmpty(): boolean {
+    return this.#sessions.size === 0;
+  }
+
   async end({ id, principal }: Session, graceMs = 0): Promise<void> {
     const found = this.#sessions.get(id);
     if (found === undefined) return;

@@ -125,6 +125,10 @@ export class StatelessEndpoint {
     release();
   }
 
+  get isIdle(): boolean {
+    return this.#calls.all().length === 0 && this.#parkedCalls.isEmpty;
+  }
+
   /** Ends subscriptions at once; other calls may finish within `graceMs`. */
   async close(graceMs: number): Promise<void> {
     const reason = new Error("The connection is closed");

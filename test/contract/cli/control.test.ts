@@ -196,6 +196,19 @@ describe("health", () => {
     expect(await one.exited).toBe(0);
   });
 
+  it("names only the servers that the caller may use", async () => {
+    const divided = join(folder, "divided.json");
+    const other = { url: "http://127.0.0.1:1/mcp", start: true };
+    const profiles = { mine: { servers: ["notes"] } };
+    const callers = { ada: { token: "ada-key", profile: "mine" }, bob: { token: "bob-key" } };
+    writeFileSync(divided, JSON.stringify({ mcpServers: { notes: NOTES, other }, profiles, callers }));
+    const { url } = await start(divided);
+    const as = (token: string): Promise<[number, unknown]> => get(url, "/readyz", { authorization: `Bearer ${token}` });
+    await expect.poll(() => as("bob-key")).toEqual([200, { status: "ready", failing: ["other"] }]);
+    expect(await as("ada-key")).toEqual([200, { status: "ready", failing: [] }]);
+    expect(await get(url, "/readyz")).toEqual([200, { status: "ready" }]);
+  });
+
   it("is not ready if all servers fail", async () => {
     const alone = join(folder, "alone.json");
     writeFileSync(alone, JSON.stringify({ mcpServers: { other: { url: "http://127.0.0.1:1/mcp", start: true } } }));
