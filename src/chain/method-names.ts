@@ -19,6 +19,12 @@ export function noSuchMethod(method: unknown, names: Iterable<string>): string {
   return `${JSON.stringify(method)} is not a method${hint}`;
 }
 
+/** The schema of an option that is a list of request methods. */
+export const METHODS_SCHEMA: Readonly<Record<string, unknown>> = {
+  type: "array",
+  items: { enum: NEWEST_METHODS.requests },
+};
+
 /** Reads an option that is a list of request methods. Throws if one does not exist. */
 export function methodsOption(read: OptionReader, name: string = "methods"): ReadonlySet<string> | undefined {
   const methods = read.strings(name);

@@ -243,7 +243,7 @@ async function buildGateway(
       if (entry.kind === "module") return middlewareFromModule(entry);
       const factory = factories.get(entry.name);
       if (factory === undefined) throw new Error(`There is no middleware ${JSON.stringify(entry.name)}`);
-      return factory(entry.options);
+      return factory(entry.options, entry.folder);
     });
   }
 

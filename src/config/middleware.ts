@@ -3,9 +3,9 @@
 // it is checked.
 
 import { basename, extname } from "node:path";
-import { MIDDLEWARE, type MiddlewareFactory } from "../chain/middleware/index.ts";
+import { MIDDLEWARE, MIDDLEWARE_HELP } from "../chain/middleware/index.ts";
 import type { Middleware } from "../core/handler.ts";
-import { OptionError } from "../core/options.ts";
+import { OptionError, type OptionsHelp } from "../core/options.ts";
 import { defined, errorMessage } from "../core/values.ts";
 import { exportObjects, loadUserModule } from "../modules/load-module.ts";
 import type { Position } from "./document.ts";
@@ -19,6 +19,8 @@ export interface NamedMiddleware {
   readonly name: string;
   /** Undefined if none are given. */
   readonly options: unknown;
+  /** Where relative paths in the options begin. Default: the current folder. */
+  readonly folder?: string;
   readonly position: Position;
 }
 
@@ -51,15 +53,16 @@ const MODULE_FIELDS = {
 
 const moduleFields = read.objectOf(MODULE_FIELDS, "an object");
 
-/** The descriptions of the built-in middleware for editors. */
-const SUMMARIES: Readonly<Record<string, string>> = {
-  filter: "Hides and refuses some tools, resources and prompts.",
-  log: "Writes a line to stderr for each request.",
-  "rate-limit": "Limits the number of requests in a period.",
-  rename: "Renames tools, resources and prompts.",
-  retry: "Repeats failed requests that cannot have run.",
-  timeout: "Cancels requests that take too long: milliseconds, or an object.",
-};
+/** The schema of a built-in middleware's options. */
+function optionsSchema({ summary, options, required, alternative }: OptionsHelp): read.Schema {
+  const object = {
+    type: "object",
+    properties: Object.fromEntries(Object.entries(options).filter(([, schema]) => schema !== "code only")),
+    ...defined({ required }),
+    additionalProperties: false,
+  };
+  return { description: summary, ...(alternative === undefined ? object : { anyOf: [alternative, object] }) };
+}
 
 export const MIDDLEWARE_SCHEMAS: Readonly<Record<string, read.Schema>> = {
   middlewareList: { type: "array", items: { $ref: "#/definitions/middleware" } },
@@ -72,9 +75,7 @@ export const MIDDLEWARE_SCHEMAS: Readonly<Record<string, read.Schema>> = {
         minProperties: 1,
         maxProperties: 1,
         additionalProperties: false,
-        properties: Object.fromEntries(
-          [...MIDDLEWARE.keys()].map((name) => [name, defined({ description: SUMMARIES[name] })]),
-        ),
+        properties: Object.fromEntries([...MIDDLEWARE_HELP].map(([name, help]) => [name, optionsSchema(help)])),
       },
       { $ref: "#/definitions/moduleMiddleware" },
     ],
@@ -124,7 +125,7 @@ function readNamed(
   written: string,
   given: read.Cursor | undefined,
 ): NamedMiddleware | undefined {
-  const { middleware, problems } = cursor.context;
+  const { middleware, problems, folder } = cursor.context;
   const factory = middleware.get(name);
   if (factory === undefined) {
     const shown = JSON.stringify(written);
@@ -140,19 +141,16 @@ function readNamed(
   const { isPending, secrets } = read.scanStrings(given ?? cursor);
   // If a value is missing, it has been reported already, or will be asked for later. The factory would only report it
   // again.
-  const problem = isPending ? undefined : checkByCreating(factory, options);
-  if (problem === undefined) return { kind: "named", name, options, position: cursor.position };
+  const problem = isPending ? undefined : checkByCreating(() => factory(options, folder));
+  if (problem === undefined) return { kind: "named", name, options, folder, position: cursor.position };
   const { offset } = findOption(given ?? cursor, problem.option);
   problems.error(offset, redact(problem.message, secrets));
   return undefined;
 }
 
-function checkByCreating(
-  factory: MiddlewareFactory,
-  options: unknown,
-): { readonly message: string; readonly option: string } | undefined {
+function checkByCreating(create: () => Middleware): { readonly message: string; readonly option: string } | undefined {
   try {
-    const middleware = factory(options);
+    const middleware = create();
     void (async () => middleware.close?.())().catch(() => undefined);
     return undefined;
   } catch (error) {

@@ -5,7 +5,7 @@
 
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
-import { OptionReader } from "../../core/options.ts";
+import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { LIST_CAPABILITIES, RESOURCE_UPDATED, type ListCapability } from "../../protocol/lists.ts";
 import { MAX_URI_LENGTH, tryParseTemplate } from "../../protocol/uri-template.ts";
@@ -41,6 +41,24 @@ export interface FilterOptions {
   readonly resources?: FilterRule;
 }
 
+const RULE = {
+  type: "object",
+  properties: {
+    only: { ...OPTION_SCHEMAS.strings, description: "The names to show; `*` matches any characters. Default: all." },
+    not: { ...OPTION_SCHEMAS.strings, description: "The names to hide." },
+  },
+  additionalProperties: false,
+} as const;
+
+export const FILTER: OptionsHelp<FilterOptions> = {
+  summary: "Hides tools, prompts and resources. A call of a hidden one fails as if it did not exist.",
+  options: {
+    tools: { ...RULE, description: "Tools by their names." },
+    prompts: { ...RULE, description: "Prompts by their names." },
+    resources: { ...RULE, description: "Resources by their URI, templates by their URI template." },
+  },
+};
+
 /** `own`: other names of the item, such as those at the upstreams. */
 type IsVisible = (capability: ListCapability, name: string, own?: readonly unknown[]) => boolean;
 
@@ -56,7 +74,10 @@ export function filter(options: FilterOptions): Middleware {
     throw read.error("", "must have a rule for `tools`, `prompts` or `resources`");
   }
   const rules = Object.fromEntries(
-    LIST_CAPABILITIES.map((capability) => [capability, readRule(capability, read.inner(capability, ["only", "not"]))]),
+    LIST_CAPABILITIES.map((capability) => [
+      capability,
+      readRule(capability, read.inner(capability, Object.keys(RULE.properties))),
+    ]),
   );
   const isVisible: IsVisible = (capability, name, own) => rules[capability]?.(name, own) !== false;
   return function filter(request, context, next) {

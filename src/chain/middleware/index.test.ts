@@ -1,7 +1,7 @@
 // Middleware created from plain JSON, as in a config, and the errors that name a wrong option.
 
 import { expect, it } from "vitest";
-import { MIDDLEWARE, OptionError } from "./index.ts";
+import { MIDDLEWARE, MIDDLEWARE_HELP, OptionError } from "./index.ts";
 
 const create = (name: string, options?: unknown) => () => MIDDLEWARE.get(name)!(options);
 
@@ -12,6 +12,10 @@ const OPTIONS: Record<string, unknown> = {
   rename: { tools: { a: "b" } },
   timeout: 1_000,
 };
+
+it("has help for each", () => {
+  expect([...MIDDLEWARE_HELP.keys()]).toEqual([...MIDDLEWARE.keys()]);
+});
 
 it.each([...MIDDLEWARE.keys()])("creates %s, which is named as in a config", (name) => {
   expect(create(name, OPTIONS[name])().name).toBe(name);

@@ -1,12 +1,13 @@
 // The subpath `catenary/middleware`: the built-in middleware, and the map that a config uses to find it by name.
 
 import type { Middleware } from "../../core/handler.ts";
-import { filter } from "./filter.ts";
-import { log } from "./log.ts";
-import { rateLimit } from "./rate-limit.ts";
-import { rename } from "./rename.ts";
-import { retry } from "./retry.ts";
-import { timeout } from "./timeout.ts";
+import type { OptionsHelp } from "../../core/options.ts";
+import { FILTER, filter } from "./filter.ts";
+import { LOG, log } from "./log.ts";
+import { RATE_LIMIT, rateLimit } from "./rate-limit.ts";
+import { RENAME, rename } from "./rename.ts";
+import { RETRY, retry } from "./retry.ts";
+import { TIMEOUT, timeout } from "./timeout.ts";
 
 export { OptionError } from "../../core/options.ts";
 export type { FilterOptions, FilterRule } from "./filter.ts";
@@ -17,8 +18,11 @@ export type { RetryOptions } from "./retry.ts";
 export type { TimeoutOptions } from "./timeout.ts";
 export { filter, log, rateLimit, rename, retry, timeout };
 
-/** Creates middleware from the options in a config, which may be any JSON. Throws an `OptionError` if it is invalid. */
-export type MiddlewareFactory = (options?: unknown) => Middleware;
+/**
+ * Creates middleware from the options in a config, which may be any JSON. Relative paths in the options begin at
+ * `folder`. Throws an `OptionError` if an option is invalid.
+ */
+export type MiddlewareFactory = (options?: unknown, folder?: string) => Middleware;
 
 /** The built-in middleware, by the names that a config uses. */
 export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string, MiddlewareFactory>([
@@ -28,4 +32,14 @@ export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string
   ["rename", (options) => rename(options as never)],
   ["retry", (options) => retry(options as never)],
   ["timeout", (options) => timeout(options as never)],
+]);
+
+/** What editors show for the built-in middleware, by the names that a config uses. */
+export const MIDDLEWARE_HELP: ReadonlyMap<string, OptionsHelp> = new Map<string, OptionsHelp>([
+  ["filter", FILTER],
+  ["log", LOG],
+  ["rate-limit", RATE_LIMIT],
+  ["rename", RENAME],
+  ["retry", RETRY],
+  ["timeout", TIMEOUT],
 ]);

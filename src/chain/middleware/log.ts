@@ -4,7 +4,7 @@
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Middleware, Request, Result } from "../../core/handler.ts";
-import { OptionReader } from "../../core/options.ts";
+import { OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { errorMessage } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 
@@ -24,8 +24,22 @@ export interface LogOptions {
 }
 
 const SEVERITIES: readonly Severity[] = ["info", "warning", "error"];
+const FORMATS = ["text", "json"] as const;
 const DEFAULT_LENGTH = 200;
 const MAX_NAME_LENGTH = 120;
+
+export const LOG: OptionsHelp<LogOptions> = {
+  summary: "Writes a line to stderr for each request.",
+  options: {
+    level: { enum: SEVERITIES, description: "The lowest level that is written. Default: info, which is everything." },
+    format: { enum: FORMATS, description: "A line for people, or a JSON object. Default: text." },
+    arguments: {
+      anyOf: [{ type: "boolean" }, { type: "integer", minimum: 1 }],
+      description: "Also writes arguments and error messages, cut to 200 characters or to this number.",
+    },
+    write: "code only",
+  },
+};
 
 /**
  * Writes one line for each request when it is finished: method, tool, upstream, outcome, duration and caller.
@@ -34,9 +48,9 @@ const MAX_NAME_LENGTH = 120;
  * log({ level: "warning", format: "json" })
  */
 export function log(options: LogOptions = {}): Middleware {
-  const read = new OptionReader("log", options, ["level", "format", "arguments", "write"]);
+  const read = new OptionReader("log", options, Object.keys(LOG.options));
   const lowest = SEVERITIES.indexOf(read.choice("level", SEVERITIES) ?? "info");
-  const format = (read.choice("format", ["text", "json"]) ?? "text") === "json" ? JSON.stringify : formatText;
+  const format = (read.choice("format", FORMATS) ?? "text") === "json" ? JSON.stringify : formatText;
   const given = read.any("arguments");
   const maxLength =
     given === true ? DEFAULT_LENGTH : given === undefined || given === false ? 0 : (read.count("arguments") ?? 0);

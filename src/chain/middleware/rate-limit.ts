@@ -3,9 +3,9 @@
 // they claim about themselves. All callers without an identity share a bucket.
 
 import type { Middleware } from "../../core/handler.ts";
-import { OptionReader } from "../../core/options.ts";
+import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { methodsOption } from "../method-names.ts";
+import { METHODS_SCHEMA, methodsOption } from "../method-names.ts";
 
 /** Options of `rateLimit()`. */
 export interface RateLimitOptions {
@@ -20,6 +20,18 @@ export interface RateLimitOptions {
   /** The methods that count as calls. Default: tools/call, prompts/get, resources/read and completion/complete. */
   readonly methods?: readonly string[];
 }
+
+export const RATE_LIMIT: OptionsHelp<RateLimitOptions> = {
+  summary: "Limits how many calls may be made in a period.",
+  options: {
+    calls: { ...OPTION_SCHEMAS.count, description: "How many calls are allowed in each period." },
+    per: { enum: ["second", "minute", "hour"], description: "The period. Set either `per` or `perMs`." },
+    perMs: { ...OPTION_SCHEMAS.ms, description: "The period in milliseconds." },
+    by: { enum: ["caller", "all"], description: "One limit for each caller, or one for all. Default: caller." },
+    methods: { ...METHODS_SCHEMA, description: "The methods that count as calls." },
+  },
+  required: ["calls"],
+};
 
 const PERIODS = { second: 1_000, minute: 60_000, hour: 3_600_000 } as const;
 const COUNTED: ReadonlySet<string> = new Set(["tools/call", "prompts/get", "resources/read", "completion/complete"]);
@@ -39,7 +51,7 @@ interface Bucket {
  * rateLimit({ calls: 60, per: "minute" })
  */
 export function rateLimit(options: RateLimitOptions): Middleware {
-  const read = new OptionReader(NAME, options, ["calls", "per", "perMs", "by", "methods"]);
+  const read = new OptionReader(NAME, options, Object.keys(RATE_LIMIT.options));
   const calls = read.count("calls");
   if (calls === undefined) throw read.error("calls", "is required: how many calls may be made");
   const per = read.choice("per", ["second", "minute", "hour"]);

@@ -4,7 +4,7 @@
 
 import type { Context, Handler, Middleware, Notification, Params, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
-import { OptionReader } from "../../core/options.ts";
+import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { McpError } from "../../protocol/errors.ts";
 import {
   checksum,
@@ -41,6 +41,27 @@ export interface RenameOptions {
   readonly descriptions?: { readonly tools?: Names; readonly prompts?: Names; readonly resources?: Names };
 }
 
+const NAMES = OPTION_SCHEMAS.stringMap;
+
+export const RENAME: OptionsHelp<RenameOptions> = {
+  summary: "Gives tools, prompts and resources other names and descriptions.",
+  options: {
+    tools: { ...NAMES, description: "Maps the upstream's names to new names." },
+    prompts: { ...NAMES, description: "Maps the upstream's names to new names." },
+    resources: { ...NAMES, description: "Maps the upstream's URIs to new URIs. Both may end with `*`." },
+    descriptions: {
+      type: "object",
+      properties: {
+        tools: { ...NAMES, description: "The descriptions of tools, by name." },
+        prompts: { ...NAMES, description: "The descriptions of prompts, by name." },
+        resources: { ...NAMES, description: "The descriptions of resources, by URI." },
+      },
+      additionalProperties: false,
+      description: "Maps the names that callers see to new descriptions.",
+    },
+  },
+};
+
 interface Renames {
   readonly names: NameMap;
   readonly descriptions: ReadonlyMap<string, string>;
@@ -53,7 +74,7 @@ interface Renames {
  * rename({ tools: { read_graph: "memories" }, descriptions: { tools: { memories: "Reads all memories" } } })
  */
 export function rename(options: RenameOptions): Middleware {
-  const read = new OptionReader("rename", options, [...LIST_CAPABILITIES, "descriptions"]);
+  const read = new OptionReader("rename", options, Object.keys(RENAME.options));
   const descriptions = read.inner("descriptions", LIST_CAPABILITIES);
   const of = (capability: ListCapability): Renames => ({
     names: new NameMap(read, capability, capability === "resources"),

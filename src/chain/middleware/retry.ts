@@ -5,11 +5,11 @@
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { defined } from "../../core/values.ts";
-import { OptionReader } from "../../core/options.ts";
+import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { backoffMs, pause } from "../../core/async.ts";
 import { READ_ONLY_METHODS } from "../../http/client/retry.ts";
 import { ToolFacts } from "../../protocol/tool-facts.ts";
-import { methodsOption } from "../method-names.ts";
+import { METHODS_SCHEMA, methodsOption } from "../method-names.ts";
 
 /** Options of `retry()`. */
 export interface RetryOptions {
@@ -23,6 +23,16 @@ export interface RetryOptions {
   readonly methods?: readonly string[];
 }
 
+export const RETRY: OptionsHelp<RetryOptions> = {
+  summary: "Sends a request again after a failure of the connection, if that cannot make it run twice.",
+  options: {
+    attempts: { ...OPTION_SCHEMAS.count, description: "How many times a request is sent at most. Default: 3." },
+    firstMs: { ...OPTION_SCHEMAS.ms, description: "The first pause. Default: 1,000." },
+    maxMs: { ...OPTION_SCHEMAS.ms, description: "The longest pause. Default: 60,000." },
+    methods: { ...METHODS_SCHEMA, description: "Only requests of these methods are sent again. Default: all." },
+  },
+};
+
 const ATTEMPTS = 3;
 
 /**
@@ -32,7 +42,7 @@ const ATTEMPTS = 3;
  * retry({ attempts: 5 })
  */
 export function retry(options: RetryOptions = {}): Middleware {
-  const read = new OptionReader("retry", options, ["attempts", "firstMs", "maxMs", "methods"]);
+  const read = new OptionReader("retry", options, Object.keys(RETRY.options));
   const attempts = read.count("attempts") ?? ATTEMPTS;
   const firstMs = read.ms("firstMs");
   const maxMs = read.ms("maxMs");

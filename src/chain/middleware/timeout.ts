@@ -5,8 +5,8 @@
 import { attempt, forwardAbort, type ForwardedAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Middleware, Notification, Request, Result } from "../../core/handler.ts";
-import { OptionReader } from "../../core/options.ts";
-import { methodsOption } from "../method-names.ts";
+import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { METHODS_SCHEMA, methodsOption } from "../method-names.ts";
 
 /** Options of `timeout()`. */
 export interface TimeoutOptions {
@@ -18,6 +18,16 @@ export interface TimeoutOptions {
   readonly methods?: readonly string[];
 }
 
+export const TIMEOUT: OptionsHelp<TimeoutOptions> = {
+  summary: "Cancels requests that take too long.",
+  options: {
+    totalMs: { ...OPTION_SCHEMAS.ms, description: "Milliseconds that a request may take in total." },
+    idleMs: { ...OPTION_SCHEMAS.ms, description: "Milliseconds that a request may take without progress." },
+    methods: { ...METHODS_SCHEMA, description: "Only requests of these methods are limited. Default: all." },
+  },
+  alternative: { ...OPTION_SCHEMAS.ms, description: "Milliseconds that a request may take in total." },
+};
+
 const LISTEN = "subscriptions/listen";
 
 /**
@@ -27,9 +37,8 @@ const LISTEN = "subscriptions/listen";
  * timeout({ idleMs: 30_000, totalMs: 600_000 })
  */
 export function timeout(options: number | TimeoutOptions): Middleware {
-  const names = ["totalMs", "idleMs", "methods"];
   const given = typeof options === "number" ? { totalMs: options } : options;
-  const read = new OptionReader("timeout", given, names, "", "a number of milliseconds, or ");
+  const read = new OptionReader("timeout", given, Object.keys(TIMEOUT.options), "", "a number of milliseconds, or ");
   const totalMs = read.ms("totalMs");
   const idleMs = read.ms("idleMs");
   const methods = methodsOption(read);
