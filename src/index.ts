@@ -3,6 +3,7 @@
 
 import type { Client } from "./client/client.ts";
 import type { ConnectOptions, Target } from "./client/connect.ts";
+import { checkStdio } from "./core/process-stdio.ts";
 import type { ServeHttpOptions } from "./http/server/mount.ts";
 import type { ToolsOf } from "./protocol/tool-types.ts";
 import type { Closeable, ServeOptions, Serving } from "./serve.ts";
@@ -28,6 +29,8 @@ export function serve(
 ): Promise<Serving & { readonly url: string }>;
 export function serve(handler: Closeable, options?: ServeOptions): Promise<Serving>;
 export async function serve(handler: Closeable, options?: ServeOptions): Promise<Serving> {
+  // Here, and not only after the import: the command that loads a module must learn at once that the module serves itself.
+  if (options?.http === undefined && options?.stdio === undefined) checkStdio();
   return (await import("./serve.ts")).serve(handler, options);
 }
 

@@ -1,9 +1,11 @@
-// Mistakes in the options of HTTP servers and their messages, and the check for handlers that evaluate code.
+// Mistakes in the options of servers and their messages, and the check for handlers that evaluate code.
 
 import { describe, expect, it } from "vitest";
 import { chain } from "./chain/chain.ts";
 import { type Handler, EVALUATES_CODE } from "./core/handler.ts";
+import { takeStdio } from "./core/process-stdio.ts";
 import { fetchHandler, nodeHandler } from "./http.ts";
+import * as main from "./index.ts";
 import { serve } from "./serve.ts";
 import { bearer } from "./auth/bearer/bearer.ts";
 
@@ -64,6 +66,20 @@ describe("serve()", () => {
     expect(await refused({ port: 3000 })).toMatch(/^serve\(\) has no option `port`; the options are http, stdio, .*$/);
     expect(await refused({ http: { toString: 1 } })).toContain("no option `http.toString`");
     expect(await refused(3000)).toBe("serve(): the options must be an object, not a number");
+  });
+
+  it("is refused at once while the stdio of the process is reserved, also before its code is loaded", async () => {
+    const release = takeStdio("reserved for another server");
+    const refusals: unknown[] = [];
+    try {
+      const done = main.serve(handler).catch((error: unknown) => refusals.push(error));
+      // Only microtasks run here, so nothing has been loaded or read yet.
+      for (let count = 0; count < 10; count += 1) await Promise.resolve();
+      expect(refusals).toEqual([new Error("reserved for another server")]);
+      await done;
+    } finally {
+      release();
+    }
   });
 
   it("ignores undefined options", async () => {

@@ -7,6 +7,7 @@ import type { Readable, Writable } from "node:stream";
 import { deferred, within } from "./core/async.ts";
 import type { Handler } from "./core/handler.ts";
 import { checkOptions } from "./core/options.ts";
+import { STDIO_TAKEN, takeStdio } from "./core/process-stdio.ts";
 import { defined } from "./core/values.ts";
 import { CONNECTION_OPTIONS, serveTransport, type ConnectionOptions } from "./dialogue/connection.ts";
 import type { ServeHttpOptions } from "./http/server/mount.ts";
@@ -53,23 +54,6 @@ const SERVE_OPTIONS = {
   mayShutDown: true,
   ...CONNECTION_OPTIONS,
 } as const satisfies Record<keyof ServeOptions, true>;
-
-/** Shared by all copies of this package in a process, since a process has only one stdin. */
-const STDIO = Symbol.for("catenary.stdio");
-export const STDIO_TAKEN = "This process already serves on its stdio: call serve() once per process, or pass streams";
-
-/**
- * Reserves the process's stdio; returns a function that releases it. Two servers on one stdin would both answer every
- * message, so a second call throws an error with the first call's `refusal` as its message.
- */
-export function takeStdio(refusal: string): () => void {
-  const holder = process as { [STDIO]?: string };
-  if (holder[STDIO] !== undefined) throw new Error(holder[STDIO]);
-  holder[STDIO] = refusal;
-  return () => {
-    delete holder[STDIO];
-  };
-}
 
 /** Serves a server or any other handler; resolves when it accepts messages. */
 export function serve(

@@ -3,9 +3,10 @@
 
 import { stat } from "node:fs/promises";
 import { basename, dirname, extname, resolve } from "node:path";
+import { STDIO_TAKEN, takeStdio } from "../../core/process-stdio.ts";
 import { isObject, errorMessage } from "../../core/values.ts";
 import { exportedFunction, loadModule, exportObjects } from "../../modules/load-module.ts";
-import { STDIO_TAKEN, takeStdio, type Closeable } from "../../serve.ts";
+import type { Closeable } from "../../serve.ts";
 import { NotFoundError, UsageError } from "../command.ts";
 import { exitWithError } from "../terminal/output.ts";
 

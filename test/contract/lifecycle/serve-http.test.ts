@@ -192,8 +192,9 @@ describe("a module that serves itself", () => {
   ])("%s is refused, and the command exits", async (name, last) => {
     const file = writeModule(`${name.replaceAll(" ", "-")}.mjs`, last);
     for (const args of [[file], [file, "--http", "0"]]) {
-      // Its stdin stays open.
+      // Its stdin stays open. The message in it is never answered.
       const command = serve(...args);
+      command.process.stdin.on("error", () => undefined).write('{"jsonrpc":"2.0","id":1,"method":"ping"}\n');
       expect(await command.exited, args.join(" ")).toEqual({ code: 1, signal: null });
       expect(command.err).toBe(
         `catenary: ${file} calls serve() itself; start it with \`node ${file}\`, or remove the call and export the server\n`,
