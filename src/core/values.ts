@@ -16,6 +16,13 @@ export function defined<Fields extends object>(fields: Fields): Defined<Fields> 
   return copy as Defined<Fields>;
 }
 
+/** Freezes JSON that several requests share, so that code that changes it fails and does not affect the others. */
+export function deepFreeze<Value>(value: Value): Value {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
+  for (const inner of Object.values(Object.freeze(value))) deepFreeze(inner);
+  return value;
+}
+
 /** The message of a thrown value. Never throws, even if the value's getters do. */
 export function errorMessage(error: unknown): string {
   try {

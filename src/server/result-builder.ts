@@ -56,7 +56,7 @@ export class ResultBuilder {
 
   list({ method, params }: Request, field: string, entries: readonly ListEntry[]): Result {
     const { items, nextCursor } = page(method, entries, params["cursor"], this.#pageSize);
-    return this.cacheable(defined({ [field]: items.map((entry) => entry.listItem), nextCursor }));
+    return this.cacheable(defined({ [field]: Object.freeze(items.map((entry) => entry.listItem)), nextCursor }));
   }
 
   /**
@@ -100,7 +100,8 @@ export class OrderedMap<Value> {
   }
 
   set(key: string, value: Value, listItem: object): void {
-    this.#entries.set(key, { key, order: ++this.#counter.last, value, listItem });
+    // All callers get this object, so middleware that changes it must fail.
+    this.#entries.set(key, { key, order: ++this.#counter.last, value, listItem: Object.freeze(listItem) });
     this.#list = undefined;
     this.wasUsed = true;
     this.#onChange();

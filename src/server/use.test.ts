@@ -47,6 +47,26 @@ describe("server.use", () => {
     await client.close();
   });
 
+  it("cannot change the lists of other callers: code that tries fails, and is named", async () => {
+    const server = createServer(info)
+      .tool("t", { description: "first" }, () => "x")
+      .use(async function marking(request, context, next) {
+        const result = await next(request, context);
+        if (request.params["mark"] !== true) return result;
+        const [tool] = result["tools"] as [{ description: string }];
+        tool.description += " (marked)";
+        return result;
+      });
+    const client = await connect(server);
+    await expect(client.request("tools/list", { mark: true })).rejects.toThrow(
+      "The middleware marking failed: Cannot assign to read only property 'description'",
+    );
+    const { tools } = await client.request("tools/list");
+    expect(tools).toMatchObject([{ description: "first" }]);
+    expect(() => (tools as unknown[]).push({})).toThrow(TypeError);
+    await client.close();
+  });
+
   it("closes middleware with the server, and refuses what is not a function", async () => {
     const closed: string[] = [];
     const middleware: Middleware = Object.assign(((request, context, next) => next(request, context)) as Middleware, {

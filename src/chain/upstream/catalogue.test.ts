@@ -18,7 +18,7 @@ import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import { fakeContext } from "../../../test/support/handlers/fake-client.ts";
 import type { Handler } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { CatalogueFile, CatalogueKeeper, CatalogueStore } from "./catalogue.ts";
+import { type Catalogue, CatalogueFile, CatalogueKeeper, CatalogueStore } from "./catalogue.ts";
 import type { UpstreamConnection } from "./supervisor.ts";
 
 let folder = "";
@@ -30,7 +30,7 @@ beforeEach(() => {
   folder = join(cache, "catalogues");
 });
 
-const CATALOGUE = { discovered: { resultType: "complete" }, lists: {} };
+const CATALOGUE: Catalogue = { discovered: { resultType: "complete" }, lists: {} };
 
 it("are found by the identity of the upstream and the caller", async () => {
   await new CatalogueFile(["a", "ada"]).write(CATALOGUE);
@@ -92,6 +92,16 @@ it("are ignored if they are not valid or too long", async () => {
 });
 
 const MEGABYTE = 1024 * 1024;
+
+it("cannot be changed, since all callers get the same one", async () => {
+  const store = new CatalogueStore(new CatalogueFile("a"));
+  await store.set({ ...CATALOGUE, lists: { "tools/list": [{ name: "t", annotations: { title: "T" } }] } });
+  for (const known of [await store.known(), await new CatalogueStore(new CatalogueFile("a")).known()]) {
+    const [tool] = (known ?? CATALOGUE).lists["tools/list"] as [{ name: string; annotations: { title: string } }];
+    expect(() => (tool.name = "u")).toThrow("Cannot assign to read only property 'name'");
+    expect(() => (tool.annotations.title = "U")).toThrow("Cannot assign to read only property 'title'");
+  }
+});
 
 it("are let go of if all together are too long, and read again from their files", async () => {
   const tool = { name: "t", description: "x".repeat(3.5 * MEGABYTE) };

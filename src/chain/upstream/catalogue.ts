@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { unref } from "../../core/async.ts";
 import { cacheFolder, checkCacheFolder, isOwnCacheFile, makeDirectory } from "../../core/files.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
-import { isObject } from "../../core/values.ts";
+import { deepFreeze, isObject } from "../../core/values.ts";
 import { changedFlag, LIST_CAPABILITIES, LISTS, type List, type ListCapability } from "../../protocol/lists.ts";
 import { jsonLength } from "../../protocol/pages.ts";
 import type { Json } from "../../protocol/revision.ts";
@@ -222,7 +222,7 @@ export class CatalogueStore {
   }
 
   #keep(catalogue: Catalogue | undefined): void {
-    this.#catalogue = catalogue;
+    this.#catalogue = deepFreeze(catalogue);
     this.#length = catalogue === undefined ? 0 : jsonLength(catalogue);
     inMemory.delete(this);
     if (catalogue !== undefined) inMemory.add(this);

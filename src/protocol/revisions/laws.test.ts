@@ -9,8 +9,8 @@ import { describe, expect, it } from "vitest";
 import type { Case } from "../../../test/support/spec/generators.ts";
 import { messagesOf, valuesOf } from "../../../test/support/spec/generators.ts";
 import { itWithSpec } from "../../../test/support/spec/official-schema.ts";
-import { bodyOf, freeze, GONE, expectSame, singleStep, URI, walk } from "../../../test/support/spec/codec-walk.ts";
-import { isObject } from "../../core/values.ts";
+import { bodyOf, GONE, expectSame, singleStep, URI, walk } from "../../../test/support/spec/codec-walk.ts";
+import { deepFreeze, isObject } from "../../core/values.ts";
 import type { Delta, Json, Revision } from "../revision.ts";
 import { DELTAS, NEWEST, REVISIONS } from "./index.ts";
 import { runs } from "../../../test/support/thoroughness.ts";
@@ -189,15 +189,15 @@ describe("capabilities and names", () => {
       );
       fc.assert(
         fc.property(all, ([client, server, implementation]) => {
-          const { tasks: _, roots, ...restOfClient } = freeze(client) as { tasks?: unknown; roots?: Json };
+          const { tasks: _, roots, ...restOfClient } = deepFreeze(client) as { tasks?: unknown; roots?: Json };
           const { listChanged: _announced, ...keptRoots } = roots ?? {};
           const keptClient = roots === undefined ? restOfClient : { ...restOfClient, roots: keptRoots };
           expectSame(lower.clientCapabilities(lift.clientCapabilities(client)), keptClient);
-          const { tasks, ...keptServer } = freeze(server) as { tasks?: { requests?: { tools?: { call?: Json } } } };
+          const { tasks, ...keptServer } = deepFreeze(server) as { tasks?: { requests?: { tools?: { call?: Json } } } };
           const offered = hasTasks && tasks?.requests?.tools?.call !== undefined;
           const back = offered ? { ...keptServer, tasks: ALL_TASKS } : keptServer;
           expectSame(lower.serverCapabilities(lift.serverCapabilities(server)), back);
-          expect(lower.implementation(lift.implementation(freeze(implementation)))).toBe(implementation);
+          expect(lower.implementation(lift.implementation(deepFreeze(implementation)))).toBe(implementation);
         }),
         { numRuns: runs(1000) },
       );

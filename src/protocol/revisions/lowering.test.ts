@@ -12,7 +12,8 @@ import {
   validateParams,
   validateResult,
 } from "../../../test/support/spec/official-schema.ts";
-import { bodyOf, freeze, GONE, expectSame, singleStep, walk } from "../../../test/support/spec/codec-walk.ts";
+import { bodyOf, GONE, expectSame, singleStep, walk } from "../../../test/support/spec/codec-walk.ts";
+import { deepFreeze } from "../../core/values.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
 import { McpError } from "../errors.ts";
 import { META } from "../model/base.ts";
@@ -41,12 +42,12 @@ describe("capabilities and names", () => {
       fc.assert(
         fc.property(all, ([client, server, implementation]) => {
           // Extensions are vendors' own. Older revisions do not define the field, but real clients and servers use it.
-          const { extensions: ofClient, ...ours } = lower.clientCapabilities(freeze(client));
-          const { extensions: ofServer, ...theirs } = lower.serverCapabilities(freeze(server));
+          const { extensions: ofClient, ...ours } = lower.clientCapabilities(deepFreeze(client));
+          const { extensions: ofServer, ...theirs } = lower.serverCapabilities(deepFreeze(server));
           expectSame([ofClient, ofServer], [client["extensions"], server["extensions"]]);
           check("ClientCapabilities", ours);
           check("ServerCapabilities", theirs);
-          check("Implementation", lower.implementation(freeze(implementation)));
+          check("Implementation", lower.implementation(deepFreeze(implementation)));
         }),
         { numRuns: runs(1000) },
       );

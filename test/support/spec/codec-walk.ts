@@ -10,6 +10,7 @@ import type {
   RequestMessage,
   ResultMessage,
 } from "../../../src/jsonrpc/message.ts";
+import { deepFreeze } from "../../../src/core/values.ts";
 import type { Codec, Json, Revision } from "../../../src/protocol/revision.ts";
 import { buildRevisions } from "../../../src/protocol/revision.ts";
 import { DELTAS, REVISIONS } from "../../../src/protocol/revisions/index.ts";
@@ -44,14 +45,6 @@ function through(codec: Codec, { kind, method }: Case, body: Json | undefined): 
   }
 }
 
-export function freeze<T>(value: T): T {
-  if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
-    Object.freeze(value);
-    for (const inner of Object.values(value)) freeze(inner);
-  }
-  return value;
-}
-
 export function expectSame(actual: unknown, expected: unknown): void {
   // The plain comparison is faster; the matcher explains the difference.
   if (!isDeepStrictEqual(actual, expected)) expect(actual).toStrictEqual(expected);
@@ -59,7 +52,7 @@ export function expectSame(actual: unknown, expected: unknown): void {
 
 /** Applies a codec. Fails if it copies what it does not change. */
 export function walk(codec: Codec, one: Case, body: Json | undefined): Json | undefined | typeof GONE {
-  const after = through(codec, one, freeze(body));
+  const after = through(codec, one, deepFreeze(body));
   if (after !== body && isDeepStrictEqual(after, body))
     expect.fail(`${one.kind} ${one.method} is copied but not changed`);
   return after;
