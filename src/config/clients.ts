@@ -45,6 +45,8 @@ export interface Client {
   readonly timeoutUnit?: "seconds" | "milliseconds";
   /** How its strings refer to variables, besides `${VAR}`: `$VAR` or `{env:VAR}`. */
   readonly variables?: "$VAR" | "{env:VAR}";
+  /** How a header in its files refers to the variable VAR; absent if it cannot. */
+  readonly headerVariable?: string;
   /** Keys of an entry that mean nothing to a gateway, such as lists of tools that need no approval. */
   readonly ignored?: readonly string[];
   /** Keys of an entry that the gateway cannot obey, and what that means. */
@@ -75,8 +77,14 @@ const MCP_SERVERS = ["mcpServers"];
 /** An entry of another kind of file: its command or URL under other keys. */
 function codexEntry(server: ClientServer): Readonly<Record<string, unknown>> {
   if ("command" in server) return server;
-  const { url, headers } = server;
-  return { url, ...(headers && { http_headers: headers }) };
+  const { url, headers: { Authorization = "", ...others } = {} } = server;
+  const [, variable] = /^Bearer \$\{(\w+)\}$/.exec(Authorization) ?? [];
+  const headers = { ...(variable === undefined && Authorization !== "" && { Authorization }), ...others };
+  return {
+    url,
+    ...(variable !== undefined && { bearer_token_env_var: variable }),
+    ...(Object.keys(headers).length > 0 && { http_headers: headers }),
+  };
 }
 
 function opencodeEntry(server: ClientServer): Readonly<Record<string, unknown>> {
@@ -103,6 +111,7 @@ export const CLIENTS: readonly Client[] = [
       { scope: "project", path: ".mcp.json", servers: MCP_SERVERS },
     ],
     format: "json",
+    headerVariable: "${VAR}",
     timeoutUnit: "milliseconds",
     ignored: ["alwaysLoad", "oauth"],
     unsupported: { headersHelper: 'its command is not run: write the headers in "headers"' },
@@ -133,6 +142,7 @@ export const CLIENTS: readonly Client[] = [
       { scope: "project", path: ".vscode/settings.json", servers: ["mcp", "servers"], isSettings: true, isOld: true },
     ],
     format: "json",
+    headerVariable: "${env:VAR}",
     ignored: ["dev", "gallery", "version", "oauth"],
     unsupported: {
       sandboxEnabled: "the gateway starts the server without the sandbox of VS Code",
@@ -148,6 +158,7 @@ export const CLIENTS: readonly Client[] = [
       { scope: "project", path: ".cursor/mcp.json", servers: MCP_SERVERS },
     ],
     format: "json",
+    headerVariable: "${env:VAR}",
     entry: (server) => server,
   },
   {
@@ -158,6 +169,7 @@ export const CLIENTS: readonly Client[] = [
       { scope: "project", path: ".codex/config.toml", servers: ["mcp_servers"], isSettings: true },
     ],
     format: "toml",
+    headerVariable: "${VAR}",
     ignored: [
       ...["required", "scopes", "oauth", "oauth_resource", "default_tools_approval_mode"],
       ...["supports_parallel_tool_calls", "experimental_environment", "environment_id"],
@@ -172,6 +184,7 @@ export const CLIENTS: readonly Client[] = [
       { scope: "project", path: ".gemini/settings.json", servers: MCP_SERVERS, isSettings: true },
     ],
     format: "json",
+    headerVariable: "${VAR}",
     timeoutUnit: "milliseconds",
     variables: "$VAR",
     ignored: ["trust", "description", "extension", "extensionName", "oauth"],
@@ -187,6 +200,7 @@ export const CLIENTS: readonly Client[] = [
     title: "Windsurf",
     files: [{ scope: "user", path: "~/.codeium/windsurf/mcp_config.json", servers: MCP_SERVERS }],
     format: "json",
+    headerVariable: "${env:VAR}",
     ignored: ["registry"],
     entry: withUrlKey("serverUrl"),
   },
@@ -221,6 +235,7 @@ export const CLIENTS: readonly Client[] = [
       { scope: "project", path: "opencode.jsonc", servers: ["mcp"], isSettings: true },
     ],
     format: "json",
+    headerVariable: "{env:VAR}",
     timeoutUnit: "milliseconds",
     variables: "{env:VAR}",
     ignored: ["oauth"],
@@ -239,6 +254,7 @@ export const CLIENTS: readonly Client[] = [
       { scope: "project", path: ".amp/settings.json", servers: ["amp.mcpServers"], isSettings: true },
     ],
     format: "json",
+    headerVariable: "${VAR}",
     ignored: ["oauth"],
     entry: (server) => server,
   },
@@ -269,6 +285,7 @@ export const CLIENTS: readonly Client[] = [
       { scope: "project", path: ".roo/mcp.json", servers: MCP_SERVERS },
     ],
     format: "json",
+    headerVariable: "${env:VAR}",
     timeoutUnit: "seconds",
     ignored: ["alwaysAllow", "watchPaths"],
     entry: withType("stdio", "streamable-http"),
@@ -291,6 +308,7 @@ export const CLIENTS: readonly Client[] = [
       { scope: "project", path: ".kiro/settings/mcp.json", servers: MCP_SERVERS },
     ],
     format: "json",
+    headerVariable: "${VAR}",
     timeoutUnit: "milliseconds",
     ignored: ["autoApprove"],
     entry: (server) => server,

@@ -1,6 +1,7 @@
 // Signing in to the servers of a config: the keys `auth` and `oauth` of an entry with a URL, and the authorizer that is
 // made of them. Tokens are in the same file as those of the commands, so one sign-in is enough for all of them.
 
+import { NO_DISCOVERY } from "../auth/oauth/errors.ts";
 import type { Redirect } from "../auth/oauth/types.ts";
 import type { Authorizer } from "../core/authentication.ts";
 import { ConnectionError } from "../core/errors.ts";
@@ -132,9 +133,14 @@ export async function createAuthorizer(
       isNeeded ??= await hasStoredTokens(store, url).catch(() => false);
       return isNeeded ? auth.authorize(request) : {};
     },
-    refused: (challenge) => {
+    refused: async (challenge) => {
       isNeeded = true;
-      return auth.refused(challenge);
+      try {
+        return await auth.refused(challenge);
+      } catch (error) {
+        if (!(error instanceof ConnectionError) || !NO_DISCOVERY.test(error.message)) throw error;
+        throw tokenNeeded(target);
+      }
     },
     answered: (request, headers) => (isNeeded === true ? auth.answered?.(request, headers) : undefined),
   };
@@ -148,6 +154,14 @@ function nobody(target: SignInTarget): Redirect {
     },
     visit: () => Promise.reject(signInNeeded(target)),
   };
+}
+
+/** The error if the server wants a token and does not say where to sign in. */
+function tokenNeeded({ name, url }: SignInTarget): ConnectionError {
+  const where = name === undefined ? "send it in the header Authorization" : `write it in "headers" of ${name}`;
+  const example = '{"Authorization": "Bearer ${TOKEN}"}';
+  const message = `${url.host} needs a token: ${where}${name === undefined ? "" : ` in the config, ${example}`}`;
+  return new ConnectionError("unauthorized", message, { mayHaveRun: false });
 }
 
 /** The error for callers, who may be on another machine. It names the host alone. */

@@ -132,3 +132,9 @@ function parseSchemes(header: string): { scheme: string; params: Map<string, str
   }
   return challenges;
 }
+
+/**
+ * Matches the message of the error if a server asks for a token and does not name its authorization server. Such a server
+ * may offer no sign-in at all, and want a token that its owner gives away.
+ */
+export const NO_DISCOVERY: RegExp = /^(\S+) does not say how to get a token, and the default endpoints failed: /;

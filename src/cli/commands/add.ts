@@ -24,6 +24,7 @@ import {
   splitAtCommand,
   unexpectedArguments,
 } from "../target/target.ts";
+import { quoteWord } from "../terminal/text.ts";
 
 const USAGE = `Usage: catenary add NAME [OPTIONS] [--] COMMAND ARGS...
        catenary add NAME URL [OPTIONS]
@@ -144,7 +145,7 @@ async function add(args: readonly string[]): Promise<number> {
     throw new UsageError(`${config} has a server ${name} already; --force replaces it, or choose another name`);
   }
   const edited = isSame ? (file.text ?? "") : await editText(file, [{ path: [section, name], value }]);
-  const where = config === CONFIG ? name : `-- catenary serve ${config}`;
+  const where = config === CONFIG ? quoteWord(name) : quoteWord(config);
   return changeFile(file, edited, {
     values,
     done: `To see its tools: catenary tools ${where}. If it does not start: catenary doctor ${where}`,

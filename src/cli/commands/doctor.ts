@@ -139,9 +139,15 @@ async function targetOptions({ target, values }: Line, session: Session): Promis
   const common = commonOptions(session);
   const fromEnvironment = takeToken();
   if (!(target instanceof URL)) return common;
-  const auth = await findAuthorizer(target, values, values.token ?? fromEnvironment, quietly(session));
-  const signIn = `sign in: catenary login ${target.origin}${target.pathname}; or set a token in CATENARY_TOKEN`;
-  return { ...common, headers: parseHeaders(values), auth, signIn };
+  const given = values.token ?? fromEnvironment;
+  const auth = await findAuthorizer(target, values, given, quietly(session));
+  const how = "in CATENARY_TOKEN, or with --header 'Authorization: Bearer TOKEN'";
+  const sendToken = `send the token of its owner: ${how}`;
+  const signIn =
+    given === undefined
+      ? `sign in: catenary login ${target.origin}${target.pathname}; or send a token ${how}`
+      : `use another token, ${how}`;
+  return { ...common, headers: parseHeaders(values), auth, signIn, sendToken };
 }
 
 /** Stored tokens are used, but nobody is asked to sign in. */
@@ -204,6 +210,7 @@ async function checkEntry(entry: UpstreamEntry, path: string, session: Session):
       ...commonOptions(session),
       ...(policy.revision !== undefined && { revision: policy.revision }),
       ...(headers && { headers }),
+      sendToken: `write the token in the entry: "headers": {"Authorization": "Bearer \${TOKEN}"}`,
       ...(needsAuth && {
         auth: await createAuthorizer(url, signIn, quietly(session)),
         signIn: `sign in: catenary login ${name}${path === CONFIG ? "" : ` --config ${path}`}`,

@@ -7,13 +7,21 @@ import { clientFilePath, type Client, type ClientServer } from "../../config/cli
 import { examineConfig } from "../../config/index.ts";
 import { isOwnEntry } from "../../config/self-calls.ts";
 import { isObject } from "../../core/values.ts";
+import { isLoopback } from "../../http/server/guard.ts";
 import { NotFoundError, UsageError, type Command } from "../command.ts";
 import { CHANGE_FLAGS, CHANGE_HELP, changeFile, editText, shortPath, valueIn } from "../setup/change-file.ts";
 import { CLIENTS_HELP, configArgument, fileOf, findClient, openClientFile, ownCommand } from "../setup/clients.ts";
 import { defineCommand, plural } from "../show/problems.ts";
-import { CONFIG, parseFlags, requireConfig, unexpectedArguments } from "../target/target.ts";
+import {
+  CONFIG,
+  type FlagValues,
+  parseFlags,
+  parseHeaders,
+  requireConfig,
+  unexpectedArguments,
+} from "../target/target.ts";
 import { printStatus } from "../terminal/output.ts";
-import { oneLine } from "../terminal/text.ts";
+import { oneLine, quoteWord } from "../terminal/text.ts";
 
 const DEFAULT_NAME = "catenary";
 
@@ -27,6 +35,9 @@ replaced.
 
 ${CLIENTS_HELP}
   --url URL              let the client connect to a gateway that is already running (catenary up)
+  --token-env VARIABLE   with --url: send the token in this environment variable of the client; the
+                         token itself is not written
+  --header 'NAME: VALUE' with --url: a header to send, written as it is; repeatable
   --project              write the client's config of this folder instead of the one of the user
   --name NAME            the name of the entry; default ${DEFAULT_NAME}
 ${CHANGE_HELP}
@@ -48,10 +59,16 @@ Exit codes: 0 ok; 1 wrong command line, or not written; 2 there is no such entry
 `;
 
 const UNINSTALL_FLAGS = { ...CHANGE_FLAGS, project: { type: "boolean" }, name: { type: "string" } } as const;
-const FLAGS = { ...UNINSTALL_FLAGS, url: { type: "string" } } as const;
+const FLAGS = {
+  ...UNINSTALL_FLAGS,
+  url: { type: "string" },
+  "token-env": { type: "string" },
+  header: { type: "string", multiple: true },
+} as const;
+const EXPECTED = { "token-env": "the name of a variable", header: "a header: 'Name: value'" } as const;
 
 async function install(args: readonly string[]): Promise<number> {
-  const { positionals, values } = parseFlags("install", args, FLAGS);
+  const { positionals, values } = parseFlags("install", args, FLAGS, EXPECTED);
   const [clientName, given, ...more] = positionals;
   if (clientName === undefined) throw new UsageError(`install needs a CLIENT\n\n${USAGE}\n${CLIENTS_HELP}`);
   if (more.length > 0) throw unexpectedArguments("install", more, USAGE);
@@ -61,8 +78,10 @@ async function install(args: readonly string[]): Promise<number> {
   if (url !== undefined && client.isStdioOnly === true) {
     throw new UsageError(`${client.title} can only start commands: leave --url out, and it starts a gateway itself`);
   }
+  const misplaced = (["token-env", "header"] as const).find((flag) => url === undefined && values[flag] !== undefined);
+  if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs --url URL; on stdio no token is needed`);
   const file = fileOf(client, isProject);
-  const server = url === undefined ? await serveEntry(given, isProject) : urlEntry(url);
+  const server = url === undefined ? await serveEntry(given, client, isProject) : urlEntry(url, client, values);
   const opened = await openClientFile(client, file);
   if (url === undefined) await refuseOwnFile(given ?? CONFIG, client, opened.real);
   const path = [...file.servers, name];
@@ -73,12 +92,23 @@ async function install(args: readonly string[]): Promise<number> {
   const others = await valueIn(opened, file.servers);
   const code = await changeFile(opened, edited, {
     values,
-    done: `Restart ${client.title}, or reload its MCP servers. To undo this: catenary uninstall ${client.name}`,
+    done: `Restart ${client.title}, or reload its MCP servers. To undo this: ${undo(client, name, isProject)}`,
     unchanged: `${client.title} has this entry already, in ${shortPath(opened.path)}`,
     document: { client: client.name, name },
   });
+  if (values.header !== undefined) {
+    const advice = client.headerVariable === undefined ? "" : "; --token-env VARIABLE keeps a token out of it";
+    printStatus(`The headers are in ${shortPath(opened.path)} as you gave them: keep the file private${advice}`);
+  } else if (url !== undefined && values["token-env"] === undefined && (await needsToken(url))) {
+    printStatus(`${url} asks for a token; write the entry again with ${tokenOptions(client)}`);
+  }
   noteOthers(client.name, isObject(others) ? others : {}, name);
   return code;
+}
+
+function undo({ name: client }: Client, name: string, isProject: boolean): string {
+  const flags = [...(isProject ? ["--project"] : []), ...(name === DEFAULT_NAME ? [] : ["--name", quoteWord(name)])];
+  return ["catenary uninstall", client, ...flags].join(" ");
 }
 
 /** A gateway of the file that starts it would start itself without end. */
@@ -99,8 +129,8 @@ function noteOthers(client: string, entries: { readonly [name: string]: unknown 
   );
 }
 
-async function serveEntry(given: string | undefined, isProject: boolean): Promise<ClientServer> {
-  const path = await requireConfig(given, "install");
+async function serveEntry(given: string | undefined, client: Client, isProject: boolean): Promise<ClientServer> {
+  const path = await requireConfig(given, `install ${client.name}`);
   const { problems } = await examineConfig(path);
   const errors = problems.filter(({ severity }) => severity === "error");
   if (errors.length > 0) {
@@ -109,11 +139,41 @@ async function serveEntry(given: string | undefined, isProject: boolean): Promis
   return ownCommand(["serve", configArgument(path, isProject)], isProject);
 }
 
-function urlEntry(url: string): ClientServer {
+function tokenOptions({ headerVariable }: Client): string {
+  const header = "--header 'Authorization: Bearer TOKEN'";
+  return headerVariable === undefined ? header : `--token-env VARIABLE or ${header}`;
+}
+
+/** Asks only on this machine, where the answer is quick. */
+async function needsToken(url: string): Promise<boolean> {
+  if (!isLoopback(new URL(url).hostname)) return false;
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(PROBE_MS) });
+    await response.body?.cancel();
+    return response.status === 401;
+  } catch {
+    return false;
+  }
+}
+
+const PROBE_MS = 2_000;
+
+function urlEntry(url: string, client: Client, values: FlagValues<typeof FLAGS>): ClientServer {
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
     throw new UsageError(`--url ${url} is not a URL; \`catenary up\` prints the one of its gateway`);
   }
-  return { url };
+  const headers: Record<string, string> = { ...parseHeaders(values) };
+  const variable = values["token-env"];
+  if (variable !== undefined) {
+    if (!/^[A-Za-z_]\w*$/.test(variable)) throw new UsageError("--token-env must be the name of a variable");
+    if (client.headerVariable === undefined) {
+      throw new UsageError(
+        `${client.title} does not read variables in its config: give ${tokenOptions(client)}; the token is then in the file`,
+      );
+    }
+    headers["Authorization"] = `Bearer ${client.headerVariable.replace("VAR", variable)}`;
+  }
+  return { url, ...(Object.keys(headers).length > 0 && { headers }) };
 }
 
 async function uninstall(args: readonly string[]): Promise<number> {

@@ -10,7 +10,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import { defined } from "../../core/values.ts";
 import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
 import { defineCommand } from "../show/problems.ts";
-import { createAuthorizer, readSettings } from "../target/sign-in.ts";
+import { createAuthorizer, readSettings, withAdvice } from "../target/sign-in.ts";
 import {
   CONFIG,
   type FlagValues,
@@ -134,7 +134,7 @@ async function login(args: readonly string[]): Promise<number> {
     await client.close();
   } catch (error) {
     if (interruption.signal.aborted) throw new ConnectionError("cancelled", "Cancelled", { cause: error });
-    throw error;
+    throw withAdvice(error, { canSignIn: true, hasToken: false });
   } finally {
     interruption.dispose();
   }

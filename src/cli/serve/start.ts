@@ -296,24 +296,35 @@ export async function setUpToken(
       ...[...callers()].map(([name, caller]) => [name, caller.token] as const),
     ]);
     const tokenKey = token === undefined ? "the token of a caller" : undefined;
-    return { http: { auth }, banner: { tokenIn: path, ...defined({ tokenKey }), evaluatesCode: isLive } };
+    return {
+      http: { auth: withHint(auth, CONFIG_HINT) },
+      banner: { tokenIn: path, ...defined({ tokenKey }), evaluatesCode: isLive },
+    };
   }
   if (!isLive) return { http: {}, banner: {} };
   if (noToken) return { http: { auth: false }, banner: { evaluatesCode: true, isOpen: true } };
   const generated = randomBytes(KEY_BYTES).toString("base64url");
   return {
-    http: { auth: withHint(await acceptTokens(() => [[TOKEN_PRINCIPAL, generated]])) },
+    http: {
+      auth: withHint(
+        await acceptTokens(() => [[TOKEN_PRINCIPAL, generated]]),
+        "it was printed when the server was started",
+      ),
+    },
     banner: { token: generated, evaluatesCode: true },
   };
 }
 
+const CONFIG_HINT =
+  "send the header Authorization: Bearer TOKEN, with a token of the gateway's config (listen.token, callers)";
+
 /** Adds to the error message where to find the token, because many clients show only the message. */
-function withHint(auth: Authenticator): Authenticator {
+function withHint(auth: Authenticator, hint: string): Authenticator {
   return {
     authenticate: (credentials) =>
       auth.authenticate(credentials).catch((error: unknown) => {
         if (!(error instanceof AuthError) || error.status !== 401) throw error;
-        throw new AuthError(401, `${error.message}; it was printed when the server was started`, error.challenge);
+        throw new AuthError(401, `${error.message}; ${hint}`, error.challenge);
       }),
   };
 }

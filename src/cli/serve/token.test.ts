@@ -77,6 +77,16 @@ describe("access", () => {
     });
   });
 
+  it("is refused with a hint where a token of the config goes", async () => {
+    const callers = new Map([["ada", { token: "ada-key" }]]);
+    const { auth } = (await setUpToken(plain, { callers: () => callers, path: "c.json", noToken: false })).http;
+    if (auth === undefined || auth === false) throw new Error("No authenticator");
+    await expect(auth.authenticate({ headers: {}, endpoint: "http://127.0.0.1/mcp" })).rejects.toMatchObject({
+      status: 401,
+      message: expect.stringMatching(/^A token is required; send the header Authorization: Bearer TOKEN, .*callers/),
+    });
+  });
+
   it("is open with --no-token, unless the config has a token", async () => {
     expect(await setUpToken(live, { noToken: true })).toEqual({
       http: { auth: false },

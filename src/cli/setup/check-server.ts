@@ -4,6 +4,7 @@
 import { lookup } from "node:dns/promises";
 import { connect as connectTcp, isIP } from "node:net";
 import { connect as connectTls } from "node:tls";
+import { NO_DISCOVERY } from "../../auth/oauth/errors.ts";
 import type { Client } from "../../client/client.ts";
 import type { Command } from "../../client/command.ts";
 import { connect, type ConnectOptions, type Target } from "../../client/connect.ts";
@@ -40,6 +41,8 @@ export interface ServerCheckOptions {
   readonly hide: (text: string) => string;
   /** How to sign in, for the hint. */
   readonly signIn?: string;
+  /** How to send a token, for the hint. */
+  readonly sendToken?: string;
 }
 
 /** All checks of a server. */
@@ -255,8 +258,10 @@ function explain(error: unknown, target: Target, noise: readonly string[], optio
   if (!isCommand(target)) {
     if (!isUrl(target)) return [failed("initialize", message, "correct the module", exit)];
     if (exit === EXIT.auth) {
-      const hint = options.signIn ?? "send a token: headers in the config, or CATENARY_TOKEN";
-      return [ok("http", "answers"), failed("auth", message, hint, exit)];
+      const { sendToken = "send a token: headers in the config, or CATENARY_TOKEN", signIn = sendToken } = options;
+      const [start, server] = NO_DISCOVERY.exec(errorMessage(error)) ?? [];
+      if (start === undefined) return [ok("http", "answers"), failed("auth", message, signIn, exit)];
+      return [ok("http", "answers"), failed("auth", `${server} needs a token, and offers no sign-in`, sendToken, exit)];
     }
     const hint = "check the path of the URL, such as /mcp; `catenary tools URL --verbose` shows more";
     return [failed("http", message, hint, exit)];

@@ -14,7 +14,7 @@ function advice(message: string, canSignIn: boolean, hasToken = false): string {
 describe("an authentication error", () => {
   it("asks for a token first if the server does not say how to sign in", () => {
     const first =
-      "http://a/mcp needs a token: set it in CATENARY_TOKEN (catenary serve and catenary up print theirs when they start)";
+      "http://a/mcp needs a token: set it in CATENARY_TOKEN, or give --header 'Authorization: Bearer TOKEN' (a gateway prints the one that it makes itself; others are in its config: listen.token, callers)";
     expect(advice(NO_DISCOVERY, false)).toBe(first);
     expect(advice(NO_DISCOVERY, true)).toBe(`${first}\nSigning in failed too: it answered HTTP 404`);
   });

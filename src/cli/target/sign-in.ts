@@ -2,6 +2,7 @@
 // opened only if a user is at the terminal, after a message. If there is no user, a saved token is used; without a
 // saved token, the error says what to do. No token, authorization code or secret is ever printed.
 
+import { NO_DISCOVERY } from "../../auth/oauth/errors.ts";
 import type { SignInSettings } from "../../config/index.ts";
 import type { Authorizer } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -121,9 +122,7 @@ export function readSettings(values: Pick<TargetValues, SignInFlag>): SignInSett
   return defined({ clientId, clientSecret, metadataUrl, scopes });
 }
 
-/** The error of oauth() if the server does not name its authorization server. */
-const NO_DISCOVERY = /^(\S+) does not say how to get a token, and the default endpoints failed: /;
-const TOKEN_SOURCE = "catenary serve and catenary up print theirs when they start";
+const TOKEN_SOURCE = "a gateway prints the one that it makes itself; others are in its config: listen.token, callers";
 
 /** Adds advice for the user to an authentication error. */
 export function withAdvice(
@@ -134,7 +133,7 @@ export function withAdvice(
   const reworded = (message: string): ConnectionError => new ConnectionError("unauthorized", message, { cause: error });
   const [start, server] = NO_DISCOVERY.exec(error.message) ?? [];
   if (start !== undefined) {
-    const advice = `${server} needs a token: set it in ${TOKEN_VARIABLE} (${TOKEN_SOURCE})`;
+    const advice = `${server} needs a token: set it in ${TOKEN_VARIABLE}, or give --header 'Authorization: Bearer TOKEN' (${TOKEN_SOURCE})`;
     // Only a user who could have signed in needs to know why that failed.
     return reworded(canSignIn ? `${advice}\nSigning in failed too: ${error.message.slice(start.length)}` : advice);
   }

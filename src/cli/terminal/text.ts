@@ -110,3 +110,8 @@ function escaped(found: string): string {
 function jsonEscape(unit: number): string {
   return `\\u${unit.toString(16).padStart(4, "0")}`;
 }
+
+/** A word of a command line that a user may copy, quoted for a shell if it has to be. */
+export function quoteWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}
