@@ -100,6 +100,22 @@ it("are forgotten if one upstream shows too many, the oldest first, and only its
   expect(shown.owner("tools", "a")?.upstream).toBe("notes");
 });
 
+it("take a limited number of bytes, whatever names a server has", async () => {
+  const all = await ShownNames.open(`${folder}/long.json`);
+  all.use("notes", "r");
+  all.use("mail", "r");
+  all.add("tools", "mail", "mine", "mine");
+  for (let at = 0; at < 100; at += 1) all.add("tools", "notes", `${at}${"\u0001".repeat(10_000)}`, `shown_${at}`);
+  expect(all.owner("tools", "shown_99")).toBeDefined();
+  expect(all.owner("tools", "shown_0")).toBeUndefined();
+  expect(all.owner("tools", "mine")).toBeDefined();
+  // One that is too long alone is not remembered, and does not displace the others.
+  expect(all.add("tools", "notes", "x".repeat(2 * 1024 * 1024), "huge")).toBe(false);
+  expect(all.owner("tools", "shown_99")).toBeDefined();
+  await all.saved();
+  expect(statSync(file()).size).toBeLessThan(1.1 * 1024 * 1024);
+});
+
 it("are remembered until the process ends if they cannot be written", async () => {
   vi.stubEnv("XDG_STATE_HOME", "/proc/catenary");
   const shown = await ShownNames.open("nowhere");

@@ -21,12 +21,21 @@ export interface NameOwner {
 
 /** The most names of an upstream, for each kind. The oldest are forgotten first, and never those of another upstream. */
 const MAX_NAMES = 10_000;
+/** The same in bytes of the file, since a server may have names of any length. */
+const MAX_BYTES = 1024 * 1024;
+/** Above this, the names of upstreams that are not used here are left out of the file. */
+const MAX_FILE_BYTES = 16 * MAX_BYTES;
+/** The most characters of a name that are compared to find out whether it was warned of. */
+const MAX_WARNED_LENGTH = 200;
+
 interface UpstreamNames {
   /** The options that the names depend on. If they change, the names are forgotten. */
   readonly rules: string;
   /** The shown names by own names. */
   readonly tools: Map<string, string>;
   readonly prompts: Map<string, string>;
+  /** How many bytes the names take in the file. */
+  readonly bytes: Record<NamedKind, number>;
 }
 
 /** By key, so that a gateway that is created again in this process goes on with the same names. */
@@ -74,7 +83,12 @@ export class ShownNames {
     const known = this.#upstreams.get(upstream);
     if (known?.rules === rules) return;
     for (const kind of KINDS) for (const shown of known?.[kind].values() ?? []) this.#forget(kind, upstream, shown);
-    this.#upstreams.set(upstream, { rules, tools: new Map(), prompts: new Map() });
+    this.#upstreams.set(upstream, {
+      rules,
+      tools: new Map(),
+      prompts: new Map(),
+      bytes: { tools: 0, prompts: 0 },
+    });
     this.#version += 1;
   }
 
@@ -95,18 +109,19 @@ export class ShownNames {
 
   /** Returns false if the name was added before. A name of an upstream that is gone passes to the new owner. */
   add(kind: NamedKind, upstream: string, name: string, shown: string): boolean {
-    const names = this.#upstreams.get(upstream)?.[kind];
+    const own = this.#upstreams.get(upstream);
+    if (own === undefined || own[kind].get(name) === shown) return false;
+    const bytes = bytesOf(name, shown);
+    if (bytes > MAX_BYTES) return false;
     const before = this.#owners[kind].get(shown);
-    if (names === undefined || names.get(name) === shown) return false;
-    if (before !== undefined) this.#upstreams.get(before.upstream)?.[kind].delete(before.name);
-    const replaced = names.get(name);
-    if (replaced !== undefined) this.#owners[kind].delete(replaced);
-    names.set(name, shown);
+    if (before !== undefined) this.#remove(kind, before.upstream, before.name);
+    this.#remove(kind, upstream, name);
+    own[kind].set(name, shown);
+    own.bytes[kind] += bytes;
     this.#owners[kind].set(shown, { upstream, name });
-    const [oldest] = names;
-    if (names.size > MAX_NAMES && oldest !== undefined) {
-      names.delete(oldest[0]);
-      this.#owners[kind].delete(oldest[1]);
+    for (const oldest of own[kind].keys()) {
+      if (own[kind].size <= MAX_NAMES && own.bytes[kind] <= MAX_BYTES) break;
+      this.#remove(kind, upstream, oldest);
     }
     this.#version += 1;
     this.#isChanged = true;
@@ -115,9 +130,18 @@ export class ShownNames {
     return true;
   }
 
+  #remove(kind: NamedKind, upstream: string, name: string): void {
+    const names = this.#upstreams.get(upstream);
+    const shown = names?.[kind].get(name);
+    if (names === undefined || shown === undefined) return;
+    names[kind].delete(name);
+    names.bytes[kind] -= bytesOf(name, shown);
+    this.#forget(kind, upstream, shown);
+  }
+
   /** Whether this was asked before. */
   isWarned(kind: NamedKind, upstream: string, name: string): boolean {
-    const key = JSON.stringify([kind, upstream, name]);
+    const key = JSON.stringify([kind, upstream, name.slice(0, MAX_WARNED_LENGTH)]);
     const isKnown = this.#warned.has(key);
     if (this.#warned.size < MAX_NAMES) this.#warned.add(key);
     return isKnown;
@@ -132,9 +156,16 @@ export class ShownNames {
     if (this.#owners[kind].get(shown)?.upstream === upstream) this.#owners[kind].delete(shown);
   }
 
+  /** The content of the file. */
+  #toText(used: ReadonlySet<string>): string {
+    const text = JSON.stringify(this.toJson());
+    return text.length <= MAX_FILE_BYTES ? text : JSON.stringify(this.toJson((name) => used.has(name)));
+  }
+
   /** The names in the form of the file. */
-  toJson(): unknown {
-    const upstreams = [...this.#upstreams].map(([name, { rules, tools, prompts }]) => {
+  toJson(isKept: (upstream: string) => boolean = () => true): unknown {
+    const kept = [...this.#upstreams].filter(([name]) => isKept(name));
+    const upstreams = kept.map(([name, { rules, tools, prompts }]) => {
       return { name, rules, tools: [...tools], prompts: [...prompts] };
     });
     return { version: FORMAT_VERSION, upstreams };
@@ -192,7 +223,7 @@ export class ShownNames {
         this.#isChanged = false;
         await fileLock(folder, LOCK_MS).exclusively(file, async () => {
           const merged = new ShownNames().addJson(await readContent(file)).#merge(this);
-          await writePrivate(file, JSON.stringify(merged.toJson()));
+          await writePrivate(file, merged.#toText(this.#used));
         });
       }
     } catch {
@@ -201,6 +232,10 @@ export class ShownNames {
       this.#saving = undefined;
     }
   }
+}
+
+function bytesOf(name: string, shown: string): number {
+  return Buffer.byteLength(JSON.stringify([name, shown])) + 1;
 }
 
 /** Increase this when the format of the file changes. */
