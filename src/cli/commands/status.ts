@@ -85,7 +85,7 @@ async function theGateway(which: string | undefined): Promise<RunningGateway> {
 }
 
 function running(all: readonly RunningGateway[]): string {
-  return `there are ${all.map(({ url, config }) => `${url} (${oneLine(config)})`).join(", ")}`;
+  return `there are ${all.map(({ url, config }) => `${oneLine(url)} (${oneLine(config)})`).join(", ")}`;
 }
 
 async function status(args: readonly string[]): Promise<number> {
@@ -97,8 +97,8 @@ async function status(args: readonly string[]): Promise<number> {
     return EXIT.ok;
   }
   for (const { config, url, pid, startedAt, upstreams } of gateways) {
-    const since = `pid ${pid}, since ${startedAt}`;
-    printTrusted(`${oneLine(config)} at ${paint("cyan", url, process.stdout)} (${since})\n`);
+    const since = `pid ${pid}, since ${oneLine(startedAt)}`;
+    printTrusted(`${oneLine(config)} at ${paint("cyan", oneLine(url), process.stdout)} (${since})\n`);
     printTrusted(upstreamTable(upstreams, process.stdout));
   }
   return EXIT.ok;

@@ -75,7 +75,7 @@ export async function openControl(gateway: ControlledGateway): Promise<void> {
 async function answer(gateway: ControlledGateway, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { pathname, searchParams } = new URL(request.url ?? "/", "http://localhost");
   const upstream = searchParams.get("upstream") ?? undefined;
-  if (upstream !== undefined && gateway.info().upstreams[upstream] === undefined) {
+  if (upstream !== undefined && !Object.hasOwn(gateway.info().upstreams, upstream)) {
     const names = Object.keys(gateway.info().upstreams).join(", ");
     return send(response, 404, { error: `There is no server ${upstream}; there are ${names}` });
   }
@@ -115,10 +115,15 @@ export interface RunningGateway extends GatewayInfo {
   readonly socket: string;
 }
 
-/** All running gateways of this user, oldest first. Sockets that nobody listens on are removed. */
+/**
+ * All running gateways of this user, oldest first. Sockets that nobody listens on are removed. Rejects if the folder
+ * could be used by others, since their sockets would be taken for gateways.
+ */
 export async function findGateways(): Promise<readonly RunningGateway[]> {
   const folder = IS_WINDOWS ? PIPES : socketFolder();
-  const names = await readdir(folder).catch(() => []);
+  const names = await readdir(folder).catch(() => undefined);
+  if (names === undefined) return [];
+  if (!IS_WINDOWS) await makePrivateDirectory(folder);
   const isOurs = (name: string): boolean => (IS_WINDOWS ? name.startsWith(pipePrefix()) : /^\d+\.sock$/.test(name));
   const found = await Promise.all(
     names.filter(isOurs).map(async (name): Promise<RunningGateway | undefined> => {

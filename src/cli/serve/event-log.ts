@@ -106,7 +106,7 @@ export class EventLog {
 
 /** An entry as a line of text, for a terminal or a file. */
 export function formatEntry(entry: LogEntry): string {
-  return `${entry.time} ${sourceOf(entry)} ${sanitizeFor(process.stdout, entry.message)}`;
+  return `${oneLine(entry.time)} ${sourceOf(entry)} ${sanitizeFor(process.stdout, entry.message)}`;
 }
 
 /** The upstream, with a colon before what it has written itself. */

@@ -15,7 +15,7 @@ import type { Closeable } from "../../serve.ts";
 import { UsageError } from "../command.ts";
 
 /** Names of fields whose values are not written. A progress token is not a secret. */
-const SECRET_FIELD = /^(?!progressToken$).*(?:token|secret|password|passwd|authorization|cookie|api[_-]?key|_key)$/i;
+const SECRET_FIELD = /^(?!progressToken$).*(?:token|secret|password|passwd|authorization|cookie|api[_-]?key|_key)s?$/i;
 
 type Direction = "request" | "result" | "error" | "notification" | "question" | "answer" | "refusal" | "cancelled";
 
@@ -124,21 +124,31 @@ export class Trace {
   }
 }
 
+/** An object is not replaced: it may be the schema of a field. */
 function hideSecret(name: string, value: unknown): unknown {
-  return typeof value === "string" && SECRET_FIELD.test(name) ? REDACTED : value;
+  return (typeof value === "string" || Array.isArray(value)) && SECRET_FIELD.test(name) ? hidden(value) : value;
+}
+
+function hidden(value: unknown): unknown {
+  return Array.isArray(value) ? value.map(hidden) : typeof value === "string" ? REDACTED : value;
 }
 
 const REDACTED = "[redacted]";
 
-/** Values of variables and inputs, and what the config has under the name of a secret. */
-function secretsOf({ upstreams, listen }: Config): Secret[] {
-  const entries = [...upstreams.values()].flatMap(({ secrets, settings }) => [
-    ...secrets,
-    ...[settings["env"], settings["headers"]].flatMap((fields) =>
-      Object.entries(isObject(fields) ? fields : {}).flatMap(([name, value]) =>
-        SECRET_FIELD.test(name) && typeof value === "string" ? [{ value, reference: REDACTED }] : [],
-      ),
-    ),
-  ]);
-  return listen.token === undefined ? entries : [...entries, { value: listen.token, reference: REDACTED }];
+/** Values of variables and inputs, the tokens of callers, and what the config has under the name of a secret. */
+function secretsOf({ upstreams, listen, callers }: Config): Secret[] {
+  const tokens = [listen.token ?? [], ...[...callers.values()].map(({ token }) => token)].flat();
+  const named = [...upstreams.values()].flatMap(({ settings }) => secretStrings(settings, false));
+  return [
+    ...[...upstreams.values()].flatMap(({ secrets }) => secrets),
+    ...[...tokens, ...named].map((value) => ({ value, reference: REDACTED })),
+  ];
+}
+
+/** The strings in a part of the config whose field, or a field around it, has the name of a secret. */
+function secretStrings(value: unknown, isSecret: boolean): string[] {
+  if (typeof value === "string") return isSecret ? [value] : [];
+  if (Array.isArray(value)) return value.flatMap((item) => secretStrings(item, isSecret));
+  if (!isObject(value)) return [];
+  return Object.entries(value).flatMap(([name, inner]) => secretStrings(inner, isSecret || SECRET_FIELD.test(name)));
 }

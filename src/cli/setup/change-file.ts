@@ -196,7 +196,8 @@ async function writeChange({ path, real, text }: EditedFile, edited: string): Pr
   try {
     if (text === undefined) {
       await makeDirectory(dirname(real), 0o777);
-      await replaceFile(real, edited);
+      // Only for the user: the file may contain secrets.
+      await replaceFile(real, edited, 0o600);
       return undefined;
     }
     if ((await readFile(real, "utf8")) !== text) throw new Error("it has changed in the meantime; try again");

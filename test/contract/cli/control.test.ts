@@ -1,11 +1,12 @@
 // A running gateway seen from outside: `catenary status`, `logs` and `restart` over its socket, /healthz and /readyz, its
 // log as JSON, and servers that are started with it.
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "catenary";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { IS_LONG } from "../../support/thoroughness.ts";
 import { catenary, CLI, cliRunner, type CliProcess, type CliResult } from "./cli-process.ts";
 
@@ -68,6 +69,21 @@ describe("status, logs and restart", () => {
     }
   });
 
+  it("trust only sockets in a folder of the user, and print no escape sequences", async () => {
+    const sockets = join(folder, "odd", "catenary");
+    mkdirSync(sockets, { recursive: true });
+    const info = { pid: 1, config: "/c\u001b[2J", url: "http://x\u001b[2J", startedAt: "\u001b[2J", upstreams: {} };
+    const server = createServer((_request, response) => void response.end(JSON.stringify(info)));
+    await new Promise<void>((resolve) => void server.listen(join(sockets, "1.sock"), resolve));
+    onTestFinished(() => void server.close());
+    const status = (): Promise<CliResult> =>
+      catenary(["status"], "", { env: { XDG_RUNTIME_DIR: join(folder, "odd") }, cwd: folder });
+    chmodSync(sockets, 0o777);
+    expect(await status()).toMatchObject({ code: 4, out: "", err: expect.stringContaining("chmod 700") });
+    chmodSync(sockets, 0o700);
+    expect(await status()).toMatchObject({ out: "/c\\x1b[2J at http://x\\x1b[2J (pid 1, since \\x1b[2J)\n" });
+  });
+
   it("show a gateway and its servers, and start one anew without disconnecting its clients", async () => {
     const { one, url } = await start("--start");
     await one.waitForStderr("notes started (pid ");
@@ -109,6 +125,7 @@ describe("status, logs and restart", () => {
     expect(await command("logs", "nots")).toMatchObject({
       ...{ code: 2, err: "catenary: There is no server nots; there are notes, other\n" },
     });
+    expect((await command("restart", "constructor")).err).toContain("There is no server constructor; there are notes,");
     expect(await command("status", "--gateway", "other.json")).toMatchObject({ code: 4 });
     const unreachable = await command("restart", "other");
     expect(unreachable).toMatchObject({ code: 4, out: "" });
@@ -243,10 +260,12 @@ it("traces every message of callers and servers, without secrets", async () => {
   const traced = join(folder, "traced.json");
   const trace = join(folder, "trace.jsonl");
   const keys = { KEY: "${MY_TOKEN}", OTHER_KEY: "a literal key" };
-  writeFileSync(traced, JSON.stringify({ mcpServers: { notes: { ...NOTES, env: keys } } }));
+  const callers = { ada: { token: "ada-secret" } };
+  writeFileSync(traced, JSON.stringify({ mcpServers: { notes: { ...NOTES, env: keys } }, callers }));
   const { one, url } = await start(traced, "--trace", trace);
-  const client = await connect(url);
-  expect(await client.callTool("reveal", { password: "hunter2" })).toMatchObject({
+  const client = await connect(url, { headers: { authorization: "Bearer ada-secret" } });
+  const given = { password: "hunter2", text: "I am ada-secret", tokens: ["hunter3", ["hunter4"]] };
+  expect(await client.callTool("reveal", given)).toMatchObject({
     content: [{ text: "correct-horse-battery a literal key" }],
   });
   await expect(client.callTool("nothing")).rejects.toThrow();
@@ -255,7 +274,9 @@ it("traces every message of callers and servers, without secrets", async () => {
   expect(await one.exited).toBe(0);
   expect(statSync(trace).mode & 0o777).toBe(0o600);
   const text = readFileSync(trace, "utf8");
-  for (const secret of ["correct-horse-battery", "a literal key", "hunter2"]) expect(text).not.toContain(secret);
+  for (const secret of ["correct-horse-battery", "a literal key", "hunter", "ada-secret"]) {
+    expect(text).not.toContain(secret);
+  }
   const entries = text
     .trim()
     .split("\n")
@@ -266,7 +287,7 @@ it("traces every message of callers and servers, without secrets", async () => {
       side: "caller",
       what: "request",
       caller: { style: "stateless" },
-      params: { arguments: { password: "[redacted]" } },
+      params: { arguments: { password: "[redacted]", tokens: ["[redacted]", ["[redacted]"]] } },
     },
     { side: "upstream", what: "request", upstream: "notes" },
     { side: "caller", what: "request", params: { name: "nothing" } },

@@ -2,12 +2,13 @@
 // when they refuse.
 
 import {
+  chmodSync,
   existsSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
-  readdirSync,
   readFileSync,
+  readdirSync,
   realpathSync,
   rmSync,
   statSync,
@@ -62,8 +63,12 @@ describe("add and remove", () => {
     expect(JSON.parse(read("project/catenary.json"))).toEqual({
       mcpServers: { notes: { command: "npx", args: ["-y", "notes", "--json"], env: { KEY: "${KEY}" } } },
     });
+    const mode = (): number => statSync(join(home, "project/catenary.json")).mode & 0o777;
+    // It may contain secrets.
+    expect(mode()).toBe(0o600);
     const text = read("project/catenary.json").replace("{\n", "{\n  // mine\n");
     write("project/catenary.json", text);
+    chmodSync(join(home, "project/catenary.json"), 0o640);
     const second = await run("add", "web", "https://example.com/mcp", "--header", "X-Key: abc", "--yes", "--json");
     expect(JSON.parse(second.out)).toMatchObject({
       name: "web",
@@ -71,6 +76,7 @@ describe("add and remove", () => {
       backup: expect.stringContaining(".bak"),
     });
     const both = read("project/catenary.json");
+    expect(mode()).toBe(0o640);
     expect(both).toContain("  // mine\n");
     expect(both).toContain('"url": "https://example.com/mcp"');
     expect(both).toContain('"X-Key": "abc"');
