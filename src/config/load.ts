@@ -11,6 +11,7 @@ import { checkOptions } from "../core/options.ts";
 import { defined } from "../core/values.ts";
 import type { HttpLimits } from "../http/server/options.ts";
 import { findSpawnProblem } from "../process/spawn-error.ts";
+import { type Profile, PROFILES } from "../protocol/errors.ts";
 import { baseFolder } from "./clients.ts";
 import { adaptDocument } from "./dialects.ts";
 import { parseDocument, parseToml, ConfigError, Problems, sortProblems, type Problem } from "./document.ts";
@@ -54,6 +55,8 @@ export interface Config {
   readonly profiles: Access["profiles"];
   /** Callers with tokens of their own, by name. */
   readonly callers: Access["callers"];
+  /** Which error codes session-style callers get: the option `profile` of `serve()`. */
+  readonly errorProfile?: Profile;
   /** Limits of the HTTP server. */
   readonly limits: Partial<HttpLimits>;
   /** Problems that do not prevent its use. */
@@ -330,6 +333,11 @@ const TOP = {
   listen: listen.describe("Where the gateway listens over HTTP."),
   profiles: profiles.describe("Parts of the gateway, by name: some servers, some tools. Each is at /mcp/NAME."),
   callers: callers.describe("Callers with tokens of their own, by name, and what each may use."),
+  errorProfile: read
+    .oneOf(PROFILES)
+    .describe(
+      "Which error codes session-style callers get. mcp: those of the specification. chain: those of mcp-chain. reference: those of a widespread protocol reference. It has nothing to do with profiles. Default: mcp.",
+    ),
   limits: limits.describe("Limits on callers."),
 } as const satisfies read.Fields;
 
@@ -410,6 +418,10 @@ const PLACES: Places = [
       return `write {"defaults": {"${own}": ...}} for all servers, or write it in the entry of one`;
     },
   ],
+  [
+    ["profile"],
+    () => 'write {"errorProfile": ...} to choose error codes, or {"profiles": {...}} for parts of the gateway',
+  ],
   [["use", "links", "middleware"], () => 'write middleware for all servers in "chain"'],
   [[...MIDDLEWARE.keys()], (key) => `write {"chain": [{"${key}": ...}]}`],
   [ENTRY_KEYS, (key) => `write it in the entry of a server: {"mcpServers": {"NAME": {"${key}": ...}}}`],
@@ -437,6 +449,7 @@ function readRoot(root: read.Cursor, source: { path: string; text: string }): Co
     chain,
     listen: values.listen ?? {},
     ...readAccess(root, values, servers, values.listen?.token),
+    ...defined({ errorProfile: values.errorProfile }),
     limits: values.limits ?? {},
     warnings: [],
   };

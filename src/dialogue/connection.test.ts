@@ -136,17 +136,27 @@ describe("a session", () => {
     });
   });
 
-  it("uses its own error codes in the chain profile only", async () => {
-    const { peer } = await serveSample({ profile: "chain" });
+  it.each([
+    ["mcp", -32602],
+    ["chain", -32001],
+    ["reference", -32602],
+  ] as const)("gets the error codes of the profile %s, unless the caller is stateless", async (profile, code) => {
+    const { peer } = await serveSample({ profile });
     await peer.handshake(NEWEST_SESSION.name);
     const answer = await peer.request({ id: 1, method: "tools/call", params: { name: "missing" } });
-    expect(answer).toMatchObject({ error: { code: -32001, data: { kind: "tool_not_found" } } });
+    expect(answer).toMatchObject({ error: { code, data: { kind: "tool_not_found" } } });
     const modern = await peer.request({
       id: 2,
       method: "tools/call",
       params: { name: "missing", _meta: statelessMeta(NEWEST.name) },
     });
     expect(modern).toMatchObject({ error: { code: -32602, data: { kind: "tool_not_found" } } });
+  });
+
+  it("refuses a profile that does not exist", async () => {
+    await expect(serveSample({ profile: "chains" as never })).rejects.toThrow(
+      'profile: there is no profile "chains" of error codes; did you mean `chain`?',
+    );
   });
 
   it("shuts down on request: finishes its calls, refuses new ones, closes at exit", async () => {

@@ -15,7 +15,7 @@ import {
   type ResponseMessage,
 } from "../jsonrpc/message.ts";
 import { nextNumber } from "../protocol/caller.ts";
-import { McpError, type Profile } from "../protocol/errors.ts";
+import { checkProfile, McpError, type Profile } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import type { Revision } from "../protocol/revision.ts";
 import { isVendorMethod, knownRevision, REVISIONS } from "../protocol/revisions/index.ts";
@@ -30,7 +30,10 @@ import { SessionFront } from "./session/front.ts";
 export interface ConnectionOptions {
   /** "sequential" runs one request at a time and answers in order. */
   readonly ordering?: "concurrent" | "sequential";
-  /** Which error codes session-style callers get. Default: "mcp", those of the specification. */
+  /**
+   * Which error codes session-style callers get: "mcp" (the default), those of the specification; "chain", those of
+   * mcp-chain; "reference", those of a widespread protocol reference.
+   */
   readonly profile?: Profile;
   /** Revisions that may be spoken; all by default. */
   readonly revisions?: readonly string[];
@@ -86,7 +89,7 @@ class Connection implements ServedConnection {
 
   constructor(handler: Handler, transport: Transport, options: ConnectionOptions) {
     const allRevisions = selectRevisions(options.revisions);
-    const profile = options.profile ?? "mcp";
+    const profile = checkProfile(options.profile ?? "mcp");
     this.#transport = transport;
     this.#graceMs = options.graceMs ?? 1_000;
     this.#mayShutDown = options.mayShutDown ?? false;

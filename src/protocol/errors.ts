@@ -1,8 +1,9 @@
 // Errors that are sent to the other side, and their codes. The code follows from the kind of the error, the caller's
-// revision (older revisions list their differences) and the profile. The profile `mcp` follows the specification. The
-// profile `chain` has its own codes for some kinds, such as a missing tool, but only in the revisions with sessions.
+// revision (older revisions list their differences) and the profile. The profile `mcp` follows the specification. Other
+// profiles have their own codes for some kinds, such as a missing tool, but only in the revisions with sessions.
 
 import { isMarked } from "../core/errors.ts";
+import { didYouMean } from "../core/options.ts";
 import type { ErrorBody } from "../jsonrpc/message.ts";
 
 const CODES = {
@@ -32,20 +33,41 @@ const CODES = {
 
 /** What went wrong. The code of an error follows from its kind and the caller's revision. */
 export type ErrorKind = keyof typeof CODES;
-/** Which error codes session-style callers get: those of the specification, or those of the profile `chain`. */
-export type Profile = "mcp" | "chain";
+/**
+ * Which error codes session-style callers get: those of the specification (`mcp`), those of mcp-chain (`chain`), or
+ * those of a widespread protocol reference (`reference`).
+ */
+export type Profile = "mcp" | "chain" | "reference";
 
-/** Codes of the profile `chain`; only callers of revisions with sessions get them. */
-const CHAIN_CODES: Partial<Record<ErrorKind, number>> = {
-  tool_not_found: -32001,
-  resource_not_found: -32002,
-  prompt_not_found: -32003,
-  execution_failed: -32004,
-  access_denied: -32005,
+/** Codes that differ in an older revision, or in a profile. */
+export type CodeChanges = Partial<Record<ErrorKind, number>>;
+
+const PROFILE_CODES: Readonly<Record<Profile, CodeChanges>> = {
+  mcp: {},
+  chain: {
+    tool_not_found: -32001,
+    resource_not_found: -32002,
+    prompt_not_found: -32003,
+    execution_failed: -32004,
+    access_denied: -32005,
+  },
+  reference: {
+    resource_not_found: -32001,
+    execution_failed: -32002,
+    unauthorized: -32003,
+    rate_limited: -32004,
+  },
 };
 
-/** Codes that differ in an older revision. */
-export type CodeChanges = Partial<Record<ErrorKind, number>>;
+export const PROFILES: readonly Profile[] = Object.keys(PROFILE_CODES) as Profile[];
+
+/** Throws a TypeError for a profile that does not exist. */
+export function checkProfile(given: unknown): Profile {
+  const profile = PROFILES.find((known) => known === given);
+  if (profile !== undefined) return profile;
+  const hint = didYouMean(String(given), PROFILES, "profiles");
+  throw new TypeError(`profile: there is no profile ${JSON.stringify(given)} of error codes; ${hint}`);
+}
 
 interface CodeRules {
   readonly style: "session" | "stateless";
@@ -53,8 +75,16 @@ interface CodeRules {
 }
 
 export function codeOf(kind: ErrorKind, rules: CodeRules, profile: Profile = "mcp"): number {
-  const chainCode = profile === "chain" && rules.style === "session" ? CHAIN_CODES[kind] : undefined;
-  return chainCode ?? rules.codes[kind] ?? CODES[kind];
+  return profileCode(kind, rules, profile) ?? rules.codes[kind] ?? CODES[kind];
+}
+
+/** The code that the profile has instead of that of the revision. */
+export function profileCode(
+  kind: ErrorKind,
+  { style }: Pick<CodeRules, "style">,
+  profile: Profile,
+): number | undefined {
+  return style === "session" ? PROFILE_CODES[profile][kind] : undefined;
 }
 
 const MCP_ERROR = Symbol.for("catenary.McpError");

@@ -12,7 +12,7 @@ import { EXIT } from "../../src/cli/command.ts";
 import { checkConfig } from "../../src/config/index.ts";
 import { connect } from "../../src/index.ts";
 import { javascript, lisp } from "../../src/live/index.ts";
-import { codeOf, type ErrorKind } from "../../src/protocol/errors.ts";
+import { codeOf, type ErrorKind, type Profile, PROFILES } from "../../src/protocol/errors.ts";
 import { REVISIONS } from "../../src/protocol/revisions/index.ts";
 import { IS_LONG } from "../support/thoroughness.ts";
 import { ExampleFolder, examplesOf } from "./examples.ts";
@@ -26,6 +26,7 @@ const PAGES = [
     .map((name) => `docs/${name}`),
 ].toSorted();
 const SESSIONS = REVISIONS.filter((revision) => revision.style === "session");
+const OWN_PROFILES = PROFILES.filter((profile) => profile !== "mcp");
 
 /** The kinds exist only as types and as the keys of a private table, so they are read from the source. */
 function errorKinds(): ErrorKind[] {
@@ -33,9 +34,9 @@ function errorKinds(): ErrorKind[] {
   return [...table.matchAll(/^\s+(\w+):/gm)].map(([, kind]) => kind as ErrorKind);
 }
 
-function chainCode(kind: ErrorKind): string {
-  const own = SESSIONS.filter((revision) => codeOf(kind, revision, "chain") !== codeOf(kind, revision));
-  return [...new Set(own.map((revision) => codeOf(kind, revision, "chain")))].join(" or ");
+function profileCode(kind: ErrorKind, profile: Profile): string {
+  const own = SESSIONS.filter((revision) => codeOf(kind, revision, profile) !== codeOf(kind, revision));
+  return [...new Set(own.map((revision) => codeOf(kind, revision, profile)))].join(" or ");
 }
 
 /** The words in backquotes in the first column of a table. */
@@ -51,16 +52,17 @@ describe("docs/reference/errors.md", () => {
     const expected = errorKinds().map((kind) => [
       `\`${kind}\``,
       ...REVISIONS.toReversed().map((revision) => String(codeOf(kind, revision))),
-      chainCode(kind),
+      ...OWN_PROFILES.map((profile) => profileCode(kind, profile)),
     ]);
     expect(expected.length).toBeGreaterThan(15);
     expect(written.map((row) => row.slice(0, -1))).toEqual(expected);
     expect(written.map((row) => row.at(-1))).not.toContain("");
   });
 
-  it("heads its columns with the revisions, newest first", () => {
+  it("heads its columns with the revisions, newest first, and the profiles", () => {
     const names = REVISIONS.toReversed().map((revision) => revision.name);
-    expect(page.replaceAll(/ +/g, " ")).toContain(`| Kind | ${names.join(" | ")} | \`chain\` |`);
+    const profiles = OWN_PROFILES.map((profile) => `\`${profile}\``);
+    expect(page.replaceAll(/ +/g, " ")).toContain(`| Kind | ${[...names, ...profiles].join(" | ")} |`);
   });
 });
 

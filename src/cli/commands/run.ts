@@ -22,7 +22,9 @@ import { EXIT, UsageError, type Command } from "../command.ts";
 import {
   announce,
   GATEWAY_GRACE_MS,
+  parseProfile,
   parseServeFlags,
+  PROFILE_HELP,
   SERVE_EXPECTED,
   SERVE_FLAGS,
   SERVE_HELP,
@@ -79,7 +81,7 @@ With both:
   --share HOW            which callers share one process or session of the server, one of
                          ${SHARES.join(", ")};
                          by default per-session
-  --http HOST:PORT       serve over HTTP instead of stdio; port 0 picks a free one
+${PROFILE_HELP}  --http HOST:PORT       serve over HTTP instead of stdio; port 0 picks a free one
 
 With --http:
 ${SERVE_HELP}  --json                 print one line of JSON on stdout when ready: {"url": ...}
@@ -179,6 +181,7 @@ async function run(args: readonly string[]): Promise<undefined> {
   const token = takeToken();
   const line = parseLine(args);
   const { target, options, http } = line;
+  const profile = parseProfile(line.values.profile);
   const isAddress = target instanceof URL;
   const problem = isAddress ? undefined : await findSpawnProblem(target);
   if (problem !== undefined) {
@@ -212,7 +215,10 @@ async function run(args: readonly string[]): Promise<undefined> {
   const handler = chain().to(upstream(target, { ...settings, ...more }), { onWarning });
   // On stdio, messages from the client may be as long as messages from the program.
   const onStdio = { limits: { messageBytes: MESSAGE_BYTES }, graceMs: GATEWAY_GRACE_MS };
-  const serving = await startServing(handler, http === undefined ? onStdio : { http });
+  const serving = await startServing(handler, {
+    ...(http === undefined ? onStdio : { http }),
+    ...defined({ profile }),
+  });
   if (http === undefined) return;
   // The banner does not show the arguments, since one of them may be a secret.
   const { url = "" } = serving;

@@ -12,6 +12,7 @@ import type { Health } from "../../http/server/options.ts";
 import type { Closeable, ServeOptions } from "../../serve.ts";
 import { TOKEN_PRINCIPAL } from "../../core/authentication.ts";
 import { evaluatesCode } from "../../core/handler.ts";
+import type { Profile } from "../../protocol/errors.ts";
 import { NotFoundError, UsageError, type Command } from "../command.ts";
 import type { GatewayInfo } from "../serve/control.ts";
 import type { OpenedGateway } from "../serve/gateway.ts";
@@ -23,7 +24,9 @@ import {
   GATEWAY_GRACE_MS,
   parseAddress,
   parseEndpointFlags,
+  parseProfile,
   parseServeFlags,
+  PROFILE_HELP,
   SERVE_EXPECTED,
   SERVE_FLAGS,
   SERVE_HELP,
@@ -61,7 +64,7 @@ and the token; --http sets the address.
   --http HOST:PORT       serve over HTTP; also :PORT, PORT, [::1]:PORT, or HOST alone (port 3000);
                          port 0 picks a free one
   --sequential           handle one request at a time and answer in order
-${GATEWAY_HELP}
+${PROFILE_HELP}${GATEWAY_HELP}
 With --http:
 ${SERVE_HELP}  --json                 print one line of JSON on stdout when ready: {"url": ...}, and "token" if
                          one was generated
@@ -81,7 +84,7 @@ CONFIG defaults to ./${CONFIG}. The address is that of --http, or "listen" of th
 
   --http HOST:PORT       where to listen; also :PORT, PORT, [::1]:PORT, or HOST alone (port 3000);
                          port 0 picks a free one
-${GATEWAY_HELP}${SERVE_HELP}  --json                 print one line of JSON on stdout when ready: {"url", "upstreams"}, and
+${GATEWAY_HELP}${PROFILE_HELP}${SERVE_HELP}  --json                 print one line of JSON on stdout when ready: {"url", "upstreams"}, and
                          "token" if one was generated
 ${TOKEN_HELP}
 ${SIGNAL_HELP}
@@ -109,6 +112,8 @@ interface Source {
   /** The HTTP options of the config. */
   readonly http: ServeHttpOptions;
   readonly token?: string | undefined;
+  /** The error profile of the config. */
+  readonly profile?: Profile | undefined;
   readonly callers?: () => Config["callers"];
   /** Whether a caller sees a server of the config. */
   readonly sees?: (server: string, principal: string | undefined) => boolean;
@@ -223,6 +228,7 @@ async function openConfig({ given, command, isStdio, values }: GatewayLine): Pro
       paths: (at, principal) => hasPath(running.config, at, principal),
     },
     token,
+    profile: config.errorProfile,
     callers: () => running.config.callers,
     sees: (server, principal) => seesServer(running.config, server, principal),
     release,
@@ -314,6 +320,7 @@ async function serveSource(args: readonly string[]): Promise<undefined> {
   const [file, ...more] = positionals;
   if (more.length > 0) throw new UsageError(`serve takes one CONFIG or MODULE\n\n${HELP}`);
   const flags = parseServeFlags(values);
+  const profile = parseProfile(values.profile);
   const isStdio = flags === undefined;
   if (values.stdio === true && !isStdio) throw new UsageError("Give --stdio or --http, not both");
   if (values["no-token"] === true && isStdio) throw new UsageError("--no-token needs --http HOST:PORT");
@@ -324,7 +331,8 @@ async function serveSource(args: readonly string[]): Promise<undefined> {
   if (isModule && unused !== undefined) throw new UsageError(`--${unused} does not apply to the module ${file}`);
   const opened = await (isModule ? openModule(file) : openConfig({ given: file, command: "serve", isStdio, values }));
   const { handler, limits, release } = opened;
-  const options = { limits, ...(values.sequential === true && { ordering: "sequential" as const }) };
+  const ordering = values.sequential === true ? ("sequential" as const) : undefined;
+  const options = { limits, ...defined({ ordering, profile: profile ?? opened.profile }) };
   if (!isStdio) return serveHttp(opened, flags, values, options);
   // Stdio is reserved while a module is loaded, so that a module that calls serve() itself does not get it. Over HTTP
   // it stays reserved, since a module that serves stdio would end the process when stdin closes.
@@ -343,7 +351,9 @@ async function up(args: readonly string[]): Promise<undefined> {
       `${given} is not a config; to serve a module, run catenary serve ${given} --http 127.0.0.1:3000`,
     );
   }
-  return serveHttp(await openConfig({ given, command: "up", isStdio: false, values }), flags, values, { isUp: true });
+  const profile = parseProfile(values.profile);
+  const opened = await openConfig({ given, command: "up", isStdio: false, values });
+  return serveHttp(opened, flags, values, { isUp: true, ...defined({ profile: profile ?? opened.profile }) });
 }
 
 export const serveCommand: Command = defineCommand(HELP, serveSource);

@@ -2,7 +2,10 @@
 
 import { describe, expect, it } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
-import { toMcpError } from "./errors.ts";
+import type { Request } from "../../core/handler.ts";
+import { McpError, type Profile } from "../../protocol/errors.ts";
+import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
+import { toErrorBody, toMcpError } from "./errors.ts";
 
 describe("a ConnectionError", () => {
   it("loses the output of the program, however often it was wrapped", () => {
@@ -20,5 +23,49 @@ describe("a ConnectionError", () => {
       message: "In the middleware log: The upstream notes failed: node exited with code 1",
       data: { kind: "unreachable", connection: "closed", mayHaveRun: false },
     });
+  });
+});
+
+describe("a profile", () => {
+  const CALL: Request = { method: "tools/call", params: { name: "x" } };
+  const READ: Request = { method: "resources/read", params: { uri: "a:b" } };
+  const code = (error: unknown, profile: Profile, request = CALL, revision = NEWEST_SESSION): number =>
+    toErrorBody(error, request, revision, profile).code;
+
+  it.each([
+    ["tool_not_found", -32602, -32001, -32602],
+    ["resource_not_found", -32002, -32002, -32001],
+    ["prompt_not_found", -32602, -32003, -32602],
+    ["execution_failed", -32603, -32004, -32002],
+    ["access_denied", -32603, -32005, -32603],
+    ["unauthorized", -32600, -32600, -32003],
+    ["rate_limited", -31429, -31429, -32004],
+    ["internal_error", -32603, -32603, -32603],
+  ] as const)("has the code of %s", (kind, mcp, chain, reference) => {
+    const error = McpError.of(kind, "no");
+    expect([code(error, "mcp"), code(error, "chain"), code(error, "reference")]).toEqual([mcp, chain, reference]);
+    expect(toErrorBody(error, CALL, NEWEST_SESSION, "reference").data).toEqual({ kind });
+    // The newest revision defines its codes itself.
+    expect(code(error, "reference", CALL, NEWEST)).toBe(code(error, "mcp", CALL, NEWEST));
+  });
+
+  it("translates the error of a server that has a profile itself", () => {
+    const fromChain = new McpError(-32001, "no", { kind: "tool_not_found" });
+    const fromReference = new McpError(-32001, "no", { kind: "resource_not_found" });
+    expect([code(fromChain, "mcp"), code(fromChain, "chain")]).toEqual([-32602, -32001]);
+    expect([code(fromReference, "mcp"), code(fromReference, "chain")]).toEqual([-32002, -32002]);
+  });
+
+  it("knows a missing resource of another implementation, and a tool that an older server does not have", () => {
+    const missing = new McpError(-32602, "no", { uri: "a:b" });
+    expect([code(missing, "mcp", READ), code(missing, "reference", READ)]).toEqual([-32002, -32001]);
+    const lifted = NEWEST_SESSION.lift.error({ code: -32601, message: "no such tool" }, CALL);
+    const old = McpError.fromBody(lifted);
+    expect([code(old, "mcp"), code(old, "chain")]).toEqual([-32601, -32001]);
+  });
+
+  it("leaves codes alone that a user chose", () => {
+    expect(code(new McpError(-32003, "mine", { kind: "access_denied" }), "chain")).toBe(-32003);
+    expect(code(new McpError(7, "mine"), "reference")).toBe(7);
   });
 });

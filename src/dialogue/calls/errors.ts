@@ -6,7 +6,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Request } from "../../core/handler.ts";
 import { errorMessage } from "../../core/values.ts";
 import type { ErrorBody, ResponseMessage } from "../../jsonrpc/message.ts";
-import { codeOf, McpError, type ErrorKind, type Profile } from "../../protocol/errors.ts";
+import { codeOf, McpError, profileCode, PROFILES, type ErrorKind, type Profile } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { NEWEST, REVISIONS } from "../../protocol/revisions/index.ts";
 
@@ -66,16 +66,26 @@ export function toErrorBody(error: unknown, request: Request, revision: Revision
 
 function lowerError(error: unknown, request: Request, revision: Revision, profile: Profile): ErrorBody {
   const known = toMcpError(error);
-  const { kind } = known;
+  const kind = known.kind !== undefined && isCodeOf(known.kind, known.code) ? known.kind : undefined;
   const body = known.toBody();
-  const coded =
-    kind !== undefined && isCodeOf(kind, known.code) ? { ...body, code: codeOf(kind, revision, profile) } : body;
-  return avoidReservedCode(revision.lower.error(coded, request), revision);
+  const coded = kind === undefined ? body : { ...body, code: codeOf(kind, revision) };
+  const lowered = avoidReservedCode(revision.lower.error(coded, request), revision);
+  if (profile === "mcp") return lowered;
+  const found = kind ?? kindOfCode(lowered.code, revision);
+  const code = found && profileCode(found, revision, profile);
+  // Not a copy of `lowered`, which may be the error of an older server, without the kind.
+  return code === undefined ? lowered : { ...body, code };
+}
+
+/** The kind of an error of another implementation, which does not name it. */
+function kindOfCode(code: number, revision: Revision): ErrorKind | undefined {
+  const isMissing = revision.style === "session" && code === codeOf("resource_not_found", revision);
+  return isMissing ? "resource_not_found" : undefined;
 }
 
 /** An upstream's error may have the name of one of our kinds. It is ours only if its code belongs to that kind too. */
 function isCodeOf(kind: ErrorKind, code: number): boolean {
-  return REVISIONS.some((known) => codeOf(kind, known) === code || codeOf(kind, known, "chain") === code);
+  return REVISIONS.some((known) => PROFILES.some((profile) => codeOf(kind, known, profile) === code));
 }
 
 /** Stateless revisions reserve some codes and forbid others. A handler's error with such a code is wrapped. */

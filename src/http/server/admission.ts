@@ -6,7 +6,7 @@ import { AuthError, type Authenticator, type Credentials, type Identity } from "
 import type { Caller } from "../../core/handler.ts";
 import { errorMessage } from "../../core/values.ts";
 import { decode } from "../../jsonrpc/codec.ts";
-import { type ErrorKind, codeOf, McpError } from "../../protocol/errors.ts";
+import { type ErrorKind, codeOf, McpError, type Profile, profileCode } from "../../protocol/errors.ts";
 import {
   isNotification,
   isRequest,
@@ -198,27 +198,25 @@ function withoutSecrets(headers: RequestHeaders): Readonly<Record<string, string
 }
 
 /** Sends the response for an error that ended a request. */
-export function sendError(reply: Reply, error: unknown, report: ErrorReporter): void {
+export function sendError(reply: Reply, error: unknown, report: ErrorReporter, profile: Profile): void {
+  const sendStatus = (
+    status: number,
+    message: string,
+    headers: Readonly<Record<string, string>>,
+    kind?: ErrorKind,
+  ): void => {
+    reply.headers = { ...reply.headers, ...headers };
+    reply.sendJson({ ...errorResponse(status, message, kind, profile), id: reply.id }, status);
+  };
   if (error instanceof HttpError) {
-    sendStatus(reply, error.status, error.message, error.headers, error.kind);
+    sendStatus(error.status, error.message, error.headers, error.kind);
   } else if (error instanceof AuthError) {
     const status = [400, 401, 403].includes(error.status) ? error.status : 401;
-    sendStatus(reply, status, error.message, challengeHeaders(error.challenge));
+    sendStatus(status, error.message, challengeHeaders(error.challenge));
   } else {
     report(error, "a request could not be answered");
-    sendStatus(reply, 500, "Internal error", {});
+    sendStatus(500, "Internal error", {});
   }
-}
-
-function sendStatus(
-  reply: Reply,
-  status: number,
-  message: string,
-  headers: Readonly<Record<string, string>>,
-  kind?: ErrorKind,
-): void {
-  reply.headers = { ...reply.headers, ...headers };
-  reply.sendJson({ ...errorResponse(status, message, kind), id: reply.id }, status);
 }
 
 // In stateless style these errors have a status of their own. Any other error, and every error in session style, is
@@ -246,9 +244,15 @@ const KINDS: ReadonlyMap<number, ErrorKind> = new Map([
 ]);
 
 /** The JSON-RPC error response for a status, without an id. */
-export function errorResponse(status: number, message: string, kind?: ErrorKind): ErrorMessage {
-  const known = kind ?? KINDS.get(status) ?? "invalid_request";
-  return { jsonrpc: "2.0", id: null, error: McpError.of(known, message).toBody() };
+export function errorResponse(
+  status: number,
+  message: string,
+  kind: ErrorKind = KINDS.get(status) ?? "invalid_request",
+  profile: Profile = "mcp",
+): ErrorMessage {
+  const body = McpError.of(kind, message).toBody();
+  const code = profileCode(kind, { style: "session" }, profile) ?? body.code;
+  return { jsonrpc: "2.0", id: null, error: { ...body, code } };
 }
 
 /** The limits of one server, shared by its endpoints. */

@@ -24,6 +24,8 @@ import { LegacySse } from "./legacy-sse.ts";
 import { httpLimits, type HttpRouterOptions, type HttpLimits } from "./options.ts";
 import { SessionIds } from "./session-ids.ts";
 import { ReplyTimers, Reply, type Denial } from "./reply.ts";
+import { checkProfile, type Profile } from "../../protocol/errors.ts";
+import { REVISION_HEADER } from "../headers.ts";
 import { ReplayStore } from "./replay.ts";
 import { withoutState } from "./without-state.ts";
 
@@ -43,6 +45,8 @@ export class HttpRouter {
   readonly #guard: Guard;
   readonly #auth: Authenticator | undefined;
   readonly #report: ErrorReporter;
+  readonly #profile: Profile;
+  readonly #statelessNames: ReadonlySet<string>;
   readonly #requests: RequestLimiter;
   readonly #timers: ReplyTimers;
   /** Creates an endpoint for the requests of one path. `path` is undefined for the main endpoint. */
@@ -88,9 +92,10 @@ export class HttpRouter {
       limits: { ...limits, bodies: new BodyLimiter(limits.requests, this.#timers.budget) },
       requests: this.#requests,
       sessions: limit(limits.sessions),
-      fail: (reply, error) => sendError(reply, error, this.#report),
+      fail: (reply, error) => this.#fail(reply, error),
     };
     const revisions = selectRevisions(options.revisions);
+    const profile = checkProfile(options.profile ?? "mcp");
     const sessionRevisions = revisions.filter(({ style }) => style === "session");
     const statelessRevisions = revisions.filter(({ style }) => style === "stateless");
     const perSession = { ...connection, revisions: sessionRevisions.map(({ name }) => name), graceMs: 0 };
@@ -98,6 +103,8 @@ export class HttpRouter {
     this.#auth = auth;
     this.#health = health;
     this.#report = safeReporter(onError);
+    this.#profile = profile;
+    this.#statelessNames = new Set(statelessRevisions.map(({ name }) => name));
     this.path = path;
     this.graceMs = graceMs;
     this.limits = limits;
@@ -108,7 +115,7 @@ export class HttpRouter {
     this.#open = (at) => {
       const own = at === undefined ? handler : withEndpoint(handler, at);
       const served = stateless ? withoutState(own) : own;
-      const front = { revisions: statelessRevisions, profile: options.profile ?? ("mcp" as const) };
+      const front = { revisions: statelessRevisions, profile };
       const alone = new StatelessEndpoint(served, front, parkedCalls, listens, shared);
       return new McpEndpoint(served, alone, revisions, perSession, shared, ids, store);
     };
@@ -152,7 +159,7 @@ export class HttpRouter {
     }
     const route = known ?? this.#otherRoute(request);
     const error = refusal ?? this.#routingError(request, route);
-    if (error !== undefined) sendError(reply, error, this.#report);
+    if (error !== undefined) this.#fail(reply, error);
     else if (request.method === "OPTIONS") request.respond(204, { allow: allowedMethods(route), ...cors });
     else if (route === undefined) {
       request.respond(200, { "content-type": "application/json", ...cors }, this.#document(request));
@@ -262,7 +269,7 @@ export class HttpRouter {
     try {
       this.#runAs(reply, action, await authenticate(auth, credentials, this.#report));
     } catch (error) {
-      sendError(reply, error, this.#report);
+      this.#fail(reply, error);
     }
   }
 
@@ -278,10 +285,16 @@ export class HttpRouter {
   #run(reply: Reply, action: Action, identity: Identity | undefined): void {
     try {
       const running = action(reply, identity);
-      if (running !== undefined) running.catch((error: unknown) => sendError(reply, error, this.#report));
+      if (running !== undefined) running.catch((error: unknown) => this.#fail(reply, error));
     } catch (error) {
-      sendError(reply, error, this.#report);
+      this.#fail(reply, error);
     }
+  }
+
+  /** Sends the response for an error that ended a request. Only session-style callers get the codes of a profile. */
+  #fail(reply: Reply, error: unknown): void {
+    const isStateless = this.#statelessNames.has(reply.request.headers[REVISION_HEADER] ?? "");
+    sendError(reply, error, this.#report, isStateless ? "mcp" : this.#profile);
   }
 
   /** The authenticator's public JSON document at this path, if there is one. */

@@ -3,7 +3,7 @@
 
 import { describe, expect, it, vi } from "vitest";
 import { AuthError, type Authenticator } from "../../../src/core/authentication.ts";
-import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
+import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { createServer } from "../../../src/server/index.ts";
 import { SessionClient, StatelessClient } from "../../support/http/mcp-clients.ts";
 import { startServer } from "./fixture.ts";
@@ -41,6 +41,24 @@ describe("an authenticator", () => {
     expect([reply.status, reply.headers["retry-after"]]).toEqual([503, "5"]);
     expect(reply.text).not.toContain("secrets");
     expect(onError.mock.calls).toEqual([[new Error("the database of secrets is down"), expect.any(String)]]);
+  });
+});
+
+describe("a caller that is refused", () => {
+  it("gets the code of the profile, unless it is stateless", async () => {
+    const auth = { authenticate: () => Promise.reject(new AuthError(401, "no", "Bearer")) };
+    const { peer } = await startServer(
+      { profile: "reference", http: { auth } },
+      createServer({ name: "s", version: "1" }),
+    );
+    const ping = { jsonrpc: "2.0", id: 7, method: "ping" };
+    const session = await peer.post(ping);
+    expect([session.status, session.json]).toMatchObject([
+      401,
+      { error: { code: -32003, data: { kind: "unauthorized" } } },
+    ]);
+    const stateless = await peer.post(ping, { "mcp-protocol-version": NEWEST.name });
+    expect([stateless.status, stateless.json]).toMatchObject([401, { error: { code: -32600 } }]);
   });
 });
 

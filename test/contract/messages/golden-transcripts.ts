@@ -31,7 +31,7 @@ interface Head {
   readonly seed: string;
   readonly server: string;
   readonly revision: string;
-  readonly profile?: "mcp" | "chain";
+  readonly profile?: NonNullable<ConnectionOptions["profile"]>;
 }
 
 export const TRANSCRIPTS: readonly Transcript[] = readdirSync(folder)

@@ -48,8 +48,7 @@ export const LEFT_OUT: readonly LeftOut[] = [
     seed: "003",
     line: 187,
     begins: "{\n  // JSON-RPC 2.0 standard",
-    reason:
-      "A table of codes in TypeScript. Its last four contradict those of seed 004, which the profile `chain` follows.",
+    reason: "A table of codes in TypeScript. The added messages of the transcript `errors` have all of them.",
   },
   { seed: "003", line: 229, begins: '{"jsonrpc":"2.0","id":1,"result"', reason: ELIDED },
   { seed: "004", line: 21, begins: '{\n  "jsonrpc"', reason: FORM },

@@ -226,6 +226,18 @@ export const SETTING_MISTAKES: readonly Mistake[] = [
     '1:50 error: names: expected one of "when-needed", "always"',
   ],
   [
+    "an unknown profile of error codes",
+    '{"mcpServers": {"a": {"command": "x"}}, "errorProfile": "chains"}',
+    "detected",
+    '1:57 error: errorProfile: expected one of "mcp", "chain", "reference"; did you mean chain?',
+  ],
+  [
+    "a profile of error codes in the wrong key",
+    '{"mcpServers": {"a": {"command": "x"}}, "profile": "chain"}',
+    "detected",
+    '1:41 error: profile: not a key here; write {"errorProfile": ...} to choose error codes, or {"profiles": {...}} for parts of the gateway',
+  ],
+  [
     "a profile with an unknown server",
     '{"mcpServers": {"notes": {"command": "x"}}, "profiles": {"work": {"servers": ["note"]}}}',
     "undetected",

@@ -113,7 +113,8 @@ export const GOOD: readonly GoodSample[] = [
     "host": "127.0.0.1", "port": "\${PORT}", "path": "/mcp",
     "allowedHosts": ["notes.example.com"], "allowedOrigins": ["https://app.example.com"], "token": "\${TOKEN}"
   },
-  "limits": { "messageBytes": 1000000, "sessions": 10 }
+  "limits": { "messageBytes": 1000000, "sessions": 10 },
+  "errorProfile": "chain"
 }`,
     upstreams: ["notes", "mine", "web"],
   },

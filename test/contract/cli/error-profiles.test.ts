@@ -1,0 +1,70 @@
+// Error profiles of the commands that serve: by `--profile`, and by the key `errorProfile` of a config. The profiles
+// themselves are tested beside src/dialogue/calls/errors.ts, and with the transcripts of the seed documents.
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
+import { IS_LONG } from "../../support/thoroughness.ts";
+import { catenary, TEST_SERVER_COMMAND } from "./cli-process.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "catenary-profile-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const SERVER = TEST_SERVER_COMMAND.at(-1) ?? "";
+
+const MESSAGES = [
+  {
+    id: 1,
+    method: "initialize",
+    params: { protocolVersion: NEWEST_SESSION.name, capabilities: {}, clientInfo: { name: "test", version: "1" } },
+  },
+  { method: "notifications/initialized" },
+  { id: 2, method: "tools/call", params: { name: "no such tool", arguments: {} } },
+  { id: 3, method: "resources/read", params: { uri: "no:such" } },
+];
+const INPUT = MESSAGES.map((message) => `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`).join("");
+
+/** The codes of the answers for an unknown tool and an unknown resource. */
+async function codes(args: readonly string[]): Promise<unknown> {
+  const { code, out, err } = await catenary(args, INPUT);
+  expect([code, err]).toEqual([0, expect.any(String)]);
+  const answers = out
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { readonly id?: number; readonly error?: { readonly code: number } });
+  return [2, 3].map((id) => answers.find((answer) => answer.id === id)?.error?.code);
+}
+
+function config(name: string, errorProfile: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, JSON.stringify({ mcpServers: { demo: { module: SERVER } }, errorProfile }));
+  return path;
+}
+
+describe("an error profile", () => {
+  it("is chosen by --profile of serve", async () => {
+    expect(await codes(["serve", SERVER, "--profile", "chain"])).toEqual([-32001, -32002]);
+  });
+
+  it.runIf(IS_LONG)("is chosen by a config, and --profile wins over it", async () => {
+    expect(await codes(["serve", config("chain.json", "chain")])).toEqual([-32001, -32002]);
+    expect(await codes(["serve", config("chain.json", "chain"), "--profile", "reference"])).toEqual([-32602, -32001]);
+  });
+
+  it.runIf(IS_LONG)("is chosen by --profile of run", async () => {
+    expect(await codes(["run", "--profile", "reference", "--", ...TEST_SERVER_COMMAND])).toEqual([-32602, -32001]);
+  });
+
+  it.runIf(IS_LONG).each([["serve", SERVER], ["up"], ["run", "node"]])(
+    "that does not exist is refused by %s",
+    async (command, ...rest) => {
+      const { code, err } = await catenary([command, "--profile", "work", ...rest]);
+      expect(code).toBe(1);
+      expect(err).toContain(
+        "--profile work is not a profile of error codes; write one of mcp, chain, reference. A part of a gateway has a path instead: /mcp/NAME",
+      );
+    },
+  );
+});
