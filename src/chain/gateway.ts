@@ -35,7 +35,7 @@ export interface Gateway extends Handler {
   /** Replaces the middleware with this name; the new one keeps the name. Throws if there is no such name. */
   replace(name: string, middleware: Middleware): void;
   /**
-   * Takes over the middleware and the upstreams of another gateway, which can no longer be used by itself. New requests
+   * Takes over the middleware and the upstreams of another gateway, which can no longer be used on its own. New requests
    * go to them at once; requests in flight finish as they began; subscriptions move, and their callers are notified
    * that the lists may have changed. Upstreams and middleware that both gateways have stay open. The others are closed
    * when no request uses them any more; the promise then resolves.

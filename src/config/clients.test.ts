@@ -37,7 +37,7 @@ describe("the file of a client", () => {
 
   it("of a project is relative to the project", () => {
     const file = client("vscode").files.find(({ scope }) => scope === "project");
-    expect(file && clientFilePath(file, { ...linux, project: "/work/app" })).toBe("/work/app/.vscode/mcp.json");
+    expect(file && clientFilePath(file, { ...linux, project: "/home/ada/app" })).toBe("/home/ada/app/.vscode/mcp.json");
   });
 
   it.each(CLIENTS.flatMap((one) => one.files.map((file) => [one.name, file] as const)))(

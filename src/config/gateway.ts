@@ -193,7 +193,7 @@ export class ConfigGateway {
       await built.gateway.close();
       throw error;
     }
-    // Calls in flight may take long, and nobody waits for them here.
+    // Calls in flight may take long, so this does not wait for them.
     void this.gateway.update(built.gateway);
     this.#config = config;
     const old = this.#built.upstreams;

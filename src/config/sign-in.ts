@@ -39,7 +39,7 @@ const text = read.nonEmptyString;
 const scopeList = read.arrayOf(text, 'an array of strings, such as ["notes:read"]');
 
 const FIELDS = {
-  clientId: text.describe("The id of a client that is already registered. Default: one is registered by itself."),
+  clientId: text.describe("The id of a client that is already registered. Default: one is registered automatically."),
   clientSecret: text.describe("The secret of that client, such as ${CLIENT_SECRET}."),
   scopes: read
     .reader({ anyOf: [scopeList.schema, text.schema] }, (cursor) =>
@@ -90,7 +90,7 @@ export const SIGN_IN_FIELDS: Readonly<Record<"auth" | "oauth", read.Reader<SignI
   auth: settingsReader().describe(
     "How to sign in to the server with OAuth, if it asks for it. false: send no stored token. Default: tokens of catenary login are used.",
   ),
-  oauth: settingsReader((unknown) => unknown.warnAtKey("ignored", "it is found out by itself")).describe(
+  oauth: settingsReader((unknown) => unknown.warnAtKey("ignored", "it is found automatically")).describe(
     "Same as auth, by the name that some clients use.",
   ),
 };
@@ -118,7 +118,7 @@ export async function createAuthorizer(
   const store = fileTokens(undefined, { onNotice });
   const auth = oauth({
     store,
-    redirect: signIn?.(target) ?? nobody(target),
+    redirect: signIn?.(target) ?? noRedirect(target),
     onNotice,
     ...defined({
       scopes,
@@ -147,7 +147,7 @@ export async function createAuthorizer(
 }
 
 /** Refuses before a client is registered for the sign-in. */
-function nobody(target: SignInTarget): Redirect {
+function noRedirect(target: SignInTarget): Redirect {
   return {
     get uri(): never {
       throw signInNeeded(target);

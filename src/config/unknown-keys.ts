@@ -1,5 +1,5 @@
 // What is said about a key that we do not have: where it belongs if it is one of ours, and whether it is a key of another
-// client that means nothing to a gateway. A key that would be ignored silently may be one that somebody relies on, such
+// client that means nothing to a gateway. A key that would be ignored silently may be one that a user relies on, such
 // as a token or a filter, so every other key is an error.
 
 import { CLIENTS } from "./clients.ts";

@@ -81,7 +81,7 @@ const STICKY = 0o1000;
 /**
  * Throws if another user could have put files into a cache folder: it, or the folder of caches that it is in, belongs to
  * another user or is writable by others; or one further up lets everybody replace it. In a folder with the sticky bit,
- * such as /tmp, nobody can replace what is ours.
+ * such as /tmp, no other user can replace what is ours.
  */
 export async function checkCacheFolder(path: string): Promise<void> {
   if (process.getuid === undefined) return;

@@ -25,7 +25,7 @@ export interface Notification {
 /** A missing `resultType` means "complete". */
 export type Result = { readonly resultType?: string; readonly _meta?: Meta; readonly [key: string]: unknown };
 
-/** A server, a connected upstream, a chain: whatever answers requests. */
+/** Answers requests: a server, a connected upstream, a chain. */
 export type Handler = (request: Request, context: Context) => Promise<Result>;
 
 /** The name of the function is its name in a chain. `close` is called when no gateway uses the middleware any more. */

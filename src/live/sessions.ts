@@ -118,7 +118,7 @@ export class Sessions {
 
   /**
    * Forgets the oldest session without a process if too many are remembered: one of the owner who has the most of them,
-   * so that nobody can make us forget the limits of another.
+   * so that no caller can make us forget the limits of another.
    */
   #forgetOldest(): void {
     if (this.#sessions.size < this.#options.maxSessions + MAX_STOPPED_SESSIONS) return;

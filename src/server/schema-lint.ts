@@ -1,5 +1,5 @@
 // Finds mistakes in a JSON Schema when it is registered: wrong values of keywords, misspelt keywords, and references
-// that lead nowhere. Otherwise a caller would be the first to notice them, or nobody: an unknown keyword checks nothing.
+// that lead nowhere. Otherwise callers would find them, or they would stay unnoticed: an unknown keyword checks nothing.
 // It is separate from json-schema.ts, which loads ajv and only with the first value.
 
 import { isObject } from "../core/values.ts";

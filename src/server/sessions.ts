@@ -8,7 +8,7 @@ import { onAbort } from "../core/async.ts";
 export interface Session extends SessionHints {
   /** The same for all requests of the session. No other session of this process has it. */
   readonly id: string;
-  /** Values that live as long as the session. Nobody else sees them. */
+  /** Values that live as long as the session. No other session sees them. */
   readonly state: Map<string, unknown>;
   /** Aborted when the session ends. */
   readonly ended: AbortSignal;

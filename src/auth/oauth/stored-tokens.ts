@@ -171,7 +171,7 @@ interface ListableStore extends Pick<TokenStore, "get"> {
   keys(): Promise<readonly string[]>;
 }
 
-/** Whether somebody has signed in to this server before. */
+/** Whether a user has signed in to this server before. */
 export async function hasStoredTokens(store: ListableStore, url: URL): Promise<boolean> {
   const [end] = url.href.split("#");
   return (await store.keys()).some((key) => key.startsWith("server ") && key.endsWith(` ${end}`));

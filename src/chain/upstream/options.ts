@@ -88,8 +88,8 @@ export interface UpstreamOptions extends Pick<
 
 /**
  * `idle`: not started, or stopped because it was not used; the next request starts it. `starting`, `running`.
- * `restarting`: it failed and will be restarted after a pause. `failed`: it failed too often and is not restarted for
- * now. `closed`: closed for good.
+ * `restarting`: it failed and will be restarted after a pause. `failed`: it failed too often, so restarts pause for
+ * longer. `closed`: closed for good.
  */
 export type UpstreamState = "idle" | "starting" | "running" | "restarting" | "failed" | "closed";
 

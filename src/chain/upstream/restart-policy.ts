@@ -89,7 +89,7 @@ export class Recovery {
     this.#starts = options.startFailures ?? this.#crashes;
   }
 
-  /** The policy that does not allow a start for now. */
+  /** The policy that does not allow a start at this moment. */
   get exhausted(): RestartPolicy | undefined {
     return [this.#crashes, this.#starts].find((policy) => policy.isExhausted());
   }

@@ -150,7 +150,7 @@ async function targetOptions({ target, values }: Line, session: Session): Promis
   return { ...common, headers: parseHeaders(values), auth, signIn, sendToken };
 }
 
-/** Stored tokens are used, but nobody is asked to sign in. */
+/** Stored tokens are used, but the user is not asked to sign in. */
 function quietly({ busy }: Session): Parameters<typeof createAuthorizer>[2] {
   return { canSignIn: false, print: printStatus, note: () => undefined, busy };
 }

@@ -143,7 +143,7 @@ async function login(args: readonly string[]): Promise<number> {
   const status = hasSignedIn ? "signed-in" : isStored ? "already-signed-in" : "not-needed";
   const text = {
     "signed-in": `Signed in to ${host}; commands and gateways use the tokens from now on`,
-    "already-signed-in": `You are signed in to ${host} already; to sign in as somebody else, log out first`,
+    "already-signed-in": `You are signed in to ${host} already; to sign in as another user, log out first`,
     "not-needed": `${host} did not ask for a sign-in`,
   }[status];
   if (values.json === true) printJson({ server: url.origin, status });

@@ -140,7 +140,7 @@ async function operate(
   const { Reloader } = await import("../serve/reload.ts");
   const reloader = new Reloader({ path: source, running, log, load, check });
   if (values.watch === true) reloader.watch();
-  // Without a terminal there is nobody who would see the gateway; so it ends with it.
+  // A gateway whose terminal is closed would go on unseen, so it ends with the terminal.
   reloader.reloadAtSignal(() => process.kill(process.pid, "SIGTERM"));
 }
 

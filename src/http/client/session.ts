@@ -257,7 +257,7 @@ export class SessionHttpTransport extends HttpTransport<Session> {
     try {
       for (;;) {
         const canResume = position.lastId !== undefined;
-        // Nobody waits for this stream, so it must not send the user to a sign-in. The next call does, if it has to.
+        // No call waits for this stream, so it must not send the user to a sign-in. The next call does, if it has to.
         const response = await this.#openStream(session, position, signal, true);
         onHead();
         if (response instanceof ConnectionError) failures += 1;

@@ -171,7 +171,7 @@ export function challengeHeaders(challenge: unknown): Readonly<Record<string, st
   return { "www-authenticate": isValid ? challenge : "Bearer" };
 }
 
-/** The session id is one: whoever knows it can use the session, if there is no other authentication. */
+/** The session id is one: anyone who knows it can use the session, if there is no other authentication. */
 const SECRET_HEADERS = ["authorization", "proxy-authorization", "cookie", "mcp-session-id"];
 
 /** The caller as handlers see it, without its credentials. */
