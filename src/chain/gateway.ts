@@ -3,8 +3,10 @@
 // several into one handler.
 
 import { abortable, attempt, deferred, onAbort, unref, within } from "../core/async.ts";
+import { BoundedMap } from "../core/collections.ts";
 import { ConnectionError } from "../core/errors.ts";
 import {
+  type Caller,
   type Context,
   type Handler,
   type Middleware,
@@ -352,15 +354,24 @@ class StackVersion {
  * may require that a header repeats an argument (specification, basic/transports/streamable-http, server behavior for
  * custom headers). A server checks this for its own tools; a gateway checks it for its upstreams, which may not get the
  * headers. Only calls over HTTP of a stateless revision are checked, since older revisions have no such headers.
+ *
+ * What is known about tools is kept for each principal and path: an error for a tool that is hidden from a caller must be
+ * the same as for one that does not exist.
  */
 function headerGate(handler: Handler): Handler {
-  const tools = new ToolFacts(true);
-  const list: Handler = async (request, context) => {
+  const known = new BoundedMap<string, ToolFacts>(MAX_GATE_CALLERS);
+  const factsOf = ({ principal = "", endpoint = "" }: Caller): ToolFacts => {
+    const key = `${endpoint} ${principal}`;
+    let tools = known.get(key);
+    if (tools === undefined) known.set(key, (tools = new ToolFacts(true)));
+    return tools;
+  };
+  const list = async (tools: ToolFacts, request: Request, context: Context): Promise<Result> => {
     const result = await handler(request, context);
     tools.learn(result);
     return result;
   };
-  const check: Handler = async (request, context) => {
+  const check = async (tools: ToolFacts, request: Request, context: Context): Promise<Result> => {
     const { name, arguments: given } = request.params;
     const { headers = {} } = context.caller;
     const mismatch = (): string | undefined => checkHeaderParams(tools.get(name)?.headers ?? [], given, headers);
@@ -375,12 +386,16 @@ function headerGate(handler: Handler): Handler {
     const { caller, headersChecked } = context;
     const { method, params } = request;
     if (caller.headers === undefined || caller.style !== "stateless") return handler(request, context);
-    if (method === "tools/list") return list(request, context);
+    if (method === "tools/list") return list(factsOf(caller), request, context);
     if (method !== "tools/call" || headersChecked === true) return handler(request, context);
+    const tools = factsOf(caller);
     // The usual case: no header repeats an argument.
-    return tools.get(params["name"])?.headers.length === 0 ? handler(request, context) : check(request, context);
+    return tools.get(params["name"])?.headers.length === 0 ? handler(request, context) : check(tools, request, context);
   };
 }
+
+/** Of how many principals and paths the tools are known at once. */
+const MAX_GATE_CALLERS = 1_000;
 
 function statusOf(upstreams: ReadonlyMap<string, GatewayUpstream>, isClosed: boolean): Record<string, UpstreamStatus> {
   return Object.fromEntries(

@@ -84,6 +84,26 @@ describe("a call over HTTP", () => {
     expect(await gateway(call("look", { region: "north" }), context({}))).toMatchObject({ isError: false });
   });
 
+  it("tells a caller nothing about tools that only other callers see", async () => {
+    const seen: string[] = [];
+    const gateway = chain().to(async ({ method, params }, { caller }) => {
+      const isShown = caller.principal === "ada" && caller.endpoint === undefined;
+      seen.push(`${method} of ${caller.principal} at ${caller.endpoint ?? "/mcp"}`);
+      const schema = { type: "object", properties: { region: property("Region") } };
+      if (method === "tools/list") return { tools: isShown ? [{ name: "look", inputSchema: schema }] : [] };
+      if (!isShown) throw McpError.of("tool_not_found", `There is no tool ${String(params["name"])}`);
+      return { content: [], isError: false };
+    });
+    const as = (caller: object): Promise<unknown> =>
+      refused(
+        gateway(call("look", { region: "north" }), context({}, { caller: fakeCaller({ headers: {}, ...caller }) })),
+      );
+    expect(await as({ principal: "ada" })).toContain("mcp-param-region is missing");
+    expect(await as({ principal: "bob" })).toBe("There is no tool look");
+    expect(await as({ principal: "ada", endpoint: "/mcp/work" })).toBe("There is no tool look");
+    expect(seen.filter((one) => one.startsWith("tools/list of ada at /mcp"))).toHaveLength(2);
+  });
+
   it("is passed on if there is no list", async () => {
     const upstream: Handler = async ({ method }) => {
       if (method === "tools/list") throw McpError.of("method_not_found", "No lists here");
