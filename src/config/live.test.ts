@@ -12,7 +12,7 @@ import { MIN_PERMISSION_NODE as SESSION_MIN_NODE } from "../live/js/index.ts";
 import { LIMIT_BOUNDS } from "../live/runtime.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import { createGateway } from "./gateway.ts";
-import { LIVE_BOUNDS, MIN_PERMISSION_NODE } from "./kinds.ts";
+import { LIVE_BOUNDS, MIN_PERMISSION_NODE } from "./live.ts";
 import { examineConfig, loadConfig } from "./load.ts";
 
 const LATEST = REVISIONS[0]?.name;

@@ -10,11 +10,15 @@ import { REVISIONS } from "../protocol/revisions/index.ts";
 import { defined } from "../core/values.ts";
 import { CONVERTED, IN_SECONDS, RENAMED } from "./dialects.ts";
 import type { Position } from "./document.ts";
-import { command, inheritEnv, KINDS, url, type UpstreamKind, type UpstreamSource } from "./kinds.ts";
+import { command, inheritEnv, module, url, type UpstreamKind, type UpstreamSource } from "./kinds.ts";
+import { live } from "./live.ts";
 import { middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import * as read from "./readers.ts";
 import { COMMENT_KEY, IGNORED_IN_ENTRIES, type Places, rejectKey, UNSUPPORTED_IN_ENTRIES } from "./unknown-keys.ts";
 import type { Secret } from "./variables.ts";
+
+/** The kinds of entries, in the order in which hints list them. */
+const KINDS: readonly UpstreamKind[] = [command, url, module, live];
 
 /** The options of `upstream()` that any entry may set. */
 export type UpstreamPolicy = Pick<

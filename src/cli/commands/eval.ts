@@ -3,7 +3,7 @@
 
 import { readFile } from "node:fs/promises";
 import { text as readStream } from "node:stream/consumers";
-import { findLanguage, LANGUAGE_NAMES, nearestLanguage, type LanguageName } from "../../config/kinds.ts";
+import { findLanguage, LANGUAGE_NAMES, nearestLanguage, type LanguageName } from "../../config/live.ts";
 import { onAbort, within } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { defined } from "../../core/values.ts";

@@ -17,7 +17,7 @@ import {
   type UpstreamEntry,
 } from "../../config/index.ts";
 import { ConfigGateway } from "../../config/gateway.ts";
-import { createLiveServer, findLanguage, LANGUAGE_NAMES, nearestLanguage } from "../../config/kinds.ts";
+import { createLiveServer, findLanguage, LANGUAGE_NAMES, nearestLanguage } from "../../config/live.ts";
 import { findMissingPrograms } from "../../config/load.ts";
 import { nearest } from "../../core/options.ts";
 import { EXIT, NotFoundError, UsageError } from "../command.ts";
