@@ -16,7 +16,12 @@ export interface ToolFact {
   readonly headerProblem: string | undefined;
   /** Whether the tool declares itself read-only or idempotent. */
   readonly isIdempotent: boolean;
+  /** Whether the tool declares itself destructive. */
   readonly isDestructive: boolean;
+  /** Whether the tool declares itself read-only, and not destructive. */
+  readonly isReadOnly: boolean;
+  /** Whether the tool may destroy something: it does not declare the contrary. */
+  readonly mayDestroy: boolean;
   readonly taskSupport: TaskSupport;
 }
 
@@ -32,6 +37,8 @@ export class ToolFacts {
   /** Whether schemas are searched for arguments that headers repeat. Only stateless HTTP has such headers. */
   readsHeaders: boolean;
   readonly #tools = new Map<string, ToolFact>();
+  /** Why the list could not be read the last time; undefined if it was read, or never requested. */
+  failure: Error | undefined;
   /** When the whole list was last read. */
   #readAt = -Infinity;
   #reading: Promise<void> | undefined;
@@ -101,8 +108,10 @@ export class ToolFacts {
       }
       if (this.#reading === reading) this.#readAt = performance.now();
     };
-    const end = (): void => {
-      if (this.#reading === reading) this.#reading = undefined;
+    const end = (failure?: unknown): void => {
+      if (this.#reading !== reading) return;
+      this.#reading = undefined;
+      this.failure = failure as Error | undefined;
     };
     const reading: Promise<void> = readAll().then(end, end);
     return reading;
@@ -112,12 +121,17 @@ export class ToolFacts {
     const { params, problem } =
       this.readsHeaders && isObject(inputSchema) ? headerParams(inputSchema) : { params: [], problem: undefined };
     const hints = isObject(annotations) ? annotations : {};
+    const isDestructive = hints["destructiveHint"] === true;
+    const isReadOnly = hints["readOnlyHint"] === true && !isDestructive;
     const support = isObject(execution) ? execution["taskSupport"] : undefined;
     return {
       headers: params,
       headerProblem: problem,
       isIdempotent: hints["readOnlyHint"] === true || hints["idempotentHint"] === true,
-      isDestructive: hints["destructiveHint"] === true,
+      isDestructive,
+      isReadOnly,
+      // Specification: `destructiveHint` is true by default, and means nothing if the tool is read-only.
+      mayDestroy: !isReadOnly && hints["destructiveHint"] !== false,
       // A tool that declares nothing about tasks cannot run as one.
       taskSupport: support === "required" || support === "optional" ? support : "forbidden",
     };

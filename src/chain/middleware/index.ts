@@ -5,6 +5,7 @@ import type { OptionsHelp } from "../../core/options.ts";
 import { FILTER, filter } from "./filter.ts";
 import { LOG, log } from "./log.ts";
 import { RATE_LIMIT, rateLimit } from "./rate-limit.ts";
+import { READ_ONLY, readOnly } from "./read-only.ts";
 import { RENAME, rename } from "./rename.ts";
 import { RETRY, retry } from "./retry.ts";
 import { TIMEOUT, timeout } from "./timeout.ts";
@@ -13,10 +14,11 @@ export { OptionError } from "../../core/options.ts";
 export type { FilterOptions, FilterRule } from "./filter.ts";
 export type { LogOptions, Severity } from "./log.ts";
 export type { RateLimitOptions } from "./rate-limit.ts";
+export type { ReadOnlyOptions } from "./read-only.ts";
 export type { RenameOptions } from "./rename.ts";
 export type { RetryOptions } from "./retry.ts";
 export type { TimeoutOptions } from "./timeout.ts";
-export { filter, log, rateLimit, rename, retry, timeout };
+export { filter, log, rateLimit, readOnly, rename, retry, timeout };
 
 /**
  * Creates middleware from the options in a config, which may be any JSON. Relative paths in the options begin at
@@ -29,6 +31,7 @@ export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string
   ["filter", (options) => filter(options as never)],
   ["log", (options) => log(options as never)],
   ["rate-limit", (options) => rateLimit(options as never)],
+  ["read-only", (options) => readOnly(options as never)],
   ["rename", (options) => rename(options as never)],
   ["retry", (options) => retry(options as never)],
   ["timeout", (options) => timeout(options as never)],
@@ -39,6 +42,7 @@ export const MIDDLEWARE_HELP: ReadonlyMap<string, OptionsHelp> = new Map<string,
   ["filter", FILTER],
   ["log", LOG],
   ["rate-limit", RATE_LIMIT],
+  ["read-only", READ_ONLY],
   ["rename", RENAME],
   ["retry", RETRY],
   ["timeout", TIMEOUT],

@@ -1,0 +1,62 @@
+// Shows and lets pass only the tools that declare themselves read-only. Any other tool is in no list, and a call of it
+// fails as if it did not exist. A tool is judged by the list that the same caller gets: a tool that is in no list of the
+// caller cannot be called, nor can any tool whose list cannot be read.
+
+import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
+import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { LISTS } from "../../protocol/lists.ts";
+import { CallerTools } from "../caller-tools.ts";
+import { mapItems, notFound } from "../result-items.ts";
+import { matchesGlob } from "./filter.ts";
+
+/** Options of `readOnly()`. */
+export interface ReadOnlyOptions {
+  /** Names of tools that pass whatever they declare. `*` matches any characters. */
+  readonly allow?: readonly string[];
+}
+
+export const READ_ONLY: OptionsHelp<ReadOnlyOptions> = {
+  summary: "Hides all tools that do not declare themselves read-only.",
+  options: {
+    allow: {
+      ...OPTION_SCHEMAS.strings,
+      description: "Names of tools that pass whatever they declare; `*` matches any characters.",
+    },
+  },
+};
+
+const NAME = "read-only";
+
+/**
+ * Hides all tools that do not declare themselves read-only. A call of a hidden one fails as if it did not exist.
+ *
+ * @example
+ * readOnly({ allow: ["add_comment"] })
+ */
+export function readOnly(options: ReadOnlyOptions = {}): Middleware {
+  const read = new OptionReader(NAME, options, Object.keys(READ_ONLY.options));
+  const allow = read.strings("allow") ?? [];
+  const isAllowed = (name: string): boolean => allow.some((glob) => matchesGlob(glob, name));
+  const tools = new CallerTools();
+  const list = async (request: Request, context: Context, next: Handler): Promise<Result> => {
+    const result = await next(request, context);
+    const facts = tools.learn(result, context.caller);
+    return mapItems(result, LISTS.tools, (item, name) =>
+      facts.get(name)?.isReadOnly === true || isAllowed(name) ? item : undefined,
+    );
+  };
+  const find = async (request: Request, context: Context, next: Handler): Promise<Result> => {
+    const name = request.params["name"] as string;
+    if ((await tools.find(name, context, next))?.isReadOnly !== true) throw notFound("tools", name);
+    return next(request, context);
+  };
+  const middleware: Middleware = (request, context, next) => {
+    const { method, params } = request;
+    if (method === "tools/list") return list(request, context, next);
+    if (method === "subscriptions/listen") return next(request, tools.watch(context));
+    if (method !== "tools/call") return next(request, context);
+    const isKnown = tools.get(params["name"], context.caller)?.isReadOnly === true;
+    return isKnown || isAllowed(params["name"] as string) ? next(request, context) : find(request, context, next);
+  };
+  return Object.defineProperty(middleware, "name", { value: NAME });
+}
