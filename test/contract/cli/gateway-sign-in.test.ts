@@ -6,7 +6,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "catenary";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { AuthError, type Authenticator } from "../../../src/core/authentication.ts";
 import { createServer, serve } from "../../../src/index.ts";
 import { type AuthorizationServer, openAuthorizationServer } from "../../support/auth/authorization-server.ts";
 import { HAS_TERMINAL, Terminal } from "../../support/terminal/terminal.ts";
@@ -21,20 +20,6 @@ let issuer: AuthorizationServer;
 let front: Awaited<ReturnType<typeof serve>>;
 const run = cliRunner();
 
-/** Accepts every token of the authorization server. */
-const auth: Authenticator = {
-  authenticate: async ({ headers, endpoint }) => {
-    const issued = issuer.issued.get(headers["authorization"]?.replace("Bearer ", "") ?? "");
-    if (issued !== undefined) return { principal: issued.client };
-    const metadata = `${new URL(endpoint).origin}/.well-known/oauth-protected-resource${PATH}`;
-    throw new AuthError(401, "Who are you?", `Bearer resource_metadata="${metadata}"`);
-  },
-  document: (path, endpoint) =>
-    path === `/.well-known/oauth-protected-resource${PATH}`
-      ? { resource: endpoint, authorization_servers: [issuer.url] }
-      : undefined,
-};
-
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "catenary-gateway-sign-in-"));
   browser = join(folder, "browser.mjs");
@@ -48,7 +33,7 @@ beforeEach(async () => {
   state = mkdtempSync(join(folder, "state-"));
   issuer = await openAuthorizationServer();
   const server = createServer({ name: "vault", version: "1.0.0" }).tool("open", {}, () => "opened");
-  front = await serve(server, { http: { port: 0, path: PATH, auth } });
+  front = await serve(server, { http: { port: 0, path: PATH, auth: issuer.authenticator(PATH) } });
   writeFileSync(join(state, "catenary.json"), JSON.stringify({ mcpServers: { vault: { url: front.url } } }));
 });
 afterEach(async () => {

@@ -5,7 +5,6 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createServer, serve } from "../../../src/index.ts";
-import { AuthError, type Authenticator } from "../../../src/core/authentication.ts";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type AuthorizationServer, openAuthorizationServer } from "../../support/auth/authorization-server.ts";
 import { CTRL_C, HAS_TERMINAL, Terminal } from "../../support/terminal/terminal.ts";
@@ -18,21 +17,6 @@ let front: Awaited<ReturnType<typeof serve>>;
 let terminal: Terminal | undefined;
 let state = "";
 const { mark, env: marked } = markProcesses();
-
-/** Accepts every token of the authorization server. */
-const auth: Authenticator = {
-  authenticate: async ({ headers, endpoint }) => {
-    const token = headers["authorization"]?.replace("Bearer ", "") ?? "";
-    const issued = issuer.issued.get(token);
-    if (issued !== undefined) return { principal: issued.client, scopes: issued.scope.split(" ") };
-    const metadata = `${new URL(endpoint).origin}/.well-known/oauth-protected-resource/mcp`;
-    throw new AuthError(401, "Who are you?", `Bearer resource_metadata="${metadata}"`);
-  },
-  document: (path, endpoint) =>
-    path === "/.well-known/oauth-protected-resource/mcp"
-      ? { resource: endpoint, authorization_servers: [issuer.url] }
-      : undefined,
-};
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "catenary-sign-in-"));
@@ -51,7 +35,7 @@ beforeEach(async () => {
     { description: "Open it" },
     () => "opened",
   );
-  front = await serve(server, { http: { port: 0, auth } });
+  front = await serve(server, { http: { port: 0, auth: issuer.authenticator("/mcp") } });
 });
 afterEach(async () => {
   await terminal?.close();

@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Redirect } from "../../../src/auth/oauth/types.ts";
+import { AuthError, type Authenticator } from "../../../src/core/authentication.ts";
 
 export interface ReceivedRequest {
   readonly method: string;
@@ -65,6 +66,21 @@ export class AuthorizationServer {
 
   close(): Promise<void> {
     return this.#close();
+  }
+
+  /** For a server at this path that accepts every token of this authorization server. */
+  authenticator(path: string): Authenticator {
+    const metadata = `/.well-known/oauth-protected-resource${path}`;
+    return {
+      authenticate: async ({ headers, endpoint }) => {
+        const issued = this.issued.get(headers["authorization"]?.replace("Bearer ", "") ?? "");
+        if (issued !== undefined) return { principal: issued.client, scopes: issued.scope.split(" ") };
+        const challenge = `Bearer resource_metadata="${new URL(endpoint).origin}${metadata}"`;
+        throw new AuthError(401, "Who are you?", challenge);
+      },
+      document: (asked, endpoint) =>
+        asked === metadata ? { resource: endpoint, authorization_servers: [this.url] } : undefined,
+    };
   }
 
   /** The requests for this path. */
