@@ -20,7 +20,7 @@ import {
 import { Session, type RunResult, type Step } from "./session.ts";
 import { fits, type Schema } from "./tool.ts";
 
-/** The result of one evaluation, as in the structured content of `evaluate-javascript` and `evaluate-lisp`. */
+/** The result of one evaluation: the structured content of the tool that evaluates code. */
 export interface Evaluation {
   /** The name of the session. */
   readonly session: string;

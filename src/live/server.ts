@@ -26,7 +26,7 @@ import {
   type ToolInput,
 } from "./tool.ts";
 
-/** Options of `javascript()` and `lisp()`. */
+/** Options of live servers in every language. */
 export interface LiveOptions {
   /** The name of the server. */
   readonly name?: string;
