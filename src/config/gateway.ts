@@ -27,7 +27,7 @@ export interface CreateGatewayOptions {
   readonly onStderr?: (upstream: string, text: string) => void;
   /** Called with each line on the program's stdout that is not a message. */
   readonly onNoise?: (upstream: string, line: string) => void;
-  /** Called when the status of an upstream changes. */
+  /** Called when the status of an upstream changes. When it is closed, `pids` are the processes that it had. */
   readonly onState?: (upstream: string, status: UpstreamStatus) => void;
   /** Lets a user sign in to an upstream that asks for it. Default: only the tokens of `catenary login` are used. */
   readonly signIn?: SignIn;
@@ -252,6 +252,7 @@ async function buildGateway(
     // ConfigGateway starts it, since it knows for whom.
     const { start: _start, ...policy } = entry.policy;
     const hide = createRedactor(secrets);
+    let pids: readonly number[] = [];
     return attempt(position, async () => {
       const { target, options: own, signIn: how } = await entry.resolve();
       const onNotice = (text: string): void => onStderr?.(name, `${hide(text)}\n`);
@@ -265,7 +266,13 @@ async function buildGateway(
         ...(Object.keys(limits).length > 0 && { limits }),
         ...(onNoise && { onNoise: (line: string) => onNoise(name, hide(line)) }),
         ...(onStderr && { onStderr: (text: string) => onStderr(name, hide(text)) }),
-        ...(onState && { onState: (status: UpstreamStatus) => onState(name, redactStatus(status, hide)) }),
+        ...(onState && {
+          onState: (status: UpstreamStatus) => {
+            const isClosed = status.state === "closed";
+            onState(name, redactStatus(isClosed ? { ...status, pids } : status, hide));
+            if (!isClosed) ({ pids } = status);
+          },
+        }),
       });
       return secrets.length === 0 ? one : redactUpstream(one, hide);
     });

@@ -1,9 +1,11 @@
 // `catenary add NAME -- COMMAND ARGS...` and `catenary add NAME URL` write a server into a config, `catenary remove NAME`
 // removes one. The config is created if there is none.
 
+import { dirname, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { isObject } from "../../core/values.ts";
 import { nearest } from "../../core/options.ts";
+import { findSpawnProblem } from "../../process/spawn-error.ts";
 import { NotFoundError, UsageError, type Command } from "../command.ts";
 import {
   CHANGE_FLAGS,
@@ -24,7 +26,8 @@ import {
   splitAtCommand,
   unexpectedArguments,
 } from "../target/target.ts";
-import { quoteWord } from "../terminal/text.ts";
+import { printStatus } from "../terminal/output.ts";
+import { quoteWord, sanitizeFor } from "../terminal/text.ts";
 
 const USAGE = `Usage: catenary add NAME [OPTIONS] [--] COMMAND ARGS...
        catenary add NAME URL [OPTIONS]
@@ -133,6 +136,14 @@ export async function openConfigFile(path: string): Promise<OpenedConfig> {
   return { file, section: key, servers: isObject(servers) ? servers : {} };
 }
 
+/** Only a warning: the program may be installed later. */
+async function warnOfProgram({ words: [command = ""], values }: AddLine, config: string): Promise<void> {
+  if (isUrl(command) || command.includes("${")) return;
+  const cwd = resolve(dirname(config), values.cwd ?? ".");
+  const problem = await findSpawnProblem({ command, cwd });
+  if (problem !== undefined) printStatus(sanitizeFor(process.stderr, `Warning: ${problem.message}`));
+}
+
 async function add(args: readonly string[]): Promise<number> {
   const line = parseLine(args);
   const { name, values } = line;
@@ -145,6 +156,7 @@ async function add(args: readonly string[]): Promise<number> {
     throw new UsageError(`${config} has a server ${name} already; --force replaces it, or choose another name`);
   }
   const edited = isSame ? (file.text ?? "") : await editText(file, [{ path: [section, name], value }]);
+  await warnOfProgram(line, config);
   const where = config === CONFIG ? quoteWord(name) : quoteWord(config);
   return changeFile(file, edited, {
     values,

@@ -24,7 +24,7 @@ import {
   valueIn,
 } from "../setup/change-file.ts";
 import { CLIENTS_HELP, findClient } from "../setup/clients.ts";
-import { defineCommand, plural, problemLines } from "../show/problems.ts";
+import { coverSecrets, defineCommand, plural, problemLines } from "../show/problems.ts";
 import { CONFIG, parseFlags, unexpectedArguments } from "../target/target.ts";
 import { printStatus } from "../terminal/output.ts";
 import { oneLine, sanitizeFor } from "../terminal/text.ts";
@@ -86,6 +86,15 @@ async function importServers(args: readonly string[]): Promise<number> {
     problemLines(config, edited, errors, process.stderr).forEach(printStatus);
     throw new UsageError(
       `${config} would have ${plural(errors.length, "error")}; correct them in the config of the client`,
+    );
+  }
+  const secret = plan.imported.filter(({ entry }) => hasSecret(entry)).map(({ name }) => oneLine(name));
+  if (secret.length > 0) {
+    printStatus(
+      sanitizeFor(
+        process.stderr,
+        `Secrets of ${secret.join(", ")} are copied as they are; to keep them out of ${config}, write a variable instead, such as \${API_KEY}`,
+      ),
     );
   }
   const names = plan.imported.map(({ name }) => oneLine(name)).join(", ");
@@ -181,6 +190,12 @@ function withStrings(value: unknown, change: (text: string) => string): unknown 
   if (Array.isArray(value)) return value.map((item) => withStrings(item, change));
   if (!isObject(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withStrings(inner, change)]));
+}
+
+/** Whether the entry has a value that would be hidden on a screen. */
+function hasSecret(entry: Entry): boolean {
+  const lines = JSON.stringify(entry, undefined, 2).split("\n");
+  return lines.some((line) => coverSecrets(line) !== line);
 }
 
 /** Where the gateway of a config listens: as it says, and where one runs now. */

@@ -24,10 +24,13 @@ export interface ReloadOptions {
 
 export class Reloader {
   readonly #options: ReloadOptions;
+  /** The config that the gateway was started with. */
+  readonly #first: Config;
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(options: ReloadOptions) {
     this.#options = options;
+    this.#first = options.running.config;
   }
 
   /** Resolves to whether the config is in use now. With `isQuiet`, a file without changes is not reported. */
@@ -45,9 +48,10 @@ export class Reloader {
       if (isQuiet && config.text === before.text) return true;
       const change = await running.change(config, check);
       printProblems(path, config.text, config.warnings);
-      log.info(`${oneLine(path)} was read again: ${describe(change)}`);
+      log.info(`${oneLine(path)} was read again: ${describe(change, before, config)}`);
       for (const key of ["listen", "limits"] as const) {
-        if (isDeepStrictEqual(config[key], before[key])) continue;
+        const isKnown = isDeepStrictEqual(config[key], before[key]) || isDeepStrictEqual(config[key], this.#first[key]);
+        if (isKnown) continue;
         log.write({
           level: "warning",
           message: `"${key}" has changed; that takes effect when you restart the gateway`,
@@ -57,7 +61,9 @@ export class Reloader {
     } catch (error) {
       const problems = error instanceof ConfigError ? error.problems : [];
       if (error instanceof ConfigError) printProblems(path, error.text, problems);
-      const why = problems.length > 0 ? `${path} has ${tally(problems)}` : errorMessage(error);
+      const isGone = (error as NodeJS.ErrnoException).code === "ENOENT";
+      const why =
+        problems.length > 0 ? `${path} has ${tally(problems)}` : isGone ? `${path} is gone` : errorMessage(error);
       log.write({ level: "error", message: `${oneLine(why)}; the gateway goes on as before` });
       return false;
     }
@@ -100,12 +106,17 @@ function hasTerminal(): boolean {
   }
 }
 
-function describe({ added, removed, changed, isChainChanged }: ConfigChange): string {
+/** What else of a config takes effect at once. */
+const OTHERS = { callers: "callers", profiles: "profiles", naming: "names", instructions: "instructions" } as const;
+
+function describe({ added, removed, changed, isChainChanged }: ConfigChange, before: Config, config: Config): string {
+  const keys = Object.keys(OTHERS) as (keyof typeof OTHERS)[];
   const parts = [
     ...named("added", added),
     ...named("restarted", changed),
     ...named("removed", removed),
     ...(isChainChanged ? ["other middleware"] : []),
+    ...keys.filter((key) => !isDeepStrictEqual(before[key], config[key])).map((key) => `other ${OTHERS[key]}`),
   ];
   return parts.length === 0 ? "no server has changed" : parts.join("; ");
 }

@@ -17,7 +17,7 @@ import { serve, type Closeable, type ServeOptions, type Serving } from "../../se
 import { EXIT, UnreachableError, UsageError } from "../command.ts";
 import type { FlagValues } from "../target/target.ts";
 import { paint, printStatus } from "../terminal/output.ts";
-import { sanitizeFor } from "../terminal/text.ts";
+import { oneLine, sanitizeFor } from "../terminal/text.ts";
 
 export const SERVE_FLAGS = {
   http: { type: "string" },
@@ -136,9 +136,23 @@ export async function startServing(handler: Closeable, options: ServeOptions): P
     const sealKey = await sessionKey();
     return await serve(handler, { graceMs: DRAIN_MS, ...options, http: { ...(sealKey && { sealKey }), ...http } });
   } catch (error) {
-    const isRefused = error instanceof ConnectionError && error.kind === "refused";
-    throw isRefused ? new UnreachableError(error.message, { cause: error }) : error;
+    if (!(error instanceof ConnectionError) || error.kind !== "refused") throw error;
+    const { code } = (error.cause ?? {}) as NodeJS.ErrnoException;
+    const message = code === "EADDRINUSE" ? await portInUse(http) : error.message;
+    throw new UnreachableError(message, { cause: error });
   }
+}
+
+/** Says which of our gateways has the port, and how to choose another. */
+async function portInUse({ host = DEFAULT_HOST, port = DEFAULT_PORT }: ServeHttpOptions): Promise<string> {
+  const { findGateways } = await import("./control.ts");
+  const gateways = await findGateways().catch(() => []);
+  const own = gateways.find(({ url }) => new URL(url).port === String(port));
+  const what =
+    own === undefined
+      ? `Port ${port} on ${host} is in use: stop the program that uses it`
+      : `A gateway runs at ${own.url} already (${oneLine(own.config)}, pid ${own.pid}): use that one, or stop it`;
+  return `${what}, or choose another port, such as --http :${port === 65_535 ? 3_001 : port + 1}`;
 }
 
 /**

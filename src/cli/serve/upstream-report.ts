@@ -115,6 +115,13 @@ export class UpstreamReport {
     if (state !== last.state) this.#seen.get(upstream)?.clear();
     if (state === "closed") {
       this.#stderr.get(upstream)?.flush();
+      const { pids } = status;
+      if (!this.#isVerbose || pids.length === 0) return;
+      const details = ` (pid ${pids.join(", ")})`;
+      this.#log.write(
+        { level: "info", upstream, message: `stopped${details}` },
+        `${paint("dim", "stopped")}${details}`,
+      );
       return;
     }
     // A problem is not reported twice in a row.

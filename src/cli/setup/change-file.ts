@@ -1,9 +1,9 @@
 // Changes a config of ours or of a client: shows the difference, asks, keeps a backup, and writes the file as a whole.
 // Used by all commands that write configs, so that none of them can write without asking.
 
-import { lstat, readFile, realpath, stat } from "node:fs/promises";
+import { lstat, readdir, readFile, realpath, rm, stat } from "node:fs/promises";
 import { homedir } from "node:os";
-import { dirname, isAbsolute, join, relative, resolve } from "node:path";
+import { basename, dirname, isAbsolute, join, relative, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { Client } from "../../config/clients.ts";
 import { makeDirectory, replaceFile } from "../../core/files.ts";
@@ -26,7 +26,7 @@ export const CHANGE_HELP = `  --dry-run              show the change and write n
   --json                 print one JSON document: {"file", "changed", "backup", "diff"}
 
 Shows the change before it is written, and asks. The file as it was is kept beside it, as
-FILE.DATE.bak. Comments and everything else in the file stay as they are.
+FILE.DATE.bak; the three newest are kept. Comments and everything else in the file stay as they are.
 `;
 
 export interface ChangeValues {
@@ -206,10 +206,23 @@ async function writeChange({ path, real, text }: EditedFile, edited: string): Pr
     const backup = `${real}.${new Date().toISOString().replaceAll(/[:.]/g, "-")}.bak`;
     await replaceFile(backup, text, mode);
     await replaceFile(real, edited, mode);
+    await removeOldBackups(real);
     return backup;
   } catch (error) {
     throw new UsageError(`Cannot write ${path}: ${errorMessage(error)}`, { cause: error });
   }
+}
+
+const MAX_BACKUPS = 3;
+
+/** A backup that cannot be removed stays. */
+async function removeOldBackups(real: string): Promise<void> {
+  const start = `${basename(real)}.`;
+  const isBackup = (name: string): boolean =>
+    name.startsWith(start) && /^\d{4}-\d\d-\d\dT[\d-]+Z\.bak$/.test(name.slice(start.length));
+  const names = (await readdir(dirname(real)).catch(() => [])).filter(isBackup).toSorted();
+  const old = names.slice(0, -MAX_BACKUPS);
+  await Promise.allSettled(old.map((name) => rm(join(dirname(real), name))));
 }
 
 function printDiff(path: string, isNew: boolean, diff: readonly string[]): void {

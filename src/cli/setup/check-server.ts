@@ -269,7 +269,8 @@ function explain(error: unknown, target: Target, noise: readonly string[], optio
   if (kind === "closed" || kind === "spawn") {
     const [, hint] = STDERR_HINTS.find(([pattern]) => pattern.test(message)) ?? [];
     const general = "start the command by itself in a terminal and see what it says";
-    return [failed("start", message, hint ?? general, exit)];
+    const written = noise.length === 0 ? [] : [checkNoise(noise)];
+    return [...written, failed("start", message, hint ?? general, exit)];
   }
   const [first] = noise;
   const hasOther = first !== undefined;

@@ -97,7 +97,10 @@ function decodeText(source: string, bytes: Buffer): string {
 
 type Arguments = { readonly [name: string]: unknown };
 
-/** Converts the arguments by the tool's schema. `unknown` lists those that the schema lacks; they are sent too. */
+/**
+ * Converts the arguments by the tool's schema. `unknown` lists those that the schema lacks, with those that were probably
+ * meant; they are sent too.
+ */
 export function toolArguments(tool: Tool, given: readonly Argument[]): { args: Arguments; unknown: readonly string[] } {
   const properties = readProperties(tool.inputSchema);
   const byName = new Map(properties.map((property) => [property.name, property]));
@@ -111,7 +114,8 @@ export function toolArguments(tool: Tool, given: readonly Argument[]): { args: A
     args.set(key, isNextItem ? [before, converted].flat() : converted);
   }
   checkRequired(tool.name, properties, args);
-  return { args: Object.fromEntries(args), unknown: [...args.keys()].filter((name) => !byName.has(name)) };
+  const unknown = [...args.keys()].filter((name) => !byName.has(name)).map((name) => withNearest(name, properties));
+  return { args: Object.fromEntries(args), unknown };
 }
 
 /** Checks the arguments of a prompt, which must be strings. */
@@ -136,11 +140,22 @@ export function promptProperties(prompt: Prompt): Property[] {
   }));
 }
 
+function withNearest(name: string, properties: readonly Property[]): string {
+  const [near] = nearest(
+    name,
+    properties.map((property) => property.name),
+  );
+  return near === undefined ? oneLine(name) : `${oneLine(name)} (did you mean ${oneLine(near)}?)`;
+}
+
 function checkRequired(name: string, properties: readonly Property[], args: ReadonlyMap<string, unknown>): void {
   const missing = properties.filter((one) => one.required && !args.has(one.name)).map((one) => one.name);
   if (missing.length === 0) return;
   const table = argumentTable(properties).trimEnd();
-  throw new UsageError(`${name} needs ${missing.join(", ")}\nArguments of ${name}:\n${table}`);
+  const known = properties.map((one) => one.name);
+  const others = [...args.keys()].filter((key) => !known.includes(key)).map((key) => withNearest(key, properties));
+  const also = others.length === 0 ? "" : `, and does not declare ${others.join(", ")}`;
+  throw new UsageError(`${name} needs ${missing.join(", ")}${also}\nArguments of ${name}:\n${table}`);
 }
 
 /** One line per argument: name, type and description. */

@@ -308,7 +308,11 @@ const TARGET_FORMS =
 function parseConfig(target: string, values: TargetValues): ConfigTarget {
   const isFile = CONFIG_EXTENSIONS.has(extname(target).toLowerCase()) || isFileSync(target);
   if (!isFile && (/[/\\]/.test(target) || !isFileSync(CONFIG))) {
-    throw new UsageError(`${target} is not a valid target: ${TARGET_FORMS}`);
+    const isName = /^[\w.-]+$/.test(target);
+    if (!isName) throw new UsageError(`${target} is not a valid target: ${TARGET_FORMS}`);
+    throw new UsageError(
+      `There is no ${CONFIG} here that could have a server ${target}: make one with \`catenary add ${target} COMMAND ...\` or \`catenary import\`, go to its folder, or ${TARGET_FORMS}`,
+    );
   }
   if (isFile && MODULE_EXTENSIONS.has(extname(target).toLowerCase())) {
     throw new UsageError(`${target} is not a config; to start it, put -- node ${target} at the end of the line`);

@@ -190,3 +190,11 @@ describe("arguments of a prompt", () => {
     );
   });
 });
+
+it("an argument that the tool does not declare comes with the nearest one", () => {
+  const schema = { query: { type: "string" } };
+  expect(toolArguments(tool(schema), strings("qery=1")).unknown).toEqual(["qery (did you mean query?)"]);
+  expect(() => toolArguments(tool(schema, { required: ["query"] }), strings("qery=1"))).toThrow(
+    /needs query, and does not declare qery \(did you mean query\?\)/,
+  );
+});

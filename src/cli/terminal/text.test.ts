@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { formatTable, pad, truncate, widthOf } from "./text.ts";
+import { formatTable, pad, quoteWord, truncate, widthOf } from "./text.ts";
 
 it("counts wide characters twice and combining marks not at all", () => {
   expect(["abc", "世界", "e\u0301", "👍", ""].map(widthOf)).toEqual([3, 4, 1, 2, 0]);
@@ -18,6 +18,16 @@ it("truncates to a width, with dots", () => {
       expect(widthOf(truncate(width, text))).toBeLessThanOrEqual(width);
     }),
   );
+});
+
+it("quotes a word for a shell if it has to", () => {
+  expect(["notes", "~/a b.json", "it's", "$(x)", ""].map(quoteWord)).toEqual([
+    "notes",
+    "'~/a b.json'",
+    String.raw`'it'\''s'`,
+    "'$(x)'",
+    "''",
+  ]);
 });
 
 it("pads by width, not by characters", () => {
@@ -37,10 +47,10 @@ it("aligns columns, except beside a very long cell", () => {
   ).toBe("  a    b   c\n  aaa  世  d\n");
   expect(
     formatTable([
-      ["x".repeat(40), "far"],
+      ["x".repeat(60), "far"],
       ["y", "near"],
     ]),
-  ).toBe(`${"x".repeat(40)}  far\n${"y".padEnd(32)}  near\n`);
+  ).toBe(`${"x".repeat(60)}  far\n${"y".padEnd(48)}  near\n`);
   expect(formatTable([["name", "a long description"]], { width: 12 })).toBe("name  a l...\n");
   expect(formatTable([])).toBe("");
 });

@@ -47,7 +47,7 @@ export interface TableOptions {
 /** Formats rows as aligned columns. The last column may have any length. */
 export function formatTable(
   rows: readonly (readonly string[])[],
-  { indent = 0, width, maxColumn = 32 }: TableOptions = {},
+  { indent = 0, width, maxColumn = 48 }: TableOptions = {},
 ): string {
   const count = Math.max(0, ...rows.map((row) => row.length));
   const widths = Array.from({ length: Math.max(count - 1, 0) }, (_, column) =>

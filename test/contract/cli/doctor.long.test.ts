@@ -62,6 +62,16 @@ describe("a command", () => {
     expect(all.at(-1)?.message).toMatch(/^\d+ tools, \d+ prompts?, \d+ resources$/);
   });
 
+  it("that exits is shown with what it wrote to stdout", async () => {
+    const { checks: all } = await checks("--", process.execPath, "-e", "console.log('hello')");
+    expect(all.map(({ check, status }) => `${check} ${status}`)).toEqual([
+      "command ok",
+      "stdout warning",
+      "start failed",
+    ]);
+    expect(all[1]?.message).toContain("such as: hello");
+  });
+
   it.each([
     ["is missing", ["no-such-program"], "command", /no command of that name/, /install it/, 2],
     ["exits", [process.execPath, "-e", "process.exit(3)"], "start", /exited with code 3/, /by itself in a terminal/, 4],

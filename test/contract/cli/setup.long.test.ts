@@ -1,7 +1,7 @@
 // More of the commands that write configs: what they refuse to write, and what they advise. The main ways are in
 // setup.test.ts.
 
-import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
@@ -27,6 +27,10 @@ function write(path: string, content: object): void {
 }
 
 const read = (path: string): string => readFileSync(join(home, path), "utf8");
+
+interface Servers {
+  readonly mcpServers: object;
+}
 
 const NOTES = { notes: { command: "node", args: ["-e", ""] } };
 
@@ -95,6 +99,28 @@ describe("advice", () => {
       "name a config, `catenary install cursor FILE`, or make one: `catenary add NAME COMMAND ...`",
     );
   });
+});
+
+it("import says that it copies secrets", async () => {
+  write(".cursor/mcp.json", { mcpServers: { mail: { command: "node", env: { API_KEY: "hunter2" } }, ...NOTES } });
+  const { err, out } = await run("import", "cursor", "--yes");
+  expect(err).toContain("Secrets of mail are copied as they are; to keep them out of catenary.json, write a variable");
+  expect(out + err).not.toContain("hunter2");
+});
+
+it("three backups of a file are kept", async () => {
+  for (const name of ["a", "b", "c", "d", "e", "f"]) await run("add", name, "--yes", "node", `${name}.js`);
+  const backups = readdirSync(home).filter((name) => name.endsWith(".bak"));
+  expect(backups).toHaveLength(3);
+  const servers = backups.toSorted().map((name) => Object.keys((JSON.parse(read(name)) as Servers).mcpServers).length);
+  expect(servers).toEqual([3, 4, 5]);
+});
+
+it("add warns of a program that is not there", async () => {
+  const { code, err } = await run("add", "x", "--yes", "no-such-program");
+  expect(code).toBe(0);
+  expect(err).toMatch(/^Warning: .*no-such-program/m);
+  expect((await run("add", "y", "--yes", "node", "y.js")).err).not.toContain("Warning");
 });
 
 describe("a gateway that would call itself", () => {
