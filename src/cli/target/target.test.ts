@@ -49,7 +49,7 @@ describe("a target", () => {
 
   it.each([
     [[], "try needs a target\n\nUsage: try\n"],
-    [["notes"], "There is no catenary.json here that could have a server notes: make one with `catenary add notes"],
+    [["notes"], "There is no catenary.json here that could have a server notes: go to its folder, or make one"],
     [["./notes"], "./notes is not a valid target: write a URL such as"],
     [["a.json", "--env", "A=b"], "--env needs a URL or a command as the target; a config sets it in its entries"],
     [["a.json", "--token", "t"], "--token needs a URL or a command as the target"],

@@ -311,7 +311,7 @@ function parseConfig(target: string, values: TargetValues): ConfigTarget {
     const isName = /^[\w.-]+$/.test(target);
     if (!isName) throw new UsageError(`${target} is not a valid target: ${TARGET_FORMS}`);
     throw new UsageError(
-      `There is no ${CONFIG} here that could have a server ${target}: make one with \`catenary add ${target} COMMAND ...\` or \`catenary import\`, go to its folder, or ${TARGET_FORMS}`,
+      `There is no ${CONFIG} here that could have a server ${target}: go to its folder, or make one with \`catenary add ${target} COMMAND ...\` or \`catenary import\`. Other targets: a URL, the path of a config, or -- COMMAND ARGS... at the end of the line`,
     );
   }
   if (isFile && MODULE_EXTENSIONS.has(extname(target).toLowerCase())) {

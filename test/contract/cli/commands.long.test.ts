@@ -274,7 +274,7 @@ describe("connecting", () => {
 
   it.each([
     [["tools", "http://127.0.0.1:1/mcp"], 4, "Nothing listens at 127.0.0.1:1"],
-    [["tools", "notes"], 1, "notes is not a valid target"],
+    [["tools", "notes"], 1, "There is no catenary.json here that could have a server notes"],
     [["tools", "http://ann:pw@127.0.0.1:1/mcp"], 1, "The URL contains a user name or password"],
     [["tools", "http://127.0.0.1:1/mcp", "--token", "a b"], 1, "--token is not a valid token"],
     [["tools", "--", "catenary-no-such-command"], 2, "there is no command of that name on the PATH"],
