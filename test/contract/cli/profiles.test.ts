@@ -7,7 +7,9 @@ import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { connect, type Client as OurClient } from "catenary";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { META } from "../../../src/protocol/model/index.ts";
+import { NEWEST } from "../../../src/protocol/revisions/index.ts";
 import { cliRunner, type CliProcess } from "./cli-process.ts";
 
 const TOKENS = { ada: "ada-key", bob: "bob-key", eve: "eve-key", all: "shared-key" } as const;
@@ -165,6 +167,31 @@ describe("paths and callers", () => {
       expect((await fetch(`${origin}${path}`, { method: "POST", headers, body })).status).toBe(404);
     }
     await client.close();
+  }, 60_000);
+
+  it("end the open subscription of a caller that is removed while the gateway runs", async () => {
+    await start();
+    const method = "subscriptions/listen";
+    const _meta = { [META.revision]: NEWEST.name, [META.clientCapabilities]: {} };
+    const params = { notifications: { toolsListChanged: true }, _meta };
+    const response = await fetch(`${origin}/mcp`, {
+      method: "POST",
+      headers: {
+        ...as("ada").headers,
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+        "mcp-protocol-version": NEWEST.name,
+        "mcp-method": method,
+      },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+    });
+    const { ada: _ada, ...callers } = CONFIG.callers;
+    const file = join(folder, "catenary.json");
+    onTestFinished(() => writeFileSync(file, JSON.stringify(CONFIG)));
+    writeFileSync(file, JSON.stringify({ ...CONFIG, callers }));
+    gateway.process.kill("SIGHUP");
+    expect(await response.text()).toContain("You are not among the callers of this gateway");
+    expect(await statusOf("/mcp", TOKENS.ada)).toBe(401);
   }, 60_000);
 
   it("refuse what a profile leaves out, by every method and form of a name", async () => {
