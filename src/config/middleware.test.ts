@@ -15,7 +15,11 @@ const picky = (options?: unknown): Middleware => {
   if (size !== 1) throw new OptionError("picky", "tools.size", `must be 1, not ${JSON.stringify(size)}`);
   return pass();
 };
-const middleware = new Map([
+const ruled = (): Middleware => {
+  throw new OptionError("ruled", "rules.1.size", "is wrong");
+};
+const middleware = new Map<string, (options?: unknown) => Middleware>([
+  ["ruled", ruled],
   ["plain", plain],
   ["picky", picky],
 ]);
@@ -53,7 +57,7 @@ describe("a middleware", () => {
         column: 11,
         severity: "error",
         message: 'There is no middleware "${NAME}"',
-        hint: 'there are plain, picky; write {"use": "./mine.ts"} for a module of your own',
+        hint: 'there are ruled, plain, picky; write {"use": "./mine.ts"} for a module of your own',
       },
     ]);
   });
@@ -66,6 +70,11 @@ describe("invalid options", () => {
     ['[{"picky": {"size": 2}}]', 21],
   ])("are reported at their position, or that of their parent: %s", async (chain, column) => {
     expect(await check(chain)).toMatchObject([{ line: 2, column, message: "picky: `tools.size` must be 1, not 2" }]);
+  });
+
+  it("are reported at their position in an array", async () => {
+    const problems = await check('[{"ruled": {"rules": [{}, {"size": 2}]}}]');
+    expect(problems).toMatchObject([{ line: 2, column: 45, message: "ruled: `rules.1.size` is wrong" }]);
   });
 
   it("are reported without the values of variables", async () => {

@@ -158,12 +158,12 @@ function checkByCreating(create: () => Middleware): { readonly message: string; 
   }
 }
 
-/** The cursor of an option such as `tools.only`, or of its nearest parent that is present. */
+/** The cursor of an option such as `tools.only` or `rules.0.callers`, or of its nearest parent that is present. */
 function findOption(cursor: read.Cursor, option: string): read.Cursor {
   const whole = cursor.get(option);
   if (whole !== undefined) return whole;
   const [first = "", ...rest] = option.split(".");
-  const inner = cursor.get(first);
+  const inner = cursor.get(first) ?? cursor.items()[Number(first)];
   return inner === undefined ? cursor : findOption(inner, rest.join("."));
 }
 

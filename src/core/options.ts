@@ -195,6 +195,22 @@ export class OptionReader {
     return new OptionReader(this.#owner, value, names, [this.#path, name].filter((part) => part !== "").join("."));
   }
 
+  /** An array of options within an option; empty if it is absent. */
+  innerList(name: string, names: readonly string[]): readonly OptionReader[] {
+    const value = this.#given[name] ?? [];
+    if (!Array.isArray(value)) throw this.error(name, `must be an array of objects${shown(value)}`);
+    const items = new OptionReader(
+      this.#owner,
+      Object.fromEntries(value.entries()),
+      value.map((_item, index) => String(index)),
+      [this.#path, name].filter((part) => part !== "").join("."),
+    );
+    return value.map((item, index) => {
+      if (!isObject(item)) throw items.error(String(index), `must be an object with ${names.join(", ")}${shown(item)}`);
+      return items.inner(String(index), names);
+    });
+  }
+
   #number(name: string, fits: (value: number) => boolean, rule: string): number | undefined {
     const value = this.#given[name];
     if (value === undefined) return undefined;

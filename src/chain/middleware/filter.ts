@@ -3,11 +3,11 @@
 // since the next page may have items. All names that reach the same item are checked, also those at the upstreams of a
 // gateway; in doubt, the item is hidden.
 
-import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
+import type { Context, Handler, Middleware, Notification, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { LIST_CAPABILITIES, RESOURCE_UPDATED, type ListCapability } from "../../protocol/lists.ts";
+import { LIST_CAPABILITIES, RESOURCE_UPDATED, type List, type ListCapability } from "../../protocol/lists.ts";
 import { MAX_URI_LENGTH, tryParseTemplate } from "../../protocol/uri-template.ts";
 import {
   LISTS_BY_METHOD,
@@ -60,7 +60,15 @@ export const FILTER: OptionsHelp<FilterOptions> = {
 };
 
 /** `own`: other names of the item, such as those at the upstreams. */
-type IsVisible = (capability: ListCapability, name: string, own?: readonly unknown[]) => boolean;
+export type IsVisible = (capability: ListCapability, name: string, own?: readonly unknown[]) => boolean;
+
+/** More about what is visible, for a decision that takes time or is told to callers. */
+export interface HideOptions {
+  /** A second condition, for which there are no other names. */
+  readonly isAllowed?: (capability: ListCapability, name: string) => boolean | Promise<boolean>;
+  /** The error for an item that is hidden. Default: as for one that does not exist. */
+  readonly refuse?: (capability: ListCapability, name: string) => McpError;
+}
 
 /**
  * Hides tools, prompts and resources from callers. A call of a hidden one fails as if it did not exist.
@@ -81,7 +89,7 @@ export function filter(options: FilterOptions): Middleware {
   );
   const isVisible: IsVisible = (capability, name, own) => rules[capability]?.(name, own) !== false;
   return function filter(request, context, next) {
-    return run(request, context, next, isVisible);
+    return hideItems(request, context, next, isVisible);
   };
 }
 
@@ -102,29 +110,65 @@ export function filterUpstream(options: FilterOptions, handler: Handler, labelle
     }),
   ) as Record<ListCapability, (name: string) => boolean>;
   const isVisible: IsVisible = (capability, name) => rules[capability](name);
-  return (request, context) => run(request, context, handler, isVisible);
+  return (request, context) => hideItems(request, context, handler, isVisible);
 }
 
 function readRule(capability: ListCapability, rule: OptionReader): NameMatcher {
   return nameMatcher(capability, rule.strings("only"), rule.strings("not") ?? []);
 }
 
-async function run(request: Request, context: Context, next: Handler, isVisible: IsVisible): Promise<Result> {
-  const { method, params } = request;
+/** Answers a request as if there were only the visible items. */
+export function hideItems(
+  request: Request,
+  context: Context,
+  next: Handler,
+  isVisible: IsVisible,
+  options: HideOptions = {},
+): Promise<Result> {
+  const { method } = request;
   const list = LISTS_BY_METHOD.get(method);
-  if (list !== undefined) {
-    const result = await next(request, context);
-    return mapItems(result, list, (item, name) => {
-      return isVisible(list.capability, name, otherNames(item, name)) ? item : undefined;
-    });
-  }
-  if (method === "subscriptions/listen") return listen(request, context, next, isVisible);
+  if (list !== undefined)
+    return next(request, context).then((result) => visibleItems(result, list, isVisible, options));
+  if (method === "subscriptions/listen") return listen(request, context, next, isVisible, options);
   const named = namedItem(request);
-  if (named === undefined) return next(request, context);
-  const { capability, name } = named;
+  return named === undefined ? next(request, context) : useItem(named, request, context, next, isVisible, options);
+}
+
+async function visibleItems(
+  result: Result,
+  list: List,
+  isVisible: IsVisible,
+  { isAllowed }: HideOptions,
+): Promise<Result> {
+  const { capability } = list;
+  const shown = mapItems(result, list, (item, name) =>
+    isVisible(capability, name, otherNames(item, name)) ? item : undefined,
+  );
+  if (isAllowed === undefined) return shown;
+  const allowed = new Map<string, boolean | Promise<boolean>>();
+  mapItems(shown, list, (item, name) => {
+    if (!allowed.has(name)) allowed.set(name, isAllowed(capability, name));
+    return item;
+  });
+  const names = new Map(await Promise.all([...allowed].map(async ([name, is]) => [name, await is] as const)));
+  return mapItems(shown, list, (item, name) => (names.get(name) === true ? item : undefined));
+}
+
+async function useItem(
+  { capability, name }: NamedItem,
+  request: Request,
+  context: Context,
+  next: Handler,
+  isVisible: IsVisible,
+  options: HideOptions,
+): Promise<Result> {
   const refuse = (): McpError =>
-    method === "completion/complete" ? nothingToComplete(capability, name, params["ref"]) : notFound(capability, name);
+    options.refuse?.(capability, name) ??
+    (request.method === "completion/complete"
+      ? nothingToComplete(capability, name, request.params["ref"])
+      : notFound(capability, name));
   if (!isVisible(capability, name)) throw refuse();
+  if (options.isAllowed !== undefined && !(await options.isAllowed(capability, name))) throw refuse();
   if (capability === "resources") return next(request, context);
   // The name is known here, but only the gateway knows which item of which upstream it is.
   const onRoute: Context["onRoute"] = (upstream, sent) => {
@@ -139,8 +183,10 @@ async function run(request: Request, context: Context, next: Handler, isVisible:
   });
 }
 
+type NamedItem = Pick<CompletionRef, "capability" | "name">;
+
 /** The item that a request names. */
-function namedItem({ method, params }: Request): Pick<CompletionRef, "capability" | "name"> | undefined {
+function namedItem({ method, params }: Request): NamedItem | undefined {
   if (method === "completion/complete") return readRef(params["ref"]);
   const naming = NAMING_PARAMS.get(method);
   const name = naming && params[naming.param];
@@ -157,27 +203,34 @@ function otherNames({ _meta: meta }: { readonly [key: string]: unknown }, shown:
 }
 
 /** Removes hidden URIs from the request. Updates are checked too, since they may be for URIs below a requested one. */
-function listen(request: Request, context: Context, next: Handler, isVisible: IsVisible): Promise<Result> {
-  const isVisibleUri = (uri: unknown): boolean => typeof uri !== "string" || isVisible("resources", uri);
+async function listen(
+  request: Request,
+  context: Context,
+  next: Handler,
+  isVisible: IsVisible,
+  { isAllowed }: HideOptions,
+): Promise<Result> {
   const { params } = request;
   const wanted = params["notifications"];
   const uris = isObject(wanted) ? wanted["resourceSubscriptions"] : undefined;
   if (!isObject(wanted) || !Array.isArray(uris)) return next(request, context);
-  const notifications = { ...wanted, resourceSubscriptions: (uris as readonly unknown[]).filter(isVisibleUri) };
+  const isShown = (uri: unknown): boolean | Promise<boolean> =>
+    typeof uri !== "string" || (isVisible("resources", uri) && (isAllowed?.("resources", uri) ?? true));
+  const shown = await Promise.all((uris as readonly unknown[]).map(async (uri) => isShown(uri)));
+  const resourceSubscriptions = (uris as readonly unknown[]).filter((_uri, index) => shown[index]);
+  const notify = (notification: Notification): void | Promise<void> => {
+    const answer = notification.method !== RESOURCE_UPDATED || isShown(notification.params?.["uri"]);
+    const pass = (is: boolean): void => (is ? context.notify(notification) : undefined);
+    return typeof answer === "boolean" ? pass(answer) : answer.then(pass);
+  };
   return next(
-    { ...request, params: { ...params, notifications } },
-    {
-      ...context,
-      notify: (notification) => {
-        const isUpdate = notification.method === RESOURCE_UPDATED;
-        if (!isUpdate || isVisibleUri(notification.params?.["uri"])) context.notify(notification);
-      },
-    },
+    { ...request, params: { ...params, notifications: { ...wanted, resourceSubscriptions } } },
+    { ...context, notify: (notification) => notify(notification) as void },
   );
 }
 
 /** Returns whether an item is visible. `own`: its names at the upstreams, of which only strings count. */
-type NameMatcher = (name: string, own?: readonly unknown[]) => boolean;
+export type NameMatcher = (name: string, own?: readonly unknown[]) => boolean;
 
 export function nameMatcher(
   capability: ListCapability,

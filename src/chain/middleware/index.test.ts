@@ -7,6 +7,7 @@ const create = (name: string, options?: unknown) => () => MIDDLEWARE.get(name)!(
 
 /** For middleware that needs options. */
 const OPTIONS: Record<string, unknown> = {
+  authorize: { rules: [] },
   filter: { tools: { only: ["a*"] } },
   "rate-limit": { calls: 1, per: "second" },
   rename: { tools: { a: "b" } },
@@ -72,6 +73,26 @@ it.each([
     { descriptions: { tool: {} } },
     "descriptions.tool",
     "rename: `descriptions.tool` is not an option; did you mean `tools`?",
+  ],
+  ["authorize", {}, "rules", "authorize: `rules` is required"],
+  ["authorize", { rules: {} }, "rules", "authorize: `rules` must be an array of objects"],
+  [
+    "authorize",
+    { rules: [{}, { caller: ["a"] }] },
+    "rules.1.caller",
+    "authorize: `rules.1.caller` is not an option; did you mean `callers`?",
+  ],
+  [
+    "authorize",
+    { rules: ["ada"] },
+    "rules.0",
+    'authorize: `rules.0` must be an object with allow, callers, scopes, tools, prompts, resources, not "ada"',
+  ],
+  [
+    "authorize",
+    { rules: [{ scopes: ["a b"] }] },
+    "rules.0.scopes",
+    "authorize: `rules.0.scopes` must be strings of visible ASCII, without spaces, quotes and backslashes",
   ],
   ["filter", { tools: { not: [""] } }, "tools.not", "filter: `tools.not` must be an array of non-empty strings"],
 ])("%s refuses %j", (name, options, option, message) => {

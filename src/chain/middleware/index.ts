@@ -2,6 +2,7 @@
 
 import type { Middleware } from "../../core/handler.ts";
 import type { OptionsHelp } from "../../core/options.ts";
+import { AUTHORIZE, authorize } from "./authorize.ts";
 import { FILTER, filter } from "./filter.ts";
 import { LOG, log } from "./log.ts";
 import { RATE_LIMIT, rateLimit } from "./rate-limit.ts";
@@ -11,6 +12,7 @@ import { RETRY, retry } from "./retry.ts";
 import { TIMEOUT, timeout } from "./timeout.ts";
 
 export { OptionError } from "../../core/options.ts";
+export type { AuthorizedItem, AuthorizeOptions, AuthorizeRule } from "./authorize.ts";
 export type { FilterOptions, FilterRule } from "./filter.ts";
 export type { LogOptions, Severity } from "./log.ts";
 export type { RateLimitOptions } from "./rate-limit.ts";
@@ -18,7 +20,7 @@ export type { ReadOnlyOptions } from "./read-only.ts";
 export type { RenameOptions } from "./rename.ts";
 export type { RetryOptions } from "./retry.ts";
 export type { TimeoutOptions } from "./timeout.ts";
-export { filter, log, rateLimit, readOnly, rename, retry, timeout };
+export { authorize, filter, log, rateLimit, readOnly, rename, retry, timeout };
 
 /**
  * Creates middleware from the options in a config, which may be any JSON. Relative paths in the options begin at
@@ -28,6 +30,7 @@ export type MiddlewareFactory = (options?: unknown, folder?: string) => Middlewa
 
 /** The built-in middleware, by the names that a config uses. */
 export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string, MiddlewareFactory>([
+  ["authorize", (options) => authorize(options as never)],
   ["filter", (options) => filter(options as never)],
   ["log", (options) => log(options as never)],
   ["rate-limit", (options) => rateLimit(options as never)],
@@ -39,6 +42,7 @@ export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string
 
 /** What editors show for the built-in middleware, by the names that a config uses. */
 export const MIDDLEWARE_HELP: ReadonlyMap<string, OptionsHelp> = new Map<string, OptionsHelp>([
+  ["authorize", AUTHORIZE],
   ["filter", FILTER],
   ["log", LOG],
   ["rate-limit", RATE_LIMIT],
