@@ -11,6 +11,7 @@ import { measureClient } from "./client.ts";
 import { measureEndlessLine } from "./endless-line.ts";
 import { measureLiveLisp } from "./live-lisp.ts";
 import type { Figure, Measurement } from "./measurement.ts";
+import { measureMiddleware } from "./middleware.ts";
 import { findWorse, formatTable, writeTables } from "./page.ts";
 import { installPeers, PEERS, peerVersion, type Peer } from "./peers.ts";
 import { measureGateway, measureGrowth, measureHttp, measureStdio, measureVariants } from "./servers.ts";
@@ -25,6 +26,7 @@ const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
   gateway: measureGateway,
   variants: measureVariants,
   client: measureClient,
+  middleware: measureMiddleware,
   import: measureImport,
   start: measureFirstAnswer,
   growth: measureGrowth,

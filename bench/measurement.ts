@@ -17,6 +17,8 @@ export interface Result {
   readonly value: number;
   /** To the baseline of the same round, the median of all rounds. */
   readonly ratio: number;
+  /** Beyond the baseline of the same round, the median of all rounds. */
+  readonly extra: number;
 }
 
 export interface Figure {
@@ -26,6 +28,8 @@ export interface Figure {
   readonly unit: Unit;
   /** By implementation. The first is the baseline, with the ratio 1. */
   readonly results: Readonly<Record<string, Result>>;
+  /** If present, this is how much more than the baseline it may be, and the ratio does not matter. */
+  readonly maxExtra?: number;
 }
 
 /** The options of a measurement. */
@@ -51,7 +55,8 @@ export function createFigure(table: string, name: string, unit: Unit, rounds: Ro
   const base = rounds[BASELINE] ?? [];
   const results = Object.entries(rounds).map(([who, values]) => {
     const ratio = median(values.map((value, round) => value / (base[round] ?? Number.NaN)));
-    return [who, { value: median(values), ratio }] as const;
+    const extra = median(values.map((value, round) => value - (base[round] ?? Number.NaN)));
+    return [who, { value: median(values), ratio, extra }] as const;
   });
   return { table, name, unit, results: Object.fromEntries(results) };
 }

@@ -1,7 +1,7 @@
 // The tables of docs/reference/performance.md, which is the only place where figures are kept: writes them, and compares
 // new figures with them. A table stands between `<!-- bench NAME -->` and `<!-- end -->`.
 
-import { BASELINE, OURS, type Figure, type Result, type Unit } from "./measurement.ts";
+import { BASELINE, OURS, type Figure } from "./measurement.ts";
 
 /** How much worse than the page a ratio may be. */
 const TOLERANCE = 1.15;
@@ -22,17 +22,17 @@ export function writeTables(page: string, figures: readonly Figure[], machine: s
 
 export function formatTable(figures: readonly Figure[]): string {
   const columns = [...new Set(figures.flatMap(({ results }) => Object.keys(results)))];
-  const rows = figures.map(({ name, unit, results }) => [
-    name,
-    ...columns.map((who) => formatResult(who, results[who], unit)),
-  ]);
+  const rows = figures.map((figure) => [figure.name, ...columns.map((who) => formatResult(who, figure))]);
   const head = ["", ...columns];
   return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }
 
-function formatResult(who: string, result: Result | undefined, unit: Unit): string {
+function formatResult(who: string, { unit, results, maxExtra }: Figure): string {
+  const result = results[who];
   if (result === undefined) return "-";
   const value = `${result.value < 10 ? result.value.toFixed(1) : result.value.toFixed(0)} ${unit}`;
+  if (who !== BASELINE && maxExtra !== undefined)
+    return `${result.extra < 0 ? "" : "+"}${result.extra.toFixed(2)} ${unit}`;
   return who === BASELINE ? value : `${result.ratio.toFixed(2)}x (${value})`;
 }
 
@@ -52,13 +52,20 @@ function readRatios(page: string): Map<string, number> {
   return ratios;
 }
 
-/** A line for each ratio that is worse than the page by more than the tolerance, or that the page does not have. */
+/**
+ * A line for each figure over its limit. Without a limit, the ratio must be on the page, and not be worse by more than the
+ * tolerance.
+ */
 export function findWorse(page: string, figures: readonly Figure[]): string[] {
   const ratios = readRatios(page);
-  return figures.flatMap(({ table, name, results }) => {
+  return figures.flatMap(({ table, name, unit, results, maxExtra }) => {
     const key = `${table}: ${name}`;
     const before = ratios.get(key);
-    const { ratio = Number.NaN } = results[OURS] ?? {};
+    const { ratio = Number.NaN, extra = Number.NaN } = results[OURS] ?? {};
+    if (maxExtra !== undefined) {
+      const more = `${extra.toFixed(2)} ${unit} more than the baseline`;
+      return extra <= maxExtra ? [] : [`${key} is over its limit of ${maxExtra} ${unit}: ${more}`];
+    }
     if (before === undefined) return [`${key} is not on the page; add it with npm run bench -- --write`];
     // Also for NaN.
     if (!(ratio <= before * TOLERANCE)) {

@@ -3,6 +3,7 @@
 // several into one handler.
 
 import { abortable, attempt, deferred, onAbort, unref, within } from "../core/async.ts";
+import { copyContext } from "../core/cancel.ts";
 import { BoundedMap } from "../core/collections.ts";
 import { ConnectionError } from "../core/errors.ts";
 import {
@@ -380,7 +381,7 @@ function headerGate(handler: Handler): Handler {
     else if (mismatch() !== undefined) await tools.refresh(handler, context);
     const problem = mismatch();
     if (problem !== undefined) throw McpError.of("header_mismatch", problem);
-    return handler(request, tools.get(name) === undefined ? context : { ...context, headersChecked: true });
+    return handler(request, tools.get(name) === undefined ? context : copyContext(context, { headersChecked: true }));
   };
   return (request, context) => {
     const { caller, headersChecked } = context;

@@ -4,6 +4,7 @@
 // the function passes on are put into an `input_required` result again on their way to the caller. Requests that are
 // part of a task's state are not passed to the function.
 
+import { copyContext } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { AskOptions, Context, Middleware, Notification, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
@@ -147,7 +148,7 @@ function onClientRequests(methods: ReadonlySet<string>, run: AnswerClientRequest
         throw error;
       }
     };
-    const inner: Context = { ...context, ask };
+    const inner = copyContext(context, { ask });
     const first = await next(request, inner);
     const result = asksClient(first, methods) ? await answerInputRequired(first, next, request, inner) : first;
     // The upstream got an error as the answer and may have handled it, but the caller must get the function's error.

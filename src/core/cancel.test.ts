@@ -2,7 +2,7 @@
 
 import { expect, it, vi } from "vitest";
 import { fakeCaller } from "../../test/support/handlers/fake-client.ts";
-import { CANCEL_TOKEN, type CancellableContext, CancelToken, isCancelled, onCancel } from "./cancel.ts";
+import { CANCEL_TOKEN, type CancellableContext, CancelToken, copyContext, isCancelled, onCancel } from "./cancel.ts";
 
 function contextWith(token: CancelToken): { context: CancellableContext; signalReads: () => number } {
   const reads = vi.spyOn(token, "signal", "get");
@@ -45,4 +45,31 @@ it("uses the signal of a copy, which may be another", () => {
   expect(called).toEqual(["copy"]);
   token.abort(undefined);
   expect(called).toEqual(["copy", "same signal"]);
+});
+
+it("copies a context with other fields, without creating a signal", () => {
+  const token = new CancelToken();
+  const { context, signalReads } = contextWith(token);
+  const notify = vi.fn();
+  const copy = copyContext(context, { notify });
+  const second = copyContext(copy, { onRoute: () => undefined });
+  const called: string[] = [];
+  onCancel(second, () => called.push("copy of the copy"));
+  expect(second).toMatchObject({ revision: "", caller: context.caller, notify, ask: context.ask });
+  expect(context.notify).not.toBe(notify);
+  expect(signalReads()).toBe(0);
+  token.abort(new Error("enough"));
+  expect(isCancelled(second)).toBe(true);
+  expect(called).toEqual(["copy of the copy"]);
+  expect(second.signal).toBe(context.signal);
+  token.detach();
+  expect(isCancelled(second)).toBe(true);
+});
+
+it("copies a context with a signal of its own, and fields that it does not know", () => {
+  const { context } = contextWith(new CancelToken());
+  const own = { ...context, signal: AbortSignal.abort(), tenant: "a" };
+  const copy = copyContext(own, { headersChecked: true });
+  expect(copy).toMatchObject({ signal: own.signal, tenant: "a", headersChecked: true });
+  expect(isCancelled(copy)).toBe(true);
 });

@@ -1,6 +1,7 @@
 // A cancellation token that creates its AbortSignal on first use. A signal is expensive and most calls are never
 // aborted, so our own code watches the token instead. A context stores its token under a symbol. A copy of the context
-// inherits the symbol but may have another signal, so the token is used only for the context that it was attached to.
+// inherits the symbol but may have another signal, so the token is used only for the contexts that it was attached to.
+// A spread reads the signal and so creates it; `copyContext` does not.
 
 import { onAbort } from "./async.ts";
 import type { Context } from "./handler.ts";
@@ -28,6 +29,7 @@ export class CancelToken {
   #reason: unknown;
   #listeners: Set<() => void> | undefined;
   #context: Context | undefined;
+  #copies: Context[] | undefined;
 
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
@@ -48,17 +50,20 @@ export class CancelToken {
 
   /** Adds this token's signal to the context, and returns the context. */
   attachTo(context: ContextBeforeSignal): Context {
-    this.#context = Object.defineProperty<unknown>(context, "signal", SIGNAL) as Context;
-    return this.#context;
+    const attached = Object.defineProperty<unknown>(context, "signal", SIGNAL) as Context;
+    if (this.#context === undefined) this.#context = attached;
+    else (this.#copies ??= []).push(attached);
+    return attached;
   }
 
   /** Called once the call is answered, so that a token that lives on does not keep the request's data in memory. */
   detach(): void {
     this.#context = undefined;
+    this.#copies = undefined;
   }
 
   isAttachedTo(context: Pick<Context, "signal">): boolean {
-    return this.#context === context;
+    return this.#context === context || this.#copies?.includes(context as Context) === true;
   }
 
   /** `listener` must be a new function, since a function is stored only once. Returns a function that removes it. */
@@ -84,4 +89,33 @@ export function isCancelled(context: CancellableFields): boolean {
 /** Calls `listener` once when the context is cancelled. It must be a new function. Returns a function to remove it. */
 export function onCancel(context: CancellableFields, listener: () => void): () => void {
   return cancelTokenOf(context)?.watch(listener) ?? onAbort(context.signal, listener);
+}
+
+/** The fields that middleware changes, without the signal. */
+type ContextChanges = Partial<Pick<Context, "notify" | "ask" | "onRoute" | "headersChecked">>;
+
+type ContextFields = { readonly [Name in keyof Context]: unknown };
+
+/** The same as `{ ...context, ...changes }`, but the signal is still created on first use. */
+export function copyContext(context: CancellableContext, changes: ContextChanges): Context {
+  const token = context[CANCEL_TOKEN];
+  if (token?.isAttachedTo(context) !== true) return { ...context, ...changes };
+  // A token is attached only to contexts of our own, which have no other fields.
+  const fields: ContextFields = context;
+  const { notify, ask, onRoute, headersChecked } = fields;
+  const { revision, caller, logLevel, timeouts, hangUp, isNotification, session } = fields;
+  return token.attachTo({
+    [CANCEL_TOKEN]: token,
+    revision,
+    caller,
+    logLevel,
+    timeouts,
+    notify: changes.notify ?? notify,
+    ask: changes.ask ?? ask,
+    hangUp,
+    isNotification,
+    session,
+    onRoute: changes.onRoute ?? onRoute,
+    headersChecked: changes.headersChecked ?? headersChecked,
+  } as unknown as ContextBeforeSignal);
 }

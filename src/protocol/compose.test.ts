@@ -219,6 +219,32 @@ it("fails the request, not the upstream, if notify throws", async () => {
   }
 });
 
+it("fails the request if notify throws in a later call of next", async () => {
+  const late = entry("late", async (request, context, next) => {
+    await next(request, context);
+    const broken = (): never => {
+      throw new Error("broken");
+    };
+    return next(request, { ...context, notify: broken });
+  });
+  const upstream: Handler = async (_request, context) => {
+    context.notify({ method: "notifications/progress" });
+    return textResult("done");
+  };
+  expect(await failureOf([through, late], upstream)).toMatchObject({
+    message: "The middleware late failed at notifications/progress: broken",
+  });
+});
+
+it("returns the very promise of next if the middleware does", () => {
+  const outcome = Promise.resolve(textResult("a"));
+  const inner = compose([through], () => outcome);
+  let returned: Promise<unknown> | undefined;
+  const outer = entry("outer", (request, context, next) => (returned = next(request, context)));
+  const outermost = compose([outer], inner)(callRequest("a"), fakeContext().context);
+  expect(outermost).toBe(returned);
+});
+
 it("passes a changed context on, with a signal for each call of next", async () => {
   const caller = fakeContext();
   const stop = new AbortController();

@@ -3,7 +3,8 @@
 // cannot end the process, and an exception in its `notify` does not reach the upstream. Middleware may call `next` any
 // number of times, at any time. It is in protocol/ because server/ and chain/ both have middleware.
 
-import { attempt, forwardAbort } from "../core/async.ts";
+import { forwardAbort } from "../core/async.ts";
+import { copyContext } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
 import { isObject, errorMessage } from "../core/values.ts";
@@ -25,47 +26,138 @@ export function compose(entries: readonly ChainEntry[], handler: Handler): Handl
 
 /** Checks the upstream's result before middleware gets it, so that an invalid result is not blamed on middleware. */
 function withResultCheck(handler: Handler): Handler {
-  return async (request, context) => {
-    const result: unknown = await handler(request, context);
-    if (isObject(result)) return result;
-    throw new ConnectionError("protocol", `The upstream answered ${request.method} without a result`);
-  };
+  return (request, context) =>
+    Promise.resolve<unknown>(handler(request, context)).then((result) => {
+      if (isObject(result)) return result;
+      throw new ConnectionError("protocol", `The upstream answered ${request.method} without a result`);
+    });
 }
 
 function withMiddleware({ name, middleware }: ChainEntry, next: Handler): Handler {
-  return (request, context) =>
-    new Promise<Result>((resolve, reject) => {
-      /** Errors and contents that came from `next`, which are not the middleware's own. */
-      const passed: unknown[] = [];
-      const fail = (error: unknown, notification?: string): unknown => {
-        const isOwn = !passed.includes(error) && !(context.signal.aborted && context.signal.reason === error);
-        const failure = isOwn ? ownError(name, error, notification) : error;
-        reject(failure);
-        return failure;
-      };
-      const callNext: Handler = (given, own) => {
-        const outcome = attempt(() => {
-          if (!isRequest(given) || !isContext(own)) {
-            const what = `The middleware ${name} called next without a request and a context`;
-            throw middlewareError(name, `${what}: next(request, context)`);
-          }
-          // The params were checked when the request was received, so only those that middleware changed are checked.
-          if (given !== request) checkParams(given.method, given.params);
-          return next(given, own.notify === context.notify ? own : withGuardedNotify(given, own, fail));
-        });
-        // The error is recorded before the middleware can rethrow it, and a forgotten promise cannot end the process.
-        outcome.then(
-          ({ content }) => content !== undefined && passed.push(content),
-          (error: unknown) => passed.push(error),
-        );
-        return outcome;
-      };
-      attempt(() => middleware(request, context, callNext)).then((result: unknown) => {
-        if (!isObject(result)) reject(noResult(name, request, result));
-        else if (hasContent(request, result) || passed.includes(result["content"])) resolve(result);
-        else reject(wrongContent(name));
-      }, fail);
-    });
+  return (request, context) => {
+    const call = new MiddlewareCall(name, request, context, next);
+    let returned: unknown;
+    try {
+      returned = middleware(request, context, call.next);
+    } catch (error) {
+      returned = Promise.reject(error);
+    }
+    return call.finish(returned);
+  };
+}
+
+/** One request in one middleware. It is short because every request passes here once for each middleware. */
+class MiddlewareCall {
+  readonly #name: string;
+  readonly #request: Request;
+  readonly #context: Context;
+  readonly #next: Handler;
+  /** What the first `next` returned, until the middleware has returned. Most middleware returns the same promise. */
+  #first: Promise<Result> | undefined;
+  #hasReturned = false;
+  /** Whether the middleware intercepts notifications, and so may fail at any time. */
+  #intercepts = false;
+  /** Errors and contents that came from `next`, which are not the middleware's own. */
+  #passed: unknown[] | undefined;
+  #reject: ((error: unknown) => void) | undefined;
+  /** A failure in `notify` before the middleware has returned. */
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor(name: string, request: Request, context: Context, next: Handler) {
+    this.#name = name;
+    this.#request = request;
+    this.#context = context;
+    this.#next = next;
+  }
+
+  readonly next: Handler = (given, own) => {
+    let outcome: Promise<Result>;
+    try {
+      outcome = Promise.resolve(this.#run(given, own));
+    } catch (error) {
+      outcome = Promise.reject(error);
+    }
+    if (this.#hasReturned || this.#first !== undefined) this.#record(outcome);
+    else this.#first = outcome;
+    return outcome;
+  };
+
+  #run(given: Request, own: Context): Promise<Result> {
+    const request = this.#request;
+    // The params were checked when the request was received, so only those that middleware changed are checked.
+    if (given !== request) {
+      if (!isRequest(given)) throw wrongNext(this.#name);
+      checkParams(given.method, given.params);
+    }
+    if (own === this.#context) return this.#next(given, own);
+    if (!isContext(own)) throw wrongNext(this.#name);
+    if (own.notify === this.#context.notify) return this.#next(given, own);
+    this.#intercepts = true;
+    return this.#next(
+      given,
+      withGuardedNotify(given, own, (error, notification) => this.#fail(error, notification)),
+    );
+  }
+
+  /** The outcome of the call, given what the middleware returned. */
+  finish(returned: unknown): Promise<Result> {
+    const first = this.#first;
+    this.#hasReturned = true;
+    if (first === undefined || this.#intercepts) {
+      if (first !== undefined) this.#record(first);
+      return new Promise<Result>((resolve, reject) => {
+        this.#reject = reject;
+        this.#settled(returned).then(resolve, reject);
+        if (this.#failure !== undefined) reject(this.#failure.error);
+      });
+    }
+    // What came from `next` was checked there, and is returned as it is.
+    if (returned === first) return first;
+    this.#record(first);
+    return this.#settled(returned);
+  }
+
+  #settled(returned: unknown): Promise<Result> {
+    return Promise.resolve(returned).then(
+      (result) => this.#check(result),
+      (error: unknown) => {
+        throw this.#ownFailure(error);
+      },
+    );
+  }
+
+  #check(result: unknown): Result {
+    if (this.#failure !== undefined) throw this.#failure.error;
+    if (!isObject(result)) throw noResult(this.#name, this.#request, result);
+    if (hasContent(this.#request, result) || this.#hasPassed(result["content"])) return result;
+    throw wrongContent(this.#name);
+  }
+
+  /** Remembers what comes from `next`. So a promise that the middleware does not await cannot end the process. */
+  #record(outcome: Promise<Result>): void {
+    outcome.then(
+      ({ content }) => content !== undefined && (this.#passed ??= []).push(content),
+      (error: unknown) => (this.#passed ??= []).push(error),
+    );
+  }
+
+  #hasPassed(value: unknown): boolean {
+    return this.#passed?.includes(value) === true;
+  }
+
+  /** Fails the call because of an error in `notify`. */
+  #fail(error: unknown, notification: string): unknown {
+    const failure = this.#ownFailure(error, notification);
+    this.#failure ??= { error: failure };
+    this.#reject?.(failure);
+    return failure;
+  }
+
+  #ownFailure(error: unknown, notification?: string): unknown {
+    const { signal } = this.#context;
+    const isOwn = !this.#hasPassed(error) && !(signal.aborted && signal.reason === error);
+    return isOwn ? ownError(this.#name, error, notification) : error;
+  }
 }
 
 /** Catches exceptions in the middleware's `notify`, so that they do not reach the upstream. */
@@ -89,7 +181,7 @@ function withGuardedNotify(
       onError(error);
     }
   };
-  return { ...given, notify, ...(stop && { signal: stop.signal }) };
+  return stop === undefined ? copyContext(given, { notify }) : { ...given, notify, signal: stop.signal };
 }
 
 /** Adds the middleware's name to its own errors. McpErrors stay as they are. */
@@ -122,6 +214,11 @@ function hasContent({ method }: Request, { content }: Result): boolean {
 function wrongContent(name: string): McpError {
   const form = 'such as [{ type: "text", text: "..." }]';
   return middlewareError(name, `The middleware ${name} returned \`content\` that is not an array of blocks, ${form}`);
+}
+
+function wrongNext(name: string): McpError {
+  const what = `The middleware ${name} called next without a request and a context`;
+  return middlewareError(name, `${what}: next(request, context)`);
 }
 
 function middlewareError(name: string, message: string, cause?: unknown): McpError {

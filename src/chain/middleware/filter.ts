@@ -3,6 +3,7 @@
 // since the next page may have items. All names that reach the same item are checked, also those at the upstreams of a
 // gateway; in doubt, the item is hidden.
 
+import { copyContext } from "../../core/cancel.ts";
 import type { Context, Handler, Middleware, Notification, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
@@ -88,8 +89,11 @@ export function filter(options: FilterOptions): Middleware {
     ]),
   );
   const isVisible: IsVisible = (capability, name, own) => rules[capability]?.(name, own) !== false;
+  const hasToolRule = read.any("tools") !== undefined;
   return function filter(request, context, next) {
-    return hideItems(request, context, next, isVisible);
+    return hasToolRule || request.method !== "tools/call"
+      ? hideItems(request, context, next, isVisible)
+      : next(request, context);
   };
 }
 
@@ -177,7 +181,7 @@ async function useItem(
     if (!isVisible(capability, name, forms)) throw refuse();
     context.onRoute?.(upstream, sent);
   };
-  return next(request, { ...context, onRoute }).catch((error: unknown) => {
+  return next(request, copyContext(context, { onRoute })).catch((error: unknown) => {
     // The error of an ambiguous name lists other names, which may be hidden.
     throw error instanceof McpError && isObject(error.data) && "candidates" in error.data ? refuse() : error;
   });

@@ -2,6 +2,7 @@
 // and the caller. Names come from outside, so characters that could end a line or control a terminal are escaped. Arguments and
 // error messages of upstreams may contain secrets and are only written if the option `arguments` is set.
 
+import { copyContext } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Middleware, Request, Result } from "../../core/handler.ts";
 import { OptionReader, type OptionsHelp } from "../../core/options.ts";
@@ -63,27 +64,29 @@ export function log(options: LogOptions = {}): Middleware {
       // A log that cannot be written must not fail the request.
     }
   };
-  return async function log(request, context, next) {
-    const run: Run = { begun: performance.now() };
+  return function log(request, context, next) {
+    const run: Run = { begun: performance.now(), upstream: undefined };
     const onRoute: Context["onRoute"] = (upstream, sent) => {
       run.upstream = upstream;
       context.onRoute?.(upstream, sent);
     };
-    try {
-      const result = await next(request, { ...context, onRoute });
-      writeEntry(request, context, run, successOf(result));
-      return result;
-    } catch (error) {
-      writeEntry(request, context, run, failureOf(error, context, maxLength));
-      throw error;
-    }
+    return next(request, copyContext(context, { onRoute })).then(
+      (result) => {
+        writeEntry(request, context, run, successOf(result));
+        return result;
+      },
+      (error: unknown) => {
+        writeEntry(request, context, run, failureOf(error, context, maxLength));
+        throw error;
+      },
+    );
   };
 }
 
 interface Run {
   readonly begun: number;
   /** The upstream that got the request last. */
-  upstream?: string | undefined;
+  upstream: string | undefined;
 }
 
 /** The fields in the order in which they are written. */
@@ -131,9 +134,12 @@ function nameIn({ params }: Request): string | undefined {
     : undefined;
 }
 
-function successOf({ resultType = "complete", isError }: Result): Outcome {
-  return isError === true
-    ? { level: "warning", outcome: "tool error" }
+const COMPLETE: Outcome = { level: "info", outcome: "complete" };
+
+function successOf({ resultType, isError }: Result): Outcome {
+  if (isError === true) return { level: "warning", outcome: "tool error" };
+  return resultType === undefined || resultType === "complete"
+    ? COMPLETE
     : { level: "info", outcome: sanitize(errorMessage(resultType), MAX_NAME_LENGTH) };
 }
 

@@ -84,6 +84,8 @@ export class Buckets {
   readonly #perMs: number;
   /** Least recently used first. */
   readonly #buckets = new Map<string, Bucket>();
+  /** The most recently used. */
+  #last: Bucket | undefined;
 
   constructor(calls: number, perMs: number) {
     this.#calls = calls;
@@ -99,8 +101,15 @@ export class Buckets {
     const known = this.#buckets.get(key);
     const level = known === undefined ? this.#calls : this.#levelOf(known, now);
     if (level < 1 - ROUNDING) return Math.max(1, Math.ceil(((1 - level) * this.#perMs) / this.#calls - ROUNDING));
+    const left = Math.max(0, level - 1);
+    if (known !== undefined && known === this.#last) {
+      known.level = left;
+      known.at = now;
+      return 0;
+    }
     this.#buckets.delete(key);
-    this.#buckets.set(key, { level: Math.max(0, level - 1), at: now });
+    this.#last = { level: left, at: now };
+    this.#buckets.set(key, this.#last);
     if (this.#buckets.size > MAX_CALLERS) this.#evict(now);
     return 0;
   }

@@ -2,6 +2,7 @@
 // notifications, and use them in requests. A new name belongs to the renamed item, even if that is not there. Another
 // tool or prompt with this name is shown with the name of its upstream and a checksum; another resource is hidden.
 
+import { copyContext } from "../../core/cancel.ts";
 import type { Context, Handler, Middleware, Notification, Params, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
@@ -93,24 +94,25 @@ class Renamer {
     this.#renames = renames;
   }
 
-  async run(request: Request, context: Context, next: Handler): Promise<Result> {
+  run(request: Request, context: Context, next: Handler): Promise<Result> {
     const { method, params } = request;
     const list = LISTS_BY_METHOD.get(method);
-    if (list !== undefined) return this.#renameItems(await next(request, context), list);
+    if (list !== undefined) return next(request, context).then((result) => this.#renameItems(result, list));
     const naming = NAMING_PARAMS.get(method);
     if (naming !== undefined) {
       const name = params[naming.param];
       if (typeof name !== "string") return next(request, context);
       const { capability } = naming;
       const own = this.#ownName(capability, name);
-      if (own === undefined) throw notFound(capability, name);
+      if (own === undefined) return Promise.reject(notFound(capability, name));
       const sent = own === name ? request : { ...request, params: { ...params, [naming.param]: own } };
       const checked = this.#checkRoute(capability, name, own, context, () => notFound(capability, name));
-      return this.#renameUris(await next(sent, checked).catch((error: unknown) => this.#rethrow(error, name, own)));
+      const outcome = this.#renameUris(next(sent, checked));
+      return own === name ? outcome : outcome.catch((error: unknown) => this.#rethrow(error, name));
     }
     if (method === "completion/complete") return this.#complete(request, context, next);
     if (method === "subscriptions/listen") return this.#listen(request, context, next);
-    return this.#renameUris(await next(request, context));
+    return this.#renameUris(next(request, context));
   }
 
   #ownName(capability: ListCapability, name: string): string | undefined {
@@ -145,12 +147,12 @@ class Renamer {
       isChecked = true;
       context.onRoute?.(upstream, sent);
     };
-    return { ...context, onRoute };
+    return copyContext(context, { onRoute });
   }
 
   /** Replaces the upstream's "not found" error by one with the name that the caller used. */
-  #rethrow(error: unknown, name: string, own: string): never {
-    const kind = name === own || !(error instanceof McpError) ? undefined : error.kind;
+  #rethrow(error: unknown, name: string): never {
+    const kind = error instanceof McpError ? error.kind : undefined;
     if (kind === "tool_not_found") throw notFound("tools", name);
     if (kind === "prompt_not_found") throw notFound("prompts", name);
     if (kind === "resource_not_found") throw notFound("resources", name);
@@ -162,7 +164,7 @@ class Renamer {
     const about = readRef(ref);
     if (about === undefined || !isObject(ref)) return next(request, context);
     const own = this.#ownName(about.capability, about.name);
-    if (own === undefined) throw nothingToComplete(about.capability, about.name, ref);
+    if (own === undefined) return Promise.reject(nothingToComplete(about.capability, about.name, ref));
     if (own === about.name) return next(request, context);
     const { capability, name } = about;
     const refuse = (): McpError => nothingToComplete(capability, name, ref);
@@ -190,9 +192,9 @@ class Renamer {
     return typeof uri === "string" ? { ...notification, params: { ...params, uri: names.shown(uri) } } : notification;
   }
 
-  #renameUris(result: Result): Result {
+  #renameUris(outcome: Promise<Result>): Promise<Result> {
     const { names } = this.#renames.resources;
-    return names.isEmpty ? result : mapResultUris(result, (uri) => names.shown(uri));
+    return names.isEmpty ? outcome : outcome.then((result) => mapResultUris(result, (uri) => names.shown(uri)));
   }
 }
 
@@ -281,8 +283,7 @@ class NameMap {
 
   /** The own name of an item that is shown under this name because another item was renamed to its own. */
   displaced(shown: string): string | undefined {
-    const sum = /-([0-9a-z]{7})$/.exec(shown)?.[1];
-    return sum === undefined ? undefined : this.#displaced.get(sum);
+    return shown.at(-8) === "-" ? this.#displaced.get(shown.slice(-7)) : undefined;
   }
 
   /** Whether this item keeps its name, but another item is renamed to the same name. */

@@ -2,6 +2,7 @@
 // certainly not run, or only reads, or calls a tool that declares itself read-only or idempotent and not destructive.
 // An answer of the upstream is passed on, even if it is an error.
 
+import { copyContext } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { defined } from "../../core/values.ts";
@@ -57,21 +58,25 @@ export function retry(options: RetryOptions = {}): Middleware {
       context.notify(notification);
     },
   });
-  return async function retry(request, context, next) {
-    const { method } = request;
-    if (method === "subscriptions/listen") return next(request, forgetOnChange(context));
-    const most = methods?.has(method) === false ? 1 : attempts;
+  const run = async (request: Request, context: Context, next: Handler, most: number): Promise<Result> => {
     const call = new RetriedCall(request, context, tools);
     for (let count = 1; ; count += 1) {
       try {
         const result = await call.run(next);
-        if (method === "tools/list") tools.learn(result);
+        if (request.method === "tools/list") tools.learn(result);
         return result;
       } catch (error) {
         if (count >= most || !call.mayRetry(error)) throw call.withMayHaveRun(error);
       }
       await pause(backoffMs(count - 1, pauses), context.signal);
     }
+  };
+  return function retry(request, context, next) {
+    const { method } = request;
+    if (method === "subscriptions/listen") return next(request, forgetOnChange(context));
+    const isRetried = methods?.has(method) !== false;
+    if (!isRetried && method !== "tools/list") return next(request, context);
+    return run(request, context, next, isRetried ? attempts : 1);
   };
 }
 
@@ -91,17 +96,15 @@ class RetriedCall {
   }
 
   run(next: Handler): Promise<Result> {
-    return next(this.#request, {
-      ...this.#context,
-      notify: (notification) => {
-        this.#hasReported ||= notification.method === "notifications/progress";
-        this.#context.notify(notification);
-      },
-      ask: (question, options) => {
-        this.#hasAsked = true;
-        return this.#context.ask(question, options);
-      },
-    });
+    const notify: Context["notify"] = (notification) => {
+      this.#hasReported ||= notification.method === "notifications/progress";
+      this.#context.notify(notification);
+    };
+    const ask: Context["ask"] = (question, options) => {
+      this.#hasAsked = true;
+      return this.#context.ask(question, options);
+    };
+    return next(this.#request, copyContext(this.#context, { notify, ask }));
   }
 
   mayRetry(error: unknown): error is ConnectionError {

@@ -1,6 +1,7 @@
 // Sends requests that name a tool, a prompt or a resource to the upstream that has it. A known name takes one lookup.
 // For an unknown name, the lists of all upstreams are read once.
 
+import { copyContext } from "../../core/cancel.ts";
 import type { Context, Request, Result } from "../../core/handler.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
 import { withUpstreamName, isNoAnswer, isNotFound, withRequestedName } from "./failures.ts";
@@ -35,7 +36,10 @@ export async function send({ name, handler }: RoutedUpstream, request: Request, 
   const { onRoute } = context;
   onRoute?.(name, request);
   try {
-    return await handler(request, onRoute === undefined ? context : { ...context, onRoute: within(name, onRoute) });
+    return await handler(
+      request,
+      onRoute === undefined ? context : copyContext(context, { onRoute: within(name, onRoute) }),
+    );
   } catch (error) {
     throw context.signal.aborted ? error : withUpstreamName(name, error);
   }
