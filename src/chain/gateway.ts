@@ -49,6 +49,8 @@ export interface Gateway extends Handler {
   update(next: Gateway): Promise<void>;
   /** The status of each upstream, by name. */
   status(): Record<string, UpstreamStatus>;
+  /** What GET /metrics shows, in the text format of Prometheus. Undefined if no middleware measures anything. */
+  metrics(): string | undefined;
   /** Closes upstreams and middleware. Further calls wait for the first. Waits at most `budgetMs` (default: 10 s). */
   close(budgetMs?: number): Promise<void>;
 }
@@ -127,6 +129,13 @@ export function createGateway(parts: GatewayParts): Gateway {
       },
     },
     status: { value: () => statusOf(stack.version.upstreams, closing !== undefined) },
+    metrics: {
+      value: (): string | undefined => {
+        const { entries, upstreams: current } = stack.version;
+        const measured = entries.find(({ middleware: one }) => one.metrics !== undefined)?.middleware;
+        return measured?.metrics?.(statusOf(current, closing !== undefined));
+      },
+    },
     close: { value: (budgetMs: number = CLOSE_MS): Promise<void> => (closing ??= close(budgetMs)) },
   }) as unknown as Gateway;
   stacks.set(gateway, stack);

@@ -205,6 +205,13 @@ export function seesServer(config: AccessOf, server: string, principal: string |
   return sightOf(config, undefined, principal)?.servers.has(server) === true;
 }
 
+/** Whether a caller may use everything. */
+export function seesAll(config: AccessOf, principal: string | undefined): boolean {
+  if (principal === undefined || config.callers.size === 0 || principal === TOKEN_PRINCIPAL) return true;
+  const caller = config.callers.get(principal);
+  return caller !== undefined && caller.profile === undefined;
+}
+
 /**
  * The option `select` of the gateway. `hasCallers`: the config has callers, or the config before it had some. Then a
  * principal that is not among them is refused. It may be a caller that was removed and still has an open stream.

@@ -33,6 +33,11 @@ export interface Middleware {
   (request: Request, context: Context, next: Handler): Promise<Result>;
   /** Releases what the middleware holds. */
   close?(): void | Promise<void>;
+  /**
+   * What it has measured, in the text format of Prometheus; an HTTP server shows it at `/metrics`. Gets the upstreams of
+   * the gateway by name.
+   */
+  metrics?(upstreams: Readonly<Record<string, { readonly restarts: number }>>): string;
 }
 
 /**

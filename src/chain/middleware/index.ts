@@ -5,6 +5,7 @@ import type { OptionsHelp } from "../../core/options.ts";
 import { AUTHORIZE, authorize } from "./authorize.ts";
 import { FILTER, filter } from "./filter.ts";
 import { LOG, log } from "./log.ts";
+import { METRICS, metrics } from "./metrics.ts";
 import { RATE_LIMIT, rateLimit } from "./rate-limit.ts";
 import { READ_ONLY, readOnly } from "./read-only.ts";
 import { RENAME, rename } from "./rename.ts";
@@ -15,12 +16,13 @@ export { OptionError } from "../../core/options.ts";
 export type { AuthorizedItem, AuthorizeOptions, AuthorizeRule } from "./authorize.ts";
 export type { FilterOptions, FilterRule } from "./filter.ts";
 export type { LogOptions, Severity } from "./log.ts";
+export type { MetricsOptions } from "./metrics.ts";
 export type { RateLimitOptions } from "./rate-limit.ts";
 export type { ReadOnlyOptions } from "./read-only.ts";
 export type { RenameOptions } from "./rename.ts";
 export type { RetryOptions } from "./retry.ts";
 export type { TimeoutOptions } from "./timeout.ts";
-export { authorize, filter, log, rateLimit, readOnly, rename, retry, timeout };
+export { authorize, filter, log, metrics, rateLimit, readOnly, rename, retry, timeout };
 
 /**
  * Creates middleware from the options in a config, which may be any JSON. Relative paths in the options begin at
@@ -33,6 +35,7 @@ export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string
   ["authorize", (options) => authorize(options as never)],
   ["filter", (options) => filter(options as never)],
   ["log", (options) => log(options as never)],
+  ["metrics", (options) => metrics(options as never)],
   ["rate-limit", (options) => rateLimit(options as never)],
   ["read-only", (options) => readOnly(options as never)],
   ["rename", (options) => rename(options as never)],
@@ -45,6 +48,7 @@ export const MIDDLEWARE_HELP: ReadonlyMap<string, OptionsHelp> = new Map<string,
   ["authorize", AUTHORIZE],
   ["filter", FILTER],
   ["log", LOG],
+  ["metrics", METRICS],
   ["rate-limit", RATE_LIMIT],
   ["read-only", READ_ONLY],
   ["rename", RENAME],

@@ -184,7 +184,7 @@ async function openConfig({ given, command, isStdio, values }: GatewayLine): Pro
   // On stdio, messages from the client may be as long as messages from upstreams.
   const limits = isStdio ? { messageBytes: MESSAGE_BYTES } : {};
   // Imported only here, because serving a module does not need the gateway.
-  const [{ openGateway, openSessions }, { hasPath, seesServer }] = await Promise.all([
+  const [{ openGateway, openSessions }, { hasPath, seesAll, seesServer }] = await Promise.all([
     import("../serve/gateway.ts"),
     import("../../config/profiles.ts"),
   ]);
@@ -226,6 +226,7 @@ async function openConfig({ given, command, isStdio, values }: GatewayLine): Pro
       ...http,
       limits: config.limits,
       paths: (at, principal) => hasPath(running.config, at, principal),
+      metrics: (principal) => (seesAll(running.config, principal) ? gateway.metrics() : undefined),
     },
     token,
     profile: config.errorProfile,

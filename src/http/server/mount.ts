@@ -49,6 +49,7 @@ const MOUNT_OPTIONS = {
   auth: true,
   limits: true,
   health: true,
+  metrics: true,
   sealKey: true,
   onError: true,
   ...CONNECTION_OPTIONS,
@@ -132,5 +133,10 @@ export function createFront(handler: Handler, options: MountOptions, host?: stri
     );
   }
   const authenticator = auth === undefined || auth === false ? undefined : { auth };
-  return new HttpRouter(handler, createGuard({ host, allowedHosts, allowedOrigins }), { ...rest, ...authenticator });
+  const gateway = handler as Handler & { metrics?: () => string | undefined };
+  return new HttpRouter(handler, createGuard({ host, allowedHosts, allowedOrigins }), {
+    ...(typeof gateway.metrics === "function" && { metrics: () => gateway.metrics?.() }),
+    ...rest,
+    ...authenticator,
+  });
 }

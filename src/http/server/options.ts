@@ -109,6 +109,11 @@ export interface HttpRouterOptions extends Omit<ConnectionOptions, "mayShutDown"
    * caller, if there is one.
    */
   readonly health?: (principal: string | undefined) => Health;
+  /**
+   * Answers GET /metrics beside the endpoint, for callers that may call. Undefined: this caller gets a 404. Default: the
+   * figures of a gateway whose chain has the middleware `metrics`.
+   */
+  readonly metrics?: (principal: string | undefined) => string | undefined;
   readonly limits?: Partial<HttpLimits>;
   /**
    * The key that seals session ids. A server with the same key opens the sessions of a former one again, so that clients

@@ -3,6 +3,8 @@
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { nodeHttpServer } from "../../../test/support/http/node-http-server.ts";
 import { bearer } from "../../auth/bearer/bearer.ts";
+import { chain } from "../../chain/chain.ts";
+import { metrics } from "../../chain/middleware/metrics.ts";
 import { connect } from "../../client/connect.ts";
 import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { createServer } from "../../server/server.ts";
@@ -82,5 +84,47 @@ describe("other paths", () => {
     const client = await connect(`${origin}/of/ada`, { headers: as("ada") });
     expect((await client.callTool("where")).content).toMatchObject([{ text: "ada at /of/ada" }]);
     await client.close();
+  });
+});
+
+describe("/metrics", () => {
+  const get = async (url: string, token?: string): Promise<[number, string]> => {
+    const response = await fetch(url, token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } });
+    return [response.status, await response.text()];
+  };
+
+  it("shows the figures of a gateway", async () => {
+    const gateway = chain(metrics()).to(server);
+    const serving = await serve(gateway, { http: { port: 0 } });
+    front = serving;
+    const { origin } = new URL(serving.url);
+    const client = await connect(serving.url);
+    await client.callTool("where");
+    await client.close();
+    const response = await fetch(`${origin}/metrics`);
+    expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+    expect(await response.text()).toContain('_count{mcp_method_name="tools/call",gen_ai_tool_name="where"} 1\n');
+    expect(await statusOf(`${origin}/metrics`, "POST")).toBe(405);
+    expect(await statusOf(`${origin}/metrics`, "GET", { origin: "https://evil.example" })).toBe(403);
+  });
+
+  it("are not there without the middleware", async () => {
+    expect(await statusOf(`${await start({})}/metrics`, "GET")).toBe(404);
+    await front?.close();
+    front = await serve(chain().to(server), { http: { port: 0 } });
+    expect(await statusOf(`${new URL(front.url).origin}/metrics`, "GET")).toBe(404);
+  });
+
+  it("need a token if the endpoint does, and can be for some callers only", async () => {
+    const verify = async (token: string): Promise<{ principal: string } | undefined> =>
+      token === "wrong" ? undefined : { principal: token };
+    const origin = await start({
+      auth: bearer({ verify }),
+      metrics: (principal) => (principal === "ada" ? "figures 1\n" : undefined),
+    });
+    expect((await get(`${origin}/metrics`))[0]).toBe(401);
+    expect((await get(`${origin}/metrics`, "wrong"))[0]).toBe(401);
+    expect(await get(`${origin}/metrics`, "ada")).toEqual([200, "figures 1\n"]);
+    expect((await get(`${origin}/metrics`, "bob"))[0]).toBe(404);
   });
 });

@@ -33,6 +33,7 @@ type Action = (reply: Reply, identity: Identity | undefined) => Promise<void> | 
 /** Actions by HTTP method. */
 type Route = Readonly<Record<string, Action>>;
 
+const METRICS_PATH = "/metrics";
 const HEALTH_PATHS: ReadonlySet<string> = new Set(["/healthz", "/readyz"]);
 
 /** How long in-flight requests may take to finish after `close`. */
@@ -58,6 +59,7 @@ export class HttpRouter {
   readonly #parts: { close(graceMs: number): Promise<void> }[] = [];
   readonly #routes: ReadonlyMap<string, Route>;
   readonly #health: HttpRouterOptions["health"];
+  readonly #metrics: HttpRouterOptions["metrics"];
   #closing: Promise<void> | undefined;
 
   constructor(handler: Handler, guard: Guard, options: HttpRouterOptions = {}) {
@@ -71,6 +73,7 @@ export class HttpRouter {
       graceMs = GRACE_MS,
       limits: _limits,
       health,
+      metrics,
       onError,
       paths,
       ...connection
@@ -102,6 +105,7 @@ export class HttpRouter {
     this.#guard = guard;
     this.#auth = auth;
     this.#health = health;
+    this.#metrics = metrics;
     this.#report = safeReporter(onError);
     this.#profile = profile;
     this.#statelessNames = new Set(statelessRevisions.map(({ name }) => name));
@@ -232,6 +236,7 @@ export class HttpRouter {
    * decided after authentication; who is not authenticated learns nothing about paths.
    */
   #otherRoute(request: HttpRequest): Route | undefined {
+    if (request.path === METRICS_PATH && this.#metrics !== undefined) return this.#metricsRoute(this.#metrics);
     const paths = this.#paths;
     if (paths === undefined || this.#document(request) !== undefined) return undefined;
     const path = canonicalPath(request.path.replace(/(?<=.)\/$/, ""));
@@ -241,6 +246,16 @@ export class HttpRouter {
       if (path === undefined || !paths(path, identity?.principal)) throw this.#nothingAt(request.path);
       return this.#endpointAt(path);
     });
+  }
+
+  #metricsRoute(metrics: NonNullable<HttpRouterOptions["metrics"]>): Route {
+    const get: Action = ({ request }, identity) => {
+      const text = metrics(identity?.principal);
+      if (text === undefined) throw this.#nothingAt(METRICS_PATH);
+      const headers = { "content-type": "text/plain; version=0.0.4; charset=utf-8", "cache-control": "no-store" };
+      request.respond(200, headers, text);
+    };
+    return { GET: get };
   }
 
   /** Opens the endpoint if necessary. Those that hold nothing are dropped then: there may be nothing at their path now. */

@@ -218,12 +218,22 @@ describe("health", () => {
     const other = { url: "http://127.0.0.1:1/mcp", start: true };
     const profiles = { mine: { servers: ["notes"] } };
     const callers = { ada: { token: "ada-key", profile: "mine" }, bob: { token: "bob-key" } };
-    writeFileSync(divided, JSON.stringify({ mcpServers: { notes: NOTES, other }, profiles, callers }));
+    writeFileSync(
+      divided,
+      JSON.stringify({ mcpServers: { notes: NOTES, other }, profiles, callers, chain: ["metrics"] }),
+    );
     const { url } = await start(divided);
     const as = (token: string): Promise<[number, unknown]> => get(url, "/readyz", { authorization: `Bearer ${token}` });
     await expect.poll(() => as("bob-key")).toEqual([200, { status: "ready", failing: ["other"] }]);
     expect(await as("ada-key")).toEqual([200, { status: "ready", failing: [] }]);
     expect(await get(url, "/readyz")).toEqual([200, { status: "ready" }]);
+    const metrics = async (token: string): Promise<[number, boolean]> => {
+      const response = await fetch(new URL("/metrics", url), { headers: { authorization: `Bearer ${token}` } });
+      return [response.status, (await response.text()).includes('restarts_total{server="other"}')];
+    };
+    expect(await metrics("bob-key")).toEqual([200, true]);
+    expect(await metrics("ada-key")).toEqual([404, false]);
+    expect(await metrics("none")).toEqual([401, false]);
   });
 
   it("is not ready if all servers fail", async () => {

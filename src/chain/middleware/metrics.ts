@@ -1,0 +1,224 @@
+// Counts requests and measures how long they take, for GET /metrics of the HTTP server, in the text format of Prometheus.
+// The names follow OpenTelemetry's conventions for MCP. Callers choose methods and names, so a name gets figures of its
+// own only once it was in a list or a call of it succeeded, and the number of series is limited. The rest is `_other`.
+
+import { copyContext } from "../../core/cancel.ts";
+import { ConnectionError } from "../../core/errors.ts";
+import type { Context, Middleware, Request, Result } from "../../core/handler.ts";
+import { isObject } from "../../core/values.ts";
+import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { McpError } from "../../protocol/errors.ts";
+import { REQUEST_NAMES } from "../method-names.ts";
+import { LISTS_BY_METHOD } from "../result-items.ts";
+
+/** Options of `metrics()`. */
+export interface MetricsOptions {
+  /** How many combinations of method, name, server and error have figures of their own. Default: 1,000. */
+  readonly maxSeries?: number;
+}
+
+export const METRICS: OptionsHelp<MetricsOptions> = {
+  summary: "Measures requests for GET /metrics of the HTTP server, in the text format of Prometheus.",
+  options: {
+    maxSeries: {
+      ...OPTION_SCHEMAS.count,
+      description: "How many combinations of method, name, server and error have figures of their own. Default: 1,000.",
+    },
+  },
+};
+
+const MAX_SERIES = 1_000;
+const MAX_NAME_LENGTH = 128;
+const OTHER = "_other";
+/** Seconds, as OpenTelemetry's conventions for MCP recommend. */
+const BUCKETS: readonly number[] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
+const DURATION = "mcp_server_operation_duration_seconds";
+const RESTARTS = "catenary_upstream_restarts_total";
+const IN_FLIGHT = "catenary_requests_in_flight";
+
+/** The label for the name that a request has in its params. */
+const NAME_LABELS: ReadonlyMap<string, string> = new Map([
+  ["tools/call", "gen_ai_tool_name"],
+  ["prompts/get", "gen_ai_prompt_name"],
+]);
+
+/**
+ * Measures requests. An HTTP server in front of the gateway shows the figures at `/metrics`.
+ *
+ * @example
+ * await serve(chain(metrics()).to(server), { http: { port: 3000 } });
+ */
+export function metrics(options: MetricsOptions = {}): Middleware {
+  const read = new OptionReader("metrics", options, Object.keys(METRICS.options));
+  const figures = new Figures(read.count("maxSeries") ?? MAX_SERIES);
+  const middleware: Middleware = function metrics(request, context, next) {
+    const run = figures.begin(request, context);
+    return next(request, copyContext(context, { onRoute: run.onRoute })).then(
+      (result) => {
+        figures.succeed(run, result);
+        return result;
+      },
+      (error: unknown) => {
+        figures.end(run, errorType(error, context));
+        throw error;
+      },
+    );
+  };
+  middleware.metrics = (upstreams) => figures.format(upstreams);
+  return middleware;
+}
+
+interface Run {
+  readonly method: string;
+  readonly request: Request;
+  readonly begun: number;
+  readonly onRoute: NonNullable<Context["onRoute"]>;
+  /** The upstream that got the request last. */
+  server: string | undefined;
+}
+
+interface Series {
+  readonly labels: string;
+  /** Not cumulative; the last is for durations above all limits. */
+  readonly counts: number[];
+  seconds: number;
+}
+
+class Figures {
+  readonly #maxSeries: number;
+  readonly #series = new Map<string, Series>();
+  readonly #inFlight = new Map<string, number>();
+  /** Names that were listed, or used with success, by the method that uses them. */
+  readonly #known = new Map([...NAME_LABELS.keys()].map((method) => [method, new Set<string>()]));
+
+  constructor(maxSeries: number) {
+    this.#maxSeries = maxSeries;
+  }
+
+  begin(request: Request, context: Context): Run {
+    const method = REQUEST_NAMES.has(request.method) ? request.method : OTHER;
+    this.#inFlight.set(method, (this.#inFlight.get(method) ?? 0) + 1);
+    const run: Run = {
+      method,
+      request,
+      begun: performance.now(),
+      server: undefined,
+      onRoute: (upstream, sent) => {
+        run.server = upstream;
+        context.onRoute?.(upstream, sent);
+      },
+    };
+    return run;
+  }
+
+  succeed(run: Run, result: Result): void {
+    if (result["isError"] === true) {
+      this.end(run, "tool_error");
+      return;
+    }
+    const { method, request } = run;
+    if (NAME_LABELS.has(method)) this.#learn(method, request.params["name"]);
+    else if (method.endsWith("/list")) this.#learnList(method, result);
+    this.end(run, "");
+  }
+
+  end({ method, request, begun, server = "" }: Run, error: string): void {
+    this.#inFlight.set(method, (this.#inFlight.get(method) ?? 1) - 1);
+    // A subscription is open for as long as its caller likes.
+    if (method === "subscriptions/listen") return;
+    const seconds = (performance.now() - begun) / 1_000;
+    const { name } = request.params;
+    const known = this.#known.get(method);
+    const shown = known === undefined ? "" : typeof name === "string" && known.has(name) ? name : OTHER;
+    const series =
+      this.#find(method, shown, server, error) ??
+      this.#find(method, shown === "" ? "" : OTHER, "", error === "" ? "" : OTHER, true);
+    if (series === undefined) return;
+    let at = 0;
+    while (at < BUCKETS.length && seconds > (BUCKETS[at] ?? 0)) at += 1;
+    series.counts[at] = (series.counts[at] ?? 0) + 1;
+    series.seconds += seconds;
+  }
+
+  /** Undefined if there are too many. The last resort has few combinations, so it does not count. */
+  #find(method: string, name: string, server: string, error: string, isLastResort = false): Series | undefined {
+    const key = `${method}\0${name}\0${server}\0${error}`;
+    const found = this.#series.get(key);
+    if (found !== undefined || (this.#series.size >= this.#maxSeries && !isLastResort)) return found;
+    const labels = formatLabels({
+      mcp_method_name: method,
+      [NAME_LABELS.get(method) ?? ""]: name,
+      server,
+      error_type: error,
+    });
+    const series = { labels, counts: Array.from({ length: BUCKETS.length + 1 }, () => 0), seconds: 0 };
+    this.#series.set(key, series);
+    return series;
+  }
+
+  #learnList(method: string, result: Result): void {
+    const list = LISTS_BY_METHOD.get(method);
+    const items = list && result[list.field];
+    const user = method === "tools/list" ? "tools/call" : method === "prompts/list" ? "prompts/get" : undefined;
+    if (user === undefined || !Array.isArray(items)) return;
+    for (const item of items as readonly unknown[]) if (isObject(item)) this.#learn(user, item["name"]);
+  }
+
+  #learn(method: string, name: unknown): void {
+    const known = this.#known.get(method);
+    const fits = typeof name === "string" && name.length <= MAX_NAME_LENGTH;
+    if (known !== undefined && fits && known.size < this.#maxSeries) known.add(name);
+  }
+
+  format(upstreams: Readonly<Record<string, { readonly restarts: number }>>): string {
+    const durations = [...this.#series.values()].flatMap(formatHistogram);
+    const running = [...this.#inFlight].map(
+      ([method, count]) => `${IN_FLIGHT}${formatLabels({ mcp_method_name: method })} ${count}`,
+    );
+    const restarts = Object.entries(upstreams).map(
+      ([server, one]) => `${RESTARTS}${formatLabels({ server })} ${one.restarts}`,
+    );
+    return [
+      `# HELP ${DURATION} How long requests took.`,
+      `# TYPE ${DURATION} histogram`,
+      ...durations,
+      `# HELP ${IN_FLIGHT} Requests and subscriptions that are not finished.`,
+      `# TYPE ${IN_FLIGHT} gauge`,
+      ...running,
+      `# HELP ${RESTARTS} Restarts of an upstream after a failure.`,
+      `# TYPE ${RESTARTS} counter`,
+      ...restarts,
+      "",
+    ].join("\n");
+  }
+}
+
+function formatHistogram({ labels, counts, seconds }: Series): string[] {
+  const open = `${labels.slice(0, -1)},`;
+  let sum = 0;
+  const buckets = counts.map((count, at) => {
+    sum += count;
+    return `${DURATION}_bucket${open}le="${BUCKETS[at] ?? "+Inf"}"} ${sum}`;
+  });
+  return [...buckets, `${DURATION}_sum${labels} ${seconds}`, `${DURATION}_count${labels} ${sum}`];
+}
+
+/** Labels in the text format of Prometheus. Empty ones are left out. */
+function formatLabels(labels: Readonly<Record<string, string>>): string {
+  const escape = (value: string): string =>
+    value.replaceAll(/[\\"\n]/g, (character) => (character === "\n" ? "\\n" : `\\${character}`));
+  const present = Object.entries(labels).filter(([, value]) => value !== "");
+  return `{${present.map(([name, value]) => `${name}="${escape(value)}"`).join(",")}}`;
+}
+
+/** The value of OpenTelemetry's `error.type`: the code of an answer, or why there was none. */
+export function errorType(error: unknown, { signal }: Context): string {
+  if (signal.aborted) return "cancelled";
+  try {
+    if (error instanceof McpError) return String(error.code);
+    if (error instanceof ConnectionError) return error.kind;
+  } catch {
+    // The thrown value may be a Proxy whose traps throw.
+  }
+  return OTHER;
+}
