@@ -7,6 +7,7 @@ const create = (name: string, options?: unknown) => () => MIDDLEWARE.get(name)!(
 
 /** For middleware that needs options. */
 const OPTIONS: Record<string, unknown> = {
+  audit: { file: "audit.jsonl" },
   authorize: { rules: [] },
   filter: { tools: { only: ["a*"] } },
   "rate-limit": { calls: 1, per: "second" },
@@ -74,6 +75,8 @@ it.each([
     "descriptions.tool",
     "rename: `descriptions.tool` is not an option; did you mean `tools`?",
   ],
+  ["audit", {}, "file", "audit: `file` is required: the path of the file"],
+  ["audit", { file: "x", arguments: "all" }, "arguments", 'audit: `arguments` must be true, false or "hash"'],
   ["authorize", {}, "rules", "authorize: `rules` is required"],
   ["authorize", { rules: {} }, "rules", "authorize: `rules` must be an array of objects"],
   [

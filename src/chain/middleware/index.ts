@@ -2,6 +2,7 @@
 
 import type { Middleware } from "../../core/handler.ts";
 import type { OptionsHelp } from "../../core/options.ts";
+import { AUDIT, audit } from "./audit.ts";
 import { AUTHORIZE, authorize } from "./authorize.ts";
 import { FILTER, filter } from "./filter.ts";
 import { LOG, log } from "./log.ts";
@@ -13,6 +14,7 @@ import { RETRY, retry } from "./retry.ts";
 import { TIMEOUT, timeout } from "./timeout.ts";
 
 export { OptionError } from "../../core/options.ts";
+export type { AuditOptions } from "./audit.ts";
 export type { AuthorizedItem, AuthorizeOptions, AuthorizeRule } from "./authorize.ts";
 export type { FilterOptions, FilterRule } from "./filter.ts";
 export type { LogOptions, Severity } from "./log.ts";
@@ -22,7 +24,7 @@ export type { ReadOnlyOptions } from "./read-only.ts";
 export type { RenameOptions } from "./rename.ts";
 export type { RetryOptions } from "./retry.ts";
 export type { TimeoutOptions } from "./timeout.ts";
-export { authorize, filter, log, metrics, rateLimit, readOnly, rename, retry, timeout };
+export { audit, authorize, filter, log, metrics, rateLimit, readOnly, rename, retry, timeout };
 
 /**
  * Creates middleware from the options in a config, which may be any JSON. Relative paths in the options begin at
@@ -32,6 +34,7 @@ export type MiddlewareFactory = (options?: unknown, folder?: string) => Middlewa
 
 /** The built-in middleware, by the names that a config uses. */
 export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string, MiddlewareFactory>([
+  ["audit", (options, folder) => audit(options as never, folder)],
   ["authorize", (options) => authorize(options as never)],
   ["filter", (options) => filter(options as never)],
   ["log", (options) => log(options as never)],
@@ -45,6 +48,7 @@ export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string
 
 /** What editors show for the built-in middleware, by the names that a config uses. */
 export const MIDDLEWARE_HELP: ReadonlyMap<string, OptionsHelp> = new Map<string, OptionsHelp>([
+  ["audit", AUDIT],
   ["authorize", AUTHORIZE],
   ["filter", FILTER],
   ["log", LOG],

@@ -128,10 +128,12 @@ function createEntry(request: Request, context: Context, run: Run, maxLength: nu
 function nameIn({ params }: Request): string | undefined {
   const { name, uri } = params;
   if (typeof name === "string") return sanitize(name, MAX_NAME_LENGTH);
-  // A query, and user info before an @, may be secret.
-  return typeof uri === "string"
-    ? sanitize(uri.replace(/[?#].*$/s, "").replace(/\/\/[^/]*@/, "//"), MAX_NAME_LENGTH)
-    : undefined;
+  return typeof uri === "string" ? sanitize(publicUri(uri), MAX_NAME_LENGTH) : undefined;
+}
+
+/** Without the query and the user info before an @, which may be secret. */
+export function publicUri(uri: string): string {
+  return uri.replace(/[?#].*$/s, "").replace(/\/\/[^/]*@/, "//");
 }
 
 const COMPLETE: Outcome = { level: "info", outcome: "complete" };
@@ -188,7 +190,8 @@ function sanitize(text: string, maxLength: number): string {
   });
 }
 
-function jsonOf(value: unknown): string {
+/** Never throws. */
+export function jsonOf(value: unknown): string {
   try {
     return JSON.stringify(value) ?? "";
   } catch {

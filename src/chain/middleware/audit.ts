@@ -1,0 +1,272 @@
+// Writes who called what, when and with what outcome, one JSON object in a line, to a file that only grows. A result is
+// passed on after its line is written. If lines cannot be written, they are kept and further calls are refused, unless
+// the options say otherwise: an audit that loses lines in silence is none.
+
+import { randomUUID } from "node:crypto";
+import type { FileHandle } from "node:fs/promises";
+import { Buffer } from "node:buffer";
+import { dirname, resolve } from "node:path";
+import { ConnectionError } from "../../core/errors.ts";
+import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
+import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { digest } from "../../core/seal.ts";
+import { defined, errorMessage } from "../../core/values.ts";
+import { McpError } from "../../protocol/errors.ts";
+import { METHODS_SCHEMA, methodsOption } from "../method-names.ts";
+import { readRef } from "../result-items.ts";
+import { jsonOf, publicUri } from "./log.ts";
+
+/** Options of `audit()`. */
+export interface AuditOptions {
+  /** The path of the file. It is created, readable only for its owner, if it does not exist. */
+  readonly file?: string;
+  /** Gets each line, without a line break, instead of a file. The result waits for its promise. */
+  readonly write?: (line: string) => void | Promise<void>;
+  /** Only requests of these methods are written. Default: all. */
+  readonly methods?: readonly string[];
+  /** Also writes arguments (true), or only a hash of them. They may contain secrets. Default: false. */
+  readonly arguments?: boolean | "hash";
+  /** Also writes a line before a request is passed on, so that a crash cannot hide it. Default: false. */
+  readonly start?: boolean;
+  /** What happens if lines cannot be written: further requests are refused, or one warning. Default: `refuse`. */
+  readonly onFailure?: "refuse" | "warn";
+}
+
+export const AUDIT: OptionsHelp<AuditOptions> = {
+  summary: "Writes who called what, when and with what outcome, as lines of JSON.",
+  options: {
+    file: { type: "string", minLength: 1, description: "The path of the file; relative to this config." },
+    write: "code only",
+    methods: { ...METHODS_SCHEMA, description: "Only requests of these methods are written. Default: all." },
+    arguments: {
+      enum: [true, false, "hash"],
+      description: "Also writes arguments, or only a hash of them. They may contain secrets. Default: false.",
+    },
+    start: { ...OPTION_SCHEMAS.boolean, description: "Also writes a line before a request is passed on." },
+    onFailure: {
+      enum: ["refuse", "warn"],
+      description: "If lines cannot be written: further requests are refused, or one warning. Default: refuse.",
+    },
+  },
+  required: ["file"],
+};
+
+/** Longer names of callers and items are cut. */
+const MAX_TEXT = 500;
+/** Longer arguments are written as a hash. */
+const MAX_ARGUMENTS = 65_536;
+
+/**
+ * Writes who called what, when and with what outcome, as lines of JSON, to a file or a function.
+ *
+ * @example
+ * audit({ file: "audit.jsonl" })
+ */
+export function audit(options: AuditOptions, folder: string = ""): Middleware {
+  const read = new OptionReader("audit", options, Object.keys(AUDIT.options));
+  const path = read.string("file");
+  const write = read.function("write") as AuditOptions["write"];
+  if ((path === undefined) === (write === undefined)) throw read.error("file", "is required: the path of the file");
+  const methods = methodsOption(read);
+  const given = read.any("arguments") ?? false;
+  if (typeof given !== "boolean" && given !== "hash") throw read.error("arguments", 'must be true, false or "hash"');
+  const start = read.boolean("start") ?? false;
+  const refuses = (read.choice("onFailure", ["refuse", "warn"]) ?? "refuse") === "refuse";
+  const sink = path === undefined ? { write: write ?? (() => undefined) } : new AuditFile(resolve(folder, path));
+  const lines = new Lines(sink, refuses);
+  const run = async (request: Request, context: Context, next: Handler): Promise<Result> => {
+    const begun = performance.now();
+    const about = describe(request, context, given);
+    let upstream: string | undefined;
+    await lines.ready();
+    const end = (outcome: object): Promise<void> => {
+      const ms = Math.round((performance.now() - begun) * 10) / 10;
+      return lines.add({ ...about, ...(start && { event: "end" }), ...defined({ upstream }), ...outcome, ms });
+    };
+    const onRoute: Context["onRoute"] = (name, sent) => {
+      upstream = name;
+      context.onRoute?.(name, sent);
+    };
+    let result: Result;
+    try {
+      if (start) {
+        await lines.add({ ...about, event: "start" });
+        await lines.ready();
+      }
+      result = await next(request, { ...context, onRoute });
+    } catch (error) {
+      await end(context.signal.aborted ? { outcome: "cancelled" } : { outcome: "error", error: kindOf(error) });
+      throw error;
+    }
+    await end(outcomeOf(result));
+    return result;
+  };
+  const middleware: Middleware = function audit(request, context, next) {
+    return methods?.has(request.method) === false ? next(request, context) : run(request, context, next);
+  };
+  middleware.close = () => lines.close();
+  return middleware;
+}
+
+/** The fields of a line that are known before the request is passed on. */
+function describe(request: Request, { caller }: Context, withArguments: boolean | "hash"): object {
+  const { method, params } = request;
+  const { name, uri, taskId } = params;
+  const named = [name, uri, readRef(params["ref"])?.name].find((one): one is string => typeof one === "string");
+  const args = withArguments === false ? undefined : (params["arguments"] ?? params["argument"] ?? (uri && { uri }));
+  return {
+    time: new Date().toISOString(),
+    id: randomUUID(),
+    ...defined({
+      principal: caller.principal && cut(caller.principal),
+      client: caller.info && cut(`${caller.info.name} ${caller.info.version}`),
+      endpoint: caller.endpoint,
+    }),
+    method: cut(method),
+    ...defined({
+      name: named === undefined ? undefined : cut(named === name ? named : publicUri(named)),
+      task: typeof taskId === "string" ? cut(taskId) : undefined,
+      arguments: args === undefined ? undefined : shownArguments(args, withArguments === "hash"),
+    }),
+  };
+}
+
+function shownArguments(args: unknown, isHashed: boolean): unknown {
+  const length = jsonOf(args).length;
+  return isHashed || length > MAX_ARGUMENTS ? `sha256 ${digest(args)}` : args;
+}
+
+function outcomeOf(result: Result): object {
+  const { resultType = "complete", isError, taskId } = result;
+  const outcome = isError === true ? "tool error" : resultType === "complete" ? "ok" : cut(errorMessage(resultType));
+  const task = resultType === "task" && typeof taskId === "string" ? cut(taskId) : undefined;
+  return { outcome, ...defined({ task }), bytes: Buffer.byteLength(jsonOf(result)) };
+}
+
+/** The kind of an error. Its message is not written, since it may contain secrets. */
+function kindOf(error: unknown): string | number {
+  try {
+    if (error instanceof McpError) return error.kind ?? error.code;
+    if (error instanceof ConnectionError) return error.kind;
+  } catch {
+    // The thrown value may be a Proxy whose traps throw.
+  }
+  return "internal_error";
+}
+
+function cut(text: string): string {
+  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
+}
+
+interface Sink {
+  /** Called again with the same line if it fails. */
+  write(line: string): void | Promise<void>;
+  /** Rejects if lines could not be written now. */
+  open?(): Promise<void>;
+  close?(): Promise<void>;
+}
+
+/** Writes one line after the other. Lines that could not be written are kept, and tried again before further requests. */
+class Lines {
+  readonly #sink: Sink;
+  readonly #refuses: boolean;
+  readonly #waiting: string[] = [];
+  #last: Promise<void> = Promise.resolve();
+  #hasFailed = false;
+  #isOpen = false;
+
+  constructor(sink: Sink, refuses: boolean) {
+    this.#sink = sink;
+    this.#refuses = refuses;
+  }
+
+  /** Rejects if lines cannot be written. */
+  async ready(): Promise<void> {
+    if (this.#isOpen && !this.#hasFailed) return;
+    await this.#flush();
+    if (!this.#refuses || !this.#hasFailed) return;
+    const message = "The audit cannot be written, so requests are refused; the log of the gateway has the reason";
+    throw McpError.of("internal_error", message, { middlewareName: "audit" });
+  }
+
+  /** Resolves when the line is written, or cannot be written. */
+  add(entry: object): Promise<void> {
+    this.#waiting.push(jsonOf(entry));
+    return this.#flush();
+  }
+
+  async close(): Promise<void> {
+    await this.#flush();
+    await this.#sink.close?.();
+  }
+
+  #flush(): Promise<void> {
+    this.#last = this.#last.then(() => this.#writeAll());
+    return this.#last;
+  }
+
+  async #writeAll(): Promise<void> {
+    try {
+      await this.#sink.open?.();
+      for (let line = this.#waiting[0]; line !== undefined; line = this.#waiting[0]) {
+        await this.#sink.write(line);
+        this.#waiting.shift();
+      }
+      this.#isOpen = true;
+      this.#hasFailed = false;
+    } catch (error) {
+      const then = this.#refuses ? "requests are refused until it can" : "requests are passed on without it";
+      if (!this.#hasFailed) process.emitWarning(`The audit cannot be written; ${then}: ${errorMessage(error)}`);
+      this.#hasFailed = true;
+      if (!this.#refuses) this.#waiting.length = 0;
+    }
+  }
+}
+
+/** How often it is checked whether the file was moved. */
+const CHECK_MS = 1_000;
+
+/** A file that is opened with the first line, and again after it was moved by a log rotation. */
+class AuditFile implements Sink {
+  readonly #path: string;
+  #file: FileHandle | undefined;
+  #checkedAt = -Infinity;
+  /** Whether the last write stopped within a line. */
+  #isTorn = false;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  async open(): Promise<void> {
+    const { open, stat } = await import("node:fs/promises");
+    const now = performance.now();
+    if (this.#file !== undefined && now - this.#checkedAt < CHECK_MS) return;
+    this.#checkedAt = now;
+    const [ours, there] = await Promise.all([this.#file?.stat(), stat(this.#path).catch(() => undefined)]);
+    if (ours !== undefined && ours.ino === there?.ino && ours.dev === there.dev) return;
+    await this.close();
+    this.#file = await open(this.#path, "a", 0o600).catch((error: NodeJS.ErrnoException) => {
+      const hint = error.code === "ENOENT" ? `: create the folder ${dirname(this.#path)}` : "";
+      throw new Error(`${errorMessage(error)}${hint}`, { cause: error });
+    });
+  }
+
+  /** A line is one write, so that lines of several processes do not mix. */
+  async write(line: string): Promise<void> {
+    const bytes = Buffer.from(`${this.#isTorn ? "\n" : ""}${line}\n`);
+    const { bytesWritten = 0 } = (await this.#file?.write(bytes)) ?? {};
+    this.#isTorn ||= bytesWritten > 0;
+    if (bytesWritten < bytes.length) throw new Error(`${this.#path}: only a part of a line was written`);
+    this.#isTorn = false;
+  }
+
+  async close(): Promise<void> {
+    const file = this.#file;
+    this.#file = undefined;
+    if (file === undefined) return;
+    // Some files, such as pipes, cannot be flushed.
+    await file.sync().catch(() => undefined);
+    await file.close();
+  }
+}
