@@ -1,6 +1,6 @@
-// The kinds of entries under `mcpServers`: a command, a URL or a module; live sessions are in live.ts. Each kind has a
-// key of its own, further fields, and a function that turns them into the arguments of `upstream()`. To add a kind,
-// define it and list it in KINDS of upstreams.ts. Nothing is started here.
+// The kinds of entries under `mcpServers`: a command, a URL or a module; live sessions are in live.ts, programs in
+// tool-kinds.ts. Each kind has a key of its own, further fields, and a function that turns them into the arguments of
+// `upstream()`. To add a kind, define it and list it in KINDS of upstreams.ts. Nothing is started here.
 
 import { readFile } from "node:fs/promises";
 import { basename, resolve } from "node:path";
@@ -35,8 +35,8 @@ export interface UpstreamSource {
   readonly kind: string;
   /** The values of the entry, for display; they may contain secrets. */
   readonly settings: Readonly<Record<string, unknown>>;
-  /** The program that the upstream starts. Absent if it starts none, or if an input that it needs has no answer yet. */
-  readonly program?: RequiredProgram;
+  /** The programs that the upstream starts. Absent if it starts none, or if an input has no answer yet. */
+  readonly programs?: readonly RequiredProgram[];
   /** A reason why the upstream will not work on this machine. */
   readonly warning?: Problem;
   /** Rejects with an error that says what is missing. */
@@ -89,7 +89,7 @@ const envValue: read.Reader<string> = read.reader({ type: ["string", "number", "
 
 export const env: read.Reader<Readonly<Record<string, string>>> = read
   .recordOf(envValue, 'an object of strings, such as {"API_KEY": "${API_KEY}"}')
-  .describe("Environment variables for the command or the live sessions, added to those that they inherit.");
+  .describe("Environment variables for the command, programs or live sessions, added to those that they inherit.");
 
 const variableNames = read.arrayOf(read.nonEmptyString, 'an array of names, such as ["AWS_*"]');
 
@@ -103,7 +103,7 @@ export const inheritEnv: read.Reader<boolean | readonly string[]> = read.reader<
 
 export const cwd: read.Reader<string> = read
   .pathTo("folder", "warning")
-  .describe("The folder to start the command or the live sessions in. Default: the folder of this file.");
+  .describe("The folder to start the command, programs or live sessions in. Default: the folder of this file.");
 
 const programString = read.stringThat(
   (given) => given.trim() !== "" && !given.includes("\0"),
@@ -169,8 +169,8 @@ export function requiredProgram(
   cursor: read.Cursor,
   key: string,
   required: RequiredProgram,
-): Pick<UpstreamSource, "program"> {
-  return [key, "cwd"].some((name) => read.scanStrings(cursor.get(name)).isPending) ? {} : { program: required };
+): Pick<UpstreamSource, "programs"> {
+  return [key, "cwd"].some((name) => read.scanStrings(cursor.get(name)).isPending) ? {} : { programs: [required] };
 }
 
 const LOCAL = ["stdio", "local"] as const;

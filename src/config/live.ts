@@ -154,7 +154,15 @@ const LIVE_FIELDS = {
 } as const satisfies read.Fields;
 
 /** Options of other upstreams. Live sessions start and end by other rules, so these do not apply to them. */
-const CONNECTION_OPTIONS = ["share", "revision", "maxTimeoutMs", "startTimeoutMs", "restart", "remember", "start"];
+export const CONNECTION_OPTIONS: readonly string[] = [
+  "share",
+  "revision",
+  "maxTimeoutMs",
+  "startTimeoutMs",
+  "restart",
+  "remember",
+  "start",
+];
 
 /** The first version of Node with a suitable permission model. src/live refuses older versions. */
 export const MIN_PERMISSION_NODE = 24;

@@ -15,6 +15,7 @@ import { type Profile, PROFILES } from "../protocol/errors.ts";
 import { baseFolder } from "./clients.ts";
 import { adaptDocument } from "./dialects.ts";
 import { parseDocument, parseToml, ConfigError, Problems, sortProblems, type Problem } from "./document.ts";
+import type { RequiredProgram } from "./kinds.ts";
 import { MIDDLEWARE_SCHEMAS, middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import { type Access, callers, profiles, readAccess, token } from "./profiles.ts";
 import * as read from "./readers.ts";
@@ -29,7 +30,15 @@ import {
   upstreamDefaults,
   type UpstreamEntry,
 } from "./upstreams.ts";
-import { type AskInput, createRedactor, type Environment, type Input, inputVariable, Variables } from "./variables.ts";
+import {
+  type AskInput,
+  createRedactor,
+  type Environment,
+  type Input,
+  inputVariable,
+  type Secret,
+  Variables,
+} from "./variables.ts";
 
 /** A valid config: variables are expanded and paths are absolute. It may contain secrets, so do not print it. */
 export interface Config {
@@ -467,13 +476,14 @@ async function checkFile({ path, kind, severity, cursor, isSecret }: read.FileCh
 
 /** Returns only warnings: a program that is missing now may exist when the config is used. */
 export async function findMissingPrograms(upstreams: readonly UpstreamEntry[]): Promise<Problem[]> {
-  const problems = await Promise.all(upstreams.map(checkProgram));
+  const required = upstreams.flatMap(({ programs = [], secrets }) => programs.map((one) => ({ one, secrets })));
+  const problems = await Promise.all(required.map(({ one, secrets }) => checkProgram(one, secrets)));
   return [...upstreams.map(({ warning }) => warning), ...problems].filter((problem) => problem !== undefined);
 }
 
-async function checkProgram({ program, secrets }: UpstreamEntry): Promise<Problem | undefined> {
-  const found = program && (await findSpawnProblem(program.command));
-  if (program === undefined || found === undefined) return undefined;
+async function checkProgram(program: RequiredProgram, secrets: readonly Secret[]): Promise<Problem | undefined> {
+  const found = await findSpawnProblem(program.command);
+  if (found === undefined) return undefined;
   const [what = "", ...advice] = createRedactor(secrets)(found.message).split("; ");
   const message = `${what.charAt(0).toUpperCase()}${what.slice(1)}`;
   const { position, hint = advice.join("; ") } = program;

@@ -14,11 +14,12 @@ import { command, inheritEnv, module, url, type UpstreamKind, type UpstreamSourc
 import { live } from "./live.ts";
 import { middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import * as read from "./readers.ts";
+import { programs } from "./tool-kinds.ts";
 import { COMMENT_KEY, IGNORED_IN_ENTRIES, type Places, rejectKey, UNSUPPORTED_IN_ENTRIES } from "./unknown-keys.ts";
 import type { Secret } from "./variables.ts";
 
 /** The kinds of entries, in the order in which hints list them. */
-const KINDS: readonly UpstreamKind[] = [command, url, module, live];
+const KINDS: readonly UpstreamKind[] = [command, url, module, live, programs];
 
 /** The options of `upstream()` that any entry may set. */
 export type UpstreamPolicy = Pick<
@@ -69,7 +70,7 @@ const POLICY = {
   timeoutMs: read
     .timeoutIn(read.milliseconds)
     .describe(
-      "Milliseconds without a response or progress after which a call fails; 0: never. Default: 0. For live: milliseconds after which an evaluation is interrupted. Default: 30000.",
+      "Milliseconds without a response or progress after which a call fails; 0: never. Default: 0. For live and programs: milliseconds after which an evaluation or a program is ended. Default: 30000.",
     ),
   maxTimeoutMs: read.milliseconds.describe(
     "Milliseconds after which a call fails even if it makes progress; 0: never. Default: 0.",
@@ -85,7 +86,7 @@ const POLICY = {
     "Whether to cache what a command offers, so that it can be listed without starting the command. Default: true.",
   ),
   inheritEnv: inheritEnv.describe(
-    "Which variables of the gateway's environment a command or a live session gets. false: those that most programs need, such as PATH and HOME. true: all but the secrets of the gateway. An array: those of false, and the variables of these names, in which * matches any characters. Default: false.",
+    "Which variables of the gateway's environment a command, a program or a live session gets. false: those that most programs need, such as PATH and HOME. true: all but the secrets of the gateway. An array: those of false, and the variables of these names, in which * matches any characters. Default: false.",
   ),
   start: read.flag.describe(
     "true: start the server with the gateway, and not with the first request; not with a share of per-session or per-request. Default: false.",

@@ -1,7 +1,8 @@
 // Captured output is cut at its start or end, but never within a character.
 
 import { expect, it, vi } from "vitest";
-import { BackgroundOutput, firstChars, lastChars, OutputCapture } from "./output.ts";
+import { firstChars, lastChars } from "../core/text.ts";
+import { BackgroundOutput, OutputCapture } from "./output.ts";
 
 const FACE = "\u{1f600}";
 

@@ -6,9 +6,10 @@ import { Semaphore, within } from "../core/async.ts";
 import { isCancelled, onCancel } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Context } from "../core/handler.ts";
+import type { ProgressListener } from "../core/text.ts";
 import { McpError } from "../protocol/errors.ts";
 import { Guest, GuestExited, type GuestParams, type GuestReply, type OutputListener } from "./guest.ts";
-import { BackgroundOutput, OutputCapture, type ProgressListener } from "./output.ts";
+import { BackgroundOutput, OutputCapture } from "./output.ts";
 import type { Definition, Limits, Runtime, StopStep } from "./runtime.ts";
 
 export interface RunOptions {

@@ -1,6 +1,8 @@
 // The part of our own environment that a child process gets. A gateway starts many programs, and its environment may have
 // the keys of all of them, so a program gets only what most programs need to run at all, and what the user names.
 
+import { matchesGlob } from "../core/text.ts";
+
 /**
  * `false`: the variables that most programs need (INHERITED). `true`: all variables, except those of Catenary itself. An
  * array: those of `false`, and the variables of these names, in which `*` matches any characters.
@@ -64,20 +66,5 @@ export function inheritedEnvironment(
 /** Whether a name fits a pattern with `*`. Names of variables ignore case on Windows. */
 function nameMatcher(pattern: string): (name: string) => boolean {
   const normalize = (text: string): string => (process.platform === "win32" ? text.toUpperCase() : text);
-  const [first = "", ...rest] = normalize(pattern).split("*");
-  const last = rest.pop();
-  return (given) => {
-    const name = normalize(given);
-    if (last === undefined) return name === first;
-    if (!name.startsWith(first) || !name.endsWith(last) || name.length < first.length + last.length) return false;
-    // The parts between two stars, each at its first place after the one before.
-    const end = name.length - last.length;
-    let at = first.length;
-    for (const part of rest) {
-      const found = name.indexOf(part, at);
-      if (found < 0) return false;
-      at = found + part.length;
-    }
-    return at <= end;
-  };
+  return (name) => matchesGlob(normalize(pattern), normalize(name));
 }

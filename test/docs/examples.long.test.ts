@@ -220,6 +220,25 @@ describe("examples/live", () => {
   });
 });
 
+describe("examples/programs", () => {
+  it("runs what a pattern allows, and shows how a program failed", async () => {
+    const mark = randomUUID();
+    const { code, stdout, stderr } = await run(mark, "examples/programs/main.js");
+    expect(stderr).toBe("");
+    const [tool, ...calls] = stdout.trimEnd().split("\n\n{");
+    expect(tool).toBe("Tool git\nArguments: _args, C, c, exec-path, ...");
+    expect(calls.slice(0, 3)).toEqual([
+      '"_args":["init","--quiet"]}\nCommand completed with no output',
+      '"no-pager":true,"_args":["status","--short"]}\nSTDOUT:\n?? notes.txt',
+      '"_args":["push","--force"]} failed\n`git push --force` is not allowed; ' +
+        "the patterns that are allowed: git init*, git --no-pager status*, git show*",
+    ]);
+    expect(calls[3]).toMatch(/^"_args":\["show","no-such-commit"\]\} failed\nSTDERR:\n[^]*\n\nExit code: 128$/);
+    expect(code).toBe(0);
+    await expectNothingLeft(mark);
+  });
+});
+
 describe("example servers", () => {
   const clients: Client[] = [];
   const open = async (...args: string[]): Promise<Client> => {
@@ -285,7 +304,16 @@ it("every example has a README that says how to run it", () => {
   const folders = readdirSync(new URL("../../examples/", import.meta.url), { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => name);
-  expect(folders.toSorted()).toEqual(["board", "client", "conversation", "gateway", "live", "pharo", "weather"]);
+  expect(folders.toSorted()).toEqual([
+    "board",
+    "client",
+    "conversation",
+    "gateway",
+    "live",
+    "pharo",
+    "programs",
+    "weather",
+  ]);
   for (const name of folders) {
     const readme = readFileSync(new URL(`../../examples/${name}/README.md`, import.meta.url), "utf8");
     expect(readme).toContain(`node examples/${name}/main.js`);

@@ -5,6 +5,7 @@
 
 import { copyContext } from "../../core/cancel.ts";
 import type { Context, Handler, Middleware, Notification, Request, Result } from "../../core/handler.ts";
+import { matchesGlob } from "../../core/text.ts";
 import { isObject } from "../../core/values.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -20,6 +21,8 @@ import {
   type CompletionRef,
 } from "../result-items.ts";
 import { OWN_NAMES, UPSTREAM } from "../router/pages.ts";
+
+export { matchesGlob };
 
 /** In both lists, `*` matches any characters. */
 export interface FilterRule {
@@ -272,25 +275,6 @@ function withoutLabels(uri: string): string[] {
   const forms = [uri];
   for (let rest = uri; LABEL.test(rest); forms.push(rest)) rest = rest.replace(LABEL, "");
   return forms;
-}
-
-/**
- * `*` matches any number of characters, even none. Every other character matches itself. Never backtracks, because
- * names come from upstreams and may be long.
- */
-export function matchesGlob(glob: string, name: string): boolean {
-  const [first = "", ...rest] = glob.split("*");
-  const last = rest.pop();
-  if (last === undefined) return glob === name;
-  if (!name.startsWith(first) || name.length < first.length + last.length || !name.endsWith(last)) return false;
-  const until = name.length - last.length;
-  let at = first.length;
-  for (const part of rest) {
-    const found = name.indexOf(part, at);
-    if (found === -1 || found + part.length > until) return false;
-    at = found + part.length;
-  }
-  return true;
 }
 
 const QUERY = /[?#].*$/s;

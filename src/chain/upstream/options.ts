@@ -118,7 +118,7 @@ export interface UpstreamStatus {
 export function inProcessStatus(target: Handler, isClosed: boolean): UpstreamStatus {
   return {
     state: isClosed ? "closed" : "running",
-    target: evaluatesCode(target) ? "live sessions" : "in this process",
+    target: evaluatesCode(target) ? "runs code on this machine" : "in this process",
     sessions: isClosed ? 0 : 1,
     pids: [],
     restarts: 0,

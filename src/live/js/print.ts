@@ -5,7 +5,7 @@ import { inspect, types } from "node:util";
 // Only `throw error` runs in the new context, none of the user's code.
 // oxlint-disable-next-line no-restricted-imports
 import { runInNewContext } from "node:vm";
-import { firstChars } from "../output.ts";
+import { firstChars } from "../../core/text.ts";
 import type { PrintLimits, Thrown } from "./messages.ts";
 
 // Saved, because the user's code may declare these names.

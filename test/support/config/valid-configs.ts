@@ -144,4 +144,18 @@ export const GOOD: readonly GoodSample[] = [
 }`,
     upstreams: ["js", "lisp"],
   },
+  {
+    name: "programs",
+    text: `{
+  "mcpServers": {
+    "dev": { "programs": ["git"], "use": ["log"] },
+    "more": {
+      "programs": ["git", "\${LISTER:-ls}"], "descriptions": { "git": "Runs git" }, "allow": ["git log*", "ls*"],
+      "deny": ["git log --output*"], "extraOptions": false, "timeoutMs": 60000, "maxOutputBytes": 5000,
+      "cwd": ".", "env": { "KEY": "\${API_KEY}" }, "inheritEnv": ["GIT_*"]
+    }
+  }
+}`,
+    upstreams: ["dev", "more"],
+  },
 ];

@@ -1,0 +1,97 @@
+// The kinds of entries under `mcpServers` that make tools out of something that is not an MCP server: command-line
+// programs. The folders that do the work are loaded when such an entry is used.
+
+import { basename } from "node:path";
+import type { ProgramsOptions } from "../programs/index.ts";
+import { cwd, defineKind, env, inheritEnv, type UpstreamKind } from "./kinds.ts";
+import { CONNECTION_OPTIONS } from "./live.ts";
+import * as read from "./readers.ts";
+
+const patterns = (example: string): read.Reader<readonly string[]> =>
+  read.arrayOf(read.nonEmptyString, `an array of patterns, such as ["${example}"]`);
+
+const EXAMPLE = '["git", "docker"]';
+
+/** A program by name or path, as in "command", but without arguments. */
+const programName: read.Reader<string> = read.reader(read.nonEmptyString.schema, (cursor) => {
+  const given = read.nonEmptyString(cursor);
+  if (given === undefined) return undefined;
+  if (given.includes("\0")) return cursor.error("not a valid program", `write names, such as ${EXAMPLE}`);
+  if (/[/\\]/.test(given)) return read.resolvePath(cursor.context, given);
+  if (!/\s/.test(given)) return given;
+  return cursor.error("has arguments", "write the program alone; callers give the arguments, and allow limits them");
+});
+
+const programNames = read.arrayOf(programName, `an array of programs, such as ${EXAMPLE}`);
+
+/** Options of other upstreams, which do not apply to a server in this process. */
+function warnOfIgnored(cursor: read.Cursor, subject: string): void {
+  for (const key of [...CONNECTION_OPTIONS, "maxSessions", "idleMs"]) {
+    cursor.get(key)?.warnAtKey("ignored", `${subject} do not have this option`);
+  }
+}
+
+export const programs: UpstreamKind = defineKind(
+  {
+    programs: read
+      .reader({ ...programNames.schema, minItems: 1 }, (cursor) => {
+        const given = programNames(cursor);
+        if (given?.length !== 0 || cursor.items().length > 0) return given;
+        return cursor.error("must not be empty", 'name at least one program, such as ["git"]');
+      })
+      .describe(
+        "Command-line programs to offer as tools, one each: names on the PATH, or paths relative to this file. Their options are read from --help.",
+      ),
+    descriptions: read
+      .recordOf(read.nonEmptyString, 'an object of strings, such as {"git": "Runs git in the project"}')
+      .describe("Descriptions of the tools, by program. Default: what the help of the program says."),
+    allow: patterns("git log*").describe(
+      "Patterns of the command lines that may be run; * matches any characters. Default: all.",
+    ),
+    deny: patterns("git push*").describe("Patterns of command lines that may not be run, even if allow has them."),
+    extraOptions: read.flag.describe(
+      "Whether callers may give options that the help of the program does not list. Default: false.",
+    ),
+    maxOutputBytes: read.positiveInteger.describe(
+      "How many bytes of the output of a program are kept, for each of stdout and stderr: its beginning and its end. Default: 100000.",
+    ),
+    // These two are described in upstreams.ts, since every entry may have them.
+    timeoutMs: read.timeoutIn(read.milliseconds),
+    inheritEnv,
+    cwd,
+    env,
+  },
+  {
+    key: "programs",
+    purpose: "command-line programs as tools",
+    conflicts: { command: 'an MCP server is started by "command"; other programs are listed in "programs"' },
+    misplaced: { args: "callers give the arguments; to limit them, write patterns in allow and deny" },
+    read({ programs: files, ...values }, cursor) {
+      if (files === undefined) return undefined;
+      warnOfIgnored(cursor, "programs");
+      const names = files.map((file) => basename(file));
+      for (const member of cursor.get("descriptions")?.members() ?? []) {
+        if (names.includes(member.name)) continue;
+        member.errorAtKey(
+          "not one of the programs",
+          read.suggest(member.name, names) ?? `they are ${names.join(", ")}`,
+        );
+      }
+      const folder = values.cwd ?? cursor.context.folder;
+      const options: ProgramsOptions = { ...values, programs: files, cwd: folder };
+      const key = cursor.get("programs");
+      const isPending = [key, cursor.get("cwd")].some((one) => read.scanStrings(one).isPending);
+      const required = files.map((file, at) => ({
+        command: { command: file, cwd: folder, ...(values.env && { env: values.env }) },
+        position: (key?.items()[at] ?? cursor).position,
+        hint: "install it, or write its full path; its tool is left out until then",
+      }));
+      return {
+        kind: "programs",
+        settings: { ...options },
+        ...(!isPending && { programs: required }),
+        resolve: async () => ({ target: (await import("../programs/index.ts")).programs(options) }),
+      };
+    },
+  },
+);

@@ -1,0 +1,88 @@
+// Helpers for text that may be long: cutting it between two characters, matching it against a pattern with `*`, and
+// reporting output at intervals while a program prints it.
+
+/** The first `max` characters. Never ends in half a surrogate pair, which many JSON parsers refuse. */
+export function firstChars(text: string, max: number): string {
+  if (text.length <= max) return text;
+  const code = text.charCodeAt(max - 1);
+  return text.slice(0, code >= 0xd800 && code < 0xdc00 ? max - 1 : max);
+}
+
+/** The last `max` characters. Never begins with half a surrogate pair. */
+export function lastChars(text: string, max: number): string {
+  if (text.length <= max) return text;
+  const at = text.length - max;
+  const code = text.charCodeAt(at);
+  return text.slice(code >= 0xdc00 && code < 0xe000 ? at + 1 : at);
+}
+
+/**
+ * `*` matches any number of characters, even none. Every other character matches itself. Never backtracks, because
+ * names come from upstreams and may be long.
+ */
+export function matchesGlob(glob: string, name: string): boolean {
+  const [first = "", ...rest] = glob.split("*");
+  const last = rest.pop();
+  if (last === undefined) return glob === name;
+  if (!name.startsWith(first) || name.length < first.length + last.length || !name.endsWith(last)) return false;
+  const until = name.length - last.length;
+  let at = first.length;
+  for (const part of rest) {
+    const found = name.indexOf(part, at);
+    if (found === -1 || found + part.length > until) return false;
+    at = found + part.length;
+  }
+  return true;
+}
+
+/** The minimum time between two reports. */
+const REPORT_INTERVAL_MS = 100;
+/** The maximum length of a report. If more was printed since the last report, only its end is sent. */
+const MAX_REPORT_LENGTH = 2_000;
+
+export type ProgressListener = (text: string, total: number) => void;
+
+/** Passes on output while a program prints it, at most ten times a second. */
+export class OutputReports {
+  readonly #onProgress: ProgressListener;
+  readonly #isPrompt: boolean;
+  #total = 0;
+  #unreported = "";
+  #timer: NodeJS.Timeout | undefined;
+
+  /**
+   * `onProgress` gets the recent output, and how much there was in all. If `isPrompt` is false, the first report waits
+   * too, so that there is none for a program that ends at once.
+   */
+  constructor(onProgress: ProgressListener, isPrompt = true) {
+    this.#onProgress = onProgress;
+    this.#isPrompt = isPrompt;
+  }
+
+  /** `amount` is what the text adds to the total. */
+  write(text: string, amount: number = text.length): void {
+    this.#total += amount;
+    this.#unreported = lastChars(this.#unreported + text, MAX_REPORT_LENGTH);
+    if (this.#timer !== undefined) return;
+    if (this.#isPrompt) this.#flush();
+    const next = (): void => {
+      this.#timer = undefined;
+      if (this.#unreported === "") return;
+      this.#flush();
+      this.#timer = setTimeout(next, REPORT_INTERVAL_MS);
+    };
+    this.#timer = setTimeout(next, REPORT_INTERVAL_MS);
+  }
+
+  /** Ends the reports. */
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#unreported = "";
+  }
+
+  #flush(): void {
+    const text = this.#unreported;
+    this.#unreported = "";
+    this.#onProgress(text, this.#total);
+  }
+}

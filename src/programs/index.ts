@@ -1,0 +1,299 @@
+// catenary/programs: command-line programs as tools. Each program is one tool, whose arguments are read from the
+// program's own `--help`. Nothing is started before the first request. A program runs as the user of this process, with
+// all rights of that user, so only what `allow` and `deny` let through should be given to callers.
+
+import { basename } from "node:path";
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { forwardAbort } from "../core/async.ts";
+import { ConnectionError, UserError } from "../core/errors.ts";
+import { EVALUATES_CODE, type Handler } from "../core/handler.ts";
+import { checkOptions, type OptionNames, optionNames, OptionReader } from "../core/options.ts";
+import { defined, errorMessage, isObject } from "../core/values.ts";
+import type { InheritEnv } from "../process/environment.ts";
+import { findSpawnProblem } from "../process/spawn-error.ts";
+import type { ToolContext } from "../server/call-context.ts";
+import { printProblem } from "../server/handler-errors.ts";
+import { createServer, type Server } from "../server/server.ts";
+import type { ToolAnswer } from "../server/tools.ts";
+import { inputSchema, type ProgramArguments, refusal, toProgramArguments } from "./arguments.ts";
+import { parseHelp, type ProgramHelp } from "./help.ts";
+import { runProgram, type RunResult } from "./run.ts";
+
+/** Options of `programs()`. */
+export interface ProgramsOptions {
+  /** The programs, by name (looked up on the PATH) or path. Each is one tool, with the name of the program. */
+  readonly programs: readonly string[];
+  /** The name of the server. */
+  readonly name?: string;
+  /** Descriptions of tools, by program. Default: what the help of the program says. */
+  readonly descriptions?: Readonly<Record<string, string>>;
+  /** The folder that the programs run in. Default: that of this process. */
+  readonly cwd?: string;
+  /** Environment variables for the programs, added to those that they inherit. */
+  readonly env?: Readonly<Record<string, string>>;
+  /**
+   * Which variables of our environment the programs get. `false`, the default: those that most programs need, such as
+   * PATH and HOME. `true`: all but our own secrets. An array: those of `false`, and those of these names, with `*`.
+   */
+  readonly inheritEnv?: boolean | readonly string[];
+  /**
+   * Patterns of the command lines that may be run; `*` matches any characters. Default: all.
+   *
+   * @example
+   * allow: ["git status*", "git log*"]
+   */
+  readonly allow?: readonly string[];
+  /** Patterns of command lines that may not be run, even if `allow` has them. */
+  readonly deny?: readonly string[];
+  /** Whether callers may give options that the help does not list. Default: false. */
+  readonly extraOptions?: boolean;
+  /** Milliseconds after which a program is ended; 0: never. Default: 30000. */
+  readonly timeoutMs?: number;
+  /** How many bytes of its output are kept, for each of stdout and stderr: its beginning and its end. Default: 100000. */
+  readonly maxOutputBytes?: number;
+}
+
+/** A server with a tool for each program. Closing it ends the programs that run. */
+export interface Programs extends Handler {
+  readonly [EVALUATES_CODE]: true;
+  close(): Promise<void>;
+}
+
+const OPTION_NAMES: OptionNames<ProgramsOptions> = optionNames(
+  "programs name descriptions cwd env inheritEnv allow deny extraOptions timeoutMs maxOutputBytes",
+);
+
+const TIMEOUT_MS = 30_000;
+const MAX_OUTPUT_BYTES = 100_000;
+const HELP_TIMEOUT_MS = 5_000;
+const MAX_HELP_BYTES = 500_000;
+
+/**
+ * A server with command-line programs as tools.
+ *
+ * @example
+ * await serve(programs(["git"]));
+ * @example
+ * await serve(chain(log()).to({ dev: programs({ programs: ["git", "docker"], allow: ["git log*", "docker ps*"] }) }));
+ */
+export function programs(options: ProgramsOptions | readonly string[]): Programs {
+  const given: ProgramsOptions = Array.isArray(options) ? { programs: options } : (options as ProgramsOptions);
+  const settings = { ...given, tools: checkAll(given) };
+  const closing = new AbortController();
+  const running: Setup["running"] = new Map();
+  const server = createServer({
+    name: given.name ?? "catenary-programs",
+    version: "1",
+    listChanged: false,
+    // Our own errors are written for callers.
+    maskErrors: false,
+    onError: () => undefined,
+  });
+  const setup: Setup = { ...settings, closing: closing.signal, running };
+  let loading: Promise<unknown> | undefined;
+  let isLoaded = false;
+  const load = (): Promise<unknown> => {
+    loading ??= registerAll(server, setup).then(
+      () => (isLoaded = true),
+      (error: unknown) => {
+        loading = undefined;
+        throw error;
+      },
+    );
+    return loading;
+  };
+  const handler: Handler = (request, context) => {
+    if (closing.signal.aborted) return Promise.reject(closedError());
+    return isLoaded ? server(request, context) : load().then(() => server(request, context));
+  };
+  const close = async (): Promise<void> => {
+    closing.abort(closedError());
+    for (const end of running.values()) end(closing.signal.reason);
+    await Promise.allSettled([loading, server.close(), ...running.keys()]);
+  };
+  return Object.defineProperties(handler, {
+    [EVALUATES_CODE]: { value: true },
+    close: { value: close },
+  }) as Programs;
+}
+
+function closedError(): ConnectionError {
+  return new ConnectionError("closed", "The server of the programs was closed", { mayHaveRun: false });
+}
+
+interface Setup extends ProgramsOptions {
+  /** The programs by the names of their tools. */
+  readonly tools: ReadonlyMap<string, string>;
+  readonly closing: AbortSignal;
+  /** The calls that run now, and how to end them. */
+  readonly running: Map<Promise<unknown>, (reason: unknown) => void>;
+}
+
+/** Throws a TypeError for an invalid option. Returns the programs by the names of their tools. */
+function checkAll(options: ProgramsOptions): ReadonlyMap<string, string> {
+  const owner = "programs()";
+  checkOptions(owner, options, OPTION_NAMES);
+  const read = new OptionReader(owner, options, Object.keys(options));
+  const list = read.strings("programs") ?? [];
+  if (list.length === 0) throw read.error("programs", 'must name at least one program, such as ["git"]');
+  for (const name of ["allow", "deny"]) read.strings(name);
+  read.count("maxOutputBytes");
+  if (options.timeoutMs !== 0) read.ms("timeoutMs");
+  read.stringMap("descriptions");
+  for (const name of ["name", "cwd"] as const)
+    if (options[name] !== undefined && (typeof options[name] !== "string" || options[name].trim() === ""))
+      throw read.error(name, "must be a non-empty string");
+  if (options.extraOptions !== undefined && typeof options.extraOptions !== "boolean")
+    throw read.error("extraOptions", "must be true or false");
+  const { env } = options;
+  // The error does not quote the values, since they may be secret.
+  if (env !== undefined && !(isObject(env) && Object.values(env).every((value) => typeof value === "string")))
+    throw read.error("env", "must be an object of strings");
+  if (typeof options.inheritEnv !== "boolean") read.strings("inheritEnv");
+  const tools = new Map<string, string>();
+  for (const program of list) {
+    const tool = toolName(program);
+    const other = tools.get(tool);
+    if (other !== undefined) throw read.error("programs", `has ${other} and ${program}, which both become ${tool}`);
+    tools.set(tool, program);
+  }
+  for (const name of Object.keys(options.descriptions ?? {})) {
+    if (!list.includes(name) && !tools.has(name)) {
+      throw read.error(`descriptions.${name}`, `is not one of the programs: ${list.join(", ")}`);
+    }
+  }
+  return tools;
+}
+
+function toolName(program: string): string {
+  return basename(program)
+    .replace(/\.(?:exe|cmd|bat|sh|[cm]?js|py|rb|pl)$/i, "")
+    .replace(/[^A-Za-z0-9_-]/g, "_")
+    .slice(0, 64);
+}
+
+/** Reads the help of each program and registers its tool. A program that cannot be started is left out. */
+async function registerAll(server: Server, setup: Setup): Promise<void> {
+  const found = await Promise.all(
+    [...setup.tools].map(async ([tool, program]) => {
+      const problem = await findSpawnProblem({ command: program, ...defined({ cwd: setup.cwd, env: setup.env }) });
+      if (problem !== undefined) return { tool, program, problem: problem.message };
+      return { tool, program, help: await readHelp(program, setup) };
+    }),
+  );
+  const missing = found.flatMap(({ problem }) => problem ?? []);
+  if (missing.length === found.length) {
+    throw new ConnectionError("spawn", `No program can be started: ${missing.join("; ")}`, { mayHaveRun: false });
+  }
+  for (const problem of missing) printProblem(`programs(): ${problem}; its tool is left out`);
+  for (const { tool, program, help } of found) if (help !== undefined) register(server, tool, program, help, setup);
+}
+
+/** Empty if the program tells nothing. Only ever asks with `--help`, since another option could do something. */
+async function readHelp(program: string, setup: Setup): Promise<ProgramHelp> {
+  const ask = async (...args: readonly string[]): Promise<string> => {
+    const limits = { timeoutMs: HELP_TIMEOUT_MS, maxOutputBytes: MAX_HELP_BYTES, signal: setup.closing };
+    // Wide lines, and no pager.
+    const env = { COLUMNS: "200", PAGER: "cat", ...setup.env };
+    const { stdout, stderr } = await runProgram({ ...common(program, setup), ...limits, env, args }).catch(() => ({
+      stdout: "",
+      stderr: "",
+    }));
+    return stdout.trim() === "" ? stderr : stdout;
+  };
+  const text = await ask("--help");
+  // curl shows only a part of its help, and says how to get the rest.
+  if (/--help all\b/.test(text)) return parseHelp(await ask("--help", "all"));
+  const help = parseHelp(text);
+  const isEmpty = help.options.length === 0 && help.usage === undefined && !help.hasSubcommands;
+  const name = basename(program).replace(/[^\w-]/g, "\\$&");
+  // Asked only if the program itself says so.
+  return isEmpty && new RegExp(`\\b${name} help\\b`).test(text) ? parseHelp(await ask("help")) : help;
+}
+
+function common(command: string, { cwd, env, inheritEnv = false }: Setup): CommonOptions {
+  return { command, inheritEnv, ...defined({ cwd, env }) };
+}
+
+interface CommonOptions {
+  readonly command: string;
+  readonly inheritEnv: InheritEnv;
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+function register(server: Server, tool: string, program: string, help: ProgramHelp, setup: Setup): void {
+  const { extraOptions = false, descriptions = {} } = setup;
+  const validate = (value: unknown): StandardSchemaV1.Result<ProgramArguments> =>
+    toProgramArguments(help, extraOptions, value);
+  const input: StandardSchemaV1<unknown, ProgramArguments> = {
+    "~standard": { version: 1, vendor: "catenary", validate },
+  };
+  server.tool(
+    tool,
+    {
+      description: descriptions[program] ?? descriptions[tool] ?? describe(basename(program), help, setup),
+      input,
+      inputSchema: inputSchema(help, extraOptions),
+      annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
+    },
+    async (args: ProgramArguments, context: ToolContext): Promise<ToolAnswer> => {
+      const problem = refusal(basename(program), args, setup);
+      if (problem !== undefined) throw new UserError(problem);
+      return toAnswer(await runTool(program, args, setup, context), setup);
+    },
+  );
+}
+
+function describe(program: string, { summary, usage, hasSubcommands, subcommands }: ProgramHelp, setup: Setup): string {
+  const allowed = setup.allow?.filter((pattern) => pattern.startsWith(program) || pattern.startsWith("*")) ?? [];
+  return [
+    summary ?? `Runs the program ${program}.`,
+    ...(usage === undefined ? [] : [`Usage: ${usage}`]),
+    ...(hasSubcommands ? ["_args begins with the subcommand."] : []),
+    ...(subcommands.length > 0 ? [`Subcommands: ${subcommands.join(", ")}`] : []),
+    ...(allowed.length > 0 ? [`Allowed: ${allowed.join(", ")}`] : []),
+  ].join("\n");
+}
+
+async function runTool(
+  program: string,
+  { options, positional }: ProgramArguments,
+  setup: Setup,
+  { signal, progress }: ToolContext,
+): Promise<RunResult> {
+  const { timeoutMs = TIMEOUT_MS, maxOutputBytes = MAX_OUTPUT_BYTES } = setup;
+  const own = forwardAbort(signal);
+  const run = runProgram({
+    ...common(program, setup),
+    args: [...options, ...positional],
+    timeoutMs,
+    maxOutputBytes,
+    signal: own.signal,
+    onProgress: (text, total) => progress(total, undefined, text),
+  });
+  setup.running.set(run, (reason) => own.abort(reason));
+  try {
+    return await run;
+  } catch (error) {
+    throw own.signal.aborted ? error : new UserError(errorMessage(error), { cause: error });
+  } finally {
+    setup.running.delete(run);
+    own.forget();
+  }
+}
+
+function toAnswer({ stdout, stderr, code, signal, hasTimedOut }: RunResult, setup: Setup): ToolAnswer {
+  const { timeoutMs = TIMEOUT_MS } = setup;
+  const ending = hasTimedOut
+    ? `Ended after ${timeoutMs / 1_000} seconds, the time limit`
+    : signal !== null
+      ? `Ended by the signal ${signal}`
+      : code === 0
+        ? ""
+        : `Exit code: ${code}`;
+  const section = (title: string, text: string): string => text && `${title}:\n${text.replace(/\r?\n$/, "")}`;
+  const parts = [section("STDOUT", stdout), section("STDERR", stderr), ending].filter((part) => part !== "");
+  const text = parts.length === 0 ? "Command completed with no output" : parts.join("\n\n");
+  return { content: [{ type: "text", text }], isError: ending !== "" };
+}
