@@ -5,7 +5,7 @@
 
 import type { Readable, Writable } from "node:stream";
 import { deferred, within } from "./core/async.ts";
-import type { Handler } from "./core/handler.ts";
+import { type Handler, isUnfinishedChain, NO_UPSTREAM } from "./core/handler.ts";
 import { checkOptions } from "./core/options.ts";
 import { STDIO_TAKEN, takeStdio } from "./core/process-stdio.ts";
 import { defined } from "./core/values.ts";
@@ -63,6 +63,7 @@ export function serve(
 export function serve(handler: Closeable, options?: ServeOptions): Promise<Serving>;
 export async function serve(handler: Closeable, options: ServeOptions = {}): Promise<Serving> {
   if (typeof handler !== "function") {
+    if (isUnfinishedChain(handler)) throw new TypeError(`serve(): ${NO_UPSTREAM}`);
     throw new TypeError("serve() takes a server or a handler: a function (request, context) => Promise<Result>");
   }
   checkOptions("serve()", options, SERVE_OPTIONS);

@@ -1,8 +1,8 @@
 // `chain`: puts middleware in front of upstreams. `to` takes one upstream, or several by name. A handler is used as it
-// is. A URL, a command or a transport is passed to `upstream()`. The router turns several upstreams into one handler.
+// is, and an object with `getMetadata` and `handleRequest` becomes one. A URL, a command or a transport is passed to `upstream()`. The router turns several upstreams into one handler.
 // It is loaded only if it is needed; a single upstream has no router.
 
-import type { Handler, Middleware } from "../core/handler.ts";
+import { type Handler, isUnfinishedChain, type Middleware, NO_UPSTREAM } from "../core/handler.ts";
 import { checkOptions, kindOf } from "../core/options.ts";
 import { defined } from "../core/values.ts";
 import type { Implementation } from "../protocol/model/index.ts";
@@ -11,6 +11,7 @@ import { checkMiddleware, createGateway, type Gateway, type GatewayUpstream } fr
 import { checkNamingOptions, createNaming, type NamingOptions, type SelectPart } from "./router/naming.ts";
 import { ShownNames } from "./router/shown-names.ts";
 import { singleUpstream } from "./router/single.ts";
+import { handlerOf, isMetadataServer, type MetadataServer } from "./transform.ts";
 import { upstream } from "./upstream/upstream.ts";
 import { type UpstreamTarget } from "./upstream/options.ts";
 
@@ -32,6 +33,9 @@ export interface GatewayOptions extends NamingOptions {
   readonly changing?: boolean;
 }
 
+/** What a chain can stand in front of. */
+export type ChainTarget = UpstreamTarget | MetadataServer;
+
 /** Middleware without a server yet; `to` adds what it stands in front of. */
 export interface Chain {
   /** Returns a new chain with more middleware, nearer to the upstreams. */
@@ -43,7 +47,7 @@ export interface Chain {
    * const gateway = chain(log()).to({ notes: { command: "npx", args: ["-y", "notes-mcp"] }, mine: server });
    * await serve(gateway);
    */
-  to(upstreams: UpstreamTarget | Readonly<Record<string, UpstreamTarget>>, options?: GatewayOptions): Gateway;
+  to(upstreams: ChainTarget | Readonly<Record<string, ChainTarget>>, options?: GatewayOptions): Gateway;
 }
 
 /** Starts a chain. Middleware gets the name of its function; if that is taken, it gets a number, such as `log-2`. */
@@ -123,7 +127,7 @@ function withInfo(only: Handler, { info, instructions }: GatewayOptions): Handle
   };
 }
 
-function upstreamsFrom(targets: Readonly<Record<string, UpstreamTarget>>): Map<string, GatewayUpstream> {
+function upstreamsFrom(targets: Readonly<Record<string, ChainTarget>>): Map<string, GatewayUpstream> {
   const entries = Object.entries(targets);
   if (entries.length === 0) throw new TypeError("to() takes at least one upstream; the object it was given is empty");
   return new Map(
@@ -138,14 +142,17 @@ function upstreamsFrom(targets: Readonly<Record<string, UpstreamTarget>>): Map<s
 
 function upstreamFrom(target: unknown, where: string): GatewayUpstream {
   if (typeof target === "function") return target as GatewayUpstream;
+  if (isMetadataServer(target)) return handlerOf(target);
+  if (isUnfinishedChain(target)) throw new TypeError(`${where}: ${NO_UPSTREAM}`);
   if (!isTarget(target)) throw new TypeError(`${where} must be ${TARGETS}, not ${kindOf(target)}`);
   return upstream(target);
 }
 
 function isRecord(
-  targets: UpstreamTarget | Readonly<Record<string, UpstreamTarget>>,
-): targets is Readonly<Record<string, UpstreamTarget>> {
+  targets: ChainTarget | Readonly<Record<string, ChainTarget>>,
+): targets is Readonly<Record<string, ChainTarget>> {
   if (typeof targets !== "object" || targets === null || Array.isArray(targets) || isTarget(targets)) return false;
+  if (isMetadataServer(targets) || isUnfinishedChain(targets)) return false;
   // An object with the key `command` describes one command, unless the value is an upstream with the name `command`.
   return !("command" in targets) || typeof targets.command === "function" || isTarget(targets.command);
 }

@@ -6,7 +6,7 @@ import { onAbort } from "../core/async.ts";
 import type { Authorizer } from "../core/authentication.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { packageFile } from "../core/files.ts";
-import type { Handler, LogLevel, Notification } from "../core/handler.ts";
+import { type Handler, isUnfinishedChain, type LogLevel, NO_UPSTREAM, type Notification } from "../core/handler.ts";
 import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
 import { defined, errorMessage } from "../core/values.ts";
 import { openConnection, type ServerConnection, type ServerConnectionOptions } from "../dialogue/connect.ts";
@@ -138,6 +138,7 @@ export async function openTarget(
     return { opened: await openHandler(target, connecting) };
   }
   if (typeof target !== "object" || target === null) throw new TypeError(TARGETS);
+  if (isUnfinishedChain(target)) throw new TypeError(`connect(): ${NO_UPSTREAM}`);
   if (isCommand(target)) return openCommand(target, options, connecting);
   if (typeof target.start !== "function" || typeof target.send !== "function") {
     throw new TypeError(TARGETS);

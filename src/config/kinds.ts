@@ -5,11 +5,12 @@
 import { readFile } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 import { parseEnv } from "node:util";
+import { SERVER_KINDS } from "../chain/transform.ts";
 import { isForwardable, type UpstreamTarget, type UpstreamOptions } from "../chain/upstream/options.ts";
 import type { Command } from "../client/command.ts";
 import type { Handler } from "../core/handler.ts";
-import { defined } from "../core/values.ts";
-import { exportedFunction, loadUserModule } from "../modules/load-module.ts";
+import { defined, errorMessage } from "../core/values.ts";
+import { findServer, loadUserModule } from "../modules/load-module.ts";
 import type { Position, Problem } from "./document.ts";
 import * as read from "./readers.ts";
 import { SIGN_IN_FIELDS, type SignInSettings } from "./sign-in.ts";
@@ -338,7 +339,10 @@ export const module: UpstreamKind = defineKind(
 );
 
 async function serverFromModule(file: string): Promise<Handler> {
-  const server = exportedFunction(await loadUserModule(file)) as Handler | undefined;
-  if (server !== undefined) return server;
-  throw new Error(`${file} exports no server: export one made by createServer as the default, or as \`server\``);
+  const module = await loadUserModule(file);
+  try {
+    return findServer(module, SERVER_KINDS);
+  } catch (error) {
+    throw new Error(`${file} ${errorMessage(error)}`, { cause: error });
+  }
 }

@@ -1,4 +1,4 @@
-// Which export of a module is used, and how errors of an import are explainImportError. The syntax errors here have no location,
+// Which export of a module is used, and how errors of an import are explained. The syntax errors here have no location,
 // as Node gives them to an importer.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { explainImportError, exportedFunction } from "./load-module.ts";
+import { explainImportError, findServer } from "./load-module.ts";
 
 let folder = "";
 beforeAll(() => {
@@ -93,20 +93,48 @@ describe("another error", () => {
   });
 });
 
-describe("exportedFunction", () => {
+describe("findServer", () => {
   const one = (): number => 1;
   const two = (): number => 2;
+  const closeable = (): object => Object.assign(() => 3, { close: () => undefined });
+  class Imported extends Map {
+    static close(): void {}
+  }
+  const find = (module: Record<string, unknown>): unknown =>
+    findServer(module, {
+      toHandler: (value) => (typeof value === "function" ? value : undefined),
+      isServer: (value) => typeof value === "function" && "close" in value,
+    });
 
   it.each([
     ["the default before the others", { server: two, default: one }],
     ["a chain before the server in it", { server: two, chain: one }],
     ["a server beside a default that is not a function", { default: { port: 3000 }, server: one }],
     ["an export in the default of CommonJS", { default: { server: one } }],
+    ["an instance and not a class", { default: Imported, chain: Imported, server: one }],
   ])("returns %s", (_name, module) => {
-    expect(exportedFunction(module)).toBe(one);
+    expect(find(module)).toBe(one);
   });
 
-  it("returns undefined if there is none", () => {
-    expect(exportedFunction({ default: null, run: one })).toBeUndefined();
+  it("returns the only server under another name, even if it has two names, and never a class", () => {
+    const gateway = closeable();
+    expect(find({ Imported, gateway, helper: one })).toBe(gateway);
+    expect(find({ gateway, same: gateway })).toBe(gateway);
+    expect(find({ default: { Imported, gateway } })).toBe(gateway);
+  });
+
+  it("names the servers if there are several", () => {
+    expect(() => find({ a: closeable(), b: closeable(), c: one })).toThrow(
+      "exports several servers: a, b; export one of them as the default",
+    );
+  });
+
+  it("says what to export if there is none", () => {
+    const expected =
+      /^exports no server; write one of these, and do not call serve\(\):\n {2}export default createServer/;
+    for (const module of [{ default: null, run: one }, { Imported }, {}]) expect(() => find(module)).toThrow(expected);
+    expect(() => find({ mine: { use: one, to: two } })).toThrow(
+      "exports no server, only the chain `mine`, but the chain has no upstream: write chain(...).to(...)",
+    );
   });
 });

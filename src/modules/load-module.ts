@@ -8,6 +8,7 @@ import { createRequire, register, SourceMap, type SourceMapPayload } from "node:
 import { dirname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { packageFile } from "../core/files.ts";
+import { isUnfinishedChain, NO_UPSTREAM } from "../core/handler.ts";
 import { errorMessage } from "../core/values.ts";
 import { compile, isTypeScript, syntaxError } from "./typescript.ts";
 
@@ -65,13 +66,46 @@ function canImportUs(path: string): boolean {
 /** The exports that may be served, in order of preference. */
 const EXPORT_NAMES = ["default", "chain", "server"] as const;
 
-type Callable = (...args: never[]) => unknown;
+/** What `findServer` accepts: a handler, or a value that can be made one. */
+export interface ServerKinds<Found> {
+  /** The handler for a value; undefined if it is none. Under the usual names, any function may be a handler. */
+  readonly toHandler: (value: unknown) => Found | undefined;
+  /** Whether a value cannot be anything but a server or a chain, so that it is found under any name. */
+  readonly isServer: (value: unknown) => boolean;
+}
 
-/** The server or other handler that a module exports. Every handler is a function. */
-export function exportedFunction(module: Readonly<Record<string, unknown>>): Callable | undefined {
-  return exportObjects(module)
-    .flatMap((exports) => EXPORT_NAMES.map((name) => exports[name]))
-    .find((value) => typeof value === "function") as Callable | undefined;
+/**
+ * The server, chain or other handler that a module exports: by one of the usual names, or else the only export that can
+ * be served. Throws an Error that says why there is none, to be put after the name of the module.
+ */
+export function findServer<Found>(module: Readonly<Record<string, unknown>>, kinds: ServerKinds<Found>): Found {
+  const exported = exportObjects(module);
+  for (const value of exported.flatMap((exports) => EXPORT_NAMES.map((name) => exports[name]))) {
+    const found = isClass(value) ? undefined : kinds.toHandler(value);
+    if (found !== undefined) return found;
+  }
+  const others = new Map<unknown, string>();
+  const all = exported.flatMap((exports) => Object.entries(exports));
+  for (const [name, value] of all) if (!isClass(value) && kinds.isServer(value)) others.set(value, name);
+  const [only, ...more] = others.keys();
+  const found = more.length === 0 ? kinds.toHandler(only) : undefined;
+  if (found !== undefined) return found;
+  if (more.length > 0) {
+    throw new Error(`exports several servers: ${[...others.values()].join(", ")}; export one of them as the default`);
+  }
+  const [unfinished] = all.find(([, value]) => isUnfinishedChain(value)) ?? [];
+  if (unfinished !== undefined)
+    throw new Error(`exports no server, only the chain \`${unfinished}\`, but ${NO_UPSTREAM}`);
+  throw new Error(`exports no server; ${EXPECTED}`);
+}
+
+const EXPECTED = `write one of these, and do not call serve():
+  export default createServer(...)
+  export default chain(...).to(...)
+  export const chain = ...; or \`server\`, or any other name if it is the only one`;
+
+function isClass(value: unknown): boolean {
+  return typeof value === "function" && /^class\b/.test(Function.prototype.toString.call(value));
 }
 
 /** The module and, if it is an object, its default export, which contains the exports of a CommonJS module. */

@@ -143,7 +143,7 @@ const CONSOLE_METHODS = ["log", "info", "debug", "dir", "dirxml"] as const;
  * Redirects console output from stdout to stderr, since it would corrupt the messages; returns a function that undoes
  * it, except for methods that were replaced meanwhile. process.stdout.write stays as it is.
  */
-function redirectConsole(): () => void {
+export function redirectConsole(): () => void {
   const originals = CONSOLE_METHODS.map((name) => [name, console[name]] as const);
   const { error } = console;
   // `dir` takes options after its value; the others format their arguments like `error`.

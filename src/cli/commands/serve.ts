@@ -52,9 +52,10 @@ const GATEWAY_HELP = `  --yes                  start what ./${CONFIG} says witho
 
 const HELP = `Usage: catenary serve [CONFIG|MODULE] [--stdio | --http HOST:PORT] [OPTIONS]
 
-Serves the gateway of CONFIG, or what MODULE exports: a server made by createServer, a chain, or any
-other handler (request, context) => Promise<Result>, as the default export or as \`server\` or
-\`chain\`. The module must not call serve() itself.
+Serves the gateway of CONFIG, or what MODULE exports: a server made by createServer, a chain with
+upstreams, or any other handler (request, context) => Promise<Result>. It is the default export,
+\`chain\` or \`server\`, or else the only export that is a server or a chain. MODULE is JavaScript or
+TypeScript, and must not call serve() itself. What it prints with console.log goes to stderr.
 
 A config is a JSON file (comments allowed) with the same "mcpServers" as the files of MCP clients;
 the default is ./${CONFIG}. Over HTTP, "listen" in the config sets the path, the allowed hosts

@@ -48,6 +48,16 @@ describe("a module", () => {
       "export default { port: 3000 }; export const server = async () => ({ a: 1 });",
       "mjs",
     ],
+    [
+      "its only server under another name",
+      "export const port = 1; export const mine = Object.assign(async () => ({ a: 1 }), { close() {} });",
+      "mjs",
+    ],
+    [
+      "an object with getMetadata and handleRequest",
+      "class Mine { getMetadata() {} handleRequest() { return { a: 1 }; } } export const mine = new Mine();",
+      "mjs",
+    ],
     ["what CommonJS exports", "module.exports = async () => ({ a: 1 });", "cjs"],
     ["what CommonJS exports by name", "const all = { server: async () => ({ a: 1 }) }; module.exports = all;", "cjs"],
   ])("is served by %s", async (_name, text, extension) => {
@@ -57,12 +67,16 @@ describe("a module", () => {
   it("without a server is refused", async () => {
     const file = written("export const port = 3000;");
     await expect(loadHandler(file)).rejects.toThrow(UsageError);
-    await expect(loadHandler(file)).rejects.toThrow("exports no server: export one made by createServer");
+    await expect(loadHandler(file)).rejects.toThrow(
+      `${file} exports no server; write one of these, and do not call serve():\n  export default createServer(...)`,
+    );
   });
 
   it("whose chain has no upstreams is refused", async () => {
     const file = written("export default { use() {}, to() {} };");
-    await expect(loadHandler(file)).rejects.toThrow("its chain has no upstreams: export chain(...).to(...)");
+    await expect(loadHandler(file)).rejects.toThrow(
+      `${file} exports no server, only the chain \`default\`, but the chain has no upstream: write chain(...).to(...)`,
+    );
   });
 
   it("that throws is refused with the position of the error", async () => {

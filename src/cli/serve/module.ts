@@ -3,9 +3,11 @@
 
 import { stat } from "node:fs/promises";
 import { basename, dirname, extname, resolve } from "node:path";
+import { SERVER_KINDS } from "../../chain/transform.ts";
+import { redirectConsole } from "../../transport/stdio.ts";
 import { STDIO_TAKEN, takeStdio } from "../../core/process-stdio.ts";
-import { isObject, errorMessage } from "../../core/values.ts";
-import { exportedFunction, loadModule, exportObjects } from "../../modules/load-module.ts";
+import { errorMessage } from "../../core/values.ts";
+import { findServer, loadModule } from "../../modules/load-module.ts";
 import type { Closeable } from "../../serve.ts";
 import { NotFoundError, UsageError } from "../command.ts";
 import { exitWithError } from "../terminal/output.ts";
@@ -31,19 +33,11 @@ export async function loadHandler(path: string): Promise<Closeable> {
     const refusal = servesItself(path);
     throw new UsageError(errorMessage(error) === refusal ? refusal : `Cannot load ${path}: ${describeError(error)}`);
   }
-  const handler = exportedFunction(module) as Closeable | undefined;
-  if (handler === undefined) {
-    const advice = exportObjects(module).some(hasChain)
-      ? "its chain has no upstreams: export chain(...).to(...)"
-      : "export one made by createServer as the default, or as `server`, and do not call serve()";
-    throw new UsageError(`${path} exports no server: ${advice}`);
+  try {
+    return findServer(module, SERVER_KINDS);
+  } catch (error) {
+    throw new UsageError(`${path} ${errorMessage(error)}`);
   }
-  return handler;
-}
-
-/** A chain without upstreams is an object with `to`. */
-function hasChain(exports: Readonly<Record<string, unknown>>): boolean {
-  return Object.values(exports).some((one) => isObject(one) && typeof one["to"] === "function");
 }
 
 function describeError(error: unknown): string {
@@ -61,9 +55,13 @@ export function moduleName(path: string): string {
   return GENERIC_NAMES.has(name) ? basename(dirname(file)) || name : name;
 }
 
-/** Makes serve() on stdio throw in modules, until the returned function is called. */
+/**
+ * Makes serve() on stdio throw in modules, until the returned function is called. From now on, what modules print with
+ * `console.log` goes to stderr, since stdout has messages or data.
+ */
 export function reserveStdio(refusal: string): () => void {
   const release = takeStdio(refusal);
+  redirectConsole();
   // If the module does not await serve(), the error is an unhandled rejection.
   process.once("unhandledRejection", (error) => {
     if (![refusal, STDIO_TAKEN].includes(errorMessage(error))) throw error;

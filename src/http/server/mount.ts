@@ -2,7 +2,7 @@
 // requests of a port to the router; `catenary/http` wraps the router in a function.
 
 import type { Authenticator } from "../../core/authentication.ts";
-import { type Handler, evaluatesCode } from "../../core/handler.ts";
+import { type Handler, evaluatesCode, isUnfinishedChain, NO_UPSTREAM } from "../../core/handler.ts";
 import { checkOptions } from "../../core/options.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { CONNECTION_OPTIONS } from "../../dialogue/connection.ts";
@@ -123,6 +123,7 @@ function describe(value: unknown): string {
 /** `host` is the address that `serve` listens on; undefined if another server listens. */
 export function createFront(handler: Handler, options: MountOptions, host?: string): HttpRouter {
   if (typeof handler !== "function") {
+    if (isUnfinishedChain(handler)) throw new TypeError(NO_UPSTREAM);
     throw new TypeError("Expected a server or a handler, a function (request, context) => Promise<Result>");
   }
   const { allowedHosts, allowedOrigins, auth, ...rest } = options;

@@ -1,0 +1,255 @@
+// `transform`: middleware from two functions. One changes what a server says about itself (its metadata), the other what
+// happens to requests. It is for those who think in these terms, as mcp-chain does, instead of in methods. Also turns an
+// object with `getMetadata` and `handleRequest` into a handler.
+
+import { attempt } from "../core/async.ts";
+import type { Context, Handler, Middleware, Request, Result } from "../core/handler.ts";
+import { checkOptions, kindOf, type OptionNames, optionNames } from "../core/options.ts";
+import { defined, isObject } from "../core/values.ts";
+import { McpError, METHOD_NOT_FOUND, methodNotFound } from "../protocol/errors.ts";
+import { type List, LISTS, page } from "../protocol/lists.ts";
+import { META } from "../protocol/model/base.ts";
+import type { Implementation, Prompt, Resource, ResourceTemplate, Tool } from "../protocol/model/index.ts";
+import { walkPages } from "../protocol/pages.ts";
+import type { GatewayUpstream } from "./gateway.ts";
+import { LISTS_BY_METHOD } from "./result-items.ts";
+
+/** What a server says about itself: the answers to `server/discover` and to the lists, all pages of a list in one. */
+export interface Metadata {
+  /** The name and version of the server. */
+  readonly info?: Implementation;
+  /** How to use the server, for models. */
+  readonly instructions?: string;
+  /** The tools. */
+  readonly tools?: readonly Tool[];
+  /** The prompts. */
+  readonly prompts?: readonly Prompt[];
+  /** The resources that have a URI of their own. */
+  readonly resources?: readonly Resource[];
+  /** The templates of other resources. */
+  readonly resourceTemplates?: readonly ResourceTemplate[];
+}
+
+/** Options of `transform()`. Each may be left out, or be null: then nothing is changed. */
+export interface TransformOptions {
+  /**
+   * Gets the metadata of what is behind it, and returns what callers see. Runs for each request that asks for metadata,
+   * and gets only what was asked for: `{ tools }` for `tools/list`, `{ info, instructions }` for `server/discover`.
+   * What it returns beside that only declares that there is such a list.
+   */
+  readonly metadata?: ((metadata: Metadata, context: Context, next: Handler) => Metadata | Promise<Metadata>) | null;
+  /**
+   * Gets all other requests, except for subscriptions. Like any middleware, it may answer itself, or call `next` once
+   * or several times, with any request.
+   */
+  readonly request?: ((request: Request, context: Context, next: Handler) => Result | Promise<Result>) | null;
+}
+
+/** A server as an object, for example an instance of your own class. `chain().to()` takes it. */
+export interface MetadataServer {
+  /** What the server offers to this caller. Runs for each request that asks for metadata. */
+  getMetadata(context: Context): Metadata | Promise<Metadata>;
+  /** Answers all other requests, such as `tools/call`. */
+  handleRequest(request: Request, context: Context): Result | Promise<Result>;
+  /** Called when the gateway is closed. */
+  close?(): void | Promise<void>;
+}
+
+const OPTIONS: OptionNames<TransformOptions> = optionNames("metadata request");
+
+/**
+ * Creates middleware that changes metadata, requests, or both.
+ *
+ * @example
+ * transform({
+ *   metadata: ({ tools = [], ...rest }) => ({ ...rest, tools: tools.filter(({ name }) => name !== "erase") }),
+ *   request: (request, context, next) => next(request, context),
+ * });
+ */
+export function transform(options: TransformOptions): Middleware {
+  checkOptions("transform()", options, OPTIONS);
+  const { metadata, request: run } = options;
+  for (const [name, given] of Object.entries({ metadata, request: run })) {
+    if (given === undefined || given === null || typeof given === "function") continue;
+    throw new TypeError(`transform(): \`${name}\` must be a function or null, not ${kindOf(given)}`);
+  }
+  const owner = "transform(): `metadata`";
+  const warn = warner(owner);
+  const change = async (request: Request, context: Context, next: Handler): Promise<Result> => {
+    const found = await readMetadata(request, context, next);
+    const changed = await metadata?.(found.metadata, context, next);
+    return answer(request, checkMetadata(changed, owner, warn), found.result);
+  };
+  const middleware: Middleware = (request, context, next) => {
+    const { method } = request;
+    if (isAboutMetadata(method)) return metadata ? change(request, context, next) : next(request, context);
+    return run && method !== "subscriptions/listen"
+      ? attempt(async () => run(request, context, next))
+      : next(request, context);
+  };
+  return Object.defineProperty(middleware, "name", { value: "transform" });
+}
+
+export function isMetadataServer(value: unknown): value is MetadataServer {
+  if (typeof value !== "object" || value === null) return false;
+  const { getMetadata, handleRequest } = value as Partial<MetadataServer>;
+  return typeof getMetadata === "function" && typeof handleRequest === "function";
+}
+
+/** Turns a server that is an object into a handler. */
+export function handlerOf(server: MetadataServer): GatewayUpstream {
+  const owner = "getMetadata()";
+  const warn = warner(owner);
+  const handler: GatewayUpstream = async (request, context) => {
+    const { method } = request;
+    if (method === "subscriptions/listen") throw methodNotFound(method);
+    if (!isAboutMetadata(method)) return server.handleRequest(request, context);
+    return answer(request, checkMetadata(await server.getMetadata(context), owner, warn), undefined);
+  };
+  handler.close = () => server.close?.();
+  return handler;
+}
+
+/** How a module's server is found (modules/load-module.ts). */
+export const SERVER_KINDS = {
+  toHandler: (value: unknown): GatewayUpstream | undefined =>
+    typeof value === "function" ? (value as GatewayUpstream) : isMetadataServer(value) ? handlerOf(value) : undefined,
+  /** All our handlers can be closed. A function without `close` may be anything. */
+  isServer: (value: unknown): boolean =>
+    isMetadataServer(value) || (typeof value === "function" && "close" in value && typeof value.close === "function"),
+} as const;
+
+function isAboutMetadata(method: string): boolean {
+  return method === "server/discover" || LISTS_BY_METHOD.has(method);
+}
+
+interface FoundMetadata {
+  readonly metadata: Metadata;
+  /** The result that it is from, whose other fields are passed on. Undefined if the server has no such list. */
+  readonly result: Result | undefined;
+}
+
+/** Asks what is behind the middleware. A list is read to its end. */
+async function readMetadata(request: Request, context: Context, next: Handler): Promise<FoundMetadata> {
+  const list = LISTS_BY_METHOD.get(request.method);
+  if (list === undefined) {
+    const result = await next(request, context);
+    const { instructions, _meta } = result;
+    return { metadata: defined({ info: _meta?.[META.serverInfo], instructions }) as Metadata, result };
+  }
+  const { field } = list;
+  const items: unknown[] = [];
+  let first: Result | undefined;
+  const { cursor: _, ...params } = request.params;
+  const fetchPage = (cursor: string | undefined): Promise<Result> =>
+    next({ ...request, params: { ...params, ...defined({ cursor }) } }, context);
+  try {
+    for await (const { page: found } of walkPages(field, fetchPage)) {
+      first ??= found;
+      if (Array.isArray(found[field])) items.push(...(found[field] as readonly unknown[]));
+    }
+  } catch (error) {
+    // The server has no such list, but the middleware may have one.
+    if (error instanceof McpError && error.code === METHOD_NOT_FOUND) return { metadata: {}, result: undefined };
+    throw error;
+  }
+  return { metadata: { [field]: items }, result: first };
+}
+
+/** Answers `server/discover` or a list. The result may depend on the caller and the moment, so it may not be cached. */
+function answer({ method, params }: Request, metadata: Metadata, found: Result | undefined): Result {
+  const cache = { ttlMs: 0, cacheScope: "private" };
+  const list = LISTS_BY_METHOD.get(method);
+  if (list === undefined) {
+    const { instructions: _, _meta, capabilities, ...rest } = found ?? {};
+    const { info = _meta?.[META.serverInfo] ?? UNKNOWN, instructions } = metadata;
+    return {
+      resultType: "complete",
+      ...rest,
+      capabilities: withLists(capabilities, metadata, found !== undefined),
+      ...defined({ instructions }),
+      ...cache,
+      _meta: { ..._meta, [META.serverInfo]: info },
+    };
+  }
+  const { field, key } = list;
+  const items: readonly unknown[] | undefined = metadata[field];
+  if (items === undefined && found === undefined) throw methodNotFound(method);
+  const { nextCursor: _, ...rest } = found ?? {};
+  const keyed = (items ?? []).map((item, order) => ({ item, order, key: String((item as Result)[key]) }));
+  const shown = page(method, keyed, params["cursor"], PAGE_ITEMS);
+  return {
+    resultType: "complete",
+    ...rest,
+    [field]: shown.items.map(({ item }) => item),
+    ...defined({ nextCursor: shown.nextCursor }),
+    ...cache,
+  };
+}
+
+const PAGE_ITEMS = 1_000;
+const UNKNOWN: Implementation = { name: "server", version: "0.0.0" };
+
+/**
+ * Declares the lists that the metadata has. Those of the server stay declared, even if they are now empty. A transformer
+ * often returns an empty list for one that was not asked for, so with `needsItems`, an empty list declares nothing.
+ */
+function withLists(capabilities: unknown, metadata: Metadata, needsItems: boolean): Result {
+  const declared = isObject(capabilities) ? capabilities : {};
+  const added = Object.values(LISTS).flatMap(({ field, capability }) => {
+    const items = metadata[field];
+    const isAdded = items !== undefined && (items.length > 0 || !needsItems);
+    return isAdded && !isObject(declared[capability]) ? [[capability, {}]] : [];
+  });
+  return { ...declared, ...(Object.fromEntries(added) as Result) };
+}
+
+type Warn = (message: string) => void;
+
+const MAX_WARNINGS = 100;
+
+/** Prints each warning once, on stderr. */
+function warner(owner: string): Warn {
+  const printed = new Set<string>();
+  return (message) => {
+    if (printed.has(message) || printed.size >= MAX_WARNINGS) return;
+    printed.add(message);
+    process.emitWarning(`${owner}: ${message}`);
+  };
+}
+
+/** Throws if it is not metadata. Items that clients would refuse are left out, with a warning, and the others stay. */
+function checkMetadata(given: unknown, owner: string, warn: Warn): Metadata {
+  if (!isObject(given))
+    throw new TypeError(`${owner} must return metadata, such as { tools: [] }, not ${kindOf(given)}`);
+  const lists = Object.values(LISTS).flatMap((list) => {
+    const { field } = list;
+    const items = given[field];
+    if (items === undefined || items === null) return [];
+    if (!Array.isArray(items)) throw new TypeError(`${owner}: \`${field}\` must be an array, not ${kindOf(items)}`);
+    return [[field, checkItems(items, list, warn)]];
+  });
+  const { info, instructions } = given as Metadata;
+  return { ...defined({ info, instructions }), ...(Object.fromEntries(lists) as Metadata) };
+}
+
+function checkItems(items: readonly unknown[], { field, key }: List, warn: Warn): readonly unknown[] {
+  const taken = new Set<string>();
+  return items.flatMap((item, index) => {
+    const name = isObject(item) ? item[key] : undefined;
+    if (!isObject(item) || typeof name !== "string" || name === "") {
+      warn(`${field}[${index}] has no \`${key}\`; it is left out`);
+      return [];
+    }
+    if (taken.has(name)) {
+      warn(`${field} has two items with the ${key} ${JSON.stringify(name)}; the second is left out`);
+      return [];
+    }
+    taken.add(name);
+    // What clients require.
+    if (field === "tools") return item["inputSchema"] === undefined ? { ...item, inputSchema: NO_SCHEMA } : item;
+    return item["name"] === undefined ? { ...item, name } : item;
+  });
+}
+
+const NO_SCHEMA = { type: "object" } as const;
