@@ -131,8 +131,9 @@ export class OptionReader {
     return this.#number(name, (value) => value > 0 && value <= MAX_DELAY_MS, rule);
   }
 
-  count(name: string): number | undefined {
-    return this.#number(name, (value) => Number.isInteger(value) && value > 0, "must be a whole number above 0");
+  count(name: string, min: 0 | 1 = 1): number | undefined {
+    const rule = min === 0 ? "must be a whole number, or 0" : "must be a whole number above 0";
+    return this.#number(name, (value) => Number.isInteger(value) && value >= min, rule);
   }
 
   choice<Choice extends string>(name: string, choices: readonly Choice[]): Choice | undefined {

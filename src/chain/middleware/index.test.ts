@@ -9,6 +9,7 @@ const create = (name: string, options?: unknown) => () => MIDDLEWARE.get(name)!(
 const OPTIONS: Record<string, unknown> = {
   audit: { file: "audit.jsonl" },
   authorize: { rules: [] },
+  concurrency: 4,
   filter: { tools: { only: ["a*"] } },
   "rate-limit": { calls: 1, per: "second" },
   rename: { tools: { a: "b" } },
@@ -97,6 +98,9 @@ it.each([
     "rules.0.scopes",
     "authorize: `rules.0.scopes` must be strings of visible ASCII, without spaces, quotes and backslashes",
   ],
+  ["concurrency", { queue: 1 }, "calls", "concurrency: `calls` is required: how many calls may run at once"],
+  ["concurrency", { calls: 1, queue: -1 }, "queue", "concurrency: `queue` must be a whole number, or 0, not -1"],
+  ["breaker", { by: "all" }, "by", 'breaker: `by` must be "upstream" or "tool", not "all"'],
   ["filter", { tools: { not: [""] } }, "tools.not", "filter: `tools.not` must be an array of non-empty strings"],
 ])("%s refuses %j", (name, options, option, message) => {
   const error = (() => {

@@ -4,6 +4,8 @@ import type { Middleware } from "../../core/handler.ts";
 import type { OptionsHelp } from "../../core/options.ts";
 import { AUDIT, audit } from "./audit.ts";
 import { AUTHORIZE, authorize } from "./authorize.ts";
+import { BREAKER, breaker } from "./breaker.ts";
+import { CONCURRENCY, concurrency } from "./concurrency.ts";
 import { FILTER, filter } from "./filter.ts";
 import { LOG, log } from "./log.ts";
 import { METRICS, metrics } from "./metrics.ts";
@@ -16,6 +18,8 @@ import { TIMEOUT, timeout } from "./timeout.ts";
 export { OptionError } from "../../core/options.ts";
 export type { AuditOptions } from "./audit.ts";
 export type { AuthorizedItem, AuthorizeOptions, AuthorizeRule } from "./authorize.ts";
+export type { BreakerOptions } from "./breaker.ts";
+export type { ConcurrencyOptions } from "./concurrency.ts";
 export type { FilterOptions, FilterRule } from "./filter.ts";
 export type { LogOptions, Severity } from "./log.ts";
 export type { MetricsOptions } from "./metrics.ts";
@@ -24,7 +28,7 @@ export type { ReadOnlyOptions } from "./read-only.ts";
 export type { RenameOptions } from "./rename.ts";
 export type { RetryOptions } from "./retry.ts";
 export type { TimeoutOptions } from "./timeout.ts";
-export { audit, authorize, filter, log, metrics, rateLimit, readOnly, rename, retry, timeout };
+export { audit, authorize, breaker, concurrency, filter, log, metrics, rateLimit, readOnly, rename, retry, timeout };
 
 /**
  * Creates middleware from the options in a config, which may be any JSON. Relative paths in the options begin at
@@ -36,6 +40,8 @@ export type MiddlewareFactory = (options?: unknown, folder?: string) => Middlewa
 export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string, MiddlewareFactory>([
   ["audit", (options, folder) => audit(options as never, folder)],
   ["authorize", (options) => authorize(options as never)],
+  ["breaker", (options) => breaker(options as never)],
+  ["concurrency", (options) => concurrency(options as never)],
   ["filter", (options) => filter(options as never)],
   ["log", (options) => log(options as never)],
   ["metrics", (options) => metrics(options as never)],
@@ -50,6 +56,8 @@ export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string
 export const MIDDLEWARE_HELP: ReadonlyMap<string, OptionsHelp> = new Map<string, OptionsHelp>([
   ["audit", AUDIT],
   ["authorize", AUTHORIZE],
+  ["breaker", BREAKER],
+  ["concurrency", CONCURRENCY],
   ["filter", FILTER],
   ["log", LOG],
   ["metrics", METRICS],

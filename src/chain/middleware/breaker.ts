@@ -1,0 +1,172 @@
+// A circuit breaker. If an upstream, or a tool, did not answer several times in a row, further calls of it fail at once
+// for a while. Then one call may pass: if it is answered, all may pass again. There are no timers: the next call looks
+// at the clock. Only a gateway knows which upstream a request goes to, so that is learned by `context.onRoute`.
+
+import { BoundedMap } from "../../core/collections.ts";
+import { ConnectionError } from "../../core/errors.ts";
+import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
+import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { isObject } from "../../core/values.ts";
+import { McpError } from "../../protocol/errors.ts";
+import { isNoAnswer } from "../router/failures.ts";
+
+/** Options of `breaker()`. */
+export interface BreakerOptions {
+  /** After how many failures in a row calls are refused. Default: 5. */
+  readonly failures?: number;
+  /** For how many milliseconds calls are refused. Default: 30,000. */
+  readonly openMs?: number;
+  /** Failures are counted for each upstream, or for each tool. Default: `upstream`. */
+  readonly by?: "upstream" | "tool";
+  /** Whether a tool result with `isError` is a failure too. Default: false. */
+  readonly toolErrors?: boolean;
+}
+
+export const BREAKER: OptionsHelp<BreakerOptions> = {
+  summary: "Refuses calls for a while after an upstream did not answer several times in a row.",
+  options: {
+    failures: { ...OPTION_SCHEMAS.count, description: "After how many failures in a row. Default: 5." },
+    openMs: { ...OPTION_SCHEMAS.ms, description: "For how long calls are refused. Default: 30,000." },
+    by: { enum: ["upstream", "tool"], description: "What failures are counted for. Default: upstream." },
+    toolErrors: {
+      ...OPTION_SCHEMAS.boolean,
+      description: "Whether a result with isError is a failure. Default: false.",
+    },
+  },
+};
+
+const NAME = "breaker";
+const FAILURES = 5;
+const OPEN_MS = 30_000;
+const MAX_CIRCUITS = 1_000;
+
+/**
+ * Refuses calls for a while after an upstream did not answer several times in a row.
+ *
+ * @example
+ * breaker({ failures: 3, openMs: 10_000 })
+ */
+export function breaker(options: BreakerOptions = {}): Middleware {
+  const read = new OptionReader(NAME, options, Object.keys(BREAKER.options));
+  const circuits = new Circuits(read.count("failures") ?? FAILURES, read.ms("openMs") ?? OPEN_MS);
+  const byTool = (read.choice("by", ["upstream", "tool"]) ?? "upstream") === "tool";
+  const toolErrors = read.boolean("toolErrors") ?? false;
+  return function breaker(request, context, next) {
+    const { method } = request;
+    if (method === "subscriptions/listen" || context.isNotification === true) return next(request, context);
+    if (byTool && method !== "tools/call") return next(request, context);
+    return new GuardedCall(circuits, request, context).run(next, byTool, toolErrors);
+  };
+}
+
+type Outcome = "worked" | "failed" | "unclear";
+
+interface Circuit {
+  /** Failures in a row. */
+  failures: number;
+  /** Until when calls are refused, if there were too many failures. */
+  openUntil: number;
+}
+
+class Circuits {
+  readonly #maxFailures: number;
+  readonly #openMs: number;
+  /** Only for what has failed. */
+  readonly #circuits = new BoundedMap<string, Circuit>(MAX_CIRCUITS);
+
+  constructor(maxFailures: number, openMs: number) {
+    this.#maxFailures = maxFailures;
+    this.#openMs = openMs;
+  }
+
+  /** Whether a call may pass: always, as a test whether calls work again, or not for a number of milliseconds. */
+  enter(key: string): "always" | "test" | number {
+    const circuit = this.#circuits.get(key);
+    if (circuit === undefined || circuit.failures < this.#maxFailures) return "always";
+    const now = performance.now();
+    if (now < circuit.openUntil) return Math.ceil(circuit.openUntil - now);
+    // Other calls are refused meanwhile. If the test never ends, there is another one after the same time.
+    circuit.openUntil = now + this.#openMs;
+    return "test";
+  }
+
+  record(key: string, outcome: Outcome, wasTest: boolean): void {
+    const circuit = this.#circuits.get(key);
+    if (outcome === "failed") {
+      const failures = (circuit?.failures ?? 0) + 1;
+      this.#circuits.set(key, { failures, openUntil: performance.now() + this.#openMs });
+    } else if (circuit !== undefined) {
+      if (outcome === "worked") circuit.failures = 0;
+      else if (wasTest) circuit.openUntil = 0;
+    }
+  }
+}
+
+/** One call, with the circuits that it passes: one for all, and that of the upstream as soon as it is known. */
+class GuardedCall {
+  readonly #circuits: Circuits;
+  readonly #request: Request;
+  readonly #context: Context;
+  readonly #passed: { readonly key: string; readonly isTest: boolean }[] = [];
+  #isRefused = false;
+
+  constructor(circuits: Circuits, request: Request, context: Context) {
+    this.#circuits = circuits;
+    this.#request = request;
+    this.#context = context;
+  }
+
+  async run(next: Handler, byTool: boolean, toolErrors: boolean): Promise<Result> {
+    try {
+      const result = await next(this.#request, this.#enter(byTool));
+      this.#record(toolErrors && result["isError"] === true ? "failed" : "worked");
+      return result;
+    } catch (error) {
+      this.#record(this.#isRefused || this.#context.signal.aborted ? "unclear" : outcomeOf(error));
+      throw error;
+    }
+  }
+
+  /** The context for the call. Throws if it is refused. */
+  #enter(byTool: boolean): Context {
+    if (byTool) {
+      const name = String(this.#request.params["name"]);
+      this.#pass(name, `the tool ${name}`);
+      return this.#context;
+    }
+    // An upstream that is not behind a gateway has no route.
+    this.#pass("", "the upstream");
+    const onRoute: Context["onRoute"] = (upstream, sent) => {
+      if (upstream !== undefined) this.#pass(upstream, `the upstream ${upstream}`);
+      this.#context.onRoute?.(upstream, sent);
+    };
+    return { ...this.#context, onRoute };
+  }
+
+  #pass(key: string, what: string): void {
+    const entered = this.#circuits.enter(key);
+    if (typeof entered !== "number") {
+      this.#passed.push({ key, isTest: entered === "test" });
+      return;
+    }
+    this.#isRefused = true;
+    const why = `${what} has failed several times in a row; try again in ${entered} ms`;
+    const message = `The middleware ${NAME} refused ${this.#request.method}: ${why}`;
+    throw McpError.of("unreachable", message, { middlewareName: NAME, retryAfterMs: entered });
+  }
+
+  /** A failure is that of the last upstream on the route. */
+  #record(outcome: Outcome): void {
+    for (const [index, { key, isTest }] of this.#passed.entries()) {
+      const isLast = index === this.#passed.length - 1;
+      this.#circuits.record(key, outcome === "failed" && !isLast ? "unclear" : outcome, isTest);
+    }
+  }
+}
+
+/** An error response is an answer. An error of other middleware says nothing about the upstream. */
+function outcomeOf(error: unknown): Outcome {
+  if (error instanceof ConnectionError) return error.isTemporary ? "failed" : "unclear";
+  if (!(error instanceof McpError) || (isObject(error.data) && "middlewareName" in error.data)) return "unclear";
+  return isNoAnswer(error) ? "failed" : "worked";
+}

@@ -1,0 +1,173 @@
+// Limits how many calls run at once: those of one caller, of one tool, or all. Further calls wait in a queue, and are
+// refused if it is full or they wait too long. A call does not count while the caller answers a question, since a person
+// may take long. Callers are distinguished only by their authenticated identity, as in rate-limit.ts.
+
+import { forwardAbort, Semaphore } from "../../core/async.ts";
+import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
+import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { McpError } from "../../protocol/errors.ts";
+import { METHODS_SCHEMA, methodsOption } from "../method-names.ts";
+
+/** Options of `concurrency()`. */
+export interface ConcurrencyOptions {
+  /** How many calls may run at once. */
+  readonly calls: number;
+  /** One limit for each caller, one for each tool, or one for all calls. Default: `caller`. */
+  readonly by?: "caller" | "tool" | "all";
+  /** How many calls may wait at each limit. Default: 100. With 0, a call over the limit is refused at once. */
+  readonly queue?: number;
+  /** How many milliseconds a call may wait. Default: 30,000. */
+  readonly waitMs?: number;
+  /** The methods that count as calls. Default: tools/call, prompts/get, resources/read and completion/complete. */
+  readonly methods?: readonly string[];
+}
+
+export const CONCURRENCY: OptionsHelp<ConcurrencyOptions> = {
+  summary: "Limits how many calls run at once. Further calls wait.",
+  options: {
+    calls: { ...OPTION_SCHEMAS.count, description: "How many calls may run at once." },
+    by: {
+      enum: ["caller", "tool", "all"],
+      description: "One limit for each caller, each tool, or all. Default: caller.",
+    },
+    queue: { type: "integer", minimum: 0, description: "How many calls may wait at each limit. Default: 100." },
+    waitMs: { ...OPTION_SCHEMAS.ms, description: "How long a call may wait. Default: 30,000." },
+    methods: { ...METHODS_SCHEMA, description: "The methods that count as calls." },
+  },
+  required: ["calls"],
+  alternative: { ...OPTION_SCHEMAS.count, description: "How many calls of one caller may run at once." },
+};
+
+const LISTEN = "subscriptions/listen";
+const COUNTED: ReadonlySet<string> = new Set(["tools/call", "prompts/get", "resources/read", "completion/complete"]);
+const QUEUE = 100;
+const WAIT_MS = 30_000;
+
+/**
+ * Limits how many calls run at once, of each caller, of each tool, or in all. Further calls wait.
+ *
+ * @example
+ * concurrency({ calls: 4, by: "tool" })
+ */
+export function concurrency(options: number | ConcurrencyOptions): Middleware {
+  const given = typeof options === "number" ? { calls: options } : options;
+  const read = new OptionReader("concurrency", given, Object.keys(CONCURRENCY.options), "", "a number of calls, or ");
+  const calls = read.count("calls");
+  if (calls === undefined) throw read.error("calls", "is required: how many calls may run at once");
+  const by = read.choice("by", ["caller", "tool", "all"]) ?? "caller";
+  const queue = read.count("queue", 0) ?? QUEUE;
+  const waitMs = read.ms("waitMs") ?? WAIT_MS;
+  const methods = methodsOption(read) ?? COUNTED;
+  if (methods.has(LISTEN)) throw read.error("methods", `must not have ${LISTEN}: subscriptions have no end`);
+  const limits = new Map<string, Limit>();
+  return function concurrency(request, context, next) {
+    if (!methods.has(request.method)) return next(request, context);
+    const key = KEYS[by](request, context);
+    const limit = limits.get(key) ?? { slots: new Semaphore(calls), users: 0 };
+    const { slots } = limit;
+    if (slots.isFull && slots.waiting >= queue) {
+      return Promise.reject(refused(request, `${calls} calls run already, and ${queue} wait`));
+    }
+    limits.set(key, limit);
+    limit.users += 1;
+    const late = (): McpError => refused(request, `${calls} calls run already, and none ended in ${waitMs} ms`);
+    const wait = slots.isFull ? waitForSlot(slots, context.signal, waitMs, late) : slots.acquire();
+    const run = (): Promise<Result> => runWithSlot(request, context, next, slots);
+    return (wait === undefined ? run() : wait.then(run)).finally(() => {
+      limit.users -= 1;
+      if (limit.users === 0) limits.delete(key);
+    });
+  };
+}
+
+interface Limit {
+  readonly slots: Semaphore;
+  /** Calls that run or wait. */
+  users: number;
+}
+
+const KEYS: Readonly<Record<"caller" | "tool" | "all", (request: Request, context: Context) => string>> = {
+  caller: (_request, { caller }) => caller.principal ?? "",
+  tool: ({ method, params }) => (method === "tools/call" ? `tool ${String(params["name"])}` : method),
+  all: () => "",
+};
+
+/** The slot is not raced against the signal: one that is given as the caller leaves must be released. */
+async function waitForSlot(slots: Semaphore, signal: AbortSignal, waitMs: number, late: () => McpError): Promise<void> {
+  const wait = forwardAbort(signal);
+  const timer = setTimeout(() => wait.abort(late()), waitMs);
+  try {
+    await slots.acquire(wait.signal);
+  } finally {
+    clearTimeout(timer);
+    wait.forget();
+  }
+}
+
+/** Runs a call that has a slot, and frees the slot. */
+async function runWithSlot(request: Request, context: Context, next: Handler, slots: Semaphore): Promise<Result> {
+  const slot = new HeldSlot(slots, context.signal);
+  try {
+    // Only if the caller can be asked is there a need to copy the context.
+    if (!context.caller.canBeAsked) return await next(request, context);
+    const ask: Context["ask"] = (question, options) => slot.without(() => context.ask(question, options));
+    return await next(request, { ...context, ask });
+  } finally {
+    slot.end();
+  }
+}
+
+/** The slot of one call, which is given up while the caller answers. */
+class HeldSlot {
+  readonly #slots: Semaphore;
+  readonly #signal: AbortSignal;
+  #isHeld = true;
+  #isOver = false;
+  /** How many requests to the caller are unanswered. */
+  #asking = 0;
+  #taking: Promise<void> | undefined;
+
+  constructor(slots: Semaphore, signal: AbortSignal) {
+    this.#slots = slots;
+    this.#signal = signal;
+  }
+
+  /** Asks the caller. The answer waits until there is a slot again. */
+  async without(ask: () => Promise<Result>): Promise<Result> {
+    this.#asking += 1;
+    this.#free();
+    try {
+      return await ask();
+    } finally {
+      this.#asking -= 1;
+      if (this.#asking === 0 && !this.#isOver) await (this.#taking ??= this.#take());
+    }
+  }
+
+  end(): void {
+    this.#isOver = true;
+    this.#free();
+  }
+
+  #free(): void {
+    if (!this.#isHeld) return;
+    this.#isHeld = false;
+    this.#slots.release();
+  }
+
+  async #take(): Promise<void> {
+    try {
+      await this.#slots.acquire(this.#signal);
+      this.#isHeld = true;
+      // Meanwhile, the call may have ended, or asked again.
+      if (this.#isOver || this.#asking > 0) this.#free();
+    } finally {
+      this.#taking = undefined;
+    }
+  }
+}
+
+function refused({ method }: Request, why: string): McpError {
+  const message = `The middleware concurrency refused ${method}: ${why}; try again later`;
+  return McpError.of("rate_limited", message, { middlewareName: "concurrency" });
+}
