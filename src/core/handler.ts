@@ -72,6 +72,11 @@ export interface Context {
    * a gateway itself, it is called again, with a name such as `team.notes`.
    */
   readonly onRoute?: (upstream: string | undefined, request: Request) => void;
+  /**
+   * HTTP headers to send with the request, if it goes to a server over HTTP. Middleware may set them. They may be
+   * secret. The headers of the protocol and the credentials of the connection replace those with the same name.
+   */
+  readonly headers?: Readonly<Record<string, string>>;
   /** Whether headers that repeat arguments were compared with them. Middleware may change the arguments afterwards. */
   readonly headersChecked?: true;
 }

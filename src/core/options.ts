@@ -176,6 +176,13 @@ export class OptionReader {
     return new Map(Object.entries(value) as [string, string][]);
   }
 
+  /** Any object. */
+  object(name: string): { readonly [key: string]: unknown } | undefined {
+    const value = this.#given[name];
+    if (value === undefined || isObject(value)) return value;
+    throw this.error(name, `must be an object${shown(value)}`);
+  }
+
   function(name: string): unknown {
     const value = this.#given[name];
     if (value === undefined || typeof value === "function") return value;
@@ -210,6 +217,13 @@ export class OptionReader {
       if (!isObject(item)) throw items.error(String(index), `must be an object with ${names.join(", ")}${shown(item)}`);
       return items.inner(String(index), names);
     });
+  }
+
+  /** An object of any names, whose values have these options. */
+  entries(name: string, names: readonly string[]): readonly (readonly [string, OptionReader])[] {
+    const keys = Object.keys(this.object(name) ?? {});
+    const all = this.inner(name, keys);
+    return keys.map((key) => [key, all.inner(key, names)]);
   }
 
   #number(name: string, fits: (value: number) => boolean, rule: string): number | undefined {

@@ -23,8 +23,8 @@ export interface Transport {
 export interface SendOptions {
   /** Aborts the HTTP request, if the transport makes one. */
   readonly signal?: AbortSignal;
-  /** Headers of the HTTP request, if the transport makes one. */
-  readonly headers?: Readonly<Record<string, string>>;
+  /** Headers of the HTTP request, if the transport makes one. They may be secret. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Called with true when sending waits for something other than the server (a sign-in), and with false afterwards. */
   readonly onWait?: (isWaiting: boolean) => void;
   /** For a request that is cancelled without notifying the server. */

@@ -6,7 +6,9 @@ import { AUDIT, audit } from "./audit.ts";
 import { AUTHORIZE, authorize } from "./authorize.ts";
 import { BREAKER, breaker } from "./breaker.ts";
 import { CONCURRENCY, concurrency } from "./concurrency.ts";
+import { DESCRIBE, describe } from "./describe.ts";
 import { FILTER, filter } from "./filter.ts";
+import { INJECT, inject } from "./inject.ts";
 import { LOG, log } from "./log.ts";
 import { METRICS, metrics } from "./metrics.ts";
 import { RATE_LIMIT, rateLimit } from "./rate-limit.ts";
@@ -20,7 +22,9 @@ export type { AuditOptions } from "./audit.ts";
 export type { AuthorizedItem, AuthorizeOptions, AuthorizeRule } from "./authorize.ts";
 export type { BreakerOptions } from "./breaker.ts";
 export type { ConcurrencyOptions } from "./concurrency.ts";
+export type { DescribeOptions, PromptDescription, ResourceDescription, ToolDescription } from "./describe.ts";
 export type { FilterOptions, FilterRule } from "./filter.ts";
+export type { InjectOptions, ToolInjection } from "./inject.ts";
 export type { LogOptions, Severity } from "./log.ts";
 export type { MetricsOptions } from "./metrics.ts";
 export type { RateLimitOptions } from "./rate-limit.ts";
@@ -28,7 +32,22 @@ export type { ReadOnlyOptions } from "./read-only.ts";
 export type { RenameOptions } from "./rename.ts";
 export type { RetryOptions } from "./retry.ts";
 export type { TimeoutOptions } from "./timeout.ts";
-export { audit, authorize, breaker, concurrency, filter, log, metrics, rateLimit, readOnly, rename, retry, timeout };
+export {
+  audit,
+  authorize,
+  breaker,
+  concurrency,
+  describe,
+  filter,
+  inject,
+  log,
+  metrics,
+  rateLimit,
+  readOnly,
+  rename,
+  retry,
+  timeout,
+};
 
 /**
  * Creates middleware from the options in a config, which may be any JSON. Relative paths in the options begin at
@@ -42,7 +61,9 @@ export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string
   ["authorize", (options) => authorize(options as never)],
   ["breaker", (options) => breaker(options as never)],
   ["concurrency", (options) => concurrency(options as never)],
+  ["describe", (options) => describe(options as never)],
   ["filter", (options) => filter(options as never)],
+  ["inject", (options) => inject(options as never)],
   ["log", (options) => log(options as never)],
   ["metrics", (options) => metrics(options as never)],
   ["rate-limit", (options) => rateLimit(options as never)],
@@ -58,7 +79,9 @@ export const MIDDLEWARE_HELP: ReadonlyMap<string, OptionsHelp> = new Map<string,
   ["authorize", AUTHORIZE],
   ["breaker", BREAKER],
   ["concurrency", CONCURRENCY],
+  ["describe", DESCRIBE],
   ["filter", FILTER],
+  ["inject", INJECT],
   ["log", LOG],
   ["metrics", METRICS],
   ["rate-limit", RATE_LIMIT],

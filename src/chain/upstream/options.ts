@@ -184,16 +184,20 @@ export function checkUpstreamOptions(options: UpstreamOptions): void {
   }
 }
 
-/**
- * Headers that belong to one connection or one protocol session, and credentials: a token was issued for us, and the
- * specification forbids passing it on.
- */
-const NOT_FORWARDED =
-  /^(?:authorization|proxy-.*|cookie|host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|accept|accept-encoding|content-.*|mcp-.*|last-event-id|dpop|user-agent|origin)$/i;
+/** Headers that belong to one connection or to the protocol. */
+const PROTOCOL_HEADERS =
+  /^(?:proxy-.*|host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|accept|accept-encoding|content-.*|mcp-.*|last-event-id)$/i;
+/** A token was issued for us, and the specification forbids passing it on. The others describe the caller itself. */
+const OWN_HEADERS = /^(?:authorization|cookie|dpop|user-agent|origin)$/i;
+
+/** Whether a header may be added to requests. */
+export function isSettable(name: string): boolean {
+  return /^[!#$%&'*+.^_`|~\w-]+$/.test(name) && !PROTOCOL_HEADERS.test(name);
+}
 
 /** Whether a header of a caller may be passed on. */
 export function isForwardable(name: string): boolean {
-  return /^[!#$%&'*+.^_`|~\w-]+$/.test(name) && !NOT_FORWARDED.test(name);
+  return isSettable(name) && !OWN_HEADERS.test(name);
 }
 
 /** The headers of a caller that are passed on, by lower-case names. */

@@ -268,4 +268,8 @@ class CallSendOptions implements SendOptions {
   get signal(): AbortSignal {
     return this.#context.signal;
   }
+
+  get headers(): Context["headers"] {
+    return this.#context.headers;
+  }
 }

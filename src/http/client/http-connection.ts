@@ -26,6 +26,8 @@ export interface HttpCall extends Omit<ClientHttpRequest, "url"> {
   /** Another URL of the same server, to use instead of that of the connection. */
   readonly url?: URL;
   readonly signal: AbortSignal;
+  /** Headers of this request only. They may be secret. */
+  readonly added?: Readonly<Record<string, string>> | undefined;
   /** Called with true while the authorizer works, and with false when it is done. */
   readonly onWait?: ((isWaiting: boolean) => void) | undefined;
   /** Fails on 401 and 403 without calling `refused` of the authorizer, which may ask the user to sign in. */
@@ -56,15 +58,16 @@ export class HttpConnection {
 
   /** Resolves with the response, unless its status is 401 or 403. Rejects on these, and if no response arrives. */
   async send(call: HttpCall): Promise<HttpResponse> {
-    const { method, url = this.url, body, signal, onWait } = call;
+    const { method, url = this.url, body, signal, added, onWait } = call;
     const { auth, requester } = this.#target;
     const outgoing: OutgoingRequest = { method, url, signal };
     for (let attempt = 1; ; attempt += 1) {
       const sent = auth === undefined ? {} : await whileWaiting(onWait, auth.authorize(outgoing));
-      const headers = { ...this.#headers, ...call.headers, ...sent };
+      const headers = { ...this.#headers, ...added, ...call.headers, ...sent };
       const response = await requester({ method, url, headers, body, signal });
       const { status } = response;
-      const secrets = status < 400 ? [] : findSecrets({ ...this.#headers, ...sent }, url, this.#target.hidesPath);
+      const secrets =
+        status < 400 ? [] : findSecrets({ ...this.#headers, ...added, ...sent }, url, this.#target.hidesPath);
       if (status !== 401 && status !== 403) {
         auth?.answered?.(outgoing, response.headers);
         return secrets.length === 0 ? response : redact(response, secrets);

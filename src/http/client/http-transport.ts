@@ -264,7 +264,7 @@ export abstract class HttpTransport<Session extends HttpSession = HttpSession> i
     message: Message,
     session: Session | undefined,
     signal: AbortSignal,
-    onWait?: SendOptions["onWait"],
+    options?: Pick<SendOptions, "onWait" | "headers">,
   ): Promise<HttpResponse>;
   /** Reads the response to a message that needs no answer. */
   protected abstract acknowledged(response: HttpResponse, message: Message, session: Session): Promise<void> | void;
@@ -307,13 +307,14 @@ export abstract class HttpTransport<Session extends HttpSession = HttpSession> i
     message: RequestMessage,
     session: Session,
     sent: SentRequest<Session>,
-    onWait: SendOptions["onWait"],
+    { headers, onWait: watch }: SendOptions,
   ): Promise<HttpResponse> {
     sent.sentIn = session;
-    return this.post(message, session, sent.controller.signal, (isWaiting) => {
+    const onWait = (isWaiting: boolean): void => {
       sent.sentIn = isWaiting ? undefined : session;
-      onWait?.(isWaiting);
-    });
+      watch?.(isWaiting);
+    };
+    return this.post(message, session, sent.controller.signal, { headers, onWait });
   }
 
   protected findSent(id: Id | undefined): SentRequest<Session> | undefined {

@@ -43,7 +43,7 @@ export class LegacySseTransport extends HttpTransport<Session> {
     try {
       await this.track(id, options, async (sent) => {
         // A broken stream does not abort the POST: the server may still reject it, which proves that nothing has run.
-        const response = await this.postCall(message, session, sent, options.onWait);
+        const response = await this.postCall(message, session, sent, options);
         await this.acknowledged(response, message);
         await abortable(sent.controller.signal, answered);
       });
@@ -61,10 +61,18 @@ export class LegacySseTransport extends HttpTransport<Session> {
     message: Message,
     { address }: Session,
     signal: AbortSignal,
-    onWait?: SendOptions["onWait"],
+    { headers: added, onWait }: Pick<SendOptions, "onWait" | "headers"> = {},
   ): Promise<HttpResponse> {
     const url = address ?? this.http.url;
-    return this.http.send({ method: "POST", url, headers: LEGACY_POST_HEADERS, body: encode(message), signal, onWait });
+    return this.http.send({
+      method: "POST",
+      url,
+      headers: LEGACY_POST_HEADERS,
+      body: encode(message),
+      added,
+      signal,
+      onWait,
+    });
   }
 
   protected async acknowledged(response: HttpResponse, message: Message): Promise<void> {

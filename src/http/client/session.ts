@@ -86,7 +86,7 @@ export class SessionHttpTransport extends HttpTransport<Session> {
       onWait?.(true);
       const session = await this.#readySession(message.method).finally(() => onWait?.(false));
       sent.controller.signal.throwIfAborted();
-      const response = await this.postCall(message, session, sent, onWait);
+      const response = await this.postCall(message, session, sent, options);
       if (session.isStreamRefused) {
         // The call has been authorized, so the stream may be too.
         session.isStreamRefused = false;
@@ -111,10 +111,10 @@ export class SessionHttpTransport extends HttpTransport<Session> {
     message: Message,
     session: Session,
     signal: AbortSignal,
-    onWait?: SendOptions["onWait"],
+    { headers: added, onWait }: Pick<SendOptions, "onWait" | "headers"> = {},
   ): Promise<HttpResponse> {
     const headers = { ...POST_HEADERS, ...sessionHeaders(session.id, session.revision) };
-    return this.http.send({ method: "POST", headers, body: encode(message), signal, onWait });
+    return this.http.send({ method: "POST", headers, body: encode(message), added, signal, onWait });
   }
 
   protected acknowledged(response: HttpResponse, _message: Message, session: Session): void {
@@ -123,14 +123,14 @@ export class SessionHttpTransport extends HttpTransport<Session> {
   }
 
   async #startSession(message: RequestMessage, options: SendOptions): Promise<void> {
-    const { signal, onWait } = options;
+    const { signal } = options;
     this.session?.over.abort(new ConnectionError("closed", "A new session was started"));
     const session = newSession();
     this.session = session;
     // MCP does not allow cancelling `initialize`, so an unwanted handshake is only abandoned.
     const removeListener = onAbort(signal, () => this.#discard(session, signal?.reason));
     const start = async (sent: SentRequest<Session>): Promise<void> => {
-      const response = await this.post(message, session, session.over.signal, onWait);
+      const response = await this.post(message, session, session.over.signal, options);
       session.id = response.headers[SESSION_HEADER] || undefined;
       await this.#readAnswer(response, message, session, sent);
       // If the server has answered with an error or an invalid result, there is no session.

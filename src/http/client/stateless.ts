@@ -34,11 +34,11 @@ import type { HttpResponse } from "./requester.ts";
 
 export class StatelessHttpTransport extends HttpTransport {
   protected call(message: RequestMessage, options: SendOptions): Promise<ResponseMessage> {
-    const { signal, onWait } = options;
+    const { signal } = options;
     return this.track(message.id, options, async ({ controller }) => {
       const removeListener = onAbort(signal, () => controller.abort(signal?.reason));
       try {
-        const response = await this.post(message, undefined, controller.signal, onWait);
+        const response = await this.post(message, undefined, controller.signal, options);
         return await this.#read(response, message, controller.signal);
       } finally {
         removeListener();
@@ -50,12 +50,12 @@ export class StatelessHttpTransport extends HttpTransport {
     message: Message,
     _session: undefined,
     signal: AbortSignal,
-    onWait?: SendOptions["onWait"],
+    { headers: added, onWait }: Pick<SendOptions, "onWait" | "headers"> = {},
   ): Promise<HttpResponse> {
     const headers = isRequest(message)
       ? { ...statelessHeaders(message), ...this.tools.headersFor(message) }
       : POST_HEADERS;
-    return this.http.send({ method: "POST", headers, body: encode(message), signal, onWait });
+    return this.http.send({ method: "POST", headers, added, body: encode(message), signal, onWait });
   }
 
   protected acknowledged(response: HttpResponse): void {

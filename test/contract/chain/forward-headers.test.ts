@@ -1,7 +1,9 @@
 // Headers of callers that an upstream gets by name: each caller's own values, in both styles, and nothing else of them.
+// Headers that middleware adds to requests.
 
 import { afterEach, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
+import { inject } from "../../../src/chain/middleware/index.ts";
 import { chain, connect, createServer, serve, upstream, type Serving } from "../../../src/index.ts";
 
 const closing: { close(): Promise<void> }[] = [];
@@ -35,4 +37,41 @@ it.each([NEWEST.name, NEWEST_SESSION.name])("each caller's own values reach an u
 
 it.each(["Authorization", "cookie", "Mcp-Session-Id", "host", "bad name"])("%s cannot be passed on", (name) => {
   expect(() => upstream("http://127.0.0.1:1", { forwardHeaders: [name] })).toThrow("cannot be passed on");
+});
+
+it.each([NEWEST.name, NEWEST_SESSION.name])("headers of middleware reach an upstream with %s", async (revision) => {
+  const echo = createServer({ name: "echo", version: "1.0.0" });
+  for (const name of ["all", "own"]) {
+    echo.tool(name, {}, (_, { caller }) => {
+      const { "x-tenant": tenant, "x-key": key, "mcp-method": method } = caller.headers ?? {};
+      return JSON.stringify([tenant, key, method]);
+    });
+  }
+  const add = inject({
+    headers: { "X-Tenant": "acme", "X-Key": "1" },
+    tools: { own: { headers: { "X-Tenant": "own" } } },
+  });
+  const target = upstream(await start(echo), { revision, headers: { "x-key": "2" } });
+  const client = await connect(await start(chain(add).to(target)), { headers: { "X-Tenant": "caller" } });
+  closing.push(client);
+  const method = revision === NEWEST.name ? "tools/call" : null;
+  expect(JSON.parse(String(text(await client.callTool("all"))))).toEqual(["acme", "1", method]);
+  expect(JSON.parse(String(text(await client.callTool("own"))))).toEqual(["own", "1", method]);
+});
+
+it("an error response that quotes an added header does not show it", async () => {
+  const { createServer: createHttp } = await import("node:http");
+  const refusing = createHttp((request, response) => {
+    response.writeHead(500).end(`No: ${String(request.headers["x-key"])}`);
+  });
+  await new Promise<void>((resolve) => refusing.listen(0, "127.0.0.1", resolve));
+  closing.push({ close: () => new Promise((resolve) => void refusing.close(() => resolve())) });
+  const { port } = refusing.address() as { port: number };
+  const gateway = chain(inject({ headers: { "x-key": "sk-123456" } })).to(
+    upstream(`http://127.0.0.1:${port}`, { revision: NEWEST.name }),
+  );
+  closing.push(gateway);
+  const error: unknown = await connect(gateway).catch((thrown: unknown) => thrown);
+  expect(String(error)).toContain("500");
+  expect(String(error)).not.toContain("sk-123456");
 });

@@ -1,0 +1,175 @@
+// Adds arguments to calls of tools, and HTTP headers to requests, so that a caller neither knows nor chooses them: an API
+// key, a tenant, a folder. The parameters are removed from the schemas in lists, and a caller's own value is replaced.
+// The values may be secret, so they are removed from errors, which often quote what they are about.
+
+import { ConnectionError } from "../../core/errors.ts";
+import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
+import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { isObject } from "../../core/values.ts";
+import { McpError } from "../../protocol/errors.ts";
+import { LISTS } from "../../protocol/lists.ts";
+import { mapItems } from "../result-items.ts";
+import { isSettable } from "../upstream/options.ts";
+import { matchesGlob } from "./filter.ts";
+
+type Fields = { readonly [key: string]: unknown };
+type Headers = Readonly<Record<string, string>>;
+
+/** What to add to the calls of a tool. */
+export interface ToolInjection {
+  /** Arguments by name. They are hidden from callers. */
+  readonly arguments?: Fields;
+  /** HTTP headers, if the tool is that of a server over HTTP. */
+  readonly headers?: Headers;
+}
+
+/** Options of `inject()`. */
+export interface InjectOptions {
+  /** What to add to the calls of tools, by their names. `*` matches any characters. If several match, later ones win. */
+  readonly tools?: Readonly<Record<string, ToolInjection>>;
+  /** HTTP headers to add to all requests that go to a server over HTTP. */
+  readonly headers?: Headers;
+}
+
+const HEADERS = { ...OPTION_SCHEMAS.stringMap, description: "HTTP headers, for servers over HTTP." } as const;
+
+export const INJECT: OptionsHelp<InjectOptions> = {
+  summary: "Adds arguments to calls of tools, and HTTP headers to requests. Callers do not see them.",
+  options: {
+    tools: {
+      type: "object",
+      additionalProperties: {
+        type: "object",
+        properties: { arguments: { type: "object", description: "Arguments by name." }, headers: HEADERS },
+        additionalProperties: false,
+      },
+      description: "What to add to the calls of tools, by their names; `*` matches any characters.",
+    },
+    headers: { ...HEADERS, description: "HTTP headers to add to all requests to servers over HTTP." },
+  },
+};
+
+/** Shorter strings occur in any text by chance. */
+const MIN_SECRET_LENGTH = 4;
+
+interface Rule {
+  readonly glob: string;
+  readonly arguments: Fields;
+  readonly headers: Headers;
+}
+
+/**
+ * Adds arguments to calls of tools, and HTTP headers to requests. Callers neither see nor set them.
+ *
+ * @example
+ * inject({ tools: { "search*": { arguments: { apiKey: process.env.SEARCH_KEY } } } })
+ */
+export function inject(options: InjectOptions): Middleware {
+  const read = new OptionReader("inject", options, Object.keys(INJECT.options));
+  const forAll = readHeaders(read);
+  const rules: readonly Rule[] = read.entries("tools", ["arguments", "headers"]).map(([glob, entry]) => ({
+    glob,
+    arguments: entry.object("arguments") ?? {},
+    headers: readHeaders(entry),
+  }));
+  if (rules.length === 0 && Object.keys(forAll).length === 0) {
+    throw read.error("", "must have entries for `tools`, or `headers`");
+  }
+  const hide = createHider([forAll, ...rules.map((rule) => [rule.arguments, rule.headers])]);
+  const hidesParameters = rules.some((rule) => Object.keys(rule.arguments).length > 0);
+  const list = async (request: Request, context: Context, next: Handler): Promise<Result> =>
+    mapItems(await next(request, context), LISTS.tools, (item, name) => {
+      const hidden = new Set(matching(rules, name).flatMap((rule) => Object.keys(rule.arguments)));
+      return hidden.size === 0 || !isObject(item["inputSchema"])
+        ? item
+        : { ...item, inputSchema: withoutParameters(item["inputSchema"], hidden) };
+    });
+  return function inject(request, context, next) {
+    const { method, params } = request;
+    const own = method === "tools/call" ? matching(rules, params["name"] as string) : [];
+    const added = own.reduce<Headers>((all, { headers }) => ({ ...all, ...headers }), forAll);
+    const hasHeaders = Object.keys(added).length > 0;
+    const passed = hasHeaders ? { ...context, headers: { ...context.headers, ...added } } : context;
+    if (method === "tools/list" && hidesParameters) return list(request, passed, next).catch(rethrow(hide));
+    if (own.length === 0) {
+      return hasHeaders ? next(request, passed).catch(rethrow(hide)) : next(request, context);
+    }
+    const given = isObject(params["arguments"]) ? params["arguments"] : {};
+    const all = own.reduce<Fields>((sum, rule) => ({ ...sum, ...rule.arguments }), given);
+    return next({ ...request, params: { ...params, arguments: all } }, passed).then(
+      (result) => (result["isError"] === true ? (mapStrings(result, hide) as Result) : result),
+      rethrow(hide),
+    );
+  };
+}
+
+function matching(rules: readonly Rule[], name: string): readonly Rule[] {
+  return rules.filter(({ glob }) => matchesGlob(glob, name));
+}
+
+/** By lower-case names. */
+function readHeaders(read: OptionReader): Headers {
+  const headers = [...read.stringMap("headers")];
+  for (const [name, value] of headers) {
+    if (!isSettable(name)) throw read.error(`headers.${name}`, "is not a header that can be set");
+    // The error does not quote the value, which may be secret.
+    if (/[^\t\x20-\x7e\x80-\xff]/.test(value)) throw read.error(`headers.${name}`, "has a character that HTTP forbids");
+  }
+  return Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value]));
+}
+
+/** Also looks into alternatives, since each may list the parameters that it requires. */
+function withoutParameters(schema: Fields, hidden: ReadonlySet<string>): Fields {
+  const { properties, required, ...rest } = schema;
+  const alternatives = ["allOf", "anyOf", "oneOf"].flatMap((key) => {
+    const all = schema[key];
+    if (!Array.isArray(all)) return [];
+    return [[key, (all as readonly unknown[]).map((one) => (isObject(one) ? withoutParameters(one, hidden) : one))]];
+  });
+  const left = Array.isArray(required) ? (required as readonly string[]).filter((name) => !hidden.has(name)) : [];
+  return {
+    ...rest,
+    ...(Object.fromEntries(alternatives) as Fields),
+    ...(isObject(properties) && {
+      properties: Object.fromEntries(Object.entries(properties).filter(([name]) => !hidden.has(name))),
+    }),
+    ...(left.length > 0 && { required: left }),
+  };
+}
+
+type Hide = (text: string) => string;
+
+/** Replaces the strings in these values, and their words, since "Bearer ..." may be quoted without its first word. */
+function createHider(values: unknown): Hide {
+  const found = new Set<string>();
+  mapStrings(values, (text) => {
+    for (const part of [text, ...text.split(/\s+/)]) if (part.length >= MIN_SECRET_LENGTH) found.add(part);
+    return text;
+  });
+  // Longest first: one value may be part of another.
+  const secrets = [...found].toSorted((one, other) => other.length - one.length);
+  return (text) => secrets.reduce((hidden, secret) => hidden.replaceAll(secret, "..."), text);
+}
+
+function mapStrings(value: unknown, change: Hide): unknown {
+  if (typeof value === "string") return change(value);
+  if (Array.isArray(value)) return value.map((item) => mapStrings(item, change));
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mapStrings(inner, change)]));
+}
+
+/** An error with a value in it is replaced by a copy without its cause, which may contain the value too. */
+function rethrow(hide: Hide): (error: unknown) => never {
+  return (error) => {
+    if (error instanceof McpError) {
+      const [message, data] = [hide(error.message), mapStrings(error.data, hide)];
+      if (message === error.message && JSON.stringify(data) === JSON.stringify(error.data)) throw error;
+      throw new McpError(error.code, message, data);
+    }
+    if (error instanceof ConnectionError && hide(error.message) !== error.message) {
+      const { kind, message, mayHaveRun, status } = error;
+      throw new ConnectionError(kind, hide(message), { mayHaveRun, status });
+    }
+    throw error;
+  };
+}
