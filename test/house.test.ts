@@ -83,10 +83,11 @@ describe("the source tree", () => {
     expect(headerFaults(SOURCES)).toEqual([]);
   });
 
-  it("loads no package from its main entry", () => {
+  it("loads no package from its main entry, and no revisions", () => {
     const { files, outside } = loadedBy("src/index.ts", SOURCES);
     expect(outside).toEqual([]);
     expect(files.size).toBeGreaterThan(10);
+    expect([...files].filter((file) => file.startsWith("src/protocol/revisions/index"))).toEqual([]);
   });
 
   it("never turns data into code", () => {

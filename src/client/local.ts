@@ -2,6 +2,7 @@
 // the work of both sides of a connection: it checks params, drops notifications that were not asked for, applies
 // timeouts, and ends an aborted call on both sides at once.
 
+import { toMcpError } from "../protocol/errors.ts";
 import { onAbort } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import {
@@ -13,7 +14,6 @@ import {
   type Result,
 } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
-import { toMcpError } from "../dialogue/calls/errors.ts";
 import { DEFAULT_TIMEOUTS, PendingCalls, type PendingCall, type Timeouts } from "../dialogue/calls/pending.ts";
 import type { ServerConnection } from "../dialogue/connect.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";

@@ -2,8 +2,9 @@
 // revision (older revisions list their differences) and the profile. The profile `mcp` follows the specification. Other
 // profiles have their own codes for some kinds, such as a missing tool, but only in the revisions with sessions.
 
-import { isMarked } from "../core/errors.ts";
+import { ConnectionError, isMarked } from "../core/errors.ts";
 import { didYouMean } from "../core/options.ts";
+import { errorMessage } from "../core/values.ts";
 import type { ErrorBody } from "../jsonrpc/message.ts";
 
 const CODES = {
@@ -157,4 +158,33 @@ export function methodNotFound(method: string): McpError {
 
 export function invalidParams(message: string, data?: Readonly<Record<string, unknown>>): McpError {
   return McpError.of("invalid_params", message, data);
+}
+
+/** A ConnectionError becomes an error of the kind `timeout` or `unreachable`, any other exception an internal error. */
+export function toMcpError(error: unknown): McpError {
+  if (error instanceof McpError) return error;
+  if (error instanceof ConnectionError) {
+    const kind: ErrorKind = error.kind === "timeout" ? "timeout" : "unreachable";
+    const { kind: connection, mayHaveRun } = error;
+    return McpError.of(kind, withoutDiagnostics(error), { connection, mayHaveRun }, { cause: error });
+  }
+  return McpError.of("internal_error", `Internal error: ${errorMessage(error)}`, undefined, { cause: error });
+}
+
+/** Removes the output of a program from the message. It is meant for the operator, and may concern another client. */
+function withoutDiagnostics(error: ConnectionError): string {
+  let { message } = error;
+  for (let one: unknown = error; one instanceof ConnectionError; one = one.cause) {
+    if (one.diagnostics !== undefined && one.diagnostics !== "") message = message.replaceAll(one.diagnostics, "");
+  }
+  return message;
+}
+
+/** The kind of an McpError. Never throws, even for a value whose prototype cannot be read. */
+export function errorKind(error: unknown): ErrorKind | undefined {
+  try {
+    return error instanceof McpError ? error.kind : undefined;
+  } catch {
+    return undefined;
+  }
 }

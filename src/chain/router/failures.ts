@@ -5,8 +5,15 @@
 import { ConnectionError } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";
 import { isObject, errorMessage } from "../../core/values.ts";
-import { errorKind, toMcpError } from "../../dialogue/calls/errors.ts";
-import { INTERNAL_ERROR, INVALID_PARAMS, McpError, METHOD_NOT_FOUND, type ErrorKind } from "../../protocol/errors.ts";
+import {
+  INTERNAL_ERROR,
+  INVALID_PARAMS,
+  McpError,
+  METHOD_NOT_FOUND,
+  type ErrorKind,
+  errorKind,
+  toMcpError,
+} from "../../protocol/errors.ts";
 
 /** The `_meta` key of a result that lists the upstreams missing from it. */
 export const UNAVAILABLE = "catenary/unavailable";

@@ -2,7 +2,6 @@
 // stays with its item when a server is added, and no upstream can take over a name of another, also not while that one
 // is away. With a key, such as the path of a config, the names are also kept in a file, for the next start.
 
-import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import { isObject } from "../../core/values.ts";
 
@@ -244,6 +243,8 @@ const LOCK_MS = 5_000;
 
 async function openFile(key: string): Promise<ShownNames> {
   const { stateDirectory } = await import("../../auth/oauth/private-files.ts");
+  // Loaded here, since it takes milliseconds and most programs do not need it.
+  const { createHash } = await import("node:crypto");
   const digest = createHash("sha256").update(key).digest("hex").slice(0, 32);
   const file = join(stateDirectory(), "names", `${digest}.json`);
   return new ShownNames(file).addJson(await readContent(file));

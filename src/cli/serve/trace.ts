@@ -2,6 +2,7 @@
 // lines of JSON. Messages have the form of the newest revision, in which the gateway handles them. Values of the
 // config's variables and what has the name of a secret are replaced. Without the option, nothing is wrapped.
 
+import { toMcpError } from "../../protocol/errors.ts";
 import { fchmodSync, openSync, writeSync } from "node:fs";
 import type { Upstream } from "../../chain/upstream/upstream.ts";
 import type { Config } from "../../config/index.ts";
@@ -10,7 +11,6 @@ import { attempt, onAbort } from "../../core/async.ts";
 import type { Context, Handler, Notification, Request, Result } from "../../core/handler.ts";
 import { evaluatesCode, EVALUATES_CODE } from "../../core/handler.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
-import { toMcpError } from "../../dialogue/calls/errors.ts";
 import type { Closeable } from "../../serve.ts";
 import { UsageError } from "../command.ts";
 

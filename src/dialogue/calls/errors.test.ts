@@ -3,9 +3,9 @@
 import { describe, expect, it } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Request } from "../../core/handler.ts";
-import { McpError, type Profile } from "../../protocol/errors.ts";
+import { McpError, type Profile, toMcpError } from "../../protocol/errors.ts";
 import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
-import { toErrorBody, toMcpError } from "./errors.ts";
+import { toErrorBody } from "./errors.ts";
 
 describe("a ConnectionError", () => {
   it("loses the output of the program, however often it was wrapped", () => {

@@ -2,41 +2,20 @@
 // its code; one without a kind (from an upstream, or with a code that the user chose) keeps its code. A ConnectionError
 // becomes an McpError of the kind `timeout` or `unreachable`. Any other exception becomes -32603 with its message only.
 
-import { ConnectionError } from "../../core/errors.ts";
 import type { Request } from "../../core/handler.ts";
 import { errorMessage } from "../../core/values.ts";
 import type { ErrorBody, ResponseMessage } from "../../jsonrpc/message.ts";
-import { codeOf, McpError, profileCode, PROFILES, type ErrorKind, type Profile } from "../../protocol/errors.ts";
+import {
+  codeOf,
+  McpError,
+  profileCode,
+  PROFILES,
+  toMcpError,
+  type ErrorKind,
+  type Profile,
+} from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { NEWEST, REVISIONS } from "../../protocol/revisions/index.ts";
-
-export function toMcpError(error: unknown): McpError {
-  if (error instanceof McpError) return error;
-  if (error instanceof ConnectionError) {
-    const kind: ErrorKind = error.kind === "timeout" ? "timeout" : "unreachable";
-    const { kind: connection, mayHaveRun } = error;
-    return McpError.of(kind, withoutDiagnostics(error), { connection, mayHaveRun }, { cause: error });
-  }
-  return McpError.of("internal_error", `Internal error: ${errorMessage(error)}`, undefined, { cause: error });
-}
-
-/** Removes the output of a program from the message. It is meant for the operator, and may concern another client. */
-function withoutDiagnostics(error: ConnectionError): string {
-  let { message } = error;
-  for (let one: unknown = error; one instanceof ConnectionError; one = one.cause) {
-    if (one.diagnostics !== undefined && one.diagnostics !== "") message = message.replaceAll(one.diagnostics, "");
-  }
-  return message;
-}
-
-/** The kind of an McpError. Never throws, even for a value whose prototype cannot be read. */
-export function errorKind(error: unknown): ErrorKind | undefined {
-  try {
-    return error instanceof McpError ? error.kind : undefined;
-  } catch {
-    return undefined;
-  }
-}
 
 /** The abort reason of a cancelled call. It includes the other side's reason if that is a string. */
 export function cancellationError(reason: unknown, by: string): Error {

@@ -3,9 +3,8 @@
 // complete or the maximum number of rounds is reached.
 
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
-import { McpError } from "../../protocol/errors.ts";
+import { McpError, toMcpError } from "../../protocol/errors.ts";
 import { pause } from "../../core/async.ts";
-import { toMcpError } from "./errors.ts";
 
 const MAX_ROUNDS = 10;
 /** Pause before repeating a request whose `input_required` result had no input requests, times the round's number. */

@@ -6,11 +6,10 @@ import { onAbort, attempt } from "../../core/async.ts";
 import type { AskOptions, Context, Handler, Request, Result } from "../../core/handler.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
 import { isObject } from "../../core/values.ts";
-import { McpError } from "../../protocol/errors.ts";
+import { McpError, toMcpError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { withTasksExtension } from "../../protocol/tasks.ts";
 import { callWithInput, unansweredResult } from "./input-required.ts";
-import { toMcpError } from "./errors.ts";
 import { initialTaskState, TaskWatch } from "./task-watch.ts";
 
 /** A request that waits for a task to finish. */

@@ -7,10 +7,9 @@ import type { Context, Caller, Handler, Notification, Request } from "../../core
 import { ConnectionError } from "../../core/errors.ts";
 import { attempt, ignoreRejection, abortable, pause } from "../../core/async.ts";
 import { isObject } from "../../core/values.ts";
-import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, McpError, errorKind } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { isTaskFinished } from "../../protocol/tasks.ts";
-import { errorKind } from "./errors.ts";
 
 const DEFAULT_POLL_MS = 1_000;
 const MIN_POLL_MS = 100;

@@ -5,9 +5,8 @@
 import type { Caller, Request, Result } from "../../core/handler.ts";
 import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-requests.ts";
 import { isObject } from "../../core/values.ts";
-import { McpError } from "../../protocol/errors.ts";
+import { McpError, errorKind } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
-import { errorKind } from "./errors.ts";
 
 /** Sent by a server when a URL elicitation is finished. */
 export const ELICITATION_COMPLETE = "notifications/elicitation/complete";

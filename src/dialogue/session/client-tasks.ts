@@ -15,7 +15,7 @@ import type {
   SessionHints,
 } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
-import { INVALID_PARAMS, invalidParams, McpError, methodNotFound } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, invalidParams, McpError, methodNotFound, errorKind } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import { page, type PageItem } from "../../protocol/lists.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
@@ -31,7 +31,6 @@ import {
   TaskWatch,
   type KnownTask,
 } from "../calls/task-watch.ts";
-import { errorKind } from "../calls/errors.ts";
 
 const PAGE_SIZE = 100;
 /** How long the result of a call that was answered without a task is kept. */

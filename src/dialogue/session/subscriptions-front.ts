@@ -6,7 +6,7 @@
 
 import { abortable } from "../../core/async.ts";
 import type { Caller, Context, Handler, Notification, Result } from "../../core/handler.ts";
-import { invalidParams, McpError, methodNotFound } from "../../protocol/errors.ts";
+import { invalidParams, McpError, methodNotFound, errorKind } from "../../protocol/errors.ts";
 import {
   changedFlag,
   grantsNothing,
@@ -15,7 +15,6 @@ import {
   SUBSCRIPTION_ACKNOWLEDGED,
 } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
-import { errorKind } from "../calls/errors.ts";
 import { keepSubscribed, type EndedSubscription, type Grant, type Reopens } from "../../protocol/subscription.ts";
 
 const MAX_SUBSCRIPTIONS = 10_000;
