@@ -17,7 +17,10 @@ function figure(table: string, name: string, ours: number): Figure {
 describe("a figure", () => {
   it("has the median of the ratios of each round, not the ratio of the medians", () => {
     const { results } = createFigure("calls", "a", "µs", { Baseline: [1, 10, 100], Catenary: [4, 20, 300] });
-    expect(results).toEqual({ Baseline: { value: 10, ratio: 1 }, Catenary: { value: 20, ratio: 3 } });
+    expect(results).toEqual({
+      Baseline: { value: 10, ratio: 1, extra: 0 },
+      Catenary: { value: 20, ratio: 3, extra: 10 },
+    });
   });
 
   it("comes from programs that take turns, every other time in reverse order", async () => {
@@ -58,6 +61,16 @@ describe("the page", () => {
     ]);
   });
 
+  it("does not matter for a figure with a limit of its own", () => {
+    const limited = { ...figure("middleware", "log", 11.5), maxExtra: 1 };
+    expect(findWorse(page, [limited])).toEqual([
+      "middleware: log is over its limit of 1 µs: 1.50 µs more than the baseline",
+    ]);
+    expect(findWorse(page, [{ ...limited, maxExtra: 2 }])).toEqual([]);
+    const block = "<!-- bench middleware -->\n<!-- end -->\n";
+    expect(writeTables(block, [limited], "")).toContain("| log | 10 µs | +1.50 µs |");
+  });
+
   it("is read in the form that the formatter gives it", () => {
     const aligned = page.replaceAll("| HTTP | 10 µs | 1.50x (15 µs) |", "|    HTTP    |   10 µs  | 1.50x (15 µs)   |");
     expect(findWorse(aligned, [figure("calls", "HTTP", 18)])).toHaveLength(1);
@@ -73,7 +86,18 @@ describe("the page", () => {
 
 it("docs/reference/performance.md has a place for each table, and names each group", () => {
   const page = readPage("docs/reference/performance.md");
-  const tables = ["calls", "first calls", "memory", "variants", "start", "growth", "client", "others", "live"];
+  const tables = [
+    "calls",
+    "first calls",
+    "memory",
+    "variants",
+    "start",
+    "growth",
+    "client",
+    "middleware",
+    "others",
+    "live",
+  ];
   const written = writeTables(
     page,
     tables.map((table) => figure(table, "A row", 15)),

@@ -16,6 +16,7 @@ import { READ_ONLY, readOnly } from "./read-only.ts";
 import { RENAME, rename } from "./rename.ts";
 import { RETRY, retry } from "./retry.ts";
 import { TIMEOUT, timeout } from "./timeout.ts";
+import { TRACE, trace } from "./trace.ts";
 
 export { OptionError } from "../../core/options.ts";
 export type { AuditOptions } from "./audit.ts";
@@ -32,6 +33,7 @@ export type { ReadOnlyOptions } from "./read-only.ts";
 export type { RenameOptions } from "./rename.ts";
 export type { RetryOptions } from "./retry.ts";
 export type { TimeoutOptions } from "./timeout.ts";
+export type { TraceOptions } from "./trace.ts";
 export {
   audit,
   authorize,
@@ -47,6 +49,7 @@ export {
   rename,
   retry,
   timeout,
+  trace,
 };
 
 /**
@@ -71,6 +74,7 @@ export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string
   ["rename", (options) => rename(options as never)],
   ["retry", (options) => retry(options as never)],
   ["timeout", (options) => timeout(options as never)],
+  ["trace", (options) => trace(options as never)],
 ]);
 
 /** What editors show for the built-in middleware, by the names that a config uses. */
@@ -89,4 +93,5 @@ export const MIDDLEWARE_HELP: ReadonlyMap<string, OptionsHelp> = new Map<string,
   ["rename", RENAME],
   ["retry", RETRY],
   ["timeout", TIMEOUT],
+  ["trace", TRACE],
 ]);

@@ -1,0 +1,198 @@
+// Makes an OpenTelemetry span for each request, with the names of OpenTelemetry's conventions for MCP. The parent of a
+// span comes from `params._meta`, and the span itself goes there for the upstream (`traceparent`, `tracestate`,
+// `baggage`). Where spans go is set up by the program, with an OpenTelemetry SDK; without one, nothing is recorded.
+
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Attributes, Context as OtelContext, Span, TextMapGetter, TextMapSetter } from "@opentelemetry/api";
+import { ignoreRejection } from "../../core/async.ts";
+import { copyContext } from "../../core/cancel.ts";
+import type { Context, Handler, Meta, Middleware, Request, Result } from "../../core/handler.ts";
+import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { errorMessage } from "../../core/values.ts";
+import { McpError } from "../../protocol/errors.ts";
+import { errorType } from "./metrics.ts";
+
+/** Options of `trace()`. */
+export interface TraceOptions {
+  /**
+   * `server`: spans of requests that the gateway gets. `client`: spans of requests to an upstream, for the middleware
+   * of that upstream. Default: `server`.
+   */
+  readonly kind?: "server" | "client";
+  /** Whether spans have the arguments and results of tools, and messages of errors. They may be secret. Default: false. */
+  readonly content?: boolean;
+  /** The module `@opentelemetry/api`. Default: it is imported. */
+  readonly api?: object;
+}
+
+const KINDS = ["server", "client"] as const;
+
+export const TRACE: OptionsHelp<TraceOptions> = {
+  summary: "Makes an OpenTelemetry span for each request. Needs the package @opentelemetry/api.",
+  options: {
+    kind: {
+      enum: KINDS,
+      description: "The side of the spans: client for the middleware of one upstream. Default: server.",
+    },
+    content: {
+      ...OPTION_SCHEMAS.boolean,
+      description: "Whether spans have arguments, results and error messages. They may be secret. Default: false.",
+    },
+    api: "code only",
+  },
+};
+
+type Api = typeof import("@opentelemetry/api");
+
+/** A variable, so that bundlers and compilers do not look for the package, which may be missing. */
+const PACKAGE: string = "@opentelemetry/api";
+const MAX_CONTENT = 10_000;
+
+/**
+ * Makes an OpenTelemetry span for each request.
+ *
+ * @example
+ * chain(trace()).to({ notes: { command: "npx", args: ["-y", "notes-mcp"] } })
+ */
+export function trace(options: TraceOptions = {}): Middleware {
+  const read = new OptionReader("trace", options, Object.keys(TRACE.options));
+  const kind = read.choice("kind", KINDS) ?? "server";
+  const hasContent = read.boolean("content") ?? false;
+  let tracer = read.any("api") === undefined ? undefined : new Tracer(read.any("api") as Api, kind, hasContent);
+  let loading: Promise<Tracer> | undefined;
+  const load = async (): Promise<Tracer> => (tracer = new Tracer(await loadApi(), kind, hasContent));
+  return function trace(request, context, next) {
+    // A subscription is open for as long as its caller likes.
+    if (request.method === "subscriptions/listen") return next(request, context);
+    if (tracer !== undefined) return tracer.run(request, context, next);
+    loading ??= ignoreRejection(load());
+    return loading.then((loaded) => loaded.run(request, context, next));
+  };
+}
+
+/** Also looks in the folder of the program, since the command may be installed elsewhere. */
+async function loadApi(): Promise<Api> {
+  try {
+    return (await import(/* @vite-ignore */ /* webpackIgnore: true */ PACKAGE)) as Api;
+  } catch {
+    try {
+      const path = createRequire(join(process.cwd(), "program.js")).resolve(PACKAGE);
+      return (await import(/* @vite-ignore */ /* webpackIgnore: true */ pathToFileURL(path).href)) as Api;
+    } catch (cause) {
+      const message = `The middleware trace needs the package ${PACKAGE}: npm install ${PACKAGE}`;
+      throw McpError.of("internal_error", message, { middlewareName: "trace" }, { cause });
+    }
+  }
+}
+
+const GETTER: TextMapGetter<Meta> = {
+  keys: (meta) => Object.keys(meta),
+  get: (meta, key) => {
+    const value = meta[key];
+    return typeof value === "string" ? value : undefined;
+  },
+};
+const SETTER: TextMapSetter<Record<string, unknown>> = {
+  set: (meta, key, value) => {
+    meta[key] = value;
+  },
+};
+
+class Tracer {
+  readonly #api: Api;
+  readonly #kind: "server" | "client";
+  readonly #hasContent: boolean;
+
+  constructor(api: Api, kind: "server" | "client", hasContent: boolean) {
+    this.#api = api;
+    this.#kind = kind;
+    this.#hasContent = hasContent;
+  }
+
+  run(request: Request, context: Context, next: Handler): Promise<Result> {
+    const { context: contexts, propagation, SpanKind, trace: traces } = this.#api;
+    const { _meta: meta } = request.params;
+    const outer = contexts.active();
+    const parent = meta === undefined ? outer : propagation.extract(outer, meta, GETTER);
+    const kind = this.#kind === "server" ? SpanKind.SERVER : SpanKind.CLIENT;
+    const attributes = attributesOf(request, context, this.#hasContent);
+    // The provider may be set up after this middleware was created, so the tracer is asked for each time.
+    const span = traces.getTracer("catenary").startSpan(spanName(request), { kind, attributes }, parent);
+    const active = traces.setSpan(parent, span);
+    const onRoute: Context["onRoute"] = (upstream, sent) => {
+      if (upstream !== undefined) span.setAttribute("catenary.upstream", upstream);
+      context.onRoute?.(upstream, sent);
+    };
+    const sent = this.#withSpan(request, active);
+    return contexts
+      .with(active, () => next(sent, copyContext(context, { onRoute })))
+      .then(
+        (result) => {
+          this.#succeed(span, result);
+          return result;
+        },
+        (error: unknown) => {
+          this.#fail(span, errorType(error, context), error);
+          throw error;
+        },
+      );
+  }
+
+  /** The request with the span in its `_meta`. Unchanged if nothing is propagated. */
+  #withSpan(request: Request, active: OtelContext): Request {
+    const carrier: Record<string, unknown> = {};
+    this.#api.propagation.inject(active, carrier, SETTER);
+    if (Object.keys(carrier).length === 0) return request;
+    const { params } = request;
+    return { ...request, params: { ...params, _meta: { ...params._meta, ...carrier } } };
+  }
+
+  #succeed(span: Span, result: Result): void {
+    if (this.#hasContent && result["content"] !== undefined) {
+      span.setAttribute("gen_ai.tool.call.result", jsonOf(result["structuredContent"] ?? result["content"]));
+    }
+    if (result["isError"] === true) this.#fail(span, "tool_error");
+    else span.end();
+  }
+
+  #fail(span: Span, type: string, error?: unknown): void {
+    span.setAttribute("error.type", type);
+    if (error instanceof McpError) span.setAttribute("rpc.response.status_code", String(error.code));
+    const message = this.#hasContent && error !== undefined ? { message: errorMessage(error) } : undefined;
+    span.setStatus({ code: this.#api.SpanStatusCode.ERROR, ...message });
+    span.end();
+  }
+}
+
+/** Without a URI, of which there are too many. */
+function spanName({ method, params }: Request): string {
+  const { name } = params;
+  return typeof name === "string" && (method === "tools/call" || method === "prompts/get")
+    ? `${method} ${name}`
+    : method;
+}
+
+function attributesOf({ method, params }: Request, { revision }: Context, hasContent: boolean): Attributes {
+  const attributes: Attributes = { "mcp.method.name": method, "mcp.protocol.version": revision };
+  const { name, uri, arguments: args } = params;
+  if (method === "tools/call") {
+    attributes["gen_ai.operation.name"] = "execute_tool";
+    if (typeof name === "string") attributes["gen_ai.tool.name"] = name;
+    if (hasContent && args !== undefined) attributes["gen_ai.tool.call.arguments"] = jsonOf(args);
+  } else if (method === "prompts/get" && typeof name === "string") attributes["gen_ai.prompt.name"] = name;
+  // A query, and user info before an @, may be secret.
+  if (typeof uri === "string") {
+    attributes["mcp.resource.uri"] = uri.replace(/[?#].*$/s, "").replace(/\/\/[^/]*@/, "//");
+  }
+  return attributes;
+}
+
+function jsonOf(value: unknown): string {
+  try {
+    return (JSON.stringify(value) ?? "").slice(0, MAX_CONTENT);
+  } catch {
+    return "(not serializable)";
+  }
+}
