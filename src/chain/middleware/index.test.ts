@@ -80,6 +80,13 @@ it.each([
   ],
   ["audit", {}, "file", "audit: `file` is required: the path of the file"],
   ["audit", { file: "x", arguments: "all" }, "arguments", 'audit: `arguments` must be true, false or "hash"'],
+  ["redact", { in: [] }, "in", 'redact: `in` must be an array of "results", "arguments"'],
+  [
+    "redact",
+    { detect: ["token"] },
+    "detect",
+    'redact: `detect` must be an array of "tokens", "jwts", "private-keys", "cards", "emails"',
+  ],
   ["authorize", {}, "rules", "authorize: `rules` is required"],
   ["authorize", { rules: {} }, "rules", "authorize: `rules` must be an array of objects"],
   [

@@ -13,6 +13,7 @@ import { LOG, log } from "./log.ts";
 import { METRICS, metrics } from "./metrics.ts";
 import { RATE_LIMIT, rateLimit } from "./rate-limit.ts";
 import { READ_ONLY, readOnly } from "./read-only.ts";
+import { REDACT, redact } from "./redact.ts";
 import { RENAME, rename } from "./rename.ts";
 import { RETRY, retry } from "./retry.ts";
 import { TIMEOUT, timeout } from "./timeout.ts";
@@ -30,6 +31,7 @@ export type { LogOptions, Severity } from "./log.ts";
 export type { MetricsOptions } from "./metrics.ts";
 export type { RateLimitOptions } from "./rate-limit.ts";
 export type { ReadOnlyOptions } from "./read-only.ts";
+export type { RedactOptions, SecretShape } from "./redact.ts";
 export type { RenameOptions } from "./rename.ts";
 export type { RetryOptions } from "./retry.ts";
 export type { TimeoutOptions } from "./timeout.ts";
@@ -46,6 +48,7 @@ export {
   metrics,
   rateLimit,
   readOnly,
+  redact,
   rename,
   retry,
   timeout,
@@ -71,6 +74,7 @@ export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string
   ["metrics", (options) => metrics(options as never)],
   ["rate-limit", (options) => rateLimit(options as never)],
   ["read-only", (options) => readOnly(options as never)],
+  ["redact", (options) => redact(options as never)],
   ["rename", (options) => rename(options as never)],
   ["retry", (options) => retry(options as never)],
   ["timeout", (options) => timeout(options as never)],
@@ -90,6 +94,7 @@ export const MIDDLEWARE_HELP: ReadonlyMap<string, OptionsHelp> = new Map<string,
   ["metrics", METRICS],
   ["rate-limit", RATE_LIMIT],
   ["read-only", READ_ONLY],
+  ["redact", REDACT],
   ["rename", RENAME],
   ["retry", RETRY],
   ["timeout", TIMEOUT],

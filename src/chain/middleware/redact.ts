@@ -1,0 +1,300 @@
+// Replaces secrets in what travels through a chain: in results, errors, notifications and questions on their way to the
+// caller, and in arguments and answers on their way to the upstream. Secrets are found by the shape of well-known
+// tokens, by value, or by the name of their field. All patterns take time linear in the text. What has no secret is not
+// copied.
+
+import { Buffer } from "node:buffer";
+import { ConnectionError } from "../../core/errors.ts";
+import type { Context, Middleware, Notification, Params, Request, Result } from "../../core/handler.ts";
+import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { isObject } from "../../core/values.ts";
+import { McpError } from "../../protocol/errors.ts";
+import { matchesGlob } from "./filter.ts";
+
+/** A kind of secret that `redact()` recognizes by its shape. */
+export type SecretShape = "tokens" | "jwts" | "private-keys" | "cards" | "emails";
+
+/** Options of `redact()`. */
+export interface RedactOptions {
+  /** Where secrets are replaced: on the way to the caller, on the way to the upstream. Default: `["results"]`. */
+  readonly in?: readonly ("results" | "arguments")[];
+  /** What is recognized by its shape. Default: `["tokens", "jwts", "private-keys"]`. */
+  readonly detect?: readonly SecretShape[];
+  /** Secrets by their value, of at least 4 characters. */
+  readonly values?: readonly string[];
+  /** The names of fields whose values are replaced; `*` matches any characters, and case does not matter. */
+  readonly keys?: readonly string[];
+}
+
+const PLACES = ["results", "arguments"] as const;
+const SHAPES: readonly SecretShape[] = ["tokens", "jwts", "private-keys", "cards", "emails"];
+const DEFAULT_SHAPES: readonly string[] = ["tokens", "jwts", "private-keys"];
+const REDACTED = "[redacted]";
+const MIN_VALUE_LENGTH = 4;
+
+export const REDACT: OptionsHelp<RedactOptions> = {
+  summary: "Replaces secrets in results, and in arguments.",
+  options: {
+    in: { type: "array", items: { enum: PLACES }, description: "Where secrets are replaced. Default: results." },
+    detect: {
+      type: "array",
+      items: { enum: SHAPES },
+      description: "What is recognized by its shape. Default: tokens, jwts and private-keys.",
+    },
+    values: { ...OPTION_SCHEMAS.strings, description: "Secrets by their value, such as ${API_KEY}." },
+    keys: { ...OPTION_SCHEMAS.strings, description: "The names of fields with secrets, such as *password*." },
+  },
+};
+
+/**
+ * Replaces secrets in results, errors and notifications with `[redacted]`, and in arguments if the options say so.
+ *
+ * @example
+ * redact({ keys: ["password", "*token*"] })
+ */
+export function redact(options: RedactOptions = {}): Middleware {
+  const read = new OptionReader("redact", options, Object.keys(REDACT.options));
+  const places = choices(read, "in", PLACES) ?? ["results"];
+  const shapes = choices(read, "detect", SHAPES) ?? DEFAULT_SHAPES;
+  const values = read.strings("values") ?? [];
+  if (values.some((value) => value.length < MIN_VALUE_LENGTH)) {
+    throw read.error(
+      "values",
+      `must have at least ${MIN_VALUE_LENGTH} characters each: shorter ones are in many words`,
+    );
+  }
+  const redactor = new Redactor(shapes, values, read.strings("keys") ?? []);
+  const [inResults, inArguments] = [places.includes("results"), places.includes("arguments")];
+  return async function redact(request, context, next) {
+    const sent = inArguments ? redactor.request(request) : request;
+    const notify: Context["notify"] = (notification) => context.notify(redactor.notification(notification));
+    const ask: Context["ask"] = async (question, options) => {
+      const asked = inResults ? { ...question, params: redactor.protocol(question.params) } : question;
+      const answer = await context.ask(asked, options);
+      return inArguments ? redactor.protocol(answer) : answer;
+    };
+    if (!inResults) return next(sent, { ...context, ask });
+    try {
+      return redactor.protocol(await next(sent, { ...context, notify, ask }));
+    } catch (error) {
+      throw redactor.error(error);
+    }
+  };
+}
+
+function choices(read: OptionReader, name: string, known: readonly string[]): readonly string[] | undefined {
+  const given = read.strings(name);
+  if (given === undefined || (given.length > 0 && given.every((one) => known.includes(one)))) return given;
+  throw read.error(name, `must be an array of ${known.map((one) => JSON.stringify(one)).join(", ")}`);
+}
+
+/** Fields of the protocol that must stay as they are: names, addresses, base64, and what is sent back to the server. */
+const KEPT: ReadonlySet<string> = new Set(
+  `blob cacheScope cursor data icons method mimeType name nextCursor progressToken requestState resultType role taskId
+   type uri uriTemplate`.split(/\s+/),
+);
+/** Fields of the protocol that hold any JSON. */
+const FREE: ReadonlySet<string> = new Set(["structuredContent", "arguments", "input"]);
+/** Deeper values are replaced as a whole. */
+const MAX_DEPTH = 500;
+
+class Redactor {
+  readonly #texts: readonly ((text: string) => string)[];
+  readonly #keys: readonly string[];
+
+  constructor(shapes: readonly string[], values: readonly string[], keys: readonly string[]) {
+    const forms = values
+      .flatMap((value) => [
+        value,
+        JSON.stringify(value).slice(1, -1),
+        encodeURIComponent(Buffer.from(value).toString()),
+      ])
+      // Longest first: one value may be part of another.
+      .toSorted((one, other) => other.length - one.length);
+    const literal = (text: string): string =>
+      forms.reduce((rest, form) => (rest.includes(form) ? rest.replaceAll(form, () => REDACTED) : rest), text);
+    this.#texts = [...(forms.length > 0 ? [literal] : []), ...SHAPES.filter((one) => shapes.includes(one)).map(hider)];
+    this.#keys = keys.map((key) => key.toLowerCase());
+  }
+
+  /** Arguments of tools, prompts and completions, and answers to questions. */
+  request(request: Request): Request {
+    const { arguments: args, argument, context, inputResponses } = request.params;
+    const changed = this.#fields({ arguments: args, argument, context, inputResponses }, (value) =>
+      this.#any(value, 0),
+    );
+    const isSame = args === changed.arguments && argument === changed.argument && context === changed.context;
+    if (isSame && inputResponses === changed.inputResponses) return request;
+    const given = Object.entries(changed).filter(([, value]) => value !== undefined);
+    return { ...request, params: { ...request.params, ...Object.fromEntries(given) } };
+  }
+
+  notification(notification: Notification): Notification {
+    const { method, params } = notification;
+    if (params === undefined) return notification;
+    let changed: Params = this.protocol(params);
+    const data = method === "notifications/message" ? this.#any(params["data"], 0) : params["data"];
+    if (data !== params["data"]) changed = { ...changed, data };
+    return changed === params ? notification : { ...notification, params: changed };
+  }
+
+  /** The error without secrets. A cause could have them too, so it is left out. */
+  error(error: unknown): unknown {
+    try {
+      if (error instanceof McpError) {
+        const [message, data] = [this.#text(error.message), this.#any(error.data, 0)];
+        return message === error.message && data === error.data ? error : new McpError(error.code, message, data);
+      }
+      if (!(error instanceof Error)) return error;
+      const message = this.#text(error.message);
+      if (message === error.message) return error;
+      return error instanceof ConnectionError ? this.#connectionError(error) : new Error(message);
+    } catch {
+      // The thrown value may be a Proxy whose traps throw.
+      return error;
+    }
+  }
+
+  /** What callers must not see is the end of the message, and stays apart. */
+  #connectionError({ kind, message, mayHaveRun, status, diagnostics = "" }: ConnectionError): ConnectionError {
+    const own = diagnostics !== "" && message.endsWith(diagnostics) ? message.slice(0, -diagnostics.length) : message;
+    const more = own === message ? undefined : { diagnostics: this.#text(diagnostics) };
+    return new ConnectionError(kind, this.#text(own), { mayHaveRun, status, ...more });
+  }
+
+  /** A result, or params: fields that the protocol needs stay as they are. */
+  protocol<T extends Result | Params>(value: T): T {
+    return this.#protocol(value, 0) as T;
+  }
+
+  #protocol(value: unknown, depth: number): unknown {
+    if (typeof value === "string") return this.#text(value);
+    if (typeof value !== "object" || value === null) return value;
+    if (depth > MAX_DEPTH) return REDACTED;
+    if (Array.isArray(value)) return this.#items(value, (item) => this.#protocol(item, depth + 1));
+    return this.#fields(value, (field, key) => {
+      if (FREE.has(key)) return this.#any(field, depth + 1);
+      return KEPT.has(key) && !isObject(field) ? field : this.#protocol(field, depth + 1);
+    });
+  }
+
+  /** Any JSON. Fields with the name of a secret are replaced. */
+  #any(value: unknown, depth: number, isSecret = false): unknown {
+    if (typeof value === "string") return isSecret && value !== "" ? REDACTED : this.#text(value);
+    // So that it still fits a schema.
+    if (typeof value === "number") return isSecret ? 0 : value;
+    if (typeof value !== "object" || value === null) return value;
+    if (depth > MAX_DEPTH) return REDACTED;
+    if (Array.isArray(value)) return this.#items(value, (item) => this.#any(item, depth + 1, isSecret));
+    return this.#fields(value, (field, key) => this.#any(field, depth + 1, isSecret || this.#isSecretKey(key)));
+  }
+
+  #isSecretKey(key: string): boolean {
+    if (this.#keys.length === 0) return false;
+    const name = key.toLowerCase();
+    return this.#keys.some((glob) => matchesGlob(glob, name));
+  }
+
+  #items(items: readonly unknown[], change: (item: unknown) => unknown): readonly unknown[] {
+    let copy: unknown[] | undefined;
+    for (const [index, item] of items.entries()) {
+      const changed = change(item);
+      if (changed !== item) (copy ??= [...items])[index] = changed;
+    }
+    return copy ?? items;
+  }
+
+  #fields<T extends object>(fields: T, change: (field: unknown, key: string) => unknown): T {
+    let copy: T | undefined;
+    for (const [key, field] of Object.entries(fields) as [string, unknown][]) {
+      const changed = change(field, key);
+      // `defineProperty`, since a key may be `__proto__`.
+      if (changed !== field) {
+        Object.defineProperty((copy ??= { ...fields }), key, { value: changed, enumerable: true, writable: true });
+      }
+    }
+    return copy ?? fields;
+  }
+
+  #text(text: string): string {
+    const json = this.#keys.length > 0 && /^\s*[[{]/.test(text) ? this.#json(text) : text;
+    return this.#texts.reduce((rest, hide) => hide(rest), json);
+  }
+
+  /** Many servers repeat structured content as text, and secrets by the names of fields are in there too. */
+  #json(text: string): string {
+    try {
+      const value: unknown = JSON.parse(text);
+      const changed = this.#any(value, 0);
+      return changed === value ? text : JSON.stringify(changed, undefined, text.includes("\n") ? 2 : undefined);
+    } catch {
+      return text;
+    }
+  }
+}
+
+// The shapes of secrets. A quantifier without an upper limit is never followed by anything that could fail, or its
+// characters cannot come before the match: then no text makes a pattern try the same characters more than once.
+
+const TOKENS = [
+  // Authorization: Bearer. With a digit, since many texts have "bearer" before another word.
+  String.raw`[Bb]earer\s{1,4}(?=[A-Za-z._~+/-]{0,200}\d)[A-Za-z0-9._~+/-]{16,}=*`,
+  String.raw`\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b`,
+  String.raw`(?<=aws_secret_access_key["']?\s{0,4}[:=]\s{0,4}["']?)[A-Za-z0-9/+]{40}`,
+  String.raw`\bgh[pousr]_[A-Za-z0-9]{36,255}`,
+  String.raw`\bgithub_pat_\w{22,255}`,
+  String.raw`(?<![\w-])glpat-[\w-]{20,}`,
+  String.raw`(?<![\w-])xox[abeoprs]-[\w-]{10,}`,
+  String.raw`(?<![\w-])xapp-[\w-]{20,}`,
+  String.raw`hooks\.slack\.com/services/[\w/]{20,}`,
+  // OpenAI, Anthropic and others.
+  String.raw`(?<![\w-])sk-(?=[A-Za-z_-]{0,60}\d)[\w-]{20,}`,
+  String.raw`\b[rsw][kh]_?(?:live|test|sec)_[A-Za-z0-9]{16,}`,
+  String.raw`(?<![\w-])AIza[\w-]{35}`,
+  String.raw`(?<![\w-])ya29\.[\w-]{20,}`,
+  String.raw`\bnpm_[A-Za-z0-9]{36}\b`,
+  String.raw`\bhf_[A-Za-z0-9]{30,}`,
+  String.raw`\bdop_v1_[a-f0-9]{64}\b`,
+].join("|");
+const JWT = String.raw`(?<![\w-])eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{10,}`;
+const CARD = String.raw`(?<![\d.-])\d(?:[ -]?\d){12,18}(?!\d)`;
+const EMAIL = String.raw`(?<![\w.%+-])[\w.%+-]{1,64}@[A-Za-z0-9.-]{1,253}\.[A-Za-z]{2,24}`;
+
+function hider(shape: SecretShape): (text: string) => string {
+  if (shape === "private-keys") return hidePrivateKeys;
+  const source = { tokens: TOKENS, jwts: JWT, cards: CARD, emails: EMAIL }[shape];
+  const pattern = new RegExp(source, "g");
+  return (text) =>
+    text.replace(pattern, (found) => {
+      if (shape === "cards") return isCardNumber(found) ? REDACTED : found;
+      return `${/^bearer\s+/i.exec(found)?.[0] ?? ""}${REDACTED}`;
+    });
+}
+
+const KEY_BEGIN = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g;
+const KEY_END = /-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g;
+
+/** Replaces PEM blocks. A block without an end reaches to the end of the text. */
+function hidePrivateKeys(text: string): string {
+  if (!text.includes("-----BEGIN ")) return text;
+  let [shown, at] = ["", 0];
+  for (;;) {
+    KEY_BEGIN.lastIndex = at;
+    const begin = KEY_BEGIN.exec(text);
+    if (begin === null) return shown + text.slice(at);
+    shown += text.slice(at, begin.index) + REDACTED;
+    KEY_END.lastIndex = KEY_BEGIN.lastIndex;
+    if (KEY_END.exec(text) === null) return shown;
+    at = KEY_END.lastIndex;
+  }
+}
+
+/** The check of Luhn. */
+function isCardNumber(text: string): boolean {
+  const digits = [...text.replaceAll(/\D/g, "")].toReversed().map(Number);
+  const sum = digits.reduce((total, digit, index) => {
+    const doubled = digit * 2;
+    return total + (index % 2 === 0 ? digit : doubled > 9 ? doubled - 9 : doubled);
+  }, 0);
+  return sum % 10 === 0 && digits.some((digit) => digit !== 0);
+}
