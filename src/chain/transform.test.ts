@@ -185,6 +185,25 @@ describe("transform()", () => {
     expect(upstream.mock.calls.map(([{ method }]) => method)).toEqual(["tools/list", "server/discover"]);
   });
 
+  it("keeps the schemas of tools, errors, and results that are errors", async () => {
+    const input = { type: "object", properties: { n: { type: "number" } }, required: ["n"] } as const;
+    const server = createServer({ name: "s", version: "1" }).tool("fail", { input }, () => {
+      throw new Error("broken");
+    });
+    const gateway = chain(
+      transform({ metadata: (found) => found, request: (request, context, next) => next(request, context) }),
+    ).to(server);
+    expect((await ask(gateway, "tools/list"))["tools"]).toEqual([{ name: "fail", inputSchema: input }]);
+    expect(await gateway(callRequest("fail", { n: 1 }), fakeContext().context)).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining("broken") as string }],
+    });
+    await expect(gateway(callRequest("none"), fakeContext().context)).rejects.toMatchObject({
+      code: -32602,
+      kind: "tool_not_found",
+    });
+  });
+
   it("passes subscriptions on, and what others put into a result", async () => {
     const upstream = vi.fn(async ({ method }: Request): Promise<Result> =>
       method === "tools/list" ? { tools: [], _meta: { "my/key": 1 }, ttlMs: 60_000 } : {},
@@ -306,6 +325,7 @@ describe("a chain without an upstream", () => {
 
   it("is refused where it is served, connected or used as an upstream", async () => {
     await expect(serve(unfinished)).rejects.toThrow(`serve(): ${TEXT}`);
+    await expect(serve({} as never)).rejects.toThrow("serve() takes a server or a handler");
     await expect(connect(unfinished)).rejects.toThrow(`connect(): ${TEXT}`);
     expect(() => chain().to(unfinished)).toThrow(`to(): ${TEXT}`);
     expect(() => chain().to({ notes: unfinished })).toThrow(`to(): the upstream "notes": ${TEXT}`);

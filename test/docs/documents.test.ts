@@ -118,6 +118,18 @@ describe("docs/how-to/add-catenary-to-a-client.md", () => {
   });
 });
 
+describe("docs/reference/mcp-chain.md", () => {
+  it("names a test that exists for each feature", () => {
+    const rows = tables(readPage("docs/reference/mcp-chain.md")).flat();
+    expect(rows.length).toBeGreaterThan(40);
+    const wrong = rows.filter((row) => {
+      const [, path = "", title = ""] = /^`([^`]+)`(?:: "(.+)")?$/.exec(row.at(-1) ?? "") ?? [];
+      return path === "" || !existsSync(join(ROOT, path)) || !readPage(path).includes(title);
+    });
+    expect(wrong).toEqual([]);
+  });
+});
+
 describe("docs/reference/live.md", () => {
   it.each([
     { heading: "## JavaScript tools", make: javascript },
