@@ -188,3 +188,18 @@ export function errorKind(error: unknown): ErrorKind | undefined {
     return undefined;
   }
 }
+
+/** The result for arguments that do not match a tool's schema. The model can read it and correct them. */
+export function invalidArguments(
+  toolName: string,
+  issues: readonly string[],
+): { readonly content: readonly { readonly type: "text"; readonly text: string }[]; readonly isError: true } {
+  const lines = issues.map((issue) => `\n- ${issue}`).join("");
+  return { content: [{ type: "text", text: `Invalid arguments for the tool ${toolName}:${lines}` }], isError: true };
+}
+
+/** The same as a protocol error, for older revisions. */
+export function invalidArgumentsError(toolName: string, issues: readonly string[]): McpError {
+  const details = issues.map((issue) => issue.replace(": ", " ")).join("; ");
+  return McpError.of("invalid_params", `Invalid params for the tool ${toolName}: ${details}`, { toolName, details });
+}

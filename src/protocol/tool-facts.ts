@@ -23,6 +23,9 @@ export interface ToolFact {
   /** Whether the tool may destroy something: it does not declare the contrary. */
   readonly mayDestroy: boolean;
   readonly taskSupport: TaskSupport;
+  /** The schemas as listed, unchecked. */
+  readonly inputSchema: unknown;
+  readonly outputSchema: unknown;
 }
 
 /** If there are more tools than this, the oldest one is forgotten. */
@@ -117,7 +120,7 @@ export class ToolFacts {
     return reading;
   }
 
-  #factOf({ inputSchema, annotations, execution }: { readonly [field: string]: unknown }): ToolFact {
+  #factOf({ inputSchema, outputSchema, annotations, execution }: { readonly [field: string]: unknown }): ToolFact {
     const { params, problem } =
       this.readsHeaders && isObject(inputSchema) ? headerParams(inputSchema) : { params: [], problem: undefined };
     const hints = isObject(annotations) ? annotations : {};
@@ -134,6 +137,8 @@ export class ToolFacts {
       mayDestroy: !isReadOnly && hints["destructiveHint"] !== false,
       // A tool that declares nothing about tasks cannot run as one.
       taskSupport: support === "required" || support === "optional" ? support : "forbidden",
+      inputSchema,
+      outputSchema,
     };
   }
 }

@@ -14,7 +14,7 @@ import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
 import { type HandlerErrors, InvalidResult } from "./handler-errors.ts";
 import { alreadyRegistered, checkName, checkRegistration } from "./options.ts";
 import { OrderedMap, type ResultBuilder } from "./result-builder.ts";
-import { isStandardSchema, vendorOf } from "./schema-kind.ts";
+import { isStandardSchema, vendorOf } from "../protocol/schema-kind.ts";
 import type { Simplify } from "./schema.ts";
 import type { Visible } from "./sessions.ts";
 

@@ -5,7 +5,7 @@
 import { isObject } from "../core/values.ts";
 import { kindOf, nearest } from "../core/options.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
-import { pathText } from "./schema-kind.ts";
+import { pathText } from "../protocol/schema-kind.ts";
 
 type Kind =
   | "schema"

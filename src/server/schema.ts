@@ -13,7 +13,7 @@ import {
   type SchemaCheck,
   type SchemaCheckResult,
   vendorOf,
-} from "./schema-kind.ts";
+} from "../protocol/schema-kind.ts";
 import { schemaProblem } from "./schema-lint.ts";
 
 /** A Standard Schema (zod, arktype, valibot, ...) or a plain JSON Schema. */
@@ -77,7 +77,7 @@ function createPlainCheck(schema: JsonSchema, owner: string): SchemaCheck {
   let check: SchemaCheck | undefined;
   return (value) => {
     if (check !== undefined) return check(value);
-    return import("./json-schema.ts").then(({ createJsonSchemaCheck }) =>
+    return import("../protocol/json-schema.ts").then(({ createJsonSchemaCheck }) =>
       (check ??= createJsonSchemaCheck(schema, dialect, owner))(value),
     );
   };

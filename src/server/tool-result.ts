@@ -5,10 +5,9 @@
 import type { Meta, Result } from "../core/handler.ts";
 import { errorMessage } from "../core/values.ts";
 import { blockProblem, contentProblem, findUnsendable, hasBlockType } from "../protocol/content.ts";
-import { McpError } from "../protocol/errors.ts";
 import type { ContentBlock } from "../protocol/model/index.ts";
 import { InvalidResult } from "./handler-errors.ts";
-import type { SchemaCheck, SchemaCheckResult } from "./schema-kind.ts";
+import type { SchemaCheck, SchemaCheckResult } from "../protocol/schema-kind.ts";
 
 interface ToolResultFields {
   readonly content: readonly ContentBlock[];
@@ -36,18 +35,6 @@ export class TrustedResult {
 
 export function errorResult(text: string): ToolResultFields {
   return { content: [{ type: "text", text }], isError: true };
-}
-
-/** The model can read this result and correct its arguments. */
-export function invalidArguments(toolName: string, issues: readonly string[]): ToolResultFields {
-  const lines = issues.map((issue) => `\n- ${issue}`).join("");
-  return errorResult(`Invalid arguments for the tool ${toolName}:${lines}`);
-}
-
-/** The same as a protocol error, for older revisions. */
-export function invalidArgumentsError(toolName: string, issues: readonly string[]): McpError {
-  const details = issues.map((issue) => issue.replace(": ", " ")).join("; ");
-  return McpError.of("invalid_params", `Invalid params for the tool ${toolName}: ${details}`, { toolName, details });
 }
 
 /** For a tool without an output schema. `tool` is its name, for error messages. */

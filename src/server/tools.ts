@@ -6,7 +6,7 @@ import { demandScopes } from "../auth/bearer/scopes.ts";
 import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
 import { type OptionNames, optionNames } from "../core/options.ts";
 import { defined } from "../core/values.ts";
-import { McpError } from "../protocol/errors.ts";
+import { invalidArguments, invalidArgumentsError, McpError } from "../protocol/errors.ts";
 import { type HeaderParam, headerParams } from "../protocol/headers.ts";
 import type { CallToolResult, ContentBlock, Icon, JsonSchema, ToolAnnotations } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
@@ -16,7 +16,7 @@ import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
 import { alreadyRegistered, checkName, checkRegistration, readTaskOptions, type TaskOptions } from "./options.ts";
 import { OrderedMap, type ResultBuilder } from "./result-builder.ts";
 import type { Visible } from "./sessions.ts";
-import type { SchemaCheck } from "./schema-kind.ts";
+import type { SchemaCheck } from "../protocol/schema-kind.ts";
 import {
   type BareFields,
   createSchemaCheck,
@@ -26,14 +26,7 @@ import {
   toJsonSchema,
 } from "./schema.ts";
 import type { Tasks } from "./tasks.ts";
-import {
-  checkedToolResult,
-  errorResult,
-  invalidArguments,
-  invalidArgumentsError,
-  toolResult,
-  TrustedResult,
-} from "./tool-result.ts";
+import { checkedToolResult, errorResult, toolResult, TrustedResult } from "./tool-result.ts";
 
 /** Options of `server.tool()`. */
 export interface ToolOptions<Input = Schema | undefined, Output = Schema | undefined> {

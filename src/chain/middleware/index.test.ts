@@ -87,6 +87,7 @@ it.each([
     "detect",
     'redact: `detect` must be an array of "tokens", "jwts", "private-keys", "cards", "emails"',
   ],
+  ["validate", { results: "error" }, "results", 'validate: `results` must be "refuse" or "warn" or "off", not "error"'],
   ["authorize", {}, "rules", "authorize: `rules` is required"],
   ["authorize", { rules: {} }, "rules", "authorize: `rules` must be an array of objects"],
   [

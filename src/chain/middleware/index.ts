@@ -18,6 +18,7 @@ import { RENAME, rename } from "./rename.ts";
 import { RETRY, retry } from "./retry.ts";
 import { TIMEOUT, timeout } from "./timeout.ts";
 import { TRACE, trace } from "./trace.ts";
+import { VALIDATE, validate } from "./validate.ts";
 
 export { OptionError } from "../../core/options.ts";
 export type { AuditOptions } from "./audit.ts";
@@ -36,6 +37,7 @@ export type { RenameOptions } from "./rename.ts";
 export type { RetryOptions } from "./retry.ts";
 export type { TimeoutOptions } from "./timeout.ts";
 export type { TraceOptions } from "./trace.ts";
+export type { ValidateOptions } from "./validate.ts";
 export {
   audit,
   authorize,
@@ -53,6 +55,7 @@ export {
   retry,
   timeout,
   trace,
+  validate,
 };
 
 /**
@@ -79,6 +82,7 @@ export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string
   ["retry", (options) => retry(options as never)],
   ["timeout", (options) => timeout(options as never)],
   ["trace", (options) => trace(options as never)],
+  ["validate", (options) => validate(options as never)],
 ]);
 
 /** What editors show for the built-in middleware, by the names that a config uses. */
@@ -99,4 +103,5 @@ export const MIDDLEWARE_HELP: ReadonlyMap<string, OptionsHelp> = new Map<string,
   ["retry", RETRY],
   ["timeout", TIMEOUT],
   ["trace", TRACE],
+  ["validate", VALIDATE],
 ]);

@@ -4,10 +4,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { person } from "../../test/support/handlers/person-schema.ts";
 import { runs } from "../../test/support/thoroughness.ts";
-import type { JsonSchema } from "../protocol/model/index.ts";
+import type { JsonSchema } from "./model/index.ts";
 import { interpret } from "./interpreted-schema.ts";
 import type { Dialect } from "./schema-kind.ts";
-import { createSchemaCheck } from "./schema.ts";
+import { createSchemaCheck } from "../server/schema.ts";
 
 const NEWEST: Dialect = "https://json-schema.org/draft/2020-12/schema";
 const DRAFT_7: Dialect = "http://json-schema.org/draft-07/schema";

@@ -5,8 +5,8 @@
 
 import type { Ajv, ErrorObject, Options } from "ajv";
 import { isObject, errorMessage } from "../core/values.ts";
-import { McpError } from "../protocol/errors.ts";
-import type { JsonSchema } from "../protocol/model/index.ts";
+import { McpError } from "./errors.ts";
+import type { JsonSchema } from "./model/index.ts";
 import {
   type Dialect,
   issueText,

@@ -3,7 +3,7 @@
 // json-schema.ts, so that its package is loaded only where ajv cannot be used.
 
 import { dereference, type OutputUnit, type SchemaDraft, validate } from "@cfworker/json-schema";
-import type { JsonSchema } from "../protocol/model/index.ts";
+import type { JsonSchema } from "./model/index.ts";
 import { type Dialect, issueText, parsePointer } from "./schema-kind.ts";
 
 const DRAFTS: Readonly<Record<Dialect, SchemaDraft>> = {

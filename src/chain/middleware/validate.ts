@@ -1,0 +1,178 @@
+// Checks the arguments and the structured results of tools against the schemas that the tools declare. The list of a
+// caller is read when a tool is unknown. A schema is compiled once, as long as it stays the same. Regular expressions in
+// schemas are not checked, since those of an upstream could keep the gateway busy for minutes.
+
+import { BoundedMap } from "../../core/collections.ts";
+import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
+import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { digest } from "../../core/seal.ts";
+import { errorMessage, isObject } from "../../core/values.ts";
+import { invalidArguments, invalidArgumentsError, McpError } from "../../protocol/errors.ts";
+import type { JsonSchema } from "../../protocol/model/index.ts";
+import { revisionNamed } from "../../protocol/revisions/index.ts";
+import { dialectOf, type SchemaCheck } from "../../protocol/schema-kind.ts";
+import type { ToolFact } from "../../protocol/tool-facts.ts";
+import { CallerTools } from "../caller-tools.ts";
+
+/** Options of `validate()`. */
+export interface ValidateOptions {
+  /** Whether calls with invalid arguments are refused. Default: true. */
+  readonly arguments?: boolean;
+  /** What happens to an invalid result: it becomes an error, one warning is written, or nothing. Default: `refuse`. */
+  readonly results?: "refuse" | "warn" | "off";
+}
+
+export const VALIDATE: OptionsHelp<ValidateOptions> = {
+  summary: "Checks arguments and results of tools against the schemas that the tools declare.",
+  options: {
+    arguments: {
+      ...OPTION_SCHEMAS.boolean,
+      description: "Whether calls with invalid arguments are refused. Default: true.",
+    },
+    results: {
+      enum: ["refuse", "warn", "off"],
+      description: "What happens to an invalid result: an error, one warning, or nothing. Default: refuse.",
+    },
+  },
+};
+
+const MAX_SCHEMAS = 2_000;
+const MAX_TASKS = 1_000;
+
+/** The tool that made a task, for the result of the task. */
+interface Tool {
+  readonly name: string;
+  readonly outputSchema: JsonSchema;
+}
+
+/**
+ * Refuses calls whose arguments do not match the schema of the tool, and results that do not match its output schema.
+ *
+ * @example
+ * validate({ results: "warn" })
+ */
+export function validate(options: ValidateOptions = {}): Middleware {
+  const read = new OptionReader("validate", options, Object.keys(VALIDATE.options));
+  const checksArguments = read.boolean("arguments") ?? true;
+  const results = read.choice("results", ["refuse", "warn", "off"]) ?? "refuse";
+  const tools = new CallerTools();
+  const checks = new SchemaChecks();
+  const tasks = new BoundedMap<string, Tool>(MAX_TASKS);
+  const checkResult = async ({ name, outputSchema }: Tool, result: Result): Promise<void> => {
+    const { structuredContent, isError, resultType = "complete" } = result;
+    if (isError === true || resultType !== "complete") return;
+    const issues =
+      structuredContent === undefined
+        ? ["structuredContent: is required"]
+        : await checks.issues(outputSchema, structuredContent, `The output schema of the tool ${name}`);
+    if (issues === undefined) return;
+    const message = `The result of the tool ${name} does not match its output schema: ${issues.join("; ")}`;
+    if (results === "warn") warnOnce(message);
+    else throw McpError.of("execution_failed", message, { toolName: name, middlewareName: "validate" });
+  };
+  const call = async (tool: ToolFact, request: Request, context: Context, next: Handler): Promise<Result> => {
+    const name = request.params["name"] as string;
+    const { inputSchema, outputSchema } = tool;
+    if (checksArguments && isObject(inputSchema)) {
+      const given = request.params["arguments"] ?? {};
+      const issues = await checks.issues(inputSchema, given, `The input schema of the tool ${name}`);
+      if (issues !== undefined) return refuse(name, issues, context);
+    }
+    const result = await next(request, context);
+    if (results === "off" || !isObject(outputSchema)) return result;
+    if (result.resultType === "task") tasks.set(String(result["taskId"]), { name, outputSchema });
+    else await checkResult({ name, outputSchema }, result);
+    return result;
+  };
+  const taskResult = async (tool: Tool, request: Request, context: Context, next: Handler): Promise<Result> => {
+    const result = await next(request, context);
+    const ofTask = request.method === "tasks/get" ? result["result"] : result;
+    if (isObject(ofTask)) await checkResult(tool, ofTask);
+    return result;
+  };
+  return function validate(request, context, next) {
+    const { method, params } = request;
+    if (method === "subscriptions/listen") return next(request, tools.watch(context));
+    if (method === "tools/call") {
+      const known = tools.get(params["name"], context.caller);
+      if (known !== undefined) return call(known, request, context, next);
+      return tools.find(params["name"], context, next).then((found) =>
+        // The upstream answers for a tool that it does not list.
+        found === undefined ? next(request, context) : call(found, request, context, next),
+      );
+    }
+    const task = method.startsWith("tasks/") ? tasks.get(String(params["taskId"])) : undefined;
+    if (task !== undefined) return taskResult(task, request, context, next);
+    if (method !== "tools/list") return next(request, context);
+    return next(request, context).then((result) => {
+      tools.learn(result, context.caller);
+      return result;
+    });
+  };
+}
+
+/** In older revisions, invalid arguments are a protocol error. */
+function refuse(name: string, issues: readonly string[], { revision }: Context): Result {
+  if (revisionNamed(revision)?.argumentErrors === true) throw invalidArgumentsError(name, issues);
+  return { resultType: "complete", ...invalidArguments(name, issues) };
+}
+
+/** Checks by schema. Lists are read again and again, so a schema is recognized by its content. */
+class SchemaChecks {
+  readonly #bySchema = new WeakMap<object, SchemaCheck>();
+  readonly #byContent = new BoundedMap<string, SchemaCheck>(MAX_SCHEMAS);
+
+  /** Undefined if the value is valid, or the schema cannot be used. */
+  async issues(schema: JsonSchema, value: unknown, owner: string): Promise<readonly string[] | undefined> {
+    try {
+      const check = this.#bySchema.get(schema) ?? (await this.#create(schema, owner));
+      return (await check(value)).issues;
+    } catch (error) {
+      warnOnce(`${owner} cannot be used, so nothing is checked against it: ${errorMessage(error)}`);
+      return undefined;
+    }
+  }
+
+  async #create(schema: JsonSchema, owner: string): Promise<SchemaCheck> {
+    // Loaded late, since it needs packages.
+    const { createJsonSchemaCheck } = await import("../../protocol/json-schema.ts");
+    const key = digest(schema);
+    const check =
+      this.#byContent.get(key) ??
+      createJsonSchemaCheck(withoutPatterns(schema) as JsonSchema, dialectOf(schema, owner), owner);
+    this.#byContent.set(key, check);
+    this.#bySchema.set(schema, check);
+    return check;
+  }
+}
+
+/** Keywords whose value has schemas by name, so that its keys are not keywords. */
+const BY_NAME: ReadonlySet<string> = new Set(["properties", "$defs", "definitions", "dependentSchemas"]);
+/** Keywords whose value is data. */
+const DATA: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
+/** Says which properties are left over, which depends on the patterns. */
+const LEFT_OVER: ReadonlySet<string> = new Set(["additionalProperties", "unevaluatedProperties"]);
+
+function withoutPatterns(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withoutPatterns);
+  if (!isObject(schema)) return schema;
+  const hasPatterns = Object.hasOwn(schema, "patternProperties");
+  const kept = Object.entries(schema).filter(
+    ([key]) => key !== "pattern" && key !== "patternProperties" && !(hasPatterns && LEFT_OVER.has(key)),
+  );
+  return Object.fromEntries(
+    kept.map(([key, value]) => {
+      if (DATA.has(key)) return [key, value];
+      if (!BY_NAME.has(key) || !isObject(value)) return [key, withoutPatterns(value)];
+      return [key, Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, withoutPatterns(inner)]))];
+    }),
+  );
+}
+
+const warned = new BoundedMap<string, true>(MAX_SCHEMAS);
+
+function warnOnce(message: string): void {
+  if (warned.get(message) !== undefined) return;
+  warned.set(message, true);
+  process.emitWarning(message);
+}
