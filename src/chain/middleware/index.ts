@@ -16,6 +16,7 @@ import { READ_ONLY, readOnly } from "./read-only.ts";
 import { REDACT, redact } from "./redact.ts";
 import { RENAME, rename } from "./rename.ts";
 import { RETRY, retry } from "./retry.ts";
+import { SEARCH, search } from "./search.ts";
 import { TIMEOUT, timeout } from "./timeout.ts";
 import { TRACE, trace } from "./trace.ts";
 import { VALIDATE, validate } from "./validate.ts";
@@ -35,6 +36,7 @@ export type { ReadOnlyOptions } from "./read-only.ts";
 export type { RedactOptions, SecretShape } from "./redact.ts";
 export type { RenameOptions } from "./rename.ts";
 export type { RetryOptions } from "./retry.ts";
+export type { SearchOptions } from "./search.ts";
 export type { TimeoutOptions } from "./timeout.ts";
 export type { TraceOptions } from "./trace.ts";
 export type { ValidateOptions } from "./validate.ts";
@@ -53,6 +55,7 @@ export {
   redact,
   rename,
   retry,
+  search,
   timeout,
   trace,
   validate,
@@ -80,6 +83,7 @@ export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string
   ["redact", (options) => redact(options as never)],
   ["rename", (options) => rename(options as never)],
   ["retry", (options) => retry(options as never)],
+  ["search", (options) => search(options as never)],
   ["timeout", (options) => timeout(options as never)],
   ["trace", (options) => trace(options as never)],
   ["validate", (options) => validate(options as never)],
@@ -101,6 +105,7 @@ export const MIDDLEWARE_HELP: ReadonlyMap<string, OptionsHelp> = new Map<string,
   ["redact", REDACT],
   ["rename", RENAME],
   ["retry", RETRY],
+  ["search", SEARCH],
   ["timeout", TIMEOUT],
   ["trace", TRACE],
   ["validate", VALIDATE],

@@ -1,0 +1,66 @@
+// Searching tools: what is found, in which order, and the signatures.
+
+import { expect, it } from "vitest";
+import { signatureOf, ToolIndex, type ListedTool } from "./tool-index.ts";
+
+const tool = (name: string, description?: string, properties: object = {}, required: string[] = []): ListedTool => ({
+  name,
+  ...(description === undefined ? undefined : { description }),
+  inputSchema: { type: "object", properties, required },
+});
+
+const TOOLS = [
+  tool("notes_search", "Searches all notes. Returns the best ones first.", { query: { type: "string" } }, ["query"]),
+  tool("notes_delete", "Deletes a note for good."),
+  tool("files_readTextFile", "Reads a file.", { path: { type: "string", description: "Where the document is" } }),
+  { ...tool("weather"), title: "Weather forecast" },
+];
+
+async function find(query: string, limit = 10): Promise<string[]> {
+  const { found } = (await ToolIndex.of(TOOLS)).search(query, limit);
+  return found.map((one) => one.tool.name);
+}
+
+it("finds tools by name, title, description and parameters, the best first", async () => {
+  expect((await find("search notes"))[0]).toBe("notes_search");
+  expect(await find("forecast")).toEqual(["weather"]);
+  expect(await find("document")).toEqual(["files_readTextFile"]);
+  expect(await find("text file")).toEqual(["files_readTextFile"]);
+  expect((await find("delete"))[0]).toBe("notes_delete");
+  expect(await find("zebra")).toEqual([]);
+});
+
+it("forgives typing errors and unfinished words", async () => {
+  expect((await find("serch"))[0]).toBe("notes_search");
+  expect((await find("forec"))[0]).toBe("weather");
+});
+
+it("lists the first tools if there is no word, and says how many there are", async () => {
+  expect(await find("  ?!", 2)).toEqual(["notes_search", "notes_delete"]);
+  const { found, total } = (await ToolIndex.of(TOOLS)).search("note", 1);
+  expect([found.length, total]).toEqual([1, 2]);
+  expect(found[0]?.summary).toMatch(/^(?:Searches all notes|Deletes a note for good)\.$/);
+});
+
+it("is shared by equal lists only", async () => {
+  expect(ToolIndex.of(structuredClone(TOOLS))).toBe(ToolIndex.of(TOOLS));
+  expect(ToolIndex.of(TOOLS.slice(1))).not.toBe(ToolIndex.of(TOOLS));
+});
+
+it.each<[string, object, string[], string]>([
+  ["a", {}, [], "a()"],
+  ["b", { x: { type: "integer" }, y: { type: "string" } }, ["y"], "b(y: string, x?: integer)"],
+  ["c", { x: { enum: ["on", "off"] }, y: { const: 1 } }, ["x", "y"], 'c(x: "on" | "off", y: 1)'],
+  ["d", { x: { type: "array", items: { type: ["string", "null"] } } }, ["x"], "d(x: (string | null)[])"],
+  ["e", { x: { anyOf: [{ type: "string" }, { type: "object" }] }, y: true }, [], "e(x?: string | object, y?: any)"],
+])("writes the signature of %s", (name, properties, required, signature) => {
+  expect(signatureOf(tool(name, "", properties, required))).toBe(signature);
+});
+
+it("keeps signatures short and in one line, whatever a schema says", () => {
+  const many = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`parameter_${at}\n`, { type: "string" }]));
+  const signature = signatureOf(tool("monster", "", many));
+  expect(signature.length).toBeLessThan(400);
+  expect(signature).toMatch(/^monster\([^\n]*, … \d+ more\)$/);
+  expect(signatureOf({ name: "odd", inputSchema: "nothing" })).toBe("odd()");
+});

@@ -1,0 +1,170 @@
+// Finds tools by words, and writes their signatures in one line, for callers that cannot load hundreds of definitions. It
+// depends only on the list of tools, so it is here for all who show tools in this way. The search library loads on first
+// use.
+
+import type MiniSearch from "minisearch";
+import { BoundedMap } from "../core/collections.ts";
+import { digest } from "../core/seal.ts";
+import { isObject } from "../core/values.ts";
+
+/** A tool as it is listed. Its fields are those of an upstream, so they may have any type. */
+export type ListedTool = { readonly name: string; readonly [field: string]: unknown };
+
+/** A tool that was found. */
+export interface FoundTool {
+  readonly tool: ListedTool;
+  /** Such as `search(query: string, limit?: integer)`. */
+  readonly signature: string;
+  /** The first sentence of the description, or an empty string. */
+  readonly summary: string;
+}
+
+interface Document {
+  readonly id: number;
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  readonly parameters: string;
+}
+
+const FIELDS = ["name", "title", "description", "parameters"] as const;
+/** A description is indexed up to here: words that matter come first, and some descriptions are manuals. */
+const MAX_INDEXED = 4_000;
+const MAX_SUMMARY = 200;
+const MAX_SIGNATURE = 300;
+/** Lists for which an index is kept. Callers with equal lists share one. */
+const MAX_INDEXES = 20;
+
+export class ToolIndex {
+  static readonly #known = new BoundedMap<string, Promise<ToolIndex>>(MAX_INDEXES);
+  readonly #tools: readonly ListedTool[];
+  readonly #search: MiniSearch<Document>;
+
+  private constructor(tools: readonly ListedTool[], search: MiniSearch<Document>) {
+    this.#tools = tools;
+    this.#search = search;
+  }
+
+  /** The index of a list. An index that was made from an equal list is used again. */
+  static of(tools: readonly ListedTool[]): Promise<ToolIndex> {
+    const key = digest(tools);
+    let found = ToolIndex.#known.get(key);
+    if (found === undefined) {
+      found = ToolIndex.#create(tools);
+      ToolIndex.#known.set(key, found);
+    }
+    return found;
+  }
+
+  static async #create(tools: readonly ListedTool[]): Promise<ToolIndex> {
+    const { default: Search } = await import("minisearch");
+    const search = new Search<Document>({
+      fields: [...FIELDS],
+      tokenize: wordsOf,
+      searchOptions: {
+        boost: { name: 4, title: 3, parameters: 0.5 },
+        prefix: (word) => word.length > 2,
+        fuzzy: (word) => (word.length > 4 ? 0.2 : false),
+      },
+    });
+    search.addAll(tools.map(documentOf));
+    return new ToolIndex(tools, search);
+  }
+
+  /** The best matches first. Without a word to search for, the first tools of the list. */
+  search(query: string, limit: number): { readonly found: readonly FoundTool[]; readonly total: number } {
+    const isEmpty = wordsOf(query).length === 0;
+    const ids = isEmpty ? [...this.#tools.keys()] : this.#search.search(query).map(({ id }) => id as number);
+    const found = ids.slice(0, limit).flatMap((id) => {
+      const tool = this.#tools[id];
+      return tool === undefined ? [] : [{ tool, signature: signatureOf(tool), summary: summaryOf(tool) }];
+    });
+    return { found, total: ids.length };
+  }
+}
+
+/** The words of a text, also those of names such as `read_fileByPath`. */
+function wordsOf(text: string): string[] {
+  const apart = text.replaceAll(/(\p{Ll}|\p{N})(\p{Lu})/gu, "$1 $2");
+  return apart.split(/[^\p{L}\p{N}]+/u).filter((word) => word !== "");
+}
+
+function documentOf(tool: ListedTool, id: number): Document {
+  const { name, title, description, annotations } = tool;
+  const shown = title ?? (isObject(annotations) ? annotations["title"] : undefined);
+  const parameters = parametersOf(tool).map((one) => `${one.name} ${stringOf(one.schema["description"])}`);
+  return {
+    id,
+    name,
+    title: stringOf(shown),
+    description: stringOf(description).slice(0, MAX_INDEXED),
+    parameters: parameters.join(" ").slice(0, MAX_INDEXED),
+  };
+}
+
+interface Parameter {
+  readonly name: string;
+  readonly schema: { readonly [keyword: string]: unknown };
+  readonly isRequired: boolean;
+}
+
+function parametersOf({ inputSchema }: ListedTool): Parameter[] {
+  if (!isObject(inputSchema) || !isObject(inputSchema["properties"])) return [];
+  const required: readonly unknown[] = Array.isArray(inputSchema["required"]) ? inputSchema["required"] : [];
+  return Object.entries(inputSchema["properties"]).map(([name, schema]) => ({
+    name,
+    schema: isObject(schema) ? schema : {},
+    isRequired: required.includes(name),
+  }));
+}
+
+/** One line, such as `search(query: string, limit?: integer)`. Required parameters come first. */
+export function signatureOf(tool: ListedTool): string {
+  const all = parametersOf(tool).toSorted((a, b) => Number(b.isRequired) - Number(a.isRequired));
+  const parameters: string[] = [];
+  let length = tool.name.length;
+  for (const [at, { name, schema, isRequired }] of all.entries()) {
+    const text = `${name}${isRequired ? "" : "?"}: ${typeOf(schema)}`.slice(0, MAX_SIGNATURE);
+    length += text.length + 2;
+    if (length > MAX_SIGNATURE && at > 0) {
+      parameters.push(`… ${all.length - at} more`);
+      break;
+    }
+    parameters.push(text);
+  }
+  return oneLine(`${tool.name}(${parameters.join(", ")})`);
+}
+
+const MAX_CHOICES = 6;
+
+function typeOf({ type, enum: choices, const: only, items, anyOf, oneOf }: Parameter["schema"]): string {
+  if (Array.isArray(choices) && choices.length <= MAX_CHOICES)
+    return choices.map((one) => JSON.stringify(one)).join(" | ");
+  if (only !== undefined) return JSON.stringify(only);
+  if (type === "array") return `${isObject(items) ? elementType(typeOf(items)) : "any"}[]`;
+  if (typeof type === "string") return type;
+  if (Array.isArray(type)) return type.join(" | ");
+  const either = anyOf ?? oneOf;
+  if (Array.isArray(either) && either.length <= MAX_CHOICES) {
+    return [...new Set(either.map((one) => (isObject(one) ? typeOf(one) : "any")))].join(" | ");
+  }
+  return "any";
+}
+
+function elementType(text: string): string {
+  return text.includes(" ") ? `(${text})` : text;
+}
+
+function summaryOf({ description, title }: ListedTool): string {
+  const text = oneLine(stringOf(description) || stringOf(title));
+  const [, sentence = text] = /^(.+?[.!?])(?:\s|$)/.exec(text) ?? [];
+  return sentence.length > MAX_SUMMARY ? `${sentence.slice(0, MAX_SUMMARY)}…` : sentence;
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/\s+/g, " ").trim();
+}
+
+function stringOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
