@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { sampleServer } from "../../test/support/handlers/sample-server.ts";
 import type { Params, Result } from "../core/handler.ts";
 import { connectInMemory } from "../testing.ts";
-import { Cache } from "./contexts.ts";
+import { Cache } from "../protocol/result-cache.ts";
 import { connect } from "./connect.ts";
 
 const list = (params: Params = {}): { method: string; params: Params } => ({ method: "tools/list", params });

@@ -13,8 +13,9 @@ import { openConnection, type ServerConnection, type ServerConnectionOptions } f
 import type { ClientCapabilities, Implementation } from "../protocol/model/index.ts";
 import { knownRevision, NEWEST } from "../protocol/revisions/index.ts";
 import type { ToolsOf } from "../protocol/tool-types.ts";
+import { Cache } from "../protocol/result-cache.ts";
 import type { Transport } from "../transport/transport.ts";
-import { Cache, Contexts, type NotificationListeners } from "./contexts.ts";
+import { Contexts, type NotificationListeners } from "./contexts.ts";
 import { type ClientRequestHandlers, ClientRequests } from "./client-requests.ts";
 import { Client } from "./client.ts";
 import { type Command, type CommandOptions, openCommand, type Program } from "./command.ts";

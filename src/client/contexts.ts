@@ -1,6 +1,5 @@
 // Contexts of outgoing requests: who we are, how requests from the server are answered, and where progress, logs and
-// changes go. Every call has its own context; `defaultContext` is for everything outside a call. The cache of results
-// is here too, since notifications that arrive through any context invalidate it.
+// changes go. Every call has its own context; `defaultContext` is for everything outside a call.
 
 import { abortable } from "../core/async.ts";
 import {
@@ -18,7 +17,7 @@ import { newCaller } from "../protocol/caller.ts";
 import type { LogMessageParams } from "../protocol/model/index.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";
 import type { ClientRequests } from "./client-requests.ts";
-import { CACHEABLE } from "../protocol/lists.ts";
+import type { Cache } from "../protocol/result-cache.ts";
 
 /** How far a call has got, as the server reports it. */
 export interface Progress {
@@ -145,118 +144,4 @@ export function callListener<T>(listener: ((event: T) => void) | undefined, even
       throw error;
     });
   }
-}
-
-// Caches lists, reads and the result of `server/discover`, each for its `ttlMs`, by a monotonic clock. A change
-// notification drops the results that it concerns; results that are still on their way are then not cached. The key
-// includes the identity, since a client may change its identity at any time.
-
-export interface CacheOptions {
-  /** Returns the milliseconds of a monotonic clock. */
-  readonly now?: () => number;
-  /** The maximum number of results. The least recently used one is dropped first. */
-  readonly maxEntries?: number;
-}
-
-/** The cache entry of one request. */
-export interface CacheSlot {
-  /** The cached result, if there is one that is still fresh. */
-  readonly result: Result | undefined;
-  /** Caches the result if it has a `ttlMs` and no result of its method was invalidated since `slot()` was called. */
-  store(result: Result): void;
-}
-
-interface Entry {
-  readonly method: string;
-  readonly uri: unknown;
-  readonly result: Result;
-  readonly expires: number;
-}
-
-/** The methods whose results a notification invalidates. */
-const INVALIDATED: ReadonlyMap<string, readonly string[]> = new Map([
-  ["notifications/tools/list_changed", ["tools/list"]],
-  ["notifications/prompts/list_changed", ["prompts/list"]],
-  ["notifications/resources/list_changed", ["resources/list", "resources/templates/list"]],
-  ["notifications/resources/updated", ["resources/read"]],
-]);
-
-export class Cache {
-  /** Least recently used first. */
-  readonly #entries = new Map<string, Entry>();
-  /** For each method, how often its results were invalidated. */
-  readonly #changes = new Map<string, number>();
-  readonly #now: () => number;
-  readonly #maxEntries: number;
-
-  constructor(options: CacheOptions = {}) {
-    this.#now = options.now ?? (() => performance.now());
-    this.#maxEntries = options.maxEntries ?? 500;
-  }
-
-  get size(): number {
-    return this.#entries.size;
-  }
-
-  /** Returns undefined if such results are never cached. `identity` is any string that identifies the caller. */
-  slot({ method, params }: Request, identity: string = ""): CacheSlot | undefined {
-    if (!CACHEABLE.has(method) || params["inputResponses"] !== undefined || params["requestState"] !== undefined) {
-      return undefined;
-    }
-    const key = `${method} ${JSON.stringify(params)} ${identity}`;
-    const changes = this.#changes.get(method);
-    return {
-      result: this.#get(key),
-      store: (result) => {
-        if (this.#changes.get(method) === changes) this.#put(key, { method, uri: params["uri"] }, result);
-      },
-    };
-  }
-
-  /** Drops the results that a change notification concerns. */
-  invalidate({ method, params }: Notification): void {
-    const methods = INVALIDATED.get(method);
-    if (methods === undefined) return;
-    for (const invalidated of methods) this.#changes.set(invalidated, (this.#changes.get(invalidated) ?? 0) + 1);
-    const uri = params?.["uri"];
-    for (const [key, entry] of this.#entries) {
-      if (methods.includes(entry.method) && concerns(entry.uri, uri)) this.#entries.delete(key);
-    }
-  }
-
-  /** Drops all results of a method. */
-  forget(method: string): void {
-    this.#changes.set(method, (this.#changes.get(method) ?? 0) + 1);
-    for (const [key, entry] of this.#entries) if (entry.method === method) this.#entries.delete(key);
-  }
-
-  clear(): void {
-    this.#entries.clear();
-  }
-
-  #get(key: string): Result | undefined {
-    const entry = this.#entries.get(key);
-    if (entry === undefined) return undefined;
-    this.#entries.delete(key);
-    if (entry.expires <= this.#now()) return undefined;
-    this.#entries.set(key, entry);
-    return entry.result;
-  }
-
-  #put(key: string, request: Pick<Entry, "method" | "uri">, result: Result): void {
-    const { ttlMs, resultType } = result;
-    if (typeof ttlMs !== "number" || !(ttlMs > 0) || (resultType !== undefined && resultType !== "complete")) return;
-    this.#entries.delete(key);
-    this.#entries.set(key, { ...request, result, expires: this.#now() + ttlMs });
-    for (const oldest of this.#entries.keys()) {
-      if (this.#entries.size <= this.#maxEntries) break;
-      this.#entries.delete(oldest);
-    }
-  }
-}
-
-/** The updated resource may be a part of the cached one, or contain it. Dropping too much only costs one request. */
-function concerns(cached: unknown, updated: unknown): boolean {
-  if (typeof cached !== "string" || typeof updated !== "string") return true;
-  return cached.startsWith(updated) || updated.startsWith(cached);
 }

@@ -5,7 +5,9 @@ import type { OptionsHelp } from "../../core/options.ts";
 import { AUDIT, audit } from "./audit.ts";
 import { AUTHORIZE, authorize } from "./authorize.ts";
 import { BREAKER, breaker } from "./breaker.ts";
+import { CACHE, cache } from "./cache.ts";
 import { CONCURRENCY, concurrency } from "./concurrency.ts";
+import { CONFIRM, confirm } from "./confirm.ts";
 import { DESCRIBE, describe } from "./describe.ts";
 import { FILTER, filter } from "./filter.ts";
 import { INJECT, inject } from "./inject.ts";
@@ -25,7 +27,9 @@ export { OptionError } from "../../core/options.ts";
 export type { AuditOptions } from "./audit.ts";
 export type { AuthorizedItem, AuthorizeOptions, AuthorizeRule } from "./authorize.ts";
 export type { BreakerOptions } from "./breaker.ts";
+export type { CacheOptions, CacheRule } from "./cache.ts";
 export type { ConcurrencyOptions } from "./concurrency.ts";
+export type { ConfirmOptions } from "./confirm.ts";
 export type { DescribeOptions, PromptDescription, ResourceDescription, ToolDescription } from "./describe.ts";
 export type { FilterOptions, FilterRule } from "./filter.ts";
 export type { InjectOptions, ToolInjection } from "./inject.ts";
@@ -44,7 +48,9 @@ export {
   audit,
   authorize,
   breaker,
+  cache,
   concurrency,
+  confirm,
   describe,
   filter,
   inject,
@@ -72,7 +78,9 @@ export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string
   ["audit", (options, folder) => audit(options as never, folder)],
   ["authorize", (options) => authorize(options as never)],
   ["breaker", (options) => breaker(options as never)],
+  ["cache", (options) => cache(options as never)],
   ["concurrency", (options) => concurrency(options as never)],
+  ["confirm", (options) => confirm(options as never)],
   ["describe", (options) => describe(options as never)],
   ["filter", (options) => filter(options as never)],
   ["inject", (options) => inject(options as never)],
@@ -94,7 +102,9 @@ export const MIDDLEWARE_HELP: ReadonlyMap<string, OptionsHelp> = new Map<string,
   ["audit", AUDIT],
   ["authorize", AUTHORIZE],
   ["breaker", BREAKER],
+  ["cache", CACHE],
   ["concurrency", CONCURRENCY],
+  ["confirm", CONFIRM],
   ["describe", DESCRIBE],
   ["filter", FILTER],
   ["inject", INJECT],

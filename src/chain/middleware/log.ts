@@ -183,7 +183,7 @@ function formatText({ time, level, method, name, upstream, outcome, error, ms, c
 }
 
 /** Truncates the text, and escapes control and format characters. */
-function sanitize(text: string, maxLength: number): string {
+export function sanitize(text: string, maxLength: number): string {
   const cut = text.length > maxLength ? `${text.slice(0, maxLength)}…` : text;
   return cut.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (character) => {
     return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;

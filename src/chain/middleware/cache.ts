@@ -1,0 +1,282 @@
+// Answers requests with results that were given before: lists and reads for as long as the server allows (`ttlMs`), and
+// whatever a rule names. A result is given to no other caller, unless the server or the rule says that it is public. It
+// is dropped when the server notifies of a change, and not kept if it is an error, a task, or depends on an answer of
+// the caller. Equal requests that come at the same time wait for the first one, if a rule says that it will be kept.
+
+import { abortable, deferred } from "../../core/async.ts";
+import type { Caller, Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
+import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { digest } from "../../core/seal.ts";
+import { deepFreeze } from "../../core/values.ts";
+import { CACHEABLE } from "../../protocol/lists.ts";
+import { META } from "../../protocol/model/base.ts";
+import { Cache } from "../../protocol/result-cache.ts";
+import { CallerTools, viewKey } from "../caller-tools.ts";
+import { LISTS_BY_METHOD, NAMING_PARAMS } from "../result-items.ts";
+import { UNAVAILABLE } from "../router/failures.ts";
+import { matchesGlob } from "./filter.ts";
+
+/** For how long results are kept, and for whom. */
+export interface CacheRule {
+  /** For how many milliseconds, whatever the server says. */
+  readonly ttlMs: number;
+  /** Whether all callers get the same result. Default: false. */
+  readonly public?: boolean;
+}
+
+/** Options of `cache()`. In the names, `*` matches any characters. The first rule that matches counts. */
+export interface CacheOptions {
+  /** Results of tools, by their names. A name with `*` counts only for tools that declare themselves read-only. */
+  readonly tools?: Readonly<Record<string, CacheRule>>;
+  /** Prompts by their names. */
+  readonly prompts?: Readonly<Record<string, CacheRule>>;
+  /** Contents of resources, by URI. */
+  readonly resources?: Readonly<Record<string, CacheRule>>;
+  /** All lists. */
+  readonly lists?: CacheRule;
+  /** How many results are kept at most. Default: 1,000. */
+  readonly maxEntries?: number;
+  /** The size of all results together, in characters of JSON. Default: 16 MiB. */
+  readonly maxBytes?: number;
+}
+
+const RULE = {
+  type: "object",
+  properties: {
+    ttlMs: { ...OPTION_SCHEMAS.ms, description: "For how many milliseconds results are kept." },
+    public: { ...OPTION_SCHEMAS.boolean, description: "Whether all callers get the same result. Default: false." },
+  },
+  required: ["ttlMs"],
+  additionalProperties: false,
+} as const;
+const RULES = { type: "object", additionalProperties: RULE } as const;
+
+export const CACHE: OptionsHelp<CacheOptions> = {
+  summary: "Answers lists, reads and calls with results that were given before.",
+  options: {
+    tools: { ...RULES, description: "Results of tools, by name; `*` matches any characters." },
+    prompts: { ...RULES, description: "Prompts, by name." },
+    resources: { ...RULES, description: "Contents of resources, by URI." },
+    lists: { ...RULE, description: "For how long all lists are kept." },
+    maxEntries: { ...OPTION_SCHEMAS.count, description: "How many results are kept. Default: 1,000." },
+    maxBytes: { ...OPTION_SCHEMAS.count, description: "The size of all results together. Default: 16 MiB." },
+  },
+};
+
+const MAX_ENTRIES = 1_000;
+const MAX_BYTES = 16 * 1024 * 1024;
+/** A longer request is replaced with a digest in the key. */
+const MAX_KEY_LENGTH = 500;
+
+interface Rule {
+  readonly glob: string;
+  readonly ttlMs: number;
+  readonly isPublic: boolean;
+}
+
+/**
+ * Answers lists, reads and calls with results that were given before.
+ *
+ * @example
+ * cache({ tools: { "weather*": { ttlMs: 60_000 } } })
+ */
+export function cache(options: CacheOptions = {}): Middleware {
+  const read = new OptionReader("cache", options, Object.keys(CACHE.options));
+  const lists = read.any("lists") === undefined ? undefined : readRule("*", read.inner("lists", ["ttlMs", "public"]));
+  const rules = new Map(
+    (["tools", "prompts", "resources"] as const).map((kind) => [
+      kind,
+      read.entries(kind, ["ttlMs", "public"]).map(([glob, entry]) => readRule(glob, entry)),
+    ]),
+  );
+  const results = new CachedResults(read.count("maxEntries") ?? MAX_ENTRIES, read.count("maxBytes") ?? MAX_BYTES);
+  const ruleFor = ({ method, params }: Request): Rule | undefined => {
+    if (LISTS_BY_METHOD.has(method)) return lists;
+    const naming = NAMING_PARAMS.get(method);
+    const name = naming && (params[naming.param] as string);
+    return name === undefined ? undefined : rules.get(naming!.capability)?.find(({ glob }) => matchesGlob(glob, name));
+  };
+  return function cache(request, context, next) {
+    const { method } = request;
+    if (method === "subscriptions/listen") return next(request, results.watch(context));
+    const rule = ruleFor(request);
+    if ((rule === undefined && !CACHEABLE.has(method)) || isSpecial(request, context)) return next(request, context);
+    const call = new CachedCall(results, rule, request, context);
+    const known = call.find();
+    return known === undefined ? call.run(next) : Promise.resolve(known);
+  };
+}
+
+function readRule(glob: string, entry: OptionReader): Rule {
+  const ttlMs = entry.ms("ttlMs");
+  if (ttlMs === undefined) throw entry.error("ttlMs", "is required: for how many milliseconds results are kept");
+  return { glob, ttlMs, isPublic: entry.boolean("public") ?? false };
+}
+
+/** The answer to a question of the server, a call that must become a task, or a notification. */
+function isSpecial({ params }: Request, { session, isNotification }: Context): boolean {
+  const isAnswer = params["inputResponses"] !== undefined || params["requestState"] !== undefined;
+  return isAnswer || session?.task === "required" || isNotification === true;
+}
+
+/** What all calls share. */
+class CachedResults {
+  readonly cache: Cache;
+  readonly tools = new CallerTools();
+  /** The first of equal requests, which others wait for. */
+  readonly running = new Map<string, Promise<void>>();
+
+  constructor(maxEntries: number, maxBytes: number) {
+    this.cache = new Cache({ maxEntries, maxBytes });
+  }
+
+  /** The context for a subscription: drops what a notification concerns. */
+  watch(context: Context): Context {
+    const watched = this.tools.watch(context);
+    return {
+      ...watched,
+      notify: (notification) => {
+        this.cache.invalidate(notification);
+        watched.notify(notification);
+      },
+    };
+  }
+}
+
+class CachedCall {
+  readonly #all: CachedResults;
+  readonly #rule: Rule | undefined;
+  readonly #request: Request;
+  readonly #context: Context;
+  /** For results that belong to the caller; undefined if it is not known what they depend on. */
+  readonly #ownKey: string | undefined;
+  readonly #publicKey: string;
+  #hasAsked = false;
+  /** Lets equal requests go on that wait for this one. */
+  #release: () => void = () => undefined;
+
+  constructor(all: CachedResults, rule: Rule | undefined, request: Request, context: Context) {
+    this.#all = all;
+    this.#rule = rule;
+    this.#request = request;
+    this.#context = context;
+    const key = requestKey(request);
+    const owner = ownerKey(context.caller);
+    // JSON has no line breaks, so the last one is before the request.
+    this.#ownKey = owner === undefined ? undefined : `own ${owner}\n${key}`;
+    this.#publicKey = `public\n${key}`;
+  }
+
+  find(): Result | undefined {
+    const { cache } = this.#all;
+    const own = this.#ownKey === undefined ? undefined : cache.get(this.#ownKey);
+    const found = own ?? cache.get(this.#publicKey);
+    if (found === undefined || !CACHEABLE.has(this.#request.method)) return found?.result;
+    return { ...found.result, ttlMs: Math.floor(found.leftMs) };
+  }
+
+  async run(next: Handler): Promise<Result> {
+    const { running } = this.#all;
+    const key = this.#rule?.isPublic === true ? this.#publicKey : this.#ownKey;
+    if (this.#rule === undefined || key === undefined) return this.#call(next);
+    if (!(await this.#isSafe(this.#rule, next))) return next(this.#request, this.#context);
+    const first = running.get(key);
+    if (first !== undefined) {
+      await abortable(this.#context.signal, first);
+      return this.find() ?? this.#call(next);
+    }
+    const released = deferred();
+    running.set(key, released.promise);
+    this.#release = () => {
+      // After a question to the caller, another request may be the first one now.
+      if (running.get(key) === released.promise) running.delete(key);
+      released.resolve();
+    };
+    return this.#call(next).finally(this.#release);
+  }
+
+  /** A tool that matches a pattern only by chance may change something. */
+  async #isSafe({ glob }: Rule, next: Handler): Promise<boolean> {
+    const { method, params } = this.#request;
+    if (method !== "tools/call" || !glob.includes("*")) return true;
+    const { tools } = this.#all;
+    const name = params["name"];
+    const fact = tools.get(name, this.#context.caller) ?? tools.find(name, this.#context, next).catch(() => undefined);
+    return (await fact)?.isReadOnly === true;
+  }
+
+  async #call(next: Handler): Promise<Result> {
+    const { cache, tools } = this.#all;
+    const { method } = this.#request;
+    const changes = cache.changesOf(method);
+    const result = await next(this.#request, this.#noticingQuestions());
+    if (method === "tools/list") tools.learn(result, this.#context.caller);
+    const { ttlMs, isPublic } = this.#rule ?? { ttlMs: result["ttlMs"], isPublic: result["cacheScope"] === "public" };
+    const key = isPublic ? this.#publicKey : this.#ownKey;
+    if (typeof ttlMs !== "number" || !(ttlMs > 0) || key === undefined || !this.#mayKeep(result)) return result;
+    const hints = CACHEABLE.has(method) && { ttlMs, cacheScope: isPublic ? "public" : "private" };
+    const hinted = { ...result, ...hints };
+    // A copy, since a handler in this process may change its objects later, and must be able to.
+    const json = jsonOf(hinted);
+    if (json !== undefined) {
+      const copy = deepFreeze(JSON.parse(json) as Result);
+      cache.put(key, this.#request, { result: copy, ttlMs, changes, bytes: json.length + key.length });
+    }
+    return hinted;
+  }
+
+  #mayKeep({ resultType, isError, _meta }: Result): boolean {
+    const isComplete = resultType === undefined || resultType === "complete";
+    return isComplete && isError !== true && _meta?.[UNAVAILABLE] === undefined && !this.#hasAsked;
+  }
+
+  /** A result that depends on an answer of the caller is not kept, so that the caller is asked again. */
+  #noticingQuestions(): Context {
+    const context = this.#context;
+    if (!context.caller.canBeAsked) return context;
+    return {
+      ...context,
+      ask: (question, options) => {
+        this.#hasAsked = true;
+        // The answer may take long.
+        this.#release();
+        return context.ask(question, options);
+      },
+    };
+  }
+}
+
+function jsonOf(result: Result): string | undefined {
+  try {
+    return JSON.stringify(result);
+  } catch {
+    // A handler in this process may return what JSON cannot express.
+    return undefined;
+  }
+}
+
+/** What of `_meta` is different in each request, or describes the client, and does not change the result. */
+const IGNORED_META: ReadonlySet<string> = new Set([...Object.values(META), "traceparent", "tracestate", "baggage"]);
+
+function requestKey({ method, params }: Request): string {
+  const { _meta, ...rest } = params;
+  const meta = Object.entries(_meta ?? {}).filter(([name]) => !IGNORED_META.has(name));
+  const key = JSON.stringify([method, rest, ...(meta.length === 0 ? [] : [Object.fromEntries(meta)])]);
+  return key.length > MAX_KEY_LENGTH ? JSON.stringify([method, digest(key)]) : key;
+}
+
+/** Headers that are different in each request, or that no server would use to tell callers apart. */
+const IGNORED_HEADERS =
+  /^(?:accept|accept-encoding|cache-control|connection|content-.*|date|host|keep-alive|last-event-id|mcp-.*|pragma|te|traceparent|tracestate|baggage|transfer-encoding|upgrade|x-request-id)$/;
+
+/**
+ * The same only if all that a server can see of the caller is the same. Headers count, since some servers tell callers
+ * apart by them. What a host framework passes along may be anything, so there nothing is known.
+ */
+function ownerKey(caller: Caller): string | undefined {
+  if (caller.hostContext !== undefined) return undefined;
+  const view = viewKey(caller);
+  if (caller.headers === undefined) return view;
+  const headers = Object.entries(caller.headers).filter(([name]) => !IGNORED_HEADERS.test(name));
+  return headers.length === 0 ? view : JSON.stringify([view, headers]);
+}

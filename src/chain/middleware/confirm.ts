@@ -1,0 +1,147 @@
+// Asks the caller for consent before a tool runs that may destroy something, with one elicitation. What the caller
+// cannot be asked, or does not accept, does not run. A tool that declares nothing may destroy something: that is the
+// default of the specification. Works for both styles: a stateless caller gets `input_required`, and its answer goes on
+// with the same call.
+
+import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
+import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { errorMessage, isObject } from "../../core/values.ts";
+import { answerInputRequired } from "../../dialogue/calls/input-required.ts";
+import { checkClientRequest } from "../../protocol/client-requests.ts";
+import { McpError } from "../../protocol/errors.ts";
+import { CallerTools } from "../caller-tools.ts";
+import { matchesGlob } from "./filter.ts";
+import { sanitize } from "./log.ts";
+
+/** Options of `confirm()`. */
+export interface ConfirmOptions {
+  /** The names of tools that need consent. `*` matches any characters. Default: all. */
+  readonly tools?: readonly string[];
+  /** Of these, only tools that may destroy something, or all. Default: `destructive`. */
+  readonly only?: "destructive" | "all";
+  /**
+   * Whether the question shows the arguments, cut to 500 characters or to this number. Those whose names look like
+   * secrets are left out. Default: true.
+   */
+  readonly arguments?: boolean | number;
+  /** What happens to a call whose caller cannot be asked. Default: `refuse`. */
+  readonly unasked?: "refuse" | "allow";
+}
+
+export const CONFIRM: OptionsHelp<ConfirmOptions> = {
+  summary: "Asks the caller before a tool runs that may destroy something.",
+  options: {
+    tools: {
+      ...OPTION_SCHEMAS.strings,
+      description: "Tools that need consent; `*` matches any characters. Default: all.",
+    },
+    only: { enum: ["destructive", "all"], description: "Only tools that may destroy something. Default: destructive." },
+    arguments: {
+      oneOf: [OPTION_SCHEMAS.boolean, OPTION_SCHEMAS.count],
+      description: "Whether the question shows the arguments, and how many characters. Default: 500.",
+    },
+    unasked: { enum: ["refuse", "allow"], description: "What happens if the caller cannot be asked. Default: refuse." },
+  },
+};
+
+const NAME = "confirm";
+const ARGUMENTS_LENGTH = 500;
+const NAME_LENGTH = 200;
+/** Names of arguments whose values are not shown. */
+const SECRET_NAME = /passw|passphrase|secret|token|api.?key|private.?key|credential|authorization|cookie/i;
+
+/**
+ * Asks the caller before a tool runs that may destroy something.
+ *
+ * @example
+ * confirm({ tools: ["delete_*"], only: "all" })
+ */
+export function confirm(options: ConfirmOptions = {}): Middleware {
+  const read = new OptionReader(NAME, options, Object.keys(CONFIRM.options));
+  const globs = read.strings("tools") ?? ["*"];
+  const isAll = read.choice("only", ["destructive", "all"]) === "all";
+  const allowsUnasked = read.choice("unasked", ["refuse", "allow"]) === "allow";
+  const shown = read.any("arguments") ?? true;
+  const maxLength = typeof shown === "boolean" ? (shown ? ARGUMENTS_LENGTH : 0) : (read.count("arguments") ?? 0);
+  const tools = new CallerTools();
+  const list = async (request: Request, context: Context, next: Handler): Promise<Result> => {
+    const result = await next(request, context);
+    tools.learn(result, context.caller);
+    return result;
+  };
+  const check = async (request: Request, context: Context, next: Handler): Promise<Result> => {
+    const { name } = request.params;
+    // A tool that is in no list may destroy something too.
+    if (!isAll && (await tools.find(name, context, next))?.mayDestroy === false) return next(request, context);
+    const question = questionFor(request, maxLength);
+    try {
+      checkClientRequest(question, context.caller.capabilities);
+    } catch (error) {
+      if (allowsUnasked) return next(request, context);
+      throw cannotAsk(error, request);
+    }
+    const refusal = await ask(question, request, context);
+    return refusal ?? runOnce(request, context, next);
+  };
+  return function confirm(request, context, next) {
+    const { method, params } = request;
+    if (!isAll && method === "tools/list") return list(request, context, next);
+    if (!isAll && method === "subscriptions/listen") return next(request, tools.watch(context));
+    if (method !== "tools/call") return next(request, context);
+    const isConcerned = globs.some((glob) => matchesGlob(glob, params["name"] as string));
+    return isConcerned ? check(request, context, next) : next(request, context);
+  };
+}
+
+function questionFor({ params }: Request, maxLength: number): Request {
+  const { name, arguments: given } = params;
+  const isShown = maxLength > 0 && isObject(given) && Object.keys(given).length > 0;
+  const args = isShown ? ` with the arguments ${sanitize(JSON.stringify(given, withoutSecrets), maxLength)}` : "";
+  return {
+    method: "elicitation/create",
+    params: {
+      mode: "form",
+      message: `May the tool ${sanitize(String(name), NAME_LENGTH)} run${args}?`,
+      requestedSchema: { type: "object", properties: {} },
+    },
+  };
+}
+
+function withoutSecrets(name: string, value: unknown): unknown {
+  return SECRET_NAME.test(name) ? "..." : value;
+}
+
+/** Undefined if the caller has agreed. Otherwise a result, so that the model can read it and do something else. */
+async function ask(question: Request, { params }: Request, context: Context): Promise<Result | undefined> {
+  const name = String(params["name"]);
+  try {
+    const { action } = await context.ask(question);
+    if (action === "accept") return undefined;
+    return notRun(
+      action === "decline" ? `The user declined the call of ${name}` : `The user did not allow ${name} to run`,
+    );
+  } catch (error) {
+    if (context.signal.aborted) throw error;
+    return notRun(`${name} did not run: the client could not ask the user for consent: ${errorMessage(error)}`);
+  }
+}
+
+/**
+ * If the upstream asks for input, the answers would come with another request, for which the user would be asked again.
+ * So they are collected here.
+ */
+async function runOnce(request: Request, context: Context, next: Handler): Promise<Result> {
+  const first = await next(request, context);
+  return first.resultType === "input_required" ? answerInputRequired(first, next, request, context) : first;
+}
+
+function notRun(text: string): Result {
+  return { resultType: "complete", isError: true, content: [{ type: "text", text }] };
+}
+
+function cannotAsk(error: unknown, { params }: Request): McpError {
+  const why = `the tool ${String(params["name"])} needs the consent of the user, but the client cannot ask the user`;
+  const message = `The middleware ${NAME} refused tools/call: ${why} (it has not declared elicitation)`;
+  const data = error instanceof McpError ? (error.data as object) : {};
+  return McpError.of("missing_capability", message, { ...data, middlewareName: NAME, toolName: params["name"] });
+}
