@@ -33,15 +33,26 @@ const protect = on("tools/call", async (request, context, next) => {
   return next(request, context);
 });
 
-/** Adds a tool that makes two calls. `transform` changes what is listed together with what is called. */
+const COMPARE = {
+  name: "compare",
+  description: "Search several words at once",
+  inputSchema: {
+    type: "object",
+    properties: { words: { type: "array", items: { type: "string" } } },
+    required: ["words"],
+  },
+};
+
+/** Adds a tool that makes several calls. `transform` changes what is listed together with what is called. */
 const compare = transform({
   metadata: ({ tools = [], ...rest }) => ({
     ...rest,
-    tools: [...tools, { name: "compare", description: "Search two words", inputSchema: { type: "object" } }],
+    tools: [...tools, COMPARE],
   }),
   request: async (request, context, next) => {
     if (request.params.name !== "compare") return next(request, context);
-    const { words = [] } = /** @type {{ words?: string[] }} */ (request.params.arguments ?? {});
+    // Nobody has checked these arguments: the server does not know the tool.
+    const { words = [] } = request.params.arguments ?? {};
     const results = await Promise.all(
       words.map((query) => next({ method: "tools/call", params: { name: "search", arguments: { query } } }, context)),
     );

@@ -40,7 +40,7 @@ export function commandsOf(markdown: string): Command[] {
 }
 
 /** Matches an output in which "..." stands for anything within a line. */
-function patternOf(output: string): RegExp {
+export function patternOf(output: string): RegExp {
   const escaped = output.trimEnd().replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   return new RegExp(escaped.replaceAll("\\.\\.\\.", ".*"));
 }
