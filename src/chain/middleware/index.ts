@@ -19,6 +19,7 @@ import { REDACT, redact } from "./redact.ts";
 import { RENAME, rename } from "./rename.ts";
 import { RETRY, retry } from "./retry.ts";
 import { SEARCH, search } from "./search.ts";
+import { SHAPE, shape } from "./shape.ts";
 import { TIMEOUT, timeout } from "./timeout.ts";
 import { TRACE, trace } from "./trace.ts";
 import { VALIDATE, validate } from "./validate.ts";
@@ -41,6 +42,7 @@ export type { RedactOptions, SecretShape } from "./redact.ts";
 export type { RenameOptions } from "./rename.ts";
 export type { RetryOptions } from "./retry.ts";
 export type { SearchOptions } from "./search.ts";
+export type { ShapeOptions } from "./shape.ts";
 export type { TimeoutOptions } from "./timeout.ts";
 export type { TraceOptions } from "./trace.ts";
 export type { ValidateOptions } from "./validate.ts";
@@ -62,6 +64,7 @@ export {
   rename,
   retry,
   search,
+  shape,
   timeout,
   trace,
   validate,
@@ -92,6 +95,7 @@ export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string
   ["rename", (options) => rename(options as never)],
   ["retry", (options) => retry(options as never)],
   ["search", (options) => search(options as never)],
+  ["shape", (options) => shape(options as never)],
   ["timeout", (options) => timeout(options as never)],
   ["trace", (options) => trace(options as never)],
   ["validate", (options) => validate(options as never)],
@@ -116,6 +120,7 @@ export const MIDDLEWARE_HELP: ReadonlyMap<string, OptionsHelp> = new Map<string,
   ["rename", RENAME],
   ["retry", RETRY],
   ["search", SEARCH],
+  ["shape", SHAPE],
   ["timeout", TIMEOUT],
   ["trace", TRACE],
   ["validate", VALIDATE],

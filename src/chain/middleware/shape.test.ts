@@ -1,0 +1,193 @@
+// Huge results: what stays of them, that the whole can be read by its caller and by nobody else, and for how long.
+
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { callRequest, fakeClient, textResult } from "../../../test/support/handlers/fake-client.ts";
+import type { Caller, Handler, Result } from "../../core/handler.ts";
+import { McpError } from "../../protocol/errors.ts";
+import { createServer } from "../../server/server.ts";
+import { connectInMemory, REVISION_NAMES } from "../../testing.ts";
+import { chain } from "../chain.ts";
+import type { Gateway } from "../gateway.ts";
+import { shape, type ShapeOptions } from "./shape.ts";
+
+let gateway: Gateway | undefined;
+beforeEach(() => void vi.useFakeTimers({ toFake: ["performance", "setTimeout", "clearTimeout"] }));
+afterEach(async () => {
+  vi.useRealTimers();
+  await gateway?.close();
+});
+
+interface Block {
+  readonly type: string;
+  readonly text?: string;
+  readonly uri?: string;
+  readonly [field: string]: unknown;
+}
+
+/** Calls a tool that has this result. */
+async function call(result: Result, options: ShapeOptions, caller: Partial<Caller> = {}): Promise<Result> {
+  await gateway?.close();
+  gateway = chain(shape(options)).to(async ({ method }) => (method === "tools/call" ? result : {}));
+  return gateway(callRequest("a"), fakeClient(gateway, { caller }).context);
+}
+
+const blocks = ({ content }: Result): Block[] => content as Block[];
+const uriOf = (result: Result): string => String(blocks(result).at(-1)?.uri);
+const texts = (...all: string[]): Result => ({ content: all.map((text) => ({ type: "text", text })) });
+
+async function read(uri: string, caller: Partial<Caller> = {}): Promise<unknown> {
+  const { context } = fakeClient(gateway as Gateway, { caller });
+  const result = await (gateway as Gateway)({ method: "resources/read", params: { uri } }, context);
+  return (result["contents"] as Block[])[0]?.text;
+}
+
+it("passes on what is within the limit, and what is not a finished result", async () => {
+  const short = texts("a".repeat(5), "b".repeat(5));
+  expect(await call(short, { maxChars: 10 })).toBe(short);
+  const question = { ...textResult("a".repeat(11)), resultType: "input_required" };
+  expect(await call(question, { maxChars: 10 })).toBe(question);
+});
+
+it("keeps the beginning and the end of a text, and links the whole", async () => {
+  const whole = "a".repeat(100) + "b".repeat(100);
+  const result = await call({ ...texts(whole), isError: true, _meta: { x: 1 } }, { maxChars: 30 });
+  expect(result).toMatchObject({ isError: true, _meta: { x: 1 } });
+  expect(blocks(result)[0]?.text).toBe(
+    `${"a".repeat(20)}\n[… 170 of 200 characters left out; the whole is the resource that is linked at the end …]\n${"b".repeat(10)}`,
+  );
+  expect(blocks(result)[1]).toMatchObject({ type: "resource_link", name: "whole-result", mimeType: "text/plain" });
+  expect(uriOf(result)).toMatch(/^catenary:\/\/results\/[\w-]{22}$/);
+  expect(await read(uriOf(result))).toBe(whole);
+});
+
+it("cuts several blocks as one text, and leaves others alone", async () => {
+  const image = { type: "image", data: "x".repeat(1_000), mimeType: "image/png" };
+  const resource = { type: "resource", resource: { uri: "file:///a", text: "c".repeat(20) } };
+  const { content } = texts("a".repeat(20), "b".repeat(20));
+  const result = await call(
+    { content: [...(content as Block[]), image, resource, ...blocks(texts("d"))] },
+    { maxChars: 15 },
+  );
+  const [first, kept, last, end] = blocks(result);
+  expect(first?.text).toMatch(/^a{10}\n\[… 46 of 61 /);
+  expect(kept).toEqual(image);
+  expect(last).toMatchObject({ type: "resource", resource: { uri: "file:///a", text: "cccc" } });
+  expect(end?.text).toBe("d");
+  expect(await read(uriOf(result))).toBe(`${"a".repeat(20)}\n${"b".repeat(20)}\n${"c".repeat(20)}\nd`);
+});
+
+it("never cuts a character in two", async () => {
+  const result = await call(texts("😀".repeat(20)), { maxChars: 9 });
+  expect(blocks(result)[0]?.text).toMatch(/^(?:😀)+\n\[.*\]\n(?:😀)+$/u);
+  expect(await read(`${uriOf(result)}?from=1&to=5`)).toBe("😀");
+});
+
+it("makes structured content shorter, but keeps its shape", async () => {
+  const structuredContent = {
+    name: "report",
+    total: 3,
+    rows: Array.from({ length: 100 }, (_, at) => ({ id: at, text: "x".repeat(3_000) })),
+  };
+  const result = await call({ content: [], structuredContent }, { maxChars: 5_000 });
+  const { name, total, rows } = result["structuredContent"] as typeof structuredContent;
+  expect([name, total]).toEqual(["report", 3]);
+  expect(rows.length).toBeGreaterThan(1);
+  expect(rows[0]).toEqual({ id: 0, text: expect.stringMatching(/^x+…$/) as string });
+  expect(JSON.stringify(result["structuredContent"]).length).toBeLessThanOrEqual(5_000);
+  expect(JSON.parse(String(await read(uriOf(result))))).toEqual(structuredContent);
+  const wide = Object.fromEntries(Array.from({ length: 500 }, (_, at) => [`key${at}`, at]));
+  expect(await call({ content: [], structuredContent: wide }, { maxChars: 100 })).not.toHaveProperty(
+    "structuredContent",
+  );
+});
+
+it("gives ranges of the whole, and the rest if they are wrong", async () => {
+  const uri = uriOf(await call(texts("0123456789".repeat(10)), { maxChars: 10 }));
+  expect(await read(`${uri}?from=95&to=200`)).toBe("56789");
+  expect(await read(`${uri}?from=5&to=8`)).toBe("567");
+  expect(await read(`${uri}?from=8&to=5`)).toBe("");
+  expect(await read(`${uri}?from=-3&to=x`)).toHaveLength(100);
+});
+
+it("lets only its caller read it: the same identity, or the same client if it has none", async () => {
+  const mine = uriOf(await call(texts("a".repeat(20)), { maxChars: 10 }, { principal: "ada", key: "1" }));
+  expect(await read(mine, { principal: "ada", key: "2" })).toHaveLength(20);
+  for (const caller of [{ principal: "bob", key: "1" }, { key: "1" }, { key: "ada" }]) {
+    await expect(read(mine, caller)).rejects.toMatchObject({ kind: "resource_not_found" });
+  }
+  const anonymous = uriOf(await call(texts("a".repeat(20)), { maxChars: 10 }, { key: "1" }));
+  expect(await read(anonymous, { key: "1" })).toHaveLength(20);
+  await expect(read(anonymous, { key: "2" })).rejects.toMatchObject({ kind: "resource_not_found" });
+  await expect(read(anonymous, { principal: "1", key: "1" })).rejects.toMatchObject({ kind: "resource_not_found" });
+  await expect(read("catenary://results/none", { key: "1" })).rejects.toMatchObject({ kind: "resource_not_found" });
+});
+
+it("forgets results after a while, and the oldest if there are too many bytes", async () => {
+  const result = texts("a".repeat(20));
+  const uri = uriOf(await call(result, { maxChars: 10, keepMs: 1_000, keepBytes: 100 }));
+  vi.advanceTimersByTime(999);
+  expect(await read(uri)).toHaveLength(20);
+  vi.advanceTimersByTime(1);
+  await expect(read(uri)).rejects.toBeInstanceOf(McpError);
+  expect(vi.getTimerCount()).toBe(0);
+  const again = async (): Promise<string> =>
+    uriOf(await (gateway as Gateway)(callRequest("a"), fakeClient(gateway as Gateway).context));
+  const [first, second, third] = [await again(), await again(), await again()];
+  await expect(read(first)).rejects.toBeInstanceOf(McpError);
+  expect([await read(second), await read(third)]).toHaveLength(2);
+  await gateway?.close();
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+it("says nothing of a whole that is too long to be kept", async () => {
+  const result = await call(texts("a".repeat(2_000)), { maxChars: 10, keepBytes: 1_000 });
+  expect(blocks(result)).toHaveLength(1);
+  expect(blocks(result)[0]?.text).toContain("\n[… 1,990 of 2,000 characters left out …]\n");
+});
+
+it("shows a summary instead, unless it fails", async () => {
+  const whole = texts("a".repeat(20));
+  const summarize = async (text: string): Promise<string> => `${text.length} times a`;
+  const summed = await call(whole, { maxChars: 12, summarize });
+  expect(blocks(summed)[0]).toEqual({ type: "text", text: "20 times a" });
+  expect(await read(uriOf(summed))).toHaveLength(20);
+  const failing = await call(whole, { maxChars: 12, summarize: () => Promise.reject(new Error("no")) });
+  expect(blocks(failing)[0]?.text).toMatch(/^a{8}\n/);
+});
+
+it("cuts the results of tasks", async () => {
+  const task: Handler = async () => ({ taskId: "1", status: "completed", result: texts("a".repeat(20)) });
+  gateway = chain(shape({ maxChars: 9 })).to(task);
+  const { context } = fakeClient(gateway);
+  const { taskId, result } = await gateway({ method: "tasks/get", params: { taskId: "1" } }, context);
+  expect(taskId).toBe("1");
+  expect(await read(uriOf(result as Result))).toHaveLength(20);
+});
+
+it("gives resources to a server that has none, and adds a template to those of others", async () => {
+  const none: Handler = async ({ method }) => {
+    if (method === "server/discover") return { capabilities: { tools: {} } };
+    throw McpError.of("method_not_found", "no");
+  };
+  gateway = chain(shape()).to(none);
+  const client = fakeClient(gateway);
+  expect(await client.call("server/discover")).toMatchObject({ capabilities: { tools: {}, resources: {} } });
+  expect(await client.call("resources/list")).toMatchObject({ resources: [] });
+  const templates = await client.call("resources/templates/list");
+  expect(templates).toMatchObject({ resourceTemplates: [{ uriTemplate: "catenary://results/{id}{?from,to}" }] });
+  expect((await client.callError("prompts/list")).kind).toBe("method_not_found");
+});
+
+it.each(REVISION_NAMES)("works for clients of %s", async (revision) => {
+  vi.useRealTimers();
+  const server = createServer({ name: "s", version: "1" }).tool("long", {}, () => "a".repeat(1_000));
+  gateway = chain(shape({ maxChars: 300 })).to(server);
+  await using connection = await connectInMemory(gateway, { revision });
+  const { content } = await connection.client.callTool("long");
+  expect(content[0]).toMatchObject({ type: "text", text: expect.stringContaining("700 of 1,000") as string });
+  const link = content.at(-1) as { uri?: string; text?: string };
+  // Revisions without links get the URI in a text.
+  const [uri = ""] = /catenary:\/\/results\/[\w-]+/.exec(link.uri ?? link.text ?? "") ?? [];
+  const { contents } = await connection.client.readResource(uri);
+  expect(contents[0]).toMatchObject({ text: "a".repeat(1_000) });
+});
