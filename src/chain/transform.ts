@@ -2,7 +2,6 @@
 // happens to requests. It is for those who think in these terms, as mcp-chain does, instead of in methods. Also turns an
 // object with `getMetadata` and `handleRequest` into a handler.
 
-import { attempt } from "../core/async.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../core/handler.ts";
 import { checkOptions, kindOf, type OptionNames, optionNames } from "../core/options.ts";
 import { defined, isObject } from "../core/values.ts";
@@ -84,7 +83,7 @@ export function transform(options: TransformOptions): Middleware {
     const { method } = request;
     if (isAboutMetadata(method)) return metadata ? change(request, context, next) : next(request, context);
     return run && method !== "subscriptions/listen"
-      ? attempt(async () => run(request, context, next))
+      ? Promise.resolve(run(request, context, next))
       : next(request, context);
   };
   return Object.defineProperty(middleware, "name", { value: "transform" });
@@ -114,9 +113,10 @@ export function handlerOf(server: MetadataServer): GatewayUpstream {
 export const SERVER_KINDS = {
   toHandler: (value: unknown): GatewayUpstream | undefined =>
     typeof value === "function" ? (value as GatewayUpstream) : isMetadataServer(value) ? handlerOf(value) : undefined,
-  /** All our handlers can be closed. A function without `close` may be anything. */
+  /** All our handlers can be closed, and take no third argument as middleware does. Other functions may be anything. */
   isServer: (value: unknown): boolean =>
-    isMetadataServer(value) || (typeof value === "function" && "close" in value && typeof value.close === "function"),
+    isMetadataServer(value) ||
+    (typeof value === "function" && value.length < 3 && typeof (value as GatewayUpstream).close === "function"),
 } as const;
 
 function isAboutMetadata(method: string): boolean {

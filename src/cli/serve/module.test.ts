@@ -50,7 +50,8 @@ describe("a module", () => {
     ],
     [
       "its only server under another name",
-      "export const port = 1; export const mine = Object.assign(async () => ({ a: 1 }), { close() {} });",
+      "export const mine = Object.assign(async () => ({ a: 1 }), { close() {} });" +
+        "export const port = 1; export const audit = Object.assign((a, b, next) => next(a, b), { close() {} });",
       "mjs",
     ],
     [
