@@ -10,7 +10,12 @@ import { BASELINE, createFigure, OURS, takeTurns, type Figure, type Measurement 
 
 /** Options with which the middleware passes the call on. Those that are not here are created without options. */
 const OPTIONS: Readonly<Record<string, unknown>> = {
+  audit: { methods: ["prompts/get"], write: () => undefined },
+  authorize: { rules: [{ allow: true, tools: ["*"] }] },
+  concurrency: { calls: 1e9 },
+  describe: { tools: { other: { title: "Another" } } },
   filter: { prompts: { not: ["draft*"] } },
+  inject: { tools: { other: { arguments: { key: "value" } } } },
   log: { level: "error" },
   "rate-limit": { calls: 1e9, per: "second" },
   retry: { methods: ["prompts/get"] },
@@ -20,15 +25,27 @@ const OPTIONS: Readonly<Record<string, unknown>> = {
 
 /** What a middleware may add to a call. */
 const MAX_EXTRA_US = 1;
-/** What more is allowed to middleware that has work with every call: reading clocks, learning the upstream. */
-const OWN_WORK_US: Readonly<Record<string, number>> = { log: 3, metrics: 3, trace: 8 };
+/** What more is allowed to middleware that has work with every call: reading clocks, learning the upstream or the tool. */
+const OWN_WORK_US: Readonly<Record<string, number>> = {
+  breaker: 2,
+  concurrency: 2,
+  confirm: 2,
+  log: 3,
+  metrics: 3,
+  "read-only": 2,
+  trace: 8,
+};
 const FIRST_CALLS = 50_000;
 const SLICE = 5_000;
 const ROUNDS = 40;
 
 const server = createServer({ name: "bench", version: "1.0.0" }).tool(
   "echo",
-  { input: { type: "object", properties: { text: { type: "string" } } } },
+  // Middleware that treats tools by their annotations passes it on.
+  {
+    input: { type: "object", properties: { text: { type: "string" } } },
+    annotations: { readOnlyHint: true },
+  },
   ({ text }) => String(text),
 );
 const _meta = {

@@ -51,8 +51,9 @@ it("copies a context with other fields, without creating a signal", () => {
   const token = new CancelToken();
   const { context, signalReads } = contextWith(token);
   const notify = vi.fn();
-  const copy = copyContext(context, { notify });
+  const copy = copyContext(context, { notify, headers: { "x-a": "1" } });
   const second = copyContext(copy, { onRoute: () => undefined });
+  expect(second.headers).toEqual({ "x-a": "1" });
   const called: string[] = [];
   onCancel(second, () => called.push("copy of the copy"));
   expect(second).toMatchObject({ revision: "", caller: context.caller, notify, ask: context.ask });

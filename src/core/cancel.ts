@@ -92,9 +92,11 @@ export function onCancel(context: CancellableFields, listener: () => void): () =
 }
 
 /** The fields that middleware changes, without the signal. */
-type ContextChanges = Partial<Pick<Context, "notify" | "ask" | "onRoute" | "headersChecked">>;
+type ContextChanges = Partial<Pick<Context, "notify" | "ask" | "onRoute" | "headers" | "headersChecked">>;
 
 type ContextFields = { readonly [Name in keyof Context]: unknown };
+/** So that a new field of a context must be copied too. */
+type CopiedFields = { readonly [Name in Exclude<keyof Context, "signal"> | typeof CANCEL_TOKEN]: unknown };
 
 /** The same as `{ ...context, ...changes }`, but the signal is still created on first use. */
 export function copyContext(context: CancellableContext, changes: ContextChanges): Context {
@@ -102,9 +104,9 @@ export function copyContext(context: CancellableContext, changes: ContextChanges
   if (token?.isAttachedTo(context) !== true) return { ...context, ...changes };
   // A token is attached only to contexts of our own, which have no other fields.
   const fields: ContextFields = context;
-  const { notify, ask, onRoute, headersChecked } = fields;
+  const { notify, ask, onRoute, headers, headersChecked } = fields;
   const { revision, caller, logLevel, timeouts, hangUp, isNotification, session } = fields;
-  return token.attachTo({
+  const copy: CopiedFields = {
     [CANCEL_TOKEN]: token,
     revision,
     caller,
@@ -116,6 +118,8 @@ export function copyContext(context: CancellableContext, changes: ContextChanges
     isNotification,
     session,
     onRoute: changes.onRoute ?? onRoute,
+    headers: changes.headers ?? headers,
     headersChecked: changes.headersChecked ?? headersChecked,
-  } as unknown as ContextBeforeSignal);
+  };
+  return token.attachTo(copy as unknown as ContextBeforeSignal);
 }

@@ -2,6 +2,7 @@
 // for a while. Then one call may pass: if it is answered, all may pass again. There are no timers: the next call looks
 // at the clock. Only a gateway knows which upstream a request goes to, so that is learned by `context.onRoute`.
 
+import { copyContext } from "../../core/cancel.ts";
 import { BoundedMap } from "../../core/collections.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
@@ -140,7 +141,7 @@ class GuardedCall {
       if (upstream !== undefined) this.#pass(upstream, `the upstream ${upstream}`);
       this.#context.onRoute?.(upstream, sent);
     };
-    return { ...this.#context, onRoute };
+    return copyContext(this.#context, { onRoute });
   }
 
   #pass(key: string, what: string): void {

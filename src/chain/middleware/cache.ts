@@ -4,6 +4,7 @@
 // the caller. Equal requests that come at the same time wait for the first one, if a rule says that it will be kept.
 
 import { abortable, deferred } from "../../core/async.ts";
+import { copyContext } from "../../core/cancel.ts";
 import type { Caller, Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { digest } from "../../core/seal.ts";
@@ -234,15 +235,13 @@ class CachedCall {
   #noticingQuestions(): Context {
     const context = this.#context;
     if (!context.caller.canBeAsked) return context;
-    return {
-      ...context,
-      ask: (question, options) => {
-        this.#hasAsked = true;
-        // The answer may take long.
-        this.#release();
-        return context.ask(question, options);
-      },
+    const ask: Context["ask"] = (question, options) => {
+      this.#hasAsked = true;
+      // The answer may take long.
+      this.#release();
+      return context.ask(question, options);
     };
+    return copyContext(context, { ask });
   }
 }
 

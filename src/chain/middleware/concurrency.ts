@@ -2,6 +2,7 @@
 // refused if it is full or they wait too long. A call does not count while the caller answers a question, since a person
 // may take long. Callers are distinguished only by their authenticated identity, as in rate-limit.ts.
 
+import { copyContext } from "../../core/cancel.ts";
 import { forwardAbort, Semaphore } from "../../core/async.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
@@ -42,6 +43,8 @@ const LISTEN = "subscriptions/listen";
 const COUNTED: ReadonlySet<string> = new Set(["tools/call", "prompts/get", "resources/read", "completion/complete"]);
 const QUEUE = 100;
 const WAIT_MS = 30_000;
+/** So many limits are kept while no call uses them, so that the next one need not create it. */
+const MAX_UNUSED = 100;
 
 /**
  * Limits how many calls run at once, of each caller, of each tool, or in all. Further calls wait.
@@ -72,11 +75,18 @@ export function concurrency(options: number | ConcurrencyOptions): Middleware {
     limit.users += 1;
     const late = (): McpError => refused(request, `${calls} calls run already, and none ended in ${waitMs} ms`);
     const wait = slots.isFull ? waitForSlot(slots, context.signal, waitMs, late) : slots.acquire();
-    const run = (): Promise<Result> => runWithSlot(request, context, next, slots);
-    return (wait === undefined ? run() : wait.then(run)).finally(() => {
+    const leave = (): void => {
       limit.users -= 1;
-      if (limit.users === 0) limits.delete(key);
-    });
+      if (limit.users === 0 && limits.size > MAX_UNUSED) limits.delete(key);
+    };
+    if (wait === undefined) return runWithSlot(request, context, next, slots, leave);
+    return wait.then(
+      () => runWithSlot(request, context, next, slots, leave),
+      (error: unknown) => {
+        leave();
+        throw error;
+      },
+    );
   };
 }
 
@@ -105,31 +115,40 @@ async function waitForSlot(slots: Semaphore, signal: AbortSignal, waitMs: number
 }
 
 /** Runs a call that has a slot, and frees the slot. */
-async function runWithSlot(request: Request, context: Context, next: Handler, slots: Semaphore): Promise<Result> {
-  const slot = new HeldSlot(slots, context.signal);
-  try {
-    // Only if the caller can be asked is there a need to copy the context.
-    if (!context.caller.canBeAsked) return await next(request, context);
-    const ask: Context["ask"] = (question, options) => slot.without(() => context.ask(question, options));
-    return await next(request, { ...context, ask });
-  } finally {
+function runWithSlot(
+  request: Request,
+  context: Context,
+  next: Handler,
+  slots: Semaphore,
+  leave: () => void,
+): Promise<Result> {
+  const release = (): void => {
+    slots.release();
+    leave();
+  };
+  // Only if the caller can be asked is there a need to copy the context.
+  if (!context.caller.canBeAsked) return next(request, context).finally(release);
+  const slot = new HeldSlot(slots, context);
+  const ask: Context["ask"] = (question, options) => slot.without(() => context.ask(question, options));
+  return next(request, copyContext(context, { ask })).finally(() => {
     slot.end();
-  }
+    leave();
+  });
 }
 
 /** The slot of one call, which is given up while the caller answers. */
 class HeldSlot {
   readonly #slots: Semaphore;
-  readonly #signal: AbortSignal;
+  readonly #context: Context;
   #isHeld = true;
   #isOver = false;
   /** How many requests to the caller are unanswered. */
   #asking = 0;
   #taking: Promise<void> | undefined;
 
-  constructor(slots: Semaphore, signal: AbortSignal) {
+  constructor(slots: Semaphore, context: Context) {
     this.#slots = slots;
-    this.#signal = signal;
+    this.#context = context;
   }
 
   /** Asks the caller. The answer waits until there is a slot again. */
@@ -157,7 +176,7 @@ class HeldSlot {
 
   async #take(): Promise<void> {
     try {
-      await this.#slots.acquire(this.#signal);
+      await this.#slots.acquire(this.#context.signal);
       this.#isHeld = true;
       // Meanwhile, the call may have ended, or asked again.
       if (this.#isOver || this.#asking > 0) this.#free();

@@ -58,7 +58,7 @@ const SECRET_NAME = /passw|passphrase|secret|token|api.?key|private.?key|credent
  */
 export function confirm(options: ConfirmOptions = {}): Middleware {
   const read = new OptionReader(NAME, options, Object.keys(CONFIRM.options));
-  const globs = read.strings("tools") ?? ["*"];
+  const globs = read.strings("tools");
   const isAll = read.choice("only", ["destructive", "all"]) === "all";
   const allowsUnasked = read.choice("unasked", ["refuse", "allow"]) === "allow";
   const shown = read.any("arguments") ?? true;
@@ -88,8 +88,9 @@ export function confirm(options: ConfirmOptions = {}): Middleware {
     if (!isAll && method === "tools/list") return list(request, context, next);
     if (!isAll && method === "subscriptions/listen") return next(request, tools.watch(context));
     if (method !== "tools/call") return next(request, context);
-    const isConcerned = globs.some((glob) => matchesGlob(glob, params["name"] as string));
-    return isConcerned ? check(request, context, next) : next(request, context);
+    const isConcerned = globs?.some((glob) => matchesGlob(glob, params["name"] as string)) !== false;
+    const isHarmless = !isAll && isConcerned && tools.get(params["name"], context.caller)?.mayDestroy === false;
+    return isConcerned && !isHarmless ? check(request, context, next) : next(request, context);
   };
 }
 

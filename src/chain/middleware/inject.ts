@@ -2,6 +2,7 @@
 // key, a tenant, a folder. The parameters are removed from the schemas in lists, and a caller's own value is replaced.
 // The values may be secret, so they are removed from errors, which often quote what they are about.
 
+import { copyContext } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
@@ -89,7 +90,7 @@ export function inject(options: InjectOptions): Middleware {
     const own = method === "tools/call" ? matching(rules, params["name"] as string) : [];
     const added = own.reduce<Headers>((all, { headers }) => ({ ...all, ...headers }), forAll);
     const hasHeaders = Object.keys(added).length > 0;
-    const passed = hasHeaders ? { ...context, headers: { ...context.headers, ...added } } : context;
+    const passed = hasHeaders ? copyContext(context, { headers: { ...context.headers, ...added } }) : context;
     if (method === "tools/list" && hidesParameters) return list(request, passed, next).catch(rethrow(hide));
     if (own.length === 0) {
       return hasHeaders ? next(request, passed).catch(rethrow(hide)) : next(request, context);

@@ -3,7 +3,7 @@
 
 import { afterEach, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
-import { inject } from "../../../src/chain/middleware/index.ts";
+import { breaker, inject } from "../../../src/chain/middleware/index.ts";
 import { chain, connect, createServer, serve, upstream, type Serving } from "../../../src/index.ts";
 
 const closing: { close(): Promise<void> }[] = [];
@@ -52,7 +52,7 @@ it.each([NEWEST.name, NEWEST_SESSION.name])("headers of middleware reach an upst
     tools: { own: { headers: { "X-Tenant": "own" } } },
   });
   const target = upstream(await start(echo), { revision, headers: { "x-key": "2" } });
-  const client = await connect(await start(chain(add).to(target)), { headers: { "X-Tenant": "caller" } });
+  const client = await connect(await start(chain(add, breaker()).to(target)), { headers: { "X-Tenant": "caller" } });
   closing.push(client);
   const method = revision === NEWEST.name ? "tools/call" : null;
   expect(JSON.parse(String(text(await client.callTool("all"))))).toEqual(["acme", "1", method]);
