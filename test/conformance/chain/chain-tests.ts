@@ -33,6 +33,8 @@ export interface EverythingUpstream {
   readonly transport: "stdio" | "http";
   /** All of them by default. */
   readonly revisions?: readonly string[];
+  /** The middleware of the gateway, as in a config. None by default. */
+  readonly chain?: readonly unknown[];
 }
 
 /** Checks that cannot be met through a gateway. */
@@ -99,7 +101,7 @@ class GatewayProcess {
   #server: EverythingProcess | undefined;
   #gateway: CliProcess | undefined;
 
-  async start({ transport, revisions }: EverythingUpstream): Promise<string> {
+  async start({ transport, revisions, chain = [] }: EverythingUpstream): Promise<string> {
     const args = revisions === undefined ? [] : ["--revisions", revisions.join(",")];
     if (transport === "http") this.#server = await startEverything(...args);
     const entry =
@@ -109,7 +111,7 @@ class GatewayProcess {
     const folder = mkdtempSync(join(tmpdir(), "catenary-conformance-"));
     this.#folder = folder;
     const config = join(folder, "catenary.json");
-    writeFileSync(config, JSON.stringify({ mcpServers: { everything: entry } }));
+    writeFileSync(config, JSON.stringify({ mcpServers: { everything: entry }, chain }));
     const gateway = new CliProcess(["serve", config, "--http", "127.0.0.1:0", "--json"], {
       env: { CATENARY_CACHE: join(folder, "cache") },
     });
@@ -162,9 +164,9 @@ async function openElicitationSession(url: string): Promise<void> {
 }
 
 export function testThroughGateway(revision: string, upstream: EverythingUpstream): void {
-  const { transport, revisions } = upstream;
+  const { transport, revisions, chain } = upstream;
   const only = revisions === undefined ? "" : ` that speaks only ${revisions.join(", ")}`;
-  const title = `the official suite at ${revision}, through a gateway to a server over ${transport}${only}`;
+  const title = `the official suite at ${revision}, through a gateway to a server over ${transport}${only}${chain === undefined ? "" : ", with middleware"}`;
   const scenarios = scenariosAt(known, revision);
   const losses = LOSSES.filter((loss) => loss.applies(upstream) && scenarios.includes(loss.scenario));
   const lossless = scenarios.filter((name) => !losses.some(({ scenario }) => scenario === name));
@@ -175,8 +177,10 @@ export function testThroughGateway(revision: string, upstream: EverythingUpstrea
     let stopped: ReturnType<GatewayProcess["stop"]> | undefined;
     const stop = (): ReturnType<GatewayProcess["stop"]> => (stopped ??= gateway.stop());
 
+    let url = "";
+
     beforeAll(async () => {
-      const url = await gateway.start(upstream);
+      url = await gateway.start(upstream);
       if (transport === "stdio" && revision === NEWEST) await openElicitationSession(url);
       for (const [name, outcome] of await runScenarios(suite, url, revision, scenarios)) results.set(name, outcome);
     }, RUN_TIMEOUT_MS);
@@ -199,6 +203,11 @@ export function testThroughGateway(revision: string, upstream: EverythingUpstrea
       if (WITH_REQUIREMENTS.includes(revision)) {
         expect(scenarios).toEqual(expect.arrayContaining(await suite.required(revision)));
       }
+    });
+
+    it.runIf(chain !== undefined)("has run through the middleware", async () => {
+      const figures = await (await fetch(new URL("/metrics", url))).text();
+      expect(figures).toContain('mcp_method_name="tools/call",gen_ai_tool_name="test_simple_text"');
     });
 
     it(
