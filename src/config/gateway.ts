@@ -238,12 +238,12 @@ async function buildGateway(
     }
   }
 
-  async function createMiddleware(entry: MiddlewareEntry): Promise<Middleware | undefined> {
+  async function createMiddleware(entry: MiddlewareEntry, upstreamName?: string): Promise<Middleware | undefined> {
     return attempt(entry.position, () => {
       if (entry.kind === "module") return middlewareFromModule(entry);
       const factory = factories.get(entry.name);
       if (factory === undefined) throw new Error(`There is no middleware ${JSON.stringify(entry.name)}`);
-      return factory(entry.options, entry.folder);
+      return factory(entry.options, entry.folder, upstreamName);
     });
   }
 
@@ -287,7 +287,7 @@ async function buildGateway(
       return;
     }
     const middleware: Middleware[] = [];
-    for (const one of use) middleware.push(...present(await createMiddleware(one)));
+    for (const one of use) middleware.push(...present(await createMiddleware(one, name)));
     const inner = known?.inner.key === innerKey ? known.inner.made : await createUpstream(entry);
     if (inner === undefined) return;
     const made = middleware.length === 0 ? inner : withMiddleware(middleware, inner);

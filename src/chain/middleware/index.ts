@@ -13,6 +13,7 @@ import { FILTER, filter } from "./filter.ts";
 import { INJECT, inject } from "./inject.ts";
 import { LOG, log } from "./log.ts";
 import { METRICS, metrics } from "./metrics.ts";
+import { PIN, pin } from "./pin.ts";
 import { RATE_LIMIT, rateLimit } from "./rate-limit.ts";
 import { READ_ONLY, readOnly } from "./read-only.ts";
 import { REDACT, redact } from "./redact.ts";
@@ -36,6 +37,7 @@ export type { FilterOptions, FilterRule } from "./filter.ts";
 export type { InjectOptions, ToolInjection } from "./inject.ts";
 export type { LogOptions, Severity } from "./log.ts";
 export type { MetricsOptions } from "./metrics.ts";
+export type { HeldItem, PinOptions } from "./pin.ts";
 export type { RateLimitOptions } from "./rate-limit.ts";
 export type { ReadOnlyOptions } from "./read-only.ts";
 export type { RedactOptions, SecretShape } from "./redact.ts";
@@ -58,6 +60,7 @@ export {
   inject,
   log,
   metrics,
+  pin,
   rateLimit,
   readOnly,
   redact,
@@ -72,9 +75,9 @@ export {
 
 /**
  * Creates middleware from the options in a config, which may be any JSON. Relative paths in the options begin at
- * `folder`. Throws an `OptionError` if an option is invalid.
+ * `folder`. `upstream` is the name of the server, if the middleware is for only one. Throws an `OptionError` if an option is invalid.
  */
-export type MiddlewareFactory = (options?: unknown, folder?: string) => Middleware;
+export type MiddlewareFactory = (options?: unknown, folder?: string, upstream?: string) => Middleware;
 
 /** The built-in middleware, by the names that a config uses. */
 export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string, MiddlewareFactory>([
@@ -89,6 +92,7 @@ export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string
   ["inject", (options) => inject(options as never)],
   ["log", (options) => log(options as never)],
   ["metrics", (options) => metrics(options as never)],
+  ["pin", (options, folder, upstream) => pin(options as never, folder, upstream)],
   ["rate-limit", (options) => rateLimit(options as never)],
   ["read-only", (options) => readOnly(options as never)],
   ["redact", (options) => redact(options as never)],
@@ -114,6 +118,7 @@ export const MIDDLEWARE_HELP: ReadonlyMap<string, OptionsHelp> = new Map<string,
   ["inject", INJECT],
   ["log", LOG],
   ["metrics", METRICS],
+  ["pin", PIN],
   ["rate-limit", RATE_LIMIT],
   ["read-only", READ_ONLY],
   ["redact", REDACT],

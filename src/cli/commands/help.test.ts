@@ -13,6 +13,7 @@ import { importCommand } from "./import.ts";
 import { installCommand, uninstallCommand } from "./install.ts";
 import { callCommand, promptCommand, readCommand } from "./call.ts";
 import { evalCommand } from "./eval.ts";
+import { pinsCommand } from "./pins.ts";
 import { promptsCommand, resourcesCommand, toolsCommand } from "./list.ts";
 import { authCommand, loginCommand, logoutCommand } from "./login.ts";
 import { runCommand } from "./run.ts";
@@ -57,6 +58,7 @@ describe("help", () => {
     ["serve", serveCommand, [...SERVE, ...TOKEN, ...GATEWAY, "stdio", "sequential"]],
     ["run", runCommand, [...SERVE, ...SIGN_IN, "header", "token", "env", "cwd", "revision", "share", "timeout"]],
     ["check", checkCommand, ["json"]],
+    ["pins", pinsCommand, ["file", "json"]],
     ["login", loginCommand, ["config", "json", "header", ...SIGN_IN]],
     ["logout", logoutCommand, ["all", "config", "json"]],
     ["auth", authCommand, ["json"]],

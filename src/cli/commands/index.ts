@@ -27,6 +27,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "start a server of a running gateway anew",
     load: async () => (await import("./status.ts")).restartCommand,
   },
+  pins: {
+    summary: "show and approve changed definitions of tools, for the middleware pin",
+    load: async () => (await import("./pins.ts")).pinsCommand,
+  },
   check: {
     summary: "check a config and explain its problems",
     load: async () => (await import("./check.ts")).checkCommand,

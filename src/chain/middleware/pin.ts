@@ -1,0 +1,343 @@
+// Shows only definitions that were approved: of tools, prompts and resource templates, and the instructions of a server.
+// Those of the first list are approved, unless the options say otherwise. One that is new or changed later is held: in
+// no list, and not callable, until someone approves it with `catenary pins`. Against servers that change what a model
+// reads after people have trusted them.
+
+import { resolve } from "node:path";
+import { BoundedMap } from "../../core/collections.ts";
+import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
+import { OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { isObject } from "../../core/values.ts";
+import { McpError } from "../../protocol/errors.ts";
+import { LISTS, type List } from "../../protocol/lists.ts";
+import { walkPages } from "../../protocol/pages.ts";
+import { viewKey } from "../caller-tools.ts";
+import { definitionOf, pinned, Pins, type Definition, type PinKind } from "../pins.ts";
+import { mapItems, NAMING_PARAMS, readRef } from "../result-items.ts";
+import { backgroundContext, OWN_NAMES, UPSTREAM } from "../router/pages.ts";
+
+/** Options of `pin()`. */
+export interface PinOptions {
+  /** Whether the first list of a server is approved, or held like all later changes. Default: `approve`. */
+  readonly first?: "approve" | "hold";
+  /** The path of the file of approved definitions. Default: a file in the state folder of the user. */
+  readonly file?: string;
+  /** The name of the server in the file, if the gateway has only one. Default: `server`, or its name in the config. */
+  readonly server?: string;
+  /** Called once for each item that is held. Default: writes a warning. */
+  readonly onHeld?: (item: HeldItem) => void;
+}
+
+/** A definition that is held. */
+export interface HeldItem {
+  readonly server: string;
+  readonly kind: "tool" | "prompt" | "template" | "instructions";
+  /** The name, or the URI template, at the server. */
+  readonly name: string;
+  /** Whether an earlier definition was approved. */
+  readonly state: "new" | "changed";
+}
+
+export const PIN: OptionsHelp<PinOptions> = {
+  summary: "Hides tools, prompts and templates whose definition is new or has changed, until someone approves it.",
+  options: {
+    first: { enum: ["approve", "hold"], description: "What happens to the first list of a server. Default: approve." },
+    file: { type: "string", minLength: 1, description: "The path of the file of approved definitions." },
+    server: { type: "string", minLength: 1, description: "The name of the server in the file." },
+    onHeld: "code only",
+  },
+};
+
+type ListedKind = Exclude<PinKind, "server">;
+
+const KINDS: ReadonlyMap<string, ListedKind> = new Map([
+  [LISTS.tools.method, "tools"],
+  [LISTS.prompts.method, "prompts"],
+  [LISTS.templates.method, "templates"],
+]);
+const NOUNS = { tools: "tool", prompts: "prompt", templates: "template", server: "instructions" } as const;
+/** The name of the instructions among the items of a server. */
+const INSTRUCTIONS = "instructions";
+/** The name of the only server of a gateway, if there is no other name. */
+const SERVER = "server";
+const MAX_VIEWS = 1_000;
+const MAX_REPORTED = 10_000;
+/** How soon a list may be read again for an unknown name. Otherwise each call of an invented name would read it. */
+const REREAD_MS = 10_000;
+
+/**
+ * Shows only definitions that were approved. New and changed ones are hidden until someone approves them with
+ * `catenary pins`.
+ *
+ * @example
+ * pin({ first: "hold" })
+ */
+export function pin(options: PinOptions = {}, folder: string = "", upstream?: string): Middleware {
+  const read = new OptionReader("pin", options, Object.keys(PIN.options));
+  const first = read.choice("first", ["approve", "hold"]) ?? "approve";
+  const file = read.string("file");
+  const server = read.string("server") ?? upstream;
+  const onHeld = (read.function("onHeld") as PinOptions["onHeld"]) ?? warn;
+  const openFile = async (): Promise<string> => (file === undefined ? Pins.defaultFile(folder) : resolve(folder, file));
+  const pinner = new Pinner(first === "approve", server, openFile, onHeld);
+  return function pin(request, context, next) {
+    return pinner.run(request, context, next);
+  };
+}
+
+class Pinner {
+  readonly #approvesFirst: boolean;
+  /** Undefined if items may be of several upstreams. */
+  readonly #server: string | undefined;
+  readonly #openFile: () => Promise<string>;
+  readonly #onHeld: (item: HeldItem) => void;
+  #pins: Promise<Pins> | undefined;
+  /** The items of the lists that were compared since the start, by the names that a caller sees. */
+  #views = new BoundedMap<string, View>(MAX_VIEWS);
+  readonly #reported = new BoundedMap<string, true>(MAX_REPORTED);
+
+  constructor(
+    approvesFirst: boolean,
+    server: string | undefined,
+    openFile: () => Promise<string>,
+    onHeld: (item: HeldItem) => void,
+  ) {
+    this.#onHeld = onHeld;
+    this.#approvesFirst = approvesFirst;
+    this.#server = server;
+    this.#openFile = openFile;
+  }
+
+  run(request: Request, context: Context, next: Handler): Promise<Result> {
+    const { method } = request;
+    const kind = KINDS.get(method);
+    if (kind !== undefined) return this.#list(kind, request, context, next);
+    if (method === "server/discover" && this.#server !== undefined)
+      return this.#discover(this.#server, next(request, context));
+    if (method === "subscriptions/listen") return next(request, this.#watch(context));
+    const used = usedItem(request);
+    return used === undefined ? next(request, context) : this.#use(used.kind, used.name, request, context, next);
+  }
+
+  async #list(kind: ListedKind, request: Request, context: Context, next: Handler): Promise<Result> {
+    const list = LISTS[kind];
+    const result = await next(request, context);
+    const items = this.#itemsOf(result, list);
+    const isWhole = request.params["cursor"] === undefined && result["nextCursor"] === undefined;
+    const pins = await this.#open();
+    const isFirst = items.some(({ server }) => isUnknown(pins, server, kind));
+    // The first list of a server is approved or held as a whole, not page by page.
+    if (isFirst) await this.#learn(pins, kind, isWhole ? items : await this.#readAll(list, context, next));
+    await this.#compare(pins, kind, items);
+    const view = viewOf(kind, context);
+    if (isWhole) this.#views.set(view, { names: new Map(), readAt: performance.now() });
+    const names = this.#views.get(view)?.names;
+    for (const item of items) names?.set(item.shown, item);
+    const shown = new Set(items.filter((item) => isApproved(pins, kind, item)).map((item) => item.shown));
+    return mapItems(result, list, (item, name) => (shown.has(name) ? item : undefined));
+  }
+
+  /** Approves or holds the lists of servers that were never seen. */
+  async #learn(pins: Pins, kind: PinKind, items: readonly Item[]): Promise<void> {
+    await pins.change(() => {
+      // Another gateway may have been faster.
+      const found = items.filter(({ server }) => isUnknown(pins, server, kind));
+      for (const { server, own, definition } of found) {
+        const now = pinned(definition);
+        pins.set(server, kind, own, this.#approvesFirst ? { approved: now } : { held: now });
+      }
+      for (const { server } of found) pins.setKnown(server, kind);
+      return found.length > 0;
+    });
+  }
+
+  async #readAll(list: List, context: Context, next: Handler): Promise<readonly Item[]> {
+    const silent = backgroundContext(context, context.signal);
+    const fetch = (cursor: string | undefined): Promise<Result> =>
+      next({ method: list.method, params: cursor === undefined ? {} : { cursor } }, silent);
+    const all: Item[] = [];
+    for await (const { page } of walkPages(list.field, fetch)) all.push(...this.#itemsOf(page, list));
+    return all;
+  }
+
+  /** Writes down what is new or changed, and what is again as it was approved. */
+  async #compare(pins: Pins, kind: PinKind, items: readonly Item[]): Promise<void> {
+    const differs = ({ server, own, definition }: Item): boolean => {
+      const { approved, held } = pins.find(server, kind, own) ?? {};
+      const now = pinned(definition).digest;
+      return approved?.digest === now ? held !== undefined : held?.digest !== now;
+    };
+    const changed = items.filter(differs);
+    await (changed.length === 0 ? undefined : this.#writeDown(pins, kind, changed));
+    for (const item of items) if (!isApproved(pins, kind, item)) this.#report(pins, kind, item);
+  }
+
+  async #writeDown(pins: Pins, kind: PinKind, changed: readonly Item[]): Promise<void> {
+    await pins.change(() => {
+      for (const { server, own, definition } of changed) {
+        const { approved } = pins.find(server, kind, own) ?? {};
+        const now = pinned(definition);
+        const isSame = approved?.digest === now.digest;
+        pins.set(server, kind, own, { ...(approved && { approved }), ...(!isSame && { held: now }) });
+      }
+      return true;
+    });
+  }
+
+  async #use(kind: ListedKind, name: string, request: Request, context: Context, next: Handler): Promise<Result> {
+    const pins = await this.#get();
+    const item =
+      this.#views.get(viewOf(kind, context))?.names.get(name) ?? (await this.#find(kind, name, context, next));
+    // It may have been approved since the file was read.
+    if (item !== undefined && !isUsable(pins, kind, item)) await pins.refresh();
+    if (item === undefined || !isUsable(pins, kind, item)) throw heldError(pins, kind, name, item);
+    return next(request, context);
+  }
+
+  /** Reads the list: the server may have changed since the last start, and a client may remember its tools. */
+  async #find(kind: ListedKind, name: string, context: Context, next: Handler): Promise<Owner | undefined> {
+    const view = viewOf(kind, context);
+    const known = this.#views.get(view);
+    if (known !== undefined && performance.now() - known.readAt < REREAD_MS) return undefined;
+    const items = await this.#readAll(LISTS[kind], context, next);
+    const pins = await this.#open();
+    if (items.some(({ server }) => isUnknown(pins, server, kind))) await this.#learn(pins, kind, items);
+    await this.#compare(pins, kind, items);
+    const names = new Map(items.map((item) => [item.shown, item]));
+    this.#views.set(view, { names, readAt: performance.now() });
+    return names.get(name);
+  }
+
+  /** A list that has changed is compared before the next call. */
+  #watch(context: Context): Context {
+    return {
+      ...context,
+      notify: (notification) => {
+        if (notification.method.endsWith("/list_changed")) this.#views = new BoundedMap(MAX_VIEWS);
+        context.notify(notification);
+      },
+    };
+  }
+
+  async #discover(server: string, answer: Promise<Result>): Promise<Result> {
+    const result = await answer;
+    const { instructions } = result;
+    if (typeof instructions !== "string") return result;
+    const pins = await this.#open();
+    const item = { server, own: INSTRUCTIONS, shown: INSTRUCTIONS, definition: { instructions } };
+    if (isUnknown(pins, server, "server")) await this.#learn(pins, "server", [item]);
+    await this.#compare(pins, "server", [item]);
+    if (isApproved(pins, "server", item)) return result;
+    const before = pins.find(server, "server", INSTRUCTIONS)?.approved?.definition?.["instructions"];
+    const { instructions: _held, ...rest } = result;
+    return typeof before === "string" ? { ...rest, instructions: before } : rest;
+  }
+
+  #get(): Promise<Pins> {
+    return (this.#pins ??= this.#openFile().then((file) => new Pins(file)));
+  }
+
+  async #open(): Promise<Pins> {
+    const pins = await this.#get();
+    await pins.refresh();
+    return pins;
+  }
+
+  #itemsOf(result: Result, list: List): readonly Item[] {
+    const items: Item[] = [];
+    mapItems(result, list, (item, name) => {
+      const owner = this.#ownerOf(item, name);
+      items.push({ ...owner, shown: name, definition: definitionOf(item, list.key, owner.own) });
+      return item;
+    });
+    return items;
+  }
+
+  /** The server of an item, and its name there. */
+  #ownerOf({ _meta: meta }: Definition, name: string): Owner {
+    const { [UPSTREAM]: upstream, [OWN_NAMES]: names } = isObject(meta) ? meta : {};
+    const own: unknown = Array.isArray(names) ? names[0] : undefined;
+    if (this.#server !== undefined) return { server: this.#server, own: name };
+    return { server: typeof upstream === "string" ? upstream : SERVER, own: typeof own === "string" ? own : name };
+  }
+
+  /** Once for each item and process. */
+  #report(pins: Pins, kind: PinKind, { server, own }: Item): void {
+    const key = JSON.stringify([server, kind, own]);
+    if (this.#reported.get(key) !== undefined) return;
+    this.#reported.set(key, true);
+    const isChanged = pins.find(server, kind, own)?.approved !== undefined;
+    this.#onHeld({ server, kind: NOUNS[kind], name: own, state: isChanged ? "changed" : "new" });
+  }
+}
+
+/** The names come from a server, so they are quoted. */
+function warn({ server, kind, name, state }: HeldItem): void {
+  const what = kind === "instructions" ? "The instructions" : `The ${kind} ${JSON.stringify(name)}`;
+  const how = state === "changed" ? "changed since the approval" : "new";
+  process.emitWarning(`${what} of ${JSON.stringify(server)}: ${how}, so not shown; run \`catenary pins\` to see it`);
+}
+
+/** A server, and the name of an item there. */
+interface Owner {
+  readonly server: string;
+  readonly own: string;
+}
+
+interface Item extends Owner {
+  /** The name that callers see. */
+  readonly shown: string;
+  readonly definition: Definition;
+}
+
+interface View {
+  readonly names: Map<string, Owner>;
+  readonly readAt: number;
+}
+
+function viewOf(kind: PinKind, { caller }: Context): string {
+  return `${kind} ${viewKey(caller)}`;
+}
+
+/** The item that a request uses. Resources are not pinned, only their templates. */
+function usedItem({ method, params }: Request): { readonly kind: ListedKind; readonly name: string } | undefined {
+  if (method === "completion/complete") {
+    const ref = readRef(params["ref"]);
+    return ref && { kind: ref.capability === "prompts" ? "prompts" : "templates", name: ref.name };
+  }
+  const naming = NAMING_PARAMS.get(method);
+  const name = naming && params[naming.param];
+  if (naming === undefined || naming.capability === "resources" || typeof name !== "string") return undefined;
+  return { kind: naming.capability, name };
+}
+
+/** Whether no list of this kind was ever seen of a server. */
+function isUnknown(pins: Pins, server: string, kind: PinKind): boolean {
+  return pins.servers.get(server)?.known.includes(kind) !== true;
+}
+
+function isApproved(pins: Pins, kind: PinKind, { server, own, definition }: Item): boolean {
+  return pins.find(server, kind, own)?.approved?.digest === pinned(definition).digest;
+}
+
+/** Whether an item was approved, and was still the same when its list was last read. */
+function isUsable(pins: Pins, kind: PinKind, { server, own }: Owner): boolean {
+  const found = pins.find(server, kind, own);
+  return found?.approved !== undefined && found.held === undefined;
+}
+
+function heldError(pins: Pins, kind: PinKind, name: string, item: Owner | undefined): McpError {
+  if (item === undefined) {
+    const message = `The ${NOUNS[kind]} ${name} is in no list, so nobody has approved it`;
+    return McpError.of("access_denied", message, { middlewareName: "pin", name });
+  }
+  const { server, own } = item;
+  const isChanged = pins.find(server, kind, own)?.approved !== undefined;
+  const why = isChanged ? "has changed since it was approved" : "is new, and nobody has approved it";
+  const advice = `to compare and approve it, run: catenary pins ${server}/${own}`;
+  return McpError.of("access_denied", `The ${NOUNS[kind]} ${name} ${why}; ${advice}`, {
+    middlewareName: "pin",
+    server,
+    name,
+  });
+}

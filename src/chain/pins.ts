@@ -1,0 +1,206 @@
+// The file of pins: the definitions of tools, prompts and templates that were approved, and those that are held back
+// until someone approves them. The middleware `pin` and the command `catenary pins` share it, and so do several
+// gateways: each change is made to the content of the file, under a lock.
+
+import type { Stats } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { digest } from "../core/seal.ts";
+import { errorMessage, isObject } from "../core/values.ts";
+import { McpError } from "../protocol/errors.ts";
+
+/** What can be pinned. `server` has one item, its instructions. */
+export const PIN_KINDS = ["tools", "prompts", "templates", "server"] as const;
+export type PinKind = (typeof PIN_KINDS)[number];
+
+/** The parts of a definition that a model or a caller reads. */
+export type Definition = Readonly<Record<string, unknown>>;
+
+/** A definition, and how it is recognized. A very long one is not kept. */
+export interface PinnedDefinition {
+  readonly digest: string;
+  readonly definition?: Definition;
+}
+
+export interface Pin {
+  readonly approved?: PinnedDefinition;
+  /** What the server says now, if that is not approved. */
+  readonly held?: PinnedDefinition;
+}
+
+/** The pins of one server. */
+export interface ServerPins {
+  /** The kinds whose list was approved on first use. What is new later is held. */
+  known: PinKind[];
+  readonly pins: Record<PinKind, Map<string, Pin>>;
+}
+
+const FORMAT_VERSION = 1;
+const LOCK_MS = 10_000;
+/** The most items of one kind of a server. Further ones are held, and not written to the file. */
+const MAX_ITEMS = 5_000;
+const MAX_DEFINITION_LENGTH = 64 * 1024;
+
+/** What of an item counts. `_meta` does not, since the gateway and the server may change it at any time. */
+const COUNTED = ["name", "uriTemplate", "title", "description", "mimeType", "arguments", "inputSchema", "outputSchema"];
+
+/** `name`: the server's own name of the item. */
+export function definitionOf(item: Definition, key: string, name: string): Definition {
+  const fields = [...COUNTED, "annotations"].flatMap((field) =>
+    item[field] === undefined ? [] : [[field, item[field]]],
+  );
+  return { ...(Object.fromEntries(fields) as Definition), [key]: name };
+}
+
+export class Pins {
+  readonly file: string;
+  #servers = new Map<string, ServerPins>();
+  /** What the file was when it was read: its inode, time and size. */
+  #seen: string | undefined;
+  #reading: Promise<void> = Promise.resolve();
+
+  constructor(file: string) {
+    this.file = file;
+  }
+
+  /** The file for the configs in a folder, if they name no other. */
+  static async defaultFile(folder: string): Promise<string> {
+    const { stateDirectory } = await import("../auth/oauth/private-files.ts");
+    return join(stateDirectory(), "pins", `${digest(resolve(folder)).slice(0, 32)}.json`);
+  }
+
+  get servers(): ReadonlyMap<string, ServerPins> {
+    return this.#servers;
+  }
+
+  find(server: string, kind: PinKind, name: string): Pin | undefined {
+    return this.#servers.get(server)?.pins[kind].get(name);
+  }
+
+  /** Reads the file if it has changed. Throws if it cannot be used: then nothing counts as approved. */
+  refresh(): Promise<void> {
+    // One after the other, so that an older content never replaces a newer one.
+    const reading = this.#reading.then(() => this.#refresh());
+    this.#reading = reading.catch(() => undefined);
+    return reading;
+  }
+
+  async #refresh(): Promise<void> {
+    const { stat } = await import("node:fs/promises");
+    const found = await stat(this.file).catch(() => undefined);
+    const now = found === undefined ? "" : `${found.ino} ${found.mtimeMs} ${found.size}`;
+    if (now === this.#seen) return;
+    this.#servers = found === undefined ? new Map<string, ServerPins>() : parse(await this.#read(found), this.file);
+    this.#seen = now;
+  }
+
+  /** Changes what is in the file now, and writes it. `change` returns false if there is nothing to write. */
+  async change(change: (pins: this) => boolean): Promise<void> {
+    const [{ fileLock, makePrivateDirectory, stateDirectory }, { makeDirectory, replaceFile }] = await Promise.all([
+      import("../auth/oauth/private-files.ts"),
+      import("../core/files.ts"),
+    ]);
+    await makePrivateDirectory(stateDirectory());
+    await fileLock(join(stateDirectory(), "pins.locks"), LOCK_MS).exclusively(this.file, async () => {
+      await this.refresh();
+      if (!change(this)) return;
+      const text = `${JSON.stringify(toJson(this.#servers), undefined, 2)}\n`;
+      // What is changed counts when it is in the file.
+      this.#seen = undefined;
+      await makeDirectory(dirname(this.file));
+      await replaceFile(this.file, text, 0o600);
+    });
+    await this.refresh();
+  }
+
+  /** Within `change`. */
+  set(server: string, kind: PinKind, name: string, pin: Pin | undefined): void {
+    const all = this.#of(server).pins[kind];
+    if (pin === undefined || (pin.approved === undefined && pin.held === undefined)) all.delete(name);
+    else if (all.has(name) || all.size < MAX_ITEMS) all.set(name, pin);
+  }
+
+  /** Within `change`. */
+  setKnown(server: string, kind: PinKind): void {
+    const { known } = this.#of(server);
+    if (!known.includes(kind)) known.push(kind);
+  }
+
+  /** Within `change`: forgets a server, so that its next list is its first. */
+  forget(server: string): void {
+    this.#servers.delete(server);
+  }
+
+  #of(server: string): ServerPins {
+    let found = this.#servers.get(server);
+    if (found === undefined) this.#servers.set(server, (found = emptyPins()));
+    return found;
+  }
+
+  async #read(found: Stats): Promise<string> {
+    const [{ readFile }, { ownerProblem }] = await Promise.all([
+      import("node:fs/promises"),
+      import("../core/files.ts"),
+    ]);
+    const check = { bits: 0o022, remedy: "chmod go-w", mayBeRoot: true };
+    const problem = found.isFile() ? ownerProblem(this.file, found, check) : `${this.file} is not a file`;
+    if (problem !== undefined) throw unusable(problem);
+    return readFile(this.file, "utf8").catch((error: unknown) => {
+      throw unusable(errorMessage(error));
+    });
+  }
+}
+
+export function pinned(definition: Definition): PinnedDefinition {
+  const sum = digest(definition);
+  return JSON.stringify(definition).length > MAX_DEFINITION_LENGTH ? { digest: sum } : { digest: sum, definition };
+}
+
+function emptyPins(): ServerPins {
+  return { known: [], pins: { tools: new Map(), prompts: new Map(), templates: new Map(), server: new Map() } };
+}
+
+function unusable(reason: string): McpError {
+  return McpError.of("internal_error", `The approved definitions cannot be read: ${reason}`, { middlewareName: "pin" });
+}
+
+function toJson(servers: ReadonlyMap<string, ServerPins>): unknown {
+  const entries = [...servers].map(([name, { known, pins }]) => {
+    const kinds = PIN_KINDS.map((kind) => [kind, Object.fromEntries(pins[kind])] as const);
+    return [name, { known, ...Object.fromEntries(kinds.filter(([, all]) => Object.keys(all).length > 0)) }];
+  });
+  return { version: FORMAT_VERSION, servers: Object.fromEntries(entries) as object };
+}
+
+/** Throws if the content is not ours: to ignore it would approve everything anew. */
+function parse(text: string, file: string): Map<string, ServerPins> {
+  const fail = (): McpError => unusable(`${file} is not valid; repair it, or remove it to approve everything anew`);
+  let content: unknown;
+  try {
+    content = JSON.parse(text);
+  } catch {
+    throw fail();
+  }
+  if (!isObject(content) || content["version"] !== FORMAT_VERSION || !isObject(content["servers"])) throw fail();
+  return new Map(
+    Object.entries(content["servers"]).map(([name, given]) => {
+      if (!isObject(given) || !Array.isArray(given["known"])) throw fail();
+      const server = emptyPins();
+      server.known = (given["known"] as unknown[]).filter((one): one is PinKind => PIN_KINDS.includes(one as PinKind));
+      for (const kind of PIN_KINDS) {
+        const all = given[kind] ?? {};
+        if (!isObject(all)) throw fail();
+        for (const [item, pin] of Object.entries(all)) {
+          if (!isObject(pin) || !isPinned(pin["approved"]) || !isPinned(pin["held"])) throw fail();
+          server.pins[kind].set(item, pin);
+        }
+      }
+      return [name, server];
+    }),
+  );
+}
+
+function isPinned(value: unknown): boolean {
+  if (value === undefined) return true;
+  if (!isObject(value) || typeof value["digest"] !== "string") return false;
+  return value["definition"] === undefined || isObject(value["definition"]);
+}

@@ -1,0 +1,224 @@
+// `catenary pins`: shows the definitions that the middleware `pin` holds back, with what has changed in them, and
+// approves them. What a server wrote is shown with escapes for characters that a reader cannot see, since that is where
+// instructions to a model hide.
+
+import { dirname, resolve } from "node:path";
+import { Pins, PIN_KINDS, type Definition, type Pin, type PinKind, type PinnedDefinition } from "../../chain/pins.ts";
+import { ConfigError, loadConfig } from "../../config/index.ts";
+import { isObject } from "../../core/values.ts";
+import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
+import { defineCommand } from "../show/problems.ts";
+import { CONFIG, parseFlags, requireConfig } from "../target/target.ts";
+import { paint, printJson, printTrusted } from "../terminal/output.ts";
+import { oneLine } from "../terminal/text.ts";
+
+const USAGE = `Usage: catenary pins [CONFIG] [SERVER[/NAME]] [--file FILE] [--json]
+       catenary pins approve [CONFIG] SERVER[/NAME]... [--file FILE] [--json]
+       catenary pins reset [CONFIG] SERVER[/NAME]... [--file FILE] [--json]`;
+
+const HELP = `${USAGE}
+
+Lists the definitions of tools, prompts and templates that the middleware pin has approved, and
+those that it holds back because they are new or have changed, with what has changed. Characters
+that are invisible or control a terminal are shown as escapes.
+
+approve lets callers see and use what is held. reset forgets what was approved: the next list of the
+server counts as its first. A running gateway notices an approval with the next request, and a reset
+with the next list.
+
+CONFIG ends with .json or .jsonc; default: ./${CONFIG}.
+
+  --file FILE   the file of approved definitions, if it is not that of a config
+  --json        print one JSON document: {"items": [{"server", "kind", "name", "state", "approved",
+                "held"}]}
+
+Exit codes: 0 ok; 1 wrong command line; 2 no such server or item.
+`;
+
+const FLAGS = { file: { type: "string" }, json: { type: "boolean" } } as const;
+
+interface Found {
+  readonly pins: Pins;
+  readonly server: string;
+  readonly kind: PinKind;
+  readonly name: string;
+  readonly pin: Pin;
+}
+
+const NOUNS = { tools: "tool", prompts: "prompt", templates: "template", server: "instructions" } as const;
+
+async function pins(args: readonly string[]): Promise<number> {
+  const { positionals, values } = parseFlags("pins", args, FLAGS, { file: "a file" });
+  const [first, ...rest] = positionals;
+  const action = first === "approve" || first === "reset" ? first : undefined;
+  const words = action === undefined ? positionals : rest;
+  const config = /\.jsonc?$/.test(words[0] ?? "") ? words[0] : undefined;
+  const wanted = config === undefined ? words : words.slice(1);
+  if (action !== undefined && wanted.length === 0) throw new UsageError(`${action} needs a SERVER\n${USAGE}`);
+  if (action === undefined && wanted.length > 1) throw new UsageError(`pins takes one SERVER[/NAME]\n${USAGE}`);
+  const files = await pinFiles(config, values.file);
+  const all: Found[] = [];
+  for (const file of files) all.push(...(await readItems(file)));
+  const chosen = wanted.length === 0 ? all : wanted.flatMap((one) => choose(one, all, files));
+  if (action === "approve") await approve(chosen);
+  if (action === "reset") await reset(chosen, wanted);
+  if (values.json === true) printJson({ items: chosen.map((one) => toJson(one, action)) });
+  else if (action === undefined) show(chosen, wanted.length > 0);
+  else report(chosen, action);
+  return EXIT.ok;
+}
+
+/** The files that the middleware of a config use. */
+async function pinFiles(config: string | undefined, file: string | undefined): Promise<readonly string[]> {
+  if (file !== undefined) return [resolve(file)];
+  const path = await requireConfig(config, "pins");
+  // The answers to the inputs do not matter here.
+  const loaded = await loadConfig(path, { inputs: async () => "-" }).catch((error: unknown) => {
+    if (!(error instanceof ConfigError)) throw error;
+    throw new UsageError(`${path} has problems, which \`catenary check ${path}\` shows; or name the FILE with --file`);
+  });
+  const entries = [...loaded.chain, ...[...loaded.upstreams.values()].flatMap(({ use }) => use)];
+  const files = new Set<string>();
+  for (const entry of entries) {
+    if (entry.kind !== "named" || entry.name !== "pin") continue;
+    const given = isObject(entry.options) ? entry.options["file"] : undefined;
+    const folder = dirname(resolve(path));
+    files.add(typeof given === "string" ? resolve(folder, given) : await Pins.defaultFile(folder));
+  }
+  if (files.size > 0) return [...files];
+  throw new UsageError(`${path} does not use the middleware pin; add it: "chain": ["pin"]`);
+}
+
+async function readItems(file: string): Promise<readonly Found[]> {
+  const found = new Pins(file);
+  await found.refresh();
+  return [...found.servers].flatMap(([server, { pins: byKind }]) =>
+    PIN_KINDS.flatMap((kind) => [...byKind[kind]].map(([name, pin]) => ({ pins: found, server, kind, name, pin }))),
+  );
+}
+
+/** The items that SERVER or SERVER/NAME means. */
+function choose(wanted: string, all: readonly Found[], files: readonly string[]): readonly Found[] {
+  const found = all.filter(({ server, name }) => wanted === server || wanted === `${server}/${name}`);
+  if (found.length > 0) return found;
+  const servers = [...new Set(all.map(({ server }) => server))];
+  const known = servers.length === 0 ? `${files.join(", ")} has none` : `there are ${servers.map(oneLine).join(", ")}`;
+  throw new NotFoundError(`There are no definitions of ${oneLine(wanted)}; ${known}`);
+}
+
+async function approve(chosen: readonly Found[]): Promise<void> {
+  for (const { pins: file, server, kind, name, pin } of chosen) {
+    // Only what was shown: the server may have changed it again meanwhile.
+    await file.change(() => {
+      const now = file.find(server, kind, name);
+      if (pin.held === undefined || now?.held?.digest !== pin.held.digest) return false;
+      file.set(server, kind, name, { approved: pin.held });
+      return true;
+    });
+  }
+}
+
+async function reset(chosen: readonly Found[], wanted: readonly string[]): Promise<void> {
+  for (const { pins: file, server, kind, name } of chosen) {
+    await file.change(() => {
+      if (wanted.includes(server)) file.forget(server);
+      else file.set(server, kind, name, undefined);
+      return true;
+    });
+  }
+}
+
+function stateOf({ approved, held }: Pin): "approved" | "changed" | "new" {
+  if (held === undefined) return "approved";
+  return approved === undefined ? "new" : "changed";
+}
+
+function toJson({ server, kind, name, pin }: Found, action: "approve" | "reset" | undefined): object {
+  const [approved, held] = action === "approve" ? [pin.held ?? pin.approved, undefined] : [pin.approved, pin.held];
+  const state = action === "reset" ? "forgotten" : action === "approve" ? "approved" : stateOf(pin);
+  return { server, kind: NOUNS[kind], name, state, approved: approved?.definition, held: held?.definition };
+}
+
+function report(chosen: readonly Found[], action: "approve" | "reset"): void {
+  const isDone = ({ pin }: Found): boolean => action === "reset" || pin.held !== undefined;
+  for (const one of chosen.filter(isDone)) {
+    printTrusted(`${action === "approve" ? "approved" : "forgotten"}  ${label(one)}\n`);
+  }
+  if (!chosen.some(isDone)) printTrusted("Nothing is held back, so there is nothing to approve\n");
+}
+
+function label({ server, kind, name }: Pick<Found, "server" | "kind" | "name">): string {
+  return `${NOUNS[kind]} ${oneLine(server)}${kind === "server" ? "" : `/${oneLine(name)}`}`;
+}
+
+function show(chosen: readonly Found[], isWhole: boolean): void {
+  const held = chosen.filter(({ pin }) => pin.held !== undefined);
+  const approved = chosen.filter(({ pin }) => pin.held === undefined);
+  if (chosen.length === 0) printTrusted("Nothing is approved or held back yet\n");
+  for (const one of approved) {
+    printTrusted(`${paint("green", "approved", process.stdout)}  ${label(one)}\n`);
+    if (isWhole && chosen.length === 1) printTrusted(difference(one.pin.approved, one.pin.approved));
+  }
+  for (const one of held) {
+    printTrusted(`${paint("yellow", stateOf(one.pin).padEnd(8), process.stdout)}  ${label(one)}\n`);
+    printTrusted(difference(one.pin.approved, one.pin.held));
+  }
+  const [only] = held;
+  if (only === undefined) return;
+  const name = held.length === 1 && only.kind !== "server" ? `${only.server}/${only.name}` : only.server;
+  printTrusted(`\nHeld back: ${held.length}. To approve: catenary pins approve ${oneLine(name)}\n`);
+}
+
+/** What has changed from one definition to another: the lines of each field that differ. */
+export function difference(from: PinnedDefinition | undefined, to: PinnedDefinition | undefined): string {
+  const [before, after] = [from?.definition, to?.definition];
+  if ((from !== undefined && before === undefined) || after === undefined) {
+    return "    (the definition is too long to be shown)\n";
+  }
+  const fields = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after)])];
+  return fields
+    .map((field) => {
+      const [old, now] = [linesOf(before, field), linesOf(after, field)];
+      const isSame = old.join("\n") === now.join("\n");
+      if (isSame && from !== to) return "";
+      return `    ${oneLine(field)}:\n${isSame ? now.map((line) => `        ${line}\n`).join("") : changedLines(old, now)}`;
+    })
+    .join("");
+}
+
+/** A description by its lines, anything else as JSON on several lines. All characters are visible. */
+function linesOf(definition: Definition | undefined, field: string): readonly string[] {
+  const value = definition?.[field];
+  if (value === undefined) return [];
+  const text = typeof value === "string" ? value : JSON.stringify(value, undefined, 2);
+  return text.split("\n").map(visible);
+}
+
+/** Without the lines at the beginning and the end that are the same, except for one on each side. */
+function changedLines(old: readonly string[], now: readonly string[]): string {
+  let start = 0;
+  while (start < Math.min(old.length, now.length) && old[start] === now[start]) start += 1;
+  let end = 0;
+  while (end < Math.min(old.length, now.length) - start && old.at(-1 - end) === now.at(-1 - end)) end += 1;
+  const around = (lines: readonly string[]): string => lines.map((line) => `        ${line}\n`).join("");
+  const marked = (lines: readonly string[], mark: "-" | "+"): string =>
+    lines
+      .slice(start, lines.length - end)
+      .map((line) => `${paint(mark === "-" ? "red" : "green", `      ${mark} ${line}`, process.stdout)}\n`)
+      .join("");
+  const before = around(old.slice(Math.max(0, start - 1), start));
+  const after = around(old.slice(old.length - end, old.length - end + 1));
+  return before + marked(old, "-") + marked(now, "+") + after;
+}
+
+/** What a reader cannot see or tell apart from a space: control and format characters, fillers, odd spaces. */
+const INVISIBLE = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu;
+
+/** Shows invisible characters as escapes, such as `\u{e0041}`. */
+export function visible(text: string): string {
+  return text.replaceAll("\t", "    ").replaceAll(INVISIBLE, (found) => {
+    return `\\u{${(found.codePointAt(0) ?? 0).toString(16)}}`;
+  });
+}
+
+export const pinsCommand: Command = defineCommand(HELP, pins);
