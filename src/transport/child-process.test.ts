@@ -238,6 +238,19 @@ describe("childTransport", () => {
     expect((await ended).error?.message).toContain(`after it closed its ${pipe}: here`);
   });
 
+  it("says why a server exited before its first message, with the end of a long line", async () => {
+    const exits = async (line: string): Promise<string> => {
+      const { ended } = await talk(`console.error(${JSON.stringify(line)}); process.exit(1);`);
+      return (await ended).error?.message ?? "";
+    };
+    const how = `${process.execPath} exited with code 1: `;
+    const line = `TypeError: ${"wrong ".repeat(60)}; pass this instead`;
+    expect(await exits(line)).toBe(`${how}${line}`);
+    const long = `TypeError: ${"wrong ".repeat(100)}; pass this instead`;
+    const [reason] = (await exits(long)).split("; the end of its stderr:");
+    expect(reason).toMatch(/: TypeError: (?:wrong )+.* \.\.\. .*; pass this instead$/);
+  });
+
   it("explains why a server could not be started", async () => {
     const transport = childTransport({ command: "no-such-server" });
     await expect(transport.start(() => {})).rejects.toMatchObject({

@@ -250,7 +250,9 @@ class PipedChildProcess implements ChildTransport {
   }
 }
 
-const MAX_REASON_LENGTH = 200;
+/** How much is shown of the beginning of a long line, and of its end, which often says what to do. */
+const REASON_START = 200;
+const REASON_END = 300;
 /** Lines of npm that do not say what is wrong. */
 const NPM_DETAIL = /^npm (?:error|ERR!)(?: (?:code|errno|syscall|path|network)\b.*| \d*\s*| A complete log .*)$/i;
 const TELLING =
@@ -264,7 +266,8 @@ function startFailure(stderr: string): string {
   const line = npm ?? told.findLast((one) => TELLING.test(one)) ?? told.at(-1) ?? "";
   const isKey = (text: string): boolean => /\d/.test(text) && /[A-Za-z]/.test(text);
   const shown = line.replace(/[A-Za-z0-9_+=-]{24,}/g, (text) => (isKey(text) ? "..." : text));
-  return shown.length > MAX_REASON_LENGTH ? `${shown.slice(0, MAX_REASON_LENGTH)}...` : shown;
+  if (shown.length <= REASON_START + REASON_END) return shown;
+  return `${shown.slice(0, REASON_START)} ... ${shown.slice(-REASON_END)}`;
 }
 
 function describeStderr(stderr: string): string {

@@ -4,16 +4,18 @@
 import { stat } from "node:fs/promises";
 import { CLIENTS, clientFilePath, type Client, type ClientFile } from "../../config/clients.ts";
 import { ConfigError, loadConfig, type UpstreamEntry } from "../../config/index.ts";
-import { isOwnEntry } from "../../config/self-calls.ts";
+import { isOwnEntry, isOwnUrl } from "../../config/self-calls.ts";
 import { createRedactor, type Secret } from "../../config/variables.ts";
 import { Semaphore } from "../../core/async.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
+import { isLoopback } from "../../http/server/guard.ts";
 import { findSpawnProblem } from "../../process/spawn-error.ts";
 import { beforeSeparator, EXIT, type Command } from "../command.ts";
+import { findGateways } from "../serve/control.ts";
 import { findServer, inputsFrom } from "../serve/gateway.ts";
 import { confirmConfig } from "../serve/trust.ts";
 import { shortPath, valueIn } from "../setup/change-file.ts";
-import { type Check, checkServer, type ServerCheckOptions } from "../setup/check-server.ts";
+import { type Check, checkServer, checkTcp, type ServerCheckOptions } from "../setup/check-server.ts";
 import { openClientFile } from "../setup/clients.ts";
 import { defineCommand, plural } from "../show/problems.ts";
 import { createAuthorizer, findAuthorizer, takeToken } from "../target/sign-in.ts";
@@ -240,7 +242,8 @@ async function checkMachine(session: Session): Promise<void> {
   const files = CLIENTS.flatMap((client) =>
     client.files.filter(({ isOld }) => isOld !== true).map((file) => ({ client, file })),
   );
-  const found = (await Promise.all(files.map(({ client, file }) => checkClient(client, file)))).flat();
+  const running = (await findGateways().catch(() => [])).map(({ url }) => new URL(url));
+  const found = (await Promise.all(files.map(({ client, file }) => checkClient(client, file, running)))).flat();
   if (!hasConfig) {
     const hint =
       found.length > 0
@@ -258,8 +261,8 @@ async function checkMachine(session: Session): Promise<void> {
   }
 }
 
-/** Nothing if the client has no such file. */
-async function checkClient(client: Client, file: ClientFile): Promise<readonly Check[]> {
+/** Nothing if the client has no such file. `running`: the addresses of running gateways. */
+async function checkClient(client: Client, file: ClientFile, running: readonly URL[]): Promise<readonly Check[]> {
   const subject = client.title;
   const path = clientFilePath(file);
   if ((await stat(path).catch(() => undefined)) === undefined) return [];
@@ -277,8 +280,12 @@ async function checkClient(client: Client, file: ClientFile): Promise<readonly C
     const opened = await openClientFile(client, file);
     const value = await valueIn(opened, file.servers);
     const entries = Object.entries(isObject(value) ? value : {});
-    const own = entries.filter(([, entry]) => isOwnEntry(entry));
-    if (own.length > 0) return await checkOwnEntries(own, client, check);
+    const started = entries.filter(([, entry]) => isOwnEntry(entry));
+    const urls = entries.flatMap(([name, entry]) => ownUrl(name, entry, running) ?? []);
+    if (started.length + urls.length > 0) {
+      const reached = await Promise.all(urls.map((url) => checkOwnUrl(url, check)));
+      return [...(await checkOwnEntries(started, client, check)), ...reached.flat()];
+    }
     if (entries.length === 0 && file.isSettings === true) return [];
     const advice = `to use the gateway there: catenary install ${client.name}`;
     return check("ok", `has ${plural(entries.length, "server")}, but not Catenary; ${advice}`);
@@ -291,10 +298,33 @@ async function checkClient(client: Client, file: ClientFile): Promise<readonly C
   }
 }
 
+type CreateCheck = (status: Check["status"], message: string, hint?: string) => Check[];
+
+interface OwnUrl {
+  readonly name: string;
+  readonly url: URL;
+}
+
+/** The URL of an entry that is that of a running gateway, or on this machine and named as `catenary install` does. */
+function ownUrl(name: string, entry: unknown, running: readonly URL[]): OwnUrl | undefined {
+  const { url: given, httpUrl = given, serverUrl: text = httpUrl } = isObject(entry) ? entry : {};
+  if (typeof text !== "string" || !URL.canParse(text)) return undefined;
+  const url = new URL(text);
+  const isRunning = running.some(({ hostname: host, port }) => isOwnUrl(text, { host, port: Number(port || 80) }));
+  return isRunning || (name === "catenary" && isLoopback(url.hostname)) ? { name, url } : undefined;
+}
+
+async function checkOwnUrl({ name, url }: OwnUrl, check: CreateCheck): Promise<readonly Check[]> {
+  const address = oneLine(`${url.origin}${url.pathname}`);
+  if ((await checkTcp(url)).status === "ok") return check("ok", `uses the gateway at ${address} (${oneLine(name)})`);
+  const message = `uses the gateway at ${address} (${oneLine(name)}), which does not run`;
+  return check("warning", message, "start it: catenary up");
+}
+
 async function checkOwnEntries(
   own: readonly (readonly [string, unknown])[],
   { name: clientName }: Client,
-  check: (status: Check["status"], message: string, hint?: string) => Check[],
+  check: CreateCheck,
 ): Promise<readonly Check[]> {
   const checks = own.map(async ([name, entry]) => {
     const { command, args } = entry as { readonly command: unknown; readonly args?: unknown };

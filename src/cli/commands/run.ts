@@ -222,8 +222,8 @@ async function run(args: readonly string[]): Promise<undefined> {
   if (http === undefined) return;
   // The banner does not show the arguments, since one of them may be a secret.
   const { url = "" } = serving;
-  const { host = "127.0.0.1" } = http;
-  announce(serving, { url, source: name, name, host }, line.values.json === true ? { url } : undefined);
+  const { host = "127.0.0.1", allowedHosts } = http;
+  announce(serving, { url, source: name, name, host, allowedHosts }, line.values.json === true ? { url } : undefined);
 }
 
 /** The headers and credentials for a URL: a token, or a sign-in. */

@@ -302,8 +302,9 @@ async function serveHttp(
   await openSocket(opened, url);
   const upstreams = isUp ? gateway?.status() : undefined;
   const json = values.json === true ? { url, ...(upstreams && { upstreams }) } : undefined;
-  const { host = "127.0.0.1" } = http;
-  announce(serving, { url, source, name, host, ...banner }, json, upstreams && upstreamTable(upstreams).trimEnd());
+  const { host = "127.0.0.1", allowedHosts } = http;
+  const about = { url, source, name, host, allowedHosts, ...banner };
+  announce(serving, about, json, upstreams && upstreamTable(upstreams).trimEnd());
 }
 
 /** Throws a UsageError if an upstream has the address where we serve. */

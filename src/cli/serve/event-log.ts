@@ -50,17 +50,15 @@ export class EventLog {
     });
   }
 
-  /** `colored`: the message with colours, for a terminal. */
-  write(entry: Omit<LogEntry, "time">, colored: string = entry.message): void {
+  /** `colored` adds colours to the message, which is already safe for a terminal. */
+  write(entry: Omit<LogEntry, "time">, colored: (message: string) => string = (message) => message): void {
     const { time } = this.#add(entry);
     if (this.#isJson) return;
     const { upstream, stream } = entry;
     const name = sourceOf(entry);
     const shown = upstream === undefined ? name : paint(stream === undefined ? "bold" : "dim", name);
     const prefix = this.#hasTimes ? `${isTerminal(process.stderr) ? paint("dim", localTime()) : time} ` : "";
-    process.stderr.write(
-      `${prefix}${shown} ${sanitizeFor(process.stderr, stream === undefined ? colored : entry.message)}\n`,
-    );
+    process.stderr.write(`${prefix}${shown} ${colored(sanitizeFor(process.stderr, entry.message))}\n`);
   }
 
   /** The built-in middleware, with a `log` that writes to this log, in its format unless the config sets another. */

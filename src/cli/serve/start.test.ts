@@ -84,6 +84,11 @@ describe("the banner", () => {
     );
     expect(bannerLines(banner("0.0.0.0"), {})[0]).toBe(all);
     expect(bannerLines(banner("192.0.2.2"), found)[0]).toBe(serving);
+    const only = (...allowedHosts: string[]) => bannerLines({ ...banner("0.0.0.0"), allowedHosts }, found)[0];
+    expect(only("a.example", "192.0.2.2")).toBe(
+      `${serving}, and from the network only as a.example, 192.0.2.2 (allowedHosts)`,
+    );
+    expect(only()).toBe(serving);
   });
 
   it.each([{ token: "made-token" }, { tokenIn: "catenary.json" }])(

@@ -200,6 +200,8 @@ export interface Banner {
   readonly name: string;
   /** The host that the server listens on. */
   readonly host: string;
+  /** The only other hosts that the server accepts, if it listens on all addresses. */
+  readonly allowedHosts?: readonly string[] | undefined;
   /** The path of the config whose token callers must send; the token itself is not printed. */
   readonly tokenIn?: string | undefined;
   /** What the token is there. Default: the value of listen.token. */
@@ -215,12 +217,12 @@ export interface Banner {
 type Interfaces = ReturnType<typeof networkInterfaces>;
 
 export function bannerLines(banner: Banner, interfaces: Interfaces = networkInterfaces()): string[] {
-  const { url, source, name, host, tokenIn, tokenKey = "the value of listen.token", token } = banner;
+  const { url, source, name, tokenIn, tokenKey = "the value of listen.token", token } = banner;
   const shown = token ?? (tokenIn === undefined ? undefined : "TOKEN");
   const headers = shown === undefined ? undefined : { headers: { Authorization: `Bearer ${shown}` } };
   const entry = { mcpServers: { [name]: { type: "http", url, ...headers } } };
   return [
-    `Serving ${sanitizeFor(process.stderr, source)} at ${paint("cyan", url)}${otherAddresses(host, url, interfaces)}`,
+    `Serving ${sanitizeFor(process.stderr, source)} at ${paint("cyan", url)}${otherAddresses(banner, interfaces)}`,
     `For a client's config: ${JSON.stringify(entry)}`,
     ...(token === undefined
       ? []
@@ -230,9 +232,13 @@ export function bannerLines(banner: Banner, interfaces: Interfaces = networkInte
 }
 
 /** The other URLs of a server that listens on all addresses. */
-function otherAddresses(host: string, url: string, interfaces: Interfaces): string {
+function otherAddresses({ host, url, allowedHosts }: Banner, interfaces: Interfaces): string {
   const bound = urlHost(host);
   if (bound !== "0.0.0.0" && bound !== "[::]") return "";
+  if (allowedHosts !== undefined) {
+    const names = allowedHosts.map(oneLine).join(", ");
+    return names === "" ? "" : `, and from the network only as ${names} (allowedHosts)`;
+  }
   const { port, pathname } = new URL(url);
   const others = Object.values(interfaces)
     .flatMap((found) => found ?? [])

@@ -1,6 +1,7 @@
 // Reports on upstreams: each change once, and sanitized.
 
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { styleText } from "node:util";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { UpstreamStatus } from "../../chain/upstream/options.ts";
 import { EventLog } from "./event-log.ts";
 import { UpstreamReport, upstreamTable } from "./upstream-report.ts";
@@ -85,6 +86,25 @@ describe("a report", () => {
       "far failed: Nothing listens at 127.0.0.1:9\n",
       "far reachable again (revision R)\n",
       "far failed: The session is forgotten\n",
+    ]);
+  });
+
+  it("colours its own words at a terminal, and escapes control characters of others", () => {
+    const { isTTY } = process.stderr;
+    process.stderr.isTTY = true;
+    vi.stubEnv("NO_COLOR", "");
+    vi.stubEnv("TERM", "xterm");
+    onTestFinished(() => {
+      process.stderr.isTTY = isTTY;
+      vi.unstubAllEnvs();
+    });
+    const report = new UpstreamReport(log(), true);
+    report.onState("notes", status("running", { pids: [7], revision: "R\u001b[2J" }));
+    report.onStderr("notes", "\u001b[31mred\n");
+    const bold = styleText("bold", "notes", { validateStream: false });
+    expect(printed).toEqual([
+      `${bold} ${styleText("green", "started", { validateStream: false })} (pid 7, revision R\\x1b[2J)\n`,
+      `${styleText("dim", "notes:", { validateStream: false })} \\x1b[31mred\n`,
     ]);
   });
 

@@ -118,10 +118,7 @@ export class UpstreamReport {
       const { pids } = status;
       if (!this.#isVerbose || pids.length === 0) return;
       const details = ` (pid ${pids.join(", ")})`;
-      this.#log.write(
-        { level: "info", upstream, message: `stopped${details}` },
-        `${paint("dim", "stopped")}${details}`,
-      );
+      this.#write(upstream, { level: "info", change: "stopped", color: "dim", details });
       return;
     }
     // A problem is not reported twice in a row.
@@ -148,10 +145,13 @@ export class UpstreamReport {
     // The process has ended, so its last line of stderr is printed even if it is incomplete.
     if (isNews || (state !== "running" && state !== "starting")) this.#stderr.get(upstream)?.flush();
     const described = this.#describe(status, last, isNews);
-    if (described === undefined) return;
-    const { level, change, color, details } = described;
-    this.#log.write({ level, upstream, message: `${change}${details}` }, `${paint(color, change)}${details}`);
+    if (described !== undefined) this.#write(upstream, described);
   };
+
+  #write(upstream: string, { level, change, color, details }: Description): void {
+    const colored = (message: string): string => `${paint(color, change)}${message.slice(change.length)}`;
+    this.#log.write({ level, upstream, message: `${change}${details}` }, colored);
+  }
 
   #describe(
     status: UpstreamStatus,

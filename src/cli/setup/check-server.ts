@@ -165,7 +165,8 @@ function attemptConnection(open: (done: () => void) => ReturnType<typeof connect
   });
 }
 
-async function checkTcp(url: URL): Promise<Result> {
+/** Whether something listens at the address of a URL. */
+export async function checkTcp(url: URL): Promise<Result> {
   const [host, port] = [bare(url.hostname), portOf(url)];
   const error = await attemptConnection((done) => connectTcp({ host, port }, done));
   if (error === undefined) return ok("tcp", `${url.hostname} answers on port ${port}`);
@@ -263,7 +264,10 @@ function explain(error: unknown, target: Target, noise: readonly string[], optio
       if (start === undefined) return [ok("http", "answers"), failed("auth", message, signIn, exit)];
       return [ok("http", "answers"), failed("auth", `${server} needs a token, and offers no sign-in`, sendToken, exit)];
     }
-    const hint = "check the path of the URL, such as /mcp; `catenary tools URL --verbose` shows more";
+    const isHostRefused = error instanceof ConnectionError && error.status === 403;
+    const hint = isHostRefused
+      ? "restart the server with this host allowed, or use a URL with a host that it accepts"
+      : "check the path of the URL, such as /mcp; `catenary tools URL --verbose` shows more";
     return [failed("http", message, hint, exit)];
   }
   if (kind === "closed" || kind === "spawn") {

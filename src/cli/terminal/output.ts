@@ -40,7 +40,8 @@ export function directStatus(write: (text: string) => void): void {
 export function paint(style: Style, text: string, stream: { readonly isTTY?: boolean } = process.stderr): string {
   const { NO_COLOR, TERM } = process.env;
   const hasColour = isTerminal(stream) && (NO_COLOR === undefined || NO_COLOR === "") && TERM !== "dumb";
-  return hasColour ? styleText(style, text) : text;
+  // By itself, styleText would look at stdout, whatever the stream.
+  return hasColour ? styleText(style, text, { validateStream: false }) : text;
 }
 
 /** Prints an error and exits, since a loaded module may keep the process alive. */

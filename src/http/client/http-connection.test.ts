@@ -65,6 +65,21 @@ test("when the authorizer gives up, the error says so without showing the creden
   );
 });
 
+test.each([
+  ["ours", '{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Host \\"server.example\\" is not allowed."}}'],
+  ["others", '{"jsonrpc":"2.0","error":{"code":-32000,"message":"Invalid Host: server.example"},"id":null}'],
+])("a host that is not allowed is not taken for wrong credentials (%s)", async (_whose, body) => {
+  const { connection } = connectionWith(() => answer(403, body), tokens("secret"));
+  await expect(connection.send(call)).rejects.toMatchObject({
+    kind: "http",
+    status: 403,
+    mayHaveRun: false,
+    message:
+      "http://server.example does not accept the host server.example (403): if it is a gateway, " +
+      "allow it with --allow-host server.example, or in listen.allowedHosts of its config",
+  });
+});
+
 test("credentials echoed by the server do not appear in errors", async () => {
   const auth: Authorizer = {
     authorize: async () => ({ authorization: "Bearer 0123456789" }),

@@ -78,7 +78,7 @@ export class HttpConnection {
         auth !== undefined &&
         call.skipSignIn !== true &&
         (await whileWaiting(onWait, auth.refused(challenge)).catch(discardAndThrow(response)));
-      if (!shouldRetry) throw await unauthorizedError(url, redact(response, secrets), auth !== undefined);
+      if (!shouldRetry) throw await accessError(url, redact(response, secrets), auth !== undefined);
       response.discard();
     }
   }
@@ -162,9 +162,18 @@ export function readQuotable(response: HttpResponse): Promise<string> {
   return response.text(MAX_QUOTED_BYTES).catch(() => "");
 }
 
-async function unauthorizedError(url: URL, response: HttpResponse, hasAuthorizer: boolean): Promise<ConnectionError> {
+/** What servers say to a Host header that they do not accept, which no other credentials would change. */
+const HOST_REFUSED = /\b(?:Host "[^"]*" is not allowed|Invalid Host\b)/i;
+
+async function accessError(url: URL, response: HttpResponse, hasAuthorizer: boolean): Promise<ConnectionError> {
   const { status } = response;
-  const quoted = quote(await readQuotable(response));
+  const text = await readQuotable(response);
+  if (status === 403 && HOST_REFUSED.test(text.replaceAll('\\"', '"'))) {
+    const advice = `allow it with --allow-host ${url.hostname}, or in listen.allowedHosts of its config`;
+    const message = `${url.origin} does not accept the host ${url.host} (403): if it is a gateway, ${advice}`;
+    return new ConnectionError("http", message, { mayHaveRun: false, status });
+  }
+  const quoted = quote(text);
   const advice = hasAuthorizer
     ? "the credentials were not accepted"
     : status === 401

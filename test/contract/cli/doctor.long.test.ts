@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { catenary, CLI, type CliResult, startTestServer, TEST_SERVER_COMMAND } from "./cli-process.ts";
+import { catenary, CLI, CliProcess, type CliResult, startTestServer, TEST_SERVER_COMMAND } from "./cli-process.ts";
 
 const [command, ...args] = TEST_SERVER_COMMAND;
 const script = (code: string): object => ({ command: process.execPath, args: ["-e", code] });
@@ -121,6 +121,28 @@ describe("a URL", () => {
     expect(await failure(url)).toMatchObject({ check, code });
   });
 
+  it("whose host the server does not accept is explained, and not as a wrong token", async () => {
+    const module = TEST_SERVER_COMMAND.at(-1) ?? "";
+    const server = new CliProcess(["serve", module, "--http", "0.0.0.0:0", "--allow-host", "a.example", "--json"]);
+    onTestFinished(async () => {
+      server.process.kill("SIGKILL");
+      await server.exited;
+    });
+    await expect.poll(() => server.out, { timeout: 20_000 }).toContain("\n");
+    const url = (JSON.parse(server.out) as { url: string }).url.replace("127.0.0.1", "127.0.0.2");
+    const { out } = await catenary(["doctor", "--json", url], "", {
+      cwd: folder,
+      env: { ...env, CATENARY_TOKEN: "some-token" },
+    });
+    const { checks: all } = JSON.parse(out) as { checks: Check[] };
+    expect(all.at(-1)).toMatchObject({
+      check: "http",
+      status: "failed",
+      hint: expect.stringContaining("host allowed"),
+    });
+    expect(all.at(-1)?.message).toContain("allow it with --allow-host 127.0.0.2");
+  });
+
   it("behind a proxy is checked through it", async () => {
     const proxied = async (proxy: string): Promise<Check & { code: number | null }> => {
       const { code, out } = await catenary(["doctor", "--json", "http://name.invalid/mcp"], "", {
@@ -198,4 +220,32 @@ it("without a target checks the config of this folder and the configs of clients
   expect(bad.code).toBe(1);
   expect(bad.out).toContain("-> write it anew: catenary install cursor CONFIG");
   expect(bad.out).not.toContain("  ok ");
+});
+
+it("recognizes a client that uses a running gateway by its URL", async () => {
+  const home = mkdtempSync(join(folder, "url-"));
+  mkdirSync(join(home, ".cursor"));
+  mkdirSync(join(home, "run"), { mode: 0o700 });
+  const options = { cwd: home, env: { ...env, HOME: home, XDG_RUNTIME_DIR: join(home, "run") } };
+  writeFileSync(join(home, "catenary.json"), JSON.stringify({ mcpServers: { good: { command, args } } }));
+  const gateway = new CliProcess(["up", "catenary.json", "--http", "127.0.0.1:0", "--json"], options);
+  onTestFinished(async () => {
+    gateway.process.kill("SIGKILL");
+    await gateway.exited;
+  });
+  await expect.poll(() => gateway.out, { timeout: 20_000 }).toContain("\n");
+  const { url } = JSON.parse(gateway.out) as { url: string };
+  const install = (...more: string[]): Promise<CliResult> =>
+    catenary(["install", "cursor", "--url", url.replace("127.0.0.1", "localhost"), "--yes", ...more], "", options);
+  expect((await install("--name", "team")).code).toBe(0);
+  const found = await catenary(["doctor", "--quiet", "--json"], "", options);
+  const address = url.replace("127.0.0.1", "localhost");
+  expect(found.out).toContain(`uses the gateway at ${address} (team)`);
+  expect(found.out).not.toContain("but not Catenary");
+  await install();
+  gateway.process.kill("SIGKILL");
+  await gateway.exited;
+  const stopped = await catenary(["doctor"], "", options);
+  expect(stopped.out).toContain(`uses the gateway at ${address} (catenary), which does not run`);
+  expect(stopped.out).toContain("-> start it: catenary up");
 });
