@@ -15,6 +15,7 @@ import { findGateways } from "../serve/control.ts";
 import { findServer, inputsFrom } from "../serve/gateway.ts";
 import { confirmConfig } from "../serve/trust.ts";
 import { shortPath, valueIn } from "../setup/change-file.ts";
+import { checkEntryPatterns, checkSharedPatterns } from "../setup/check-patterns.ts";
 import { type Check, checkServer, checkTcp, type ServerCheckOptions } from "../setup/check-server.ts";
 import { openClientFile } from "../setup/clients.ts";
 import { defineCommand, plural } from "../show/problems.ts";
@@ -184,10 +185,13 @@ async function checkConfig({ config: given, server }: ConfigTarget, session: Ses
   report([{ subject: path, check: "entries", status: "ok", message }]);
   const entries = server === undefined ? [...config.upstreams.values()] : [findServer(config, path, server)];
   const slots = new Semaphore(PARALLEL);
+  const tools = new Map<string, readonly string[]>();
   const all = entries.map(async (entry) => {
     await slots.acquire(session.signal);
     try {
-      return await checkEntry(entry, path, session);
+      const found = await checkEntry(entry, path, session, (names) => tools.set(entry.name, names));
+      const names = tools.get(entry.name);
+      return names === undefined ? found : [...found, ...checkEntryPatterns(entry, names)];
     } finally {
       slots.release();
     }
@@ -197,9 +201,15 @@ async function checkConfig({ config: given, server }: ConfigTarget, session: Ses
     busy(`Checking ${oneLine(entries[at]?.name ?? "")}`);
     report(await checks);
   }
+  if (server === undefined) report(checkSharedPatterns(config, path, tools));
 }
 
-async function checkEntry(entry: UpstreamEntry, path: string, session: Session): Promise<readonly Check[]> {
+async function checkEntry(
+  entry: UpstreamEntry,
+  path: string,
+  session: Session,
+  onTools: (names: readonly string[]) => void,
+): Promise<readonly Check[]> {
   const { name, policy, secrets } = entry;
   try {
     const { target, options: { headers } = {}, signIn } = await entry.resolve();
@@ -210,6 +220,7 @@ async function checkEntry(entry: UpstreamEntry, path: string, session: Session):
     const started = typeof target === "object" && "command" in target ? { inheritEnv, ...target } : target;
     return await checkOne(name, started, {
       ...commonOptions(session),
+      onTools,
       ...(policy.revision !== undefined && { revision: policy.revision }),
       ...(headers && { headers }),
       sendToken: `write the token in the entry: "headers": {"Authorization": "Bearer \${TOKEN}"}`,

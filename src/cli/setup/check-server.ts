@@ -43,6 +43,8 @@ export interface ServerCheckOptions {
   readonly signIn?: string;
   /** How to send a token, for the hint. */
   readonly sendToken?: string;
+  /** Gets the names of the tools. */
+  readonly onTools?: (names: readonly string[]) => void;
 }
 
 /** All checks of a server. */
@@ -63,7 +65,7 @@ export async function checkServer(target: Target, options: ServerCheckOptions): 
       ...(isCommand(target) && { onNoise }),
     });
     results.push(...connected(client, target, noise, performance.now() - begin));
-    results.push(await checkLists(client));
+    results.push(await checkLists(client, options));
   } catch (error) {
     results.push(...explain(error, target, noise, options));
   } finally {
@@ -211,10 +213,12 @@ function checkNoise([first]: readonly string[]): Result {
   return warning("stdout", message, "they are ignored; a server should write its log to stderr");
 }
 
-async function checkLists(client: Client): Promise<Result> {
+async function checkLists(client: Client, { onTools }: ServerCheckOptions): Promise<Result> {
   const { capabilities } = client;
   const counts: string[] = [];
-  if (capabilities["tools"] !== undefined) counts.push(plural((await client.listTools()).tools.length, "tool"));
+  const tools = capabilities["tools"] === undefined ? [] : (await client.listTools()).tools;
+  onTools?.(tools.map(({ name }) => name));
+  if (capabilities["tools"] !== undefined) counts.push(plural(tools.length, "tool"));
   if (capabilities["prompts"] !== undefined) counts.push(plural((await client.listPrompts()).prompts.length, "prompt"));
   if (capabilities["resources"] !== undefined) {
     counts.push(plural((await client.listResources()).resources.length, "resource"));

@@ -191,6 +191,32 @@ describe("a config", () => {
     expect(out).not.toContain("letmein");
   });
 
+  it("has patterns that match no tool, which is said", async () => {
+    const notes = {
+      ...{ command, args, includeTools: ["echo", "count", "form"], excludeTools: ["cou*", "delet_*"] },
+      use: [{ filter: { tools: { not: ["said", "sad"] } } }, { rename: { tools: { echo: "said", ecco: "other" } } }],
+    };
+    const document = {
+      mcpServers: { notes },
+      profiles: {
+        work: { tools: { only: ["said", "notes_form", "notes_from"] } },
+        other: { servers: ["notes"], tools: { not: ["*"] } },
+      },
+      chain: [{ filter: { tools: { not: ["fail", "fial"] } } }],
+    };
+    writeFileSync(join(folder, "patterns.json"), JSON.stringify(document));
+    const { code, checks: all } = await checks("patterns.json");
+    expect(code).toBe(0);
+    expect(all.filter(({ check }) => check === "patterns").map(({ subject, message }) => [subject, message])).toEqual([
+      ["notes", 'excludeTools: "delet_*" matches no tool of notes'],
+      ["notes", 'use: rename: tools: "ecco" matches no tool of notes'],
+      ["notes", 'use: filter: tools.not: "sad" matches no tool of notes'],
+      ["patterns.json", 'profiles.work.tools.only: "notes_from" matches no tool'],
+      ["patterns.json", 'chain: filter: tools.not: "fial" matches no tool'],
+    ]);
+    expect(all.find(({ check }) => check === "hidden")?.message).toBe("18 tools, by the config");
+  });
+
   it("with mistakes is not used", async () => {
     writeFileSync(join(folder, "wrong.json"), '{ "mcpServers": { "a": { "command": 3 } } }');
     const found = await failure("wrong.json");
