@@ -27,15 +27,22 @@ const OPTIONS: Readonly<Record<string, unknown>> = {
 
 /** What a middleware may add to a call. */
 const MAX_EXTRA_US = 1;
-/** What more is allowed to middleware that has work with every call: reading clocks, learning the upstream or the tool. */
+/**
+ * What more is allowed to middleware that has work with every call: reading clocks, learning the upstream or the tool,
+ * reading arguments and results.
+ */
 const OWN_WORK_US: Readonly<Record<string, number>> = {
+  authorize: 4,
   breaker: 2,
   concurrency: 2,
   confirm: 2,
   log: 3,
-  metrics: 3,
+  metrics: 4,
   "read-only": 2,
+  redact: 20,
+  shape: 1,
   trace: 8,
+  validate: 4,
 };
 const FIRST_CALLS = 50_000;
 const SLICE = 5_000;

@@ -21,9 +21,12 @@ export function lastChars(text: string, max: number): string {
  * names come from upstreams and may be long.
  */
 export function matchesGlob(glob: string, name: string): boolean {
+  // The usual cases, without a copy of the parts.
+  const star = glob.indexOf("*");
+  if (star === -1) return glob === name;
+  if (star === glob.length - 1) return star === 0 || name.startsWith(glob.slice(0, star));
   const [first = "", ...rest] = glob.split("*");
-  const last = rest.pop();
-  if (last === undefined) return glob === name;
+  const last = rest.pop() ?? "";
   if (!name.startsWith(first) || name.length < first.length + last.length || !name.endsWith(last)) return false;
   const until = name.length - last.length;
   let at = first.length;

@@ -161,7 +161,7 @@ async function visibleItems(
   return mapItems(shown, list, (item, name) => (names.get(name) === true ? item : undefined));
 }
 
-async function useItem(
+function useItem(
   { capability, name }: NamedItem,
   request: Request,
   context: Context,
@@ -174,8 +174,21 @@ async function useItem(
     (request.method === "completion/complete"
       ? nothingToComplete(capability, name, request.params["ref"])
       : notFound(capability, name));
-  if (!isVisible(capability, name)) throw refuse();
-  if (options.isAllowed !== undefined && !(await options.isAllowed(capability, name))) throw refuse();
+  if (!isVisible(capability, name)) return Promise.reject(refuse());
+  const use = (): Promise<Result> => routeItem({ capability, name }, request, context, next, isVisible, refuse);
+  const { isAllowed } = options;
+  if (isAllowed === undefined) return use();
+  return (async () => isAllowed(capability, name))().then((is) => (is ? use() : Promise.reject(refuse())));
+}
+
+function routeItem(
+  { capability, name }: NamedItem,
+  request: Request,
+  context: Context,
+  next: Handler,
+  isVisible: IsVisible,
+  refuse: () => McpError,
+): Promise<Result> {
   if (capability === "resources") return next(request, context);
   // The name is known here, but only the gateway knows which item of which upstream it is.
   const onRoute: Context["onRoute"] = (upstream, sent) => {

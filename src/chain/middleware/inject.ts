@@ -85,9 +85,11 @@ export function inject(options: InjectOptions): Middleware {
         ? item
         : { ...item, inputSchema: withoutParameters(item["inputSchema"], hidden) };
     });
+  const hasHeadersForAll = Object.keys(forAll).length > 0;
   return function inject(request, context, next) {
     const { method, params } = request;
     const own = method === "tools/call" ? matching(rules, params["name"] as string) : [];
+    if (own.length === 0 && !hasHeadersForAll && method !== "tools/list") return next(request, context);
     const added = own.reduce<Headers>((all, { headers }) => ({ ...all, ...headers }), forAll);
     const hasHeaders = Object.keys(added).length > 0;
     const passed = hasHeaders ? copyContext(context, { headers: { ...context.headers, ...added } }) : context;

@@ -55,8 +55,9 @@ export function readOnly(options: ReadOnlyOptions = {}): Middleware {
     if (method === "tools/list") return list(request, context, next);
     if (method === "subscriptions/listen") return next(request, tools.watch(context));
     if (method !== "tools/call") return next(request, context);
-    const isKnown = tools.get(params["name"], context.caller)?.isReadOnly === true;
-    return isKnown || isAllowed(params["name"] as string) ? next(request, context) : find(request, context, next);
+    const isShown =
+      isAllowed(params["name"] as string) || tools.get(params["name"], context.caller)?.isReadOnly === true;
+    return isShown ? next(request, context) : find(request, context, next);
   };
   return Object.defineProperty(middleware, "name", { value: NAME });
 }
