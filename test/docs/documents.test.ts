@@ -93,6 +93,9 @@ describe("docs/middleware/", () => {
   it("has a page for every built-in middleware", () => {
     const names = readdirSync(join(ROOT, "docs/middleware")).map((name) => basename(name, ".md"));
     expect(names.toSorted()).toEqual(["index", ...MIDDLEWARE.keys()].toSorted());
+    // The table has each of them once.
+    const [table = []] = tables(readPage("docs/middleware/index.md"));
+    expect(firstWords(table).toSorted()).toEqual([...MIDDLEWARE.keys()].toSorted());
   });
 });
 
