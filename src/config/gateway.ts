@@ -347,7 +347,7 @@ function middlewareKey({ position: _position, ...entry }: MiddlewareEntry): stri
 async function upstreamKey(entry: UpstreamEntry, limits: object): Promise<string> {
   const { kind, settings, policy } = entry;
   // What runs in this process has no connection that the policy and the limits could concern.
-  if (kind === "module" || kind === "live" || kind === "programs") return JSON.stringify([kind, settings]);
+  if (["module", "live", "programs", "openapi"].includes(kind)) return JSON.stringify([kind, settings]);
   const resolved = await entry.resolve().catch(() => undefined);
   return JSON.stringify([kind, settings, resolved, policy, limits]);
 }

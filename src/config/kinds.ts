@@ -1,5 +1,5 @@
-// The kinds of entries under `mcpServers`: a command, a URL or a module; live sessions are in live.ts, programs in
-// tool-kinds.ts. Each kind has a key of its own, further fields, and a function that turns them into the arguments of
+// The kinds of entries under `mcpServers`: a command, a URL or a module; live sessions are in live.ts, programs and
+// APIs in tool-kinds.ts. Each kind has a key of its own, further fields, and a function that turns them into the arguments of
 // `upstream()`. To add a kind, define it and list it in KINDS of upstreams.ts. Nothing is started here.
 
 import { readFile } from "node:fs/promises";
@@ -244,7 +244,7 @@ async function readEnvFile(file: string): Promise<Record<string, string>> {
   return parseEnv(text.replace(/^\uFEFF/, "")) as Record<string, string>;
 }
 
-const headerValues = read.recordOf(
+const headerValues: read.Reader<Readonly<Record<string, string>>> = read.recordOf(
   read.stringThat(
     (given) => /^[\t\x20-\x7e\x80-\xff]*$/.test(given),
     "not a valid header value",
@@ -253,7 +253,7 @@ const headerValues = read.recordOf(
   'an object of strings, such as {"Authorization": "Bearer ${TOKEN}"}',
 );
 
-const headers: typeof headerValues = read.reader(headerValues.schema, (cursor) => {
+export const headers: typeof headerValues = read.reader(headerValues.schema, (cursor) => {
   for (const member of cursor.members()) {
     const { name, keyOffset } = member;
     warnOfPlaceholder(member);
@@ -309,7 +309,7 @@ export const url: UpstreamKind = defineKind(
   },
 );
 
-function isHttpUrl(text: string): boolean {
+export function isHttpUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, username, password } = new URL(text);
   return (protocol === "http:" || protocol === "https:") && username === "" && password === "";

@@ -144,16 +144,18 @@ export async function examineConfig(path: string, options: ConfigOptions = {}): 
 }
 
 function describeStart({ name, kind, settings, secrets }: UpstreamEntry): string {
-  const { command: file, args = [], url, module, live } = settings;
-  const what =
-    kind === "command"
-      ? [file, ...(args as readonly unknown[])].map(String).join(" ")
-      : kind === "url"
-        ? `the server at ${URL.canParse(String(url)) ? new URL(String(url)).origin : "a URL"}`
-        : kind === "module"
-          ? `the module ${String(module)}`
-          : `sessions of ${String(live)}, in which callers can run code`;
-  return createRedactor(secrets)(`${name}: ${what}`);
+  const { command: file, args = [], url, module, live, programs, openapi, baseUrl = openapi } = settings;
+  const origin = (address: unknown): string =>
+    URL.canParse(String(address)) ? new URL(String(address)).origin : String(address);
+  const descriptions: Readonly<Record<string, () => string>> = {
+    command: () => [file, ...(args as readonly unknown[])].map(String).join(" "),
+    url: () => `the server at ${URL.canParse(String(url)) ? origin(url) : "a URL"}`,
+    module: () => `the module ${String(module)}`,
+    live: () => `sessions of ${String(live)}, in which callers can run code`,
+    programs: () => `${(programs as readonly string[]).join(", ")}, which callers can run`,
+    openapi: () => `requests to the API at ${origin(baseUrl)}`,
+  };
+  return createRedactor(secrets)(`${name}: ${descriptions[kind]?.() ?? kind}`);
 }
 
 /** Removes a byte order mark, so that the lines and columns of problems match the text. */

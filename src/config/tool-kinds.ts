@@ -1,9 +1,10 @@
 // The kinds of entries under `mcpServers` that make tools out of something that is not an MCP server: command-line
-// programs. The folders that do the work are loaded when such an entry is used.
+// programs, and HTTP APIs that an OpenAPI document describes. The folders that do the work are loaded when such an entry is used.
 
 import { basename } from "node:path";
+import type { OpenApiOptions } from "../openapi/index.ts";
 import type { ProgramsOptions } from "../programs/index.ts";
-import { cwd, defineKind, env, inheritEnv, type UpstreamKind } from "./kinds.ts";
+import { cwd, defineKind, env, headers, inheritEnv, isHttpUrl, type UpstreamKind } from "./kinds.ts";
 import { CONNECTION_OPTIONS } from "./live.ts";
 import * as read from "./readers.ts";
 
@@ -91,6 +92,62 @@ export const programs: UpstreamKind = defineKind(
         settings: { ...options },
         ...(!isPending && { programs: required }),
         resolve: async () => ({ target: (await import("../programs/index.ts")).programs(options) }),
+      };
+    },
+  },
+);
+
+const documentFile = read.pathTo("file", "error");
+
+/** The path of a file, or a URL. */
+const documentSource: read.Reader<string> = read.reader(read.nonEmptyString.schema, (cursor) => {
+  const isAddress = cursor.kind === "string" && /^https?:\/\//i.test(cursor.expand()?.text ?? "");
+  return isAddress ? read.nonEmptyString(cursor) : documentFile(cursor);
+});
+
+const secrets = read.recordOf(read.nonEmptyString, 'an object of strings, such as {"apiKey": "${API_KEY}"}');
+
+export const openapi: UpstreamKind = defineKind(
+  {
+    openapi: documentSource.describe(
+      "An OpenAPI document (3.0 or 3.1, JSON or YAML) whose operations become tools: a path relative to this file, or a URL.",
+    ),
+    baseUrl: read
+      .stringThat(
+        (given) => isHttpUrl(given) && new URL(given).search === "" && new URL(given).hash === "",
+        "not a valid base URL",
+        "write one that begins with https:// or http://, without a user name, password or query",
+        "^https?://|\\$\\{",
+      )
+      .describe("Where the API is. Default: the first server of the document."),
+    include: patterns("GET /pets*").describe(
+      "The operations that become tools: patterns of tool names, of a method and path (GET /pets*), or of a tag (tag:store). Default: all.",
+    ),
+    exclude: patterns("DELETE *").describe("Operations that do not become tools, even if include has them."),
+    headers: headers.describe("Headers to send with every HTTP request."),
+    // An entry with a URL has another object here; upstreams.ts tells editors which is which.
+    auth: secrets.describe(
+      "The credentials by the names of the document's security schemes, such as ${API_KEY}; for basic authentication, user:password.",
+    ),
+    outputSchemas: read.flag.describe(
+      "Whether tools have the schemas of responses. A response that does not fit is an error then. Default: false.",
+    ),
+    maxResponseBytes: read.positiveInteger.describe("How many bytes a response of the API may have. Default: 1000000."),
+    // Described in upstreams.ts, since every entry may have it.
+    timeoutMs: read.timeoutIn(read.milliseconds),
+  },
+  {
+    key: "openapi",
+    purpose: "an OpenAPI document whose operations become tools",
+    conflicts: { url: 'the address of the API is set by "baseUrl"' },
+    read({ openapi: document, ...values }, cursor) {
+      if (document === undefined) return undefined;
+      warnOfIgnored(cursor, "APIs");
+      const options: OpenApiOptions = { ...values, document };
+      return {
+        kind: "openapi",
+        settings: { openapi: document, ...values },
+        resolve: async () => ({ target: (await import("../openapi/index.ts")).openapi(options) }),
       };
     },
   },

@@ -14,12 +14,12 @@ import { command, inheritEnv, module, url, type UpstreamKind, type UpstreamSourc
 import { live } from "./live.ts";
 import { middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import * as read from "./readers.ts";
-import { programs } from "./tool-kinds.ts";
+import { openapi, programs } from "./tool-kinds.ts";
 import { COMMENT_KEY, IGNORED_IN_ENTRIES, type Places, rejectKey, UNSUPPORTED_IN_ENTRIES } from "./unknown-keys.ts";
 import type { Secret } from "./variables.ts";
 
 /** The kinds of entries, in the order in which hints list them. */
-const KINDS: readonly UpstreamKind[] = [command, url, module, live, programs];
+const KINDS: readonly UpstreamKind[] = [command, url, module, live, programs, openapi];
 
 /** The options of `upstream()` that any entry may set. */
 export type UpstreamPolicy = Pick<
@@ -70,7 +70,7 @@ const POLICY = {
   timeoutMs: read
     .timeoutIn(read.milliseconds)
     .describe(
-      "Milliseconds without a response or progress after which a call fails; 0: never. Default: 0. For live and programs: milliseconds after which an evaluation or a program is ended. Default: 30000.",
+      "Milliseconds without a response or progress after which a call fails; 0: never. Default: 0. For live, programs and openapi: milliseconds after which an evaluation, a program or a request is ended. Default: 30000.",
     ),
   maxTimeoutMs: read.milliseconds.describe(
     "Milliseconds after which a call fails even if it makes progress; 0: never. Default: 0.",
@@ -187,7 +187,15 @@ export const SERVER_SCHEMA: read.Schema = {
     ),
     ...Object.fromEntries(Object.entries(RENAMED).map(sameAs)),
     ...read.schemasOf(FIELDS),
+    auth: {
+      description: "How to sign in to the server at a URL, or the credentials of an API.",
+      type: ["object", "boolean"],
+    },
   },
+  // What `auth` is depends on the kind.
+  dependencies: Object.fromEntries(
+    [url, openapi].map(({ key, fields }) => [key, { properties: { auth: fields["auth"]?.schema } }]),
+  ),
 };
 
 /** Keys that are wrong in an entry, and where they belong. */

@@ -13,6 +13,7 @@ import type { InheritEnv } from "../process/environment.ts";
 import { findSpawnProblem } from "../process/spawn-error.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import { printProblem } from "../server/handler-errors.ts";
+import { lazyServer } from "../server/lazy.ts";
 import { createServer, type Server } from "../server/server.ts";
 import type { ToolAnswer } from "../server/tools.ts";
 import { inputSchema, type ProgramArguments, refusal, toProgramArguments } from "./arguments.ts";
@@ -56,6 +57,7 @@ export interface ProgramsOptions {
 /** A server with a tool for each program. Closing it ends the programs that run. */
 export interface Programs extends Handler {
   readonly [EVALUATES_CODE]: true;
+  /** Ends the programs that run. */
   close(): Promise<void>;
 }
 
@@ -78,8 +80,7 @@ const MAX_HELP_BYTES = 500_000;
  */
 export function programs(options: ProgramsOptions | readonly string[]): Programs {
   const given: ProgramsOptions = Array.isArray(options) ? { programs: options } : (options as ProgramsOptions);
-  const settings = { ...given, tools: checkAll(given) };
-  const closing = new AbortController();
+  const tools = checkAll(given);
   const running: Setup["running"] = new Map();
   const server = createServer({
     name: given.name ?? "catenary-programs",
@@ -89,36 +90,16 @@ export function programs(options: ProgramsOptions | readonly string[]): Programs
     maskErrors: false,
     onError: () => undefined,
   });
-  const setup: Setup = { ...settings, closing: closing.signal, running };
-  let loading: Promise<unknown> | undefined;
-  let isLoaded = false;
-  const load = (): Promise<unknown> => {
-    loading ??= registerAll(server, setup).then(
-      () => (isLoaded = true),
-      (error: unknown) => {
-        loading = undefined;
-        throw error;
-      },
-    );
-    return loading;
-  };
-  const handler: Handler = (request, context) => {
-    if (closing.signal.aborted) return Promise.reject(closedError());
-    return isLoaded ? server(request, context) : load().then(() => server(request, context));
-  };
-  const close = async (): Promise<void> => {
-    closing.abort(closedError());
-    for (const end of running.values()) end(closing.signal.reason);
-    await Promise.allSettled([loading, server.close(), ...running.keys()]);
-  };
-  return Object.defineProperties(handler, {
-    [EVALUATES_CODE]: { value: true },
-    close: { value: close },
-  }) as Programs;
-}
-
-function closedError(): ConnectionError {
-  return new ConnectionError("closed", "The server of the programs was closed", { mayHaveRun: false });
+  const handler = lazyServer({
+    server,
+    name: "the programs",
+    fill: (closing) => registerAll(server, { ...given, tools, running, closing }),
+    end: (reason) => {
+      for (const end of running.values()) end(reason);
+      return Promise.allSettled(running.keys());
+    },
+  });
+  return Object.defineProperty(handler, EVALUATES_CODE, { value: true }) as Programs;
 }
 
 interface Setup extends ProgramsOptions {

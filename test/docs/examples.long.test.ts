@@ -194,6 +194,27 @@ describe("examples/live", () => {
   });
 });
 
+describe("examples/openapi", () => {
+  it("has the operations as tools, checks arguments, and shows how a request failed", async () => {
+    const mark = randomUUID();
+    const { code, stdout, stderr } = await run(mark, "examples/openapi/main.js");
+    expect(stderr).toBe("");
+    expect(stdout.split("\n\n")).toEqual([
+      "Tool listProducts: Lists the products (color)\n" +
+        "Tool getProduct: Gets a product (id)\n" +
+        "Tool placeOrder: Orders a product (product, count)",
+      'listProducts {"color":"red"}\n{"products":[{"id":1,"name":"Cap","color":"red"}]}',
+      'getProduct {"id":2}\n{"id":2,"name":"Scarf","color":"green"}',
+      'placeOrder {"product":2,"count":3}\n{"id":1,"product":2,"count":3}',
+      'placeOrder {"product":2,"count":0} failed\nInvalid arguments for the tool placeOrder:\n- count: must be >= 1',
+      'getProduct {"id":7} failed\nHTTP 404 Not Found',
+      '{"message":"there is no product 7"}\n',
+    ]);
+    expect(code).toBe(0);
+    await expectNothingLeft(mark);
+  });
+});
+
 describe("examples/programs", () => {
   it("runs what a pattern allows, and shows how a program failed", async () => {
     const mark = randomUUID();
@@ -284,6 +305,7 @@ it("every example has a README that says how to run it", () => {
     "guarded-files",
     "live",
     "old-server",
+    "openapi",
     "pharo",
     "programs",
     "weather",

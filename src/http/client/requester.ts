@@ -8,7 +8,7 @@ import { defined, errorMessage } from "../../core/values.ts";
 import { decodeBody, GrowableBuffer } from "./growable-buffer.ts";
 
 export interface ClientHttpRequest {
-  readonly method: "GET" | "POST" | "DELETE";
+  readonly method: "GET" | "HEAD" | "OPTIONS" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
@@ -238,7 +238,7 @@ function redirectTarget(request: ClientHttpRequest, from: URL, status: number, l
     const origin = to.origin === "null" ? `${to.protocol} (which is not http)` : to.origin;
     throw redirectError(`${server} redirects to ${origin}; connect to that address if you trust it`);
   }
-  if (request.method !== "GET" && !METHOD_PRESERVING.has(status)) {
+  if (request.method !== "GET" && request.method !== "HEAD" && !METHOD_PRESERVING.has(status)) {
     const problem = `${server} redirects a ${request.method} with ${status}, which would turn it into a GET`;
     throw redirectError(`${problem}; connect to the address that it redirects to`);
   }

@@ -158,4 +158,18 @@ export const GOOD: readonly GoodSample[] = [
 }`,
     upstreams: ["dev", "more"],
   },
+  {
+    name: "APIs",
+    text: `{
+  "mcpServers": {
+    "remote": { "openapi": "https://example.com/openapi.json" },
+    "shop": {
+      "openapi": "https://example.com/openapi.json", "baseUrl": "https://shop.example.com/v1",
+      "include": ["GET *", "tag:store"], "exclude": ["GET /internal/*"], "headers": { "X-Key": "\${API_KEY}" },
+      "auth": { "token": "\${TOKEN}" }, "timeoutMs": 5000, "maxResponseBytes": 10000, "outputSchemas": true
+    }
+  }
+}`,
+    upstreams: ["remote", "shop"],
+  },
 ];

@@ -24,11 +24,12 @@ const LAYERS: readonly string[] = [
   "chain",
   "live",
   "programs",
+  "openapi",
   "config",
 ];
 
 /** Folders that never import each other. */
-const APART: readonly string[] = ["chain", "live", "programs"];
+const APART: readonly string[] = ["chain", "live", "programs", "openapi"];
 /** A chain is a client of its upstreams, and no server. */
 const FORBIDDEN_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   chain: ["server"],

@@ -1,0 +1,282 @@
+// From an operation of a document to a tool: its name, and its parameters and the fields of its body as arguments of one
+// flat object. Each argument remembers where it goes in the request.
+
+import { firstChars } from "../core/text.ts";
+import { isObject } from "../core/values.ts";
+import type { JsonSchema, ToolAnnotations } from "../protocol/model/index.ts";
+import { type Json, type Method, objectAt, type OpenApiDocument, type RawOperation, resolve } from "./document.ts";
+import { type SchemaConverter, strings } from "./schema.ts";
+
+/** An argument of the tool, and its place in the request. */
+export interface Argument {
+  readonly in: "path" | "query" | "header" | "cookie" | "field" | "body";
+  /** Its name in the request; unused for a whole body. */
+  readonly name: string;
+  readonly style: string;
+  readonly explode: boolean;
+  /** Whether its value is sent as JSON. */
+  readonly isJson: boolean;
+}
+
+export interface Operation {
+  readonly tool: string;
+  readonly method: Method;
+  readonly path: string;
+  readonly tags: readonly string[];
+  readonly title: string | undefined;
+  readonly description: string;
+  readonly annotations: ToolAnnotations;
+  readonly inputSchema: JsonSchema;
+  /** Undefined unless the response is an object. */
+  readonly outputSchema: JsonSchema | undefined;
+  readonly arguments: ReadonlyMap<string, Argument>;
+  /** The media type of the body; undefined if there is none. */
+  readonly contentType: string | undefined;
+  readonly isBodyRequired: boolean;
+  /** Alternatives; each names the security schemes that are needed together. */
+  readonly security: readonly (readonly string[])[];
+}
+
+export interface Converters {
+  readonly input: SchemaConverter;
+  /** Absent if no output schemas are wanted. */
+  readonly output?: SchemaConverter;
+}
+
+const MAX_NAME_LENGTH = 64;
+const MAX_DESCRIPTION = 1_000;
+/** Set by us, or by the media type; the specification says to ignore such parameters. */
+const OWN_HEADERS: ReadonlySet<string> = new Set(["accept", "content-type", "authorization", "host", "content-length"]);
+
+/** The name of the tool, which models accept. */
+export function toolName({ method, path, operation }: RawOperation, taken: ReadonlySet<string>): string {
+  const id = operation["operationId"];
+  const base = validName(typeof id === "string" ? id : "") || validName(`${method.toLowerCase()}${path}`);
+  let name = base;
+  for (let count = 2; taken.has(name); count += 1) name = `${base.slice(0, MAX_NAME_LENGTH - 4)}_${count}`;
+  return name;
+}
+
+function validName(text: string): string {
+  return text
+    .replace(/[^A-Za-z0-9_-]+/g, "_")
+    .replace(/^_+|_+$/g, "")
+    .slice(0, MAX_NAME_LENGTH);
+}
+
+/**
+ * Throws an Error that says why the operation cannot be a tool. `isSet` says whether a parameter is set by the config,
+ * so that callers cannot give it.
+ */
+export function toOperation(
+  document: OpenApiDocument,
+  raw: RawOperation,
+  tool: string,
+  { input, output }: Converters,
+  isSet: (place: string, name: string) => boolean,
+): Operation {
+  const { root } = document;
+  const { method, path, operation } = raw;
+  const references = new Set<string>();
+  const fields = new Fields();
+  for (const parameter of raw.parameters) {
+    const { in: place, name } = parameter;
+    if (typeof name !== "string" || name === "") throw new Error("a parameter has no name");
+    if (place === "header" && OWN_HEADERS.has(name.toLowerCase())) continue;
+    if (isSet(String(place), name)) continue;
+    fields.add(parameterArgument(root, parameter, name), {
+      schema: described(input.convert(parameterSchema(root, parameter), references), parameter["description"]),
+      isRequired: place === "path" || parameter["required"] === true,
+    });
+  }
+  const missing = [...path.matchAll(/\{([^}]+)\}/g)].find(([, name = ""]) => !fields.hasPath(name));
+  if (missing !== undefined) throw new Error(`the path has {${missing[1]}}, and no parameter of that name`);
+  const { contentType, isBodyRequired } = addBody(root, operation, fields, input, references);
+  const { summary, description, deprecated } = operation;
+  const title = typeof summary === "string" && summary.trim() !== "" ? summary.trim() : undefined;
+  const texts = [title ?? "", typeof description === "string" ? description.trim() : ""].filter((text) => text !== "");
+  const about = [...new Set([...texts, ...(deprecated === true ? ["Deprecated."] : [])])].join("\n\n");
+  return {
+    tool,
+    method,
+    path,
+    tags: strings(operation["tags"]),
+    title,
+    description: firstChars(about || `${method} ${path}`, MAX_DESCRIPTION),
+    annotations: annotationsOf(method),
+    inputSchema: input.withDefinitions(fields.schema(), references),
+    outputSchema: output && outputSchema(root, operation, output),
+    arguments: fields.arguments,
+    contentType,
+    isBodyRequired,
+    security: securityOf(operation["security"] ?? root["security"]),
+  };
+}
+
+function annotationsOf(method: Method): ToolAnnotations {
+  const isSafe = method === "GET" || method === "HEAD" || method === "OPTIONS";
+  if (isSafe) return { readOnlyHint: true, openWorldHint: true };
+  const isIdempotent = method === "PUT" || method === "DELETE";
+  return {
+    readOnlyHint: false,
+    ...(method === "DELETE" && { destructiveHint: true }),
+    ...(isIdempotent && { idempotentHint: true }),
+    openWorldHint: true,
+  };
+}
+
+interface Field {
+  readonly schema: JsonSchema | boolean;
+  readonly isRequired: boolean;
+}
+
+/** The arguments of a tool, with a name for each that no other has. */
+class Fields {
+  readonly arguments = new Map<string, Argument>();
+  readonly #fields = new Map<string, Field>();
+
+  add(argument: Argument, field: Field): void {
+    const place = argument.in === "field" ? "body" : argument.in;
+    // Models accept few characters in names of arguments.
+    const plain = argument.name.replace(/[^A-Za-z0-9_.-]+/g, "_").slice(0, MAX_NAME_LENGTH) || place;
+    const names = [plain, `${place}_${plain}`, ...Array.from({ length: 50 }, (_, at) => `${place}_${plain}_${at + 2}`)];
+    const name = names.find((one) => !this.arguments.has(one)) ?? plain;
+    this.arguments.set(name, argument);
+    this.#fields.set(name, field);
+  }
+
+  hasPath(name: string): boolean {
+    return [...this.arguments.values()].some((argument) => argument.in === "path" && argument.name === name);
+  }
+
+  schema(): JsonSchema {
+    const required = [...this.#fields].filter(([, { isRequired }]) => isRequired).map(([name]) => name);
+    return {
+      type: "object",
+      properties: Object.fromEntries([...this.#fields].map(([name, { schema }]) => [name, schema])),
+      ...(required.length > 0 && { required }),
+      additionalProperties: false,
+    };
+  }
+}
+
+function described(schema: JsonSchema | boolean, description: unknown): JsonSchema | boolean {
+  if (typeof schema === "boolean" || typeof description !== "string" || description.trim() === "") return schema;
+  return schema["description"] === undefined
+    ? { description: firstChars(description.trim(), MAX_DESCRIPTION / 2), ...schema }
+    : schema;
+}
+
+const STYLES: Readonly<Record<string, string>> = { path: "simple", header: "simple", query: "form", cookie: "form" };
+
+function parameterArgument(root: Json, parameter: Json, name: string): Argument {
+  const place = String(parameter["in"]);
+  const fallback = Object.hasOwn(STYLES, place) ? STYLES[place] : undefined;
+  if (fallback === undefined) throw new Error(`the parameter ${name} is in ${JSON.stringify(place)}, which is unknown`);
+  const style = typeof parameter["style"] === "string" ? parameter["style"] : fallback;
+  const explode = typeof parameter["explode"] === "boolean" ? parameter["explode"] : style === "form";
+  const isJson = Object.keys(objectAt(root, parameter, "content")).some(isJsonType);
+  return { in: place as Argument["in"], name, style, explode, isJson };
+}
+
+function parameterSchema(root: Json, parameter: Json): unknown {
+  if (parameter["schema"] !== undefined) return parameter["schema"];
+  const [content] = Object.values(objectAt(root, parameter, "content"));
+  return isObject(content) ? content["schema"] : {};
+}
+
+export function isJsonType(type: string): boolean {
+  return /^[\w.+-]+\/(?:[\w.-]+\+)?json\b/i.test(type.trim());
+}
+
+export const FORM_TYPE = "application/x-www-form-urlencoded";
+
+/** The kind of body that is sent, in the order of preference. */
+const BODY_TYPES: readonly ((type: string) => boolean)[] = [
+  isJsonType,
+  (type) => type.startsWith(FORM_TYPE),
+  (type) => type.startsWith("text/"),
+  (type) => type === "*/*",
+];
+
+/** Adds the fields of the body as arguments, or the whole body as one. */
+function addBody(
+  root: Json,
+  operation: Json,
+  fields: Fields,
+  converter: SchemaConverter,
+  references: Set<string>,
+): Pick<Operation, "contentType" | "isBodyRequired"> {
+  if (operation["requestBody"] === undefined) return { contentType: undefined, isBodyRequired: false };
+  const body = objectAt(root, operation, "requestBody");
+  const content = objectAt(root, body, "content");
+  const types = Object.keys(content);
+  const isBodyRequired = body["required"] === true;
+  const contentType = BODY_TYPES.map((fits) => types.find(fits)).find((type) => type !== undefined);
+  if (contentType === undefined) {
+    if (types.length === 0) return { contentType: undefined, isBodyRequired: false };
+    throw new Error(`its body can only be sent as ${types.join(" or ")}, which is not supported`);
+  }
+  const media = objectAt(root, content, contentType);
+  const { schema } = media;
+  const isText = contentType.startsWith("text/");
+  const flat = isText ? undefined : flatObject(root, schema);
+  if (flat === undefined) {
+    const whole = isText ? { type: "string" } : converter.convert(schema ?? {}, references);
+    const argument: Argument = { in: "body", name: "body", style: "form", explode: true, isJson: !isText };
+    fields.add(argument, { schema: described(whole, body["description"]), isRequired: isBodyRequired });
+    return { contentType: contentType === "*/*" ? "application/json" : contentType, isBodyRequired };
+  }
+  const encodings = objectAt(root, media, "encoding");
+  for (const [name, one] of Object.entries(flat.properties)) {
+    if (converter.isHidden(one)) continue;
+    const { style } = objectAt(root, encodings, name);
+    fields.add(
+      { in: "field", name, style: typeof style === "string" ? style : "form", explode: true, isJson: false },
+      { schema: converter.convert(one, references), isRequired: isBodyRequired && flat.required.has(name) },
+    );
+  }
+  return { contentType: contentType === "*/*" ? "application/json" : contentType, isBodyRequired };
+}
+
+interface FlatObject {
+  readonly properties: Json;
+  readonly required: ReadonlySet<string>;
+}
+
+/** The properties of a plain object schema, or of several that are combined by allOf; undefined for all others. */
+function flatObject(root: Json, given: unknown, depth = 0): FlatObject | undefined {
+  const schema = resolve(root, given);
+  if (!isObject(schema) || depth > 10 || ["oneOf", "anyOf", "not", "if"].some((key) => key in schema)) return undefined;
+  const { type, properties, allOf, additionalProperties, nullable } = schema;
+  if (nullable === true || (type !== undefined && type !== "object")) return undefined;
+  if (additionalProperties !== undefined && additionalProperties !== false) return undefined;
+  const parts = Array.isArray(allOf) ? allOf.map((part) => flatObject(root, part, depth + 1)) : [];
+  if (parts.includes(undefined) || (!isObject(properties) && parts.length === 0)) return undefined;
+  const all = [...(parts as FlatObject[]), { properties: (properties ?? {}) as Json, required: new Set<string>() }];
+  const merged = all.reduce<Json>((sum, part) => ({ ...sum, ...part.properties }), {});
+  const required = new Set([...all.flatMap((part) => [...part.required]), ...strings(schema["required"])]);
+  return Object.keys(merged).length === 0 ? undefined : { properties: merged, required };
+}
+
+/** The schema of a successful response, if that is an object in JSON. */
+function outputSchema(root: Json, operation: Json, converter: SchemaConverter): JsonSchema | undefined {
+  const responses = objectAt(root, operation, "responses");
+  const status = ["200", "201", "202", "203", "2XX", "default"].find((code) => responses[code] !== undefined);
+  if (status === undefined) return undefined;
+  const content = objectAt(root, objectAt(root, responses, status), "content");
+  const type = Object.keys(content).find(isJsonType);
+  const { schema } = type === undefined ? {} : objectAt(root, content, type);
+  const found = resolve(root, schema);
+  const isPlainObject = isObject(found) && (found["type"] === "object" || isObject(found["properties"]));
+  if (!isPlainObject || found["nullable"] === true) return undefined;
+  const references = new Set<string>();
+  const converted = converter.convert(found, references);
+  return typeof converted === "boolean"
+    ? undefined
+    : converter.withDefinitions({ ...converted, type: "object" }, references);
+}
+
+function securityOf(value: unknown): readonly (readonly string[])[] {
+  return Array.isArray(value) ? value.filter(isObject).map((one) => Object.keys(one)) : [];
+}
