@@ -197,7 +197,7 @@ describe("examples/live", () => {
 describe("examples/openapi", () => {
   it("has the operations as tools, checks arguments, and shows how a request failed", async () => {
     const mark = randomUUID();
-    const { code, stdout, stderr } = await run(mark, "examples/openapi/main.js");
+    const { code, stdout, stderr } = await run(mark, process.execPath, "examples/openapi/main.js");
     expect(stderr).toBe("");
     expect(stdout.split("\n\n")).toEqual([
       "Tool listProducts: Lists the products (color)\n" +
