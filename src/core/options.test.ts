@@ -32,6 +32,7 @@ describe("checkOptions", () => {
     );
     expect(() => checkOptions("f()", { toString: 1 }, known)).toThrow("no option `toString`");
     expect(didYouMean("revisions", NAMES)).toBe("did you mean `revision`?");
+    expect(didYouMean("inputs", ["inputSchema", "input"])).toBe("did you mean `input`?");
   });
 
   it.each([3, "x", null, [], true])("refuses %j as options", (given) => {

@@ -6,20 +6,22 @@ import { isObject } from "./values.ts";
 
 const MAX_NAME_LENGTH = 100;
 
-/** The names within `maxDistance` edits, nearest first. A name that starts with `name` has the distance 0. */
+/**
+ * The names within `maxDistance` edits, nearest first. A name that starts with `name` counts as one edit, and comes after
+ * others that are as near.
+ */
 export function nearest(name: string, names: Iterable<string>, maxDistance = 2): string[] {
   // A name this long is not a typing error, and comparing it is slow.
   if (name.length > MAX_NAME_LENGTH) return [];
   const wanted = name.toLowerCase();
   return [...names]
-    .map((candidate) => ({ candidate, distance: distanceTo(wanted, candidate.toLowerCase()) }))
+    .map((candidate) => {
+      const edits = editDistance(wanted, candidate.toLowerCase());
+      return { candidate, edits, distance: candidate.toLowerCase().startsWith(wanted) ? Math.min(edits, 1) : edits };
+    })
     .filter(({ distance }) => distance <= maxDistance)
-    .toSorted((a, b) => a.distance - b.distance)
+    .toSorted((a, b) => a.distance - b.distance || a.edits - b.edits)
     .map(({ candidate }) => candidate);
-}
-
-function distanceTo(name: string, candidate: string): number {
-  return candidate.startsWith(name) ? 0 : editDistance(name, candidate);
 }
 
 /** Damerau-Levenshtein distance (optimal string alignment): insert, delete, replace, swap neighbours. */

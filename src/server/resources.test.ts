@@ -64,6 +64,9 @@ describe("lists of resources", () => {
   it("refuse URIs without a scheme and invalid templates", () => {
     const server = createServer(info);
     expect(() => server.resource("notes/1", {}, () => "x")).toThrow("must start with a scheme");
+    expect(() => server.resource("notes://{id}", {}, () => "x")).toThrow(
+      'the URI has a variable; register it with template("notes://{id}", ...)',
+    );
     expect(() => server.template("t:{id", {}, () => "x")).toThrow("never closed");
     expect(() => server.template("t:{id}", { complete: { other: () => [] } }, () => "x")).toThrow(
       "there is no variable other to complete",

@@ -152,6 +152,9 @@ export class Resources {
   add(uri: string, options: ResourceOptions, read: ResourceHandler): void {
     const owner = checkRegistration("resource", uri, options, read, RESOURCE_NAMES);
     if (!/^[A-Za-z][A-Za-z0-9+.-]*:/.test(uri)) throw new TypeError(`${owner}: the URI must start with a scheme`);
+    if (/\{[^{}]*\}/.test(uri)) {
+      throw new TypeError(`${owner}: the URI has a variable; register it with template(${JSON.stringify(uri)}, ...)`);
+    }
     if (this.entries.get(uri) !== undefined) throw alreadyRegistered(owner, `removeResource(${JSON.stringify(uri)})`);
     checkCacheHint(owner, options.cache);
     this.#results.noteHandler(read);

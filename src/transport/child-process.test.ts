@@ -246,6 +246,9 @@ describe("childTransport", () => {
     const how = `${process.execPath} exited with code 1: `;
     const line = `TypeError: ${"wrong ".repeat(60)}; pass this instead`;
     expect(await exits(line)).toBe(`${how}${line}`);
+    expect(await exits("note\ncatenary: a.js exports no server; write one of these:\n  missing")).toMatch(
+      /exited with code 1: catenary: a\.js exports no server; write one of these:; the end of its stderr:\n/,
+    );
     const long = `TypeError: ${"wrong ".repeat(100)}; pass this instead`;
     const [reason] = (await exits(long)).split("; the end of its stderr:");
     expect(reason).toMatch(/: TypeError: (?:wrong )+.* \.\.\. .*; pass this instead$/);

@@ -263,7 +263,9 @@ function startFailure(stderr: string): string {
   const lines = stderr.split("\n").map((line) => line.trim());
   const told = lines.filter((line) => line !== "" && !/^(?:at |npm warn|npm notice|Node\.js v)/i.test(line));
   const npm = told.find((line) => /^npm (?:error|ERR!)/i.test(line) && !NPM_DETAIL.test(line));
-  const line = npm ?? told.findLast((one) => TELLING.test(one)) ?? told.at(-1) ?? "";
+  // The first line of an error of ours says what is wrong, the others what to do.
+  const own = told.findLast((one) => one.startsWith("catenary: "));
+  const line = npm ?? own ?? told.findLast((one) => TELLING.test(one)) ?? told.at(-1) ?? "";
   const isKey = (text: string): boolean => /\d/.test(text) && /[A-Za-z]/.test(text);
   const shown = line.replace(/[A-Za-z0-9_+=-]{24,}/g, (text) => (isKey(text) ? "..." : text));
   if (shown.length <= REASON_START + REASON_END) return shown;

@@ -144,6 +144,13 @@ async function warnOfProgram({ words: [command = ""], values }: AddLine, config:
   if (problem !== undefined) printStatus(sanitizeFor(process.stderr, `Warning: ${problem.message}`));
 }
 
+/** Says that an option after the command is one of the command, if it was probably meant for us. */
+function noteMisplaced({ words }: AddLine, args: readonly string[]): void {
+  const option = words.find((word) => ["--yes", "--force", "--dry-run"].includes(word));
+  if (option === undefined || args.includes("--")) return;
+  printStatus(`${option} is an argument of the command here; options of add stand before the command`);
+}
+
 async function add(args: readonly string[]): Promise<number> {
   const line = parseLine(args);
   const { name, values } = line;
@@ -157,6 +164,7 @@ async function add(args: readonly string[]): Promise<number> {
   }
   const edited = isSame ? (file.text ?? "") : await editText(file, [{ path: [section, name], value }]);
   await warnOfProgram(line, config);
+  noteMisplaced(line, args);
   const where = config === CONFIG ? quoteWord(name) : quoteWord(config);
   return changeFile(file, edited, {
     values,

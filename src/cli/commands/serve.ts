@@ -4,7 +4,7 @@
 
 import { resolve } from "node:path";
 import type { Gateway } from "../../chain/gateway.ts";
-import { MESSAGE_BYTES } from "../../chain/upstream/options.ts";
+import { MESSAGE_BYTES, type UpstreamStatus } from "../../chain/upstream/options.ts";
 import { defined, errorMessage } from "../../core/values.ts";
 import type { Config } from "../../config/index.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
@@ -300,11 +300,26 @@ async function serveHttp(
   });
   const { url = "" } = serving;
   await openSocket(opened, url);
-  const upstreams = isUp ? gateway?.status() : undefined;
+  const upstreams = isUp && gateway !== undefined ? statusAtStart(gateway, opened, values.start === true) : undefined;
   const json = values.json === true ? { url, ...(upstreams && { upstreams }) } : undefined;
   const { host = "127.0.0.1", allowedHosts } = http;
   const about = { url, source, name, host, allowedHosts, ...banner };
   announce(serving, about, json, upstreams && upstreamTable(upstreams).trimEnd());
+}
+
+/** The status of the upstreams, those that are being started as such, even if their process does not run yet. */
+function statusAtStart(
+  gateway: Gateway,
+  { configured }: Source,
+  isAll: boolean,
+): Readonly<Record<string, UpstreamStatus>> {
+  const isStarted = (name: string): boolean =>
+    isAll || configured?.running.config.upstreams.get(name)?.policy.start === true;
+  const all = Object.entries(gateway.status()).map(([name, status]) => {
+    const isStarting = status.state === "idle" && status.failing !== true && isStarted(name);
+    return [name, isStarting ? { ...status, state: "starting" as const } : status] as const;
+  });
+  return Object.fromEntries(all);
 }
 
 /** Throws a UsageError if an upstream has the address where we serve. */

@@ -86,8 +86,8 @@ export function parseEndpointFlags(values: ServeValues): ServeHttpOptions {
 }
 
 export interface Address {
-  /** An IPv6 address is without brackets. */
-  readonly host: string;
+  /** An IPv6 address is without brackets. Undefined: that of the config, or 127.0.0.1. */
+  readonly host?: string;
   readonly port: number;
 }
 
@@ -99,7 +99,7 @@ export function parseAddress(text: string): Address {
   if (text === "") throw new UsageError(`--http needs an address: ${ADDRESS_FORMS}`);
   if (/^\w+:\/\//.test(text))
     throw new UsageError(`--http ${text} is a URL: ${ADDRESS_FORMS}; set the path with --path`);
-  if (/^\d+$/.test(text)) return { host: DEFAULT_HOST, port: parsePort(text, text) };
+  if (/^\d+$/.test(text)) return { port: parsePort(text, text) };
   if (text.startsWith("[")) {
     const [, host = "", , port] = /^\[([^\]]+)\](:(\d+))?$/.exec(text) ?? [];
     if (!isIPv6(host)) throw new UsageError(`--http ${text} is not a valid address: write [::1]:3000 for IPv6`);
@@ -111,7 +111,7 @@ export function parseAddress(text: string): Address {
   const [, host = "", , port] = /^([A-Za-z0-9._-]*)(:(\d+))?$/.exec(text) ?? [];
   if (host === "" && port === undefined)
     throw new UsageError(`--http ${text} is not a valid address: ${ADDRESS_FORMS}`);
-  return { host: host === "" ? DEFAULT_HOST : host, port: parsePort(port, text) };
+  return { ...(host !== "" && { host }), port: parsePort(port, text) };
 }
 
 function parsePort(digits: string | undefined, text: string): number {

@@ -70,6 +70,7 @@ describe("an excerpt", () => {
     ['"args": ["--token", "x", "--api-key=abc"]', '"args": ["--token", "*", "--api-key=***"]'],
     ['"args": ["sk1234567890abcdefghijklmn"]', '"args": ["**************************"]'],
     ['"token": "${TOKEN}"', '"token": "${TOKEN}"'],
+    ['bearer_token_env_var = "MY_TOKEN"', undefined],
     ['"command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything"]', undefined],
     ['"url": "https://example.com/mcp"', undefined],
     ['API_KEY = "abc"', 'API_KEY = "***"'],

@@ -71,6 +71,8 @@ export interface Excerpt {
 }
 
 const SECRET_KEY = /token|secret|password|passwd|passphrase|credential|auth|cookie|api_?key|private|_key$|^key$/i;
+/** A key whose value is the name of a variable. */
+const VARIABLE_KEY = /env_?var\b/i;
 /** A key and its string value, which may be unterminated, in JSON or in TOML. */
 const KEY_AND_VALUE = /((?:"(?:[^"\\]|\\.)*"|(?<![\w-])[\w-]+)\s{0,99}[:=]\s{0,99}")((?:[^"\\]|\\.)*)/g;
 /**
@@ -116,7 +118,7 @@ function lastColumns(text: string, columns: number): string {
 /** Replaces secrets by asterisks. Keeps the length of the line, so that columns stay valid. */
 export function coverSecrets(line: string): string {
   const pairs = line.replace(KEY_AND_VALUE, (whole, name: string, value: string) =>
-    SECRET_KEY.test(name) && !isReference(value) ? name + stars(value) : whole,
+    SECRET_KEY.test(name) && !VARIABLE_KEY.test(name) && !isReference(value) ? name + stars(value) : whole,
   );
   const known = pairs.replace(KNOWN_SECRET, (whole) => (isReference(whole) ? whole : stars(whole)));
   const withPaths = known.replace(

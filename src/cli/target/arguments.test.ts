@@ -82,9 +82,8 @@ it("an unknown name is reported with the names that were probably meant, or all"
   expect(message("x", [])).toBe("There is no tool x; the server has none");
   const many = Array.from({ length: 15 }, (_, at) => `some_tool_${at}`);
   expect(message("other", many)).toMatch(/some_tool_11 and 3 more$/);
-  expect(message("echo", ["a.echo", "echoes", "b.echo"])).toBe(
-    "Several servers have a tool echo; write the full name: a.echo, b.echo",
-  );
+  expect(message("echo", ["a.echo", "echoes", "b.echo"])).toBe("There is no tool echo; did you mean a.echo or b.echo?");
+  expect(message("list", ["some", "files_list", "documents_list"])).toMatch(/mean files_list or documents_list\?$/);
   expect(message("evi", ["evil\u001b[2J"])).toBe("There is no tool evi; did you mean evil\\x1b[2J?");
 });
 

@@ -239,15 +239,13 @@ const MAX_LISTED_NAMES = 12;
 
 /** The error for an unknown tool or prompt, with the names that were probably meant. */
 export function notFound(kind: string, name: string, names: readonly string[]): NotFoundError {
-  // A gateway prefixes a name that several upstreams have with the upstream: notes.search.
-  const prefixed = names.filter((one) => one.endsWith(`.${name}`));
-  if (prefixed.length > 0) {
-    return new NotFoundError(`Several servers have a ${kind} ${name}; write the full name: ${listNames(prefixed)}`);
-  }
-  const near = nearest(name, names, Math.min(Math.ceil(name.length / TYPO_LENGTH), TYPO_LENGTH));
+  // A gateway prefixes a name that several upstreams have with the upstream: notes_search.
+  const prefixed = names.filter((one) => ["_", "-", "."].some((separator) => one.endsWith(separator + name)));
+  const typos = nearest(name, names, Math.min(Math.ceil(name.length / TYPO_LENGTH), TYPO_LENGTH)).slice(0, 3);
+  const near = prefixed.length === 0 ? typos : prefixed.slice(0, MAX_LISTED_NAMES);
   const hint =
     near.length > 0
-      ? `did you mean ${near.slice(0, 3).map(oneLine).join(" or ")}?`
+      ? `did you mean ${near.map(oneLine).join(" or ")}?`
       : names.length === 0
         ? "the server has none"
         : `there are ${listNames(names)}`;

@@ -2,7 +2,7 @@
 // the first argument, or a program to start, after `--` at the end of the line. Everything is checked before anything is
 // started. The error for a mistake is one sentence, with the flag that was probably meant.
 
-import { statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { stat, readFile } from "node:fs/promises";
 import { basename, resolve, extname } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -229,7 +229,10 @@ export function parseTargetLine<const F extends Flags>(
     return { target, words: line.positionals, values };
   }
   const [target, ...words] = line.positionals;
-  if (target === undefined) throw new UsageError(`${name} needs a target\n\n${usage}`);
+  if (target === undefined) {
+    const hint = existsSync(CONFIG) ? `; for all servers of this folder: catenary ${name} ${CONFIG}` : "";
+    throw new UsageError(`${name} needs a target${hint}\n\n${usage}`);
+  }
   return {
     target: HTTP_URL.test(target) ? parseTargetUrl(target, values) : parseConfig(target, values),
     words,

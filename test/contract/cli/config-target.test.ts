@@ -39,6 +39,12 @@ describe("a config as the target", () => {
     expect(toolNames(both.out)).toHaveLength(toolNames(one.out).length * 2);
   });
 
+  it("is suggested if there is no target", async () => {
+    const { code, err } = await run("tools");
+    expect(code).toBe(1);
+    expect(err).toContain("tools needs a target; for all servers of this folder: catenary tools catenary.json\n");
+  });
+
   it("calls a tool of one of its servers", async () => {
     expect(await run("call", "one.json", "echo", "text=hi")).toMatchObject({ code: 0, out: "hi\n", err: "" });
   });

@@ -218,6 +218,14 @@ describe("up", () => {
     expect(one.err + listed.err + listed.out).not.toContain("a-key-in-a-path");
   });
 
+  it("keeps the host of the config if --http has only a port, and shows servers that it starts as starting", async () => {
+    const file = config("host.json", { mcpServers: { demo: DEMO }, listen: { host: "127.0.0.2" } });
+    const one = run(["up", file, "--http", ":0", "--json", "--start"]);
+    const { url, upstreams } = await ready(one);
+    expect(url).toMatch(/^http:\/\/127\.0\.0\.2:\d+\/mcp$/);
+    expect((upstreams as { demo: { state: string } }).demo.state).toMatch(/^(?:starting|running)$/);
+  });
+
   it("serves a module, and prints JSON for programs", async () => {
     const file = config("mine.json", { mcpServers: { mine: { module: "./mine.mjs" } }, listen: { port: 0 } });
     const one = run(["up", file, "--json"]);

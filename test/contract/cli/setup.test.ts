@@ -91,6 +91,7 @@ describe("add and remove", () => {
       expect(await run(...args)).toMatchObject({ code, err: expect.stringContaining(message) });
     };
     await refused(1, "Stdin is not a terminal, so nothing was written to catenary.json; --yes", "add", "x", "--", "y");
+    await refused(1, "--yes is an argument of the command here; options of add stand", "add", "x", "y", "--yes");
     await refused(1, "catenary.json has a server notes already; --force replaces it", "add", "notes", "y", "--yes");
     await refused(1, "add needs a COMMAND or a URL after the name", "add", "x");
     await refused(1, "write a name before the URL: catenary add NAME https://x/", "add", "https://x/");
