@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { NotFoundError, UsageError } from "../command.ts";
-import { loadHandler, moduleName } from "./module.ts";
+import { loadHandler, moduleName, servesItself } from "./module.ts";
 
 let folder = "";
 beforeAll(() => {
@@ -97,4 +97,10 @@ describe("a module", () => {
       "main",
     ]);
   });
+});
+
+it("that calls serve() itself is started by a program that can load it", () => {
+  expect(servesItself("a.js")).toContain("start it with `node a.js`");
+  const canLoad = "typescript" in process.features && process.features.typescript !== false;
+  expect(servesItself("a.ts")).toContain(`start it with \`${canLoad ? "node" : "npx tsx"} a.ts\``);
 });

@@ -17,7 +17,10 @@ const GENERIC_NAMES = new Set(["app", "index", "main", "mod", "server"]);
 
 /** The error for a module that calls serve(). */
 export function servesItself(path: string): string {
-  return `${path} calls serve() itself; start it with \`node ${path}\`, or remove the call and export the server`;
+  // Node 20 does not load TypeScript by itself.
+  const needsTsx = /\.[cm]?ts$/.test(path) && !("typescript" in process.features && process.features.typescript);
+  const start = `${needsTsx ? "npx tsx" : "node"} ${path}`;
+  return `${path} calls serve() itself; start it with \`${start}\`, or remove the call and export the server`;
 }
 
 /** Loads a server, or any other handler. */

@@ -237,6 +237,7 @@ const STDERR_HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
     /Cannot find module|ERR_MODULE_NOT_FOUND|No such file|can't open file/i,
     "a file is missing: check the path in args",
   ],
+  [/ERR_UNKNOWN_FILE_EXTENSION.*"\.[cm]?ts"/, "this version of Node does not load TypeScript: start it with npx tsx"],
   [
     /(?:api[ _-]?key|token|secret|credential|password|environment variable|env var)/i,
     "it needs a key: set the variable that it names in the environment (env in the config, or --env KEY=VALUE)",

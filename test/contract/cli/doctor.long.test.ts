@@ -83,6 +83,14 @@ describe("a command", () => {
       /it needs a key/,
       4,
     ],
+    [
+      "is TypeScript that Node does not load",
+      [process.execPath, "-e", `throw new Error('ERR_UNKNOWN_FILE_EXTENSION: Unknown file extension ".ts"')`],
+      "start",
+      /Unknown file extension/,
+      /start it with npx tsx/,
+      4,
+    ],
     ["lacks a file", [process.execPath, "no-such.js"], "start", /Cannot find module/, /check the path in args/, 4],
     [
       "writes something else",

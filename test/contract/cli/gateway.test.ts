@@ -223,7 +223,7 @@ describe("up", () => {
     const one = run(["up", file, "--http", ":0", "--json", "--start"]);
     const { url, upstreams } = await ready(one);
     expect(url).toMatch(/^http:\/\/127\.0\.0\.2:\d+\/mcp$/);
-    expect((upstreams as { demo: { state: string } }).demo.state).toMatch(/^(?:starting|running)$/);
+    expect(upstreams["demo"]?.state).toMatch(/^(?:starting|running)$/);
   });
 
   it("serves a module, and prints JSON for programs", async () => {
