@@ -16,6 +16,7 @@ const OPTIONS: Readonly<Record<string, unknown>> = {
   filter: { tools: { not: ["none_*"] }, prompts: { not: ["none_*"] }, resources: { not: ["none://*"] } },
   inject: { tools: { "none_*": { arguments: { tenant: "acme" } } }, headers: { "x-tenant": "acme" } },
   log: { level: "error" },
+  pin: { file: "pins.json" },
   "rate-limit": { calls: 100_000, per: "minute" },
   "read-only": { allow: ["*"] },
   rename: { tools: { none: "nothing" } },

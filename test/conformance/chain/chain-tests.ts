@@ -27,6 +27,8 @@ const CLOSE_TIMEOUT_MS = 30_000;
 const EXIT_TIMEOUT_MS = 15_000;
 /** What the gateway prints when it receives SIGTERM. */
 const SHUTTING_DOWN = "catenary: shutting down; ";
+/** What the middleware pin says about the items that the suite adds while it runs, and what Node adds to a warning. */
+const HELD = /Warning: The (?:tool|prompt) "test_temporary_|^\(Use `node --trace-warnings/;
 
 /** The everything server behind the gateway. */
 export interface EverythingUpstream {
@@ -136,7 +138,7 @@ class GatewayProcess {
     await this.#server?.stop();
     if (this.#folder !== undefined) rmSync(this.#folder, { recursive: true, force: true });
     const lines = [...(gateway?.err.split("\n") ?? []), ...(this.#server?.stderrLines ?? [])];
-    return { code, stderr: lines.filter((line) => line !== "" && !line.startsWith(SHUTTING_DOWN)) };
+    return { code, stderr: lines.filter((line) => line !== "" && !line.startsWith(SHUTTING_DOWN) && !HELD.test(line)) };
   }
 }
 
