@@ -6,6 +6,7 @@ import { randomUUID } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
 import { Buffer } from "node:buffer";
 import { dirname, resolve } from "node:path";
+import { copyContext } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
@@ -93,7 +94,7 @@ export function audit(options: AuditOptions, folder: string = ""): Middleware {
         await lines.add({ ...about, event: "start" });
         await lines.ready();
       }
-      result = await next(request, { ...context, onRoute });
+      result = await next(request, copyContext(context, { onRoute }));
     } catch (error) {
       await end(context.signal.aborted ? { outcome: "cancelled" } : { outcome: "error", error: kindOf(error) });
       throw error;

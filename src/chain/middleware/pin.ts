@@ -4,6 +4,7 @@
 // reads after people have trusted them.
 
 import { resolve } from "node:path";
+import { copyContext } from "../../core/cancel.ts";
 import { BoundedMap } from "../../core/collections.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { OptionReader, type OptionsHelp } from "../../core/options.ts";
@@ -210,13 +211,11 @@ class Pinner {
 
   /** A list that has changed is compared before the next call. */
   #watch(context: Context): Context {
-    return {
-      ...context,
-      notify: (notification) => {
-        if (notification.method.endsWith("/list_changed")) this.#views = new BoundedMap(MAX_VIEWS);
-        context.notify(notification);
-      },
+    const notify: Context["notify"] = (notification) => {
+      if (notification.method.endsWith("/list_changed")) this.#views = new BoundedMap(MAX_VIEWS);
+      context.notify(notification);
     };
+    return copyContext(context, { notify });
   }
 
   async #discover(server: string, answer: Promise<Result>): Promise<Result> {

@@ -4,6 +4,7 @@
 // copied.
 
 import { Buffer } from "node:buffer";
+import { copyContext } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Middleware, Notification, Params, Request, Result } from "../../core/handler.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
@@ -73,9 +74,9 @@ export function redact(options: RedactOptions = {}): Middleware {
       const answer = await context.ask(asked, options);
       return inArguments ? redactor.protocol(answer) : answer;
     };
-    if (!inResults) return next(sent, { ...context, ask });
+    if (!inResults) return next(sent, copyContext(context, { ask }));
     try {
-      return redactor.protocol(await next(sent, { ...context, notify, ask }));
+      return redactor.protocol(await next(sent, copyContext(context, { notify, ask })));
     } catch (error) {
       throw redactor.error(error);
     }
