@@ -1,6 +1,8 @@
 // What each built-in middleware adds to a `tools/call` in the same process, compared with a chain without middleware. The
 // middleware passes the call on, so the work that it is for (writing a line, starting a timer) is not counted.
 
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { chain, createServer, type Chain } from "catenary";
 import { MIDDLEWARE } from "catenary/middleware";
 import { serveTransport } from "catenary/stdio";
@@ -18,6 +20,7 @@ const OPTIONS: Readonly<Record<string, unknown>> = {
   filter: { prompts: { not: ["draft*"] } },
   inject: { tools: { other: { arguments: { key: "value" } } } },
   log: { level: "error" },
+  pin: { file: join(tmpdir(), `catenary-bench-${process.pid}`, "pins.json") },
   "rate-limit": { calls: 1e9, per: "second" },
   "read-only": { allow: ["*"] },
   retry: { methods: ["prompts/get"] },
@@ -38,6 +41,7 @@ const OWN_WORK_US: Readonly<Record<string, number>> = {
   confirm: 2,
   log: 3,
   metrics: 4,
+  pin: 3,
   "read-only": 2,
   redact: 20,
   shape: 1,
