@@ -59,7 +59,7 @@ describe("without a config", () => {
   it("up --live serves sessions, with a config entry that works", async () => {
     const one = run(["up", "--live", "js", "--http", ":0"], { cwd: empty });
     await one.waitForStderr("This token is valid until you stop the server");
-    expect(one.err).toMatch(/^Serving live sessions of js at http:\S+\n {2}js +live sessions +/);
+    expect(one.err).toMatch(/^Serving live sessions of js at http:\S+\n {2}js +runs code on this machine +/);
     const entry = /^For a client's config: (.*)$/m.exec(one.err)?.[1] ?? "";
     const { js } = (
       JSON.parse(entry) as { mcpServers: Record<string, { url: string; headers: Record<string, string> }> }
