@@ -237,7 +237,7 @@ export class OptionReader {
 }
 
 /** Quotes the value if it is short. A long string is more likely to be a secret. */
-function shown(value: unknown): string {
+export function shown(value: unknown): string {
   if (typeof value === "number" || typeof value === "boolean" || value === null) return `, not ${String(value)}`;
   return typeof value === "string" && value.length <= 30 ? `, not ${JSON.stringify(value)}` : "";
 }

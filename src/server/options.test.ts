@@ -170,9 +170,7 @@ describe("createServer()", () => {
     expect(() => create(info, { pageSize: 5 })).toThrow(
       new TypeError("createServer() has one argument: createServer({ name, version, ...options })"),
     );
-    expect(() => create({ ...info, tasks: { maximum: 5 } })).toThrow(
-      "createServer(): `tasks.maximum` is not an option",
-    );
+    expect(() => create({ ...info, tasks: { maximum: 5 } })).toThrow("createServer() has no option `tasks.maximum`");
     expect(() => create({ ...info, cache: { ttlMs: 1, cacheScope: "public", ttl: 1 } })).toThrow(
       new TypeError("createServer() has no option `cache.ttl`; did you mean `ttlMs`?"),
     );
@@ -219,7 +217,7 @@ describe("the option `task` of a tool", () => {
       { support: "optional", pollIntervalMs: "1" },
       'Tool job: `task.pollIntervalMs` must be a whole number above 0, not "1"',
     ],
-    [{ support: "optional", ttl: 5 }, "Tool job: `task.ttl` is not an option; did you mean `ttlMs`?"],
+    [{ support: "optional", ttl: 5 }, "Tool job has no option `task.ttl`; did you mean `ttlMs`?"],
   ])("may not be %j", (task, message) => {
     expect(() => add(task)).toThrow(TypeError);
     expect(() => add(task)).toThrow(expect.objectContaining({ message }));

@@ -3,7 +3,7 @@
 
 import { scopesProblem } from "../auth/bearer/scopes.ts";
 import { isObject } from "../core/values.ts";
-import { checkOptions, type OptionNames, optionNames, OptionReader } from "../core/options.ts";
+import { checkOptions, type OptionNames, optionNames, shown } from "../core/options.ts";
 import { type ErrorListener, printProblem } from "./handler-errors.ts";
 import type { CacheScope, Icon, ServerCapabilities } from "../protocol/model/index.ts";
 import type { TaskSupport } from "../protocol/tasks.ts";
@@ -159,8 +159,20 @@ export function checkServer(options: unknown, hasMoreArguments: boolean): void {
   }
   checkCacheHint(CREATE, cache);
   checkCapabilities((options as ServerOptions).capabilities ?? {});
-  const limits = new OptionReader(CREATE, { tasks }, ["tasks"]).inner("tasks", Object.keys(LIMIT_NAMES));
-  for (const limit of Object.keys(LIMIT_NAMES)) limits.count(limit);
+  if (tasks !== undefined) {
+    if (!isObject(tasks)) throw new TypeError(`${CREATE}: \`tasks\` must be an object${shown(tasks)}`);
+    checkOptions(CREATE, tasks, LIMIT_NAMES, "tasks.");
+    checkCounts(CREATE, tasks, Object.keys(LIMIT_NAMES), "tasks.");
+  }
+}
+
+/** Not by an OptionReader, which most servers need not load. */
+function checkCounts(owner: string, given: object, names: readonly string[], path: string): void {
+  for (const name of names) {
+    const value = (given as Readonly<Record<string, unknown>>)[name];
+    if (value === undefined || (Number.isInteger(value) && (value as number) > 0)) continue;
+    throw new TypeError(`${owner}: \`${path}${name}\` must be a whole number above 0${shown(value)}`);
+  }
 }
 
 function checkCapabilities(capabilities: object): void {
@@ -270,8 +282,7 @@ export function readTaskOptions(owner: string, task: unknown): TaskOptions | und
   if (when !== "at-once" && when !== "when-detached") {
     throw new TypeError(`${owner}: \`task.when\` must be "at-once" or "when-detached"`);
   }
-  const reader = new OptionReader(owner, task, Object.keys(TASK_NAMES), "task");
-  reader.count("ttlMs");
-  reader.count("pollIntervalMs");
+  checkOptions(owner, task, TASK_NAMES, "task.");
+  checkCounts(owner, task, ["ttlMs", "pollIntervalMs"], "task.");
   return support === "forbidden" ? undefined : (task as unknown as TaskOptions);
 }

@@ -81,8 +81,8 @@ it("approves the whole first list, and holds what is new or changed later", asyn
       kind: "access_denied",
       message: "The tool b has changed since it was approved; to compare and approve it, run: catenary pins server/b",
     });
-    await expect(one.use("d")).rejects.toThrow("The tool d is new, and nobody has approved it");
-    await expect(one.use("e")).rejects.toThrow("The tool e is in no list, so nobody has approved it");
+    await expect(one.use("d")).rejects.toThrow("The tool d is new, and not approved yet");
+    await expect(one.use("e")).rejects.toThrow("The tool e is in no list, so it is not approved");
   }
   expect(state.calls).toBe(3);
   // Once for each process.
@@ -137,7 +137,7 @@ it("holds the first list too, if it is told to", async () => {
   const { handler } = changing({ name: "a" });
   const running = client(handler, { first: "hold" });
   expect(await running.names()).toEqual([]);
-  await expect(running.use("a")).rejects.toThrow("is new, and nobody has approved it");
+  await expect(running.use("a")).rejects.toThrow("is new, and not approved yet");
   await approve("server", "a");
   expect(await running.names()).toEqual(["a"]);
 });

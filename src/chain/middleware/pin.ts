@@ -327,12 +327,12 @@ function isUsable(pins: Pins, kind: PinKind, { server, own }: Owner): boolean {
 
 function heldError(pins: Pins, kind: PinKind, name: string, item: Owner | undefined): McpError {
   if (item === undefined) {
-    const message = `The ${NOUNS[kind]} ${name} is in no list, so nobody has approved it`;
+    const message = `The ${NOUNS[kind]} ${name} is in no list, so it is not approved`;
     return McpError.of("access_denied", message, { middlewareName: "pin", name });
   }
   const { server, own } = item;
   const isChanged = pins.find(server, kind, own)?.approved !== undefined;
-  const why = isChanged ? "has changed since it was approved" : "is new, and nobody has approved it";
+  const why = isChanged ? "has changed since it was approved" : "is new, and not approved yet";
   const advice = `to compare and approve it, run: catenary pins ${server}/${own}`;
   return McpError.of("access_denied", `The ${NOUNS[kind]} ${name} ${why}; ${advice}`, {
     middlewareName: "pin",

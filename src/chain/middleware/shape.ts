@@ -296,7 +296,7 @@ class KeptResults {
     this.#sweep();
     const [id = "", query = ""] = uri.slice(PREFIX.length).split("?", 2);
     const found = this.#results.get(id);
-    // The same error as for one that never was, so that nobody learns that it is there.
+    // The same error as for one that never was, so that other callers do not learn of it.
     if (found === undefined || found.owner !== ownerOf(caller)) throw notFound("resources", uri);
     const { text, mimeType } = found;
     const range = new URLSearchParams(query);
@@ -330,7 +330,7 @@ class KeptResults {
   }
 }
 
-/** Whoever may read the result: the same identity, or the same client if it has none. */
+/** Who may read the result: callers with the same identity, or the same client if it has none. */
 function ownerOf({ principal, key }: Caller): string {
   return principal === undefined ? `key ${key}` : `principal ${principal}`;
 }

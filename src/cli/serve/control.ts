@@ -116,7 +116,7 @@ export interface RunningGateway extends GatewayInfo {
 }
 
 /**
- * All running gateways of this user, oldest first. Sockets that nobody listens on are removed. Rejects if the folder
+ * All running gateways of this user, oldest first. Sockets without a listener are removed. Rejects if the folder
  * could be used by others, since their sockets would be taken for gateways.
  */
 export async function findGateways(): Promise<readonly RunningGateway[]> {

@@ -1,7 +1,7 @@
-// Asks before a config that nobody named is used: `up` and `serve` without a config, and commands with the name of a
-// server, use ./catenary.json, and a folder that was downloaded may have one that starts any program. What the user approved is remembered with a digest of the
-// file, so a changed file is asked about again. Without a terminal nobody can be asked: a client or a service has chosen
-// the folder, and the config is used.
+// Asks before a config is used that the user has not named. `up` and `serve` without a config, and commands with the
+// name of a server, use ./catenary.json, and that of a downloaded folder may start any program. An approved file is
+// remembered by its digest, so a changed one is asked about again. Without a terminal there is no question: a client or
+// a service has chosen the folder.
 
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";

@@ -8,7 +8,6 @@ import { afterAll, describe, expect, it } from "vitest";
 import type { ErrorBody } from "../../src/jsonrpc/message.ts";
 import type { Revision } from "../../src/protocol/revision.ts";
 import { knownRevision, REVISIONS } from "../../src/protocol/revisions/index.ts";
-import { IS_LONG } from "../support/thoroughness.ts";
 import { Workspace, type ServerCommand } from "./real-server-steps.ts";
 import { ScriptPlayer, type Loose, type Played, type ScriptStep } from "./script-player.ts";
 
@@ -17,7 +16,6 @@ const CLI = path("../../dist/cli/main.js");
 const SESSIONS = REVISIONS.filter(({ style }) => style === "session").map(({ name }) => name);
 const [FIRST = "", ...LATER] = SESSIONS;
 const [, THIRD = ""] = LATER;
-const NEWEST_SESSION = SESSIONS.at(-1) ?? "";
 
 /** Sets of capabilities that a client of a revision can declare. */
 const CAPABILITIES: Readonly<Record<string, (revision: string) => Loose>> = {
@@ -189,22 +187,19 @@ const CASES: Readonly<Record<string, Case>> = {
     steps: [...COMMON, ...OURS],
     normalize: unchanged,
   },
-  ...(IS_LONG &&
-    Object.fromEntries(
-      Object.entries(workspace.servers).map(([name, server]): [string, Case] => [
-        name,
-        name === "everything"
-          ? { server, steps: [...COMMON, ...EVERYTHING], asksForRoots: true, normalize: normalizePublished }
-          : { server, steps: COMMON, normalize: normalizePublished },
-      ]),
-    )),
+  ...Object.fromEntries(
+    Object.entries(workspace.servers).map(([name, server]): [string, Case] => [
+      name,
+      name === "everything"
+        ? { server, steps: [...COMMON, ...EVERYTHING], asksForRoots: true, normalize: normalizePublished }
+        : { server, steps: COMMON, normalize: normalizePublished },
+    ]),
+  ),
 };
 
 describe.each(Object.entries(CASES))("%s", { timeout: 120_000 }, (_name, one) => {
   it.each(
-    SESSIONS.filter((name) => IS_LONG || name === FIRST || name === NEWEST_SESSION).flatMap((revision) =>
-      Object.keys(CAPABILITIES).map((capabilities) => [revision, capabilities] as const),
-    ),
+    SESSIONS.flatMap((revision) => Object.keys(CAPABILITIES).map((capabilities) => [revision, capabilities] as const)),
   )("says the same in %s to a client with capabilities: %s", async (revision, capabilities) => {
     await expectSame(one, revision, CAPABILITIES[capabilities]?.(revision) ?? {});
   });
@@ -220,7 +215,7 @@ describe("a server of the first revision only", () => {
       }),
       others,
     });
-    for (const revision of IS_LONG ? LATER : LATER.slice(-1)) {
+    for (const revision of LATER) {
       await expectSame({ server: vendor(FIRST), steps: COMMON, normalize }, revision, {});
     }
   });

@@ -7,7 +7,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "catenary";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { IS_LONG } from "../../support/thoroughness.ts";
 import { catenary, CLI, cliRunner, type CliProcess, type CliResult } from "./cli-process.ts";
 
 /** Writes to stderr, answers `hang` never, and exits at once if there is a file named `broken`. */
@@ -140,7 +139,7 @@ describe("status, logs and restart", () => {
     expect(readdirSync(join(folder, "run", "catenary"))).toHaveLength(0);
   });
 
-  it.runIf(IS_LONG)("start a server that has crashed too often", async () => {
+  it("start a server that has crashed too often", async () => {
     const broken = join(folder, "broken");
     writeFileSync(broken, "");
     const { one, url } = await start();
@@ -157,30 +156,27 @@ describe("status, logs and restart", () => {
     await client.close();
   });
 
-  it.runIf(IS_LONG)(
-    "use a socket that only its user can open, and let a user choose between several gateways",
-    async () => {
-      const other = join(folder, "other.json");
-      writeFileSync(other, JSON.stringify({ mcpServers: { mine: { module: "./notes.mjs" } } }));
-      const [first, second] = [await start(), await start(other)];
-      const sockets = join(folder, "run", "catenary");
-      expect(statSync(sockets).mode & 0o777).toBe(0o700);
-      for (const name of readdirSync(sockets)) expect(statSync(join(sockets, name)).mode & 0o777).toBe(0o600);
-      const both = JSON.parse((await command("status", "--json")).out) as { gateways: { url: string }[] };
-      expect(both.gateways.map(({ url }) => url)).toEqual([first.url, second.url]);
-      // The gateway of ./catenary.json is the default.
-      expect((await command("logs", "mine")).err).toContain("There is no server mine; there are notes, other");
-      expect(await command("restart", "mine", "--gateway", second.url)).toMatchObject({
-        ...{ code: 4, err: "catenary: mine is a module, which is loaded once; restart the gateway to load it again\n" },
-      });
-      const elsewhere = await catenary(["logs"], "", { env, cwd: tmpdir() });
-      expect(elsewhere).toMatchObject({ code: 1 });
-      expect(elsewhere.err).toContain("Several gateways run: choose one with --gateway URL; there are ");
-      second.one.process.kill("SIGTERM");
-      expect(await second.one.exited).toBe(0);
-      expect(readdirSync(sockets)).toHaveLength(1);
-    },
-  );
+  it("use a socket that only its user can open, and let a user choose between several gateways", async () => {
+    const other = join(folder, "other.json");
+    writeFileSync(other, JSON.stringify({ mcpServers: { mine: { module: "./notes.mjs" } } }));
+    const [first, second] = [await start(), await start(other)];
+    const sockets = join(folder, "run", "catenary");
+    expect(statSync(sockets).mode & 0o777).toBe(0o700);
+    for (const name of readdirSync(sockets)) expect(statSync(join(sockets, name)).mode & 0o777).toBe(0o600);
+    const both = JSON.parse((await command("status", "--json")).out) as { gateways: { url: string }[] };
+    expect(both.gateways.map(({ url }) => url)).toEqual([first.url, second.url]);
+    // The gateway of ./catenary.json is the default.
+    expect((await command("logs", "mine")).err).toContain("There is no server mine; there are notes, other");
+    expect(await command("restart", "mine", "--gateway", second.url)).toMatchObject({
+      ...{ code: 4, err: "catenary: mine is a module, which is loaded once; restart the gateway to load it again\n" },
+    });
+    const elsewhere = await catenary(["logs"], "", { env, cwd: tmpdir() });
+    expect(elsewhere).toMatchObject({ code: 1 });
+    expect(elsewhere.err).toContain("Several gateways run: choose one with --gateway URL; there are ");
+    second.one.process.kill("SIGTERM");
+    expect(await second.one.exited).toBe(0);
+    expect(readdirSync(sockets)).toHaveLength(1);
+  });
 });
 
 describe("health", () => {

@@ -13,7 +13,6 @@ import { StreamableHTTPClientTransport as Http1 } from "@modelcontextprotocol/sd
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { META } from "../../src/protocol/model/index.ts";
 import { withEnvironment, canListProcesses, commandLine } from "../support/processes.ts";
-import { IS_LONG } from "../support/thoroughness.ts";
 import type { Json, TestClient, Roots } from "./test-client.ts";
 import { runSteps, STEPS, Workspace, type ServerCommand } from "./real-server-steps.ts";
 import { openOver as openSdk1 } from "./sdk-1-client.ts";
@@ -206,15 +205,13 @@ describe.runIf(canListProcesses)("published servers behind one chain", { timeout
     [sdk1, [sdk1]],
     [sdk2Session, [sdk2Session, sdk2Newest]],
   ] as const) {
-    if (!IS_LONG && library === sdk1) continue;
     let found: Record<string, Findings> = {};
     beforeAll(async () => {
       found = await inspectDirectly(library);
     }, 60_000);
     for (const front of fronts) {
       for (const transport of ["stdio", "HTTP"] as const) {
-        const isRepresentative = transport === "stdio" ? front === sdk2Session : front === sdk2Newest;
-        if (IS_LONG || isRepresentative) testClient(front, transport, () => found);
+        testClient(front, transport, () => found);
       }
     }
   }
