@@ -51,7 +51,7 @@ const compare = transform({
   }),
   request: async (request, context, next) => {
     if (request.params.name !== "compare") return next(request, context);
-    // Nobody has checked these arguments: the server does not know the tool.
+    // These arguments are not checked yet: the server does not know the tool.
     const { words = [] } = request.params.arguments ?? {};
     const results = await Promise.all(
       words.map((query) => next({ method: "tools/call", params: { name: "search", arguments: { query } } }, context)),

@@ -16,7 +16,7 @@ const config = await loadConfig(fileURLToPath(new URL("catenary.json", import.me
 });
 const gateway = await createGateway(config);
 const client = await connect(gateway, {
-  // This user lets nobody write about coffee.
+  // This user declines everything about coffee.
   elicit: ({ message }) => {
     const isRefused = message.includes("coffee");
     console.log(`Asked for permission, which is ${isRefused ? "refused" : "given"}`);

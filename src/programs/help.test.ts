@@ -94,7 +94,7 @@ Common Commands:
 
 Global Options:
       --config string      Location of client config files (default
-                           "/root/.docker")
+                           "~/.docker")
   -H, --host list          Daemon socket to connect to
   -l, --log-level string   Set the logging level ("debug", "info",
                            "warn") (default "info")

@@ -96,7 +96,7 @@ it("writes a cancelled call, and the upstream of a gateway with several", async 
   ]);
 });
 
-it("writes arguments only if it is told to, or their hash", async () => {
+it("writes arguments or their hash only with the option", async () => {
   const args = async (options: AuditOptions, given: Record<string, unknown>): Promise<unknown> =>
     (await written(options, done, callRequest("echo", given)))[0]?.["arguments"];
   expect(await args({}, { a: 1 })).toBeUndefined();
@@ -187,7 +187,7 @@ it("keeps lines that could not be written, refuses requests meanwhile, and write
   expect(lines.map((line) => (JSON.parse(line) as Line)["name"])).toEqual(["one", "three"]);
 });
 
-it("goes on without an audit if it is told to", async () => {
+it("goes on without an audit if the option says so", async () => {
   const warn = vi.spyOn(process, "emitWarning").mockReturnValue(undefined);
   const gateway = chain(audit({ file: join(folder, "missing", "x"), onFailure: "warn" })).to(done);
   for (let count = 0; count < 2; count += 1) await gateway(callRequest("echo"), fakeContext().context);

@@ -258,7 +258,7 @@ describe("equal requests at the same time", () => {
   });
 });
 
-it("keeps a copy, which nobody can change", async () => {
+it("keeps a copy that callers cannot change", async () => {
   const structuredContent = { list: [1] };
   const { send } = start({ tools }, () => ({ ...textResult("a"), structuredContent }));
   const first = await send(callRequest("a"));

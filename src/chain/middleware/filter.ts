@@ -66,7 +66,7 @@ export const FILTER: OptionsHelp<FilterOptions> = {
 /** `own`: other names of the item, such as those at the upstreams. */
 export type IsVisible = (capability: ListCapability, name: string, own?: readonly unknown[]) => boolean;
 
-/** More about what is visible, for a decision that takes time or is told to callers. */
+/** Options for a decision that is asynchronous, or that callers are told of. */
 export interface HideOptions {
   /** A second condition, for which there are no other names. */
   readonly isAllowed?: (capability: ListCapability, name: string) => boolean | Promise<boolean>;

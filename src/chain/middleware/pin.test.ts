@@ -133,7 +133,7 @@ it.each([
   expect(await running.names()).toEqual([]);
 });
 
-it("holds the first list too, if it is told to", async () => {
+it("holds the first list too with the option", async () => {
   const { handler } = changing({ name: "a" });
   const running = client(handler, { first: "hold" });
   expect(await running.names()).toEqual([]);

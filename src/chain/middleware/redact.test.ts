@@ -49,7 +49,7 @@ it.each([
   expect(await redacted(text)).toBe(text);
 });
 
-it("replaces card numbers and addresses only if it is told to, and only the valid ones", async () => {
+it("replaces card numbers and addresses only with the option, and only valid ones", async () => {
   const options: RedactOptions = { detect: ["cards", "emails"] };
   expect(await redacted("4111 1111 1111 1111, 4111-1111-1111-1112, ada.l+x@mail.example.org", options)).toBe(
     "[redacted], 4111-1111-1111-1112, [redacted]",
@@ -142,7 +142,7 @@ it("replaces secrets in errors, notifications and questions", async () => {
   expect(client.clientRequests[0]?.request.params).toEqual({ message: "[redacted]" });
 });
 
-it("replaces secrets in arguments and answers, if it is told to", async () => {
+it("replaces secrets in arguments and answers with the option", async () => {
   const sent: Params[] = [];
   const upstream: Handler = async ({ params }: Request, { ask }: Context) => {
     sent.push(params);

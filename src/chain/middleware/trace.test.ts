@@ -99,7 +99,7 @@ it.each<[string, Handler, object]>([
   expect(JSON.stringify([span.attributes, span.status, span.events])).not.toContain("secret");
 });
 
-it("has arguments, results and messages if it is told to", async () => {
+it("has arguments, results and messages with the option", async () => {
   const span = await run(async () => textResult("out"), call("echo", { arguments: { text: "in" } }), { content: true });
   expect(span.attributes).toMatchObject({
     "gen_ai.tool.call.arguments": '{"text":"in"}',

@@ -54,7 +54,7 @@ export interface Edit {
 
 /**
  * Reads a file that is to be changed. A symbolic link is followed only within `root`, such as the home folder: the folder
- * of a project may come from somebody else, and a link in it may lead anywhere.
+ * of a project may come from another person, and a link in it may lead anywhere.
  */
 export async function openForEdit(path: string, format: Client["format"], root: string): Promise<EditedFile> {
   const absolute = resolve(path);
