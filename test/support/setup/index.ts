@@ -3,12 +3,18 @@
 import { rmSync } from "node:fs";
 import { installSuite } from "../../conformance/install-suite.ts";
 import { compilePrograms } from "../programs.ts";
+import { IS_LONG } from "../thoroughness.ts";
 import { installSbcl } from "./sbcl.ts";
+import { installGst, installSqueak } from "./smalltalk.ts";
 
 export async function setup(): Promise<void> {
   if (!installSbcl()) {
     console.error("Skipped: tests of Common Lisp. SBCL is missing and could not be installed (apt-get install sbcl).");
   }
+  if (!installGst())
+    console.error("Skipped: tests of GNU Smalltalk. gst is missing and could not be installed (Debian 11 has it).");
+  if (IS_LONG && !installSqueak())
+    console.error("Skipped: tests of Squeak. squeak-vm and etoys are missing and could not be installed.");
   await compilePrograms();
   // In the background, because only some tests need it. They wait for it, and report if it failed.
   void installSuite().catch(() => undefined);
