@@ -3,10 +3,13 @@
 
 import { isObject } from "../core/values.ts";
 import { checkOptions, OptionReader } from "../core/options.ts";
-import { jsLanguage, type JavaScriptGuestOptions, type JavaScriptPermission } from "./js/index.ts";
+import { js } from "./js/entry.ts";
+import { jsLanguage, type JavaScriptGuestOptions } from "./js/index.ts";
+import { lisp as lispEntry } from "./lisp/entry.ts";
 import { lispLanguage, type LispGuestOptions } from "./lisp/index.ts";
 import { LIMIT_BOUNDS, type Limits } from "./runtime.ts";
 import { createLiveServer, type Live, type LiveOptions } from "./server.ts";
+import type { LanguageEntry, SettingSpec } from "./tool.ts";
 
 export type { Evaluation } from "./evaluation.ts";
 export type { JavaScriptPermission } from "./js/index.ts";
@@ -25,7 +28,7 @@ export type LispOptions = LiveOptions & LispGuestOptions;
  * await serve(javascript());
  */
 export function javascript(options: JavaScriptOptions = {}): Live {
-  checkPermission("javascript()", checkCommon("javascript()", options, JAVASCRIPT_OPTIONS));
+  check("javascript()", options, js);
   return createLiveServer(jsLanguage(options), options);
 }
 
@@ -36,12 +39,12 @@ export function javascript(options: JavaScriptOptions = {}): Live {
  * await serve(chain(log()).to({ lisp: lisp(), js: javascript() }));
  */
 export function lisp(options: LispOptions = {}): Live {
-  checkCommon("lisp()", options, LISP_OPTIONS);
+  check("lisp()", options, lispEntry);
   return createLiveServer(lispLanguage(options), options);
 }
 
-// Typed against the options, so that a new option must be added here too.
-const LISP_OPTIONS = {
+/** The options that all languages have. */
+const COMMON = {
   name: true,
   limits: true,
   maxSessions: true,
@@ -52,19 +55,9 @@ const LISP_OPTIONS = {
   command: true,
 } as const satisfies Record<keyof LispOptions, true>;
 
-const JAVASCRIPT_OPTIONS = { ...LISP_OPTIONS, permission: true } as const satisfies Record<
-  keyof JavaScriptOptions,
-  true
->;
-
-const PERMISSIONS = { read: "paths", write: "paths", childProcess: "flag", net: "flag" } as const satisfies Record<
-  keyof JavaScriptPermission,
-  "paths" | "flag"
->;
-
 /** Throws a TypeError for an invalid option. Whether the program exists is checked when a session starts. */
-function checkCommon(owner: string, options: object, known: object): OptionReader {
-  checkOptions(owner, options, known);
+function check(owner: string, options: object, { settings }: LanguageEntry): void {
+  checkOptions(owner, options, { ...COMMON, ...settings });
   const read = new OptionReader(owner, options, Object.keys(options));
   checkLimits(owner, read);
   read.count("maxSessions");
@@ -81,7 +74,7 @@ function checkCommon(owner: string, options: object, known: object): OptionReade
   if (env !== undefined && !isEnvironment) throw read.error("env", "must be an object of strings");
   const inheritEnv = read.any("inheritEnv");
   if (typeof inheritEnv !== "boolean") read.strings("inheritEnv");
-  return read;
+  for (const [name, spec] of Object.entries(settings)) checkSetting(owner, read, name, spec, read.any(name));
 }
 
 function checkLimits(owner: string, read: OptionReader): void {
@@ -99,19 +92,25 @@ function checkLimits(owner: string, read: OptionReader): void {
   }
 }
 
-function checkPermission(owner: string, read: OptionReader): void {
-  const permission = read.any("permission");
-  if (permission === undefined || typeof permission === "boolean") return;
-  if (!isObject(permission))
-    throw read.error("permission", "must be true, false, or { read, write, childProcess, net }");
-  checkOptions(owner, permission, PERMISSIONS, "permission.");
-  for (const [name, kind] of Object.entries(PERMISSIONS)) {
-    const given = permission[name];
-    if (given === undefined) continue;
-    if (kind === "flag" && typeof given !== "boolean") throw read.error(`permission.${name}`, "must be true or false");
-    if (kind === "paths" && !(Array.isArray(given) && given.every(isNonEmpty)))
-      throw read.error(`permission.${name}`, "must be an array of paths");
+const EXPECTED = { flag: "true or false", string: "a non-empty string", path: "a path", paths: "an array of paths" };
+
+function checkSetting(owner: string, read: OptionReader, name: string, spec: SettingSpec, given: unknown): void {
+  const { type, fields = {}, orFlag } = spec;
+  if (given === undefined || (orFlag === true && typeof given === "boolean")) return;
+  if (type !== "object") {
+    if (!fitsSetting(type, given)) throw read.error(name, `must be ${EXPECTED[type]}`);
+    return;
   }
+  const keys = `{ ${Object.keys(fields).join(", ")} }`;
+  if (!isObject(given)) throw read.error(name, `must be ${orFlag === true ? `true, false, or ${keys}` : keys}`);
+  checkOptions(owner, given, fields, `${name}.`);
+  for (const [field, inner] of Object.entries(fields))
+    checkSetting(owner, read, `${name}.${field}`, inner, given[field]);
+}
+
+function fitsSetting(type: "flag" | "string" | "path" | "paths", given: unknown): boolean {
+  if (type === "flag") return typeof given === "boolean";
+  return type === "paths" ? Array.isArray(given) && given.every(isNonEmpty) : isNonEmpty(given);
 }
 
 function isNonEmpty(value: unknown): value is string {

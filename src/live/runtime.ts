@@ -40,6 +40,8 @@ export interface GuestCommand {
   /** Default: all but the secrets of Catenary. */
   readonly inheritEnv?: InheritEnv;
   readonly cwd?: string;
+  /** Whether this start takes seconds, because something must be prepared first. */
+  readonly isSlow?: true;
 }
 
 export interface GuestRequest {
@@ -67,6 +69,8 @@ export interface Runtime {
   startFailed?(command: GuestCommand, isCancelled: boolean): Promise<boolean>;
   /** Called when a guest is ready. The runtime can then prepare a faster next start. */
   onReady?(): void;
+  /** Resolves when that preparation is done. */
+  saved?(): Promise<unknown>;
   close?(): Promise<void>;
 }
 

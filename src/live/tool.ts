@@ -5,6 +5,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { isObject } from "../core/values.ts";
 import { nearest } from "../core/options.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
+import type { InheritEnv } from "../process/environment.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** A JSON Schema with the few keywords that are used here. */
@@ -75,6 +76,61 @@ export interface Language {
   /** The tool that evaluates code. */
   readonly evaluate: GuestTool;
   readonly tools: readonly GuestTool[];
+}
+
+/** What a language is created with: the options that all languages have, and its own settings. */
+export interface LanguageOptions {
+  readonly command?: string;
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly inheritEnv?: InheritEnv;
+  /** Called once if sessions start slowly for a reason that the user can fix. */
+  readonly onWarning?: (text: string) => void;
+  readonly [setting: string]: unknown;
+}
+
+/** A setting that some languages have beyond the common ones: an option in code, and a key in a config. */
+export interface SettingSpec {
+  readonly description: string;
+  readonly type: "flag" | "string" | "path" | "paths" | "object";
+  /** The settings in an object. */
+  readonly fields?: Readonly<Record<string, SettingSpec>>;
+  /** Whether true or false may be given instead. */
+  readonly orFlag?: true;
+}
+
+/** What is known about a language before its code is loaded. Configs, commands and errors read it. */
+export interface LanguageEntry {
+  /** The name in configs and commands, such as "js". */
+  readonly name: string;
+  /** A second name that configs accept. */
+  readonly alternateName?: string;
+  /** Other names that commands accept, in lower case. */
+  readonly aliases: readonly string[];
+  /** The display name, such as "JavaScript". */
+  readonly title: string;
+  /** A few words for help and schema, such as "JavaScript and TypeScript". */
+  readonly description: string;
+  readonly program: {
+    /** The program that is looked up on the PATH if the user names none; absent if none is needed. */
+    readonly name?: string;
+    /** What the setting `program` can be, and its default. */
+    readonly description: string;
+    /** What to do if the program is missing. */
+    readonly hint: string;
+  };
+  readonly settings: Readonly<Record<string, SettingSpec>>;
+  /** A reason why sessions with these settings will not work on this machine. */
+  problem?(settings: Readonly<Record<string, unknown>>): SettingProblem | undefined;
+  create(options: LanguageOptions): Promise<Language>;
+  /** Whether the code is unfinished, so that a person who types it wants another line. */
+  needsMore(code: string): boolean;
+}
+
+export interface SettingProblem {
+  readonly setting: string;
+  readonly message: string;
+  readonly hint: string;
 }
 
 export interface ToolInput {

@@ -106,7 +106,7 @@ async function firstWords(name: string): Promise<readonly string[]> {
   if (name === "install" || name === "uninstall" || name === "import") {
     return (await import("../../config/clients.ts")).CLIENTS.map((client) => client.name);
   }
-  if (name === "eval") return (await import("../../config/live.ts")).LANGUAGE_NAMES;
+  if (name === "eval") return (await import("../../live/languages.ts")).LANGUAGE_NAMES;
   return name === "completion" ? SHELLS : [];
 }
 

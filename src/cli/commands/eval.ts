@@ -3,12 +3,13 @@
 
 import { readFile } from "node:fs/promises";
 import { text as readStream } from "node:stream/consumers";
-import { findLanguage, LANGUAGE_NAMES, nearestLanguage, type LanguageName } from "../../config/live.ts";
 import { onAbort, within } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { defined } from "../../core/values.ts";
 import type { Evaluation } from "../../live/evaluation.ts";
+import { findLanguage, LANGUAGE_NAMES, LANGUAGES, suggestLanguage } from "../../live/languages.ts";
 import type { Runtime } from "../../live/runtime.ts";
+import type { LanguageEntry } from "../../live/tool.ts";
 import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
 import { defineCommand } from "../show/problems.ts";
 import { parseFlags } from "../target/target.ts";
@@ -22,12 +23,14 @@ const USAGE = `Usage: catenary eval LANGUAGE CODE [OPTIONS]
 `;
 
 const HELP = `${USAGE}
-Evaluates CODE in a new live session. LANGUAGE is js (JavaScript and TypeScript) or lisp (Common
-Lisp, needs SBCL). Output of the code goes to stdout and stderr at once; then the values of its last
-expression go to stdout, one per line, on a terminal each after =>. undefined is not printed. An
-error goes to stderr with its backtrace. The session ends with the evaluation: a top-level await is
-awaited, timers and threads are not. With - as CODE, reads the code from stdin; after --, CODE may
-begin with a dash.
+Evaluates CODE in a new live session. The languages are:
+
+${LANGUAGES.map(({ name, description }) => `  ${name.padEnd(22)} ${description}`).join("\n")}
+
+Output of the code goes to stdout and stderr at once; then the values of its last expression go to
+stdout, one per line, on a terminal each after =>. undefined is not printed. An error goes to stderr
+with its backtrace. The session ends with the evaluation: a top-level await is awaited, timers and
+threads are not. With - as CODE, reads the code from stdin; after --, CODE may begin with a dash.
 
   --file PATH            evaluate the code in this file
   --timeout SECONDS      how long it may take; default 30, 0: no limit
@@ -35,7 +38,7 @@ begin with a dash.
                          "stdout", "stderr", "warnings", "condition", "timing", ...}
 
 Exit codes: 0 ok; 1 wrong command line; 2 no such file; 4 the session could not be started (such as
-SBCL not installed); 5 the evaluation failed or timed out; 130 interrupted.
+a program that is not installed); 5 the evaluation failed or timed out; 130 interrupted.
 `;
 
 const FLAGS = { file: { type: "string" }, timeout: { type: "string" }, json: { type: "boolean" } } as const;
@@ -45,13 +48,13 @@ const EXPECTED = { file: "the path of a file", timeout: "a number of seconds" };
 const MAX_OUTPUT_CHARS = 10_000_000;
 /** If preparing or saving takes longer, a notice is printed. */
 const NOTICE_AFTER_MS = 1_000;
-/** How long to wait for the SBCL image that makes the next start faster. */
+/** How long to wait for an image that makes the next start faster. */
 const SAVE_TIMEOUT_MS = 5_000;
 /** The longest delay of a Node timer, in seconds. */
 const MAX_SECONDS = 2_147_483;
 
 interface EvalLine {
-  readonly language: LanguageName;
+  readonly language: LanguageEntry;
   readonly code: string;
   readonly file?: string;
   readonly timeoutMs?: number;
@@ -81,11 +84,10 @@ async function parseLine(args: readonly string[]): Promise<EvalLine> {
   return { language, code: await readCode(code, file), ...defined({ file, timeoutMs }), json: values.json === true };
 }
 
-function parseLanguage(name: string): LanguageName {
+function parseLanguage(name: string): LanguageEntry {
   const language = findLanguage(name);
   if (language !== undefined) return language;
-  const near = nearestLanguage(name);
-  const hint = near === undefined ? `the languages are ${LANGUAGE_NAMES.join(", ")}` : `did you mean ${near}?`;
+  const hint = suggestLanguage(name) ?? `the languages are ${LANGUAGE_NAMES.join(", ")}`;
   throw new UsageError(`There is no language ${name}; ${hint}`);
 }
 
@@ -111,7 +113,7 @@ async function evaluate(args: readonly string[]): Promise<number> {
     import("../../live/runtime.ts"),
   ]);
   const { timeoutMs = DEFAULT_LIMITS.timeoutMs } = line;
-  const runtime = await createRuntime(language);
+  const { runtime } = await language.create({ onWarning: (text) => printStatus(`catenary: ${text}`) });
   const printer = new EvaluationPrinter();
   const interruption = new Interruption((text) => printStatus(`catenary: ${text}`));
   // The evaluation stops if stdout is closed, since its output can no longer be read.
@@ -128,9 +130,9 @@ async function evaluate(args: readonly string[]): Promise<number> {
         clearTimeout(preparing);
         if (!json) printer.write(text, stream);
       },
-      onStart: ({ args: words }) => {
-        if (language !== "lisp" || words.includes("--core")) return;
-        preparing ??= delayedNotice("Preparing Common Lisp; this takes a few seconds the first time...");
+      onStart: ({ isSlow }) => {
+        if (isSlow !== true) return;
+        preparing ??= delayedNotice(`Preparing ${language.title}; this takes a few seconds the first time...`);
       },
     });
     clearTimeout(preparing);
@@ -152,8 +154,8 @@ async function evaluate(args: readonly string[]): Promise<number> {
   }
 }
 
-async function waitForSave(runtime: SavingRuntime, signal: AbortSignal): Promise<void> {
-  const notice = isTerminal(process.stderr) ? delayedNotice("Saving an SBCL image for faster starts...") : undefined;
+async function waitForSave(runtime: Runtime, signal: AbortSignal): Promise<void> {
+  const notice = isTerminal(process.stderr) ? delayedNotice("Saving an image for faster starts...") : undefined;
   await within(SAVE_TIMEOUT_MS, Promise.race([runtime.saved?.(), whenAborted(signal)]));
   clearTimeout(notice);
 }
@@ -173,17 +175,6 @@ function withFileName(file: string, { condition, ...evaluation }: Evaluation): E
 
 function whenAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => onAbort(signal, resolve));
-}
-
-/** A runtime that may save something for the next start. */
-type SavingRuntime = Runtime & { saved?(): Promise<unknown> };
-
-async function createRuntime(language: LanguageName): Promise<SavingRuntime> {
-  if (language === "lisp") {
-    const { lispRuntime } = await import("../../live/lisp/index.ts");
-    return lispRuntime({}, (text) => printStatus(`catenary: ${text}`));
-  }
-  return (await import("../../live/js/index.ts")).jsRuntime({});
 }
 
 type Stream = "stdout" | "stderr";

@@ -100,7 +100,7 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import("./call.ts")).promptCommand,
   },
   eval: {
-    summary: "evaluate code in a live session of JavaScript or Common Lisp",
+    summary: "evaluate code in a live session",
     load: async () => (await import("./eval.ts")).evalCommand,
   },
   completion: {

@@ -12,6 +12,7 @@ import type { Health } from "../../http/server/options.ts";
 import type { Closeable, ServeOptions } from "../../serve.ts";
 import { TOKEN_PRINCIPAL } from "../../core/authentication.ts";
 import { evaluatesCode } from "../../core/handler.ts";
+import { LANGUAGES, orList } from "../../live/languages.ts";
 import type { Profile } from "../../protocol/errors.ts";
 import { NotFoundError, UsageError, type Command } from "../command.ts";
 import type { GatewayInfo } from "../serve/control.ts";
@@ -42,7 +43,7 @@ import { defineCommand } from "../show/problems.ts";
 import { CONFIG, type FlagValues, isConfig, parseFlags, requireConfig, unexpectedArguments } from "../target/target.ts";
 
 const GATEWAY_HELP = `  --yes                  start what ./${CONFIG} says without asking, even if it is new
-  --live LANGUAGE        serve live sessions of js or lisp instead of a config
+  --live LANGUAGE        serve live sessions of ${orList(LANGUAGES.map(({ name }) => name))} instead of a config
   --start                start all servers at once, and not with the first request
   --watch                read the config again when it changes; SIGHUP does so too
   --log-format FORMAT    text (the default), or json: one object for each line on stderr

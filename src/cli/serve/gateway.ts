@@ -17,9 +17,10 @@ import {
   type UpstreamEntry,
 } from "../../config/index.ts";
 import { ConfigGateway } from "../../config/gateway.ts";
-import { createLiveServer, findLanguage, LANGUAGE_NAMES, nearestLanguage } from "../../config/live.ts";
+import { createLiveServer } from "../../config/live.ts";
 import { findMissingPrograms } from "../../config/load.ts";
 import { nearest } from "../../core/options.ts";
+import { findLanguage, LANGUAGE_NAMES, suggestLanguage } from "../../live/languages.ts";
 import { EXIT, NotFoundError, UsageError } from "../command.ts";
 import { problemLines, tally } from "../show/problems.ts";
 import { exit, printStatus } from "../terminal/output.ts";
@@ -42,13 +43,13 @@ export interface OpenedGateway {
 
 /** A gateway with live sessions of one language, without a config. Throws a UsageError if there is no such language. */
 export async function openSessions(given: string): Promise<{ gateway: Gateway; source: string; name: string }> {
-  const name = findLanguage(given);
-  if (name === undefined) {
-    const near = nearestLanguage(given);
-    const hint = near === undefined ? `write one of ${LANGUAGE_NAMES.join(", ")}` : `did you mean ${near}?`;
+  const language = findLanguage(given);
+  if (language === undefined) {
+    const hint = suggestLanguage(given) ?? `write one of ${LANGUAGE_NAMES.join(", ")}`;
     throw new UsageError(`--live ${given} is not a language; ${hint}`);
   }
-  const gateway = chain().to({ [name]: await createLiveServer(name, {}) });
+  const { name } = language;
+  const gateway = chain().to({ [name]: await createLiveServer(language, {}) });
   return { gateway, source: `live sessions of ${name}`, name };
 }
 

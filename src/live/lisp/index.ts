@@ -79,7 +79,7 @@ export function lispRuntime(
         onWarning(problem.message);
       }
       await waitForCompiler(sbcl);
-      return { ...common, args: sbcl.sourceArguments(memoryMb) };
+      return { ...common, args: sbcl.sourceArguments(memoryMb), isSlow: true };
     },
 
     onReady() {
@@ -135,9 +135,9 @@ function encodeValue(value: unknown): string {
   return "nil";
 }
 
-export function lispLanguage(options: LispGuestOptions = {}): Language {
+export function lispLanguage(options: LispGuestOptions = {}, onWarning?: (text: string) => void): Language {
   return {
-    runtime: lispRuntime(options),
+    runtime: lispRuntime(options, onWarning),
     title: "Common Lisp",
     instructions: INSTRUCTIONS,
     evaluate: EVALUATE,

@@ -331,7 +331,7 @@ export const SERVER_MISTAKES: readonly Mistake[] = [
     "keys that Lisp sessions do not have",
     '{"mcpServers": {"a": {"live": "lisp", "permission": true, "args": [], "timeoutMs": 30}}}',
     "undetected",
-    "1:39 warning: mcpServers.a.permission: ignored; only JavaScript sessions have permissions",
+    "1:39 warning: mcpServers.a.permission: ignored; only JavaScript sessions have this option",
     '1:59 warning: mcpServers.a.args: ignored; it belongs to entries with "command", not "live"',
     "1:84 warning: mcpServers.a.timeoutMs: less than a second; the unit is milliseconds: write 30000 for 30 seconds",
   ],
