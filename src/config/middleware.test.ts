@@ -63,6 +63,18 @@ describe("a middleware", () => {
   });
 });
 
+it("of the built-in ones gets a number from a variable, and a choice", async () => {
+  const env = { N: "3", LEVEL: "warning", KEY: "1234" };
+  const text = (chain: string): string => `{"mcpServers": {"a": {"command": "x"}}, "chain": ${chain}}`;
+  const chain = `["log", {"log": {"level": "\${LEVEL}", "arguments": "\${N}"}}, {"concurrency": "\${N}"},
+    {"rate-limit": {"calls": "\${N:-3}", "per": "minute"}}, {"cache": {"tools": {"x": {"ttlMs": "\${N}000"}}}},
+    {"redact": {"values": ["\${KEY}"]}}]`;
+  expect(await checkConfig(text(chain), "/x/catenary.json", { env })).toEqual([]);
+  expect(await checkConfig(text('[{"rate-limit": {"calls": "${KEY}x"}}]'), "/x/catenary.json", { env })).toMatchObject([
+    { message: 'rate-limit: `calls` must be a whole number above 0, not "${KEY}x"' },
+  ]);
+});
+
 describe("invalid options", () => {
   it.each([
     ['[{"picky": {"tools": {"size": 2}, "size": 2}}]', 40],

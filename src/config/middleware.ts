@@ -6,7 +6,7 @@ import { basename, extname } from "node:path";
 import { MIDDLEWARE, MIDDLEWARE_HELP } from "../chain/middleware/index.ts";
 import type { Middleware } from "../core/handler.ts";
 import { OptionError, type OptionsHelp } from "../core/options.ts";
-import { defined, errorMessage } from "../core/values.ts";
+import { defined, errorMessage, isObject } from "../core/values.ts";
 import { exportObjects, loadUserModule } from "../modules/load-module.ts";
 import type { Position } from "./document.ts";
 import * as read from "./readers.ts";
@@ -53,15 +53,63 @@ const MODULE_FIELDS = {
 
 const moduleFields = read.objectOf(MODULE_FIELDS, "an object");
 
+function isNumeric(schema: unknown): boolean {
+  const { type, anyOf, oneOf } = isObject(schema) ? schema : {};
+  const forms = (anyOf ?? oneOf) as readonly unknown[] | undefined;
+  return type === "number" || type === "integer" || forms?.some(isNumeric) === true;
+}
+
+/** The schema of an option in a config, where a string with a variable may stand for a number or a choice. */
+function withVariables(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withVariables);
+  if (!isObject(schema)) return schema;
+  const { enum: choices, ...rest } = schema;
+  if (choices !== undefined) return { ...rest, anyOf: [{ enum: choices }, read.STRING_WITH_VARIABLE] };
+  if (typeof schema["type"] === "string" && isNumeric(schema)) {
+    return { ...schema, ...read.STRING_WITH_VARIABLE, type: [schema["type"], "string"] };
+  }
+  const { properties } = schema;
+  const inner = ["items", "additionalProperties", "anyOf", "oneOf"].filter((key) => Object.hasOwn(schema, key));
+  return {
+    ...schema,
+    ...(isObject(properties) && { properties: mapEntries(properties, withVariables) }),
+    ...Object.fromEntries(inner.map((key) => [key, withVariables(schema[key])])),
+  };
+}
+
+function mapEntries(object: { readonly [key: string]: unknown }, change: (value: unknown) => unknown): object {
+  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value)]));
+}
+
+/** Any options. Unlike `read.anything`, a string with a variable becomes a number where the schema wants one. */
+function readOptions(cursor: read.Cursor, schema: unknown): unknown {
+  if (cursor.kind === "string") {
+    const text = read.anyString(cursor);
+    const isNumber = isNumeric(schema) && String(cursor.value).includes("${") && /\d/.test(text ?? "");
+    return isNumber && Number.isFinite(Number(text)) ? Number(text) : text;
+  }
+  const { items, properties, additionalProperties } = isObject(schema) ? schema : {};
+  if (cursor.kind === "array") return cursor.items().map((item) => readOptions(item, items));
+  if (cursor.kind !== "object") return cursor.value;
+  const known = isObject(properties) ? properties : {};
+  return Object.fromEntries(
+    cursor.members().map((member) => [member.name, readOptions(member, known[member.name] ?? additionalProperties)]),
+  );
+}
+
 /** The schema of a built-in middleware's options. */
 function optionsSchema({ summary, options, required, alternative }: OptionsHelp): read.Schema {
   const object = {
     type: "object",
-    properties: Object.fromEntries(Object.entries(options).filter(([, schema]) => schema !== "code only")),
+    properties: mapEntries(
+      Object.fromEntries(Object.entries(options).filter(([, schema]) => schema !== "code only")),
+      withVariables,
+    ),
     ...defined({ required }),
     additionalProperties: false,
   };
-  return { description: summary, ...(alternative === undefined ? object : { anyOf: [alternative, object] }) };
+  const forms = alternative === undefined ? object : { anyOf: [withVariables(alternative), object] };
+  return { description: summary, ...forms };
 }
 
 export const MIDDLEWARE_SCHEMAS: Readonly<Record<string, read.Schema>> = {
@@ -137,7 +185,8 @@ function readNamed(
     problems.error(cursor.keyOffset, `There is no middleware ${shown}`, hint);
     return undefined;
   }
-  const options = given && read.anything(given);
+  const { options: properties = {}, alternative } = MIDDLEWARE_HELP.get(name) ?? {};
+  const options = given && readOptions(given, given.kind === "object" ? { properties } : alternative);
   const { isPending, secrets } = read.scanStrings(given ?? cursor);
   // If a value is missing, it has been reported already, or will be asked for later. The factory would only report it
   // again.

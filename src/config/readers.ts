@@ -37,6 +37,7 @@ export function reader<T>(schema: Schema, read: (cursor: Cursor) => T | undefine
 const AFTER_EXPANSION = ", after its variables are expanded";
 /** In the schema, a string with a variable fits everywhere. */
 const WITH_VARIABLE = "\\$\\{";
+export const STRING_WITH_VARIABLE: Schema = { type: "string", pattern: WITH_VARIABLE };
 
 /** Reports a value of the wrong type. */
 export function wrongType(cursor: Cursor, expected: string, hint?: string): undefined {
@@ -78,7 +79,7 @@ export function oneOf<const T extends string>(
   advise: (given: string) => string | undefined = (given) => suggest(given, choices),
 ): Reader<T> {
   const list = choices.map((choice) => JSON.stringify(choice)).join(", ");
-  return reader({ anyOf: [{ enum: choices }, { type: "string", pattern: WITH_VARIABLE }] }, (cursor) => {
+  return reader({ anyOf: [{ enum: choices }, STRING_WITH_VARIABLE] }, (cursor) => {
     const read = expand(cursor, `one of ${list}`);
     if (read === undefined || read.isPending) return undefined;
     const choice = choices.find((known) => known === read.text);

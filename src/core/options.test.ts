@@ -12,6 +12,9 @@ describe("nearest", () => {
     expect(nearest("timeout", NAMES)).toEqual(["timeoutMs"]);
     expect(nearest("TIMEOUTMS", NAMES)).toEqual(["timeoutMs"]);
     expect(nearest("other", NAMES)).toEqual([]);
+    // One character of one, or two of two, is no typing error.
+    expect(nearest("a", ["1", "all", "b"])).toEqual(["all"]);
+    expect(nearest("xy", ["ab", "xb"])).toEqual(["xb"]);
     expect(nearest("x".repeat(101), ["x".repeat(101)])).toEqual([]);
   });
 });
@@ -66,8 +69,8 @@ describe("OptionReader", () => {
     expect(() => read({ a: "z" }).choice("a", ["x", "y"])).toThrow('f(): `a` must be "x" or "y", not "z"');
     expect(() => read({ a: [""] }).strings("a")).toThrow("f(): `a` must be an array of non-empty strings");
     expect(() => read({ a: { b: 1 } }).stringMap("a")).toThrow("f(): `a.b` must be a non-empty string, not 1");
-    expect(() => read({ a: 1 }).function("a")).toThrow("f(): `a` must be a function, not 1");
-    expect(() => read({ a: { c: 1 } }).inner("a", ["b"])).toThrow("f(): `a.c` is not an option; did you mean");
+    expect(() => read({ a: 1 }).function("a")).toThrow("f(): `a` must be a function, so only code can set it, not 1");
+    expect(() => read({ a: { bc: 1 } }).inner("a", ["b"])).toThrow("f(): `a.bc` is not an option; did you mean");
     expect(() => new OptionReader("f()", { b: 1 }, ["a"])).toThrow(OptionError);
   });
 });

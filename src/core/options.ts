@@ -8,7 +8,7 @@ const MAX_NAME_LENGTH = 100;
 
 /**
  * The names within `maxDistance` edits, nearest first. A name that starts with `name` counts as one edit, and comes after
- * others that are as near.
+ * others that are as near. A name in which every character would be another one is not near.
  */
 export function nearest(name: string, names: Iterable<string>, maxDistance = 2): string[] {
   // A name this long is not a typing error, and comparing it is slow.
@@ -17,7 +17,9 @@ export function nearest(name: string, names: Iterable<string>, maxDistance = 2):
   return [...names]
     .map((candidate) => {
       const edits = editDistance(wanted, candidate.toLowerCase());
-      return { candidate, edits, distance: candidate.toLowerCase().startsWith(wanted) ? Math.min(edits, 1) : edits };
+      const isPrefix = candidate.toLowerCase().startsWith(wanted);
+      const isNear = isPrefix || edits < wanted.length;
+      return { candidate, edits, distance: isPrefix ? Math.min(edits, 1) : isNear ? edits : Infinity };
     })
     .filter(({ distance }) => distance <= maxDistance)
     .toSorted((a, b) => a.distance - b.distance || a.edits - b.edits)
@@ -117,7 +119,7 @@ export class OptionReader {
     this.#path = path;
     this.#given = isObject(given) ? given : {};
     if (given !== undefined && !isObject(given)) {
-      throw this.error("", `must be ${alternative}an object with ${names.join(", ")}`);
+      throw this.error("", `must be ${alternative}an object with ${quoted(names)}`);
     }
     const unknown = Object.keys(this.#given).find((name) => !names.includes(name));
     if (unknown !== undefined) throw this.error(unknown, `is not an option; ${didYouMean(unknown, names)}`);
@@ -141,7 +143,8 @@ export class OptionReader {
   choice<Choice extends string>(name: string, choices: readonly Choice[]): Choice | undefined {
     const value = this.#given[name];
     if (value === undefined || choices.includes(value as Choice)) return value as Choice | undefined;
-    throw this.error(name, `must be ${choices.map((one) => JSON.stringify(one)).join(" or ")}${shown(value)}`);
+    const all = choices.map((one) => JSON.stringify(one)).join(", ");
+    throw this.error(name, `must be ${all.replace(/, (?=[^,]*$)/, " or ")}${shown(value)}`);
   }
 
   boolean(name: string): boolean | undefined {
@@ -188,7 +191,7 @@ export class OptionReader {
   function(name: string): unknown {
     const value = this.#given[name];
     if (value === undefined || typeof value === "function") return value;
-    throw this.error(name, `must be a function${shown(value)}`);
+    throw this.error(name, `must be a function, so only code can set it${shown(value)}`);
   }
 
   /** The unchecked value. */
@@ -200,7 +203,7 @@ export class OptionReader {
   inner(name: string, names: readonly string[]): OptionReader {
     const value = this.#given[name];
     if (value !== undefined && !isObject(value)) {
-      throw this.error(name, `must be an object with ${names.join(", ")}${shown(value)}`);
+      throw this.error(name, `must be an object with ${quoted(names)}${shown(value)}`);
     }
     return new OptionReader(this.#owner, value, names, [this.#path, name].filter((part) => part !== "").join("."));
   }
@@ -216,7 +219,7 @@ export class OptionReader {
       [this.#path, name].filter((part) => part !== "").join("."),
     );
     return value.map((item, index) => {
-      if (!isObject(item)) throw items.error(String(index), `must be an object with ${names.join(", ")}${shown(item)}`);
+      if (!isObject(item)) throw items.error(String(index), `must be an object with ${quoted(names)}${shown(item)}`);
       return items.inner(String(index), names);
     });
   }
@@ -234,6 +237,11 @@ export class OptionReader {
     if (typeof value === "number" && fits(value)) return value;
     throw this.error(name, `${rule}${shown(value)}`);
   }
+}
+
+/** With quotes, since `not` and `in` are names of options too. */
+function quoted(names: readonly string[]): string {
+  return names.map((name) => `\`${name}\``).join(", ");
 }
 
 /** Quotes the value if it is short. A long string is more likely to be a secret. */

@@ -1,5 +1,5 @@
 // Compares what the documentation says with the code: error codes, limits, revisions, middleware, commands, live tools,
-// links, paths and configs; and compiles and runs its examples in TypeScript. The commands of the pages are played in
+// links and paths; and compiles and runs its examples in TypeScript. The commands of the pages are played in
 // pages.long.test.ts.
 
 import { existsSync, readdirSync } from "node:fs";
@@ -9,7 +9,6 @@ import { MIDDLEWARE } from "../../src/chain/middleware/index.ts";
 import { COMMANDS } from "../../src/cli/commands/index.ts";
 import { CLIENTS } from "../../src/config/clients.ts";
 import { EXIT } from "../../src/cli/command.ts";
-import { checkConfig } from "../../src/config/index.ts";
 import { connect } from "../../src/index.ts";
 import { javascript, lisp } from "../../src/live/index.ts";
 import { codeOf, type ErrorKind, type Profile, PROFILES } from "../../src/protocol/errors.ts";
@@ -189,18 +188,6 @@ describe("the examples", () => {
   const runnable = examples.filter(({ prints }) => prints !== undefined);
   it.runIf(IS_LONG).each(runnable)("$name runs, and prints what follows it", async ({ name, prints }) => {
     expect(await folder.run(`${name}.ts`)).toEqual({ code: 0, stdout: prints, stderr: "" });
-  });
-
-  const configs = PAGES.flatMap((page) =>
-    codeBlocks(readPage(page))
-      .filter(({ language, code }) => language === "json" && /"(?:mcpServers|servers)"/.test(code))
-      .map(({ line, code }) => ({ name: `${page}:${line}`, code })),
-  );
-  it.each(configs)("$name is a valid config", async ({ code }) => {
-    const env = { BOARD_TOKEN: "t", API_KEY: "k", GITHUB_TOKEN: "g", TOKEN: "t" };
-    const problems = await checkConfig(code, folder.path("catenary.json"), { env });
-    // Scripts and documents of the examples need not be here.
-    expect(problems.filter(({ message }) => !/(?:args\[0\]|openapi): file not found$/.test(message))).toEqual([]);
   });
 });
 

@@ -1,7 +1,7 @@
 // The lines of an audit, the file that they are in, and what happens if they cannot be written.
 
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, readFile, rename, rm, stat } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
@@ -106,6 +106,10 @@ it("writes arguments or their hash only with the option", async () => {
   expect(await args({ arguments: "hash" }, { b: 2, a: 1 })).toBe(hash);
   expect(await args({ arguments: "hash" }, { a: 1, b: 3 })).not.toBe(hash);
   expect(await args({ arguments: true }, { a: "x".repeat(100_000) })).toMatch(/^sha256 /);
+  const token = `ghp_${"a1".repeat(18)}`;
+  expect(
+    await args({ arguments: true }, { pass: 1, password: 7, deep: [{ apiKey: "k" }], note: `is ${token}` }),
+  ).toEqual({ pass: 1, password: "[redacted]", deep: [{ apiKey: "[redacted]" }], note: "is [redacted]" });
   const read = { method: "resources/read", params: { uri: "https://u:p@h/x?key=s3cret" } };
   expect((await written({}, done, read))[0]).toMatchObject({ name: "https://h/x" });
   expect((await written({ arguments: true }, done, read))[0]).toMatchObject({ arguments: read.params });
@@ -201,4 +205,12 @@ it.skipIf(!existsSync("/dev/full"))("refuses requests while the disk is full", a
   await gateway(callRequest("echo"), fakeContext().context);
   await expect(gateway(callRequest("echo"), fakeContext().context)).rejects.toThrow("requests are refused");
   await gateway.close();
+});
+
+it("opens no file if no request came, so that a check of a config leaves none", async () => {
+  const warn = vi.spyOn(process, "emitWarning").mockReturnValue(undefined);
+  await audit({ file: "audit.jsonl" }, folder).close?.();
+  await audit({ file: "missing/audit.jsonl" }, folder).close?.();
+  expect(await readdir(folder)).toEqual([]);
+  expect(warn).not.toHaveBeenCalled();
 });

@@ -16,6 +16,7 @@ import { McpError } from "../../protocol/errors.ts";
 import { METHODS_SCHEMA, methodsOption } from "../method-names.ts";
 import { readRef } from "../result-items.ts";
 import { jsonOf, publicUri } from "./log.ts";
+import { withoutSecrets } from "./redact.ts";
 
 /** Options of `audit()`. */
 export interface AuditOptions {
@@ -25,7 +26,10 @@ export interface AuditOptions {
   readonly write?: (line: string) => void | Promise<void>;
   /** Only requests of these methods are written. Default: all. */
   readonly methods?: readonly string[];
-  /** Also writes arguments (true), or only a hash of them. They may contain secrets. Default: false. */
+  /**
+   * Also writes arguments (true), or only a hash of them. What has the name or the shape of a secret is replaced; other
+   * secrets are not. Default: false.
+   */
   readonly arguments?: boolean | "hash";
   /** Also writes a line before a request is passed on, so that a crash cannot hide it. Default: false. */
   readonly start?: boolean;
@@ -41,7 +45,8 @@ export const AUDIT: OptionsHelp<AuditOptions> = {
     methods: { ...METHODS_SCHEMA, description: "Only requests of these methods are written. Default: all." },
     arguments: {
       enum: [true, false, "hash"],
-      description: "Also writes arguments, or only a hash of them. They may contain secrets. Default: false.",
+      description:
+        "Also writes arguments, without secrets that are recognized, or only a hash of them. Default: false.",
     },
     start: { ...OPTION_SCHEMAS.boolean, description: "Also writes a line before a request is passed on." },
     onFailure: {
@@ -134,7 +139,7 @@ function describe(request: Request, { caller }: Context, withArguments: boolean 
 
 function shownArguments(args: unknown, isHashed: boolean): unknown {
   const length = jsonOf(args).length;
-  return isHashed || length > MAX_ARGUMENTS ? `sha256 ${digest(args)}` : args;
+  return isHashed || length > MAX_ARGUMENTS ? `sha256 ${digest(args)}` : withoutSecrets(args);
 }
 
 function outcomeOf(result: Result): object {
@@ -196,8 +201,10 @@ class Lines {
     return this.#flush();
   }
 
+  /** Opens nothing if nothing was to be written. */
   async close(): Promise<void> {
-    await this.#flush();
+    await this.#last;
+    if (this.#waiting.length > 0) await this.#flush();
     await this.#sink.close?.();
   }
 

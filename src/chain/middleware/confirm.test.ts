@@ -83,7 +83,7 @@ it("asks about the given tools, whatever they declare if wanted", async () => {
 it("shows arguments cut and escaped, without secrets, or not at all", async () => {
   const args = { path: "a\u202eb\n", apiKey: "sk-1", deep: [{ password: "p", user: "ada" }] };
   expect((await send({}, callRequest("x", args))).question).toBe(
-    String.raw`May the tool x run with the arguments {"path":"a\u{202e}b\n","apiKey":"...","deep":[{"password":"...","user":"ada"}]}?`,
+    String.raw`May the tool x run with the arguments {"path":"a\u{202e}b\n","apiKey":"[redacted]","deep":[{"password":"[redacted]","user":"ada"}]}?`,
   );
   expect((await send({ arguments: 9 }, callRequest("x", args))).question).toBe(
     'May the tool x run with the arguments {"path":"…?',
@@ -116,7 +116,7 @@ it("refuses a caller that cannot be asked, or lets it pass", async () => {
       kind: "missing_capability",
       message:
         "The middleware confirm refused tools/call: the tool delete needs the consent of the user, " +
-        "but the client cannot ask the user (it has not declared elicitation)",
+        "but the client cannot ask the user (it has not declared elicitation); use a client that can",
       data: { middlewareName: "confirm", toolName: "delete", requiredCapabilities: { elicitation: {} } },
     });
     const { call, clientRequests } = fakeClient(

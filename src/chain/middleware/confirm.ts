@@ -12,6 +12,7 @@ import { McpError } from "../../protocol/errors.ts";
 import { CallerTools } from "../caller-tools.ts";
 import { matchesGlob } from "./filter.ts";
 import { sanitize } from "./log.ts";
+import { withoutSecrets } from "./redact.ts";
 
 /** Options of `confirm()`. */
 export interface ConfirmOptions {
@@ -47,8 +48,6 @@ export const CONFIRM: OptionsHelp<ConfirmOptions> = {
 const NAME = "confirm";
 const ARGUMENTS_LENGTH = 500;
 const NAME_LENGTH = 200;
-/** Names of arguments whose values are not shown. */
-const SECRET_NAME = /passw|passphrase|secret|token|api.?key|private.?key|credential|authorization|cookie/i;
 
 /**
  * Asks the caller before a tool runs that may destroy something.
@@ -97,7 +96,7 @@ export function confirm(options: ConfirmOptions = {}): Middleware {
 function questionFor({ params }: Request, maxLength: number): Request {
   const { name, arguments: given } = params;
   const isShown = maxLength > 0 && isObject(given) && Object.keys(given).length > 0;
-  const args = isShown ? ` with the arguments ${sanitize(JSON.stringify(given, withoutSecrets), maxLength)}` : "";
+  const args = isShown ? ` with the arguments ${sanitize(withoutSecrets(JSON.stringify(given)), maxLength)}` : "";
   return {
     method: "elicitation/create",
     params: {
@@ -106,10 +105,6 @@ function questionFor({ params }: Request, maxLength: number): Request {
       requestedSchema: { type: "object", properties: {} },
     },
   };
-}
-
-function withoutSecrets(name: string, value: unknown): unknown {
-  return SECRET_NAME.test(name) ? "..." : value;
 }
 
 /** Undefined if the caller has agreed. Otherwise a result, so that the model can read it and do something else. */
@@ -142,7 +137,7 @@ function notRun(text: string): Result {
 
 function cannotAsk(error: unknown, { params }: Request): McpError {
   const why = `the tool ${String(params["name"])} needs the consent of the user, but the client cannot ask the user`;
-  const message = `The middleware ${NAME} refused tools/call: ${why} (it has not declared elicitation)`;
+  const message = `The middleware ${NAME} refused tools/call: ${why} (it has not declared elicitation); use a client that can`;
   const data = error instanceof McpError ? (error.data as object) : {};
   return McpError.of("missing_capability", message, { ...data, middlewareName: NAME, toolName: params["name"] });
 }

@@ -119,7 +119,7 @@ it("keeps the cursor of a page that becomes empty", async () => {
 it("refuses empty and unknown options", () => {
   expect(() => filter(undefined as never)).toThrow("filter: must have a rule for");
   expect(() => filter({})).toThrow("filter: must have a rule for");
-  expect(() => filter({ tools: ["a"] } as never)).toThrow("filter: `tools` must be an object with only, not");
+  expect(() => filter({ tools: ["a"] } as never)).toThrow("filter: `tools` must be an object with `only`, `not`");
   expect(() => filter({ tools: { onyl: [] } } as never)).toThrow("`tools.onyl` is not an option; did you mean `only`?");
   expect(() => filter({ tools: { only: "a" } } as never)).toThrow("`tools.only` must be an array of non-empty strings");
 });

@@ -27,14 +27,14 @@ it.each([...MIDDLEWARE.keys()])("creates %s, which is named as in a config", (na
 });
 
 it.each([
-  ["log", { level: "debug" }, "level", 'log: `level` must be "info" or "warning" or "error", not "debug"'],
+  ["log", { level: "debug" }, "level", 'log: `level` must be "info", "warning" or "error", not "debug"'],
   ["log", { format: "xml" }, "format", 'log: `format` must be "text" or "json", not "xml"'],
   ["log", { arguments: -1 }, "arguments", "log: `arguments` must be a whole number above 0, not -1"],
   ["log", { arguments: "yes" }, "arguments", 'log: `arguments` must be a whole number above 0, not "yes"'],
-  ["log", { write: "stdout" }, "write", 'log: `write` must be a function, not "stdout"'],
-  ["log", 5, "", "log: must be an object with level, format, arguments, write"],
+  ["log", { write: "stdout" }, "write", 'log: `write` must be a function, so only code can set it, not "stdout"'],
+  ["log", 5, "", "log: must be an object with `level`, `format`, `arguments`, `write`"],
   ["timeout", undefined, "totalMs", "timeout: `totalMs` or `idleMs` is required"],
-  ["timeout", null, "", "timeout: must be a number of milliseconds, or an object with totalMs, idleMs, methods"],
+  ["timeout", null, "", "timeout: must be a number of milliseconds, or an object with `totalMs`, `idleMs`, `methods`"],
   ["timeout", 0, "totalMs", "timeout: `totalMs` must be a number of milliseconds above 0, at most 2147483647, not 0"],
   [
     "timeout",
@@ -66,12 +66,7 @@ it.each([
   ["rate-limit", {}, "calls", "rate-limit: `calls` is required: how many calls may be made"],
   ["rate-limit", { calls: 1 }, "per", 'rate-limit: `per` must be "second", "minute" or "hour", or `perMs` must be set'],
   ["rate-limit", { calls: 1, per: "second", perMs: 5 }, "perMs", "rate-limit: `perMs` and `per` exclude each other"],
-  [
-    "rate-limit",
-    { calls: 1, per: "day" },
-    "per",
-    'rate-limit: `per` must be "second" or "minute" or "hour", not "day"',
-  ],
+  ["rate-limit", { calls: 1, per: "day" }, "per", 'rate-limit: `per` must be "second", "minute" or "hour", not "day"'],
   [
     "rename",
     { descriptions: { tool: {} } },
@@ -87,7 +82,7 @@ it.each([
     "detect",
     'redact: `detect` must be an array of "tokens", "jwts", "private-keys", "cards", "emails"',
   ],
-  ["validate", { results: "error" }, "results", 'validate: `results` must be "refuse" or "warn" or "off", not "error"'],
+  ["validate", { results: "error" }, "results", 'validate: `results` must be "refuse", "warn" or "off", not "error"'],
   ["authorize", {}, "rules", "authorize: `rules` is required"],
   ["authorize", { rules: {} }, "rules", "authorize: `rules` must be an array of objects"],
   [
@@ -100,7 +95,7 @@ it.each([
     "authorize",
     { rules: ["ada"] },
     "rules.0",
-    'authorize: `rules.0` must be an object with allow, callers, scopes, tools, prompts, resources, not "ada"',
+    'authorize: `rules.0` must be an object with `allow`, `callers`, `scopes`, `tools`, `prompts`, `resources`, not "ada"',
   ],
   [
     "authorize",
@@ -128,7 +123,7 @@ it.each([
     "describe",
     { prompts: { a: 1 } },
     "prompts.a",
-    "describe: `prompts.a` must be an object with title, description, icons, arguments, not 1",
+    "describe: `prompts.a` must be an object with `title`, `description`, `icons`, `arguments`, not 1",
   ],
   [
     "describe",
@@ -142,7 +137,7 @@ it.each([
     "tools.a.ttlMs",
     "cache: `tools.a.ttlMs` is required: for how many milliseconds results are kept",
   ],
-  ["cache", { lists: 5 }, "lists", "cache: `lists` must be an object with ttlMs, public, not 5"],
+  ["cache", { lists: 5 }, "lists", "cache: `lists` must be an object with `ttlMs`, `public`, not 5"],
   ["confirm", { arguments: "yes" }, "arguments", 'confirm: `arguments` must be a whole number above 0, not "yes"'],
   ["confirm", { only: "some" }, "only", 'confirm: `only` must be "destructive" or "all", not "some"'],
   ["inject", {}, "", "inject: must have entries for `tools`, or `headers`"],

@@ -115,7 +115,15 @@ it("writes no arguments, contents, error messages or queries unless asked to", a
   expect(all).toContain("resources/read https://host/a: complete");
   const [full] = await lines({ arguments: true }, failing(McpError.of("invalid_params", "s3cret")));
   expect(full).toContain("failed (invalid_params: s3cret)");
-  expect(full).toContain('arguments {"token":"s3cret"}');
+  expect(full).toContain('arguments {"token":"[redacted]"}');
+  const key = `ghp_${"a1".repeat(18)}`;
+  const [redacted] = await lines(
+    { arguments: true },
+    failing(McpError.of("invalid_params", `bad key ${key}`)),
+    callRequest("echo", { text: `key ${key}`, max_tokens: 5 }),
+  );
+  expect(redacted).toContain("failed (invalid_params: bad key [redacted])");
+  expect(redacted).toContain('arguments {"text":"key [redacted]","max_tokens":5}');
   const [cut] = await lines({ arguments: 5 }, done);
   expect(cut).toMatch(/arguments \{"tok…$/);
   const circle: Record<string, unknown> = {};

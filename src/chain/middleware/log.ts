@@ -1,6 +1,7 @@
 // Writes one line for each request when it is finished: the method and the tool, the upstream, the outcome, the duration
-// and the caller. Names come from outside, so characters that could end a line or control a terminal are escaped. Arguments and
-// error messages of upstreams may contain secrets and are only written if the option `arguments` is set.
+// and the caller. Names come from outside, so characters that could end a line or control a terminal are escaped.
+// Arguments and error messages of upstreams may contain secrets. They are only written if the option `arguments` is set,
+// without what can be recognized as a secret.
 
 import { copyContext } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -8,6 +9,7 @@ import type { Context, Middleware, Request, Result } from "../../core/handler.ts
 import { OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { errorMessage } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
+import { withoutSecrets } from "./redact.ts";
 
 /** The level of a line that `log()` writes. */
 export type Severity = "info" | "warning" | "error";
@@ -18,7 +20,10 @@ export interface LogOptions {
   readonly level?: Severity;
   /** A line for people, or a JSON object. Default: `text`. */
   readonly format?: "text" | "json";
-  /** Also writes arguments and error messages, cut to 200 characters or to this number. They may contain secrets. */
+  /**
+   * Also writes arguments and error messages, cut to 200 characters or to this number. What has the name or the shape of
+   * a secret is replaced; other secrets are not.
+   */
   readonly arguments?: boolean | number;
   /** Gets each line, without a line break. Default: writes it to stderr. */
   readonly write?: (line: string) => void;
@@ -36,7 +41,8 @@ export const LOG: OptionsHelp<LogOptions> = {
     format: { enum: FORMATS, description: "A line for people, or a JSON object. Default: text." },
     arguments: {
       anyOf: [{ type: "boolean" }, { type: "integer", minimum: 1 }],
-      description: "Also writes arguments and error messages, cut to 200 characters or to this number.",
+      description:
+        "Also writes arguments and error messages, without secrets that are recognized, cut to 200 characters or to this number.",
     },
     write: "code only",
   },
@@ -121,7 +127,7 @@ function createEntry(request: Request, context: Context, run: Run, maxLength: nu
     ...(outcome.error === undefined ? undefined : { error: outcome.error }),
     ms: Math.round((performance.now() - run.begun) * 10) / 10,
     ...(typeof caller === "string" ? { caller: sanitize(caller, MAX_NAME_LENGTH) } : undefined),
-    ...(args === undefined ? undefined : { arguments: sanitize(jsonOf(args), maxLength) }),
+    ...(args === undefined ? undefined : { arguments: sanitize(withoutSecrets(jsonOf(args)), maxLength) }),
   };
 }
 
@@ -150,7 +156,7 @@ function failureOf(error: unknown, { signal }: Context, maxLength: number): Outc
   const [level, summary] = summaryOf(error);
   // The summary of a ConnectionError is its message.
   const isWhole = maxLength === 0 || error instanceof ConnectionError;
-  const message = isWhole ? summary : `${summary}: ${sanitize(errorMessage(error), maxLength)}`;
+  const message = isWhole ? summary : `${summary}: ${sanitize(withoutSecrets(errorMessage(error)), maxLength)}`;
   return { level, outcome: "failed", error: message };
 }
 

@@ -64,7 +64,9 @@ export function redact(options: RedactOptions = {}): Middleware {
       `must have at least ${MIN_VALUE_LENGTH} characters each: shorter ones are in many words`,
     );
   }
-  const redactor = new Redactor(shapes, values, read.strings("keys") ?? []);
+  const keys = (read.strings("keys") ?? []).map((key) => key.toLowerCase());
+  const isSecret = (name: string): boolean => keys.some((glob) => matchesGlob(glob, name.toLowerCase()));
+  const redactor = new Redactor(shapes, values, keys.length > 0 ? isSecret : undefined);
   const [inResults, inArguments] = [places.includes("results"), places.includes("arguments")];
   return async function redact(request, context, next) {
     const sent = inArguments ? redactor.request(request) : request;
@@ -101,9 +103,16 @@ const MAX_DEPTH = 500;
 
 class Redactor {
   readonly #texts: readonly ((text: string) => string)[];
-  readonly #keys: readonly string[];
+  readonly #isSecret: ((key: string) => boolean) | undefined;
+  readonly #secretNumber: unknown;
 
-  constructor(shapes: readonly string[], values: readonly string[], keys: readonly string[]) {
+  /** `isSecret`: whether the field of this name is a secret. `secretNumber`: what replaces it if it is a number. */
+  constructor(
+    shapes: readonly string[],
+    values: readonly string[],
+    isSecret: ((key: string) => boolean) | undefined,
+    secretNumber: unknown = 0,
+  ) {
     const forms = values
       .flatMap((value) => [
         value,
@@ -115,15 +124,14 @@ class Redactor {
     const literal = (text: string): string =>
       forms.reduce((rest, form) => (rest.includes(form) ? rest.replaceAll(form, () => REDACTED) : rest), text);
     this.#texts = [...(forms.length > 0 ? [literal] : []), ...SHAPES.filter((one) => shapes.includes(one)).map(hider)];
-    this.#keys = keys.map((key) => key.toLowerCase());
+    this.#isSecret = isSecret;
+    this.#secretNumber = secretNumber;
   }
 
   /** Arguments of tools, prompts and completions, and answers to questions. */
   request(request: Request): Request {
     const { arguments: args, argument, context, inputResponses } = request.params;
-    const changed = this.#fields({ arguments: args, argument, context, inputResponses }, (value) =>
-      this.#any(value, 0),
-    );
+    const changed = this.#fields({ arguments: args, argument, context, inputResponses }, (value) => this.json(value));
     const isSame = args === changed.arguments && argument === changed.argument && context === changed.context;
     if (isSame && inputResponses === changed.inputResponses) return request;
     const given = Object.entries(changed).filter(([, value]) => value !== undefined);
@@ -134,7 +142,7 @@ class Redactor {
     const { method, params } = notification;
     if (params === undefined) return notification;
     let changed: Params = this.protocol(params);
-    const data = method === "notifications/message" ? this.#any(params["data"], 0) : params["data"];
+    const data = method === "notifications/message" ? this.json(params["data"]) : params["data"];
     if (data !== params["data"]) changed = { ...changed, data };
     return changed === params ? notification : { ...notification, params: changed };
   }
@@ -143,7 +151,7 @@ class Redactor {
   error(error: unknown): unknown {
     try {
       if (error instanceof McpError) {
-        const [message, data] = [this.#text(error.message), this.#any(error.data, 0)];
+        const [message, data] = [this.#text(error.message), this.json(error.data)];
         return message === error.message && data === error.data ? error : new McpError(error.code, message, data);
       }
       if (!(error instanceof Error)) return error;
@@ -180,20 +188,17 @@ class Redactor {
   }
 
   /** Any JSON. Fields with the name of a secret are replaced. */
+  json(value: unknown): unknown {
+    return this.#any(value, 0);
+  }
+
   #any(value: unknown, depth: number, isSecret = false): unknown {
     if (typeof value === "string") return isSecret && value !== "" ? REDACTED : this.#text(value);
-    // So that it still fits a schema.
-    if (typeof value === "number") return isSecret ? 0 : value;
+    if (typeof value === "number") return isSecret ? this.#secretNumber : value;
     if (typeof value !== "object" || value === null) return value;
     if (depth > MAX_DEPTH) return REDACTED;
     if (Array.isArray(value)) return this.#items(value, (item) => this.#any(item, depth + 1, isSecret));
-    return this.#fields(value, (field, key) => this.#any(field, depth + 1, isSecret || this.#isSecretKey(key)));
-  }
-
-  #isSecretKey(key: string): boolean {
-    if (this.#keys.length === 0) return false;
-    const name = key.toLowerCase();
-    return this.#keys.some((glob) => matchesGlob(glob, name));
+    return this.#fields(value, (field, key) => this.#any(field, depth + 1, isSecret || this.#isSecret?.(key) === true));
   }
 
   #items(items: readonly unknown[], change: (item: unknown) => unknown): readonly unknown[] {
@@ -218,7 +223,7 @@ class Redactor {
   }
 
   #text(text: string): string {
-    const json = this.#keys.length > 0 && /^\s*[[{]/.test(text) ? this.#json(text) : text;
+    const json = this.#isSecret !== undefined && /^\s*[[{]/.test(text) ? this.#json(text) : text;
     return this.#texts.reduce((rest, hide) => hide(rest), json);
   }
 
@@ -226,12 +231,22 @@ class Redactor {
   #json(text: string): string {
     try {
       const value: unknown = JSON.parse(text);
-      const changed = this.#any(value, 0);
+      const changed = this.json(value);
       return changed === value ? text : JSON.stringify(changed, undefined, text.includes("\n") ? 2 : undefined);
     } catch {
       return text;
     }
   }
+}
+
+/** The names of arguments that hold secrets in most APIs. Not `max_tokens`. */
+const SECRET_NAME = /passw|passphrase|secret|token(?!s)|api.?key|private.?key|credential|authorization|cookie/i;
+let forPeople: Redactor | undefined;
+
+/** Arguments, JSON or text for a log or a question: without what has the name or the shape of a secret. */
+export function withoutSecrets<T>(value: T): T {
+  forPeople ??= new Redactor(DEFAULT_SHAPES, [], (name) => SECRET_NAME.test(name), REDACTED);
+  return forPeople.json(value) as T;
 }
 
 // The shapes of secrets. A quantifier without an upper limit is never followed by anything that could fail, or its

@@ -5,6 +5,7 @@ import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-ho
 import { CompositePropagator, W3CBaggagePropagator, W3CTraceContextPropagator } from "@opentelemetry/core";
 import {
   BasicTracerProvider,
+  BatchSpanProcessor,
   InMemorySpanExporter,
   SimpleSpanProcessor,
   type ReadableSpan,
@@ -141,3 +142,47 @@ it("fails with one clear error if the package is missing", async () => {
   }
   await gateway.close();
 });
+
+it("leaves out what looks like a secret, also with content", async () => {
+  const token = `ghp_${"a1".repeat(18)}`;
+  const request = call("echo", { arguments: { password: "hunter2", text: token, max_tokens: 5 } });
+  const span = await run(async () => textResult(`key ${token}`), request, { content: true });
+  expect(span.attributes).toMatchObject({
+    "gen_ai.tool.call.arguments": '{"password":"[redacted]","text":"[redacted]","max_tokens":5}',
+    "gen_ai.tool.call.result": '[{"type":"text","text":"key [redacted]"}]',
+  });
+});
+
+it("sends the spans that the SDK still holds when the gateway is closed", async () => {
+  const held = new InMemorySpanExporter();
+  const provider = new BasicTracerProvider({ spanProcessors: [new BatchSpanProcessor(held)] });
+  const proxy = new api.ProxyTracerProvider();
+  proxy.setDelegate(provider);
+  for (const own of [provider, proxy]) {
+    held.reset();
+    const gateway = chain(trace({ api: { ...api, trace: fakeTraces(own) } })).to(async () => textResult("x"));
+    await gateway(call("echo"), fakeContext().context);
+    expect(held.getFinishedSpans()).toEqual([]);
+    await gateway.close();
+    expect(held.getFinishedSpans()).toMatchObject([{ name: "tools/call echo" }]);
+  }
+  const failing: api.TracerProvider & { forceFlush(): Promise<void> } = {
+    getTracer: (name) => provider.getTracer(name),
+    forceFlush: async () => Promise.reject(new Error("no collector")),
+  };
+  const gateway = chain(trace({ api: { ...api, trace: fakeTraces(failing) } })).to(async () => textResult("x"));
+  await gateway(call("echo"), fakeContext().context);
+  await gateway.close();
+  await provider.shutdown();
+});
+
+/** The API of a program that has set up another provider. */
+function fakeTraces(
+  provider: api.TracerProvider,
+): Pick<typeof api.trace, "getTracerProvider" | "getTracer" | "setSpan"> {
+  return {
+    getTracerProvider: () => provider,
+    getTracer: (name) => provider.getTracer(name),
+    setSpan: (context, span) => api.trace.setSpan(context, span),
+  };
+}

@@ -6,13 +6,14 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Attributes, Context as OtelContext, Span, TextMapGetter, TextMapSetter } from "@opentelemetry/api";
-import { ignoreRejection } from "../../core/async.ts";
+import { ignoreRejection, within } from "../../core/async.ts";
 import { copyContext } from "../../core/cancel.ts";
 import type { Context, Handler, Meta, Middleware, Request, Result } from "../../core/handler.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { errorMessage } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { errorType } from "./metrics.ts";
+import { withoutSecrets } from "./redact.ts";
 
 /** Options of `trace()`. */
 export interface TraceOptions {
@@ -21,7 +22,10 @@ export interface TraceOptions {
    * of that upstream. Default: `server`.
    */
   readonly kind?: "server" | "client";
-  /** Whether spans have the arguments and results of tools, and messages of errors. They may be secret. Default: false. */
+  /**
+   * Whether spans have the arguments and results of tools, and messages of errors. What has the name or the shape of a
+   * secret is replaced; other secrets are not. Default: false.
+   */
   readonly content?: boolean;
   /** The module `@opentelemetry/api`. Default: it is imported. */
   readonly api?: object;
@@ -38,7 +42,8 @@ export const TRACE: OptionsHelp<TraceOptions> = {
     },
     content: {
       ...OPTION_SCHEMAS.boolean,
-      description: "Whether spans have arguments, results and error messages. They may be secret. Default: false.",
+      description:
+        "Whether spans have arguments, results and error messages, without secrets that are recognized. Default: false.",
     },
     api: "code only",
   },
@@ -49,6 +54,7 @@ type Api = typeof import("@opentelemetry/api");
 /** A variable, so that bundlers and compilers do not look for the package, which may be missing. */
 const PACKAGE: string = "@opentelemetry/api";
 const MAX_CONTENT = 10_000;
+const FLUSH_MS = 2_000;
 
 /**
  * Makes an OpenTelemetry span for each request.
@@ -63,13 +69,15 @@ export function trace(options: TraceOptions = {}): Middleware {
   let tracer = read.any("api") === undefined ? undefined : new Tracer(read.any("api") as Api, kind, hasContent);
   let loading: Promise<Tracer> | undefined;
   const load = async (): Promise<Tracer> => (tracer = new Tracer(await loadApi(), kind, hasContent));
-  return function trace(request, context, next) {
+  const middleware: Middleware = function trace(request, context, next) {
     // A subscription is open for as long as its caller likes.
     if (request.method === "subscriptions/listen") return next(request, context);
     if (tracer !== undefined) return tracer.run(request, context, next);
     loading ??= ignoreRejection(load());
     return loading.then((loaded) => loaded.run(request, context, next));
   };
+  middleware.close = async () => tracer?.flush();
+  return middleware;
 }
 
 /** Also looks in the folder of the program, since the command may be installed elsewhere. */
@@ -99,6 +107,11 @@ const SETTER: TextMapSetter<Record<string, unknown>> = {
     meta[key] = value;
   },
 };
+
+/** What SDKs have beside the API. */
+interface Flushable {
+  forceFlush?(): Promise<void>;
+}
 
 class Tracer {
   readonly #api: Api;
@@ -140,6 +153,17 @@ class Tracer {
       );
   }
 
+  /** Sends spans that the SDK still holds, since the program may end now. The API has no function for that. */
+  async flush(): Promise<void> {
+    const provider = this.#api.trace.getTracerProvider() as Flushable & { getDelegate?(): Flushable };
+    const sent = async (): Promise<void> => (provider.getDelegate?.() ?? provider).forceFlush?.();
+    // What the exporter cannot send is its own concern.
+    await within(
+      FLUSH_MS,
+      sent().catch(() => undefined),
+    );
+  }
+
   /** The request with the span in its `_meta`. Unchanged if nothing is propagated. */
   #withSpan(request: Request, active: OtelContext): Request {
     const carrier: Record<string, unknown> = {};
@@ -160,7 +184,8 @@ class Tracer {
   #fail(span: Span, type: string, error?: unknown): void {
     span.setAttribute("error.type", type);
     if (error instanceof McpError) span.setAttribute("rpc.response.status_code", String(error.code));
-    const message = this.#hasContent && error !== undefined ? { message: errorMessage(error) } : undefined;
+    const message =
+      this.#hasContent && error !== undefined ? { message: withoutSecrets(errorMessage(error)) } : undefined;
     span.setStatus({ code: this.#api.SpanStatusCode.ERROR, ...message });
     span.end();
   }
@@ -191,7 +216,7 @@ function attributesOf({ method, params }: Request, { revision }: Context, hasCon
 
 function jsonOf(value: unknown): string {
   try {
-    return (JSON.stringify(value) ?? "").slice(0, MAX_CONTENT);
+    return withoutSecrets(JSON.stringify(value) ?? "").slice(0, MAX_CONTENT);
   } catch {
     return "(not serializable)";
   }
