@@ -29,8 +29,10 @@ const config: ViteUserConfig = {
     globalSetup: ["test/support/setup/index.ts"],
     // For two cores, the smallest machine that we test on: many tests wait for child processes and timers.
     maxWorkers: 3,
-    testTimeout: 30_000,
-    expect: { poll: { timeout: 15_000 } },
+    // Longer than a machine that runs many tests at once stalls. test/support/waiting.ts has the times for programs.
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
+    expect: { poll: { timeout: 60_000 } },
     // Servers print the errors of their handlers, and many tests have handlers that fail.
     onConsoleLog: (text) => !text.startsWith("catenary: "),
     // Keeps what the tests write out of the folders of the person who runs them.

@@ -1,6 +1,7 @@
 // Subscriptions while middleware is replaced: one acknowledgement, no lost changes, and lists reported as changed.
 
 import { expect, it, vi } from "vitest";
+import { eventually } from "../../test/support/waiting.ts";
 import { fakeContext } from "../../test/support/handlers/fake-client.ts";
 import type { Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
 import { createServer } from "../server/server.ts";
@@ -50,7 +51,7 @@ it("moves to the new middleware, with one acknowledgement and changed lists", as
   const { leg, legs, gateway, said, outcome, caller, closed } = subscribe();
   leg(0).grant({ toolsListChanged: true, resourceSubscriptions: ["a://b"] });
   gateway.replace("a", through());
-  await vi.waitFor(() => expect(legs).toHaveLength(2));
+  await eventually(() => expect(legs).toHaveLength(2));
   leg(0).say("notifications/late");
   leg(1).grant({ toolsListChanged: true, promptsListChanged: true, resourceSubscriptions: ["a://b"] });
   leg(1).say("notifications/message");
@@ -62,7 +63,7 @@ it("moves to the new middleware, with one acknowledgement and changed lists", as
     "notifications/message",
   ]);
   expect(leg(0).context.signal.aborted).toBe(true);
-  await vi.waitFor(() => expect(closed).toHaveBeenCalledTimes(1));
+  await eventually(() => expect(closed).toHaveBeenCalledTimes(1));
   caller.abort("enough");
   await expect(outcome).rejects.toBe("enough");
   expect(leg(1).context.signal.aborted).toBe(true);
@@ -72,13 +73,13 @@ it("moves before it is acknowledged, and several times in a row", async () => {
   const { leg, legs, gateway, said, outcome } = subscribe();
   gateway.replace("a", through());
   expect(leg(0).context.signal.aborted).toBe(true);
-  await vi.waitFor(() => expect(legs).toHaveLength(2));
+  await eventually(() => expect(legs).toHaveLength(2));
   leg(0).grant();
   leg(1).grant();
   expect(said()).toEqual([ACKNOWLEDGED]);
   gateway.replace("a", through());
   gateway.replace("a", through());
-  await vi.waitFor(() => expect(legs.length).toBeGreaterThan(2));
+  await eventually(() => expect(legs.length).toBeGreaterThan(2));
   const last = legs.length - 1;
   leg(last).grant();
   expect(said()).toEqual([ACKNOWLEDGED, "notifications/tools/list_changed"]);
@@ -90,7 +91,7 @@ it("ends as its newest leg ends", async () => {
   const first = subscribe();
   first.leg(0).grant();
   first.gateway.replace("a", through());
-  await vi.waitFor(() => expect(first.legs).toHaveLength(2));
+  await eventually(() => expect(first.legs).toHaveLength(2));
   first.leg(1).fail(new Error("refused by the new middleware"));
   await expect(first.outcome).rejects.toThrow("refused by the new middleware");
   const second = subscribe();
@@ -112,7 +113,7 @@ it("moves and ends although the upstream ignores its signal", async () => {
   const request: Request = { method: "subscriptions/listen", params: { notifications: { toolsListChanged: true } } };
   const outcome = gateway(request, context);
   gateway.replace("a", through());
-  await vi.waitFor(() => expect(legs).toBe(2));
+  await eventually(() => expect(legs).toBe(2));
   expect(notifications.map(({ method }) => method)).toEqual([ACKNOWLEDGED, "notifications/tools/list_changed"]);
   await gateway.close();
   expect(await outcome).toEqual({ resultType: "complete" });
@@ -126,7 +127,7 @@ it.each(REVISION_NAMES)("notifies a caller of %s of the changed list when middle
   const { client, close } = await connectInMemory(gateway, { revision, cache: false });
   const changes: string[] = [];
   const notified = async (times: number): Promise<void> =>
-    vi.waitFor(() => expect(changes).toEqual(Array.from({ length: times }, () => "notifications/tools/list_changed")));
+    eventually(() => expect(changes).toEqual(Array.from({ length: times }, () => "notifications/tools/list_changed")));
   await client.listen({ toolsListChanged: true }, ({ method }) => changes.push(method));
   // A session gets change notifications from its first request on.
   expect((await client.listTools()).tools).toHaveLength(1);
@@ -149,7 +150,7 @@ it.each(REVISION_NAMES)("notifies a caller of %s of an update, also if no upstre
   expect(await names()).toEqual(["tool-of-one"]);
   for (const times of [1, 2]) {
     void gateway.update(chain().to({ one: plain("one"), [`more-${times}`]: plain(`more-${times}`) }));
-    await vi.waitFor(() => expect(changes.length).toBeGreaterThanOrEqual(times));
+    await eventually(() => expect(changes.length).toBeGreaterThanOrEqual(times));
     expect(new Set(changes)).toEqual(new Set(["notifications/tools/list_changed"]));
     expect(await names()).toEqual(["tool-of-one", `tool-of-more-${times}`]);
   }

@@ -1,6 +1,7 @@
 // A gateway: the status of its upstreams, replacing middleware while requests run, and closing.
 
 import { describe, expect, it, vi } from "vitest";
+import { eventually } from "../../test/support/waiting.ts";
 import { callRequest, fakeContext, textResult } from "../../test/support/handlers/fake-client.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Middleware } from "../core/handler.ts";
@@ -116,7 +117,7 @@ describe("replace", () => {
     expect(close).not.toHaveBeenCalled();
     answer();
     expect(await Promise.all([before, after])).toMatchObject([{ by: "a" }, { by: "c" }]);
-    await vi.waitFor(() => expect(close).toHaveBeenCalledTimes(1));
+    await eventually(() => expect(close).toHaveBeenCalledTimes(1));
     await gateway.close();
     expect(close).toHaveBeenCalledTimes(1);
   });
@@ -126,7 +127,7 @@ describe("replace", () => {
     const gateway = chain(marking("a", close)).to(echo);
     await gateway(callRequest("x"), fakeContext().context);
     gateway.replace("a", marking("c"));
-    await vi.waitFor(() => expect(close).toHaveBeenCalledTimes(1));
+    await eventually(() => expect(close).toHaveBeenCalledTimes(1));
   });
 
   it("does not wait for middleware that never answers once its caller has left", async () => {
@@ -140,7 +141,7 @@ describe("replace", () => {
     await Promise.resolve();
     expect(close).not.toHaveBeenCalled();
     caller.abort();
-    await vi.waitFor(() => expect(close).toHaveBeenCalledTimes(1));
+    await eventually(() => expect(close).toHaveBeenCalledTimes(1));
   });
 
   it("closes replaced middleware that is still in use when the gateway closes", async () => {

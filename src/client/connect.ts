@@ -45,7 +45,7 @@ export interface ConnectOptions
   readonly timeoutMs?: number;
   /** Longest total duration of a call, in milliseconds; 0 means no limit. */
   readonly maxTimeoutMs?: number;
-  /** How long the server may take to start and to answer for the first time. Default: 10 s. */
+  /** How long the server may take to start and to answer for the first time. Default: 60 s. */
   readonly startTimeoutMs?: number;
   /** The least urgent log level to receive. A call can override it. */
   readonly logLevel?: LogLevel;

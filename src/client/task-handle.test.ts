@@ -2,6 +2,7 @@
 // it receives.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { eventually } from "../../test/support/waiting.ts";
 import { taskServer, type TaskServer, type TaskServerOptions } from "../../test/support/tasks/task-server.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler } from "../core/handler.ts";
@@ -49,7 +50,7 @@ describe("a task of a server that is hard to reach", () => {
     expect(textOf(await result)).toBe("done");
     fail("tasks/get", lost());
     const call = client.callTool("job");
-    await vi.waitFor(() => expect(server.count("tools/call")).toBe(2));
+    await eventually(() => expect(server.count("tools/call")).toBe(2));
     server.move("task-2", DONE);
     expect(textOf(await call)).toBe("done");
     expect(server.count("tasks/cancel")).toBe(0);
@@ -86,7 +87,7 @@ describe("a server that acts unexpectedly", () => {
   it("may cancel a task, which rejects like any other cancellation", async () => {
     const { server, client } = await facing();
     const call = client.callTool("job");
-    await vi.waitFor(() => expect(server.count("subscriptions/listen")).toBe(1));
+    await eventually(() => expect(server.count("subscriptions/listen")).toBe(1));
     server.move("task-1", { status: "cancelled", statusMessage: "Closing time" });
     await expect(call).rejects.toMatchObject({
       kind: "cancelled",
@@ -180,10 +181,10 @@ describe("an input request of a task", () => {
     const handle = await client.callToolAsTask("job");
     server.move("task-1", { status: "input_required", inputRequests: { a: ROOTS, b: FORM } });
     const result = handle.result();
-    await vi.waitFor(() => expect(given).toHaveLength(2));
+    await eventually(() => expect(given).toHaveLength(2));
     // The server still lists them for a while.
     const polls = server.count("tasks/get");
-    await vi.waitFor(() => expect(server.count("tasks/get")).toBeGreaterThan(polls + 1));
+    await eventually(() => expect(server.count("tasks/get")).toBeGreaterThan(polls + 1));
     server.move("task-1", DONE);
     await result;
     expect(asked.toSorted()).toEqual(["form", "roots"]);
@@ -196,7 +197,7 @@ describe("an input request of a task", () => {
     server.move("task-1", { status: "input_required", inputRequests: { a: ROOTS } });
     const seen = vi.fn();
     const stop = handle.onStatus(seen);
-    await vi.waitFor(() => expect(seen).toHaveBeenCalledTimes(1));
+    await eventually(() => expect(seen).toHaveBeenCalledTimes(1));
     stop();
     expect(server.count("tasks/update")).toBe(0);
     fail("tasks/update", new McpError(-31_000, "Not like this"));

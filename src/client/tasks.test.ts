@@ -1,7 +1,8 @@
 // Tasks of a client, in process and over connections of either style: starting, waiting, answering, watching,
 // cancelling and coming back.
 
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
+import { eventually } from "../../test/support/waiting.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Message } from "../jsonrpc/message.ts";
 import { McpError } from "../protocol/errors.ts";
@@ -56,7 +57,7 @@ function jobs(): Jobs {
       throw new McpError(-31_001, "Out of order", { since: 1 });
     });
   closers.push(() => server.close());
-  return { server, held, holding: (count) => vi.waitFor(() => expect(held.length).toBeGreaterThanOrEqual(count)) };
+  return { server, held, holding: (count) => eventually(() => expect(held.length).toBeGreaterThanOrEqual(count)) };
 }
 
 const textOf = ({ content }: CallToolResult): string => (content[0] as { text: string }).text;
@@ -195,7 +196,7 @@ describe.each(TARGETS)("tasks %s", (_, revision) => {
     await holding(1);
     stop.abort(cause);
     await expect(call).rejects.toMatchObject({ name: "ConnectionError", kind: "cancelled", cause });
-    await vi.waitFor(() => expect(held[0]?.context.signal.aborted).toBe(true));
+    await eventually(() => expect(held[0]?.context.signal.aborted).toBe(true));
     const handle = await client.callToolAsTask("hold");
     const waiting = handle.result({ signal: AbortSignal.abort(cause) });
     await expect(waiting).rejects.toMatchObject({ kind: "cancelled", cause });
@@ -208,7 +209,7 @@ describe.each(TARGETS)("tasks %s", (_, revision) => {
     const { server, held, holding } = jobs();
     const { client } = await join(server);
     await expect(client.callTool("hold", {}, { maxTimeoutMs: 100 })).rejects.toMatchObject({ kind: "timeout" });
-    await vi.waitFor(() => expect(held[0]?.context.signal.aborted).toBe(true));
+    await eventually(() => expect(held[0]?.context.signal.aborted).toBe(true));
     const call = client.callTool("hold");
     const handle = await client.callToolAsTask("hold");
     await holding(3);

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { eventually } from "../../test/support/waiting.ts";
 import { upstream, type Upstream } from "../chain/upstream/upstream.ts";
 import type { UpstreamOptions, UpstreamTarget } from "../chain/upstream/options.ts";
 import { fakeClient } from "../../test/support/handlers/fake-client.ts";
@@ -321,14 +322,14 @@ describe("a changed config", () => {
     );
     expect(changes).toEqual({ added: ["c"], removed: ["a"], changed: ["b"], isChainChanged: true });
     expect(created).toHaveLength(4);
-    await vi.waitFor(() => expect(closed()).toEqual([1, 1, 0, 0]));
+    await eventually(() => expect(closed()).toEqual([1, 1, 0, 0]));
     expect(own.middleware.map(({ name }) => name)).toEqual(["log", "timeout"]);
     expect(own.middleware[1]?.middleware).toBe(first?.middleware);
     // Middleware of one entry changes without its upstream.
     const filtered = { ...A, use: [{ filter: { tools: { not: ["x"] } } }] };
     expect(await running.change(await load({ mcpServers: { c: filtered } }))).toMatchObject({ changed: ["c"] });
     expect(await running.change(await load({ mcpServers: { c: A } }))).toMatchObject({ changed: ["c"] });
-    await vi.waitFor(() => expect(closed()).toEqual([1, 1, 1, 0]));
+    await eventually(() => expect(closed()).toEqual([1, 1, 1, 0]));
     expect(created).toHaveLength(4);
     await own.close();
     expect(closed()).toEqual([1, 1, 1, 1]);
@@ -403,7 +404,7 @@ describe("a changed config", () => {
     const config = { mcpServers: { a: A, b: B, m: { module: "./fine.mjs" } } };
     const running = await ConfigGateway.create(await load(config), { upstream: make });
     await running.restart("a", 5);
-    await vi.waitFor(() =>
+    await eventually(() =>
       expect(created.map(({ close }) => close.mock.calls.length > 0)).toEqual([true, false, false, false]),
     );
     expect(created.at(-1)?.options.name).toBe("a");

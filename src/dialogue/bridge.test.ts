@@ -1,7 +1,8 @@
 // A client of one revision in front of a server of another, where more than the shape differs: errors with another
 // meaning, what a session says only once, and to whom a message belongs.
 
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
+import { eventually } from "../../test/support/waiting.ts";
 import { rawBridge, type BridgeOptions, type RawBridge } from "../../test/support/dialogue/raw-bridge.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../protocol/revisions/index.ts";
 
@@ -261,7 +262,7 @@ describe("what the specification does not define", () => {
   it("a notification of a server reaches no context if no client has subscribed", async () => {
     const bridge = await openBridge(R5, [{ revision: R5 }]);
     bridge.server.send(TICK);
-    await vi.waitFor(() => expect(bridge.unattributed).toEqual([TICK]));
+    await eventually(() => expect(bridge.unattributed).toEqual([TICK]));
   });
 
   it.each([R1, R4])(

@@ -44,7 +44,8 @@ export interface ServerConnection {
 }
 
 const PROBE_TIMEOUT_MS = 1_000;
-export const START_TIMEOUT_MS = 10_000;
+/** A command may have to download its program first. */
+export const START_TIMEOUT_MS = 60_000;
 
 /** `connect` creates a transport. If the server closes the first one, `connect` is called again with that failure. */
 export async function openConnection(

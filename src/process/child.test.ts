@@ -5,7 +5,8 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
+import { eventually } from "../../test/support/waiting.ts";
 import { compiledImport } from "../../test/support/programs.ts";
 import { listProcesses } from "./process-tree.ts";
 import { startChild, type Child, type ChildOptions } from "./child.ts";
@@ -49,7 +50,7 @@ afterEach(async () => {
     await child.close(500);
     expect(await survivors(child.mark)).toEqual([]);
   }
-  await vi.waitFor(() => expect(zombies()).toEqual([]));
+  await eventually(() => expect(zombies()).toEqual([]));
   expect(guardianPid()).toBeUndefined();
 });
 

@@ -4,7 +4,8 @@ import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
+import { eventually } from "../../test/support/waiting.ts";
 import { compiledImport } from "../../test/support/programs.ts";
 import { listProcesses } from "./process-tree.ts";
 
@@ -15,7 +16,6 @@ interface Report {
   readonly guardian: number;
 }
 
-const WAIT = { timeout: 5_000, interval: 20 };
 const onLinux = process.platform === "linux";
 const child = compiledImport("child.ts", import.meta.url);
 const guardian = compiledImport("guardian.ts", import.meta.url);
@@ -69,7 +69,7 @@ describe.runIf(onLinux)("the guardian", () => {
     await expect.poll(async () => (await survivors(report)).length).toBeGreaterThanOrEqual(10);
     holder.kill("SIGKILL");
     await once(holder, "exit");
-    await vi.waitFor(async () => expect(await survivors(report)).toEqual([]), WAIT);
+    await eventually(async () => expect(await survivors(report)).toEqual([]), 20);
   });
 
   it.each([
@@ -80,7 +80,7 @@ describe.runIf(onLinux)("the guardian", () => {
     const holder = start(`${HOLDER}; ${death}`);
     const report = await readReport(holder);
     expect(report.marks).toHaveLength(4);
-    await vi.waitFor(async () => expect(await survivors(report)).toEqual([]), WAIT);
+    await eventually(async () => expect(await survivors(report)).toEqual([]), 20);
   });
 
   it("finds a child by its mark if its group was never reported", async () => {
@@ -95,7 +95,7 @@ describe.runIf(onLinux)("the guardian", () => {
       process.kill(process.pid, "SIGKILL");
     `);
     const report = await readReport(holder);
-    await vi.waitFor(async () => expect(await survivors(report)).toEqual([]), WAIT);
+    await eventually(async () => expect(await survivors(report)).toEqual([]), 20);
   });
 
   it("does not keep our process alive, and exits with the last child", async () => {
@@ -112,7 +112,7 @@ describe.runIf(onLinux)("the guardian", () => {
     const report = await readReport(holder);
     expect(report.guardian).toBeGreaterThan(0);
     expect(await exit).toEqual([0, null]);
-    await vi.waitFor(async () => expect(await survivors(report)).toEqual([]), WAIT);
+    await eventually(async () => expect(await survivors(report)).toEqual([]), 20);
   });
 
   it("is restarted if it is killed", async () => {
@@ -130,6 +130,6 @@ describe.runIf(onLinux)("the guardian", () => {
     `);
     const report = await readReport(holder);
     holder.kill("SIGKILL");
-    await vi.waitFor(async () => expect(await survivors(report)).toEqual([]), WAIT);
+    await eventually(async () => expect(await survivors(report)).toEqual([]), 20);
   });
 });

@@ -3,6 +3,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { describe, expect, it, vi } from "vitest";
+import { eventually } from "../../test/support/waiting.ts";
 import { type Process, ProcessTree } from "./process-tree.ts";
 
 let all: Process[] = [];
@@ -60,6 +61,6 @@ describe("a process tree", () => {
     tree.signal(live, "SIGKILL");
     await exit;
     tree.hasLeaderExited = true;
-    await vi.waitFor(async () => expect((await tree.findLive()).pids).toEqual([]));
+    await eventually(async () => expect((await tree.findLive()).pids).toEqual([]));
   });
 });

@@ -58,7 +58,7 @@ describe("interpret", () => {
   });
 
   // ajv compiles each schema, which takes milliseconds.
-  it("agrees with ajv on which values are valid", { timeout: 120_000 }, async () => {
+  it("agrees with ajv on which values are valid", async () => {
     const scalar = fc.constantFrom(null, true, 0, 1, -2, 1.5, "", "a", "abc", "ü");
     const value = fc.letrec((tie) => ({
       value: fc.oneof(

@@ -2,6 +2,7 @@
 // every revision, through our own client.
 
 import { afterEach, describe, expect, expectTypeOf, it, vi } from "vitest";
+import { eventually } from "../../test/support/waiting.ts";
 import { z } from "zod";
 import type { Notification, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
@@ -68,7 +69,7 @@ describe.each(REVISIONS.map(({ name, style }) => [name, style] as const))("in re
     expect(seen).toEqual([{ method: TICK, params: { within: true } }]);
     await client.listen({ toolsListChanged: true });
     server.notify({ method: TICK, params: { count: 1 } });
-    await vi.waitFor(() => expect(seen.slice(1)).toEqual([{ method: TICK, params: { count: 1 } }]));
+    await eventually(() => expect(seen.slice(1)).toEqual([{ method: TICK, params: { count: 1 } }]));
     await client.notify("notifications/acme/opened", { file: "a" });
     await client.notify("notifications/acme/unknown");
     await client.ping();
@@ -138,10 +139,10 @@ describe("a client that notifies without end", () => {
     await client.ping();
     expect(opened).toHaveBeenCalledTimes(256);
     release();
-    await vi.waitFor(() => expect(opened).toHaveBeenCalledTimes(1_000));
+    await eventually(() => expect(opened).toHaveBeenCalledTimes(1_000));
     await client.ping();
     await client.notify("acme/opened");
-    await vi.waitFor(() => expect(opened).toHaveBeenCalledTimes(1_001));
+    await eventually(() => expect(opened).toHaveBeenCalledTimes(1_001));
   });
 });
 

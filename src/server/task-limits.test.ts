@@ -1,6 +1,7 @@
 // Limits of tasks: who may see a task, how many there may be and for how long, and subscriptions to tasks.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { eventually } from "../../test/support/waiting.ts";
 import { fakeClient, type FakeClient } from "../../test/support/handlers/fake-client.ts";
 import {
   gate,
@@ -145,7 +146,7 @@ describe("the lifetime of a task", () => {
     const caller = taskClient(jobServer(run, { support: "optional", ttlMs: 1_000 }));
     const taskId = await startTask(caller);
     const subscription = caller.call("subscriptions/listen", { notifications: { taskIds: [taskId] } });
-    await vi.waitFor(() => expect(caller.notifications).toHaveLength(2));
+    await eventually(() => expect(caller.notifications).toHaveLength(2));
     vi.advanceTimersByTime(2_000);
     await subscription;
     expect(caller.notifications.at(-1)).toMatchObject({
@@ -162,7 +163,7 @@ describe("the lifetime of a task", () => {
     vi.advanceTimersByTime(2_000);
     expect(await caller.callError("tools/call", { name: "job" })).toMatchObject({ data: { kind: "rate_limited" } });
     open();
-    await vi.waitFor(async () => expect(await startJob(caller)).toMatchObject({ resultType: "task" }));
+    await eventually(async () => expect(await startJob(caller)).toMatchObject({ resultType: "task" }));
     await server.close();
   });
 });
@@ -175,7 +176,7 @@ describe("a subscription to tasks", () => {
     const subscription = caller.call("subscriptions/listen", {
       notifications: { taskIds: [first, "none", second, first], toolsListChanged: false },
     });
-    await vi.waitFor(() => expect(caller.notifications).toHaveLength(3));
+    await eventually(() => expect(caller.notifications).toHaveLength(3));
     expect(caller.notifications[0]).toEqual({
       method: "notifications/subscriptions/acknowledged",
       params: { notifications: { taskIds: [first, second] } },
@@ -203,11 +204,11 @@ describe("a subscription to tasks", () => {
     const subscription = caller.call("subscriptions/listen", {
       notifications: { taskIds: [taskId], toolsListChanged: true },
     });
-    await vi.waitFor(() => expect(caller.notifications).toHaveLength(2));
+    await eventually(() => expect(caller.notifications).toHaveLength(2));
     open();
-    await vi.waitFor(() => expect(caller.notifications.at(-1)?.params).toMatchObject({ status: "completed" }));
+    await eventually(() => expect(caller.notifications.at(-1)?.params).toMatchObject({ status: "completed" }));
     server.tool("another", {}, () => "x");
-    await vi.waitFor(() => expect(caller.notifications.at(-1)?.method).toBe("notifications/tools/list_changed"));
+    await eventually(() => expect(caller.notifications.at(-1)?.method).toBe("notifications/tools/list_changed"));
     caller.abort(new Error("gone"));
     expect(await subscription).toMatchObject({ resultType: "complete" });
   });

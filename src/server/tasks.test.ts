@@ -1,6 +1,7 @@
 // Tool calls that become tasks: when they do, how they end, their requests to the client, and cancellation.
 
 import { describe, expect, it, vi } from "vitest";
+import { eventually } from "../../test/support/waiting.ts";
 import { fakeClient, withParamsCheck } from "../../test/support/handlers/fake-client.ts";
 import {
   gate,
@@ -235,7 +236,7 @@ describe("a tool that detaches", () => {
       }, options),
     );
     const call = startJob(caller);
-    await vi.waitFor(() => expect(received).toBeDefined());
+    await eventually(() => expect(received).toBeDefined());
     caller.abort(new Error("gone"));
     expect(received?.aborted).toBe(true);
     expect(await call).toMatchObject({ resultType: "complete" });
@@ -287,7 +288,7 @@ describe("a server with tasks", () => {
     const caller = taskClient(server);
     const ids = [await startTask(caller), await startTask(caller)];
     const subscription = caller.call("subscriptions/listen", { notifications: { taskIds: ids } });
-    await vi.waitFor(() => expect(caller.notifications).toHaveLength(3));
+    await eventually(() => expect(caller.notifications).toHaveLength(3));
     await server.close();
     await subscription;
     expect(signals.map(({ aborted }) => aborted)).toEqual([true, true]);
@@ -304,7 +305,7 @@ describe("a task that sends requests to the client", () => {
   it("accepts answers one by one, and ignores unknown keys", async () => {
     const caller = taskClient(jobServer(both));
     const id = await startTask(caller);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect(Object.keys(Object((await getTask(caller, id))["inputRequests"]))).toEqual(["a", "b"]);
     });
     const update = (inputResponses: object): Promise<Result> =>
@@ -350,7 +351,7 @@ describe("a task that sends requests to the client", () => {
       const [key = ""] = Object.keys(inputRequests as object);
       keys.push(key);
       await caller.call("tasks/update", { taskId: id, inputResponses: { [key]: { action: "accept" } } });
-      await vi.waitFor(async () => {
+      await eventually(async () => {
         const { inputRequests: now } = await getTask(caller, id);
         expect(Object.keys(Object(now))).not.toContain(key);
       });
@@ -391,7 +392,7 @@ describe("a task that sends requests to the client", () => {
       jobServer(async (args, context) => {
         const stop = new AbortController();
         const asked = context.ask.elicit(QUESTION, { signal: stop.signal }).catch(() => undefined);
-        await vi.waitFor(() => expect(asking).toBe(true));
+        await eventually(() => expect(asking).toBe(true));
         stop.abort(new Error("never mind"));
         await asked;
         return run(args, context);
@@ -433,7 +434,7 @@ describe("a cancelled task", () => {
     await untilStatus(caller, id, "input_required");
     await caller.call("tasks/cancel", { taskId: id });
     expect(await getTask(caller, id)).not.toHaveProperty("inputRequests");
-    await vi.waitFor(() => expect(rejected).toHaveLength(1));
+    await eventually(() => expect(rejected).toHaveLength(1));
     await caller.call("tasks/update", { taskId: id, inputResponses: { 1: { action: "accept" } } });
     expect(await getTask(caller, id)).toMatchObject({ status: "cancelled" });
   });

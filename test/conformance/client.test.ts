@@ -80,7 +80,7 @@ function expectConformance(scenario: string, revision: string, outcome: Outcome 
 
 /** The suite appends the URL. */
 const CLIENT = `node ${relative(ROOT, EVERYTHING_CLIENT)}`;
-const RUN_TIMEOUT_MS = 320_000;
+const RUN_TIMEOUT_MS = 920_000;
 
 const installed = await installSuite();
 

@@ -5,12 +5,10 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { compiled } from "../support/programs.ts";
+import { WAIT_MS } from "../support/waiting.ts";
 
 export const EVERYTHING_SERVER: string = compiled("everything-server.ts", import.meta.url);
 export const EVERYTHING_CLIENT: string = compiled("everything-client.ts", import.meta.url);
-
-/** How long the server may take to exit before it is killed. */
-const EXIT_TIMEOUT_MS = 5_000;
 
 export interface EverythingProcess {
   readonly url: string;
@@ -53,7 +51,7 @@ async function stop(child: ChildProcess): Promise<number | NodeJS.Signals | null
   if (child.exitCode === null && child.signalCode === null) {
     const exited = once(child, "exit");
     child.kill("SIGTERM");
-    const timer = setTimeout(() => child.kill("SIGKILL"), EXIT_TIMEOUT_MS);
+    const timer = setTimeout(() => child.kill("SIGKILL"), WAIT_MS);
     await exited;
     clearTimeout(timer);
   }

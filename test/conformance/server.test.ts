@@ -17,7 +17,7 @@ import {
 } from "./server-scenarios.ts";
 import { EXTENSION, Suite, type Results } from "./suite.ts";
 
-const RUN_TIMEOUT_MS = 320_000;
+const RUN_TIMEOUT_MS = 920_000;
 
 const installed = await installSuite();
 

@@ -8,15 +8,15 @@ import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { InstalledSuite } from "./install-suite.ts";
+import { PROGRAM_MS } from "../support/waiting.ts";
 
 const execute = promisify(execFile);
 
 /** The working directory of clients. */
 export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const LIST_TIMEOUT_MS = 30_000;
-const RUN_TIMEOUT_MS = 300_000;
+const RUN_TIMEOUT_MS = 900_000;
 /** For one scenario of a client. It is long because the suite starts many clients at once. */
-const CLIENT_TIMEOUT_MS = 120_000;
+const CLIENT_TIMEOUT_MS = 300_000;
 /** Marks the scenarios of extensions, which the suite runs at the newest revision. */
 export const EXTENSION = "extension";
 
@@ -59,14 +59,14 @@ export class Suite {
 
   /** All scenarios of the suite for this side. */
   async scenarios(): Promise<Scenario[]> {
-    const text = await this.#execute(["list", `--${this.#side}`], LIST_TIMEOUT_MS);
+    const text = await this.#execute(["list", `--${this.#side}`], PROGRAM_MS);
     const lines = [...text.matchAll(/^ +- (\S+) \[(.+)\]$/gm)];
     return lines.map(([, name = "", revisions = ""]) => ({ name, revisions: revisions.split(",") }));
   }
 
   /** The scenarios that `runRequired` runs for a revision, whether or not they are scored. */
   async required(revision: string): Promise<string[]> {
-    const text = await this.#execute(["list", "--requirements", revision], LIST_TIMEOUT_MS);
+    const text = await this.#execute(["list", "--requirements", revision], PROGRAM_MS);
     const title = this.#side === "server" ? "Server" : "Client";
     const [, ours = ""] = new RegExp(`^${title} scenarios.*\\n((?: +- \\S+\\n)+)`, "m").exec(text) ?? [];
     const scored = [...ours.matchAll(/- (\S+)/g)];

@@ -5,6 +5,7 @@ import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { WAIT_MS } from "../support/waiting.ts";
 
 const MAIN = fileURLToPath(new URL("../../examples/board/main.js", import.meta.url));
 const HAS_CURL = spawnSync("curl", ["--version"]).status === 0;
@@ -72,7 +73,7 @@ describe("examples/board", () => {
       await listener.prints("notifications/subscriptions/acknowledged");
       const texts = [command("Call a tool in a single"), command("Call a tool in a session"), command("Read")].map(
         (line) => {
-          const { stdout, stderr, status } = spawnSync("sh", ["-c", line], { encoding: "utf8", timeout: 20_000 });
+          const { stdout, stderr, status } = spawnSync("sh", ["-c", line], { encoding: "utf8", timeout: WAIT_MS });
           expect({ status, stderr }, line).toEqual({ status: 0, stderr: "" });
           return stdout;
         },
@@ -82,9 +83,7 @@ describe("examples/board", () => {
         { result: { content: [{ text: "Pinned; there are 2 notes." }] } },
         { result: { contents: [{ text: expect.stringContaining("Wipe the board") as string }] } },
       ]);
-      await expect
-        .poll(() => listener.out.split("notifications/resources/updated").length - 1, { timeout: 10_000 })
-        .toBe(2);
+      await expect.poll(() => listener.out.split("notifications/resources/updated").length - 1).toBe(2);
     } finally {
       await listener.end();
     }

@@ -6,7 +6,6 @@ import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
-import { setTimeout as wait } from "node:timers/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { connect } from "catenary";
@@ -16,14 +15,12 @@ import { REVISIONS } from "../../src/protocol/revisions/index.ts";
 import type { Message } from "../../src/jsonrpc/message.ts";
 import { MessageValidator } from "../support/spec/message-validator.ts";
 import { commandsOf, patternOf, readPage } from "./page.ts";
+import { PROGRAM_MS } from "../support/waiting.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
 /** Every process of a run, and whatever it starts, carries this in its environment. */
 const MARK = "CATENARY_EXAMPLE_RUN";
-
-/** How long a run may take. npx is slow on a busy machine. */
-const RUN_MS = 60_000;
 
 interface Run {
   readonly code: number | null;
@@ -41,7 +38,7 @@ async function run(mark: string, command: string, ...args: string[]): Promise<Ru
   let stderr = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
-  const late = setTimeout(() => child.kill("SIGKILL"), RUN_MS);
+  const late = setTimeout(() => child.kill("SIGKILL"), PROGRAM_MS);
   const [code] = (await once(child, "close")) as [number | null];
   clearTimeout(late);
   return { code, stdout, stderr };
@@ -62,8 +59,7 @@ function marked(mark: string): string[] {
 
 /** The guardian of child processes exits a moment after the program; there is no event to wait for. */
 async function expectNothingLeft(mark: string): Promise<void> {
-  for (let turn = 0; turn < 50 && marked(mark).length > 0; turn++) await wait(100);
-  expect(marked(mark)).toEqual([]);
+  await expect.poll(() => marked(mark)).toEqual([]);
 }
 
 const EXAMPLES = readdirSync(join(root, "examples"), { withFileTypes: true })
@@ -74,7 +70,7 @@ const readmeOf = (example: string): string => readPage(`examples/${example}/READ
 describe("the commands of the READMEs", () => {
   const commands = EXAMPLES.flatMap((example) => commandsOf(readmeOf(example)).map((one) => ({ example, ...one })));
 
-  it.each(commands)("$example: $line", { timeout: RUN_MS + 20_000 }, async ({ line, output }) => {
+  it.each(commands)("$example: $line", async ({ line, output }) => {
     const mark = randomUUID();
     const { code, stdout, stderr } = await run(
       mark,

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { codeBlocks } from "./markdown.ts";
+import { PROGRAM_MS } from "../support/waiting.ts";
 
 /** A block of TypeScript. The mark after the language is `run`, or the name of a file that other examples use. */
 export interface Example {
@@ -84,7 +85,7 @@ export class ExampleFolder {
   async run(file: string, args: readonly string[] = [], input = ""): Promise<ExampleOutput> {
     const child = spawn(process.execPath, [file, ...args], {
       cwd: this.#folder,
-      timeout: 25_000,
+      timeout: PROGRAM_MS,
       killSignal: "SIGKILL",
       // In the environment, so that programs started by an example get it too.
       env: { ...process.env, NODE_OPTIONS: "--import=tsx", TSX_TSCONFIG_PATH: join(this.#folder, "tsconfig.json") },

@@ -14,10 +14,10 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 import { codeBlocks } from "./markdown.ts";
+import { PROGRAM_MS } from "../support/waiting.ts";
 
 export const ROOT: string = fileURLToPath(new URL("../../", import.meta.url));
 const CLI = join(ROOT, "dist/cli/main.js");
-const COMMAND_TIMEOUT_MS = 60_000;
 
 export interface Command {
   readonly line: string;
@@ -103,13 +103,13 @@ export class PageFolder {
     this.#background.push(child);
     let printed = "";
     child.stdout?.setEncoding("utf8").on("data", (chunk: string) => (printed += chunk));
-    await expect.poll(() => printed, { timeout: COMMAND_TIMEOUT_MS }).toMatch(pattern);
+    await expect.poll(() => printed).toMatch(pattern);
   }
 
   #output(command: string): Promise<string> {
     // The first Lisp session on a machine says on stderr that it takes longer.
     const redirect = command.startsWith("catenary eval lisp") ? "exec 2>/dev/null" : "exec 2>&1";
-    const child = spawn("sh", ["-c", `${redirect}\n${command}`], { ...this.#options(), timeout: COMMAND_TIMEOUT_MS });
+    const child = spawn("sh", ["-c", `${redirect}\n${command}`], { ...this.#options(), timeout: PROGRAM_MS });
     return text(child.stdout as NodeJS.ReadableStream);
   }
 

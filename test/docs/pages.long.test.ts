@@ -29,7 +29,7 @@ describe.each(played)("%s", (page) => {
   });
   afterAll(() => folder.close());
 
-  it.for(commandsOf(markdown))("$line", { timeout: 90_000 }, async (command, { skip }) => {
+  it.for(commandsOf(markdown))("$line", async (command, { skip }) => {
     skip(/\blisp\b/.test(command.line) && !hasSbcl(), "needs SBCL");
     await folder.run(command);
   });

@@ -38,7 +38,7 @@ const CONCURRENCY = 3;
 const PAUSE_MS = 40;
 const WORK_MS = 60;
 /** For a call that can be answered. */
-const CALL_TIMEOUT_MS = 15_000;
+const CALL_TIMEOUT_MS = 60_000;
 
 export class BusyCaller {
   readonly options: CallerOptions;

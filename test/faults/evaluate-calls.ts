@@ -21,7 +21,7 @@ export interface Evaluation {
 }
 
 /** A kill shortly before the call may cause its error, while the gateway has not noticed it yet. */
-const BEFORE_MS = 3_000;
+const BEFORE_MS = 60_000;
 
 export function evaluateCalls(calls: readonly RecordedCall[], kills: readonly Kill[], log: string): Evaluation {
   const { ranIn, ownerOf, upAt, faults } = parseLog(log);

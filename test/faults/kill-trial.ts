@@ -39,10 +39,10 @@ const KILL_ALL_PERCENT = 3;
 const KILL_EARLY_PERCENT = 15;
 /** After this many kills, the trial checks that everything works. */
 const CHECK_INTERVAL = 50;
-const START_TIMEOUT_MS = 10_000;
-const SUBSCRIPTION_TIMEOUT_MS = 10_000;
+/** For what should happen soon. A busy machine may stall for most of a minute. */
+const WAIT_MS = 60_000;
 /** The time limit of a trial, and what each kill adds to it. */
-const MIN_TIMEOUT_MS = 20_000;
+const MIN_TIMEOUT_MS = 60_000;
 const TIMEOUT_PER_KILL_MS = 2_000;
 
 export async function runTrial(trial: Trial, kills: number, seed: number): Promise<TrialReport> {
@@ -99,10 +99,7 @@ class RunningTrial {
       },
     });
     // Rejects where the gateway cannot be started.
-    const first = stdio.open(countTransport(this.#gateway, this.#counter(stdio)), {
-      timeoutMs: 0,
-      startTimeoutMs: START_TIMEOUT_MS,
-    });
+    const first = stdio.open(countTransport(this.#gateway, this.#counter(stdio)), { timeoutMs: 0 });
     const url = (await Promise.race([urlReceived, first])) ?? (await urlReceived);
     const others = this.#callers.filter((caller) => caller !== stdio);
     await Promise.all([
@@ -142,7 +139,7 @@ class RunningTrial {
   async settle(): Promise<void> {
     await this.#check();
     await Promise.all(this.#callers.map((caller) => caller.stop()));
-    for (const caller of this.#callers) await caller.checkSubscription(SUBSCRIPTION_TIMEOUT_MS);
+    for (const caller of this.#callers) await caller.checkSubscription(WAIT_MS);
   }
 
   async close(): Promise<void> {
@@ -151,7 +148,7 @@ class RunningTrial {
     await Promise.allSettled(this.#callers.filter((caller) => !stdio.includes(caller)).map((caller) => caller.close()));
     await Promise.allSettled(stdio.map((caller) => caller.close()));
     await this.#gateway?.close();
-    const deadline = performance.now() + 5_000;
+    const deadline = performance.now() + WAIT_MS;
     while (this.#remaining().length > 0 && performance.now() < deadline) await after(20);
     for (const pid of this.#remaining()) {
       this.#faults.push(`still running after the trial: ${pid} ${commandLine(pid)}`);
@@ -181,12 +178,13 @@ class RunningTrial {
     this.#kills.push({ pid, at });
   }
 
-  /** After QUIET_MS there must be no zombie, and calls must work. */
+  /** After QUIET_MS calls must work, and no zombie may stay. */
   async #check(): Promise<void> {
     await after(QUIET_MS);
-    for (const { pid } of this.#children().filter(({ state }) => state === "Z")) {
-      this.#faults.push(`${pid} is a zombie a second after the last kill`);
-    }
+    const zombies = (): ProcessInfo[] => this.#children().filter(({ state }) => state === "Z");
+    const deadline = performance.now() + WAIT_MS;
+    while (zombies().length > 0 && performance.now() < deadline) await after(20);
+    for (const { pid } of zombies()) this.#faults.push(`${pid} stays a zombie after its kill`);
     await Promise.all(this.#callers.map((caller) => caller.probe()));
   }
 

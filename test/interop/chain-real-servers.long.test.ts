@@ -175,8 +175,8 @@ function testClient(library: Library, transport: "stdio" | "HTTP", direct: () =>
       // A client that called something before the server asked keeps its process, which was told that it can do more.
       tools =
         transport === "HTTP" || isNewest ? listed.filter(({ name }) => name !== "trigger-url-elicitation") : listed;
-    }, 60_000);
-    afterAll(() => chained.close(), 60_000);
+    });
+    afterAll(() => chained.close());
 
     it("lists what the servers list, with the server's name as a prefix where two names are equal", async () => {
       const expected = mergeTools(direct());
@@ -200,7 +200,7 @@ function testClient(library: Library, transport: "stdio" | "HTTP", direct: () =>
   });
 }
 
-describe.runIf(canListProcesses)("published servers behind one chain", { timeout: 60_000 }, () => {
+describe.runIf(canListProcesses)("published servers behind one chain", () => {
   for (const [library, fronts] of [
     [sdk1, [sdk1]],
     [sdk2Session, [sdk2Session, sdk2Newest]],
@@ -208,7 +208,7 @@ describe.runIf(canListProcesses)("published servers behind one chain", { timeout
     let found: Record<string, Findings> = {};
     beforeAll(async () => {
       found = await inspectDirectly(library);
-    }, 60_000);
+    });
     for (const front of fronts) {
       for (const transport of ["stdio", "HTTP"] as const) {
         testClient(front, transport, () => found);
@@ -217,6 +217,6 @@ describe.runIf(canListProcesses)("published servers behind one chain", { timeout
   }
 
   it("leave nothing behind", async () => {
-    await expect.poll(() => withEnvironment(MARK, mark).map(commandLine), { timeout: 5_000 }).toEqual([]);
+    await expect.poll(() => withEnvironment(MARK, mark).map(commandLine)).toEqual([]);
   });
 });

@@ -49,20 +49,20 @@ export function testPair(pair: Pair): void {
   /** The SDK servers send every field to every caller; ours sends the fields that the caller's revision has. */
   const sends = (since: number): boolean => serverLibrary !== "catenary" || index >= since;
 
-  describe(pair.title, { timeout: 20_000 }, () => {
+  describe(pair.title, () => {
     let fixture: FixtureServer;
     let client: TestClient;
 
     beforeAll(async () => {
       fixture = new FixtureServer(serverLibrary, ...(pair.serverArgs ?? []));
       client = await pair.open(fixture);
-    }, 20_000);
+    });
 
     afterAll(async () => {
       await client?.close();
       await fixture.stop();
       fixture.remove();
-    }, 20_000);
+    });
 
     it("negotiates the expected revision", () => {
       expect(client.revision).toBe(revision);

@@ -34,14 +34,14 @@ if (typeof installed === "string" || !existsSync(launcher)) {
 } else {
   const { node } = installed;
 
-  describe("the Inspector's command line", { timeout: 60_000 }, () => {
+  describe("the Inspector's command line", () => {
     const home = mkdtempSync(join(tmpdir(), "catenary-inspector-"));
     const fixture = new FixtureServer("catenary");
     let url = "";
 
     beforeAll(async () => {
       url = await fixture.listen();
-    }, 20_000);
+    });
 
     afterAll(async () => {
       await fixture.stop();

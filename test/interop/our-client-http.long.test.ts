@@ -75,7 +75,7 @@ testPair({
   open: async (fixture) => openCatenary(await fixture.listen()),
 });
 
-describe("our client over HTTP and an SDK server", { timeout: 20_000 }, () => {
+describe("our client over HTTP and an SDK server", () => {
   const open: { close(): Promise<void> }[] = [];
   const fixtures: FixtureServer[] = [];
   const textOf = (result: Json): string => result["content"][0].text;

@@ -46,7 +46,7 @@ testPair({
   open: (fixture) => openCatenary(onceReady(fixture)),
 });
 
-describe("our client and an SDK server", { timeout: 20_000 }, () => {
+describe("our client and an SDK server", () => {
   const fixtures: FixtureServer[] = [];
   const clients: Client[] = [];
 

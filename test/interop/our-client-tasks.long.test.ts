@@ -6,7 +6,8 @@ import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../support/waiting.ts";
 import { compiled } from "../support/programs.ts";
 import { connect, type CallToolResult, type Client, type DetailedTask, type Target } from "../../src/client/index.ts";
 import type { Message } from "../../src/jsonrpc/message.ts";
@@ -66,7 +67,7 @@ async function overHttp(): Promise<TaskServer> {
 describe.each([
   ["stdio", overStdio],
   ["HTTP", overHttp],
-] as const)("tasks of SDK 1.x over %s", { timeout: 20_000 }, (transport, open) => {
+] as const)("tasks of SDK 1.x over %s", (transport, open) => {
   const elicited: string[] = [];
   let server: TaskServer;
   let client: Client;
@@ -81,7 +82,7 @@ describe.each([
         return { action: "accept", content: { name: message === "Your name?" ? "Ada" : "Lovelace" } };
       },
     });
-  }, 30_000);
+  });
   afterAll(async () => {
     await client.close();
     await server.close();
@@ -140,7 +141,7 @@ describe.each([
     const before = server.received.length;
     controller.abort(new Error("enough"));
     await expect(call).rejects.toMatchObject({ kind: "cancelled" });
-    await vi.waitFor(() => {
+    await eventually(() => {
       const results = server.received.slice(before).map((message) => ("result" in message ? message.result : {}));
       expect(results).toContainEqual(expect.objectContaining({ status: "cancelled" }));
     });
@@ -164,7 +165,7 @@ describe.each([
   });
 });
 
-describe("the research task of server-everything", { timeout: 30_000 }, () => {
+describe("the research task of server-everything", () => {
   const mark = `mark-${randomUUID()}`;
   const elicited: unknown[] = [];
   let client: Client;
@@ -179,7 +180,7 @@ describe("the research task of server-everything", { timeout: 30_000 }, () => {
         },
       },
     );
-  }, 20_000);
+  });
   afterAll(async () => {
     await client.close();
     expect(commandLinesWith(mark)).toEqual([]);
@@ -187,7 +188,7 @@ describe("the research task of server-everything", { timeout: 30_000 }, () => {
 
   it("reports its status, elicits, and completes with a report", async () => {
     // The server adds the tool after the handshake.
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect((await client.listTools()).tools.map(({ name }) => name)).toContain("simulate-research-query");
     });
     const handle = await client.callToolAsTask("simulate-research-query", { topic: "python", ambiguous: true });

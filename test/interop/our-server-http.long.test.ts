@@ -68,7 +68,7 @@ testPair({
   open: (fixture) => openSdk2Http(fixture, { versionNegotiation: { mode: { pin: STATELESS } } }),
 });
 
-describe("our server over HTTP and an SDK client", { timeout: 20_000 }, () => {
+describe("our server over HTTP and an SDK client", () => {
   const open: { close(): Promise<void> }[] = [];
   const fixtures: FixtureServer[] = [];
   const info = { name: "interop", version: "1" };

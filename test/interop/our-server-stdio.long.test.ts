@@ -47,7 +47,7 @@ testPair({
   open: (fixture) => openSdk2(fixture, { versionNegotiation: { mode: { pin: STATELESS } } }),
 });
 
-describe("our server and an SDK client", { timeout: 20_000 }, () => {
+describe("our server and an SDK client", () => {
   const fixtures: FixtureServer[] = [];
   const clients: { close(): Promise<void> }[] = [];
   const info = { name: "interop", version: "1" };

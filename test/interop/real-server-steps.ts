@@ -13,7 +13,7 @@ const require = createRequire(import.meta.url);
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 /** How long a server may take to request the roots. */
-const ROOTS_TIMEOUT_MS = 5_000;
+const ROOTS_TIMEOUT_MS = 60_000;
 
 export interface ServerCommand {
   readonly command: string;

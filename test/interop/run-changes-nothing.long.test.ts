@@ -143,7 +143,7 @@ async function expectSame(one: Case, revision: string, capabilities: Loose): Pro
     // Messages that belong to no request may come after the last response.
     const isSame = (): boolean => isDeepStrictEqual(normalize(through.played, revision), expected());
     await expect
-      .poll(isSame, { timeout: 10_000 })
+      .poll(isSame)
       .toBe(true)
       .catch(() => undefined);
     expect(normalize(through.played, revision)).toEqual(expected());
@@ -197,7 +197,7 @@ const CASES: Readonly<Record<string, Case>> = {
   ),
 };
 
-describe.each(Object.entries(CASES))("%s", { timeout: 120_000 }, (_name, one) => {
+describe.each(Object.entries(CASES))("%s", (_name, one) => {
   it.each(
     SESSIONS.flatMap((revision) => Object.keys(CAPABILITIES).map((capabilities) => [revision, capabilities] as const)),
   )("says the same in %s to a client with capabilities: %s", async (revision, capabilities) => {

@@ -4,6 +4,7 @@
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { ServerCommand } from "./real-server-steps.ts";
+import { WAIT_MS } from "../support/waiting.ts";
 
 export type Loose = { readonly [key: string]: unknown };
 
@@ -29,9 +30,6 @@ const ANSWERS: Readonly<Record<string, Loose>> = {
   "acme/pick": { result: { picked: 1 } },
 };
 const UNKNOWN = { error: { code: -32601, message: "The client does not know this" } };
-
-/** Without any message, and for the end of the process. */
-const TIMEOUT_MS = 20_000;
 
 export class ScriptPlayer {
   readonly #process: ChildProcessWithoutNullStreams;
@@ -70,7 +68,7 @@ export class ScriptPlayer {
 
   async close(): Promise<void> {
     this.#process.stdin.end();
-    const timer = setTimeout(() => this.#process.kill("SIGKILL"), TIMEOUT_MS);
+    const timer = setTimeout(() => this.#process.kill("SIGKILL"), WAIT_MS);
     await this.#exited;
     clearTimeout(timer);
   }
@@ -88,7 +86,7 @@ export class ScriptPlayer {
   /** Resolves with the next message. */
   async #next(problem: string): Promise<void> {
     await new Promise<void>((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(problem)), TIMEOUT_MS);
+      const timer = setTimeout(() => reject(new Error(problem)), WAIT_MS);
       this.#onMessage = () => {
         clearTimeout(timer);
         resolve();

@@ -20,7 +20,7 @@ export interface EverythingTarget {
 }
 
 export function testServerEverything(target: EverythingTarget): void {
-  describe(`server-everything ${target.title}`, { timeout: 20_000 }, () => {
+  describe(`server-everything ${target.title}`, () => {
     const events = new EventLog();
     let client: Client;
 
@@ -45,12 +45,12 @@ export function testServerEverything(target: EverythingTarget): void {
         // Only what belongs to no subscription: changes of its lists go to the subscriptions.
         onNotification: ({ method, params }) => events.add({ kind: method, ...params }),
       });
-    }, 20_000);
+    });
 
     afterAll(async () => {
       await client?.close();
       await target.close();
-    }, 20_000);
+    });
 
     const textOf = (result: Json): string => result["content"][0].text;
 

@@ -9,6 +9,7 @@ import { Client as Sdk1Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StreamableHTTPClientTransport as Http1 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { StreamableHTTPClientTransport as Http2 } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { eventually } from "../support/waiting.ts";
 import { chain } from "../../src/chain/chain.ts";
 import type { Gateway } from "../../src/chain/gateway.ts";
 import { upstream } from "../../src/chain/upstream/upstream.ts";
@@ -18,7 +19,6 @@ import { openOver as openSdk1 } from "./sdk-1-client.ts";
 import { openOver as openSdk2 } from "./sdk-2-client.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const PATIENT = { timeout: 60_000, interval: 100 };
 /** How long a session is kept after its client has gone. A minute by default. */
 const SESSION_DISCONNECTED_MS = 500;
 
@@ -123,8 +123,8 @@ it("has one process for each server, whatever clients come and go, and one more 
   for (const name of ASKING) expect([name, now[name]]).toEqual([name, 1 + askable.length]);
   // These clients leave without a word.
   for (const client of askable) await client.close();
-  await vi.waitFor(() => expect(processes()).toEqual(ONE_EACH), PATIENT);
-}, 180_000);
+  await eventually(() => expect(processes()).toEqual(ONE_EACH), 100);
+});
 
 it("starts no broken upstream anew for a list, and lists the others", async () => {
   const broken = Object.fromEntries(
@@ -139,7 +139,7 @@ it("starts no broken upstream anew for a list, and lists the others", async () =
     // The first list waits for all of them to fail.
     const first = await client.listTools();
     const failures = (): number => ["a", "b", "c"].filter((name) => many.status()[name]?.problem !== undefined).length;
-    await vi.waitFor(() => expect(failures()).toBe(3), PATIENT);
+    await eventually(() => expect(failures()).toBe(3), 100);
     expect(first.tools.length).toBeGreaterThan(0);
     const states = ["a", "b", "c"].map((name) => many.status()[name]?.restarts);
     for (let count = 0; count < 20; count += 1) {
@@ -150,4 +150,4 @@ it("starts no broken upstream anew for a list, and lists the others", async () =
     await client.close();
     await many.close();
   }
-}, 120_000);
+});

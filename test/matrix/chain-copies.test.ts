@@ -1,7 +1,8 @@
 // Middleware that copies requests, contexts and results field by field, in every place where middleware can be: around
 // the server, around one upstream of a router, and around the router. Every feature works as without it.
 
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { eventually } from "../support/waiting.ts";
 import { chain } from "../../src/chain/chain.ts";
 import { upstream } from "../../src/chain/upstream/upstream.ts";
 import { connect } from "../../src/client/index.ts";
@@ -48,7 +49,7 @@ describe.each(PAIRS)("a caller of $caller and a server of $server", ({ caller, s
     const client = await connect(front.url, { ...answering("ada", received), revision: caller });
     tester = { name: "ada", client, caller, server, received, isAlone: true };
     closing.push(() => client.close(), front.close, close);
-  }, 30_000);
+  });
   afterAll(async () => {
     for (const close of closing) await close();
   });
@@ -120,7 +121,7 @@ describe("between sessions", () => {
     const peer = await servePeer(gateway);
     await peer.handshake(NEWEST_SESSION.name, { roots: { listChanged: true } });
     await peer.request({ id: 1, method: "tools/call", params: { name: "any" } });
-    await vi.waitFor(() => {
+    await eventually(() => {
       peer.send({ method: "notifications/roots/list_changed" });
       expect(changes).toBeGreaterThan(0);
     });

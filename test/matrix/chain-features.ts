@@ -2,7 +2,8 @@
 // What a check sends and expects carries the name of its caller, so that many callers can run it at once. Where one of
 // the two revisions lacks a feature, the check expects the error.
 
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../support/waiting.ts";
 import type { CallToolResult, ChangeEvent, Client, ConnectOptions } from "../../src/client/index.ts";
 import { McpError } from "../../src/protocol/errors.ts";
 import { NEWEST, REVISIONS } from "../../src/protocol/revisions/index.ts";
@@ -62,7 +63,6 @@ const call = async ({ client }: TestCaller, tool: string, args: object = {}): Pr
 const bothHave = ({ caller, server }: TestCaller, since: string): boolean => caller >= since && server >= since;
 const formFor = (name: string): string => `Who is ${name}?`;
 const urlFor = (name: string): string => `https://example.com/${name}`;
-const eventually = (holds: () => unknown): Promise<unknown> => vi.waitFor(holds, { timeout: 10_000, interval: 5 });
 
 async function expectRefusal({ client, name, received }: TestCaller, tool: string, message: RegExp): Promise<void> {
   const error: unknown = await client.callTool(tool, { name }).catch((thrown: unknown) => thrown);

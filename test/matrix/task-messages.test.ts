@@ -1,7 +1,8 @@
 // The raw messages of both forms of tasks: one server, with callers of the newest revision and of the one before. They
 // are checked against the official schemas where those have a type for them.
 
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
+import { eventually } from "../support/waiting.ts";
 import { createServer, McpError, type Server } from "../../src/index.ts";
 import type { Message } from "../../src/jsonrpc/message.ts";
 import { NEWEST, NEWEST_SESSION } from "../../src/protocol/revisions/index.ts";
@@ -109,7 +110,7 @@ const startTask = async ({ ask }: RawCaller, name: string): Promise<Task> =>
   (await ask("tools/call", { name }))["result"] as Task;
 
 async function untilStatus({ ask }: RawCaller, { taskId }: Task, status: string): Promise<Loose> {
-  return vi.waitFor(async () => {
+  return eventually(async () => {
     const state = (await ask("tasks/get", { taskId }))["result"] as Loose;
     expect(state["status"]).toBe(status);
     return state;
@@ -185,7 +186,7 @@ describe("tasks of the newest revision", () => {
     const task = await startTask(caller, "hold");
     expect(caller.peer.received.filter((message) => "method" in message)).toEqual([]);
     await caller.peer.close();
-    await vi.waitFor(() => expect(caller.peer.ended).toBe(true));
+    await eventually(() => expect(caller.peer.ended).toBe(true));
     expect(signals[0]?.aborted).toBe(false);
     const again = await openStateless(server);
     expect(await untilStatus(again, task, "working")).toMatchObject({ statusMessage: "held" });
@@ -197,7 +198,7 @@ describe("tasks of the newest revision", () => {
     const subscription = caller.ask("subscriptions/listen", { notifications: { taskIds: [taskId, "none"] } });
     const events = (): Loose[] =>
       caller.peer.received.filter(({ method }) => method !== undefined && method !== "notifications/cancelled");
-    await vi.waitFor(() => expect(events()).toHaveLength(2));
+    await eventually(() => expect(events()).toHaveLength(2));
     await caller.ask("tasks/cancel", { taskId });
     await subscription;
     expect(events().map(({ method, params }) => [method, (params as Loose)["status"]])).toEqual([
@@ -295,7 +296,7 @@ describe("tasks of the newest session revision", () => {
   it("send requests while the caller waits for the result, which carries the task's id", async () => {
     const caller = await openSession(makeServer().server);
     const { taskId } = await start(caller, "ask");
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect(await caller.ask("tasks/get", { taskId })).toMatchObject({ result: { status: "input_required" } });
     });
     const answer = caller.ask("tasks/result", { taskId });
@@ -372,7 +373,7 @@ describe("tasks of the newest session revision", () => {
     const caller = await openSession(server);
     const held = await start(caller, "hold");
     const waiting = caller.ask("tasks/result", held);
-    await vi.waitFor(() => expect(signals).toHaveLength(1));
+    await eventually(() => expect(signals).toHaveLength(1));
     await server.close();
     expect(signals[0]?.aborted).toBe(true);
     expect(await waiting).toMatchObject({ error: {} });

@@ -2,7 +2,8 @@
 // revision has. Where both have one, the caller gets a handle; where one has none, the caller waits for the result. The
 // tool sees no difference.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../support/waiting.ts";
 import type { CallToolResult, DetailedTask } from "../../src/client/index.ts";
 import { McpError } from "../../src/index.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../src/protocol/revisions/index.ts";
@@ -89,7 +90,7 @@ describe.each(REVISIONS)("a caller of $name", ({ name: caller, requests: callerM
       await bridged.close();
       await server.close();
     });
-    const untilHeld = (): Promise<void> => vi.waitFor(() => expect(releases).toHaveLength(1));
+    const untilHeld = (): Promise<void> => eventually(() => expect(releases).toHaveLength(1));
 
     it("calls a tool that is always a task like any other, and answers its requests", async () => {
       expect(textOf(await bridged.client.callTool("ask"))).toBe("1 calculator");
@@ -119,7 +120,7 @@ describe.each(REVISIONS)("a caller of $name", ({ name: caller, requests: callerM
       await untilHeld();
       controller.abort(new Error("enough"));
       await expect(call).rejects.toMatchObject({ kind: "cancelled" });
-      await vi.waitFor(() => expect(signals[0]?.aborted).toBe(true));
+      await eventually(() => expect(signals[0]?.aborted).toBe(true));
     });
 
     it("answers at once where the tool is never a task", async () => {

@@ -36,7 +36,7 @@ renameSync(__filename + ".draft", __filename + ".said");
 /** The arguments that a program was started with. */
 async function said(name: string): Promise<{ args: string[]; browser?: string }> {
   const path = join(home, `${name}.said`);
-  await expect.poll(() => existsSync(path), { timeout: 20_000 }).toBe(true);
+  await expect.poll(() => existsSync(path)).toBe(true);
   return JSON.parse(readFileSync(path, "utf8"));
 }
 

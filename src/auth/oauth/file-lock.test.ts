@@ -91,7 +91,7 @@ const lockFile = (): string => {
   return names[0] ?? "";
 };
 
-describe("a lock between processes", { timeout: 120_000 }, () => {
+describe("a lock between processes", () => {
   it(`loses no increment of ${PROCESSES} processes with ${TIMES} increments each`, async () => {
     await countTogether(TIMES);
   });
@@ -171,7 +171,7 @@ describe("a lock", () => {
   it.each([
     ["in another PID scope", otherScope],
     ["that has not written its name", () => ""],
-  ])("is held by a process %s until it is silent for long", { timeout: 30_000 }, async (_which, change) => {
+  ])("is held by a process %s until it is silent for long", async (_which, change) => {
     const path = await plant(change);
     await expect(fileLock(locks(), 200).exclusively("a", () => Promise.resolve())).rejects.toThrow(path);
     let now = 0;
@@ -193,7 +193,7 @@ describe("a lock", () => {
       now += 40_000;
       return isAcquired;
     };
-    await expect.poll(later, { interval: 100, timeout: 20_000 }).toBe(true);
+    await expect.poll(later, { interval: 100 }).toBe(true);
     await waiting;
     expect(readdirSync(locks())).toEqual([]);
   });

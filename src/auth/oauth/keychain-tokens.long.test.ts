@@ -122,7 +122,7 @@ if (why !== undefined) {
   console.warn(skipped);
   it.skipIf(process.env["CI"] !== "true")(skipped, () => expect.fail(skipped));
 } else {
-  describe("tokens in a real keychain", { timeout: 60_000 }, () => {
+  describe("tokens in a real keychain", () => {
     let session: ReturnType<typeof spawn> | undefined;
     let address = "";
 
@@ -137,7 +137,7 @@ if (why !== undefined) {
         session?.stdout?.once("data", (line: Buffer) => resolve(line.toString().trim()));
         session?.once("exit", (code) => reject(new Error(`The D-Bus session ended with ${code}`)));
       });
-    }, 30_000);
+    });
 
     afterAll(async () => {
       const ended = new Promise((resolve) => session?.once("exit", resolve));

@@ -1,6 +1,7 @@
 // Calls through the router: which upstream gets them, by which name, and the results.
 
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
+import { eventually } from "../../../test/support/waiting.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Result } from "../../core/handler.ts";
 import { fakeClient } from "../../../test/support/handlers/fake-client.ts";
@@ -177,11 +178,11 @@ describe("names that change", () => {
     expect((await caller.callError("tools/call", { name: "new" })).kind).toBe("tool_not_found");
     list = toolList("x", "new", "y");
     const listening = caller.call("subscriptions/listen", { notifications: { toolsListChanged: true } });
-    await vi.waitFor(() =>
+    await eventually(() =>
       expect(caller.notifications.map(({ method }) => method)).toContain("notifications/tools/list_changed"),
     );
     expect(textOf(await caller.call("tools/call", { name: "y" }))).toBe("b: y");
-    await vi.waitFor(() => expect(lists(a)).toBe(2));
+    await eventually(() => expect(lists(a)).toBe(2));
     expect(textOf(await caller.call("tools/call", { name: "new" }))).toBe("a: new");
     expect((await caller.callError("tools/call", { name: "y" })).data).toMatchObject({ candidates: ["a_y", "b_y"] });
     caller.abort();

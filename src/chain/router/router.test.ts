@@ -1,6 +1,7 @@
 // The router between real connections: callers of every revision in front of a session-style and a stateless upstream.
 
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
+import { eventually } from "../../../test/support/waiting.ts";
 import { fakeClient } from "../../../test/support/handlers/fake-client.ts";
 import type { ConnectOptions } from "../../client/connect.ts";
 import { NEWEST, REVISIONS } from "../../protocol/revisions/index.ts";
@@ -59,7 +60,7 @@ describe.each(REVISIONS.map(({ name }) => name))("a caller of %s", (revision) =>
         ]);
       }
       expect(progress).toEqual([1, 1]);
-      await vi.waitFor(() => expect(logs).toEqual(["half way at old", "half way at young"]));
+      await eventually(() => expect(logs).toEqual(["half way at old", "half way at young"]));
       await expect(client.callTool("who")).rejects.toThrow("old_who, young_who");
       await expect(client.readResource("nowhere://x")).rejects.toMatchObject({ kind: "resource_not_found" });
 
@@ -70,9 +71,9 @@ describe.each(REVISIONS.map(({ name }) => name))("a caller of %s", (revision) =>
       );
       expect(listening.honoured).toMatchObject({ toolsListChanged: true });
       for (const who of ["old", "young"] as const) servers[who].resourceUpdated("notes://same");
-      await vi.waitFor(() => expect(new Set(received)).toEqual(new Set(["old.notes://same", "young.notes://same"])));
+      await eventually(() => expect(new Set(received)).toEqual(new Set(["old.notes://same", "young.notes://same"])));
       servers.old.tool("new", {}, () => "new");
-      await vi.waitFor(() => expect(received).toContain("notifications/tools/list_changed"));
+      await eventually(() => expect(received).toContain("notifications/tools/list_changed"));
       expect((await client.callTool("new")).content).toEqual([{ type: "text", text: "new" }]);
       await listening.close();
     } finally {
@@ -145,12 +146,12 @@ describe("what the specification does not define", () => {
       expect(await client.request("acme/both")).toMatchObject({ who: "old" });
       await expect(client.request("acme/none")).rejects.toMatchObject({ code: -32601 });
       await client.notify("notifications/acme/opened", { file: "a" });
-      await vi.waitFor(() => expect(new Set(opened)).toEqual(new Set(["old a", "young a"])));
+      await eventually(() => expect(new Set(opened)).toEqual(new Set(["old a", "young a"])));
       await client.listen({ toolsListChanged: true });
       for (const who of ["old", "young"] as const) {
         servers[who].notify({ method: "notifications/acme/tick", params: { who } });
       }
-      await vi.waitFor(() => expect(new Set(seen)).toEqual(new Set(["old", "young"])));
+      await eventually(() => expect(new Set(seen)).toEqual(new Set(["old", "young"])));
     } finally {
       await close();
       await Promise.all([old.close(), young.close()]);

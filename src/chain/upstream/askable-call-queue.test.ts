@@ -1,6 +1,7 @@
 // Calls that run one after the other: in the order of arrival, also if one gives up, or waits long for its caller.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { eventually } from "../../../test/support/waiting.ts";
 import { AskableCallQueue, SESSION_BUSY } from "./client-requests.ts";
 
 const signal = new AbortController().signal;
@@ -43,7 +44,7 @@ describe("queued calls", () => {
     const works = [work(), work(), work()];
     const taken = works.map(({ run }) => queue.run(signal, run));
     for (const [at, { end }] of works.entries()) {
-      await vi.waitFor(() => expect(works.map(({ begun }) => begun)).toEqual(works.map((_, index) => index <= at)));
+      await eventually(() => expect(works.map(({ begun }) => begun)).toEqual(works.map((_, index) => index <= at)));
       end();
       await taken[at];
     }

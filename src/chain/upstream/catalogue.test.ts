@@ -15,6 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
+import { eventually } from "../../../test/support/waiting.ts";
 import { fakeContext } from "../../../test/support/handlers/fake-client.ts";
 import type { Handler } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -130,7 +131,7 @@ async function readFrom(handler: Handler): Promise<CatalogueStore> {
   });
   keeper.start(opened);
   onTestFinished(() => keeper.close());
-  await vi.waitFor(() => expect(stored).toHaveBeenCalledTimes(1), { timeout: 10_000 });
+  await eventually(() => expect(stored).toHaveBeenCalledTimes(1));
   return store;
 }
 

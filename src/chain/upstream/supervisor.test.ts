@@ -1,6 +1,7 @@
 // The connections behind one session: what closing waits for, what it ends, and what failures are reported.
 
 import { expect, it, vi } from "vitest";
+import { eventually } from "../../../test/support/waiting.ts";
 import type { Context } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { ServerConnection } from "../../dialogue/connect.ts";
@@ -54,7 +55,7 @@ it("waits on close for an idle connection that is still closing", async () => {
   const { opened, budgets } = slowToClose();
   const supervisor = supervise({ open: async () => opened, idleMs: 1 });
   await supervisor.call({ method: "ping", params: {} }, contextOf(), ({ connection }) => connection.handler);
-  await vi.waitFor(() => expect(budgets).toEqual([undefined]));
+  await eventually(() => expect(budgets).toEqual([undefined]));
   expect(supervisor.state).toBe("idle");
   await supervisor.close(700);
   expect(budgets).toEqual([undefined, 700]);
@@ -74,7 +75,7 @@ it("lets a slow start go on when the request has stopped waiting for it", async 
   expect(supervisor.state).toBe("starting");
   const { opened, letGo } = slowToClose();
   start(opened);
-  await vi.waitFor(() => expect(supervisor.state).toBe("running"));
+  await eventually(() => expect(supervisor.state).toBe("running"));
   await ping();
   expect(open).toHaveBeenCalledTimes(1);
   letGo();
@@ -118,7 +119,7 @@ it("ends subscriptions that wait for the next connection on close", async () => 
   let notified = 0;
   const request = { method: "subscriptions/listen", params: { notifications: { toolsListChanged: true } } };
   const listen = session.handle(request, { ...contextOf(), notify: () => void (notified += 1) });
-  await vi.waitFor(() => expect(notified).toBe(1));
+  await eventually(() => expect(notified).toBe(1));
   await session.close();
   expect(await listen).toEqual({ resultType: "complete" });
 });

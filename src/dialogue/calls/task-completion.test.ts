@@ -1,7 +1,8 @@
 // Waiting for tasks: tools that always run as a task, called by clients that do not know tasks, and input requests whose
 // connection is lost before they are answered.
 
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
+import { eventually } from "../../../test/support/waiting.ts";
 import { servePeer } from "../../../test/support/dialogue/served-connection.ts";
 import { statelessMeta, type RawPeer } from "../../../test/support/dialogue/raw-peer.ts";
 import { taskServer, type TaskServer, type TaskServerOptions } from "../../../test/support/tasks/task-server.ts";
@@ -38,7 +39,7 @@ async function calling(server: TaskServer, revision: string, capabilities: Loose
   const peer = await servePeer(server.handler);
   await peer.handshake(revision, capabilities);
   peer.send({ id: "call", method: "tools/call", params: { name: "job", arguments: { n: 1 } } });
-  await vi.waitFor(() => expect(server.count("tools/call")).toBe(2));
+  await eventually(() => expect(server.count("tools/call")).toBe(2));
   return peer;
 }
 
@@ -60,7 +61,7 @@ describe.each(WITHOUT.map(({ name }) => name))("a client of %s", (revision) => {
     const server = insisting();
     const peer = await calling(server, revision, {});
     peer.send({ method: "notifications/cancelled", params: { requestId: "call" } });
-    await vi.waitFor(() => expect(server.count("tasks/cancel")).toBe(1));
+    await eventually(() => expect(server.count("tasks/cancel")).toBe(1));
     expect(peer.received.some(({ id, method }) => id === "call" && method === undefined)).toBe(false);
   });
 
@@ -121,7 +122,7 @@ describe("a tool that always runs as a task", () => {
       result: { tools: [{ name: "job", execution: { taskSupport: "optional" } }] },
     });
     peer.send({ id: "call", method: "tools/call", params: { name: "job" } });
-    await vi.waitFor(() => expect(server.count("tools/call")).toBe(2));
+    await eventually(() => expect(server.count("tools/call")).toBe(2));
     server.move("task-1", DONE);
     expect((await peer.answerTo("call"))["result"]).toEqual(DONE.result);
   });
@@ -176,11 +177,11 @@ describe("an input request whose connection is lost", () => {
       waitForTask(watch, questions, { handler: server.handler, context, tool: "job", gone, ask });
     const one = wait(first.signal);
     server.move("task-1", { status: "input_required", inputRequests: { a: ELICIT } });
-    await vi.waitFor(() => expect(signals).toHaveLength(1));
+    await eventually(() => expect(signals).toHaveLength(1));
     const two = wait(new AbortController().signal);
     first.abort();
     watch.wake();
-    await vi.waitFor(() => expect(signals).toHaveLength(2));
+    await eventually(() => expect(signals).toHaveLength(2));
     expect(signals.map(({ aborted }) => aborted)).toEqual([true, false]);
     answers[1]?.({ action: "accept" });
     expect(await one).toMatchObject({ status: "completed" });

@@ -2,6 +2,7 @@
 // which call gets the messages.
 
 import { afterEach, expect, it, vi } from "vitest";
+import { eventually } from "../../../test/support/waiting.ts";
 import { RawPeer } from "../../../test/support/dialogue/raw-peer.ts";
 import type { Context, LogLevel, Notification } from "../../core/handler.ts";
 import { META } from "../../protocol/model/index.ts";
@@ -57,7 +58,7 @@ it("a call waits until a session-style server has confirmed the level, since HTT
   expect(server.received.filter(({ method }) => method === "tools/call")).toEqual([]);
   server.send({ id, result: {} });
   for (const at of [0, 1]) {
-    await vi.waitFor(() => expect(server.received.filter(({ method }) => method === "tools/call")).toHaveLength(2));
+    await eventually(() => expect(server.received.filter(({ method }) => method === "tools/call")).toHaveLength(2));
     server.send({
       id: server.received.filter(({ method }) => method === "tools/call")[at]?.["id"],
       result: { content: [] },
@@ -98,7 +99,7 @@ it("a log goes to no call if another client's call could have caused it", async 
   const wanting = opened.handler(called, contextOf("one", "info", key));
   server.send({ id: (await server.until(({ method }) => method === "logging/setLevel"))["id"], result: {} });
   const silent = opened.handler(called, contextOf("other", undefined, key));
-  await vi.waitFor(() => expect(server.received.filter(({ method }) => method === "tools/call")).toHaveLength(2));
+  await eventually(() => expect(server.received.filter(({ method }) => method === "tools/call")).toHaveLength(2));
   server.send(say("info", "of one of them"));
   for (const { id } of server.received.filter(({ method }) => method === "tools/call"))
     server.send({ id, result: { content: [] } });
@@ -112,7 +113,7 @@ it("a log of a stateless server goes to a call of the same client that wants the
   const calls = (["debug", "error"] as const).map((level) =>
     opened.handler(called, contextOf(level, level, "one client")),
   );
-  await vi.waitFor(() => expect(server.received.filter(({ method }) => method === "tools/call")).toHaveLength(2));
+  await eventually(() => expect(server.received.filter(({ method }) => method === "tools/call")).toHaveLength(2));
   server.send(say("debug", "small"), say("error", "big"));
   for (const { id } of server.received.filter(({ method }) => method === "tools/call"))
     server.send({ id, result: { content: [], resultType: "complete", _meta: { [META.serverInfo]: {} } } });

@@ -1,7 +1,8 @@
 // Tasks of a session whose messages are authenticated one by one: a remembered task is shown only to callers that may
 // get it from the handler, and a principal finds its tasks in all of its sessions.
 
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
+import { eventually } from "../../../test/support/waiting.ts";
 import { serveAuthenticatedPeer, type AuthenticatedPeer } from "../../../test/support/dialogue/served-connection.ts";
 import { taskServer } from "../../../test/support/tasks/task-server.ts";
 import type { Caller, Handler } from "../../core/handler.ts";
@@ -153,7 +154,7 @@ describe("the list of tasks of a principal", () => {
     await known[0].start("job");
     expect(await listed(known[0])).toEqual(["task-1"]);
     expect(await listed(known[1])).toEqual([]);
-    await vi.waitFor(() => expect(forgetful.count("subscriptions/listen")).toBeGreaterThan(0));
+    await eventually(() => expect(forgetful.count("subscriptions/listen")).toBeGreaterThan(0));
     expect(await listed(known[0])).toEqual(["task-1"]);
     forgetful.forget("task-1");
     expect(await listed(known[0])).toEqual([]);

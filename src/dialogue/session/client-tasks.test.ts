@@ -2,6 +2,7 @@
 // whether or not it supports subscriptions.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { eventually } from "../../../test/support/waiting.ts";
 import { servePeer } from "../../../test/support/dialogue/served-connection.ts";
 import type { RawPeer } from "../../../test/support/dialogue/raw-peer.ts";
 import { taskServer, type TaskServer, type TaskServerOptions } from "../../../test/support/tasks/task-server.ts";
@@ -130,7 +131,7 @@ describe("a call with a task", () => {
     say(1);
     say(2);
     const heard = peer.received.filter((one) => one["method"] === "notifications/progress");
-    await vi.waitFor(() => {
+    await eventually(() => {
       const now = peer.received.filter((one) => one["method"] === "notifications/progress");
       expect(now.map(({ params }) => params)).toEqual([
         { progressToken: "mine", progress: 1 },

@@ -2,6 +2,7 @@
 // one, with a fake server. No caller sees what belongs to another.
 
 import { describe, expect, it, vi } from "vitest";
+import { eventually } from "../../../test/support/waiting.ts";
 import {
   sessionTaskFixture,
   FORM,
@@ -122,7 +123,7 @@ describe("a subscription to tasks", () => {
     const { server, start, subscribe } = await sessionTaskFixture({ pollInterval: 60_000 });
     const [one, two] = [await start(), await start()];
     const { received, done } = subscribe(one, two, "none");
-    await vi.waitFor(() => expect(received).toHaveLength(3));
+    await eventually(() => expect(received).toHaveLength(3));
     expect(received[0]).toMatchObject({ notifications: { taskIds: [one, two] } });
     expect(received.slice(1)).toMatchObject([
       { method: "notifications/tasks", taskId: one, status: "working", ttlMs: 60_000 },
@@ -133,13 +134,13 @@ describe("a subscription to tasks", () => {
     server.finish(one, "completed", { result: TEXT });
     server.notify(one);
     server.notify(one);
-    await vi.waitFor(() => expect(received).toHaveLength(5));
+    await eventually(() => expect(received).toHaveLength(5));
     expect(received.slice(3)).toMatchObject([
       { taskId: one, status: "working", statusMessage: "half" },
       { taskId: one, status: "completed", result: TEXT },
     ]);
     const { answer } = server.requestClient(two, "roots/list");
-    await vi.waitFor(() => expect(received).toHaveLength(6));
+    await eventually(() => expect(received).toHaveLength(6));
     expect(received[5]).toMatchObject({ taskId: two, status: "input_required", inputRequests: { 1: {} } });
     server.update(two, { status: "cancelled" });
     server.notify(two);
@@ -153,7 +154,7 @@ describe("a subscription to tasks", () => {
   it("polls a server that sends no status, and only while it is open", async () => {
     const { server, start, subscribe } = await sessionTaskFixture();
     const id = await start();
-    vi.useFakeTimers();
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const { received, stop, done } = subscribe(id);
     await vi.advanceTimersByTimeAsync(1_000);
     expect(received).toHaveLength(2);
@@ -179,12 +180,12 @@ describe("a subscription to tasks", () => {
       { notifications: { toolsListChanged: true, taskIds: [id] } },
       { signal: stop.signal, notify: ({ method }) => void heard.push(method) },
     );
-    await vi.waitFor(() => expect(heard).toHaveLength(2));
+    await eventually(() => expect(heard).toHaveLength(2));
     server.update(id, { status: "cancelled" });
     server.notify(id);
-    await vi.waitFor(() => expect(heard).toHaveLength(3));
+    await eventually(() => expect(heard).toHaveLength(3));
     server.peer.send({ method: "notifications/tools/list_changed" });
-    await vi.waitFor(() => expect(heard.at(-1)).toBe("notifications/tools/list_changed"));
+    await eventually(() => expect(heard.at(-1)).toBe("notifications/tools/list_changed"));
     stop.abort();
     await listening;
   });
@@ -192,9 +193,9 @@ describe("a subscription to tasks", () => {
   it("gets no messages outside calls", async () => {
     const { server, start, subscribe, notifications } = await sessionTaskFixture();
     const { received, stop, done } = subscribe(await start());
-    await vi.waitFor(() => expect(received).toHaveLength(2));
+    await eventually(() => expect(received).toHaveLength(2));
     server.peer.send({ method: "notifications/message", params: { level: "info", data: "hello" } });
-    await vi.waitFor(() => expect(notifications).toHaveLength(1));
+    await eventually(() => expect(notifications).toHaveLength(1));
     expect(received).toHaveLength(2);
     stop.abort();
     await done;
@@ -238,10 +239,10 @@ describe("a caller that does not know tasks", () => {
     await expect(failing).rejects.toMatchObject({ code: -31_001, message: "Out of order" });
     const stop = new AbortController();
     const held = request("tools/call", { name: "job" }, { ...withoutTasks, signal: stop.signal });
-    await vi.waitFor(() => expect(server.last("tasks/get")).toEqual({ taskId: "task-2" }));
+    await eventually(() => expect(server.last("tasks/get")).toEqual({ taskId: "task-2" }));
     stop.abort(new Error("enough"));
     await expect(held).rejects.toThrow();
-    await vi.waitFor(() => expect(server.received("tasks/cancel")).toHaveLength(1));
+    await eventually(() => expect(server.received("tasks/cancel")).toHaveLength(1));
   });
 
   it("respects the poll interval, and sends one poll at a time", async () => {
@@ -273,7 +274,7 @@ describe("a caller that does not know tasks", () => {
       server.peer.send({ method: "notifications/progress", params: { progressToken, progress: n } });
     progress(1);
     progress(2);
-    await vi.waitFor(() => expect(notifications).toHaveLength(2));
+    await eventually(() => expect(notifications).toHaveLength(2));
     server.finish("task-1", "completed", { result: TEXT });
     server.notify("task-1");
     await call;

@@ -2,6 +2,7 @@
 // how they are cancelled. Requests reach the server in its own form; results come back in that of the newest revision.
 
 import { describe, expect, it, vi } from "vitest";
+import { eventually } from "../../../test/support/waiting.ts";
 import {
   asPrincipal,
   sessionTaskFixture,
@@ -195,7 +196,7 @@ describe("a task", () => {
     const id = await start();
     server.finish(id, "completed", { result: TEXT });
     const looked = get(id).catch((error: unknown) => error);
-    await vi.waitFor(() => expect(server.received("tasks/result")).toHaveLength(1));
+    await eventually(() => expect(server.received("tasks/result")).toHaveLength(1));
     await vi.advanceTimersByTimeAsync(60_000);
     vi.useRealTimers();
     expect(await looked).toMatchObject({ kind: "timeout" });
@@ -234,7 +235,7 @@ describe("a task", () => {
       await expect(update).rejects.toMatchObject(UNKNOWN);
     }
     const { received, stop, done } = subscribe(id);
-    await vi.waitFor(() => expect(received).toHaveLength(1));
+    await eventually(() => expect(received).toHaveLength(1));
     expect(received[0]).toMatchObject({ notifications: {} });
     expect(received[0]).not.toHaveProperty("notifications.taskIds");
     stop.abort();

@@ -1,7 +1,8 @@
 // Subscriptions of a session whose messages are authenticated one by one: each is judged by the message that requests
 // it, and a refused one leaves the previous one open.
 
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
+import { eventually } from "../../../test/support/waiting.ts";
 import { serveAuthenticatedPeer, type AuthenticatedPeer } from "../../../test/support/dialogue/served-connection.ts";
 import type { Context, Handler } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -93,7 +94,7 @@ describe("a subscription of a session", () => {
     connection.setCaller(NARROW);
     expect(await connection.ask("subscribe")).toMatchObject(DENIED);
     update(server);
-    await vi.waitFor(() => expect(heard(connection)).toBe(1));
+    await eventually(() => expect(heard(connection)).toBe(1));
     expect(await connection.ask("unsubscribe")).toMatchObject({ result: {} });
     expect(server.subscriptions.size).toBe(0);
   });
@@ -102,12 +103,12 @@ describe("a subscription of a session", () => {
     const server = subscribableServer();
     const connection = await session(server, WIDE);
     for (const _ of [1, 2, 3]) expect(await connection.ask("subscribe")).toMatchObject({ result: {} });
-    await vi.waitFor(() => expect(server.subscriptions.size).toBe(1));
+    await eventually(() => expect(server.subscriptions.size).toBe(1));
     const together = await Promise.all([connection.ask("subscribe"), connection.ask("subscribe")]);
     expect(together).toMatchObject([{ result: {} }, { result: {} }]);
-    await vi.waitFor(() => expect(server.subscriptions.size).toBe(1));
+    await eventually(() => expect(server.subscriptions.size).toBe(1));
     update(server);
-    await vi.waitFor(() => expect(heard(connection)).toBe(1));
+    await eventually(() => expect(heard(connection)).toBe(1));
   });
 
   it("ends with unsubscribe, even if it is not granted yet", async () => {

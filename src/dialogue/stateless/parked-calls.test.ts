@@ -1,7 +1,8 @@
 // Requests to a stateless client during a call, as rounds of `input_required`.
 
 import { queryObjects } from "node:v8";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
+import { eventually } from "../../../test/support/waiting.ts";
 import { RawPeer, statelessMeta } from "../../../test/support/dialogue/raw-peer.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
@@ -391,6 +392,6 @@ describe("the memory of a parked call", () => {
     const answer = await call("ask", { requestState, inputResponses: { [key]: accept("Ada") } });
     expect(answer.result?.resultType).toBe("complete");
     // Messages being delivered are still referenced by the transport.
-    await vi.waitFor(() => expect(queryObjects(Sent)).toBe(0), { timeout: 10_000 });
+    await eventually(() => expect(queryObjects(Sent)).toBe(0));
   });
 });

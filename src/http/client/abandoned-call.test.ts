@@ -2,6 +2,7 @@
 // never posted, and the server only gets `tasks/cancel`.
 
 import { afterEach, expect, test, vi } from "vitest";
+import { eventually } from "../../../test/support/waiting.ts";
 import { answer, scriptedRequester } from "../../../test/support/http/scripted-requester.ts";
 import type { Authorizer } from "../../core/authentication.ts";
 import type { Context } from "../../core/handler.ts";
@@ -63,19 +64,19 @@ async function calling(auth?: Authorizer) {
 
 test("a posted call is read on, and its task is cancelled by id", async () => {
   const { stop, reply, posted, outcome } = await calling();
-  await vi.waitFor(() => expect(posted("tools/call")).toHaveLength(1));
+  await eventually(() => expect(posted("tools/call")).toHaveLength(1));
   stop.abort(new Error("enough"));
   expect(await outcome).toMatchObject({ kind: "cancelled" });
   expect(posted("tools/call")[0]?.signal?.aborted).toBe(false);
   reply({ task: TASK });
-  await vi.waitFor(() => expect(posted("tasks/cancel")).toHaveLength(1));
+  await eventually(() => expect(posted("tasks/cancel")).toHaveLength(1));
   expect(JSON.parse(posted("tasks/cancel")[0]?.body ?? "")).toMatchObject({ params: { taskId: "late" } });
   expect(posted("notifications/cancelled")).toEqual([]);
 });
 
 test("a call that is never answered is read on for a minute", async () => {
   const { stop, posted, outcome } = await calling();
-  await vi.waitFor(() => expect(posted("tools/call")).toHaveLength(1));
+  await eventually(() => expect(posted("tools/call")).toHaveLength(1));
   vi.useFakeTimers();
   stop.abort(new Error("enough"));
   await outcome;
@@ -100,7 +101,7 @@ test("a call that waits for the user to sign in is never posted", async () => {
     refused: async () => false,
   };
   const { stop, posted, outcome } = await calling(auth);
-  await vi.waitFor(() => expect(asked).toBe(5));
+  await eventually(() => expect(asked).toBe(5));
   stop.abort(new Error("enough"));
   expect(await outcome).toMatchObject({ kind: "cancelled" });
   signIn();

@@ -105,7 +105,7 @@ describe("bodies that do not end", () => {
     for (let n = 0; n < 6; n += 1) {
       const client = await open();
       clients.push(client.send(head(4 * MIB), part));
-      await expect.poll(() => router.heldBytes % (3 * MIB), { timeout: 10_000 }).toBe(0);
+      await expect.poll(() => router.heldBytes % (3 * MIB)).toBe(0);
       await new Promise(setImmediate);
       expect(router.heldBytes).toBeLessThanOrEqual(10 * MIB);
       expect(await isServed(started)).toBe(true);

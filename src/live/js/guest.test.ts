@@ -4,7 +4,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../../../test/support/waiting.ts";
 import { JavaScriptGuest } from "../../../test/support/live/javascript-guest.ts";
 
 /** Newer versions of Node remove the types of imported files themselves, and do not support enums there. */
@@ -266,9 +267,9 @@ describe("an error", () => {
     );
     expect(during).toMatchObject({ status: "ok", stderr: expect.stringContaining("Uncaught Error: timer") as string });
     await guest.value("void Promise.reject(new Error('stray')); 1");
-    await vi.waitFor(() => expect(guest.printed).toContain("Uncaught Error: stray"));
+    await eventually(() => expect(guest.printed).toContain("Uncaught Error: stray"));
     await guest.value("process.removeAllListeners(); setTimeout(() => { throw new Error('again') }); 1");
-    await vi.waitFor(() => expect(guest.printed).toContain("Uncaught Error: again"));
+    await eventually(() => expect(guest.printed).toContain("Uncaught Error: again"));
     expect(await guest.value("1")).toBe("1");
   });
 });

@@ -2,7 +2,8 @@
 // Deadlines and code that cannot be stopped are the session's business (see ../session.ts).
 
 import { readdirSync, readFileSync } from "node:fs";
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { eventually } from "../../../test/support/waiting.ts";
 import { JavaScriptGuest } from "../../../test/support/live/javascript-guest.ts";
 
 let guest: JavaScriptGuest;
@@ -15,7 +16,7 @@ afterAll(() => guest.close());
 
 /** Resolves when the code has printed that it runs. */
 async function begun(): Promise<void> {
-  await vi.waitFor(() => expect(guest.printed).toContain("begun"), { interval: 5, timeout: 10_000 });
+  await eventually(() => expect(guest.printed).toContain("begun"), 5);
 }
 
 const BEGIN = "console.log('begun');";
@@ -223,7 +224,7 @@ describe("an abandoned evaluation", () => {
     expect(await guest.evaluate(code, begun())).toMatchObject({ status: "interrupted" });
     await guest.value("wake(); wake = undefined; await new Promise((resolve) => setTimeout(resolve))");
     // One collection may not be enough.
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       await guest.tool("heap-report", { gc: true });
       expect(await guest.value("held.deref() === undefined")).toBe("true");
     });
@@ -245,7 +246,7 @@ describe("an abandoned evaluation", () => {
     expect(threads()).toContain("v8:ProfEvntProc");
     await guest.guest.control("interrupt", { target: id });
     expect(await reply).toEqual({ status: "interrupted" });
-    await vi.waitFor(() => expect(threads()).not.toContain("v8:ProfEvntProc"));
+    await eventually(() => expect(threads()).not.toContain("v8:ProfEvntProc"));
     expect((await guest.tool("profile-code", { code: "6 * 7" })).text).toMatch(/=> 42$/);
   });
 });

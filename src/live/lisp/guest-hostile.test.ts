@@ -21,7 +21,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest with hostile code (needs SBCL)", () =>
     // With a saved core, each guest starts fast.
     await (await startLispGuest({}, runtime)).guest.close(0);
     expect(await runtime.saved()).toBeUndefined();
-  }, 60_000);
+  });
   afterAll(async () => runtime.close?.());
   beforeEach(async () => {
     lisp = await startLispGuest({}, runtime);

@@ -3,7 +3,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../../../test/support/waiting.ts";
 import { startLispGuest, type LispGuest } from "../../../test/support/live/lisp-guest.ts";
 import { hasSbcl } from "../../../test/support/setup/sbcl.ts";
 
@@ -12,7 +13,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
 
   beforeAll(async () => {
     lisp = await startLispGuest();
-  }, 60_000);
+  });
   afterAll(async () => lisp.close());
 
   it.each([
@@ -146,7 +147,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     const heard: string[] = [];
     const code = '(princ "early") (sleep 60)';
     const { id, reply } = lisp.guest.request("eval", { code }, (text) => void heard.push(text));
-    await vi.waitFor(() => expect(heard).toEqual(["early"]));
+    await eventually(() => expect(heard).toEqual(["early"]));
     expect(await lisp.guest.control("interrupt", { target: id })).toEqual({ busy: true });
     expect(await reply).toMatchObject({ status: "interrupted" });
   });
@@ -178,7 +179,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     await lisp.evaluate(
       '(sb-thread:join-thread (sb-thread:make-thread (lambda () (error "alone")) :name "t") :default 1)',
     );
-    await vi.waitFor(() => expect(lisp.raw()).toContain("from a thread"));
+    await eventually(() => expect(lisp.raw()).toContain("from a thread"));
     expect(lisp.raw()).toContain("Unhandled SIMPLE-ERROR in thread t: alone\n");
   });
 

@@ -39,7 +39,7 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
     expect(await lisp.runtime.saved()).toBeUndefined();
     expect((await cached()).map((name) => name.slice(32))).toEqual([".core", ".fasl"]);
     await lisp.close();
-  }, 60_000);
+  });
 
   it("then starts from the core, with everything loaded and SBCL's contribs available", async () => {
     const runtime = lispRuntime();
@@ -62,7 +62,7 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
     expect(await lisp.runtime.saved()).toBeUndefined();
     expect((await stat(await fileWith(".core"))).size).toBeGreaterThan(10_000_000);
     await lisp.close();
-  }, 60_000);
+  });
 
   it("replaces a core that does not start and a compiled guest that does not load, and deletes old cores", async () => {
     for (const letter of ["a", "b", "c", "d"]) {
@@ -87,7 +87,7 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
       `${"a".repeat(32)}.core`,
       `${"b".repeat(32)}.core`,
     ]);
-  }, 60_000);
+  });
 
   it("lets one guest compile while the others wait", async () => {
     const fasl = await fileWith(".fasl");

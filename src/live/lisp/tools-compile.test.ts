@@ -23,7 +23,7 @@ describe.skipIf(!hasSbcl())("compile-form (needs SBCL)", () => {
 
   beforeAll(async () => {
     lisp = await startLispGuest();
-  }, 60_000);
+  });
   afterAll(async () => lisp.close());
 
   async function compiled(code: string): Promise<unknown> {

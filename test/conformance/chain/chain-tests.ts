@@ -20,11 +20,9 @@ import {
   WITH_REQUIREMENTS,
 } from "../server-scenarios.ts";
 import { countMet, Suite, type Outcome, type Results } from "../suite.ts";
+import { WAIT_MS } from "../../support/waiting.ts";
 
-const RUN_TIMEOUT_MS = 320_000;
-const CLOSE_TIMEOUT_MS = 30_000;
-/** How long the gateway may take to exit before it is killed; no call is in flight. */
-const EXIT_TIMEOUT_MS = 15_000;
+const RUN_TIMEOUT_MS = 920_000;
 /** What the gateway prints when it receives SIGTERM. */
 const SHUTTING_DOWN = "catenary: shutting down; ";
 /** What the middleware pin says about the items that the suite adds while it runs, and what Node adds to a warning. */
@@ -134,7 +132,7 @@ class GatewayProcess {
   async stop(): Promise<{ readonly code: number | null | undefined; readonly stderr: string[] }> {
     const gateway = this.#gateway;
     gateway?.process.kill("SIGTERM");
-    const timer = setTimeout(() => gateway?.process.kill("SIGKILL"), EXIT_TIMEOUT_MS);
+    const timer = setTimeout(() => gateway?.process.kill("SIGKILL"), WAIT_MS);
     const code = await gateway?.exited;
     clearTimeout(timer);
     await this.#server?.stop();
@@ -192,7 +190,7 @@ export function testThroughGateway(revision: string, upstream: EverythingUpstrea
     afterAll(async () => {
       reportFaults(title, new Map([...results].filter(([name]) => lossless.includes(name))));
       await stop();
-    }, CLOSE_TIMEOUT_MS);
+    });
 
     it.each(lossless)("%s", (scenario) => expectConformance(scenario, revision, results.get(scenario)));
 
@@ -214,16 +212,12 @@ export function testThroughGateway(revision: string, upstream: EverythingUpstrea
       expect(figures).toContain('mcp_method_name="tools/call",gen_ai_tool_name="test_simple_text"');
     });
 
-    it(
-      "leaves a gateway that printed no error, exits on SIGTERM, and leaves no process behind",
-      async () => {
-        const { code, stderr } = await stop();
-        expect(code).toBe(0);
-        expect(stderr.filter((line) => upstream.expectedStderr?.test(line) !== true)).toEqual([]);
-        await expectNoProcesses(gateway.mark);
-      },
-      CLOSE_TIMEOUT_MS,
-    );
+    it("leaves a gateway that printed no error, exits on SIGTERM, and leaves no process behind", async () => {
+      const { code, stderr } = await stop();
+      expect(code).toBe(0);
+      expect(stderr.filter((line) => upstream.expectedStderr?.test(line) !== true)).toEqual([]);
+      await expectNoProcesses(gateway.mark);
+    });
   });
 }
 

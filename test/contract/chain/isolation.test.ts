@@ -4,6 +4,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
+import { eventually } from "../../support/waiting.ts";
 import { chain } from "../../../src/chain/chain.ts";
 import { upstream } from "../../../src/chain/upstream/upstream.ts";
 import { createServer } from "../../../src/server/server.ts";
@@ -31,7 +32,7 @@ it("keeps the lists of an upstream for each principal", async () => {
   await call(ada.client, "grow");
   const grown = ({ name }: { name: string }): boolean => name.startsWith("grown-");
   expect((await ada.client.listTools()).tools.some(grown)).toBe(true);
-  await vi.waitFor(() => expect(catalogues().some((text) => text.includes("grown-"))).toBe(true), { timeout: 5_000 });
+  await eventually(() => expect(catalogues().some((text) => text.includes("grown-"))).toBe(true));
   // A new upstream answers from the file.
   const again = upstream(program(), { name: "program" });
   onTestFinished(() => again.close());

@@ -1,7 +1,8 @@
 // An upstream over legacy HTTP+SSE, which does not attribute its requests to calls: its callers get the same sessions as
 // those of a program.
 
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { eventually } from "../../support/waiting.ts";
 import { upstream, type Upstream } from "../../../src/chain/upstream/upstream.ts";
 import type { Context } from "../../../src/core/handler.ts";
 import { serve } from "../../../src/serve.ts";
@@ -38,7 +39,7 @@ async function start(): Promise<{ one: Upstream; keys: Map<string, unknown>; rel
   const { client, close } = await caller(one, SESSION, named("first"));
   await call(client, "ask", { name: "first" });
   await close();
-  await vi.waitFor(() => expect(one.status().sessions).toBe(0), { timeout: 10_000 });
+  await eventually(() => expect(one.status().sessions).toBe(0));
   return { one, keys, release: (text) => release(text) };
 }
 
@@ -63,7 +64,7 @@ describe("an upstream over legacy HTTP+SSE", () => {
     expect([keys.get("0"), keys.get("1")]).toEqual([keys.get("ada"), keys.get("bob")]);
     expect(one.status().sessions).toBe(2);
     for (const { close } of callers) await close();
-    await vi.waitFor(() => expect(one.status().sessions).toBe(0), { timeout: 10_000 });
+    await eventually(() => expect(one.status().sessions).toBe(0));
   });
 
   it("has one session for callers that cannot be asked", async () => {
@@ -82,7 +83,7 @@ describe("an upstream over legacy HTTP+SSE", () => {
     };
     const { client } = await caller(one, STATELESS, { elicit });
     const asked = client.callTool("ask", { name: "slow" });
-    await vi.waitFor(() => expect(keys.has("slow")).toBe(true), { timeout: 10_000 });
+    await eventually(() => expect(keys.has("slow")).toBe(true));
     const handle = await client.callToolAsTask("hold", { name: "task" });
     expect(keys.get("task")).not.toBe(keys.get("slow"));
     expect((await client.task(handle.id)).status).toBe("working");

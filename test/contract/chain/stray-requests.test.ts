@@ -3,6 +3,7 @@
 
 import { fileURLToPath } from "node:url";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { eventually } from "../../support/waiting.ts";
 import { chain } from "../../../src/chain/chain.ts";
 import { call, caller, STATELESS, folder, OLDEST, SESSION } from "./callers.ts";
 
@@ -27,7 +28,7 @@ describe.each([OLDEST, SESSION, STATELESS])("a caller of %s", (revision) => {
     const asked = vi.fn(() => ROOTS);
     const { client } = await caller(gateway, revision, { roots: asked });
     for (const tool of tools) {
-      await vi.waitFor(async () => expect(await call(client, tool)).toBe("file:///here"), { timeout: 8_000 });
+      await eventually(async () => expect(await call(client, tool)).toBe("file:///here"));
     }
     expect(asked).toHaveBeenCalled();
   });
@@ -37,5 +38,5 @@ it("are refused if the caller has no roots", async () => {
   const gateway = chain().to(ROOTS_PROGRAM);
   onTestFinished(() => gateway.close());
   const { client } = await caller(gateway, SESSION);
-  await vi.waitFor(async () => expect(await call(client, "answer")).toMatch(/roots/), { timeout: 8_000 });
+  await eventually(async () => expect(await call(client, "answer")).toMatch(/roots/));
 });

@@ -4,6 +4,7 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { eventually } from "../../support/waiting.ts";
 import { upstream, type Upstream } from "../../../src/chain/upstream/upstream.ts";
 import type { UpstreamOptions } from "../../../src/chain/upstream/options.ts";
 import type { ChangeEvent, Client } from "../../../src/client/index.ts";
@@ -39,7 +40,7 @@ async function askOnce(one: Upstream): Promise<void> {
 
 /** Waits until the status fulfils the condition. */
 async function until(one: Upstream, holds: (status: ReturnType<Upstream["status"]>) => boolean): Promise<void> {
-  await vi.waitFor(() => expect(holds(one.status())).toBe(true), { timeout: 10_000, interval: 10 });
+  await eventually(() => expect(holds(one.status())).toBe(true), 10);
 }
 
 let cache = "";
@@ -105,7 +106,7 @@ describe("sharing", () => {
   it("remembers that the upstream asks", async () => {
     const first = start({}, "--revisions", SESSION);
     await askOnce(first);
-    await vi.waitFor(() => expect(catalogues()).toMatch(/"asks":true/), { timeout: 5_000 });
+    await eventually(() => expect(catalogues()).toMatch(/"asks":true/));
     const later = start({}, "--revisions", SESSION);
     const callers = await Promise.all([caller(later, SESSION, echoing), caller(later, SESSION, echoing)]);
     const answers = callers.map(({ client }, at) => call(client, "ask", { name: String(at) }));
@@ -138,7 +139,7 @@ describe("sharing", () => {
     expect(await call(a.client, "pid")).toBe(first);
     expect(await call(b.client, "pid")).not.toBe(first);
     await a.close();
-    await vi.waitFor(() => expect(isAlive(Number(first))).toBe(false), { timeout: 10_000 });
+    await eventually(() => expect(isAlive(Number(first))).toBe(false));
 
     const perCaller = start({ share: "per-caller" });
     const same = await Promise.all([
@@ -159,7 +160,7 @@ describe("sharing", () => {
     expect(pids[0]).not.toBe(pids[1]);
     const many = await Promise.all(Array.from({ length: 6 }, () => call(client, "pid")));
     expect(new Set([...pids, ...many]).size).toBe(8);
-    await vi.waitFor(() => expect(pids.filter((pid) => isAlive(Number(pid)))).toEqual([]), { timeout: 10_000 });
+    await eventually(() => expect(pids.filter((pid) => isAlive(Number(pid)))).toEqual([]));
   });
 
   it("per-request frees the session of a request that is cancelled at once", async () => {
@@ -167,7 +168,7 @@ describe("sharing", () => {
     const request = { method: "tools/call", params: { name: "pid", arguments: {} } };
     const { content } = await one(request, fakeContext().context);
     const [{ text: pid }] = content as [{ text: string }];
-    await vi.waitFor(() => expect(isAlive(Number(pid))).toBe(false), { timeout: 10_000 });
+    await eventually(() => expect(isAlive(Number(pid))).toBe(false));
     // The slot is free a moment after the process has ended.
     await new Promise((resolve) => setTimeout(resolve, 100));
     const leaving = fakeContext();
@@ -364,13 +365,13 @@ describe("a process", () => {
     const tools = await before.client.listTools();
     await call(before.client, "pid");
     // The catalogue is read some time after the start, and closing does not wait for it.
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const again = start();
       const { client, close } = await caller(again, SESSION);
       expect(await client.listTools()).toEqual(tools);
       expect(again.status().state).toBe("idle");
       await close();
-    }, 10_000);
+    });
     const later = start();
     const { client } = await caller(later, SESSION);
     expect(await client.listTools()).toEqual(tools);
@@ -384,7 +385,7 @@ describe("a process", () => {
     const pid = await call(client, "pid");
     const tools = await client.listTools();
     await until(one, ({ state }) => state === "idle");
-    await vi.waitFor(() => expect(isAlive(Number(pid))).toBe(false), { timeout: 10_000 });
+    await eventually(() => expect(isAlive(Number(pid))).toBe(false));
     expect(await client.listTools()).toEqual(tools);
     expect(one.status().state).toBe("idle");
     expect(await call(client, "pid")).not.toBe(pid);
@@ -427,14 +428,10 @@ describe("a crash", () => {
     await client.listen({ toolsListChanged: true, resourceSubscriptions: ["board://one"] }, record);
     await client.callTool("exit").catch(() => undefined);
     await until(one, ({ state, restarts }) => state === "running" && restarts === 1);
-    await vi.waitFor(() => expect(events).toContain("notifications/resources/updated board://one"), {
-      timeout: 10_000,
-    });
+    await eventually(() => expect(events).toContain("notifications/resources/updated board://one"));
     events.length = 0;
     await call(client, "write", { text: "again" });
-    await vi.waitFor(() => expect(events).toEqual(["notifications/resources/updated board://one"]), {
-      timeout: 10_000,
-    });
+    await eventually(() => expect(events).toEqual(["notifications/resources/updated board://one"]));
   });
 
   it("ends the restarts after five times in three minutes, and the errors say so", async () => {

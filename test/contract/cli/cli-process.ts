@@ -7,6 +7,7 @@ import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterEach, expect } from "vitest";
+import { PROGRAM_MS } from "../../support/waiting.ts";
 
 export const CLI: string = fileURLToPath(new URL("../../../dist/cli/main.js", import.meta.url));
 const TEST_SERVER = fileURLToPath(new URL("test-server.js", import.meta.url));
@@ -46,7 +47,7 @@ export class CliProcess {
   }
 
   async waitForStderr(text: string): Promise<void> {
-    await expect.poll(() => (this.err.includes(text) ? text : this.err), { timeout: 20_000 }).toBe(text);
+    await expect.poll(() => (this.err.includes(text) ? text : this.err)).toBe(text);
   }
 }
 
@@ -61,7 +62,7 @@ export interface CliResult {
 export async function catenary(args: readonly string[], input = "", options: RunOptions = {}): Promise<CliResult> {
   const run = new CliProcess(args, options);
   run.process.stdin.end(input);
-  const killTimer = setTimeout(() => run.process.kill("SIGKILL"), 25_000);
+  const killTimer = setTimeout(() => run.process.kill("SIGKILL"), PROGRAM_MS);
   const code = await run.exited;
   clearTimeout(killTimer);
   await expectNoProcesses(run.mark);
@@ -101,7 +102,7 @@ function findMarked(mark: string): string[] {
 
 /** Polls, because the guardian process ends a moment after the program. */
 export async function expectNoProcesses(mark: string): Promise<void> {
-  await expect.poll(() => findMarked(mark), { timeout: 10_000 }).toEqual([]);
+  await expect.poll(() => findMarked(mark)).toEqual([]);
 }
 
 /** A mark for a program that is not started by CliProcess. */

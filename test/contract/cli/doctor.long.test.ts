@@ -136,7 +136,7 @@ describe("a URL", () => {
       server.process.kill("SIGKILL");
       await server.exited;
     });
-    await expect.poll(() => server.out, { timeout: 20_000 }).toContain("\n");
+    await expect.poll(() => server.out).toContain("\n");
     const url = (JSON.parse(server.out) as { url: string }).url.replace("127.0.0.1", "127.0.0.2");
     const { out } = await catenary(["doctor", "--json", url], "", {
       cwd: folder,
@@ -267,7 +267,7 @@ it("recognizes a client that uses a running gateway by its URL", async () => {
     gateway.process.kill("SIGKILL");
     await gateway.exited;
   });
-  await expect.poll(() => gateway.out, { timeout: 20_000 }).toContain("\n");
+  await expect.poll(() => gateway.out).toContain("\n");
   const { url } = JSON.parse(gateway.out) as { url: string };
   const install = (...more: string[]): Promise<CliResult> =>
     catenary(["install", "cursor", "--url", url.replace("127.0.0.1", "localhost"), "--yes", ...more], "", options);

@@ -49,9 +49,7 @@ const options = (more?: NodeJS.ProcessEnv): { env: NodeJS.ProcessEnv; cwd: strin
 
 async function up(more?: NodeJS.ProcessEnv): Promise<{ url: string; gateway: CliProcess }> {
   const gateway = run(["up", "catenary.json", "--http", "127.0.0.1:0", "--json"], options(more));
-  await expect
-    .poll(() => gateway.out.includes("\n") || gateway.process.exitCode !== null, { timeout: 20_000 })
-    .toBe(true);
+  await expect.poll(() => gateway.out.includes("\n") || gateway.process.exitCode !== null).toBe(true);
   return { url: (JSON.parse(gateway.out || gateway.err) as { url: string }).url, gateway };
 }
 
@@ -93,7 +91,7 @@ describe("up without a terminal", () => {
     expect(login.err).toContain(`Signed in to ${host}; commands and gateways use the tokens from now on`);
     // The gateway asks a server that failed again after a moment.
     const again = (): Promise<unknown> => ada.callTool("open").then(text, (error: Error) => error.message);
-    await expect.poll(again, { timeout: 20_000 }).toBe("opened");
+    await expect.poll(again).toBe("opened");
     expect(text(await bob.callTool("open"))).toBe("opened");
     expect(issuer.at("/authorize")).toHaveLength(1);
     expectNoSecrets(login.err + gateway.err + gateway.out);
@@ -160,11 +158,9 @@ describe.runIf(IS_LONG)("a client that starts us on stdio", () => {
       gateway.process.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params })}\n`);
     };
     ask(1);
-    await expect.poll(() => gateway.out, { timeout: 20_000 }).toContain("access_denied");
+    await expect.poll(() => gateway.out).toContain("access_denied");
     ask(2);
-    await expect
-      .poll(() => gateway.out, { timeout: 20_000 })
-      .toContain("that was not finished: run `catenary login vault`");
+    await expect.poll(() => gateway.out).toContain("that was not finished: run `catenary login vault`");
     expect(issuer.at("/authorize")).toHaveLength(2);
   });
 

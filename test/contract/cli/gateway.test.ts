@@ -51,7 +51,7 @@ async function ready(
   one: CliProcess,
 ): Promise<{ url: string; upstreams: Record<string, { state: string; target: string }> }> {
   const isOver = (): boolean => one.out.includes("\n") || one.process.exitCode !== null;
-  await expect.poll(isOver, { timeout: 20_000 }).toBe(true);
+  await expect.poll(isOver).toBe(true);
   return JSON.parse(one.out || one.err) as Awaited<ReturnType<typeof ready>>;
 }
 

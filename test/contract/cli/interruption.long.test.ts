@@ -44,7 +44,7 @@ describe("an early end", () => {
     const log = join(folder, "block.log");
     const run = new CliProcess(["call", "block", "--", ...TEST_SERVER_COMMAND], { env: { CATENARY_TEST_LOG: log } });
     await run.waitForStderr("blocked");
-    await expect.poll(() => readFileSync(log, "utf8"), { timeout: 10_000 }).toContain("blocked");
+    await expect.poll(() => readFileSync(log, "utf8")).toContain("blocked");
     run.process.kill("SIGINT");
     await run.waitForStderr("Cancelling");
     run.process.kill("SIGINT");

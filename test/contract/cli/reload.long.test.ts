@@ -40,7 +40,7 @@ async function reload(one: CliProcess, more: object | undefined, last: string): 
   else write(more);
   const { length } = one.err;
   one.process.kill("SIGHUP");
-  await expect.poll(() => one.err.slice(length), { timeout: 20_000 }).toContain(last);
+  await expect.poll(() => one.err.slice(length)).toContain(last);
   return one.err.slice(length);
 }
 

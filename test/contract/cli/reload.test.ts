@@ -49,7 +49,7 @@ function write(number: number, more: object = {}): void {
 }
 
 async function urlOf(one: CliProcess): Promise<string> {
-  await expect.poll(() => one.out.includes("\n") || one.process.exitCode !== null, { timeout: 20_000 }).toBe(true);
+  await expect.poll(() => one.out.includes("\n") || one.process.exitCode !== null).toBe(true);
   return (JSON.parse(one.out || one.err) as { url: string }).url;
 }
 
@@ -112,7 +112,7 @@ describe("a changed config", () => {
       write(number, number % 3 === 0 ? { chain: [{ timeout: 60_000 }] } : {});
       one.process.kill("SIGHUP");
       const isRead = (): boolean => count(one.err, "was read again: restarted changing") === number;
-      await Promise.race([loads, expect.poll(isRead, { timeout: 20_000, interval: 10 }).toBe(true)]);
+      await Promise.race([loads, expect.poll(isRead, { interval: 10 }).toBe(true)]);
       // Some changes come while the upstream is still starting.
       if (number % 2 === 0) expect(await textOf(clients[0], "changing")).toBe(`changing ${number}`);
     }

@@ -34,7 +34,7 @@ function start(args: readonly string[]): CliProcess {
 
 async function answered(run: CliProcess): Promise<Record<string, unknown>> {
   const isOver = (): boolean => run.out.includes("\n") || run.process.exitCode !== null;
-  await expect.poll(isOver, { timeout: 20_000 }).toBe(true);
+  await expect.poll(isOver).toBe(true);
   return JSON.parse(run.out.split("\n", 1)[0] || run.err) as Record<string, unknown>;
 }
 
@@ -71,7 +71,7 @@ describe("run", () => {
     expect(await answered(run)).toMatchObject({ id: 1, result: { serverInfo: { name: "demo" } } });
     run.process.stdin.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\n');
     run.process.stdin.write(`${call(2, "logs")}\n${call(3, "environment", { name: "GIVEN" })}\n`);
-    await expect.poll(() => run.out, { timeout: 10_000 }).toContain("by us");
+    await expect.poll(() => run.out).toContain("by us");
     await run.waitForStderr("own stderr\nincomplete line");
     run.process.stdin.end();
     expect(await run.exited).toBe(0);

@@ -113,7 +113,7 @@ async function play(options: FaultyServerOptions, script: readonly { event: Even
   }
 }
 
-describe("a call runs at most once", { timeout: 60_000 }, () => {
+describe("a call runs at most once", () => {
   it.concurrent.each([...Object.entries(STYLES), ["legacy HTTP+SSE", LEGACY_SSE] as const])(
     "with random faults (%s)",
     async (_, options) => {

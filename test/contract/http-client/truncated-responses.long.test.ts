@@ -63,7 +63,7 @@ async function cutEverywhere(
   return { server, cuts, length };
 }
 
-describe("a response that is cut off after each byte", { timeout: 60_000 }, () => {
+describe("a response that is cut off after each byte", () => {
   it.each([
     ["stateless with JSON", { style: "stateless", stateless: { answers: "json" } }],
     ["stateless with SSE", STYLES["stateless with SSE"] ?? {}],

@@ -92,7 +92,7 @@ describe("after a restart, a session", () => {
     expect(await call("elicit")).toBe("accept me");
     expect(transport.sessionId).toBe(id);
     // The SDK opens its stream again by itself.
-    await expect.poll(() => changed.length, { timeout: 10_000 }).toBe(2);
+    await expect.poll(() => changed.length).toBe(2);
   });
 
   it("counts among the sessions", async () => {

@@ -110,7 +110,7 @@ describe("the stream of a call", () => {
     // The id can be used again after the call.
     const again = async (): Promise<string> =>
       textOf(await (await client.call(1, "echo", { text: "free" })).answerTo(1));
-    await expect.poll(again, { timeout: 10_000 }).toBe("free");
+    await expect.poll(again).toBe("free");
   });
 
   it.each(["before its head", "during the stream"])(
@@ -214,7 +214,7 @@ describe("the GET stream", () => {
     await client.request("resources/subscribe", { uri: "note://one" });
     for (let n = 0; n < 5; n += 1) fixture.server.resourceUpdated("note://one");
     const all = (): Json[] => streams.filter(({ status }) => status === 200).flatMap(({ messages }) => messages);
-    await expect.poll(() => all().length, { timeout: 10_000 }).toBe(5);
+    await expect.poll(() => all().length).toBe(5);
     await client.request("ping");
     expect(all()).toHaveLength(5);
   });

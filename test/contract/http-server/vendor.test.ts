@@ -3,6 +3,7 @@
 
 import { chain, connect, createServer, serve, upstream, type Notification, type Server } from "catenary";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { eventually } from "../../support/waiting.ts";
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
 
 const TICK = "notifications/acme/tick";
@@ -50,9 +51,9 @@ describe.each(PAIRS)("a client of %s and %s", (revision, target) => {
       expect(seen).toEqual([{ method: TICK, params: { within: true } }]);
       await expect(client.request("acme/none")).rejects.toMatchObject({ code: -32601 });
       await client.notify(OPENED, { file: "a" });
-      await vi.waitFor(() => expect(opened).toEqual(["a"]));
+      await eventually(() => expect(opened).toEqual(["a"]));
       await client.listen({ toolsListChanged: true });
-      await vi.waitFor(() => {
+      await eventually(() => {
         server.notify({ method: TICK, params: { count: 1 } });
         expect(seen.at(-1)).toEqual({ method: TICK, params: { count: 1 } });
       });

@@ -83,7 +83,7 @@ class Gateway {
   async line(part: string): Promise<Record<string, unknown>> {
     const find = (): string | undefined =>
       this.#out.split("\n").find((line) => line.endsWith("}") && line.includes(part));
-    await expect.poll(find, { timeout: 20_000 }).toBeDefined();
+    await expect.poll(find).toBeDefined();
     return JSON.parse(find() ?? "") as Record<string, unknown>;
   }
 
@@ -147,7 +147,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-describe.runIf(canListProcesses)("catenary run", { timeout: 40_000 }, () => {
+describe.runIf(canListProcesses)("catenary run", () => {
   for (const { title, command, processes: count } of upstreamKinds()) {
     it(`leaves no process behind in front of ${title}`, async () => {
       const endings = ["SIGKILL", "SIGTERM", "the end of input"] as const;
@@ -183,7 +183,7 @@ describe.runIf(canListProcesses)("catenary run", { timeout: 40_000 }, () => {
       const gateway = start("run", "--", ...command);
       gateway.send({ id: 0, method: "initialize", params });
       // The gateway, its guardian, and this many others.
-      await expect.poll(() => gateway.family().length, { timeout: 20_000, interval: 5 }).toBeGreaterThan(children + 1);
+      await expect.poll(() => gateway.family().length, { interval: 5 }).toBeGreaterThan(children + 1);
       gateway.process.kill("SIGKILL");
       expect(await gateway.survivors()).toEqual([]);
     });
@@ -191,7 +191,7 @@ describe.runIf(canListProcesses)("catenary run", { timeout: 40_000 }, () => {
   });
 });
 
-describe.runIf(canListProcesses)("catenary serve in front of all upstreams", { timeout: 40_000 }, () => {
+describe.runIf(canListProcesses)("catenary serve in front of all upstreams", () => {
   it.each(["SIGKILL", "SIGTERM"] as const)("leaves no process behind after %s", async (signal) => {
     const servers = upstreamKinds().map(({ name, command: [command, ...args] }) => [name, { command, args }] as const);
     const config = join(folder, `${signal}.json`);

@@ -38,13 +38,13 @@ class Command {
   }
 
   async says(pattern: RegExp): Promise<string> {
-    await expect.poll(() => pattern.test(this.err) || this.process.exitCode !== null, { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => pattern.test(this.err) || this.process.exitCode !== null).toBe(true);
     return pattern.exec(this.err)?.[1] ?? "";
   }
 
   /** With `--json`. */
   async url(): Promise<string> {
-    await expect.poll(() => this.out.includes("\n") || this.err, { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => this.out.includes("\n") || this.err).toBe(true);
     return (JSON.parse(this.out) as { url: string }).url;
   }
 }

@@ -39,7 +39,7 @@ class Served {
   }
 
   async answerTo(id: unknown): Promise<unknown> {
-    await expect.poll(() => this.answers.some((answer) => answer.id === id), { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => this.answers.some((answer) => answer.id === id)).toBe(true);
     return this.answers.find((answer) => answer.id === id);
   }
 
@@ -117,10 +117,10 @@ describe("a server on its own stdio", () => {
     const served = stubborn("child");
     served.send(INITIALIZE);
     await served.answerTo(0);
-    await expect.poll(() => served.left().length, { timeout: 10_000 }).toBeGreaterThan(1);
+    await expect.poll(() => served.left().length).toBeGreaterThan(1);
     served.process.stdin.end();
     expect(await served.exited).toEqual({ code: 0, signal: null });
-    await expect.poll(() => served.left(), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(() => served.left()).toEqual([]);
   });
 
   it("redirects the output of tools to stderr", async () => {

@@ -50,21 +50,17 @@ describe("a limit that the operator has set", () => {
   });
 });
 
-it.runIf(process.platform === "linux")(
-  "the memory of programs that a session starts counts",
-  { timeout: 60_000 },
-  async () => {
-    const fixture = await open({ limits: { memoryMb: 64 } });
-    const hog =
-      "const hog = []; for (let n = 0; n < 44; n += 1) hog.push(Buffer.alloc(16 << 20, 1)); setTimeout(() => {}, 60_000)";
-    const code = `await new Promise((resolve) => {
+it.runIf(process.platform === "linux")("the memory of programs that a session starts counts", async () => {
+  const fixture = await open({ limits: { memoryMb: 64 } });
+  const hog =
+    "const hog = []; for (let n = 0; n < 44; n += 1) hog.push(Buffer.alloc(16 << 20, 1)); setTimeout(() => {}, 60_000)";
+  const code = `await new Promise((resolve) => {
     require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(hog)}]).on("exit", resolve);
   })`;
-    const result = await fixture.evaluate(code, { timeout: 40 });
-    expect(result).toMatchObject({ status: "lost", state: "lost" });
-    expect(result.notice).toContain("its process and the programs that it started used more than 576 MB of memory");
-  },
-);
+  const result = await fixture.evaluate(code, { timeout: 40 });
+  expect(result).toMatchObject({ status: "lost", state: "lost" });
+  expect(result.notice).toContain("its process and the programs that it started used more than 576 MB of memory");
+});
 
 describe("many sessions of one caller", () => {
   const auth: Authenticator = {
@@ -75,7 +71,7 @@ describe("many sessions of one caller", () => {
     },
   };
 
-  it.runIf(IS_LONG)("do not make the server forget the limits of another", { timeout: 60_000 }, async () => {
+  it.runIf(IS_LONG)("do not make the server forget the limits of another", async () => {
     const live: Live = javascript();
     const front = await serve(live, { http: { port: 0, auth } });
     const as = (who: string): Promise<Client> =>

@@ -5,9 +5,9 @@ import { expect, it } from "vitest";
 import { runLiveSessions } from "../../../bench/live-sessions.ts";
 import { canListProcesses } from "../../support/processes.ts";
 import { hasSbcl } from "../../support/setup/sbcl.ts";
+import { PROGRAM_MS } from "../../support/waiting.ts";
 
 const EVALUATIONS = 100;
-const LONG = { timeout: 90_000 };
 
 async function holds(language: "js" | "lisp", sessions: number): Promise<void> {
   const onProgress = (): void => undefined;
@@ -15,17 +15,17 @@ async function holds(language: "js" | "lisp", sessions: number): Promise<void> {
     language,
     sessions,
     evaluations: EVALUATIONS,
-    timeoutMs: 80_000,
+    timeoutMs: PROGRAM_MS,
     onProgress,
   });
   expect(figures).toMatchObject({ wrong: [], right: sessions * EVALUATIONS, remaining: [] });
   if (canListProcesses) expect(figures.running).toBeGreaterThanOrEqual(sessions);
 }
 
-it.runIf(hasSbcl())("ten sessions in Lisp", LONG, async () => {
+it.runIf(hasSbcl())("ten sessions in Lisp", async () => {
   await holds("lisp", 10);
 });
 
-it("five sessions in JavaScript", LONG, async () => {
+it("five sessions in JavaScript", async () => {
   await holds("js", 5);
 });

@@ -117,7 +117,7 @@ describe.each(["js", "lisp"] as const)("a result in %s", (language) => {
     if (outputSchema === undefined) throw new Error("The tool declares no output schema");
     // Without additional properties, so that a field missing in the schema is found.
     check = new Ajv2020({ allErrors: true, strict: false }).compile({ ...outputSchema, additionalProperties: false });
-  }, 60_000);
+  });
   afterAll(() => fixture?.close());
 
   it.skipIf(isSkipped).each(LANGUAGES[language])("of $code", async ({ code, args, text, isError = false, shows }) => {

@@ -184,7 +184,7 @@ beforeAll(async () => {
   const define = (number: number): string => `const earlier = ${number}`;
   harness = new HostileHarness(fixture, { define, recall: "earlier", unknown: "ReferenceError" });
   await harness.open();
-}, 60_000);
+});
 afterAll(async () => {
   await fixture?.close();
   console.error(harness.report("JavaScript"));

@@ -15,7 +15,7 @@ describe.runIf(hasSbcl())("hostile Lisp", () => {
     const define = (number: number): string => `(defparameter *earlier* ${number})`;
     harness = new HostileHarness(fixture, { define, recall: "*earlier*", unknown: "UNBOUND-VARIABLE" });
     await harness.open();
-  }, 60_000);
+  });
   afterAll(async () => {
     await fixture?.close();
     console.error(harness.report("Common Lisp"));

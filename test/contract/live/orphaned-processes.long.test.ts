@@ -112,11 +112,11 @@ describe.each(LANGUAGES)("sessions in $name", ({ name, open, start, loop, blocki
     process.kill(guardian, "SIGSTOP");
     try {
       await program.kill();
-      await expect.poll(() => running(guests), { timeout: 10_000 }).toEqual([]);
+      await expect.poll(() => running(guests)).toEqual([]);
     } finally {
       process.kill(guardian, "SIGCONT");
     }
-    await expect.poll(() => running([...theirs, guardian]), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(() => running([...theirs, guardian])).toEqual([]);
     await expectNoProcesses(program.run.mark);
   });
 });

@@ -8,7 +8,7 @@ import { LiveFixture } from "./live-fixture.ts";
 let fixture: LiveFixture;
 beforeAll(async () => {
   fixture = await LiveFixture.open(javascript(), "js");
-}, 60_000);
+});
 afterAll(() => fixture?.close());
 
 describe("cancelling a call", () => {

@@ -28,10 +28,10 @@ describe.runIf(hasSbcl())("random operations on sessions", () => {
   beforeAll(async () => {
     fixture = await LiveFixture.open(lisp(), "lisp");
     await fixture.evaluate("1");
-  }, 60_000);
+  });
   afterAll(() => fixture?.close());
 
-  it.each([1, 2])("with seed %i", { timeout: 60_000 }, async (seed) => {
+  it.each([1, 2])("with seed %i", async (seed) => {
     const random = createRandom(seed);
     const evaluate = async (code: string, session: string, signal?: AbortSignal): Promise<string> => {
       const result = await fixture.answer(code, { session, timeout: 0.1 }, { ...(signal && { signal }) });

@@ -5,9 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CliProcess } from "../cli/cli-process.ts";
-
-/** Longer than any machine takes for one line. */
-const LINE_TIMEOUT_MS = 20_000;
+import { WAIT_MS } from "../../support/waiting.ts";
 
 export class ServeProcess {
   readonly run: CliProcess;
@@ -28,7 +26,7 @@ export class ServeProcess {
   /** The next line of its output. */
   async next(): Promise<string> {
     const { run } = this;
-    const late = AbortSignal.timeout(LINE_TIMEOUT_MS);
+    const late = AbortSignal.timeout(WAIT_MS);
     for (;;) {
       const end = run.out.indexOf("\n", this.#read);
       if (end >= 0) {

@@ -25,7 +25,7 @@ describe.each(["by itself", "behind a chain"])("a live server %s", (how) => {
     live = javascript();
     front = await serve(how === "by itself" ? live : chain().to({ js: live }), { http: { port: 0, auth } });
     [ada, bob] = await Promise.all([as("ada"), as("bob")]);
-  }, 60_000);
+  });
   afterAll(async () => {
     await ada?.close();
     await bob?.close();

@@ -8,7 +8,7 @@ import { LiveFixture } from "./live-fixture.ts";
 let fixture: LiveFixture;
 beforeAll(async () => {
   fixture = await LiveFixture.open(javascript(), "js");
-}, 60_000);
+});
 afterAll(() => fixture?.close());
 
 const opened: LiveFixture[] = [];
@@ -155,7 +155,7 @@ describe("a session", () => {
   it("shows the notice before the next result", async () => {
     const { values } = await fixture.evaluate("const again = 1; process.pid", { session: "one" });
     process.kill(Number(values[0]), "SIGKILL");
-    const stopped = expect.poll(() => fixture.call("list-sessions"), { timeout: 10_000 });
+    const stopped = expect.poll(() => fixture.call("list-sessions"));
     await stopped.toMatch(/^ {2}one: stopped/m);
     const { content, isError } = await fixture.answer("1", { session: "one" });
     expect(isError).toBe(false);
@@ -185,8 +185,8 @@ describe("an idle session", () => {
     const own = await open({ idleMs: 300 });
     const { values } = await own.evaluate("const idled = 1; process.pid", { session: "rests" });
     const { ended } = await own.begun("const worked = 5; await new Promise(() => {})", "works");
-    await expect.poll(() => own.call("list-sessions"), { timeout: 10_000 }).toContain("rests: stopped");
-    await expect.poll(() => isRunning(Number(values[0])), { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => own.call("list-sessions")).toContain("rests: stopped");
+    await expect.poll(() => isRunning(Number(values[0]))).toBe(false);
     const next = await own.evaluate("typeof idled", { session: "rests" });
     expect(next.values).toEqual(["'undefined'"]);
     expect(next.notice).toMatch(/it was not used for 0\.3 s, so its process was ended; lost definitions: idled$/);

@@ -8,6 +8,7 @@ import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { serve } from "catenary";
 import type { Handler, ServeOptions } from "catenary";
+import { WAIT_MS } from "../../support/waiting.ts";
 
 export interface ConnectionOptions {
   readonly profile?: NonNullable<ServeOptions["profile"]>;
@@ -24,9 +25,6 @@ export interface LineConnection {
   /** Ends the input, waits for the server to end, and returns its exit code (0 if it is not a process). */
   end(): Promise<number>;
 }
-
-/** For one line, or for the end of the server. */
-const TIMEOUT_MS = 10_000;
 
 const launcher = fileURLToPath(new URL("servers/main.js", import.meta.url));
 
@@ -151,7 +149,7 @@ class StreamConnection implements LineConnection {
 
 async function withTimeout(what: string, begin: (done: () => void) => void, stderr: () => string): Promise<void> {
   await new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`Timed out waiting for ${what}\n${stderr()}`)), TIMEOUT_MS);
+    const timer = setTimeout(() => reject(new Error(`Timed out waiting for ${what}\n${stderr()}`)), WAIT_MS);
     begin(() => {
       clearTimeout(timer);
       resolve();

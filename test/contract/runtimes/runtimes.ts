@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { installPackages } from "../../support/install-packages.ts";
+import { PROGRAM_MS } from "../../support/waiting.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const PACKAGES = fileURLToPath(new URL("packages", import.meta.url));
@@ -106,7 +107,7 @@ export class Workspace {
 
 /** What a program prints. */
 export function outputOf(program: string, args: readonly string[], cwd: string): string {
-  return execFileSync(program, args, { cwd, encoding: "utf8", timeout: 60_000 });
+  return execFileSync(program, args, { cwd, encoding: "utf8", timeout: PROGRAM_MS });
 }
 
 /** A server with one tool for each thing that a runtime could lack. */

@@ -5,7 +5,8 @@ import { NEWEST_SESSION, NEWEST } from "../../../src/protocol/revisions/index.ts
 import { memoryPair } from "../../../src/transport/memory.ts";
 import type { Transport } from "../../../src/transport/transport.ts";
 import { RawPeer } from "../dialogue/raw-peer.ts";
-import { afterEach, expect, vi } from "vitest";
+import { afterEach, expect } from "vitest";
+import { eventually } from "../waiting.ts";
 import type { Caller, Context, Notification, Params, Result } from "../../../src/core/handler.ts";
 import { openConnection, type ServerConnection } from "../../../src/dialogue/connect.ts";
 import { fakeCaller } from "../handlers/fake-client.ts";
@@ -225,14 +226,11 @@ export async function sessionTaskFixture(
     get,
     start: async (more) => (await request("tools/call", { name: "job" }, more))["taskId"] as string,
     untilStatus: (taskId, status) =>
-      vi.waitFor(
-        async () => {
-          const state = await get(taskId);
-          expect(state["status"]).toBe(status);
-          return state;
-        },
-        { interval: 5 },
-      ),
+      eventually(async () => {
+        const state = await get(taskId);
+        expect(state["status"]).toBe(status);
+        return state;
+      }, 5),
     subscribe: (...taskIds) => {
       const received: Loose[] = [];
       const stop = new AbortController();

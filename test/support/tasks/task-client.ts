@@ -1,6 +1,7 @@
 // For tests of tasks in a server: a server with a tool that can run as a task, and a client that supports tasks.
 
-import { expect, vi } from "vitest";
+import { expect } from "vitest";
+import { eventually } from "../waiting.ts";
 import type { Handler, Result } from "../../../src/core/handler.ts";
 import { TASKS_EXTENSION } from "../../../src/protocol/tasks.ts";
 import {
@@ -47,14 +48,11 @@ export const getTask = (client: FakeClient, taskId: string): Promise<Result> => 
 
 /** Resolves with the task when it has this status. */
 export function untilStatus(client: FakeClient, taskId: string, status: string): Promise<Result> {
-  return vi.waitFor(
-    async () => {
-      const state = await getTask(client, taskId);
-      expect(state["status"]).toBe(status);
-      return state;
-    },
-    { interval: 2 },
-  );
+  return eventually(async () => {
+    const state = await getTask(client, taskId);
+    expect(state["status"]).toBe(status);
+    return state;
+  }, 2);
 }
 
 export interface Gate {

@@ -4,6 +4,7 @@
 import { spawn, spawnSync, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
+import { WAIT_MS } from "../waiting.ts";
 
 const RELAY = fileURLToPath(new URL("relay.py", import.meta.url));
 
@@ -45,20 +46,18 @@ export class Terminal {
   /** Waits until the screen shows the text. */
   async shows(text: string | RegExp): Promise<void> {
     const matches = (): boolean => (typeof text === "string" ? this.screen.includes(text) : text.test(this.screen));
-    await expect.poll(() => (matches() ? "shown" : this.screen), { timeout: 20_000, interval: 20 }).toBe("shown");
+    await expect.poll(() => (matches() ? "shown" : this.screen), { interval: 20 }).toBe("shown");
   }
 
   /** Waits until the text was written, even if it was erased again. */
   async showed(text: string): Promise<void> {
-    await expect
-      .poll(() => (this.bytes.includes(text) ? "shown" : this.bytes), { timeout: 20_000, interval: 20 })
-      .toBe("shown");
+    await expect.poll(() => (this.bytes.includes(text) ? "shown" : this.bytes), { interval: 20 }).toBe("shown");
   }
 
   /** Ends the program, with SIGKILL if necessary. */
   async close(): Promise<void> {
     this.#process.stdin.end();
-    const late = setTimeout(() => this.#process.kill("SIGKILL"), 10_000);
+    const late = setTimeout(() => this.#process.kill("SIGKILL"), WAIT_MS);
     await this.exited;
     clearTimeout(late);
   }
