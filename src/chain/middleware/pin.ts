@@ -50,6 +50,7 @@ export const PIN: OptionsHelp<PinOptions> = {
 };
 
 type ListedKind = Exclude<PinKind, "server">;
+type Fields = { readonly [field: string]: unknown };
 
 const KINDS: ReadonlyMap<string, ListedKind> = new Map([
   [LISTS.tools.method, "tools"],
@@ -134,8 +135,9 @@ class Pinner {
     if (isWhole) this.#views.set(view, { names: new Map(), readAt: performance.now() });
     const names = this.#views.get(view)?.names;
     for (const item of items) names?.set(item.shown, item);
-    const shown = new Set(items.filter((item) => isApproved(pins, kind, item)).map((item) => item.shown));
-    return mapItems(result, list, (item, name) => (shown.has(name) ? item : undefined));
+    const shown = new Set(items.filter((item) => isApproved(pins, kind, item)).map((item) => item.listed));
+    const all = result[list.field];
+    return Array.isArray(all) ? { ...result, [list.field]: all.filter((item) => shown.has(item as Fields)) } : result;
   }
 
   /** Approves or holds the lists of servers that were never seen. */
@@ -223,7 +225,7 @@ class Pinner {
     const { instructions } = result;
     if (typeof instructions !== "string") return result;
     const pins = await this.#open();
-    const item = { server, own: INSTRUCTIONS, shown: INSTRUCTIONS, definition: { instructions } };
+    const item = { server, own: INSTRUCTIONS, shown: INSTRUCTIONS, listed: {}, definition: { instructions } };
     if (isUnknown(pins, server, "server")) await this.#learn(pins, "server", [item]);
     await this.#compare(pins, "server", [item]);
     if (isApproved(pins, "server", item)) return result;
@@ -242,14 +244,16 @@ class Pinner {
     return pins;
   }
 
+  /** Of several items with one name, only the first: it would be approved for all of them. */
   #itemsOf(result: Result, list: List): readonly Item[] {
-    const items: Item[] = [];
+    const items = new Map<string, Item>();
     mapItems(result, list, (item, name) => {
       const owner = this.#ownerOf(item, name);
-      items.push({ ...owner, shown: name, definition: definitionOf(item, list.key, owner.own) });
+      const definition = definitionOf(item, list.key, owner.own);
+      if (!items.has(name)) items.set(name, { ...owner, shown: name, listed: item, definition });
       return item;
     });
-    return items;
+    return [...items.values()];
   }
 
   /** The server of an item, and its name there. */
@@ -286,6 +290,8 @@ interface Owner {
 interface Item extends Owner {
   /** The name that callers see. */
   readonly shown: string;
+  /** As it is in the list. */
+  readonly listed: Fields;
   readonly definition: Definition;
 }
 

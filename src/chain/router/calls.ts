@@ -84,13 +84,21 @@ function unknownName(kind: NamedKind, name: string, { indexes }: View): McpError
     const message = `Several upstreams have a ${noun} named ${name}; use one of ${candidates.join(", ")}`;
     return invalidParams(message, { [field]: name, candidates });
   }
-  const message = `${noun === "tool" ? "Tool" : "Prompt"} not found: ${name}`;
-  if (candidates.length === 1) {
-    const hint = `; it is called ${candidates.join()} here`;
-    return McpError.of(errorKind, message + hint, { [field]: name, candidates });
-  }
+  const [only] = candidates;
+  if (only !== undefined) return otherName(kind, name, only);
   const missing = problems.length === 0 ? "" : `; not all upstreams could be asked: ${problems.join("; ")}`;
-  return McpError.of(errorKind, message + missing, { [field]: name });
+  return McpError.of(errorKind, `${notFoundText(kind, name)}${missing}`, { [field]: name });
+}
+
+/** The error for an upstream's own name of an item that is shown with another name. */
+export function otherName(kind: NamedKind, name: string, shown: string): McpError {
+  const { errorKind, field } = NOUNS[kind];
+  const message = `${notFoundText(kind, name)}; it is called ${shown} here`;
+  return McpError.of(errorKind, message, { [field]: name, candidates: [shown] });
+}
+
+function notFoundText(kind: NamedKind, name: string): string {
+  return `${kind === "tools" ? "Tool" : "Prompt"} not found: ${name}`;
 }
 
 // The rest handles requests that name a resource URI, and completions. A URI from our own list or with a label belongs

@@ -69,10 +69,13 @@ export async function readAllPages(
 
 /** The `_meta` key of a listed item that holds the name of its upstream. */
 export const UPSTREAM = "catenary/upstream";
-/** The `_meta` key of a listed item that holds its names at the upstreams, the nearest first, if they differ. */
+/** The `_meta` key of a listed item that holds its names at the upstreams, the nearest first, if some differ. */
 export const OWN_NAMES = "catenary/names";
 
-/** An item as callers see it. Its `_meta` names its upstream, and its names there if they differ. */
+/**
+ * An item as callers see it. Its `_meta` names its upstream, if the gateway has several, and its names there if they
+ * differ. Middleware relies on both, so what an upstream says there itself counts only as names further away.
+ */
 export function shownItem(
   item: ListItem,
   keyField: string,
@@ -80,11 +83,10 @@ export function shownItem(
   shown: string,
   upstream: string | undefined,
 ): ListItem {
-  const meta = isObject(item["_meta"]) ? item["_meta"] : {};
   // The upstream may be a gateway itself.
-  const { [OWN_NAMES]: inner } = meta;
+  const { [OWN_NAMES]: inner, [UPSTREAM]: _inner, ...meta } = isObject(item["_meta"]) ? item["_meta"] : {};
   const names: readonly unknown[] = Array.isArray(inner) ? inner : [];
-  const own = shown === key ? names : [key, ...names];
+  const own = shown === key && names.length === 0 ? [] : [key, ...names];
   return {
     ...item,
     [keyField]: shown,

@@ -62,6 +62,42 @@ describe("a single upstream", () => {
     expect(upstream.requests.filter(({ method }) => method === "tools/list")).toHaveLength(2);
   });
 
+  it("does not accept the upstream's own name of an item that is shown with another", async () => {
+    const upstream = scriptedServer({
+      "tools/list": toolList("my tool!", "search"),
+      "tools/call": answerAs("it"),
+      "prompts/get": ({ name }) => ({ messages: [], name }),
+    });
+    const options = { rememberNames: `single.test.ts own ${process.pid}`, onWarning: () => undefined };
+    const caller = fakeClient(chain().to({ notes: upstream }, options));
+    const shown = validName("my tool!");
+    for (const [method, kind] of [
+      ["tools/call", "tool_not_found"],
+      ["prompts/get", "prompt_not_found"],
+    ] as const) {
+      await expect(caller.call(method, { name: "my tool!" })).rejects.toMatchObject({
+        kind,
+        message: expect.stringContaining(`it is called ${shown} here`),
+        data: { candidates: [shown] },
+      });
+    }
+    // Also if it got its name beside another upstream.
+    const remembered = { ...options, rememberNames: `${options.rememberNames} both` };
+    const mail = scriptedServer({ "tools/list": toolList("search") });
+    await fakeClient(chain().to({ mail, notes: upstream }, remembered)).call("tools/list");
+    const alone = fakeClient(chain().to({ notes: upstream }, remembered));
+    await expect(alone.call("tools/call", { name: "search" })).rejects.toThrow("it is called notes_search here");
+    expect(textOf(await alone.call("tools/call", { name: "notes_search" }))).toBe("it: search");
+    expect(upstream.requests.map(({ method }) => method)).not.toContain("prompts/get");
+  });
+
+  it("lets the upstream not say that it is another one, or that its items have other names", async () => {
+    const spoofed = { "catenary/upstream": "mail", "catenary/names": ["safe"], other: 1 };
+    const upstream = scriptedServer({ "tools/list": { tools: [{ name: "a", _meta: spoofed }, { name: "b" }] } });
+    const { tools } = await fakeClient(chain().to({ notes: upstream })).call("tools/list");
+    expect(tools).toEqual([{ name: "a", _meta: { "catenary/names": ["a", "safe"], other: 1 } }, { name: "b" }]);
+  });
+
   it("prefers the item whose own name is the valid form of another", async () => {
     const literal = validName("my tool!");
     const upstream = scriptedServer({ "tools/list": toolList("my tool!", literal), "tools/call": answerAs("it") });

@@ -7,12 +7,13 @@ import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { LISTS } from "../../protocol/lists.ts";
 import { mapItems } from "../result-items.ts";
+import { otherName } from "./calls.ts";
 import { isMethodNotFound } from "./failures.ts";
 import { invalidNamesMessage, validName, type Naming } from "./names.ts";
-import { backgroundContext, readAllPages, shownItem } from "./pages.ts";
+import { backgroundContext, OWN_NAMES, readAllPages, shownItem, UPSTREAM } from "./pages.ts";
 import { VALID_NAME, type NamedKind } from "./shown-names.ts";
 
-/** A changed name ends like this. Such a name is looked up; all others are the upstream's own. */
+/** A changed name ends like this. Such a name is looked up; all others are the upstream's own, if they are valid. */
 const CHANGED = /-[0-9a-z]{7}$/;
 const MAX_NAMES = 10_000;
 
@@ -57,6 +58,8 @@ export function singleUpstream(
     let sent = request;
     if (typeof requested === "string" && isObject(holder)) {
       const found = own.get(requested) ?? (await own.find(requested, context));
+      // Middleware knows only the shown name, so no other may lead to the item.
+      if (found === requested && own.shown(found) !== requested) throw otherName(kind, requested, own.shown(found));
       const named = found === requested ? holder : { ...holder, name: found };
       if (named !== holder) sent = { method, params: holder === params ? named : { ...params, ref: named } };
     }
@@ -101,7 +104,7 @@ class OwnNames {
     const own = backgroundContext(context, context.signal);
     try {
       const { keys } = await readAllPages(this.#handler, LISTS[this.#kind], {}, own);
-      for (const name of keys) this.#learn(name, this.#shown(name));
+      for (const name of keys) this.#learn(name, this.shown(name));
     } catch (error) {
       if (!isMethodNotFound(error)) throw error;
     }
@@ -122,12 +125,12 @@ class OwnNames {
     for (const item of items as readonly unknown[]) {
       const name = isObject(item) ? item[list.key] : undefined;
       if (typeof name !== "string") continue;
-      const shown = this.#shown(name);
+      const shown = this.shown(name);
       this.#learn(name, shown);
       if (upstream !== undefined) shownNames.add(kind, upstream, name, shown);
       if (shown !== name) changed.set(name, shown);
     }
-    if (changed.size === 0) return result;
+    if (changed.size === 0 && !(items as readonly unknown[]).some(hasRouterMeta)) return result;
     const invalid = [...changed].filter(
       ([name]) => !VALID_NAME.test(name) && !shownNames.isWarned(kind, upstream ?? "", name),
     );
@@ -135,14 +138,15 @@ class OwnNames {
     if (changes.length > 0) onWarning?.(upstream ?? "server", invalidNamesMessage(kind, changes));
     return mapItems(result, list, (item, name) => {
       const shown = changed.get(name);
-      if (shown === undefined) return item;
+      if (shown === undefined) return hasRouterMeta(item) ? shownItem(item, list.key, name, name, undefined) : item;
       // Another item has this very name. Its own name is not changed.
       if (this.get(shown) !== name) return undefined;
       return shownItem(item, list.key, name, shown, undefined);
     });
   }
 
-  #shown(name: string): string {
+  /** The name that callers see. */
+  shown(name: string): string {
     const { maxLength, shownNames } = this.#naming;
     const before = this.#upstream === undefined ? undefined : shownNames.shown(this.#kind, this.#upstream, name);
     return before ?? validName(name, maxLength);
@@ -152,4 +156,10 @@ class OwnNames {
     if (!CHANGED.test(shown)) return;
     if (shown === name || this.#own.get(shown) !== shown) this.#own.set(shown, name);
   }
+}
+
+/** Whether the item has `_meta` that only a router may write. The upstream may be a gateway itself, or pretend to be. */
+function hasRouterMeta(item: unknown): boolean {
+  const meta = isObject(item) ? item["_meta"] : undefined;
+  return isObject(meta) && (meta[UPSTREAM] !== undefined || meta[OWN_NAMES] !== undefined);
 }
