@@ -87,6 +87,7 @@ export default [
       "core/node-buffer",
       "live/js/guest",
       "live/js/controller",
+      "live/smalltalk/amber-guest",
       "modules/typescript",
       "modules/load-module",
     ]),

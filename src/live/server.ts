@@ -167,7 +167,23 @@ function registerTool(server: Server, tool: GuestTool, sessions: Sessions): void
       const reply = await session.control(tool.name, guestParams(args));
       if (reply !== undefined) return textAnswer(reply);
     }
+    if (tool.evaluates !== undefined) return bareAnswer(session, tool.evaluates, args, context);
     return toolAnswer(await run(sessions, session, tool.name, args, context));
+  };
+  const bareAnswer = async (
+    session: Session,
+    argument: string,
+    { [argument]: code, ...args }: ToolArguments,
+    context: ToolContext,
+  ): Promise<ToolAnswer> => {
+    const startedAt = performance.now();
+    const result = await run(sessions, session, "eval", { ...args, code }, context);
+    if (result.outcome === "refused") return toolAnswer(result);
+    const evaluation = toEvaluation(session.name, result, performance.now() - startedAt);
+    const isBare = evaluation.status === "ok" && evaluation.notice === undefined;
+    if (isBare) return textAnswer({ text: evaluation.values.join("\n") });
+    const text = evaluationText(evaluation, { withTiming: false, timeoutMs: result.timeoutMs });
+    return textAnswer({ text, isError: evaluation.status !== "ok" });
   };
   server.tool(tool.name, { ...toolOptions(tool), annotations }, call);
 }

@@ -65,6 +65,8 @@ export interface GuestTool {
   readonly runsCode?: true;
   /** Can be answered while an evaluation runs. */
   readonly whileBusy?: true;
+  /** The tool evaluates this argument, as `eval` does, and its result is the bare printed value. */
+  readonly evaluates?: string;
 }
 
 export interface Language {

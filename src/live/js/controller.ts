@@ -4,12 +4,12 @@
 
 import { writeSync } from "node:fs";
 import { Socket } from "node:net";
-import { workerData, type MessagePort } from "node:worker_threads";
+import { workerData } from "node:worker_threads";
 import { FrameReader, frame } from "../frames.ts";
 import { conditionText, type Condition, type GuestEvaluation, type GuestRequest, type GuestText } from "../runtime.ts";
 import { cellName, ConditionBuilder, parseCondition } from "./conditions.ts";
 import { MainThread } from "./main-thread.ts";
-import type { Cell, Done, PrintLimits, ToController, ToMainThread } from "./messages.ts";
+import type { Cell, ControllerData, Done, PrintLimits, ToController, ToMainThread } from "./messages.ts";
 import { parse } from "./parse.ts";
 import { syntaxReport, toolReport, type ToolOutcome } from "./reports.ts";
 import { rewrite } from "./rewrite.ts";
@@ -28,7 +28,7 @@ const MAX_OUTPUT = 100_000;
 /** Requests that run their argument `code`. */
 const RUNS_CODE: ReadonlySet<string> = new Set(["eval", "profile-code", "heap-report"]);
 
-const port = workerData as MessagePort;
+const { port, isOtherLanguage } = workerData as ControllerData;
 const send = (message: ToMainThread): void => port.postMessage(message);
 const conditions = new ConditionBuilder(new URL(".", import.meta.url).href);
 const mainThread = new MainThread(send);
@@ -76,6 +76,9 @@ function handle(request: GuestRequest): void {
       return write({ id, result: {} });
     case "interrupt":
       return interrupt(request);
+  }
+  if (isOtherLanguage) return startJob(request);
+  switch (op) {
     case "get-stack":
       return void getStack(id);
     case "last-error":
@@ -98,7 +101,7 @@ function startJob(request: GuestRequest): void {
   const { code } = params;
   const since = performance.now();
   let cell: Cell | undefined;
-  if (typeof code === "string" && RUNS_CODE.has(op)) {
+  if (typeof code === "string" && !isOtherLanguage && RUNS_CODE.has(op)) {
     const name = cellName(++cells);
     try {
       cell = makeCell(code, name);
@@ -128,7 +131,8 @@ type JobOutcome = Omit<Done, "kind" | "id" | "thrown" | "runMs"> & {
 function finish(request: GuestRequest, outcome: JobOutcome): void {
   const cell = running?.cell;
   running = undefined;
-  const { condition } = outcome;
+  const { condition, reply } = outcome;
+  if (reply !== undefined) return write({ id: request.id, result: reply });
   if (condition !== undefined && outcome.isInterrupted !== true) lastError = condition;
   const value = outcome.value === undefined ? undefined : conditions.trimFrames(outcome.value);
   const result = request.op === "eval" ? toEvaluation(outcome, cell, value) : toText(request, outcome, value);
@@ -176,7 +180,8 @@ async function stopJob(job: RunningJob): Promise<void> {
   const message = stopped.wasIdle
     ? `The evaluation was waiting ${waitText(stopped.resources)} and was abandoned`
     : "The evaluation was interrupted";
-  const condition = { type: "Interrupted", message, restarts: [], frames: conditions.frames(stopped.frames) };
+  const frames = stopped.ownFrames ?? conditions.frames(stopped.frames);
+  const condition = { type: "Interrupted", message, restarts: [], frames };
   finish(request, { condition, isInterrupted: true, realMs: performance.now() - since });
 }
 
@@ -210,7 +215,7 @@ function onDone(message: Done): void {
 port.on("message", (message: ToController) => {
   switch (message.kind) {
     case "ready":
-      return write({ event: "ready", version: `Node.js ${process.version}` });
+      return write({ event: "ready", version: message.version ?? `Node.js ${process.version}` });
     case "done":
       return onDone(message);
     case "idle":

@@ -1,13 +1,17 @@
 // The entry point of a JavaScript session's process: two threads, connected by a port. The user's code runs in the main
 // thread. The controller, a worker thread, talks to the host and interrupts the main thread. The controller takes
-// longest to start, so it is started before anything else is loaded.
+// longest to start, so it is started before anything else is loaded. An argument names the module that evaluates another
+// language instead of JavaScript.
 
 import { writeSync } from "node:fs";
+import { pathToFileURL } from "node:url";
 import { MessageChannel, Worker } from "node:worker_threads";
+import type { ControllerData, Evaluator, EvaluatorModule } from "./messages.ts";
 
 const { port1, port2 } = new MessageChannel();
+const [, , evaluatorFile] = process.argv;
 const controller = new Worker(new URL("./controller.js", import.meta.url), {
-  workerData: port2,
+  workerData: { port: port2, isOtherLanguage: evaluatorFile !== undefined } satisfies ControllerData,
   transferList: [port2],
 });
 
@@ -20,4 +24,10 @@ controller.once("error", (error) => {
 });
 
 const { UserThread } = await import("./user-thread.ts");
-new UserThread(port1).listen();
+const evaluator = evaluatorFile === undefined ? undefined : await loadEvaluator(evaluatorFile);
+new UserThread(port1, evaluator).listen();
+
+async function loadEvaluator(file: string): Promise<Evaluator> {
+  const { createEvaluator } = (await import(pathToFileURL(file).href)) as EvaluatorModule;
+  return createEvaluator();
+}

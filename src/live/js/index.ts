@@ -43,13 +43,15 @@ export const MIN_PERMISSION_NODE: number = 24;
 const MIN_NET_PERMISSION_NODE = 25;
 const VERSION_TIMEOUT_MS = 10_000;
 
-export function jsRuntime(options: JavaScriptGuestOptions): Runtime {
+/** `evaluator` is the file of a module that evaluates another language in the guest; see `Evaluator` in messages.ts. */
+export function jsRuntime(options: JavaScriptGuestOptions, evaluator?: string): Runtime {
   return {
     language: "js",
     stopSteps: ["interrupt"],
     async start(limits) {
       const isRestricted = options.permission !== undefined && options.permission !== false;
-      return guestCommand(options, limits, isRestricted ? await permissionFlags(options) : []);
+      const command = guestCommand(options, limits, isRestricted ? await permissionFlags(options) : []);
+      return evaluator === undefined ? command : { ...command, args: [...command.args, evaluator] };
     },
     encode: (request) => JSON.stringify(request),
   };

@@ -5,6 +5,7 @@
 
 import { Session, type Debugger } from "node:inspector";
 import { within } from "../../core/async.ts";
+import type { Frame } from "../runtime.ts";
 import type { ToMainThread } from "./messages.ts";
 
 /** How long an idle thread may take to answer a probe. */
@@ -23,12 +24,16 @@ const MAX_TERMINATIONS = 20;
 export interface IdleReport {
   /** What the thread may be waiting for, by Node's names of active resources. */
   readonly resources: readonly string[];
+  /** The stack of the job that was abandoned, in the terms of another language. */
+  readonly frames?: readonly Frame[];
 }
 
 export interface StoppedJob {
   readonly wasIdle: boolean;
   readonly resources: readonly string[];
   readonly frames: readonly string[];
+  /** The stack in the terms of another language. */
+  readonly ownFrames?: readonly Frame[];
 }
 
 export class MainThread {
@@ -65,7 +70,8 @@ export class MainThread {
   async stop(job: number, isDone: () => boolean): Promise<StoppedJob | undefined> {
     const answers = [this.#probe(job)];
     const idle = await within(PROBE_TIMEOUT_MS, Promise.race(answers));
-    if (idle !== undefined) return { wasIdle: true, resources: idle.resources, frames: [] };
+    if (idle !== undefined)
+      return { wasIdle: true, resources: idle.resources, frames: [], ...(idle.frames && { ownFrames: idle.frames }) };
     const inspector = new Inspector();
     let frames: readonly string[] = [];
     try {
@@ -83,7 +89,12 @@ export class MainThread {
         const report = await within(TERMINATE_TIMEOUT_MS, Promise.race(answers));
         if (report === undefined) continue;
         this.#send({ kind: "recover" });
-        return { wasIdle: false, resources: report.resources, frames };
+        return {
+          wasIdle: false,
+          resources: report.resources,
+          frames,
+          ...(report.frames && { ownFrames: report.frames }),
+        };
       }
       return undefined;
     } finally {

@@ -1,7 +1,8 @@
 // Messages between the two threads of a guest: the controller, which talks to the host, and the main thread, which runs
 // the user's code. They contain plain data only, so that broken user code cannot break the controller.
 
-import type { Limits } from "../runtime.ts";
+import type { MessagePort } from "node:worker_threads";
+import type { Frame, Limits } from "../runtime.ts";
 import type { Declared } from "./rewrite.ts";
 
 /** One piece of code, rewritten and ready to run. */
@@ -30,6 +31,27 @@ export interface Job extends PrintLimits {
   readonly params: Readonly<Record<string, unknown>>;
 }
 
+/** Evaluates another language in the main thread: it answers all requests but those that the controller answers. */
+export interface Evaluator {
+  /** The version for the host, such as "Amber 0.30.0". */
+  readonly version: string;
+  /** Returns the reply to a request, or throws an error, which is the reply then. May be terminated at any point. */
+  perform(op: string, params: Job["params"], limits: PrintLimits): object | Promise<object>;
+  /** The stack of the evaluation that was just terminated. */
+  interruptedFrames(): readonly Frame[];
+}
+
+/** What the module of another language exports. */
+export interface EvaluatorModule {
+  createEvaluator(): Promise<Evaluator>;
+}
+
+export interface ControllerData {
+  readonly port: MessagePort;
+  /** Whether the main thread evaluates another language than JavaScript. */
+  readonly isOtherLanguage: boolean;
+}
+
 export type ToMainThread =
   | Job
   /** Asks for the answer "idle" as soon as no code runs. First abandons the job `abandon` if it is still waiting. */
@@ -56,10 +78,17 @@ export interface Done {
   readonly runMs: number;
   /** What a tool found. */
   readonly found?: unknown;
+  /** The whole reply, if another language was evaluated. */
+  readonly reply?: object;
 }
 
 export type ToController =
-  | { readonly kind: "ready" }
+  | { readonly kind: "ready"; readonly version?: string }
   | Done
-  | { readonly kind: "idle"; readonly token: number; readonly resources: readonly string[] }
+  | {
+      readonly kind: "idle";
+      readonly token: number;
+      readonly resources: readonly string[];
+      readonly frames?: readonly Frame[];
+    }
   | { readonly kind: "uncaught"; readonly text: string };

@@ -9,7 +9,7 @@ import process from "node:process";
 import type { MessagePort } from "node:worker_threads";
 import { brokenGuest, evaluate, type JobState } from "./evaluator.ts";
 import { getSource, Globals, listVariables } from "./globals.ts";
-import type { Job, ToController, ToMainThread } from "./messages.ts";
+import type { Evaluator, Job, ToController, ToMainThread } from "./messages.ts";
 import { errorText } from "./print.ts";
 import { abortProfiling, startProfiling } from "./profiling.ts";
 
@@ -25,11 +25,14 @@ export class UserThread {
   readonly #port: MessagePort;
   readonly #send: (message: ToController) => void;
   readonly #globals = new Globals();
+  /** Evaluates another language instead of JavaScript. */
+  readonly #evaluator: Evaluator | undefined;
   #current: JobState | undefined;
   #canImportTypeScript = ((process.features as { typescript?: unknown }).typescript ?? false) !== false;
 
-  constructor(port: MessagePort) {
+  constructor(port: MessagePort, evaluator?: Evaluator) {
     this.#port = port;
+    this.#evaluator = evaluator;
     this.#send = port.postMessage.bind(port);
   }
 
@@ -44,7 +47,7 @@ export class UserThread {
     });
     makeOutputSynchronous();
     this.#port.on("message", (message: ToMainThread) => this.#receive(message));
-    this.#send({ kind: "ready" });
+    this.#send({ kind: "ready", ...(this.#evaluator && { version: this.#evaluator.version }) });
   }
 
   #receive(message: ToMainThread): void {
@@ -56,7 +59,12 @@ export class UserThread {
           this.#current.isOver = true;
           this.#current = undefined;
         }
-        this.#send({ kind: "idle", token: message.token, resources: process.getActiveResourcesInfo() });
+        this.#send({
+          kind: "idle",
+          token: message.token,
+          resources: process.getActiveResourcesInfo(),
+          ...(this.#evaluator && message.abandon !== undefined && { frames: this.#evaluator.interruptedFrames() }),
+        });
         // Answer first, since the controller terminates a thread that answers late. If the thread is terminated before
         // the next line runs, the next job aborts the profiling.
         if (message.abandon !== undefined) abortProfiling();
@@ -90,6 +98,7 @@ export class UserThread {
 
   #perform(job: Job, state: JobState, done: (outcome: object) => void): void {
     const { cell, op, params } = job;
+    if (this.#evaluator !== undefined) return void this.#performOther(this.#evaluator, job, done);
     abortProfiling();
     const isProfiled = op === "profile-code" || op === "heap-report";
     const stopProfiling = isProfiled ? startProfiling(op, params, cell !== undefined) : undefined;
@@ -100,6 +109,14 @@ export class UserThread {
     if (op === "list-variables") done({ found: listVariables(this.#globals, params) });
     else if (op === "get-source") done({ found: getSource(this.#globals, params["name"] as string) });
     else done({ found: stopProfiling?.() });
+  }
+
+  async #performOther(evaluator: Evaluator, job: Job, done: (outcome: object) => void): Promise<void> {
+    try {
+      done({ reply: await evaluator.perform(job.op, job.params, job) });
+    } catch (error) {
+      done({ thrown: brokenGuest(error) });
+    }
   }
 }
 

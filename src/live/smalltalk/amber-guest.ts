@@ -1,0 +1,253 @@
+// Amber as the evaluator of a JavaScript session's process: answers the requests of Smalltalk's tools. The process loads
+// this module by its path.
+
+import process from "node:process";
+import { conditionText, type GuestEvaluation, type GuestText } from "../runtime.ts";
+import type { Evaluator, PrintLimits } from "../js/messages.ts";
+import { AmberBrowser, countText, RequestError } from "./amber-browser.ts";
+import { AmberImage, type Behavior } from "./amber-image.ts";
+import { AmberPrinter } from "./amber-printer.ts";
+import { AmberWorkspace, SourceError } from "./amber-workspace.ts";
+
+type Params = Readonly<Record<string, unknown>>;
+
+interface TestReport {
+  passed: number;
+  failed: number;
+  skipped: number;
+  readonly failures: { readonly name: string; readonly reason: string }[];
+}
+
+const NO_RESTARTS =
+  "Amber has no restarts: an error unwinds the stack, and resume:, return: and retry do not exist. Change the code and evaluate it again; evaluate-in-frame shows the variables of the error's frames.";
+const NO_IMAGE =
+  "Amber has no image to save. save-session keeps the sources that were evaluated and restores the session by evaluating them again.";
+const NO_CLASS_VARIABLES =
+  "Amber has no class variables. Leave out class-variables and use instance variables of the class side: Foo class slots: #(count)";
+
+export async function createEvaluator(): Promise<Evaluator> {
+  const image = await AmberImage.load();
+  writeTranscriptToStdout(image);
+  const guest = new AmberGuest(image);
+  return {
+    version: `Amber ${image.version}`,
+    perform: (op, params, limits) => guest.perform(op, params, limits),
+    interruptedFrames: () => guest.interruptedFrames(),
+  };
+}
+
+/** Amber's transcript writes whole lines to the console; this one writes what it is given. */
+function writeTranscriptToStdout(image: AmberImage): void {
+  const { fn } = image.globals["ConsoleTranscript"] as unknown as { readonly fn: { readonly prototype: object } };
+  const write = (text: string): void => void process.stdout.write(text);
+  Object.defineProperties(fn.prototype, {
+    _show_: { value: (text: unknown) => write(String(image.send(text, "asString"))), configurable: true },
+    _cr: { value: () => write("\n"), configurable: true },
+  });
+}
+
+class AmberGuest {
+  readonly #image: AmberImage;
+  readonly #printer: AmberPrinter;
+  readonly #workspace: AmberWorkspace;
+  readonly #browser: AmberBrowser;
+
+  constructor(image: AmberImage) {
+    this.#image = image;
+    this.#printer = new AmberPrinter(image);
+    this.#workspace = new AmberWorkspace(image, this.#printer);
+    this.#browser = new AmberBrowser(image);
+  }
+
+  interruptedFrames(): ReturnType<Evaluator["interruptedFrames"]> {
+    return this.#workspace.interruptedFrames();
+  }
+
+  perform(op: string, params: Params, limits: PrintLimits): object {
+    try {
+      const reply = this.#answer(op, params, limits);
+      return typeof reply === "string" ? ({ text: reply } satisfies GuestText) : reply;
+    } catch (error) {
+      if (error instanceof RequestError || error instanceof SourceError) return failure(error.message);
+      throw error;
+    }
+  }
+
+  #answer(op: string, params: Params, limits: PrintLimits): string | GuestText | GuestEvaluation | object {
+    const browser = this.#browser;
+    const text = (name: string): string => String(params[name] ?? "");
+    const selector = text("selector").trim().replace(/^#/, "");
+    switch (op) {
+      case "eval":
+        return this.#workspace.evaluate(text("code"), limits);
+      case "evaluate-in-frame": {
+        const reply = this.#workspace.evaluateInFrame(Number(params["frame"]), text("code"), limits);
+        return typeof reply === "string" ? failure(reply) : reply;
+      }
+      case "list-restarts":
+      case "take-restart":
+        return failure(NO_RESTARTS);
+      case "close-error":
+        return "";
+      case "inspect":
+        return this.#inspect(params);
+      case "browse-class":
+        return browser.browse(text("class"));
+      case "method-source":
+        return browser.methodSource(text("class"), selector);
+      case "define-class":
+        return this.#defineClass(params);
+      case "compile-method":
+        return this.#compileMethod(text("class"), text("source"), text("protocol"));
+      case "search-classes":
+        return browser.searchClasses(text("pattern"), Number(params["max"] ?? 100));
+      case "implementors":
+        return browser.methods(`implementors of #${selector}`, (method) => method.selector === selector);
+      case "senders":
+        return browser.methods(`senders of #${selector}`, ({ messageSends }) => messageSends.includes(selector));
+      case "class-references": {
+        const { name = "" } = browser.find(text("class"));
+        return browser.methods(`references to ${name}`, ({ referencedClasses }) => referencedClasses.includes(name));
+      }
+      case "run-tests":
+        return { tests: this.#runTests(params) };
+      case "list-definitions":
+        return this.#listDefinitions();
+      case "describe-last-error":
+        return this.#describeLastError();
+      case "save-image":
+        return failure(NO_IMAGE);
+      case "complete": {
+        const variables = this.#workspace.variables.map(({ name }) => name);
+        return browser.complete(text("code"), Number(params["position"]), variables);
+      }
+      case "complete-argument": {
+        const { className } = (params["others"] ?? {}) as { readonly className?: string };
+        return browser.completeArgument(text("argument"), text("value"), className);
+      }
+      case "read-resource":
+        return this.#readResource(text("template"), (params["arguments"] ?? {}) as Readonly<Record<string, string>>);
+      default:
+        return failure(`A Smalltalk session on Amber has no tool ${op}`);
+    }
+  }
+
+  #inspect({ handle, start = 0, count }: Params): string | GuestText {
+    const text = this.#printer.describe(Number(handle), Number(start), ...(count === undefined ? [] : [Number(count)]));
+    return text ?? failure(`There is no value with the handle ${String(handle)}; only the latest 200 are kept`);
+  }
+
+  #defineClass(params: Params): string | GuestText {
+    const { name, superclass = "Object", instanceVariables = "", classVariables = "", comment } = params;
+    if (!/^[A-Z]\w*$/.test(String(name))) return failure(`${String(name)} is not a valid name of a class`);
+    if (String(classVariables).trim() !== "") return failure(NO_CLASS_VARIABLES);
+    const above = this.#browser.find(String(superclass));
+    const slots = String(instanceVariables).split(/\s+/).filter(Boolean);
+    const invalid = slots.find((slot) => !/^[a-z_]\w*$/i.test(slot));
+    if (invalid !== undefined) return failure(`${invalid} is not a valid name of an instance variable`);
+    const existing = Object.hasOwn(this.#image.globals, String(name)) ? this.#browser.find(String(name)) : undefined;
+    const inPackage = params["package"] ?? existing?.category ?? "Live";
+    const outcome = this.#workspace.guard(() => {
+      const created = this.#image.send<Behavior>(
+        above,
+        "subclass:slots:package:",
+        String(name),
+        slots,
+        String(inPackage),
+      );
+      if (comment !== undefined) this.#image.send(created, "comment:", String(comment));
+    });
+    if ("error" in outcome) return failure(conditionText(outcome.error.condition));
+    return `${existing === undefined ? "Defined" : "Redefined"} ${String(name)}.\n\n${this.#browser.browse(String(name))}`;
+  }
+
+  #compileMethod(className: string, source: string, protocol: string): string | GuestText {
+    const behavior = this.#browser.find(className);
+    const outcome = this.#workspace.guard(() =>
+      this.#workspace.compileMethod(behavior, source, protocol === "" ? "as yet unclassified" : protocol),
+    );
+    if ("error" in outcome) return failure(conditionText(outcome.error.condition));
+    return `Compiled ${className.trim()} >> #${outcome.value}.`;
+  }
+
+  #runTests(params: Params): TestReport {
+    const { class: className, package: packageName, selector } = params;
+    const report: TestReport = { passed: 0, failed: 0, skipped: 0, failures: [] };
+    for (const behavior of this.#testClasses(className, packageName)) {
+      const all = [...this.#image.send<string[]>(this.#image.send(behavior, "allTestSelectors"), "asArray")];
+      const wanted = selector === undefined ? all : [String(selector).trim().replace(/^#/, "")];
+      if (selector !== undefined && !all.includes(wanted[0] ?? ""))
+        throw new RequestError(`${behavior.name ?? ""} has no test ${String(selector)}`);
+      for (const one of wanted.toSorted()) this.#runTest(behavior, one, report);
+    }
+    return report;
+  }
+
+  #testClasses(className: unknown, packageName: unknown): Behavior[] {
+    if (className !== undefined) {
+      const behavior = this.#browser.find(String(className));
+      if (this.#image.inherits(behavior, "TestCase")) return [behavior];
+      throw new RequestError(`${String(className)} is not a subclass of TestCase`);
+    }
+    if (packageName !== undefined) return this.#browser.testClasses(({ category }) => category === packageName);
+    const own = this.#workspace.definitions("class");
+    return this.#browser.testClasses(({ name = "" }) => own.includes(name));
+  }
+
+  #runTest(behavior: Behavior, selector: string, report: TestReport): void {
+    const outcome = this.#workspace.guard(() => {
+      const test = this.#image.send(behavior, "selector:", selector);
+      this.#image.send(test, "runCase");
+      return this.#image.send<boolean>(test, "isAsync");
+    });
+    if (!("error" in outcome)) {
+      // A test that goes on later cannot be waited for here.
+      if (outcome.value) report.skipped += 1;
+      else report.passed += 1;
+      return;
+    }
+    const { type, message, frames } = outcome.error.condition;
+    const [first] = frames.filter(({ text }) => !/TestCase\) >>|TestContext/.test(text));
+    const reason = `${type}: ${message}${first === undefined ? "" : ` (in ${first.text})`}`;
+    report.failed += 1;
+    report.failures.push({ name: `${behavior.name ?? ""} >> #${selector}`, reason });
+  }
+
+  #listDefinitions(): string {
+    const { variables } = this.#workspace;
+    const lines: string[] = [];
+    if (variables.length > 0) {
+      lines.push(`${countText(variables.length, "variable", "variables")}:`);
+      for (const { name, value } of variables) lines.push(`  ${name} = ${this.#printer.printSafely(value).text}`);
+    }
+    for (const [type, many] of [
+      ["class", "classes"],
+      ["method", "methods"],
+    ] as const) {
+      const names = this.#workspace.definitions(type);
+      if (names.length > 0) lines.push(`${countText(names.length, type, many)}:`);
+      for (const name of names) lines.push(this.#browser.definitionLine({ type, name }));
+    }
+    return lines.length === 0 ? "Nothing has been defined in this session." : lines.join("\n");
+  }
+
+  #describeLastError(): GuestText {
+    const { lastError } = this.#workspace;
+    if (lastError === undefined) return { text: "There has been no error in this session." };
+    return { text: conditionText(lastError.condition) };
+  }
+
+  #readResource(template: string, given: Readonly<Record<string, string>>): GuestText & { readonly mimeType?: string } {
+    if (template.endsWith("system/version")) return { text: `Amber ${this.#image.version}`, mimeType: "text/plain" };
+    const { className = "", selector } = given;
+    if (selector === undefined) {
+      return { text: JSON.stringify(this.#browser.classRecord(className)), mimeType: "application/json" };
+    }
+    const method = this.#browser.findMethod(this.#browser.find(className), selector);
+    return { text: method.source, mimeType: "text/plain" };
+  }
+}
+
+function failure(text: string): GuestText {
+  return { text, isError: true };
+}

@@ -1,0 +1,167 @@
+// Prints values of Amber within limits, and keeps those that were not printed whole, so that they can be inspected by a
+// handle. Printing an object may run the user's code.
+
+import { inspect } from "node:util";
+import { BoundedMap } from "../../core/collections.ts";
+import { firstChars } from "../../core/text.ts";
+import type { AmberImage } from "./amber-image.ts";
+
+export interface Printed {
+  readonly text: string;
+  /** Absent if the value was printed whole. */
+  readonly handle?: number;
+}
+
+export interface PrintOptions {
+  readonly printLength: number;
+  readonly printDepth: number;
+  /** The maximum number of characters. */
+  readonly chars?: number;
+}
+
+const MAX_HANDLES = 200;
+const MAX_CHARS = 1_000_000;
+const PAGE = 50;
+/** For the parts of an object, and for variables. */
+export const SHORT: PrintOptions = { printLength: 20, printDepth: 2, chars: 200 };
+
+interface Part {
+  readonly name: string;
+  readonly value: unknown;
+}
+
+export class AmberPrinter {
+  readonly #image: AmberImage;
+  readonly #handles = new BoundedMap<number, { readonly value: unknown }>(MAX_HANDLES);
+  #lastHandle = 0;
+
+  constructor(image: AmberImage) {
+    this.#image = image;
+  }
+
+  /** Throws what the user's printOn: throws. */
+  print(value: unknown, options: PrintOptions): Printed {
+    const state = { isWhole: true };
+    const { chars = MAX_CHARS } = options;
+    const text = this.#text(value, options, options.printDepth, state);
+    const isCut = text.length > chars;
+    const shown = isCut ? `${firstChars(text, chars)}...` : text;
+    return state.isWhole && !isCut ? { text: shown } : { text: shown, handle: this.#keep(value) };
+  }
+
+  /** The same, for values that nobody asked for. Never throws. */
+  printSafely(value: unknown): Printed {
+    try {
+      return this.print(value, SHORT);
+    } catch {
+      return { text: "(a value whose printString fails)" };
+    }
+  }
+
+  /** Describes the parts of a value; undefined if there is no such handle. */
+  describe(handle: number, start: number, count: number = PAGE): string | undefined {
+    const kept = this.#handles.get(handle);
+    if (kept === undefined) return undefined;
+    const { value } = kept;
+    const parts = this.#parts(value);
+    const shown = parts.slice(start, start + Math.min(count, PAGE));
+    const lines = shown.map(({ name, value: part }, index) => {
+      const { text, handle: own } = this.printSafely(part);
+      return `${start + index}: ${name} = ${text}${own === undefined ? "" : ` [handle ${own}]`}`;
+    });
+    const end = start + shown.length;
+    const rest = end < parts.length ? [`... ${parts.length - end} more; go on with start ${end}`] : [];
+    const plural = parts.length === 1 ? "part" : "parts";
+    return [`${this.printSafely(value).text}`, `Class: ${this.#className(value)}, ${parts.length} ${plural}`]
+      .concat(lines, rest)
+      .join("\n");
+  }
+
+  #keep(value: unknown): number {
+    this.#lastHandle += 1;
+    this.#handles.set(this.#lastHandle, { value });
+    return this.#lastHandle;
+  }
+
+  #className(value: unknown): string {
+    const behavior = this.#image.classOf(value);
+    return behavior === undefined ? "an object of JavaScript" : (behavior.name ?? "Metaclass");
+  }
+
+  #text(value: unknown, options: PrintOptions, depth: number, state: { isWhole: boolean }): string {
+    const image = this.#image;
+    if (image.isNil(value)) return "nil";
+    const behavior = image.classOf(value);
+    if (behavior === undefined) return this.#foreignText(value, options, depth, state);
+    const element = (one: unknown): string => this.#text(one, options, depth - 1, state);
+    const pair = (one: { readonly key: unknown; readonly value: unknown }): string =>
+      `${element(one.key)} -> ${element(one.value)}`;
+    switch (behavior.name) {
+      case "Array":
+        return this.#collectionText("an Array", value as unknown[], " ", element, options, depth, state);
+      case "Set":
+        return this.#collectionText(
+          "a Set",
+          image.send<unknown[]>(value, "asArray"),
+          " ",
+          element,
+          options,
+          depth,
+          state,
+        );
+      case "Dictionary":
+      case "HashedCollection": {
+        const title = behavior.name === "Dictionary" ? "a Dictionary" : "a HashedCollection";
+        const pairs = image.send<Parameters<typeof pair>[0][]>(value, "associations");
+        return this.#collectionText(title, pairs, " , ", pair, options, depth, state);
+      }
+      case "Association":
+        return pair(value as Parameters<typeof pair>[0]);
+    }
+    const text = String(image.send(value, "printString"));
+    const hasParts = (image.send<unknown[]>(behavior, "allInstanceVariableNames") ?? []).length > 0;
+    if (hasParts && /^an? \S+$/.test(text) && text.endsWith(` ${behavior.name}`)) state.isWhole = false;
+    return text;
+  }
+
+  #foreignText(value: unknown, options: PrintOptions, depth: number, state: { isWhole: boolean }): string {
+    const text = inspect(value, { depth, maxArrayLength: options.printLength, maxStringLength: MAX_CHARS });
+    if (/\[\w+\]|more item/.test(text)) state.isWhole = false;
+    return text;
+  }
+
+  #collectionText<T>(
+    title: string,
+    items: readonly T[],
+    separator: string,
+    print: (item: T) => string,
+    { printLength }: PrintOptions,
+    depth: number,
+    state: { isWhole: boolean },
+  ): string {
+    if (items.length > 0 && depth <= 0) {
+      state.isWhole = false;
+      return `${title} (...)`;
+    }
+    const shown = items.slice(0, printLength).map(print).join(separator);
+    if (items.length <= printLength) return `${title} (${shown})`;
+    state.isWhole = false;
+    return `${title} (${shown} ... ${items.length - printLength} more)`;
+  }
+
+  #parts(value: unknown): Part[] {
+    const image = this.#image;
+    const behavior = image.classOf(value);
+    if (Array.isArray(value)) return value.map((one: unknown, index) => ({ name: String(index + 1), value: one }));
+    if (behavior === undefined) return Object.entries(value as object).map(([name, one]) => ({ name, value: one }));
+    if (behavior.name === "Dictionary" || behavior.name === "HashedCollection") {
+      const pairs = image.send<{ readonly key: unknown; readonly value: unknown }[]>(value, "associations");
+      return pairs.map((pair) => ({ name: this.printSafely(pair.key).text, value: pair.value }));
+    }
+    if (behavior.name === "Set") {
+      return image.send<unknown[]>(value, "asArray").map((one, index) => ({ name: String(index + 1), value: one }));
+    }
+    const names = image.isNil(value) ? [] : image.send<string[]>(behavior, "allInstanceVariableNames");
+    return names.map((name) => ({ name, value: (value as Readonly<Record<string, unknown>>)[name] }));
+  }
+}
