@@ -1,5 +1,5 @@
-// catenary/live: servers that run code in live sessions. Each call of `javascript` or `lisp` creates a server with its
-// own sessions. No process starts before the first evaluation. A session is not a sandbox: it runs any code.
+// catenary/live: servers that run code in live sessions. Each call of `javascript`, `lisp` or `smalltalk` creates a server
+// with its own sessions. No process starts before the first evaluation. A session is not a sandbox: it runs any code.
 
 import { isObject } from "../core/values.ts";
 import { checkOptions, OptionReader } from "../core/options.ts";
@@ -9,6 +9,8 @@ import { lisp as lispEntry } from "./lisp/entry.ts";
 import { lispLanguage, type LispGuestOptions } from "./lisp/index.ts";
 import { LIMIT_BOUNDS, type Limits } from "./runtime.ts";
 import { createLiveServer, type Live, type LiveOptions } from "./server.ts";
+import { smalltalk as smalltalkEntry } from "./smalltalk/entry.ts";
+import { smalltalkLanguage, type SmalltalkGuestOptions } from "./smalltalk/index.ts";
 import type { LanguageEntry, SettingSpec } from "./tool.ts";
 
 export type { Evaluation } from "./evaluation.ts";
@@ -20,6 +22,8 @@ export type { Live, LiveOptions } from "./server.ts";
 export type JavaScriptOptions = LiveOptions & JavaScriptGuestOptions;
 /** Options of `lisp()`. */
 export type LispOptions = LiveOptions & LispGuestOptions;
+/** Options of `smalltalk()`. */
+export type SmalltalkOptions = LiveOptions & SmalltalkGuestOptions;
 
 /**
  * Sessions in JavaScript and TypeScript, each in its own Node process.
@@ -41,6 +45,17 @@ export function javascript(options: JavaScriptOptions = {}): Live {
 export function lisp(options: LispOptions = {}): Live {
   check("lisp()", options, lispEntry);
   return createLiveServer(lispLanguage(options), options);
+}
+
+/**
+ * Sessions in Smalltalk: on Amber, in a Node process each, or on the program that `command` names.
+ *
+ * @example
+ * await serve(smalltalk());
+ */
+export function smalltalk(options: SmalltalkOptions = {}): Live {
+  check("smalltalk()", options, smalltalkEntry);
+  return createLiveServer(smalltalkLanguage(options), options);
 }
 
 /** The options that all languages have. */

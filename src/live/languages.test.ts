@@ -14,7 +14,9 @@ describe("the registry", () => {
   it("creates the language that an entry describes", async () => {
     for (const { name, title, create } of LANGUAGES) {
       const language = await create({});
-      expect([language.runtime.language, language.title]).toEqual([name, title]);
+      expect(language.runtime.language).toBe(name);
+      // A language with several engines also names the one that runs.
+      expect(language.title.replace(/ \(.*/, "")).toBe(title);
       await language.runtime.close?.();
     }
   });

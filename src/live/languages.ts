@@ -4,9 +4,10 @@
 import { nearest } from "../core/options.ts";
 import { js } from "./js/entry.ts";
 import { lisp } from "./lisp/entry.ts";
+import { smalltalk } from "./smalltalk/entry.ts";
 import type { LanguageEntry, SettingSpec } from "./tool.ts";
 
-export const LANGUAGES: readonly LanguageEntry[] = [js, lisp];
+export const LANGUAGES: readonly LanguageEntry[] = [js, lisp, smalltalk];
 
 /** The names that a config accepts. */
 export const LANGUAGE_NAMES: readonly string[] = LANGUAGES.flatMap(({ name, alternateName }) =>

@@ -36,14 +36,13 @@ export async function createEvaluator(): Promise<Evaluator> {
   };
 }
 
-/** Amber's transcript writes whole lines to the console; this one writes what it is given. */
+/** Amber's transcript writes lines to the console; this one writes what it is given. A line ends with CR in Smalltalk. */
 function writeTranscriptToStdout(image: AmberImage): void {
   const { fn } = image.globals["ConsoleTranscript"] as unknown as { readonly fn: { readonly prototype: object } };
-  const write = (text: string): void => void process.stdout.write(text);
-  Object.defineProperties(fn.prototype, {
-    _show_: { value: (text: unknown) => write(String(image.send(text, "asString"))), configurable: true },
-    _cr: { value: () => write("\n"), configurable: true },
-  });
+  const show = (value: unknown): void => {
+    process.stdout.write(String(image.send(value, "asString")).replaceAll(/\r\n?/g, "\n"));
+  };
+  Object.defineProperty(fn.prototype, "_show_", { value: show, configurable: true });
 }
 
 class AmberGuest {

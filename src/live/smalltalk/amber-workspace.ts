@@ -5,7 +5,7 @@ import { performance } from "node:perf_hooks";
 import process from "node:process";
 import { firstChars } from "../../core/text.ts";
 import type { Condition, Definition, Frame, GuestEvaluation } from "../runtime.ts";
-import { behaviorName, type AmberImage, type Behavior, type StackContext } from "./amber-image.ts";
+import { behaviorName, type AmberImage, type Behavior, type Method, type StackContext } from "./amber-image.ts";
 import { SHORT, type AmberPrinter, type PrintOptions } from "./amber-printer.ts";
 import { chunks, isChunked, positionText, scan } from "./scan.ts";
 
@@ -36,6 +36,8 @@ export class AmberWorkspace {
   readonly #receiver: Record<string, unknown>;
   /** What was defined in the session: classes and methods by name. */
   readonly #definitions = new Map<string, "class" | "method">();
+  /** Warnings about the code of the current evaluation. */
+  #warnings: GuestEvaluation["warnings"] = [];
   /** What the current evaluation has defined. */
   #defined: Definition[] = [];
   /** The bottom of the stack of an evaluation. */
@@ -75,6 +77,7 @@ export class AmberWorkspace {
 
   evaluate(code: string, options: PrintOptions): GuestEvaluation {
     return this.#guarded(options, true, () => {
+      if (code.trim() === "") return [];
       if (isChunked(code)) return this.#evaluateChunks(code);
       return [this.#evaluateCode(code)];
     });
@@ -133,10 +136,11 @@ export class AmberWorkspace {
     const startedAt = performance.now();
     const usedBefore = process.cpuUsage();
     this.#defined = [];
+    this.#warnings = [];
     const outcome = this.guard(() => work().map((value) => this.#printer.print(value, options)));
     const used = process.cpuUsage(usedBefore);
     const common = {
-      warnings: [],
+      warnings: this.#warnings,
       timing: { realMs: performance.now() - startedAt, runMs: (used.user + used.system) / 1000 },
       defined: this.#defined,
     };
@@ -181,7 +185,13 @@ export class AmberWorkspace {
     const { globals } = this.#image;
     const compiler = this.#image.send(globals["Compiler"], "new");
     try {
-      this.#image.send(compiler, "install:forClass:protocol:", source, behavior, "**xxxDoIt");
+      const method = this.#image.send<Method>(compiler, "install:forClass:protocol:", source, behavior, "**xxxDoIt");
+      const unknown = method.referencedClasses.filter((name) => !(name in this.#image.globals));
+      const warnings = unknown.map((name) => ({
+        type: "UnknownName",
+        message: `${name} is not defined, so it is nil`,
+      }));
+      this.#warnings = [...this.#warnings, ...warnings];
     } catch (error) {
       throw this.#sourceError(error, code, 1);
     }
@@ -223,10 +233,11 @@ export class AmberWorkspace {
     }
     const message = String(this.#image.send(error, "messageText"));
     const [, atLine, atColumn, what = ""] = /^Parse error on line (\d+) column (\d+) : (.*)/s.exec(message) ?? [];
-    if (atLine === undefined) return type === undefined ? error : new SourceError(message, type);
+    // What Amber's parser says if the source ends too early.
+    const isCutOff = message === "Cannot add self to a string.";
+    if (atLine === undefined && !isCutOff) return type === undefined ? error : new SourceError(message, type);
     const line = Number(atLine) - addedLines;
-    const isAtEnd = line > source.split("\n").length;
-    if (isAtEnd) return new SourceError("Unexpected end of the code");
+    if (isCutOff || line > source.split("\n").length) return new SourceError("Unexpected end of the code");
     return new SourceError(`${what} (${positionText({ line, column: Number(atColumn) })})`);
   }
 

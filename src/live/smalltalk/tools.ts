@@ -152,7 +152,7 @@ export const TOOLS: readonly GuestTool[] = [
   },
 ];
 
-export const INSTRUCTIONS =
+export const INSTRUCTIONS: string =
   "Persistent Smalltalk sessions. Evaluate with evaluate-smalltalk: variables and classes are kept for later calls, and " +
   "errors come back with their stack without ending the session. Look at classes with browse-class, method-source, " +
   "implementors and senders before you use or change them, write them with define-class and compile-method, and test " +

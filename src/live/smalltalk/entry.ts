@@ -1,0 +1,30 @@
+// Smalltalk in the registry of languages: what configs and commands need to know before the language is loaded.
+
+import type { LanguageEntry } from "../tool.ts";
+import { engineOf, type SmalltalkGuestOptions } from "./engine.ts";
+import { scan } from "./scan.ts";
+
+export const smalltalk: LanguageEntry = {
+  name: "smalltalk",
+  aliases: ["st", "amber"],
+  title: "Smalltalk",
+  description: "Smalltalk, on Amber, GNU Smalltalk, or an image",
+  program: {
+    description: "gst, or with image the virtual machine of Pharo, Squeak or Cuis; by default Amber, in node",
+    hint: 'install it, write its path in "program", or remove "program" for Amber, which needs no other program',
+  },
+  settings: {
+    image: {
+      type: "path",
+      description: "The image of Pharo, Squeak or Cuis that live Smalltalk sessions work on, each on a copy of it.",
+    },
+  },
+  problem({ program, image }) {
+    const engine = engineOf(program, image);
+    if (typeof engine === "string") return undefined;
+    const hint = 'write "program": "gst", or both "program" and "image", or neither for Amber';
+    return { setting: image === undefined ? "program" : "image", message: engine.problem, hint };
+  },
+  create: async (options) => (await import("./index.ts")).smalltalkLanguage(options as SmalltalkGuestOptions),
+  needsMore: (code) => scan(code).isOpen || (/^\s*!/.test(code) && !/!\s+!\s*$/.test(code)),
+};
