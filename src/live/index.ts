@@ -9,8 +9,9 @@ import { lisp as lispEntry } from "./lisp/entry.ts";
 import { lispLanguage, type LispGuestOptions } from "./lisp/index.ts";
 import { LIMIT_BOUNDS, type Limits } from "./runtime.ts";
 import { createLiveServer, type Live, type LiveOptions } from "./server.ts";
+import type { SmalltalkGuestOptions } from "./smalltalk/engine.ts";
 import { smalltalk as smalltalkEntry } from "./smalltalk/entry.ts";
-import { smalltalkLanguage, type SmalltalkGuestOptions } from "./smalltalk/index.ts";
+import { smalltalkLanguage } from "./smalltalk/index.ts";
 import type { LanguageEntry, SettingSpec } from "./tool.ts";
 
 export type { Evaluation } from "./evaluation.ts";

@@ -43,7 +43,7 @@ export interface Evaluator {
 
 /** What the module of another language exports. */
 export interface EvaluatorModule {
-  createEvaluator(): Promise<Evaluator>;
+  readonly createEvaluator: () => Promise<Evaluator>;
 }
 
 export interface ControllerData {

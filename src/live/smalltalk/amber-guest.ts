@@ -9,7 +9,32 @@ import { AmberImage, type Behavior } from "./amber-image.ts";
 import { AmberPrinter } from "./amber-printer.ts";
 import { AmberWorkspace, SourceError } from "./amber-workspace.ts";
 
-type Params = Readonly<Record<string, unknown>>;
+/** The arguments of all requests; the host has checked them. */
+interface Params {
+  readonly code?: string;
+  readonly position?: number;
+  readonly frame?: number;
+  readonly handle?: number;
+  readonly start?: number;
+  readonly count?: number;
+  readonly class?: string;
+  readonly selector?: string;
+  readonly source?: string;
+  readonly protocol?: string;
+  readonly pattern?: string;
+  readonly max?: number;
+  readonly name?: string;
+  readonly superclass?: string;
+  readonly instanceVariables?: string;
+  readonly classVariables?: string;
+  readonly package?: string;
+  readonly comment?: string;
+  readonly template?: string;
+  readonly argument?: string;
+  readonly value?: string;
+  readonly others?: Readonly<Record<string, string>>;
+  readonly arguments?: Readonly<Record<string, string>>;
+}
 
 interface TestReport {
   passed: number;
@@ -74,13 +99,13 @@ class AmberGuest {
 
   #answer(op: string, params: Params, limits: PrintLimits): string | GuestText | GuestEvaluation | object {
     const browser = this.#browser;
-    const text = (name: string): string => String(params[name] ?? "");
-    const selector = text("selector").trim().replace(/^#/, "");
+    const { class: className = "", code = "" } = params;
+    const selector = selectorOf(params.selector);
     switch (op) {
       case "eval":
-        return this.#workspace.evaluate(text("code"), limits);
+        return this.#workspace.evaluate(code, limits);
       case "evaluate-in-frame": {
-        const reply = this.#workspace.evaluateInFrame(Number(params["frame"]), text("code"), limits);
+        const reply = this.#workspace.evaluateInFrame(params.frame ?? 0, code, limits);
         return typeof reply === "string" ? failure(reply) : reply;
       }
       case "list-restarts":
@@ -91,21 +116,21 @@ class AmberGuest {
       case "inspect":
         return this.#inspect(params);
       case "browse-class":
-        return browser.browse(text("class"));
+        return browser.browse(className);
       case "method-source":
-        return browser.methodSource(text("class"), selector);
+        return browser.methodSource(className, selector);
       case "define-class":
         return this.#defineClass(params);
       case "compile-method":
-        return this.#compileMethod(text("class"), text("source"), text("protocol"));
+        return this.#compileMethod(className, params.source ?? "", params.protocol ?? "");
       case "search-classes":
-        return browser.searchClasses(text("pattern"), Number(params["max"] ?? 100));
+        return browser.searchClasses(params.pattern ?? "", params.max ?? 100);
       case "implementors":
         return browser.methods(`implementors of #${selector}`, (method) => method.selector === selector);
       case "senders":
         return browser.methods(`senders of #${selector}`, ({ messageSends }) => messageSends.includes(selector));
       case "class-references": {
-        const { name = "" } = browser.find(text("class"));
+        const { name = "" } = browser.find(className);
         return browser.methods(`references to ${name}`, ({ referencedClasses }) => referencedClasses.includes(name));
       }
       case "run-tests":
@@ -118,46 +143,39 @@ class AmberGuest {
         return failure(NO_IMAGE);
       case "complete": {
         const variables = this.#workspace.variables.map(({ name }) => name);
-        return browser.complete(text("code"), Number(params["position"]), variables);
+        return browser.complete(code, params.position ?? code.length, variables);
       }
-      case "complete-argument": {
-        const { className } = (params["others"] ?? {}) as { readonly className?: string };
-        return browser.completeArgument(text("argument"), text("value"), className);
-      }
+      case "complete-argument":
+        return browser.completeArgument(params.argument ?? "", params.value ?? "", params.others?.["className"]);
       case "read-resource":
-        return this.#readResource(text("template"), (params["arguments"] ?? {}) as Readonly<Record<string, string>>);
+        return this.#readResource(params.template ?? "", params.arguments ?? {});
       default:
         return failure(`A Smalltalk session on Amber has no tool ${op}`);
     }
   }
 
-  #inspect({ handle, start = 0, count }: Params): string | GuestText {
-    const text = this.#printer.describe(Number(handle), Number(start), ...(count === undefined ? [] : [Number(count)]));
-    return text ?? failure(`There is no value with the handle ${String(handle)}; only the latest 200 are kept`);
+  #inspect({ handle = 0, start, count }: Params): string | GuestText {
+    const text = this.#printer.describe(handle, start, count);
+    return text ?? failure(`There is no value with the handle ${handle}; only the latest 200 are kept`);
   }
 
   #defineClass(params: Params): string | GuestText {
-    const { name, superclass = "Object", instanceVariables = "", classVariables = "", comment } = params;
-    if (!/^[A-Z]\w*$/.test(String(name))) return failure(`${String(name)} is not a valid name of a class`);
-    if (String(classVariables).trim() !== "") return failure(NO_CLASS_VARIABLES);
-    const above = this.#browser.find(String(superclass));
-    const slots = String(instanceVariables).split(/\s+/).filter(Boolean);
+    const { name = "", superclass = "Object", instanceVariables = "", classVariables = "", comment } = params;
+    if (!/^[A-Z]\w*$/.test(name))
+      return failure(`${name} is not a valid name of a class; it begins with a capital letter`);
+    if (classVariables.trim() !== "") return failure(NO_CLASS_VARIABLES);
+    const above = this.#browser.find(superclass);
+    const slots = instanceVariables.split(/\s+/).filter(Boolean);
     const invalid = slots.find((slot) => !/^[a-z_]\w*$/i.test(slot));
     if (invalid !== undefined) return failure(`${invalid} is not a valid name of an instance variable`);
-    const existing = Object.hasOwn(this.#image.globals, String(name)) ? this.#browser.find(String(name)) : undefined;
-    const inPackage = params["package"] ?? existing?.category ?? "Live";
+    const existing = Object.hasOwn(this.#image.globals, name) ? this.#browser.find(name) : undefined;
+    const inPackage = params.package ?? existing?.category ?? "Live";
     const outcome = this.#workspace.guard(() => {
-      const created = this.#image.send<Behavior>(
-        above,
-        "subclass:slots:package:",
-        String(name),
-        slots,
-        String(inPackage),
-      );
-      if (comment !== undefined) this.#image.send(created, "comment:", String(comment));
+      const created = this.#image.send(above, "subclass:slots:package:", name, slots, inPackage);
+      if (comment !== undefined) this.#image.send(created, "comment:", comment);
     });
     if ("error" in outcome) return failure(conditionText(outcome.error.condition));
-    return `${existing === undefined ? "Defined" : "Redefined"} ${String(name)}.\n\n${this.#browser.browse(String(name))}`;
+    return `${existing === undefined ? "Defined" : "Redefined"} ${name}.\n\n${this.#browser.browse(name)}`;
   }
 
   #compileMethod(className: string, source: string, protocol: string): string | GuestText {
@@ -170,23 +188,22 @@ class AmberGuest {
   }
 
   #runTests(params: Params): TestReport {
-    const { class: className, package: packageName, selector } = params;
+    const selector = params.selector === undefined ? undefined : selectorOf(params.selector);
     const report: TestReport = { passed: 0, failed: 0, skipped: 0, failures: [] };
-    for (const behavior of this.#testClasses(className, packageName)) {
-      const all = [...this.#image.send<string[]>(this.#image.send(behavior, "allTestSelectors"), "asArray")];
-      const wanted = selector === undefined ? all : [String(selector).trim().replace(/^#/, "")];
-      if (selector !== undefined && !all.includes(wanted[0] ?? ""))
-        throw new RequestError(`${behavior.name ?? ""} has no test ${String(selector)}`);
-      for (const one of wanted.toSorted()) this.#runTest(behavior, one, report);
+    for (const behavior of this.#testClasses(params)) {
+      const all = this.#image.send(this.#image.send(behavior, "allTestSelectors"), "asArray") as string[];
+      if (selector !== undefined && !all.includes(selector))
+        throw new RequestError(`${behavior.name ?? ""} has no test ${selector}`);
+      for (const one of selector === undefined ? all.toSorted() : [selector]) this.#runTest(behavior, one, report);
     }
     return report;
   }
 
-  #testClasses(className: unknown, packageName: unknown): Behavior[] {
+  #testClasses({ class: className, package: packageName }: Params): Behavior[] {
     if (className !== undefined) {
-      const behavior = this.#browser.find(String(className));
+      const behavior = this.#browser.find(className);
       if (this.#image.inherits(behavior, "TestCase")) return [behavior];
-      throw new RequestError(`${String(className)} is not a subclass of TestCase`);
+      throw new RequestError(`${className} is not a subclass of TestCase`);
     }
     if (packageName !== undefined) return this.#browser.testClasses(({ category }) => category === packageName);
     const own = this.#workspace.definitions("class");
@@ -197,7 +214,7 @@ class AmberGuest {
     const outcome = this.#workspace.guard(() => {
       const test = this.#image.send(behavior, "selector:", selector);
       this.#image.send(test, "runCase");
-      return this.#image.send<boolean>(test, "isAsync");
+      return this.#image.send(test, "isAsync") as boolean;
     });
     if (!("error" in outcome)) {
       // A test that goes on later cannot be waited for here.
@@ -245,6 +262,11 @@ class AmberGuest {
     const method = this.#browser.findMethod(this.#browser.find(className), selector);
     return { text: method.source, mimeType: "text/plain" };
   }
+}
+
+/** The selector without spaces around it and without the # of a symbol. */
+function selectorOf(given = ""): string {
+  return given.trim().replace(/^#/, "");
 }
 
 function failure(text: string): GuestText {

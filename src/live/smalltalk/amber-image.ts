@@ -48,10 +48,10 @@ interface Api {
   send2(receiver: unknown, selector: string, args: readonly unknown[]): unknown;
   withContext(worker: (context: StackContext) => unknown, setup: StackContext["setup"]): unknown;
   getThisContext(): StackContext | null;
-  addMethod(method: Method, behavior: Behavior): void;
-  removeMethod(method: Method, behavior: Behavior): void;
-  addClass(name: string, ...more: unknown[]): Behavior;
-  removeClass(behavior: Behavior): void;
+  addMethod: (method: Method, behavior: Behavior) => void;
+  removeMethod: (method: Method, behavior: Behavior) => void;
+  addClass: (name: string, ...more: unknown[]) => Behavior;
+  removeClass: (behavior: Behavior) => void;
   readonly traitsOrClasses: readonly Behavior[];
   allSelectors(): readonly string[];
 }
@@ -59,7 +59,7 @@ interface Api {
 interface Boot {
   readonly api: Api;
   readonly globals: Readonly<Record<string, Behavior>>;
-  asReceiver(value: unknown): unknown;
+  readonly asReceiver: (value: unknown) => unknown;
 }
 
 type AmdModule = (...dependencies: unknown[]) => unknown;
@@ -106,8 +106,8 @@ export class AmberImage {
   }
 
   /** Sends a message. */
-  send<T = unknown>(receiver: unknown, selector: string, ...args: readonly unknown[]): T {
-    return this.api.send2(this.#asReceiver(receiver), selector, args) as T;
+  send(receiver: unknown, selector: string, ...args: readonly unknown[]): unknown {
+    return this.api.send2(this.#asReceiver(receiver), selector, args);
   }
 
   /** Whether the value is nil, which has several forms in JavaScript. */

@@ -59,7 +59,7 @@ export class AmberPrinter {
   }
 
   /** Describes the parts of a value; undefined if there is no such handle. */
-  describe(handle: number, start: number, count: number = PAGE): string | undefined {
+  describe(handle: number, start = 0, count: number = PAGE): string | undefined {
     const kept = this.#handles.get(handle);
     if (kept === undefined) return undefined;
     const { value } = kept;
@@ -72,7 +72,7 @@ export class AmberPrinter {
     const end = start + shown.length;
     const rest = end < parts.length ? [`... ${parts.length - end} more; go on with start ${end}`] : [];
     const plural = parts.length === 1 ? "part" : "parts";
-    return [`${this.printSafely(value).text}`, `Class: ${this.#className(value)}, ${parts.length} ${plural}`]
+    return [this.printSafely(value).text, `Class: ${this.#className(value)}, ${parts.length} ${plural}`]
       .concat(lines, rest)
       .join("\n");
   }
@@ -96,13 +96,13 @@ export class AmberPrinter {
     const element = (one: unknown): string => this.#text(one, options, depth - 1, state);
     const pair = (one: { readonly key: unknown; readonly value: unknown }): string =>
       `${element(one.key)} -> ${element(one.value)}`;
-    switch (behavior.name) {
+    switch (behavior.name ?? "") {
       case "Array":
         return this.#collectionText("an Array", value as unknown[], " ", element, options, depth, state);
       case "Set":
         return this.#collectionText(
           "a Set",
-          image.send<unknown[]>(value, "asArray"),
+          image.send(value, "asArray") as unknown[],
           " ",
           element,
           options,
@@ -112,14 +112,14 @@ export class AmberPrinter {
       case "Dictionary":
       case "HashedCollection": {
         const title = behavior.name === "Dictionary" ? "a Dictionary" : "a HashedCollection";
-        const pairs = image.send<Parameters<typeof pair>[0][]>(value, "associations");
+        const pairs = image.send(value, "associations") as Parameters<typeof pair>[0][];
         return this.#collectionText(title, pairs, " , ", pair, options, depth, state);
       }
       case "Association":
         return pair(value as Parameters<typeof pair>[0]);
     }
     const text = String(image.send(value, "printString"));
-    const hasParts = (image.send<unknown[]>(behavior, "allInstanceVariableNames") ?? []).length > 0;
+    const hasParts = ((image.send(behavior, "allInstanceVariableNames") as unknown[]) ?? []).length > 0;
     if (hasParts && /^an? \S+$/.test(text) && text.endsWith(` ${behavior.name}`)) state.isWhole = false;
     return text;
   }
@@ -153,15 +153,16 @@ export class AmberPrinter {
     const image = this.#image;
     const behavior = image.classOf(value);
     if (Array.isArray(value)) return value.map((one: unknown, index) => ({ name: String(index + 1), value: one }));
-    if (behavior === undefined) return Object.entries(value as object).map(([name, one]) => ({ name, value: one }));
+    if (behavior === undefined)
+      return Object.entries(value as Record<string, unknown>).map(([name, one]) => ({ name, value: one }));
     if (behavior.name === "Dictionary" || behavior.name === "HashedCollection") {
-      const pairs = image.send<{ readonly key: unknown; readonly value: unknown }[]>(value, "associations");
+      const pairs = image.send(value, "associations") as { readonly key: unknown; readonly value: unknown }[];
       return pairs.map((pair) => ({ name: this.printSafely(pair.key).text, value: pair.value }));
     }
     if (behavior.name === "Set") {
-      return image.send<unknown[]>(value, "asArray").map((one, index) => ({ name: String(index + 1), value: one }));
+      return (image.send(value, "asArray") as unknown[]).map((one, index) => ({ name: String(index + 1), value: one }));
     }
-    const names = image.isNil(value) ? [] : image.send<string[]>(behavior, "allInstanceVariableNames");
+    const names = image.isNil(value) ? [] : (image.send(behavior, "allInstanceVariableNames") as string[]);
     return names.map((name) => ({ name, value: (value as Readonly<Record<string, unknown>>)[name] }));
   }
 }

@@ -49,7 +49,7 @@ export class AmberWorkspace {
     const { globals } = image;
     image.send(globals["DoIt"], "subclass:slots:package:", CLASS, [], CLASS);
     this.#class = globals[CLASS] as Behavior & { slots: string[] };
-    this.#receiver = image.send(this.#class, "new");
+    this.#receiver = image.send(this.#class, "new") as Record<string, unknown>;
     this.#root = {
       homeContext: null,
       setup: () => undefined,
@@ -107,7 +107,7 @@ export class AmberWorkspace {
     try {
       const compiler = this.#image.send(globals["Compiler"], "new");
       const method = this.#image.send(compiler, "install:forClass:protocol:", source, behavior, protocol);
-      return this.#image.send(method, "selector");
+      return this.#image.send(method, "selector") as string;
     } catch (error) {
       throw this.#sourceError(error, source, 0);
     }
@@ -185,7 +185,7 @@ export class AmberWorkspace {
     const { globals } = this.#image;
     const compiler = this.#image.send(globals["Compiler"], "new");
     try {
-      const method = this.#image.send<Method>(compiler, "install:forClass:protocol:", source, behavior, "**xxxDoIt");
+      const method = this.#image.send(compiler, "install:forClass:protocol:", source, behavior, "**xxxDoIt") as Method;
       const unknown = method.referencedClasses.filter((name) => !(name in this.#image.globals));
       const warnings = unknown.map((name) => ({
         type: "UnknownName",
@@ -228,7 +228,7 @@ export class AmberWorkspace {
   #sourceError(error: unknown, source: string, addedLines: number): unknown {
     const type = this.#image.classOf(error)?.name;
     if (type === "UnknownVariableError") {
-      const name = this.#image.send<string>(error, "variableName");
+      const name = this.#image.send(error, "variableName") as string;
       return new SourceError(`The variable ${name} is not defined`, type, name);
     }
     const message = String(this.#image.send(error, "messageText"));
@@ -252,7 +252,7 @@ export class AmberWorkspace {
     const isNative = thrown instanceof Error && behavior?.name === "Error" && thrown.constructor !== Error;
     const context = isSmalltalk ? (thrown as { readonly context?: StackContext }).context : undefined;
     const contexts = this.#contexts(image.isNil(context) ? image.context : (context ?? null));
-    const type = isNative ? (thrown as Error).name : (behavior?.name ?? "Error");
+    const type = isNative ? thrown.name : (behavior?.name ?? "Error");
     const message = firstChars(this.#messageOf(thrown, isSmalltalk && !isNative), MAX_MESSAGE);
     return { condition: { type, message, restarts: [], frames: this.#frames(contexts) }, contexts };
   }

@@ -32,12 +32,12 @@ export interface SmalltalkEngine {
 export type EngineName = "amber" | "gst" | "image";
 
 /** The engine that the options name, or why they name none. */
-export function engineOf(program: unknown, image: unknown): EngineName | { readonly problem: string } {
+export function engineOf(program: string | undefined, image: unknown): EngineName | { readonly problem: string } {
   if (image !== undefined)
     return program === undefined
       ? { problem: "needs the virtual machine that runs the image as the program" }
       : "image";
   if (program === undefined) return "amber";
-  if (/^gst/i.test(basename(String(program)))) return "gst";
+  if (/^gst/i.test(basename(program))) return "gst";
   return { problem: `is not gst, so it also needs "image": the file of a Pharo, Squeak or Cuis image` };
 }

@@ -1,7 +1,7 @@
 // Smalltalk in the registry of languages: what configs and commands need to know before the language is loaded.
 
 import type { LanguageEntry } from "../tool.ts";
-import { engineOf, type SmalltalkGuestOptions } from "./engine.ts";
+import { engineOf } from "./engine.ts";
 import { scan } from "./scan.ts";
 
 export const smalltalk: LanguageEntry = {
@@ -20,11 +20,11 @@ export const smalltalk: LanguageEntry = {
     },
   },
   problem({ program, image }) {
-    const engine = engineOf(program, image);
+    const engine = engineOf(program as string | undefined, image);
     if (typeof engine === "string") return undefined;
     const hint = 'write "program": "gst", or both "program" and "image", or neither for Amber';
     return { setting: image === undefined ? "program" : "image", message: engine.problem, hint };
   },
-  create: async (options) => (await import("./index.ts")).smalltalkLanguage(options as SmalltalkGuestOptions),
+  create: async (options) => (await import("./index.ts")).smalltalkLanguage(options),
   needsMore: (code) => scan(code).isOpen || (/^\s*!/.test(code) && !/!\s+!\s*$/.test(code)),
 };
