@@ -1,5 +1,5 @@
 ;;;; Describes an error while its stack still exists: the condition's report, the available restarts, and the frames of
-;;;; the user's code, without those of the guest around them and of the signalling above them.
+;;;; the user's code with their variables, without those of the guest around them and of the signalling above them.
 
 (in-package "CATENARY-GUEST")
 
@@ -10,6 +10,15 @@
 (defconstant +message-chars+ 10000 "Characters of a condition's report.")
 (defconstant +max-walked-frames+ 400 "Frames that are examined to find those.")
 (defconstant +fold+ 4 "Consecutive frames of one function that are all shown.")
+(defconstant +max-locals+ 20 "Variables that are reported for one frame.")
+(defconstant +local-chars+ 200 "Characters of the value of one.")
+(defconstant +local-handles+ 60 "Handles that are given for the variables of one error, the innermost frames first.")
+
+(defstruct shown
+  "A frame of a failure. LOCALS are lists of name, text and handle or nil. FRAME is nil unless the error is open."
+  (text "" :type string)
+  (locals '() :type list)
+  (frame nil))
 
 (defstruct failure
   "Why an evaluation did not return normally. KIND is :ERROR, :HEAP or :INTERRUPTED."
@@ -39,15 +48,15 @@
   "Whether ARGUMENT is SBCL's marker for a value that is no longer available."
   (let ((type (optional-symbol "UNPRINTABLE-OBJECT" "SB-DEBUG"))) (and type (typep argument type))))
 
-(defun print-argument (argument safe)
-  "SAFE: call no method of the user, since it may be what was interrupted."
+(defun print-argument (argument safe &optional (cap +argument-chars+))
+  "The text of ARGUMENT, and whether it was cut. SAFE: call no method of the user, since it may be what was interrupted."
   (handler-case
       (if (or (eq argument :invalid-value-for-unescaped-register-storage)
               (and safe (typep argument '(or standard-object structure-object condition))
                     (not (unprintable-p argument))))
           (format nil "#<~A>" (if (keywordp argument) "unavailable" (symbol-title (type-of argument))))
-          (multiple-value-bind (text cut) (print-bounded +argument-chars+ (lambda (stream) (prin1 argument stream)))
-            (if cut (concatenate 'string text "...") text)))
+          (multiple-value-bind (text cut) (print-bounded cap (lambda (stream) (prin1 argument stream)))
+            (if cut (values (concatenate 'string text "...") t) text)))
     (error () "#<unprintable>")))
 
 (defun guest-name-p (name)
@@ -114,7 +123,7 @@
   "FRAMES, each beginning with its name, without the internal SBCL frames at the top that implement the frame below."
   (let ((plain (standard-name (first (first frames)))) (rest (member-if-not #'internal-name-p frames :key #'first)))
     (cond (plain (cons (first frames) (member plain (rest frames) :key #'first :test-not #'eq)))
-          ((and rest (not (equal (first (first rest)) '(lambda ())))) rest)
+          ((and rest (not (toplevel-name-p (first (first rest))))) rest)
           (t frames))))
 
 (defun fold-frames (frames all)
@@ -131,10 +140,49 @@ frames below these."
                             (subseq frames 0 end))
                    (setf frames (nthcdr end frames))))))
 
+;;; Variables. Those that macros have made have no package or one of SBCL's, and are left out.
+
+(defun users-symbol-p (symbol)
+  (let ((home (symbol-package symbol)))
+    (and home (not (eq home (load-time-value (find-package "CATENARY-GUEST"))))
+         (not (eql (mismatch "SB-" (package-name home)) 3)))))
+
+(defun users-frame-p (name)
+  "Whether NAME is a function of the user: not one of SBCL or of the COMMON-LISP package."
+  (let ((symbol (last-symbol name)))
+    (and (or (consp name) (not (at-home-p name '("COMMON-LISP"))))
+         (or (not (symbolp symbol)) (null symbol) (null (symbol-package symbol)) (users-symbol-p symbol)))))
+
+(defun frame-variables (frame)
+  "The variables of FRAME that have a value now: lists of symbol and value."
+  (let ((location (sb-di:frame-code-location frame)) (found '()))
+    (handler-case
+        (sb-di:do-debug-fun-vars (variable (sb-di:frame-debug-fun frame))
+          (let ((symbol (sb-di:debug-var-symbol variable)))
+            (when (and symbol (users-symbol-p symbol)
+                       (eq (sb-di:debug-var-validity variable location) :valid))
+              (push (list symbol (sb-di:debug-var-value variable frame)) found))))
+      ;; SBCL's conditions about missing debug information are of several types.
+      (condition () nil))
+    (nreverse found)))
+
+(defvar *local-handles* 0 "Handles that can still be given to variables of this error.")
+
+(defun describe-locals (frame how)
+  (loop for (symbol value) in (frame-variables frame)
+        repeat +max-locals+
+        collect (multiple-value-bind (text cut) (print-argument value (eq how :safe) +local-chars+)
+                  (list (symbol-name symbol) text
+                        (and (plusp *local-handles*)
+                             (let ((handle (handle-for value text cut)))
+                               (when handle (decf *local-handles*))
+                               handle))))))
+
 (defun user-frames (&optional (how :full))
-  "The frames as text, from the error down to the user's form. HOW is :FULL, :SAFE or :NAMES."
+  "The frames, from the error down to the user's form. HOW is :FULL, :SAFE or :NAMES."
   (with-plain-printing ()
-    (let ((*print-pretty* nil) (leading t) (deep nil) (frames '()) (ended nil) (frame (sb-di:top-frame)))
+    (let ((*print-pretty* nil) (*local-handles* +local-handles+)
+          (leading t) (deep nil) (frames '()) (ended nil) (frame (sb-di:top-frame)))
       (loop repeat +max-walked-frames+
             while frame
             do (let ((name (sb-di:debug-fun-name (sb-di:frame-debug-fun frame))))
@@ -145,11 +193,37 @@ frames below these."
                  (when (eq name 'sb-kernel:internal-error) (setf deep t)))
                (setf frame (sb-di:frame-down frame)))
       (when ended (loop while (and frames (eval-name-p (first (first frames)))) do (pop frames)))
-      (loop for (nil frame more)
-              in (fold-frames (without-internal (delete-if #'loader-name-p (nreverse frames) :key #'first))
-                              (or ended (null frame)))
-            repeat +max-frames+
-            collect (format nil "~A~@[ [~A of the same]~]" (frame-text frame how) more)))))
+      (let ((form (and ended (toplevel-name-p (first (first frames))) (second (first frames)))))
+        (loop for (name frame more)
+                in (fold-frames (without-internal (delete-if #'loader-name-p (nreverse frames) :key #'first))
+                                (or ended (null frame)))
+              for locals = (unless (or (eq how :names) (not (users-frame-p name))) (describe-locals frame how))
+              repeat +max-frames+
+              unless (and (eq frame form) (null locals))
+                collect (make-shown :text (if (eq frame form)
+                                              "(top-level form)"
+                                              (format nil "~A~@[ [~A of the same]~]" (frame-text frame how) more))
+                                    :locals locals
+                                    :frame (and (eq how :full) frame)))))))
+
+(defun toplevel-name-p (name)
+  "Whether NAME is that of the function that EVAL makes of a form."
+  (equal name '(lambda ())))
+
+(defun release-frames (failure)
+  "The stack is about to be unwound, so its frames can no longer be used."
+  (dolist (shown (failure-frames failure)) (setf (shown-frame shown) nil)))
+
+(defun frame-lines (shown)
+  "The lines of each frame: its number and text, and its variables."
+  (loop for each in shown
+        for number from 0
+        collect (format nil "~D: ~A" number (shown-text each))
+        append (local-lines each)))
+
+(defun local-lines (shown)
+  (loop for (name text handle) in (shown-locals shown)
+        collect (format nil "     ~A = ~A~@[ [handle ~D]~]" name text handle)))
 
 (defun report-text (condition)
   (multiple-value-bind (text cut) (print-bounded +message-chars+ (lambda (stream) (princ condition stream)))
@@ -182,11 +256,17 @@ frames below these."
       (format nil "To take the restart CONTINUE (~A): (handler-bind ((error #'continue)) (eval '...))"
               (string-right-trim "." continue)))))
 
+(defun stack-advice (condition)
+  "How to let a deep tail recursion run, if the frames of tail calls are kept."
+  (when (and (string= (symbol-title (type-of condition)) "CONTROL-STACK-EXHAUSTED") (debug-environment))
+    "Code of a session keeps the frames of tail calls. For a deep tail recursion: (declaim (optimize (debug 2))), then
+define the function again."))
+
 (defun failure-of (condition)
   (let* ((storage (typep condition 'storage-condition)) (restarts (restart-list condition *job*)))
     (make-failure :type (symbol-title (type-of condition))
                   :message (format nil "~A~@[~%~A~]~@[~%~A~]" (condition-text condition)
-                                   (and (not storage) (continue-advice condition restarts))
+                                   (if storage (stack-advice condition) (continue-advice condition restarts))
                                    (ignore-errors (with-plain-printing () (failed-form-text))))
                   :restarts restarts
                   :frames (if (reader-error-p condition) '() (user-frames (if storage :names :full)))

@@ -1,6 +1,6 @@
 ;;;; Evaluates code: each form is read after those before it have run, so that a package created by one form exists for
-;;;; the next. The current package is kept between evaluations. Values are printed here too, inside the guard, because
-;;;; printing can run the user's code.
+;;;; the next. The current package is kept between evaluations. Code is compiled so that an error can show its frames
+;;;; and variables. Values are printed here too, inside the guard, because printing can run the user's code.
 
 (in-package "CATENARY-GUEST")
 
@@ -129,12 +129,45 @@
            (when (eq ,form ,end) (return))
            ,@body)))))
 
+;;; SBCL merges tail calls at its default policy, and then an error shows none of the user's functions. DEBUG 3 keeps
+;;; the frames and their variables; the instrumentation for STEP, which makes code slow, is left out. The policy is in
+;;; the lexical environment of the evaluated form alone: files that it loads, and code that it compiles, keep theirs.
+
+(defshared *debug-environment* '(nil) "The global policy, and the environment for it, or nil.")
+(defshared *this-environment* nil "What THIS-ENVIRONMENT has found.")
+
+(defmacro this-environment (&environment environment)
+  (setf *this-environment* environment)
+  nil)
+
+(defun default-policy-p (policy)
+  "Whether the user has declaimed nothing about speed, space or debugging, so that it is ours to choose."
+  (and (= (sb-c::policy-quality policy 'debug) 1)
+       (<= (sb-c::policy-quality policy 'speed) 1)
+       (<= (sb-c::policy-quality policy 'space) 1)))
+
+(defun debug-environment ()
+  "The lexical environment for the user's forms; nil for the null environment."
+  (let ((policy sb-c::*policy*))
+    (unless (eq policy (car *debug-environment*))
+      (setf *debug-environment*
+            (cons policy
+                  (when (default-policy-p policy)
+                    (eval '(locally (declare (optimize (debug 3) (sb-c::insert-step-conditions 0)))
+                            (this-environment)))
+                    (shiftf *this-environment* nil)))))
+    (cdr *debug-environment*)))
+
+(defun evaluate-form (form)
+  (let ((environment (debug-environment)))
+    (if environment (sb-int:eval-in-lexenv form environment) (eval form))))
+
 (defun evaluate-code (code)
   "Evaluate all forms of CODE and return the values of the last as a list."
   (let ((values '()) (*noting* t))
     (do-forms (form code)
       (setf - form)
-      (setf values (multiple-value-list (eval form)))
+      (setf values (multiple-value-list (evaluate-form form)))
       (shiftf +++ ++ + form))
     (shiftf *** ** * (first values))
     (shiftf /// // / values)

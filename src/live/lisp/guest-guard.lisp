@@ -48,7 +48,9 @@
 (defun catch-failure (condition hook)
   "Called for an unhandled condition, on top of the user's frames."
   (declare (ignore hook))
-  (throw *guard-tag* (let ((sb-ext:*invoke-debugger-hook* 'last-resort)) (failure-of condition))))
+  (let ((failure (let ((sb-ext:*invoke-debugger-hook* 'last-resort)) (failure-of condition))))
+    (release-frames failure)
+    (throw *guard-tag* failure)))
 
 (defun call-guarded (thunk &key (warnings t))
   "The values of THUNK as a list, or nil and a FAILURE. An interrupt is not caught here and ends the whole job."

@@ -18,8 +18,14 @@
         "message" (failure-message failure)
         "restarts" (cons :array (loop for (name . text) in (failure-restarts failure)
                                       collect (list :object "name" (or name :null) "description" text)))
-        "frames" (cons :array (loop for text in (failure-frames failure) for number from 0
-                                    collect (list :object "number" number "text" text)))))
+        "frames" (cons :array (loop for shown in (failure-frames failure) for number from 0
+                                    collect (list :object "number" number "text" (shown-text shown)
+                                                          "locals" (locals-json shown))))))
+
+(defun locals-json (shown)
+  (when (shown-locals shown)
+    (cons :array (loop for (name text handle) in (shown-locals shown)
+                       collect (list :object "name" name "value" text "handle" handle)))))
 
 (defun dropped-json (job)
   (let ((out (dropped (job-out job))) (err (dropped (job-err job))))

@@ -26,7 +26,7 @@
   "FAILURE in the form of an evaluation: type, message and the backtrace, if any."
   (format nil "[ERROR] ~A~%~A~@[~%~%[Backtrace]~{~%~A~}~]"
           (failure-type failure) (failure-message failure)
-          (loop for text in (failure-frames failure) for number from 0 collect (format nil "~D: ~A" number text))))
+          (frame-lines (failure-frames failure))))
 
 (defun tool-result (job)
   "The JSON result of JOB, or nil and an error message."

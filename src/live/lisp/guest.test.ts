@@ -81,6 +81,55 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     expect(texts.join("\n")).not.toMatch(/CATENARY|SB-KERNEL|INVOKE-DEBUGGER/);
   });
 
+  it("shows the frames of tail calls, with their variables", async () => {
+    await lisp.evaluate(`(defun outer (x) (let ((y (* x 2))) (inner y)))
+      (defun inner (z) (let ((w (+ z 1)) (table (make-hash-table))) (+ (hash-table-count table) (/ w 0))))`);
+    const { condition } = await lisp.evaluate("(outer 3)");
+    const handle = expect.any(Number) as number;
+    const table = { name: "TABLE", value: expect.stringMatching(/^#<HASH-TABLE /) as string, handle };
+    expect(condition?.frames).toEqual([
+      {
+        number: 0,
+        text: "(INNER 6)",
+        locals: [table, { name: "W", value: "7" }, { name: "Z", value: "6" }],
+      },
+      {
+        number: 1,
+        text: "(OUTER 3)",
+        locals: [
+          { name: "X", value: "3" },
+          { name: "Y", value: "6" },
+        ],
+      },
+    ]);
+    await lisp.evaluate('(defun long-text (text) (list (error "too long: ~d" (length text))))');
+    const long = await lisp.evaluate("(long-text (make-string 500 :initial-element #\\a))");
+    const value = `"${"a".repeat(199)}...`;
+    expect(long.condition?.frames).toMatchObject([{ locals: [{ name: "TEXT", value, handle }] }]);
+    const { condition: own } = await lisp.evaluate('(let ((k (list 1))) (error "boom ~a" k))');
+    expect(own?.frames).toEqual([{ number: 0, text: "(top-level form)", locals: [{ name: "K", value: "(1)" }] }]);
+  });
+
+  it("compiles only the code of the session for debugging, and not if the user declaims otherwise", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "catenary-lisp-"));
+    const path = join(folder, "tail.lisp");
+    writeFileSync(path, "(defun loaded-down (n) (if (= n 0) :done (loaded-down (1- n))))");
+    const down = (name: string): string => `(defun ${name} (n) (if (= n 0) :done (${name} (1- n))))`;
+    const other = await startLispGuest({}, lisp.runtime);
+    try {
+      await other.ask("load-file", { path }).answer;
+      expect((await other.evaluate("(loaded-down 3000000)")).values).toEqual([":DONE"]);
+      expect((await other.evaluate(`(load ${JSON.stringify(path)}) (loaded-down 3000000)`)).values).toEqual([":DONE"]);
+      expect((await other.evaluate(`${down("own")} (own 100000)`)).values).toEqual([":DONE"]);
+      expect((await other.evaluate("(own 3000000)")).condition?.message).toContain("(declaim (optimize (debug 2)))");
+      const declaimed = `(declaim (optimize (debug 2))) ${down("own")} (own 3000000)`;
+      expect((await other.evaluate(declaimed)).values).toEqual([":DONE"]);
+    } finally {
+      await other.guest.close(0);
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
   it("keeps definitions and the current package, even one created in the same code", async () => {
     const first = await lisp.evaluate("(defpackage :kept (:use :cl)) (in-package :kept) (defun twice (x) (* 2 x))");
     expect(first).toMatchObject({ package: "KEPT", defined: [{ type: "function", name: "twice" }] });

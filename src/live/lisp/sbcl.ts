@@ -19,7 +19,8 @@ interface Sbcl {
 
 /** With less, SBCL cannot hold its own core and copy it during a garbage collection. */
 const MIN_MEMORY_MB = 128;
-const STACK_MB = 2;
+/** SBCL's own default is 2; code that keeps the frames of tail calls needs more. */
+const STACK_MB = 16;
 /** How many cores of other builds and sources are kept: the most recently used ones. A core takes about 45 MB. */
 const MAX_OTHER_CORES = 2;
 /** A younger draft of a core is not deleted, since another process may be writing it. */
@@ -72,6 +73,7 @@ const GUEST_FILES = [
   "request",
   "streams",
   "position",
+  "handles",
   "backtrace",
   "guard",
   "heap",

@@ -18,10 +18,7 @@
                   for number from 0
                   do (format out "  ~D: [~:[unnamed~;~:*~A~]] ~A~%" number name words)))
           (when (failure-frames failure)
-            (format out "~%[Backtrace]~%")
-            (loop for frame in (failure-frames failure)
-                  for number from 0
-                  do (format out "~D: ~A~%" number frame)))))))
+            (format out "~%[Backtrace]~%~{~A~%~}" (frame-lines (failure-frames failure))))))))
 
 (deftool "get-backtrace" ((max-frames 20))
   (let ((failure *last-failure*))
@@ -32,4 +29,4 @@
             (format out "Backtrace (~D frame~:P):~%~%" (length frames))
             (loop for frame in frames
                   for number from 0
-                  do (format out "Frame ~D:~%  ~A~%~%" number frame)))))))
+                  do (format out "Frame ~D:~%  ~A~%~{~A~%~}~%" number (shown-text frame) (local-lines frame))))))))

@@ -177,7 +177,8 @@
   "FAILURE without the frames from LOAD down, which belong to the tool. NOISE is the output of LOAD."
   (let ((copy (copy-failure failure)))
     (flet ((load-p (frame)
-             (some (lambda (name) (search name frame :end2 (min 60 (length frame)))) '("(LOAD " "TOP-LEVEL-FORM"))))
+             (let ((text (shown-text frame)))
+               (some (lambda (name) (search name text :end2 (min 60 (length text)))) '("(LOAD " "TOP-LEVEL-FORM")))))
       (setf (failure-frames copy) (loop for frame in (failure-frames copy) until (load-p frame) collect frame)))
     (setf (failure-message copy)
           (format nil "~A~@[~%In the form that begins at ~A.~]" (failure-message copy) (loaded-form noise)))
@@ -190,7 +191,7 @@
 (defun failure-summary (failure)
   "The message of FAILURE, and its frames, if any."
   (format nil "~A~@[~%~%[Backtrace]~{~%~A~}~]" (string-trim '(#\Newline #\Space) (failure-message failure))
-          (loop for frame in (failure-frames failure) for number from 0 collect (format nil "~D: ~A" number frame))))
+          (frame-lines (failure-frames failure))))
 
 (defun refuse-load (what failure warnings output)
   "Refuse because WHAT could not be loaded. The warnings are included, since they are often the reason."
