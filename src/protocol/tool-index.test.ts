@@ -30,6 +30,12 @@ it("finds tools by name, title, description and parameters, the best first", asy
   expect(await find("zebra")).toEqual([]);
 });
 
+it("ignores words that are in nearly every description, unless there are no others", async () => {
+  expect(await find("I want to read a document for me")).toEqual(["files_readTextFile"]);
+  expect(await find("for good")).toEqual(["notes_delete"]);
+  expect(await find("for")).toContain("notes_delete");
+});
+
 it("forgives typing errors and unfinished words", async () => {
   expect((await find("serch"))[0]).toBe("notes_search");
   expect((await find("forec"))[0]).toBe("weather");

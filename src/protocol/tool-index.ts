@@ -35,6 +35,12 @@ const MAX_SIGNATURE = 300;
 /** Lists for which an index is kept. Callers with equal lists share one. */
 const MAX_INDEXES = 20;
 
+/** Words of a query that are in nearly every description, and would find nearly every tool. */
+const FILLERS: ReadonlySet<string> = new Set(
+  `a an and are as at be by can for from how i in is it me my of on or please some that the this to want what which with
+   you`.split(/\s+/),
+);
+
 export class ToolIndex {
   static readonly #known = new BoundedMap<string, Promise<ToolIndex>>(MAX_INDEXES);
   readonly #tools: readonly ListedTool[];
@@ -73,8 +79,10 @@ export class ToolIndex {
 
   /** The best matches first. Without a word to search for, the first tools of the list. */
   search(query: string, limit: number): { readonly found: readonly FoundTool[]; readonly total: number } {
-    const isEmpty = wordsOf(query).length === 0;
-    const ids = isEmpty ? [...this.#tools.keys()] : this.#search.search(query).map(({ id }) => id as number);
+    const words = wordsOf(query);
+    const telling = words.filter((word) => !FILLERS.has(word.toLowerCase()));
+    const text = (telling.length === 0 ? words : telling).join(" ");
+    const ids = text === "" ? [...this.#tools.keys()] : this.#search.search(text).map(({ id }) => id as number);
     const found = ids.slice(0, limit).flatMap((id) => {
       const tool = this.#tools[id];
       return tool === undefined ? [] : [{ tool, signature: signatureOf(tool), summary: summaryOf(tool) }];

@@ -1,8 +1,9 @@
 // Three tools in place of many: what callers see, find and call, each in its own list.
 
 import { afterEach, expect, it } from "vitest";
-import { fakeClient, fakeContext, textResult } from "../../../test/support/handlers/fake-client.ts";
+import { fakeContext, textResult } from "../../../test/support/handlers/fake-client.ts";
 import type { Handler, Middleware, Result } from "../../core/handler.ts";
+import { McpError } from "../../protocol/errors.ts";
 import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { createServer } from "../../server/server.ts";
 import { connectInMemory } from "../../testing.ts";
@@ -109,13 +110,37 @@ it.each([
   expect(await start()(name, args)).toMatchObject({ isError: true, content: [{ text: message }] });
 });
 
+it("suggests another name if there is no such tool, and passes on other errors", async () => {
+  const call = start({}, async (request, context, next) => {
+    const { name } = request.params;
+    if (request.method === "tools/call" && !["notes_add", "mail_send"].includes(String(name))) {
+      throw McpError.of("tool_not_found", `Tool not found: ${String(name)}`);
+    }
+    if (request.method === "tools/call") throw McpError.of("internal_error", "no");
+    return next(request, context);
+  });
+  expect(await call("call-tool", { name: "mail_sent" })).toMatchObject({
+    isError: true,
+    content: [{ text: 'There is no tool "mail_sent"; did you mean mail_send?' }],
+  });
+  expect(text(await call("call-tool", { name: "zebra" }))).toEqual([
+    'There is no tool "zebra"; find tools with search-tools',
+  ]);
+  await expect(call("call-tool", { name: "mail_send" })).rejects.toMatchObject({ kind: "internal_error" });
+});
+
+it("refuses a limit that no search has", () => {
+  expect(() => search({ limit: 51 })).toThrow("search: `limit` must be at most 50, not 51");
+});
+
 it("finds only what the list of the caller has", async () => {
   const call = start({}, filter({ tools: { not: ["mail_*"] } }));
   expect(text(await call("search-tools", { query: "mail" }))[0]).toMatch(/^No tool matches; there are 3 tools/);
   expect(await call("describe-tools", { names: ["mail_send"] })).toMatchObject({ isError: true });
-  const client = fakeClient(gateway as Gateway);
-  const refused = await client.callError("tools/call", { name: "call-tool", arguments: { name: "mail_send" } });
-  expect(refused.kind).toBe("tool_not_found");
+  expect(await call("call-tool", { name: "mail_send" })).toMatchObject({
+    isError: true,
+    content: [{ text: 'There is no tool "mail_send"; find tools with search-tools' }],
+  });
 });
 
 it.each([NEWEST.name, NEWEST_SESSION.name])("passes questions and progress on, in %s", async (revision) => {

@@ -6,6 +6,7 @@ import { copyContext } from "../../core/cancel.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { nearest, OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { McpError } from "../../protocol/errors.ts";
 import { toolPages } from "../../protocol/pages.ts";
 import { ToolIndex, type ListedTool } from "../../protocol/tool-index.ts";
 import { matchesGlob } from "./filter.ts";
@@ -14,9 +15,12 @@ import { matchesGlob } from "./filter.ts";
 export interface SearchOptions {
   /** The tools that stay in the list, by name; `*` matches any characters. Default: none. */
   readonly include?: readonly string[];
-  /** How many tools a search finds, unless the caller says. Default: 10. */
+  /** How many tools a search finds, unless the caller says; at most 50. Default: 10. */
   readonly limit?: number;
 }
+
+const LIMIT = 10;
+const MAX_FOUND = 50;
 
 export const SEARCH: OptionsHelp<SearchOptions> = {
   summary: "Shows three tools in place of many: search-tools, describe-tools and call-tool.",
@@ -27,13 +31,12 @@ export const SEARCH: OptionsHelp<SearchOptions> = {
     },
     limit: {
       ...OPTION_SCHEMAS.count,
-      description: "How many tools a search finds, unless the caller says. Default: 10.",
+      maximum: MAX_FOUND,
+      description: "How many tools a search finds, unless the caller says; at most 50. Default: 10.",
     },
   },
 };
 
-const LIMIT = 10;
-const MAX_FOUND = 50;
 const MAX_DESCRIBED = 20;
 const SEARCH_TOOLS = "search-tools";
 const DESCRIBE_TOOLS = "describe-tools";
@@ -101,7 +104,8 @@ const TOOLS: readonly ListedTool[] = [
 export function search(options: SearchOptions = {}): Middleware {
   const read = new OptionReader("search", options, Object.keys(SEARCH.options));
   const include = read.strings("include") ?? [];
-  const limit = Math.min(read.count("limit") ?? LIMIT, MAX_FOUND);
+  const limit = read.count("limit") ?? LIMIT;
+  if (limit > MAX_FOUND) throw read.error("limit", `must be at most ${MAX_FOUND}, not ${limit}`);
   const isShown = ({ name }: ListedTool): boolean => include.some((glob) => matchesGlob(glob, name));
   return function search(request, context, next) {
     const { method, params } = request;
@@ -198,8 +202,16 @@ async function call(args: Arguments, request: Request, context: Context, next: H
   if (typeof name !== "string") return mistake("`name` must be the name of a tool");
   if (!isObject(given)) return mistake("`arguments` must be an object");
   const sent = { ...request, params: { ...request.params, name, arguments: given } };
-  // The caller's headers are about the tool that it called, so they repeat none of these arguments.
-  return next(sent, copyContext(context, { headersChecked: true }));
+  try {
+    // The caller's headers are about the tool that it called, so they repeat none of these arguments.
+    return await next(sent, copyContext(context, { headersChecked: true }));
+  } catch (error) {
+    if (!(error instanceof McpError) || error.kind !== "tool_not_found") throw error;
+    // Not the error of a tool, but a wrong name, which the model can correct.
+    const names = (await readTools(context, next)).tools.map((tool) => tool.name);
+    if (names.includes(name)) throw error;
+    return mistake(noSuchTool(name, names));
+  }
 }
 
 function mistake(text: string): Result {

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { callRequest, fakeClient, textResult } from "../../../test/support/handlers/fake-client.ts";
-import type { Caller, Handler, Result } from "../../core/handler.ts";
+import type { Caller, Handler, Params, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { createServer } from "../../server/server.ts";
 import { connectInMemory, REVISION_NAMES } from "../../testing.ts";
@@ -52,8 +52,10 @@ it("keeps the beginning and the end of a text, and links the whole", async () =>
   const whole = "a".repeat(100) + "b".repeat(100);
   const result = await call({ ...texts(whole), isError: true, _meta: { x: 1 } }, { maxChars: 30 });
   expect(result).toMatchObject({ isError: true, _meta: { x: 1 } });
+  const id = uriOf(result).slice("catenary://results/".length);
+  const how = `to read more, call the tool read-result with {"id":"${id}","from":20}`;
   expect(blocks(result)[0]?.text).toBe(
-    `${"a".repeat(20)}\n[… 170 of 200 characters left out; the whole is the resource that is linked at the end …]\n${"b".repeat(10)}`,
+    `${"a".repeat(20)}\n[… 170 of 200 characters left out; ${how} …]\n${"b".repeat(10)}`,
   );
   expect(blocks(result)[1]).toMatchObject({ type: "resource_link", name: "whole-result", mimeType: "text/plain" });
   expect(uriOf(result)).toMatch(/^catenary:\/\/results\/[\w-]{22}$/);
@@ -69,7 +71,7 @@ it("cuts several blocks as one text, and leaves others alone", async () => {
     { maxChars: 15 },
   );
   const [first, kept, last, end] = blocks(result);
-  expect(first?.text).toMatch(/^a{10}\n\[… 46 of 61 /);
+  expect(first?.text).toMatch(/^a{10}\n\[… 46 of 61 .*"from":10\}/);
   expect(kept).toEqual(image);
   expect(last).toMatchObject({ type: "resource", resource: { uri: "file:///a", text: "cccc" } });
   expect(end?.text).toBe("d");
@@ -149,10 +151,77 @@ it("shows a summary instead, unless it fails", async () => {
   const whole = texts("a".repeat(20));
   const summarize = async (text: string): Promise<string> => `${text.length} times a`;
   const summed = await call(whole, { maxChars: 12, summarize });
-  expect(blocks(summed)[0]).toEqual({ type: "text", text: "20 times a" });
+  expect(blocks(summed)[0]?.text).toMatch(
+    /^20 times a\n\[… a summary of 20 characters; to read more, .*"from":0\} …\]$/,
+  );
   expect(await read(uriOf(summed))).toHaveLength(20);
   const failing = await call(whole, { maxChars: 12, summarize: () => Promise.reject(new Error("no")) });
   expect(blocks(failing)[0]?.text).toMatch(/^a{8}\n/);
+});
+
+it("keeps long structured content of a result with a short text, and says so", async () => {
+  const structuredContent = { rows: Array.from({ length: 100 }, (_, at) => at) };
+  const result = await call({ ...texts("100 rows"), structuredContent }, { maxChars: 100 });
+  expect(blocks(result).map(({ text }) => text)).toEqual([
+    "100 rows",
+    expect.stringMatching(
+      /^\[… the structured content is a part of 300 characters of JSON; to read more, call the tool read-result with /,
+    ),
+    undefined,
+  ]);
+  expect(await read(uriOf(result))).toBe(JSON.stringify(structuredContent));
+});
+
+it("has a tool that reads the rest, as much as a result may have", async () => {
+  const uri = uriOf(await call(texts("abcdefghij", "0123456789"), { maxChars: 9 }));
+  const id = uri.slice("catenary://results/".length);
+  const readRest = async (args: object, caller: Partial<Caller> = {}): Promise<Result> =>
+    (gateway as Gateway)(callRequest("read-result", { ...args }), fakeClient(gateway as Gateway, { caller }).context);
+  const textsOf = async (args: object): Promise<unknown[]> => blocks(await readRest(args)).map(({ text }) => text);
+  expect(await textsOf({ id, from: 6 })).toEqual([
+    "ghij\n0123",
+    `[Characters 6 to 15 of 21; for the next, call read-result with {"id":"${id}","from":15}]`,
+  ]);
+  expect(await textsOf({ id, from: 15 })).toEqual(["456789", "[Characters 15 to 21 of 21]"]);
+  expect((await textsOf({ id: uri, to: 3 }))[0]).toBe("abc");
+  expect((await textsOf({ id, from: 30 }))[0]).toBe("");
+  for (const wrong of [{}, { id: 5 }, { id, from: -1 }, { id, to: "x" }, { id: "none" }]) {
+    expect(await readRest(wrong)).toMatchObject({ isError: true });
+  }
+  expect(await readRest({ id }, { principal: "eve" })).toMatchObject({
+    isError: true,
+    content: [{ text: `There is no result ${id}; results are kept for a while only, so call the tool again` }],
+  });
+});
+
+it("lists its tool once, on the first page", async () => {
+  const pages: Handler = async ({ method, params }) => {
+    if (method !== "tools/list") throw McpError.of("method_not_found", "no");
+    return params["cursor"] === undefined
+      ? { tools: [{ name: "a" }, { name: "read-result" }], nextCursor: "2" }
+      : { tools: [{ name: "b" }] };
+  };
+  gateway = chain(shape()).to(pages);
+  const client = fakeClient(gateway);
+  const names = async (params: Params): Promise<unknown> =>
+    ((await client.call("tools/list", params))["tools"] as Block[]).map(({ name }) => name);
+  expect(await names({})).toEqual(["a", "read-result"]);
+  expect(await names({ cursor: "2" })).toEqual(["b"]);
+});
+
+it("cuts the results of tasks that clients are notified of", async () => {
+  const task = { taskId: "1", status: "completed", result: texts("a".repeat(20)) };
+  gateway = chain(shape({ maxChars: 9 })).to(async (_request, context) => {
+    context.notify({ method: "notifications/tasks", params: task });
+    context.notify({ method: "notifications/tasks", params: { taskId: "2", status: "working" } });
+    return {};
+  });
+  const client = fakeClient(gateway);
+  await client.call("subscriptions/listen", { notifications: { taskIds: ["1", "2"] } });
+  const [done, working] = client.notifications.map(({ params }) => params as { result: Result });
+  expect(done).toMatchObject({ taskId: "1", status: "completed" });
+  expect(await read(uriOf((done as { result: Result }).result))).toHaveLength(20);
+  expect(working).toEqual({ taskId: "2", status: "working" });
 });
 
 it("cuts the results of tasks", async () => {
@@ -190,4 +259,7 @@ it.each(REVISION_NAMES)("works for clients of %s", async (revision) => {
   const [uri = ""] = /catenary:\/\/results\/[\w-]+/.exec(link.uri ?? link.text ?? "") ?? [];
   const { contents } = await connection.client.readResource(uri);
   expect(contents[0]).toMatchObject({ text: "a".repeat(1_000) });
+  expect((await connection.client.listTools()).tools.map(({ name }) => name)).toEqual(["long", "read-result"]);
+  const rest = await connection.client.callTool("read-result", { id: uri, from: 900 });
+  expect(rest.content[0]).toMatchObject({ text: "a".repeat(100) });
 });

@@ -1,10 +1,12 @@
-// Cuts huge results of tools, and keeps each whole for a while as a resource that only its caller can read. The beginning
-// and the end of the text stay. Structured content keeps its shape, so that it still fits the tool's schema: long strings
-// and arrays become shorter. Results are kept in memory, within limits; none is listed, and their ids cannot be guessed.
+// Cuts huge results of tools, and keeps each whole for a while. Only its caller can read it: the model with a tool, since
+// many clients do not show resources to it, and the client as a resource. The beginning and the end of the text stay.
+// Structured content keeps its shape, so that it still fits the tool's schema: long strings and arrays become shorter.
+// Results are kept in memory, within limits; none is listed, and their ids cannot be guessed.
 
 import { randomBytes } from "node:crypto";
 import { unref } from "../../core/async.ts";
-import type { Caller, Context, Middleware, Request, Result } from "../../core/handler.ts";
+import { copyContext } from "../../core/cancel.ts";
+import type { Caller, Context, Handler, Middleware, Notification, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { jsonLength } from "../../protocol/pages.ts";
@@ -24,7 +26,7 @@ export interface ShapeOptions {
 }
 
 export const SHAPE: OptionsHelp<ShapeOptions> = {
-  summary: "Cuts huge results of tools, and keeps each whole for a while as a resource.",
+  summary: "Cuts huge results of tools, and keeps each whole for a while. The tool read-result reads the rest.",
   options: {
     maxChars: { ...OPTION_SCHEMAS.count, description: "How many characters a result may have. Default: 20,000." },
     keepMs: { ...OPTION_SCHEMAS.ms, description: "How long a whole result is kept. Default: 10 minutes." },
@@ -51,8 +53,25 @@ const TEMPLATE = {
   description: "The whole of a result that was cut, or some of its characters. Only its caller can read it.",
 };
 
+const READ_RESULT = "read-result";
+const TOOL = {
+  name: READ_RESULT,
+  title: "Read the rest of a result",
+  description: "Returns characters of a tool result that was too long and has been cut. The result says its id.",
+  inputSchema: {
+    type: "object",
+    properties: {
+      id: { type: "string", description: "The id of the result." },
+      from: { type: "integer", minimum: 0, description: "The first character to return. Default: 0." },
+      to: { type: "integer", minimum: 0, description: "The character before which to stop. Default: as many as fit." },
+    },
+    required: ["id"],
+  },
+  annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+};
+
 /**
- * Cuts results of tools that are longer than `maxChars`, and keeps each whole as a resource.
+ * Cuts results of tools that are longer than `maxChars`, and keeps each whole. The tool `read-result` reads the rest.
  *
  * @example
  * shape({ maxChars: 50_000 })
@@ -62,11 +81,33 @@ export function shape(options: ShapeOptions = {}): Middleware {
   const maxChars = read.count("maxChars") ?? MAX_CHARS;
   const summarize = read.function("summarize") as ShapeOptions["summarize"];
   const kept = new KeptResults(read.ms("keepMs") ?? KEEP_MS, read.count("keepBytes") ?? KEEP_BYTES);
-  const cut = (result: Result, request: Request, context: Context): Result | Promise<Result> =>
-    isTooLong(result, maxChars) ? shorten(result, maxChars, kept, request, context, summarize) : result;
+  const cut = (result: Result, request: Request, context: Context): Result | Promise<Result> => {
+    if (!isTooLong(result, maxChars)) return result;
+    if (summarize === undefined || textLength(result) <= maxChars)
+      return shorten(result, maxChars, kept, context.caller);
+    const summary = summaryOf(() => summarize(wholeText(result), request, context), maxChars);
+    return summary.then((text) => shorten(result, maxChars, kept, context.caller, text));
+  };
+  const call = (request: Request, context: Context, next: Handler): Promise<Result> =>
+    request.params["name"] === READ_RESULT
+      ? Promise.resolve(readResult(kept, request.params["arguments"], maxChars, context.caller))
+      : next(request, context).then((result) => cut(result, request, context));
+  const cutTask = (notification: Notification, { caller }: Context): Notification => {
+    const { method, params } = notification;
+    const result = method === "notifications/tasks" ? params?.["result"] : undefined;
+    if (!isObject(result) || !isTooLong(result, maxChars)) return notification;
+    return { ...notification, params: { ...params, result: shorten(result, maxChars, kept, caller) } };
+  };
   const middleware: Middleware = function shape(request, context, next) {
     const { method, params } = request;
-    if (method === "tools/call") return next(request, context).then((result) => cut(result, request, context));
+    if (method === "tools/call") return call(request, context, next);
+    if (method === "tools/list") {
+      return next(request, context).then((result) => addTool(result, params["cursor"] === undefined));
+    }
+    if (method === "subscriptions/listen") {
+      const notify: Context["notify"] = (notification) => context.notify(cutTask(notification, context));
+      return next(request, copyContext(context, { notify }));
+    }
     if (method === "tasks/get") {
       return next(request, context).then(async (task) => {
         const { result } = task;
@@ -109,6 +150,39 @@ function addTemplate(result: Result): Result {
   return { ...result, resourceTemplates: [...(Array.isArray(listed) ? (listed as unknown[]) : []), TEMPLATE] };
 }
 
+/** A tool of the server that has this name cannot be called. */
+function addTool(result: Result, isFirst: boolean): Result {
+  const listed: readonly unknown[] = Array.isArray(result["tools"]) ? result["tools"] : [];
+  const others = listed.filter((tool) => !isObject(tool) || tool["name"] !== READ_RESULT);
+  return { ...result, tools: isFirst ? [...others, TOOL] : others };
+}
+
+/** Answers a call of `read-result`. A mistake is a result, so that the model can read it. */
+function readResult(kept: KeptResults, given: unknown, maxChars: number, caller: Caller): Result {
+  const { id, from = 0, to } = isObject(given) ? given : {};
+  const isOffset = (value: unknown): value is number => Number.isInteger(value) && (value as number) >= 0;
+  const answer = (...texts: readonly string[]): Result => ({
+    resultType: "complete",
+    content: texts.map((text) => ({ type: "text", text })),
+  });
+  if (typeof id !== "string") return { ...answer("`id` must be the id of a result"), isError: true };
+  if (!isOffset(from) || (to !== undefined && !isOffset(to))) {
+    return { ...answer("`from` and `to` must be whole numbers, or 0"), isError: true };
+  }
+  const found = kept.find(id.startsWith(PREFIX) ? id.slice(PREFIX.length) : id, caller);
+  if (found === undefined) {
+    return {
+      ...answer(`There is no result ${id}; results are kept for a while only, so call the tool again`),
+      isError: true,
+    };
+  }
+  const total = found.text.length;
+  const end = Math.min(to ?? total, from + maxChars, total);
+  const part = slice(found.text, from, Math.max(from, end));
+  const rest = end < total ? `; for the next, call ${READ_RESULT} with ${JSON.stringify({ id, from: end })}` : "";
+  return answer(part, `[Characters ${count(Math.min(from, total))} to ${count(end)} of ${count(total)}${rest}]`);
+}
+
 type Block = { readonly [field: string]: unknown };
 
 function blocksOf({ content }: Result): readonly Block[] {
@@ -142,44 +216,46 @@ function isTooLong(result: Result, maxChars: number): boolean {
   return structuredContent !== undefined && jsonLength(structuredContent) > maxChars;
 }
 
-async function shorten(
-  result: Result,
-  maxChars: number,
-  kept: KeptResults,
-  request: Request,
-  context: Context,
-  summarize: ShapeOptions["summarize"],
-): Promise<Result> {
+function wholeText(result: Result): string {
+  return blocksOf(result)
+    .flatMap((block) => textOf(block) ?? [])
+    .join("\n");
+}
+
+function shorten(result: Result, maxChars: number, kept: KeptResults, caller: Caller, summary?: string): Result {
   const blocks = blocksOf(result);
   const total = textLength(result);
   const { structuredContent, ...rest } = result;
-  const whole =
-    total > 0 ? blocks.flatMap((block) => textOf(block) ?? []).join("\n") : JSON.stringify(structuredContent);
-  const mimeType = total > 0 ? "text/plain" : "application/json";
-  const uri = kept.add(whole, mimeType, context.caller);
-  const where = uri === undefined ? "" : "; the whole is the resource that is linked at the end";
-  const notice = (left: number): string => `\n[… ${count(left)} of ${count(total)} characters left out${where} …]\n`;
-  const summary = total > maxChars ? await summaryOf(() => summarize?.(whole, request, context), maxChars) : undefined;
-  const shown =
-    total <= maxChars
-      ? blocks
-      : summary === undefined
-        ? cutBlocks(blocks, total, maxChars, notice)
-        : [{ type: "text", text: summary }, ...blocks.filter((block) => textOf(block) === undefined)];
+  const isText = total > maxChars;
+  const whole = isText ? wholeText(result) : JSON.stringify(structuredContent);
+  const mimeType = isText ? "text/plain" : "application/json";
+  const id = kept.add(whole, mimeType, caller);
+  const where = (from: number): string =>
+    id === undefined ? "" : `; to read more, call the tool ${READ_RESULT} with ${JSON.stringify({ id, from })}`;
+  const notice = (left: number, from: number): string =>
+    `\n[… ${count(left)} of ${count(total)} characters left out${where(from)} …]\n`;
+  const others = blocks.filter((block) => textOf(block) === undefined);
+  const shown = !isText
+    ? [
+        ...blocks,
+        {
+          type: "text",
+          text: `[… the structured content is a part of ${count(whole.length)} characters of JSON${where(0)} …]`,
+        },
+      ]
+    : summary === undefined
+      ? cutBlocks(blocks, total, maxChars, notice)
+      : [{ type: "text", text: `${summary}\n[… a summary of ${count(total)} characters${where(0)} …]` }, ...others];
   const structured = structuredContent === undefined ? undefined : shortenJson(structuredContent, maxChars);
-  const link = uri === undefined ? [] : [linkTo(uri, whole, mimeType, maxChars)];
   return {
     ...rest,
-    content: [...shown, ...link],
+    content: [...shown, ...(id === undefined ? [] : [linkTo(id, whole, mimeType, maxChars)])],
     ...(structured === undefined ? undefined : { structuredContent: structured }),
   };
 }
 
-/** Undefined if there is no function, or if it fails: a summary that cannot be made must not lose the result. */
-async function summaryOf(
-  summarize: () => string | Promise<string> | undefined,
-  maxChars: number,
-): Promise<string | undefined> {
+/** Undefined if it fails: a summary that cannot be made must not lose the result. */
+async function summaryOf(summarize: () => string | Promise<string>, maxChars: number): Promise<string | undefined> {
   try {
     const summary: unknown = await summarize();
     return typeof summary === "string" ? slice(summary, 0, maxChars) : undefined;
@@ -188,7 +264,8 @@ async function summaryOf(
   }
 }
 
-function linkTo(uri: string, whole: string, mimeType: string, maxChars: number): Block {
+function linkTo(id: string, whole: string, mimeType: string, maxChars: number): Block {
+  const uri = `${PREFIX}${id}`;
   const part = `${uri}?from=0&to=${maxChars}`;
   return {
     type: "resource_link",
@@ -204,21 +281,24 @@ function cutBlocks(
   blocks: readonly Block[],
   total: number,
   maxChars: number,
-  notice: (left: number) => string,
+  notice: (left: number, from: number) => string,
 ): readonly Block[] {
   const headEnd = Math.ceil(maxChars * HEAD);
   const tailStart = total - (maxChars - headEnd);
   let at = 0;
+  // The whole has a line break between two texts.
+  let breaks = -1;
   let hasNotice = false;
   return blocks.flatMap((block) => {
     const text = textOf(block);
     if (text === undefined) return [block];
     const from = at;
     at += text.length;
+    breaks += 1;
     if (at <= headEnd || from >= tailStart) return [block];
     const head = slice(text, 0, Math.max(0, headEnd - from));
     const tail = slice(text, Math.max(0, tailStart - from), text.length);
-    const between = hasNotice ? "" : notice(tailStart - headEnd);
+    const between = hasNotice ? "" : notice(tailStart - headEnd, headEnd + breaks);
     hasNotice = true;
     const left = `${head}${between}${tail}`;
     return left === "" ? [] : [withText(block, left)];
@@ -280,7 +360,7 @@ class KeptResults {
     this.#keepBytes = keepBytes;
   }
 
-  /** Returns the URI; undefined if the result is too long to be kept. */
+  /** Returns its id; undefined if the result is too long to be kept. */
   add(text: string, mimeType: string, caller: Caller): string | undefined {
     // As it is in memory, if it has characters beyond Latin-1.
     const bytes = 2 * text.length;
@@ -289,15 +369,20 @@ class KeptResults {
     this.#results.set(id, { owner: ownerOf(caller), text, mimeType, bytes, until: performance.now() + this.#keepMs });
     this.#bytes += bytes;
     this.#sweep();
-    return `${PREFIX}${id}`;
+    return id;
+  }
+
+  /** Undefined also for a result of another caller, who must not learn that there is one. */
+  find(id: string, caller: Caller): KeptResult | undefined {
+    this.#sweep();
+    const found = this.#results.get(id);
+    return found?.owner === ownerOf(caller) ? found : undefined;
   }
 
   async read(uri: string, caller: Caller): Promise<Result> {
-    this.#sweep();
     const [id = "", query = ""] = uri.slice(PREFIX.length).split("?", 2);
-    const found = this.#results.get(id);
-    // The same error as for one that never was, so that other callers do not learn of it.
-    if (found === undefined || found.owner !== ownerOf(caller)) throw notFound("resources", uri);
+    const found = this.find(id, caller);
+    if (found === undefined) throw notFound("resources", uri);
     const { text, mimeType } = found;
     const range = new URLSearchParams(query);
     const limit = (name: string, usual: number): number => {
