@@ -2,7 +2,9 @@
 // CL-MCP-Server uses: output, `[stderr]`, `[Warning]`, `=> value`, `[ERROR]` with its backtrace, `[TIMEOUT]`. Also runs
 // one evaluation in a session of its own, for the command line.
 
+import type { Readable } from "node:stream";
 import { within } from "../core/async.ts";
+import { defined } from "../core/values.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import type { OutputListener } from "./guest.ts";
 import type { CapturedOutput } from "./output.ts";
@@ -245,6 +247,10 @@ export interface EvaluateOnceOptions {
   readonly signal: AbortSignal;
   readonly limits?: Partial<Limits>;
   readonly onOutput?: OutputListener;
+  /** The arguments of the program, where the language has them: `process.argv`, `*posix-argv*`. */
+  readonly args?: readonly string[];
+  /** The stdin of the program; empty by default. */
+  readonly input?: Readable;
   /** Called with the command before it is started. */
   readonly onStart?: (command: GuestCommand) => void;
 }
@@ -254,12 +260,13 @@ const CLOSE_TIMEOUT_MS = 3_000;
 
 /** Rejects only if the session could not be started. The runtime stays open. */
 export async function evaluateOnce(runtime: Runtime, code: string, options: EvaluateOnceOptions): Promise<Evaluation> {
-  const { signal, onOutput, onStart } = options;
+  const { signal, onOutput, onStart, args = [], input } = options;
   const start: Runtime["start"] = async (wanted) => {
     const command = await runtime.start(wanted);
     onStart?.(command);
-    return command;
+    return { ...(runtime.withArguments?.(command, args) ?? command), ...defined({ input }) };
   };
+  const params = { code, ...(args.length > 0 && runtime.withArguments === undefined && { arguments: args }) };
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const session = new Session({
     name: "main",
@@ -270,7 +277,7 @@ export async function evaluateOnce(runtime: Runtime, code: string, options: Eval
   });
   const startedAt = performance.now();
   try {
-    const result = await session.run("eval", { code }, { context: { signal }, ...(onOutput && { onOutput }) });
+    const result = await session.run("eval", params, { context: { signal }, ...(onOutput && { onOutput }) });
     if (result.outcome === "refused") throw new Error(result.reason);
     return withoutSession(toEvaluation(session.name, result, performance.now() - startedAt));
   } finally {

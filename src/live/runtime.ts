@@ -1,6 +1,7 @@
 // The interface between the host and the guest of one language: limits, how a guest is started and stopped, and the
 // shape of its requests and replies. No language is named here.
 
+import type { Readable } from "node:stream";
 import type { InheritEnv } from "../process/environment.ts";
 
 /** Limits of one session. */
@@ -40,6 +41,8 @@ export interface GuestCommand {
   /** Default: all but the secrets of Catenary. */
   readonly inheritEnv?: InheritEnv;
   readonly cwd?: string;
+  /** The stdin of the process; empty by default. */
+  readonly input?: Readable;
   /** Whether this start takes seconds, because something must be prepared first. */
   readonly isSlow?: true;
 }
@@ -61,6 +64,10 @@ export interface Runtime {
   readonly stopSteps: readonly StopStep[];
   /** Rejects with a ConnectionError that says what to install if the program is missing. */
   start(limits: Limits): Promise<GuestCommand>;
+  /**
+   * Adds the arguments of the user's program to the command. Without it, the request `eval` carries them as `arguments`.
+   */
+  withArguments?(command: GuestCommand, args: readonly string[]): GuestCommand;
   /** Matches lines that the language's runtime prints to stderr about itself; they are removed. Needs the g flag. */
   readonly noise?: RegExp;
   /** Returns the request as text, which is sent in one frame (frames.ts). */

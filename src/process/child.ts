@@ -21,8 +21,10 @@ export interface ChildOptions {
   /** Which variables of our environment it inherits. Default: all, even those of Catenary. */
   readonly inheritEnv?: InheritEnv;
   readonly cwd?: string;
-  /** Connects a socket to fd 3 of the child, which uses it instead of stdin and stdout. The child's stdin is empty. */
+  /** Connects a socket to fd 3 of the child, which uses it instead of stdin and stdout. The child's stdin is `input`. */
   readonly channel?: true;
+  /** The stdin of a child with a channel; empty by default. */
+  readonly input?: Readable;
   /** How long the child may take to exit after the end of its input; 2000 by default. */
   readonly stdinGraceMs?: number;
   /** How long the child may take to exit after SIGTERM; 2000 by default. */
@@ -75,7 +77,8 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     const spawned = spawn(options.command, options.args ?? [], {
       // Its own group and session: our signals reach the whole group, and Ctrl-C in the terminal does not reach it.
       detached: true,
-      stdio: options.channel === true ? ["ignore", "pipe", "pipe", "pipe"] : "pipe",
+      stdio:
+        options.channel === true ? [options.input === undefined ? "ignore" : "pipe", "pipe", "pipe", "pipe"] : "pipe",
       env: {
         ...(options.inheritEnv === undefined ? process.env : inheritedEnvironment(options.inheritEnv)),
         ...options.env,
@@ -104,6 +107,10 @@ function wrapChild(
   const channel = spawned.stdio[3] as Duplex | null | undefined;
   const { stdout, stderr } = spawned as ChildProcessWithoutNullStreams;
   const stdin = channel ?? (spawned as ChildProcessWithoutNullStreams).stdin;
+  if (options.input !== undefined && spawned.stdin !== null) {
+    spawned.stdin.on("error", () => {});
+    options.input.pipe(spawned.stdin);
+  }
   let tail = Buffer.alloc(0);
   const tree = new ProcessTree(pid, mark);
   const termination = new Termination(tree, options, () => stdin.end());

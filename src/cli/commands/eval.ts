@@ -17,9 +17,9 @@ import { Interruption } from "../terminal/interruption.ts";
 import { paint, printJson, printStatus } from "../terminal/output.ts";
 import { isTerminal } from "../terminal/text.ts";
 
-const USAGE = `Usage: catenary eval LANGUAGE CODE [OPTIONS]
-       catenary eval LANGUAGE - [OPTIONS]
-       catenary eval LANGUAGE --file PATH [OPTIONS]
+const USAGE = `Usage: catenary eval LANGUAGE CODE [OPTIONS] [-- ARGS...]
+       catenary eval LANGUAGE - [OPTIONS] [-- ARGS...]
+       catenary eval LANGUAGE --file PATH [OPTIONS] [-- ARGS...]
 `;
 
 const HELP = `${USAGE}
@@ -30,7 +30,9 @@ ${LANGUAGES.map(({ name, description }) => `  ${name.padEnd(22)} ${description}`
 Output of the code goes to stdout and stderr at once; then the values of its last expression go to
 stdout, one per line, on a terminal each after =>. undefined is not printed. An error goes to stderr
 with its backtrace. The session ends with the evaluation: a top-level await is awaited, timers and
-threads are not. With - as CODE, reads the code from stdin; after --, CODE may begin with a dash.
+threads are not. The code can read stdin, and has ARGS as the arguments of its program. With - as
+CODE, the code itself is read from stdin. If no CODE comes before --, the first word after it is the
+CODE, which may then begin with a dash.
 
   --file PATH            evaluate the code in this file
   --timeout SECONDS      how long it may take; default 30, 0: no limit
@@ -59,29 +61,45 @@ interface EvalLine {
   readonly file?: string;
   readonly timeoutMs?: number;
   readonly json: boolean;
+  /** The arguments of the program. */
+  readonly args: readonly string[];
+  /** Whether the code came from stdin, so that the program has none. */
+  readonly isStdinUsed: boolean;
 }
 
-async function parseLine(args: readonly string[]): Promise<EvalLine> {
+async function parseLine(given: readonly string[]): Promise<EvalLine> {
+  const at = given.includes("--") ? given.indexOf("--") : given.length;
+  const own = given.slice(0, at);
+  const args = given.slice(at + 1);
   // A word such as `-1` or `-(` is code, but parseFlags would take it for an option.
-  const dash = args.findIndex((word) => /^-[\d.(]/.test(word));
-  if (dash > 0 && !args.slice(0, dash).includes("--") && !/^--(?:file|timeout)$/.test(args[dash - 1] ?? "")) {
-    throw new UsageError(`${args[dash]} looks like an option: put -- before it, as in catenary eval js -- '-1'`);
+  const dash = own.findIndex((word) => /^-[\d.(]/.test(word));
+  if (dash > 0 && !/^--(?:file|timeout)$/.test(own[dash - 1] ?? "")) {
+    throw new UsageError(`${own[dash]} looks like an option: put -- before it, as in catenary eval js -- '-1'`);
   }
-  const { positionals, values } = parseFlags("eval", args, FLAGS, EXPECTED);
-  const [name, code, ...more] = positionals;
+  const { positionals, values } = parseFlags("eval", own, FLAGS, EXPECTED);
+  const [name, first, ...more] = positionals;
   if (name === undefined) throw new UsageError(`eval needs a LANGUAGE: ${LANGUAGE_NAMES.join(", ")}\n\n${USAGE}`);
   const language = parseLanguage(name);
   if (more.length > 0) {
-    throw new UsageError(`eval takes one CODE: put it in quotes, as in catenary eval ${name} 'CODE'`);
+    const advice = `put it in quotes, as in catenary eval ${name} 'CODE', and arguments of the program after --`;
+    throw new UsageError(`eval takes one CODE: ${advice}`);
   }
   const { file, timeout } = values;
-  if (file !== undefined && code !== undefined) throw new UsageError("Give CODE or --file PATH, not both");
+  if (file !== undefined && first !== undefined) throw new UsageError("Give CODE or --file PATH, not both");
   const seconds = timeout === undefined ? undefined : Number(timeout);
   if (seconds !== undefined && !(seconds >= 0 && seconds <= MAX_SECONDS)) {
     throw new UsageError(`--timeout ${timeout} is not a number of seconds from 0 to ${MAX_SECONDS}`);
   }
   const timeoutMs = seconds === undefined ? undefined : seconds * 1_000;
-  return { language, code: await readCode(code, file), ...defined({ file, timeoutMs }), json: values.json === true };
+  const code = first ?? (file === undefined ? args.shift() : undefined);
+  return {
+    language,
+    code: await readCode(code, file),
+    ...defined({ file, timeoutMs }),
+    json: values.json === true,
+    args,
+    isStdinUsed: code === "-",
+  };
 }
 
 function parseLanguage(name: string): LanguageEntry {
@@ -106,7 +124,7 @@ async function readCode(code: string | undefined, file: string | undefined): Pro
 }
 
 async function evaluate(args: readonly string[]): Promise<number> {
-  const { language, code, file, json, ...line } = await parseLine(args);
+  const { language, code, file, json, isStdinUsed, ...line } = await parseLine(args);
   // Imported here, because a wrong command line does not need them.
   const [{ evaluateOnce }, { DEFAULT_LIMITS }] = await Promise.all([
     import("../../live/evaluation.ts"),
@@ -126,6 +144,8 @@ async function evaluate(args: readonly string[]): Promise<number> {
     const evaluated = await evaluateOnce(runtime, code, {
       signal,
       limits: { outputChars: MAX_OUTPUT_CHARS, timeoutMs },
+      args: line.args,
+      ...(!isStdinUsed && { input: process.stdin }),
       onOutput: (text, stream) => {
         clearTimeout(preparing);
         if (!json) printer.write(text, stream);

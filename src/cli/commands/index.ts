@@ -103,6 +103,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "evaluate code in a live session",
     load: async () => (await import("./eval.ts")).evalCommand,
   },
+  repl: {
+    summary: "a prompt in a live session, your own or that of a running server",
+    load: async () => (await import("./repl.ts")).replCommand,
+  },
   completion: {
     summary: "print a script with which a shell completes our commands",
     load: async () => (await import("./completion.ts")).completionCommand(COMMANDS),

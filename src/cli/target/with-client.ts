@@ -22,6 +22,12 @@ import { type LocalGateway, openConfigTarget } from "./config-target.ts";
 import { findAuthorizer, openPage, takeToken, withAdvice } from "./sign-in.ts";
 import { parseHeaders, resolveRoots, targetName, type CliTarget, type TargetValues } from "./target.ts";
 
+/** A server in this process. */
+export interface LocalTarget {
+  readonly handler: Handler;
+  readonly name: string;
+}
+
 export interface CommandContext {
   readonly client: Client;
   /** Pass these options to every call, so that Ctrl-C cancels the call and its progress is shown. */
@@ -43,7 +49,7 @@ const CANCEL_TIMEOUT_MS = 3_000;
 
 /** Resolves to the exit code. */
 export async function withClient(
-  { target, values }: { readonly target: CliTarget; readonly values: TargetValues },
+  { target, values }: { readonly target: CliTarget | LocalTarget; readonly values: TargetValues },
   work: (context: CommandContext) => Promise<number>,
 ): Promise<number> {
   // Take the token out of the environment even if --token is given, so that no child process inherits it.
@@ -68,16 +74,19 @@ export async function withClient(
   let gateway: LocalGateway | undefined;
   try {
     if ("config" in target) gateway = await openConfigTarget(target, values, print);
-    busy(`Connecting to ${targetName(target)}`);
+    busy(`Connecting to ${nameOf(target)}`);
     const auth =
       target instanceof URL ? await findAuthorizer(target, values, token, { canSignIn, print, note, busy }) : undefined;
     const elicit = prompter && createElicitation(prompter, () => serverName(client, target), openPage);
-    client = await connect("config" in target ? (gateway?.handler as Handler) : target, {
-      ...options,
-      ...listeners(values, print, stderr),
-      ...defined({ auth, elicit }),
-      signal: connecting.signal,
-    });
+    client = await connect(
+      "handler" in target ? target.handler : "config" in target ? (gateway?.handler as Handler) : target,
+      {
+        ...options,
+        ...listeners(values, print, stderr),
+        ...defined({ auth, elicit }),
+        signal: connecting.signal,
+      },
+    );
     stopConnecting();
     await gateway?.started(options.startTimeoutMs ?? START_TIMEOUT_MS, interruption.signal, busy);
     line.stop();
@@ -115,7 +124,7 @@ function noTerminal({ code, data }: McpError): McpError {
   return new McpError(code, "The server wants to ask you something: run this command in a terminal", data);
 }
 
-async function connectOptions(target: CliTarget, values: TargetValues): Promise<ConnectOptions> {
+async function connectOptions(target: CliTarget | LocalTarget, values: TargetValues): Promise<ConnectOptions> {
   const { revision, timeout } = values;
   const roots = await resolveRoots(values);
   const timeoutMs = timeout === undefined ? undefined : Number(timeout) * 1_000;
@@ -145,7 +154,11 @@ function formatLog({ level, logger, data }: LogMessageParams): string {
   return `[${typeof level === "string" ? oneLine(level) : "?"}] ${typeof logger === "string" ? `${oneLine(logger)}: ` : ""}${text}`;
 }
 
-function serverName(client: Client | undefined, target: CliTarget): string {
+function nameOf(target: CliTarget | LocalTarget): string {
+  return "handler" in target ? target.name : targetName(target);
+}
+
+function serverName(client: Client | undefined, target: CliTarget | LocalTarget): string {
   const { name, version } = client?.server ?? {};
-  return typeof name === "string" ? oneLine(`${name} ${version ?? ""}`) : targetName(target);
+  return typeof name === "string" ? oneLine(`${name} ${version ?? ""}`) : nameOf(target);
 }

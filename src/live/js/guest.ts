@@ -1,7 +1,7 @@
 // The entry point of a JavaScript session's process: two threads, connected by a port. The user's code runs in the main
 // thread. The controller, a worker thread, talks to the host and interrupts the main thread. The controller takes
-// longest to start, so it is started before anything else is loaded. An argument names the module that evaluates another
-// language instead of JavaScript.
+// longest to start, so it is started before anything else is loaded. The first argument names the module that evaluates
+// another language, or is "-" for JavaScript.
 
 import { writeSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -9,7 +9,9 @@ import { MessageChannel, Worker } from "node:worker_threads";
 import type { ControllerData, Evaluator, EvaluatorModule } from "./messages.ts";
 
 const { port1, port2 } = new MessageChannel();
-const [, , evaluatorFile] = process.argv;
+// The rest of the arguments belongs to the user's program.
+const [given = "-"] = process.argv.splice(2, 1);
+const evaluatorFile = given === "-" ? undefined : given;
 const controller = new Worker(new URL("./controller.js", import.meta.url), {
   workerData: { port: port2, isOtherLanguage: evaluatorFile !== undefined } satisfies ControllerData,
   transferList: [port2],

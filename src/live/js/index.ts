@@ -51,8 +51,9 @@ export function jsRuntime(options: JavaScriptGuestOptions, evaluator?: string): 
     async start(limits) {
       const isRestricted = options.permission !== undefined && options.permission !== false;
       const command = guestCommand(options, limits, isRestricted ? await permissionFlags(options) : []);
-      return evaluator === undefined ? command : { ...command, args: [...command.args, evaluator] };
+      return { ...command, args: [...command.args, evaluator ?? "-"] };
     },
+    withArguments: (command, args) => ({ ...command, args: [...command.args, ...args] }),
     encode: (request) => JSON.stringify(request),
   };
 }

@@ -12,7 +12,7 @@ describe("jsRuntime", () => {
     const { command, args, env, cwd } = await jsRuntime({}).start({ ...DEFAULT_LIMITS, memoryMb: 77 });
     expect(command).toBe(process.execPath);
     expect(args).toContain("--max-old-space-size=77");
-    expect(args.at(-1)).toMatch(/dist\/live\/js\/guest\.js$/);
+    expect(args.slice(-2)).toEqual([expect.stringMatching(/dist\/live\/js\/guest\.js$/), "-"]);
     expect(args.join(" ")).not.toContain("--permission");
     expect(env).toEqual({ NODE_OPTIONS: "" });
     expect(cwd).toBeUndefined();

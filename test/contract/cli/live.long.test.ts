@@ -93,7 +93,7 @@ describe("without a config", () => {
     const python = await catenary(["up", "--live", "pyton"]);
     expect(python).toMatchObject({
       code: 1,
-      err: "catenary: --live pyton is not a language; write one of js, javascript, lisp\n",
+      err: "catenary: --live pyton is not a language; write one of js, javascript, lisp, smalltalk\n",
     });
     expect(await catenary(["up", "x.json", "--live", "js"])).toMatchObject({ code: 2 });
   });
@@ -211,6 +211,12 @@ describe("eval", () => {
     await once(shell, "close");
     expect(out).toBe("yyyyyyyyyy");
     await expectNoProcesses(mark);
+  });
+
+  it("gives the program arguments and stdin", async () => {
+    const code = "let text = ''; for await (const part of process.stdin) text += part; [text, process.argv.slice(2)]";
+    const result = await catenary(["eval", "js", code, "--", "a", "--help"], "typed");
+    expect(result).toMatchObject({ code: 0, out: "[ 'typed', [ 'a', '--help' ] ]\n", err: "" });
   });
 
   it.runIf(hasSbcl())("supports Common Lisp, with several values, warnings and conditions", async () => {

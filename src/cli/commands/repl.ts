@@ -1,0 +1,361 @@
+// `catenary repl LANGUAGE` and `catenary repl TARGET --session NAME`: a prompt for people in a live session, either a new
+// one of their own or one of a server that already runs, such as the session of an agent. Both go through MCP, so the
+// prompt can do only what any client can do.
+
+import type { Client } from "../../client/client.ts";
+import { UPSTREAM } from "../../chain/router/pages.ts";
+import { isObject, defined, errorMessage } from "../../core/values.ts";
+import { findLanguage, LANGUAGES } from "../../live/languages.ts";
+import type { LanguageEntry } from "../../live/tool.ts";
+import type { CallToolResult, Tool } from "../../protocol/model/index.ts";
+import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
+import { defineCommand } from "../show/problems.ts";
+import {
+  EXIT_HELP,
+  parseTargetLine,
+  TARGET_FLAGS,
+  TARGET_HELP,
+  parseFlags,
+  unexpectedArguments,
+} from "../target/target.ts";
+import { type CommandContext, withClient } from "../target/with-client.ts";
+import { LineReader } from "../terminal/line-reader.ts";
+import { paint, printStatus } from "../terminal/output.ts";
+import { isTerminal, sanitizeFor } from "../terminal/text.ts";
+
+const USAGE = `Usage: catenary repl LANGUAGE [--program PATH]
+       catenary repl TARGET [--session NAME] [OPTIONS]
+`;
+
+const HELP = `${USAGE}
+A prompt in a live session. With a LANGUAGE, in a new session, which ends with the prompt. With a
+TARGET, in a session of that server: what you define there, its other clients see, and what they
+have defined, you see. The languages are:
+
+${LANGUAGES.map(({ name, description }) => `  ${name.padEnd(22)} ${description}`).join("\n")}
+
+Input goes on to the next line while a bracket, a string or a comment is open. Tab completes names,
+and the arrow keys go through earlier lines. Ctrl-C interrupts what runs, or drops the input; Ctrl-D
+or :quit leaves. :help lists the commands of the prompt. If stdin is not a terminal, it is evaluated
+without prompts.
+
+  --session NAME         the session; default main
+  --tool NAME            the tool that evaluates, if the server has several
+  --program PATH         for a LANGUAGE: the program that runs it
+
+${TARGET_HELP}
+${EXIT_HELP}`;
+
+const REPL_FLAGS = {
+  session: { type: "string" },
+  tool: { type: "string" },
+  program: { type: "string" },
+} as const;
+
+const COMMANDS_HELP = `:help                 this list
+:restarts             the restarts of the last error
+:restart N [CODE]     take one of them, with a value
+:frame N CODE         evaluate in a frame of the last error
+:error                the last error again
+:inspect HANDLE [N]   the parts of a value that was not printed whole, from part N on
+:definitions          what the session has defined
+:sessions             the sessions, and what each is doing
+:session NAME         go to another session
+:limits [NAME VALUE]  show or change the limits, such as :limits print-depth 10
+:reset                end the session's process and begin with a new one
+:quit                 leave`;
+
+async function repl(args: readonly string[]): Promise<number> {
+  const [first = ""] = args.filter((word) => !word.startsWith("-"));
+  const language = args.includes("--") ? undefined : findLanguage(first);
+  if (language !== undefined && first === args[0]) return inNewSession(language, args.slice(1));
+  const line = parseTargetLine("repl", args, REPL_FLAGS, USAGE);
+  const { session = "main", tool, program, json } = line.values;
+  if (program !== undefined) throw new UsageError("--program needs a LANGUAGE, not a target");
+  if (json === true) throw new UsageError("repl has no --json; use catenary call");
+  if (line.words.length > 0) throw unexpectedArguments("repl", line.words, USAGE);
+  return withClient(line, async (context) => {
+    context.busy("Listing tools");
+    const found = await findSession(context.client, session, tool);
+    context.done();
+    return converse(found, context);
+  });
+}
+
+async function inNewSession(language: LanguageEntry, args: readonly string[]): Promise<number> {
+  const { positionals, values } = parseFlags("repl", args, { ...REPL_FLAGS, ...TARGET_FLAGS });
+  if (positionals.length > 0) throw unexpectedArguments("repl", positionals, USAGE);
+  const { session = "main", program, ...others } = values;
+  const [misplaced] = Object.keys(others).filter((name) => name !== "quiet" && name !== "verbose");
+  if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a TARGET, not a language`);
+  const { createLiveServer } = await import("../../config/live.ts");
+  const handler = await createLiveServer(language, defined({ program }));
+  return withClient({ target: { handler, name: language.title }, values }, async (context) =>
+    converse(await findSession(context.client, session), context),
+  );
+}
+
+/** A session of a live server, by the tools of that server. */
+interface LiveSession {
+  readonly client: Client;
+  readonly language: LanguageEntry;
+  /** What a gateway puts before the names of this server's tools. */
+  readonly prefix: string;
+  /** Its name differs between the languages. */
+  readonly lastErrorTool: string;
+  /** The template of the resource that lists completions, if the server has one. */
+  readonly completions: string | undefined;
+  name: string;
+}
+
+async function findSession(client: Client, name: string, tool?: string): Promise<LiveSession> {
+  const { tools } = await client.listTools();
+  const found = tools.flatMap((one) => {
+    const language = LANGUAGES.find((entry) => one.name.endsWith(`evaluate-${entry.name}`));
+    return language === undefined || (tool !== undefined && one.name !== tool) ? [] : [{ one, language }];
+  });
+  const [chosen] = found;
+  if (chosen === undefined) {
+    if (tool !== undefined) throw new NotFoundError(`The server has no tool ${tool} that evaluates code`);
+    throw new NotFoundError(`The server has no live sessions: none of its ${tools.length} tools evaluates code`);
+  }
+  if (found.length > 1) {
+    throw new UsageError(`Choose one with --tool: ${found.map(({ one }) => one.name).join(", ")}`);
+  }
+  const { one, language } = chosen;
+  const prefix = one.name.slice(0, -`evaluate-${language.name}`.length);
+  const hasShortName = tools.some((other) => other.name === `${prefix}last-error`);
+  const lastErrorTool = hasShortName ? "last-error" : "describe-last-error";
+  return { client, language, prefix, lastErrorTool, name, completions: await findCompletions(client, one) };
+}
+
+/** Behind a gateway, several servers may have such a template. */
+async function findCompletions(client: Client, tool: Tool): Promise<string | undefined> {
+  if (client.capabilities.completions === undefined) return undefined;
+  const { resourceTemplates } = await client.listResourceTemplates().catch(() => ({ resourceTemplates: [] }));
+  const isOfTool = ({ _meta }: { readonly _meta?: Tool["_meta"] }): boolean =>
+    _meta?.[UPSTREAM] === tool._meta?.[UPSTREAM];
+  return resourceTemplates.find((one) => one.uriTemplate.endsWith("/completions/{code}") && isOfTool(one))?.uriTemplate;
+}
+
+async function converse(session: LiveSession, context: CommandContext): Promise<number> {
+  const repl = new Repl(session, context);
+  const reader = new LineReader({
+    historyName: session.language.name,
+    needsMore: (code) => !code.startsWith(":") && session.language.needsMore(code),
+    complete: (code) => complete(session, code),
+    onInterrupt: () => repl.interrupt(),
+    signal: context.callOptions.signal,
+  });
+  if (reader.isInteractive) {
+    printStatus(`${session.language.title}, session ${session.name}. :help lists the commands, Ctrl-D leaves.`);
+  }
+  try {
+    for (;;) {
+      const code = await reader.read(repl.prompt);
+      if (code === undefined || code.trim() === ":quit")
+        return repl.hasFailed && !reader.isInteractive ? EXIT.toolFailed : EXIT.ok;
+      if (code.trim() !== "") await repl.run(code);
+    }
+  } finally {
+    reader.close();
+  }
+}
+
+/** The completions of the end of the code, each as the whole code. */
+async function complete({ client, completions, name }: LiveSession, code: string): Promise<readonly string[]> {
+  if (completions === undefined) return [];
+  const ref = { type: "ref/resource", uri: completions } as const;
+  const { completion } = await client.complete(ref, { name: "code", value: code }, { arguments: { name } });
+  return completion.values;
+}
+
+class Repl {
+  /** Whether something has failed. */
+  hasFailed = false;
+  readonly #session: LiveSession;
+  readonly #context: CommandContext;
+  #package: string | undefined;
+  #running: { readonly abort: AbortController; isInterrupted: boolean } | undefined;
+
+  constructor(session: LiveSession, context: CommandContext) {
+    this.#session = session;
+    this.#context = context;
+  }
+
+  get prompt(): string {
+    return `${this.#package ?? this.#session.language.name}> `;
+  }
+
+  /** Runs code, or a command of the prompt. An unknown command is code, since `:name` is a keyword in some languages. */
+  async run(input: string): Promise<void> {
+    const [, word = "", rest = ""] = /^:([a-z]+)(?:\s+([^]*))?$/.exec(input.trim()) ?? [];
+    try {
+      const done = word !== "" && (await this.#command(word, rest.trim()));
+      if (!done) await this.#evaluate("evaluate", { code: input });
+    } catch (error) {
+      if (this.#context.callOptions.signal?.aborted === true) throw error;
+      this.hasFailed = true;
+      printStatus(paint("red", sanitizeFor(process.stderr, errorMessage(error))));
+    }
+  }
+
+  /** Ctrl-C while something runs. The first stops it and keeps the session; the second gives up on the answer. */
+  interrupt(): boolean {
+    const running = this.#running;
+    if (running === undefined) return false;
+    if (running.isInterrupted) running.abort.abort(new Error("Interrupted"));
+    running.isInterrupted = true;
+    this.#call("interrupt-session", {}).catch(() => running.abort.abort(new Error("Interrupted")));
+    return true;
+  }
+
+  async #command(word: string, rest: string): Promise<boolean> {
+    const [one = "", ...others] = rest.split(/\s+/);
+    const more = rest.slice(one.length).trim();
+    switch (word) {
+      case "help":
+        printStatus(COMMANDS_HELP);
+        return true;
+      case "restarts":
+        await this.#show("list-restarts", {});
+        return true;
+      case "restart":
+        if (one === "") await this.#show("list-restarts", {});
+        else await this.#evaluate("take-restart", { restart: one, ...(more !== "" && { value: more }) });
+        return true;
+      case "frame":
+        if (!/^\d+$/.test(one) || more === "")
+          throw new UsageError("Write the number of a frame and code, such as :frame 0 x");
+        await this.#evaluate("evaluate-in-frame", { frame: Number(one), code: more });
+        return true;
+      case "error":
+        await this.#show(this.#session.lastErrorTool, {});
+        return true;
+      case "inspect":
+        if (!/^\d+$/.test(one)) throw new UsageError("Write a handle, such as :inspect 4");
+        await this.#show("inspect", {
+          handle: Number(one),
+          ...(others[0] !== undefined && { start: Number(others[0]) }),
+        });
+        return true;
+      case "definitions":
+        await this.#show("list-definitions", {});
+        return true;
+      case "sessions":
+        await this.#show("list-sessions", {});
+        return true;
+      case "session":
+        if (one !== "") this.#session.name = one;
+        this.#package = undefined;
+        printStatus(`Session ${this.#session.name}`);
+        return true;
+      case "limits":
+        await this.#show("configure-limits", one === "" ? {} : { [one]: Number(more) });
+        return true;
+      case "reset":
+        this.#package = undefined;
+        await this.#show("reset-session", {});
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  async #evaluate(name: string, args: { readonly [name: string]: unknown }): Promise<void> {
+    const running = { abort: new AbortController(), isInterrupted: false };
+    this.#running = running;
+    const output = new OutputEcho();
+    const { signal } = this.#context.callOptions;
+    try {
+      const tool = name === "evaluate" ? `evaluate-${this.#session.language.name}` : name;
+      const result = await this.#call(
+        tool,
+        { ...args, timeout: 0 },
+        {
+          signal: signal === undefined ? running.abort.signal : AbortSignal.any([signal, running.abort.signal]),
+          timeoutMs: 0,
+          onProgress: ({ progress, message }) => output.write(progress, message),
+        },
+      );
+      output.finish(textOf(result));
+      this.#note(result);
+    } finally {
+      this.#running = undefined;
+    }
+  }
+
+  #note({ isError, structuredContent }: CallToolResult): void {
+    if (isError === true) this.hasFailed = true;
+    if (!isObject(structuredContent)) return;
+    const { package: current, condition } = structuredContent;
+    if (typeof current === "string") this.#package = current;
+    const isOpen = isObject(condition) && condition["open"] === true;
+    if (isOpen && isTerminal(process.stdin)) {
+      printStatus(
+        paint("dim", ":restart N takes a restart, :frame N CODE evaluates in a frame, :inspect HANDLE shows a value"),
+      );
+    }
+  }
+
+  async #show(tool: string, args: { readonly [name: string]: unknown }): Promise<void> {
+    const result = await this.#call(tool, args);
+    process.stdout.write(`${painted(textOf(result))}\n`);
+  }
+
+  #call(
+    tool: string,
+    args: { readonly [name: string]: unknown },
+    options: Parameters<Client["callTool"]>[2] = this.#context.callOptions,
+  ): Promise<CallToolResult> {
+    const { client, prefix, name } = this.#session;
+    return client.callTool(`${prefix}${tool}`, { ...args, session: name }, options);
+  }
+}
+
+function textOf({ content }: CallToolResult): string {
+  return content.map((item) => (item.type === "text" ? item.text : `[${item.type}]`)).join("\n");
+}
+
+/** Prints output while an evaluation runs, and then the rest of the result. */
+class OutputEcho {
+  #printed = "";
+  #total = 0;
+
+  /** Progress has the output since the last report, and how many characters there were in all. */
+  write(total: number, text = ""): void {
+    // A report without new output only says that the evaluation still runs, and a shorter text has lost some output.
+    if (total - this.#total !== text.length || text === "") return;
+    this.#total = total;
+    this.#printed += text;
+    process.stdout.write(sanitizeFor(process.stdout, text));
+  }
+
+  finish(text: string): void {
+    const isContinued = text.startsWith(this.#printed);
+    const rest = isContinued ? text.slice(this.#printed.length) : text;
+    if (!isContinued && !this.#printed.endsWith("\n")) process.stdout.write("\n");
+    process.stdout.write(`${painted(rest)}\n`);
+  }
+}
+
+const LITERALS = /"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\b\d[\d_.]*\b|\b(?:true|false|null|undefined|nil|NIL|T)\b/g;
+
+/** Colours the values, errors and notices of a result. */
+function painted(text: string): string {
+  const style = (name: Parameters<typeof paint>[0], part: string): string => paint(name, part, process.stdout);
+  return sanitizeFor(process.stdout, text)
+    .split("\n")
+    .map((line) => {
+      if (line.startsWith("=> ")) {
+        const value = line.slice(3).replace(LITERALS, (part) => style(/^["']/.test(part) ? "green" : "yellow", part));
+        return `${style("dim", "=>")} ${value}`;
+      }
+      if (/^\[(?:ERROR|TIMEOUT|INTERRUPTED|LOST)\]/.test(line)) return style("red", line);
+      if (/^\[(?:Warning|Notice|stderr|background)\]/.test(line)) return style("yellow", line);
+      return /^(?:\[(?:Backtrace|Restarts)\]|\d+: | {5}\S)/.test(line) ? style("dim", line) : line;
+    })
+    .join("\n");
+}
+
+export const replCommand: Command = defineCommand(HELP, repl);

@@ -1,0 +1,152 @@
+// Reads what a person types at a prompt: several lines while the input is unfinished, with history and completion. The
+// history is kept in a file for the next time. If stdin is not a terminal, the same without prompts and history.
+
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface, type Interface } from "node:readline";
+import { stateDirectory } from "../../auth/oauth/private-files.ts";
+import { onAbort } from "../../core/async.ts";
+import { isTerminal } from "./text.ts";
+
+export interface LineReaderOptions {
+  /** Names the file of the history. */
+  readonly historyName: string;
+  readonly needsMore: (input: string) => boolean;
+  /** Completes the end of the input; each value is the whole input. */
+  readonly complete: (input: string) => Promise<readonly string[]>;
+  /** Called at Ctrl-C. False means that nothing was running, so the input is dropped instead. */
+  readonly onInterrupt: () => boolean;
+  /** Ends the input. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+const MAX_HISTORY = 1_000;
+const CONTINUATION = "... ";
+/** What a name can consist of, in any of the languages. */
+const WORD = /[^\s()[\]{}'"`,;]*$/;
+
+export class LineReader {
+  readonly isInteractive: boolean = isTerminal(process.stdin) && isTerminal(process.stdout);
+  readonly #options: LineReaderOptions;
+  readonly #input: Interface;
+  readonly #typed: string[] = [];
+  readonly #forget: () => void;
+  #prompt = "";
+  /** The lines of an unfinished input. */
+  #begun = "";
+  #wake: () => void = () => undefined;
+  #hasEnded = false;
+  #historyFile: string | undefined;
+
+  constructor(options: LineReaderOptions) {
+    this.#options = options;
+    this.#input = createInterface({
+      input: process.stdin,
+      ...(this.isInteractive && { output: process.stdout, terminal: true }),
+      history: this.isInteractive ? this.#loadHistory() : [],
+      historySize: MAX_HISTORY,
+      removeHistoryDuplicates: true,
+      completer: (line: string, done: (error: Error | null, result: [string[], string]) => void) => {
+        this.#complete(line).then(
+          (result) => done(null, result),
+          () => done(null, [[], line]),
+        );
+      },
+    });
+    this.#input.on("line", (line) => {
+      this.#typed.push(line);
+      this.#wake();
+    });
+    this.#input.on("SIGINT", () => this.#interrupt());
+    const end = (): void => {
+      this.#hasEnded = true;
+      this.#wake();
+    };
+    this.#input.on("close", end);
+    this.#forget = onAbort(options.signal, end);
+  }
+
+  /** The next finished input; undefined at the end. */
+  async read(prompt: string): Promise<string | undefined> {
+    this.#prompt = prompt;
+    this.#begun = "";
+    for (;;) {
+      const line = await this.#line(this.#begun === "" ? prompt : CONTINUATION);
+      if (line === undefined) return this.#begun === "" ? undefined : this.#begun;
+      const input = this.#begun === "" ? line : `${this.#begun}\n${line}`;
+      // An empty line ends an input that can never be finished.
+      if ((line === "" && this.#begun !== "" && this.isInteractive) || !this.#options.needsMore(input)) {
+        this.#begun = "";
+        return input;
+      }
+      this.#begun = input;
+    }
+  }
+
+  close(): void {
+    this.#forget();
+    this.#input.close();
+  }
+
+  async #line(prompt: string): Promise<string | undefined> {
+    if (this.#typed.length === 0 && !this.#hasEnded) {
+      if (this.isInteractive) {
+        this.#input.setPrompt(prompt);
+        this.#input.prompt();
+      }
+      await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+    const line = this.#typed.shift();
+    if (line !== undefined) this.#remember(line);
+    else if (this.isInteractive) process.stdout.write("\n");
+    return line;
+  }
+
+  #interrupt(): void {
+    if (this.#options.onInterrupt()) return;
+    const isEmpty = this.#begun === "" && this.#input.line === "";
+    process.stdout.write(isEmpty ? "\n(Ctrl-D or :quit leaves)\n" : "\n");
+    this.#begun = "";
+    // Drops what was typed; `line` and `cursor` are the state of the line editor.
+    this.#input.write(null, { ctrl: true, name: "e" });
+    this.#input.write(null, { ctrl: true, name: "u" });
+    this.#input.setPrompt(this.#prompt);
+    this.#input.prompt();
+  }
+
+  /** Returns the completions of the last word, and that word. */
+  async #complete(line: string): Promise<[string[], string]> {
+    const input = this.#begun === "" ? line : `${this.#begun}\n${line}`;
+    const word = WORD.exec(line)?.[0] ?? "";
+    const before = input.length - word.length;
+    const values = await this.#options.complete(input);
+    return [values.map((value) => value.slice(before)), word];
+  }
+
+  #loadHistory(): string[] {
+    try {
+      const folder = stateDirectory();
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      const file = join(folder, `history-${this.#options.historyName}`);
+      this.#historyFile = file;
+      const lines = readFileSync(file, { encoding: "utf8", flag: "a+" })
+        .split("\n")
+        .filter((line) => line !== "");
+      if (lines.length > 2 * MAX_HISTORY)
+        writeFileSync(file, `${lines.slice(-MAX_HISTORY).join("\n")}\n`, { mode: 0o600 });
+      return lines.slice(-MAX_HISTORY).toReversed();
+    } catch {
+      // A history that cannot be kept is no reason to refuse the prompt.
+      return [];
+    }
+  }
+
+  #remember(line: string): void {
+    if (this.#historyFile === undefined || line.trim() === "") return;
+    try {
+      appendFileSync(this.#historyFile, `${line}\n`, { mode: 0o600 });
+    } catch {
+      this.#historyFile = undefined;
+    }
+  }
+}

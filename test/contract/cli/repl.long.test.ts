@@ -1,0 +1,155 @@
+// `catenary repl` in a real terminal: several lines, history, completion, Ctrl-C, restarts, and a session that another
+// client uses at the same time; and without a terminal.
+
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect, serve } from "catenary";
+import { javascript } from "catenary/live";
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { CTRL_C, CTRL_D, ENTER, HAS_TERMINAL, Terminal } from "../../support/terminal/terminal.ts";
+import { hasSbcl } from "../../support/setup/sbcl.ts";
+import { CLI } from "./cli-process.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "catenary-repl-"));
+const env = { XDG_STATE_HOME: folder };
+const UP = "\u001b[A";
+const TAB = "\t";
+const opened: Terminal[] = [];
+
+afterEach(async () => {
+  for (const terminal of opened.splice(0)) await terminal.close();
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+async function open(args: readonly string[], prompt: string): Promise<Terminal> {
+  const terminal = new Terminal([process.execPath, CLI, "repl", ...args], { env });
+  opened.push(terminal);
+  await terminal.shows(prompt);
+  return terminal;
+}
+
+const skipped = "catenary repl in a real terminal is skipped: python3 is not installed";
+if (!HAS_TERMINAL) it.skipIf(process.env["CI"] !== "true")(skipped, () => expect.fail(skipped));
+
+describe.runIf(HAS_TERMINAL)("catenary repl in a terminal", () => {
+  it("takes several lines, keeps what was defined, and colours values", async () => {
+    const terminal = await open(["js"], "js>");
+    terminal.type(`function double(x) {${ENTER}`);
+    await terminal.shows("...");
+    terminal.type(`return x * 2 }${ENTER}`);
+    await terminal.shows("; No values");
+    terminal.type(`double(21)${ENTER}`);
+    await terminal.shows("=> 42");
+    expect(terminal.bytes).toContain("\u001b[33m42\u001b[39m");
+    terminal.type(CTRL_D);
+    expect(await terminal.exited).toBe(0);
+  });
+
+  it("remembers lines for the next time", async () => {
+    const first = await open(["js"], "js>");
+    first.type(`'remembered'.length${ENTER}`);
+    await first.shows("=> 10");
+    first.type(`:quit${ENTER}`);
+    expect(await first.exited).toBe(0);
+    const second = await open(["js"], "js>");
+    second.type(`${UP}${UP}`);
+    await second.shows("js> 'remembered'.length");
+    second.type(ENTER);
+    await second.shows("=> 10");
+  });
+
+  it("completes names from the session", async () => {
+    const terminal = await open(["js"], "js>");
+    terminal.type(`const completable = 7${ENTER}`);
+    await terminal.shows(/completable = 7\n[^]*js>/);
+    terminal.type(`compl${TAB}`);
+    await terminal.shows("js> completable");
+    terminal.type(ENTER);
+    await terminal.shows("=> 7");
+  });
+
+  it("interrupts what runs and keeps the state, and drops unfinished input", async () => {
+    const terminal = await open(["js"], "js>");
+    terminal.type(`let kept = 5; console.log("begun"); for (;;) {}${ENTER}`);
+    await terminal.shows(/\nbegun/);
+    terminal.type(CTRL_C);
+    await terminal.shows("[INTERRUPTED]");
+    terminal.type(`kept${ENTER}`);
+    await terminal.shows("=> 5");
+    terminal.type(`function unfinished() {${ENTER}`);
+    await terminal.shows("...");
+    terminal.type(CTRL_C);
+    await terminal.shows(/\.\.\.\s*\njs>/);
+    terminal.type(`kept + 1${ENTER}`);
+    await terminal.shows("=> 6");
+  });
+
+  it("lists its commands, and explains a wrong one", async () => {
+    const terminal = await open(["js"], "js>");
+    terminal.type(`:help${ENTER}`);
+    await terminal.shows(":restart N [CODE]");
+    terminal.type(`:inspect x${ENTER}`);
+    await terminal.shows("Write a handle, such as :inspect 4");
+  });
+
+  it("sits down in a session that another client uses", async () => {
+    const server = await serve(javascript(), { http: { port: 0, auth: false } });
+    const agent = await connect(server.url);
+    try {
+      await agent.callTool("evaluate-js", { code: "const byAgent = 'seen'", session: "work" });
+      const terminal = await open([server.url, "--session", "work"], "js>");
+      terminal.type(`byAgent + '!'${ENTER}`);
+      await terminal.shows("=> 'seen!'");
+      terminal.type(`const byPerson = 8${ENTER}`);
+      await terminal.shows(/byPerson = 8\n[^]*js>/);
+      const seen = await agent.callTool("evaluate-js", { code: "byPerson", session: "work" });
+      expect(seen.content).toMatchObject([{ text: "=> 8" }]);
+    } finally {
+      await agent.close();
+      await server.close();
+    }
+  });
+});
+
+describe.runIf(HAS_TERMINAL && hasSbcl())("catenary repl lisp in a terminal", () => {
+  it("shows the package, and takes a restart of an error", async () => {
+    const terminal = await open(["lisp"], "lisp>");
+    terminal.type(`(defpackage garden (:use cl))${ENTER}`);
+    await terminal.shows('#<PACKAGE "GARDEN">');
+    terminal.type(`(in-package garden)${ENTER}`);
+    await terminal.shows("GARDEN>");
+    terminal.type(`(+ 1 (restart-case (error "no") (use-value (v) v)))${ENTER}`);
+    await terminal.shows("[USE-VALUE]");
+    terminal.type(`:restart use-value 41${ENTER}`);
+    await terminal.shows("=> 42");
+  });
+});
+
+describe("catenary repl without a terminal", () => {
+  const run = (args: readonly string[], input: string): { code: number | null; out: string; err: string } => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [CLI, "repl", ...args], { input, encoding: "utf8" });
+    return { code: status, out: stdout, err: stderr };
+  };
+
+  it("evaluates stdin, input by input", () => {
+    expect(run(["js"], "const a = [\n1, 2]\na.length\n")).toEqual({ code: 0, out: "; No values\n=> 2\n", err: "" });
+  });
+
+  it("exits with 5 if something failed, and goes on after it", () => {
+    const { code, out } = run(["js"], "missing\n1 + 1\n");
+    expect(code).toBe(5);
+    expect(out).toMatch(/^\[ERROR\] ReferenceError\n[^]*=> 2\n$/);
+  });
+
+  it.each([
+    [["python"], 1, /There is no catenary\.json here that could have a server python/],
+    [["js", "--token", "x"], 1, /--token needs a TARGET, not a language/],
+    [["http://127.0.0.1:1/mcp"], 4, /127\.0\.0\.1:1/],
+  ])("refuses %j with one clear error", (args, code, message) => {
+    const result = run(args, "");
+    expect(result.code).toBe(code);
+    expect(result.err).toMatch(message);
+  });
+});
