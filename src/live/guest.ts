@@ -192,7 +192,7 @@ export class Guest {
       return;
     }
     if (pending !== undefined) this.#requestOutput(pending, message);
-    else if (event === "background") this.#stderr(String(message["text"]));
+    else if (event === "background") this.#backgroundOutput(String(message["text"]), message["stream"]);
     else if (event === "ready" && this.#markReady !== undefined) {
       this.version = String(message["version"]);
       this.#markReady();
@@ -215,6 +215,12 @@ export class Guest {
     // Output that was written before the reply is readable by now: this turn of the event loop reads it.
     if (pending.readsOutputFirst) setImmediate(settle);
     else settle();
+  }
+
+  /** What other threads print; what the guest reports about them comes without a stream. */
+  #backgroundOutput(text: string, stream: unknown): void {
+    if (stream === "stdout") this.#rawOutput(text, "stdout");
+    else this.#stderr(text);
   }
 
   #stderr(text: string): void {

@@ -20,6 +20,14 @@
   (locals '() :type list)
   (frame nil))
 
+(defstruct offer
+  "A restart of a failure. TAKES-VALUE is T if it needs a value, :OPTIONAL if it can take one. ASKS: it asks for it."
+  name
+  (text "" :type string)
+  restart
+  takes-value
+  asks)
+
 (defstruct failure
   "Why an evaluation did not return normally. KIND is :ERROR, :HEAP or :INTERRUPTED."
   (kind :error :type symbol)
@@ -27,6 +35,8 @@
   (message "" :type string)
   (restarts nil :type list)
   (frames nil :type list)
+  ;; Whether the evaluation still waits at the error.
+  (open nil)
   (damaged nil)
   (time (get-universal-time)))
 
@@ -82,7 +92,7 @@
 
 (defun eval-name-p (name)
   "Whether NAME is a frame of SBCL's EVAL or READ, below the user's frames."
-  (or (eq name 'eval) (at-home-p name '("SB-IMPL" "SB-INT")) (and *code-stream* (eq name 'read))))
+  (or (eq name 'eval) (at-home-p name '("SB-IMPL" "SB-INT" "SB-DI")) (and *code-stream* (eq name 'read))))
 
 (defun standard-name (name)
   "The function of COMMON-LISP that an internal TWO-ARG-* function implements, or nil."
@@ -181,7 +191,7 @@ frames below these."
 (defun user-frames (&optional (how :full))
   "The frames, from the error down to the user's form. HOW is :FULL, :SAFE or :NAMES."
   (with-plain-printing ()
-    (let ((*print-pretty* nil) (*local-handles* +local-handles+)
+    (let ((*print-pretty* nil) (*local-handles* (if (eq how :full) +local-handles+ 0))
           (leading t) (deep nil) (frames '()) (ended nil) (frame (sb-di:top-frame)))
       (loop repeat +max-walked-frames+
             while frame
@@ -207,8 +217,10 @@ frames below these."
                                     :frame (and (eq how :full) frame)))))))
 
 (defun toplevel-name-p (name)
-  "Whether NAME is that of the function that EVAL makes of a form."
-  (equal name '(lambda ())))
+  "Whether NAME is that of the function that EVAL makes of a form, or SB-DI:EVAL-IN-FRAME, with its own parameter."
+  (and (consp name) (eq (first name) 'lambda)
+       (typep (rest name) '(cons (or null (cons (and symbol (not null)) null)) null))
+       (every (lambda (parameter) (null (symbol-package parameter))) (second name))))
 
 (defun release-frames (failure)
   "The stack is about to be unwound, so its frames can no longer be used."
@@ -238,20 +250,40 @@ frames below these."
                 (t (without-stream (report-text condition))))
         (error () (format nil "A ~A whose report function failed." (symbol-title (type-of condition))))))))
 
-(defun restart-list (condition job)
-  "Name and description of each restart, without those of the guest's thread."
+(defun restart-arity (restart)
+  "Whether RESTART takes a value: T, :OPTIONAL or nil."
+  (let* ((function (ignore-errors (sb-kernel::restart-function restart)))
+         (parameters (and (functionp function) (ignore-errors (sb-introspect:function-lambda-list function)))))
+    (cond ((null parameters) nil)
+          ((not (listp parameters)) :optional)
+          ((eq (first parameters) '&rest) (if (sb-kernel::restart-interactive-function restart) t :optional))
+          ((member (first parameters) lambda-list-keywords) :optional)
+          (t t))))
+
+(defun restart-offers (condition job)
+  "An offer for each restart, without those of the guest's thread."
   (with-plain-printing ()
     (let ((*print-pretty* nil))
       (loop for restart in (compute-restarts condition)
             unless (and job (member restart (job-base-restarts job)))
-              collect (cons (and (restart-name restart) (symbol-name (restart-name restart)))
-                            (handler-case (values (print-bounded 500 (lambda (stream) (princ restart stream))))
-                              (error () "")))))))
+              collect (make-offer :name (and (restart-name restart) (symbol-name (restart-name restart)))
+                                  :text (handler-case
+                                            (values (print-bounded 500 (lambda (stream) (princ restart stream))))
+                                          (error () ""))
+                                  :restart restart
+                                  :takes-value (restart-arity restart)
+                                  :asks (and (sb-kernel::restart-interactive-function restart) t))))))
+
+(defun offer-lines (offers)
+  (loop for offer in offers
+        for number from 0
+        collect (format nil "~D: [~:[unnamed~;~:*~A~]] ~A~@[ (~A)~]" number (offer-name offer) (offer-text offer)
+                        (case (offer-takes-value offer) ((t) "takes a value") (:optional "can take a value")))))
 
 (defun continue-advice (condition restarts)
   "How to take the restart CONTINUE, if that is useful: not if it retries, breaks a lock or ignores an error."
-  (let ((continue (cdr (assoc "CONTINUE" restarts :test #'equal))))
-    (when (and continue (typep condition 'error) (not (reader-error-p condition))
+  (let* ((offer (find "CONTINUE" restarts :key #'offer-name :test #'equal)) (continue (and offer (offer-text offer))))
+    (when (and continue (typep condition 'error) (not (reader-error-p condition)) (not (may-hold-p condition))
                (notany (lambda (word) (eql (search word continue) 0)) '("Retry" "Ignore")))
       (format nil "To take the restart CONTINUE (~A): (handler-bind ((error #'continue)) (eval '...))"
               (string-right-trim "." continue)))))
@@ -263,7 +295,7 @@ frames below these."
 define the function again."))
 
 (defun failure-of (condition)
-  (let* ((storage (typep condition 'storage-condition)) (restarts (restart-list condition *job*)))
+  (let* ((storage (typep condition 'storage-condition)) (restarts (restart-offers condition *job*)))
     (make-failure :type (symbol-title (type-of condition))
                   :message (format nil "~A~@[~%~A~]~@[~%~A~]" (condition-text condition)
                                    (if storage (stack-advice condition) (continue-advice condition restarts))

@@ -69,16 +69,40 @@
           (t (when (string= kind "method") (push (cons name (copy-list (methods-of name))) *methods-before*))
              (push definition *definitions*)))))
 
+(defconstant +max-sources+ 3000 "Definitions whose text is kept.")
+(defconstant +source-chars+ 100000 "Characters of the text of one.")
+
+(defshared *sources* (make-hash-table :test 'equal :synchronized t)
+  "The text of definitions by kind and name; of methods also by qualifiers and specializers.")
+
+(defun keep-source (form definition)
+  "Keep the text of the top-level form that has FORM. What a file defines is found in the file."
+  (let ((key (if (eq (car form) 'defmethod)
+                 (append definition (loop for part in (cddr form)
+                                          collect (with-plain-printing () (prin1-to-string part))
+                                          until (listp part)))
+                 definition))
+        (cursor (and (null *load-truename*) (null *compile-file-truename*) *cursor*)))
+    (if (and cursor (cursor-end cursor)
+             (< (- (cursor-end cursor) (cursor-start cursor)) +source-chars+)
+             (or (gethash key *sources*) (< (hash-table-count *sources*) +max-sources+)))
+        (setf (gethash key *sources*)
+              (let ((code (cursor-code cursor)))
+                (string-right-trim '(#\Space #\Newline)
+                                   (subseq code (form-start code (cursor-start cursor)) (cursor-end cursor)))))
+        (remhash key *sources*))))
+
 (defun note-definition (form)
   "Record what FORM defines. Files that the user's code loads or compiles are ignored, since there may be hundreds."
   (flet ((here-p (file) (or (null file) (equal file *noting*))))
     (let ((definition (definition-of form)) (job *job*))
       (when (and definition job (here-p *load-truename*) (here-p *compile-file-truename*)
-                 (or (users-name-p (second definition)) (string= (first definition) "method"))
-                 (not (equal definition (first (job-defined job))))
-                 (<= (incf (job-noted job)) +max-definitions+))
-        (push definition (job-defined job))
-        (remember definition)))))
+                 (or (users-name-p (second definition)) (string= (first definition) "method")))
+        (keep-source form definition)
+        (when (and (not (equal definition (first (job-defined job))))
+                   (<= (incf (job-noted job)) +max-definitions+))
+          (push definition (job-defined job))
+          (remember definition))))))
 
 (defun expand-noting (expander form environment)
   "The *MACROEXPAND-HOOK* of a session."
@@ -184,19 +208,23 @@
 (defun max-output (job) (if job (argument job :output-chars 100000) 100000))
 
 (defun value-text (value &optional (cap (max-output *job*)))
-  "VALUE as PRIN1 prints it, cut after CAP characters. The caller binds the print limits."
+  "VALUE as PRIN1 prints it, cut after CAP characters, and its handle or nil. The caller binds the print limits."
   (typecase value
     ((or fixnum character) (prin1-to-string value))
     (t (multiple-value-bind (text cut) (print-bounded cap (lambda (stream) (prin1 value stream)))
-         (if cut (format nil "~A... [cut at ~:D characters]" text cap) text)))))
+         (values (if cut (format nil "~A... [cut at ~:D characters]" text cap) text) (handle-for value text cut))))))
 
 (defun value-texts (values)
+  "The texts of VALUES, and a list of their handles, or nil if none has one."
   (with-print-limits (*job*)
-    (let ((cap (max-output *job*)))
-      (loop for value in values
-            for text = (value-text value (max cap 0))
-            do (decf cap (length text))
-            collect text))))
+    (let ((cap (max-output *job*)) (texts '()) (handles '()) (any nil))
+      (dolist (value values)
+        (multiple-value-bind (text handle) (value-text value (max cap 0))
+          (decf cap (length text))
+          (push text texts)
+          (push (or handle :null) handles)
+          (when handle (setf any t))))
+      (values (nreverse texts) (and any (nreverse handles))))))
 
 (defun now ()
   "The time in microseconds. GET-INTERNAL-REAL-TIME advances in steps of some milliseconds."

@@ -36,6 +36,7 @@
   (multiple-value-list (funcall thunk)))
 
 (defvar *guard-tag* nil "The catch tag of the innermost guard.")
+(defvar *hold* nil "Whether an error in it may stay open.")
 
 (defun last-resort (condition hook)
   "Called if describing an error fails, most likely because the stack is full. Reports only the type."
@@ -49,14 +50,17 @@
   "Called for an unhandled condition, on top of the user's frames."
   (declare (ignore hook))
   (let ((failure (let ((sb-ext:*invoke-debugger-hook* 'last-resort)) (failure-of condition))))
+    (when (may-hold-p condition) (hold-error failure))
     (release-frames failure)
     (throw *guard-tag* failure)))
 
-(defun call-guarded (thunk &key (warnings t))
-  "The values of THUNK as a list, or nil and a FAILURE. An interrupt is not caught here and ends the whole job."
+(defun call-guarded (thunk &key (warnings t) hold)
+  "The values of THUNK as a list, or nil and a FAILURE. An interrupt is not caught here and ends the whole job. HOLD: an
+error may stay open, if the request allows it (guest-hold.lisp)."
   (let* ((tag (list nil)) (values nil)
          (failure (catch tag
-                    (let ((*guard-tag* tag) (sb-ext:*invoke-debugger-hook* 'catch-failure) (*debugger-hook* nil))
+                    (let ((*guard-tag* tag) (*hold* hold)
+                          (sb-ext:*invoke-debugger-hook* 'catch-failure) (*debugger-hook* nil))
                       (if warnings
                           (handler-bind ((warning #'note-warning)) (setf values (user-boundary thunk)))
                           (setf values (user-boundary thunk))))

@@ -13,7 +13,12 @@
   (queue (sb-thread:make-waitqueue))
   ;; The job that the main thread has read for it.
   (job nil)
+  ;; The job that follows when an open error is unwound.
+  (next nil)
   (thread nil))
+
+(defvar *own-evaluator* nil "The evaluator of this thread.")
+(defvar *own-handlers* nil "The handlers outside the user's code.")
 
 (defshared *handoff-lock* (sb-thread:make-mutex :name "catenary handoff") "Guards the variables below.")
 (defshared *evaluator* nil "The evaluator that takes jobs now.")

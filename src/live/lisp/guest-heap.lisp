@@ -55,4 +55,5 @@
 (defun clear-heap ()
   (setf *heap-exceeded* nil)
   (setf * nil ** nil *** nil / nil // nil /// nil)
+  (drop-handles)
   (sb-ext:gc :full t))

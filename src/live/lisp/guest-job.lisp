@@ -16,8 +16,11 @@
   (list :object
         "type" (failure-type failure)
         "message" (failure-message failure)
-        "restarts" (cons :array (loop for (name . text) in (failure-restarts failure)
-                                      collect (list :object "name" (or name :null) "description" text)))
+        "open" (and (failure-open failure) :true)
+        "restarts" (cons :array (loop for offer in (failure-restarts failure)
+                                      collect (list :object "name" (or (offer-name offer) :null)
+                                                            "description" (offer-text offer)
+                                                            "takesValue" (and (offer-takes-value offer) :true))))
         "frames" (cons :array (loop for shown in (failure-frames failure) for number from 0
                                     collect (list :object "number" number "text" (shown-text shown)
                                                           "locals" (locals-json shown))))))
@@ -39,10 +42,12 @@
            (when (plusp more)
              (list (list :object "type" "WARNING" "message" (format nil "~:D more warnings were not kept." more)))))))
 
-(defun evaluation-json (job status texts failure timing)
+(defun evaluation-json (job status texts failure timing &optional handles)
+  "HANDLES are those of the values, in parallel, or nil if there are none."
   (list :object
         "status" status
         "values" (cons :array texts)
+        "handles" (and handles (cons :array handles))
         "warnings" (cons :array (warnings-json job))
         "condition" (and failure (failure-json failure))
         "package" (package-name (session-package))
@@ -56,31 +61,32 @@
   "The run time needs a system call, so it is read only on request."
   (if (argument job :capture-time) (clock) (now)))
 
-(defun timing-of (before after)
-  (if (listp before) (timing before after) (list :object "realMs" (milliseconds before after))))
+(defun job-timing (job)
+  "The times from the beginning of JOB to its values, or to now."
+  (let ((before (job-before job)) (after (or (job-after job) (read-clock job))))
+    (if (listp before) (timing before after) (list :object "realMs" (milliseconds before after)))))
 
 (defun evaluate-job (job)
-  (let ((package (named-package (argument job :package))) (texts nil) (failure nil)
-        (before (read-clock job)) (after nil))
+  (let ((package (named-package (argument job :package))) (texts nil) (handles nil) (failure nil))
     (if (null package)
         (values nil (no-package (argument job :package)))
         (let ((*package* package))
           (unwind-protect
                (setf failure
-                     (nth-value 1 (guarded ()
+                     (nth-value 1 (guarded (:hold t)
                                     (let ((values (evaluate-code (argument job :code ""))))
-                                      (setf after (read-clock job))
-                                      (setf texts (value-texts values))))))
+                                      (setf (job-after job) (read-clock job))
+                                      (setf (values texts handles) (value-texts values))))))
             (setf *session-package* *package*))
           (when failure (setf *last-failure* failure))
-          (evaluation-json job (if failure "error" "ok") (if failure '() texts) failure
-                           (timing-of before (or after (read-clock job))))))))
+          (evaluation-json job (if failure "error" "ok") (if failure '() texts) failure (job-timing job)
+                           (and (null failure) handles))))))
 
 (defun stopped-json (job failure)
   "The result of a job that was stopped."
   (let ((interrupted (eq (failure-kind failure) :interrupted)))
-    (cond ((string= (job-op job) "eval")
-           (setf *last-failure* failure)
+    (cond ((member (job-op job) '("eval" "evaluate-in-frame" "take-restart") :test #'string=)
+           (unless (held-here) (setf *last-failure* failure))
            (evaluation-json job (if interrupted "interrupted" "error") '() failure
                             (list :object "realMs" (milliseconds (job-started job) (now)))))
           (interrupted (list :object "status" "interrupted"))
@@ -90,6 +96,7 @@
   (when (claim job)
     (flush (job-out job))
     (flush (job-err job))
+    (flush-background)
     ;; Output written through SBCL's own streams to descriptor 1 or 2.
     (ignore-errors (finish-output sb-sys:*stdout*) (finish-output sb-sys:*stderr*))
     (answer (job-id job) result problem)))
@@ -103,6 +110,14 @@
           (job-err job) (make-instance 'sending-stream :job job :name "stderr" :cap cap))
     job))
 
+(defun job-result (job)
+  "The JSON result of JOB, or nil and an error message."
+  (let ((op (job-op job)))
+    (cond ((string= op "eval") (setf (job-before job) (read-clock job)) (evaluate-job job))
+          ((string= op "evaluate-in-frame") (setf (job-before job) (read-clock job)) (frame-job job))
+          ((string= op "take-restart") (setf (job-before job) (read-clock job)) (restart-job job))
+          (t (tool-result job)))))
+
 (defun run-job (job)
   "Run JOB and reply. Interrupts are enabled only while the user's code runs."
   (let ((tag (job-tag job)) (result nil) (problem nil) (done nil))
@@ -112,7 +127,7 @@
                         (sb-sys:with-local-interrupts
                           (when (job-cancelled job) (throw tag (interrupted-failure '())))
                           (setf (values result problem)
-                                (if (string= (job-op job) "eval") (evaluate-job job) (tool-result job)))
+                                (job-result job))
                           (setf done t))
                         nil)))
           (unless (and done (null thrown)) (setf result (stopped-json job thrown) problem nil))

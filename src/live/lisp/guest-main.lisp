@@ -34,9 +34,9 @@
 
 (defun evaluator-loop (evaluator)
   (setf (evaluator-thread evaluator) sb-thread:*current-thread*)
-  (let ((base (compute-restarts)))
+  (let ((base (compute-restarts)) (*own-evaluator* evaluator) (*own-handlers* sb-kernel:*handler-clusters*))
     (unwind-protect
-         (loop for job = (next-job evaluator)
+         (loop for job = (or (shiftf (evaluator-next evaluator) nil) (next-job evaluator))
                while job
                do (do-job job base))
       (replace-ended evaluator))))
@@ -76,6 +76,10 @@
   (let ((job *latest-job*))
     (and job (not (job-answered job)) (or (null target) (eql target (job-id job))) job)))
 
+(defun close-only-p (target)
+  "Whether an interrupt without a target finds nothing but an open error, which it then closes."
+  (and (member target '(nil 0)) (null (running-job nil)) (error-open-p)))
+
 (defun interrupt (target)
   (let ((job (running-job target)))
     (when job
@@ -111,11 +115,13 @@
   (let ((id (getf request :id)) (op (getf request :op)) (target (getf request :target)))
     (cond ((not (and (integerp id) (stringp op))) nil)
           ((string= op "ping") (answer id (list :object)))
-          ((string= op "interrupt") (answer id (interrupt target)))
+          ((and (string= op "interrupt") (not (close-only-p target))) (answer id (interrupt target)))
+          ((and (string= op "close-error") (running-job nil)) (answer id (list :object "text" "Something runs.")))
           ((string= op "renew") (answer id (renew target)))
+          ((and (string= op "get-stack") (running-job nil)) (answer id (list :object "text" (stack-text (running-job nil)))))
           (t (reset-background)
              (when *abandoned* (terminate-abandoned))
-             (setf *latest-job* (open-job id op request))))))
+             (setf *latest-job* (open-job id (if (string= op "interrupt") "close-error" op) request))))))
 
 (defun read-job ()
   "Read one request. Returns its job, or nil if it was answered."
@@ -176,6 +182,7 @@
   (let ((compute (optional-symbol "COMPUTE-USER-CACHE" "UIOP"))) (when compute (ignore-errors (funcall compute))))
   (sb-int:encapsulate 'sb-ext:disable-debugger 'catenary #'keep-hook)
   (sb-int:encapsulate 'sb-ext:enable-debugger 'catenary #'keep-hook)
+  (set-prompts)
   (set-heap)
   (pushnew 'watch-heap sb-ext:*after-gc-hooks*)
   (push (lambda () (setf *exiting* t)) sb-ext:*exit-hooks*)

@@ -37,6 +37,9 @@
   (arguments nil :type list)
   (tag nil)
   (started 0 :type integer)
+  ;; The clocks when the evaluation began, and when it had its values.
+  (before nil)
+  (after nil)
   ;; When an interrupt was sent, possibly before the job began.
   (cancelled nil)
   (out nil)

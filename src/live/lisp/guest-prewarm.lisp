@@ -21,7 +21,9 @@
   (dolist (code *prewarm-code*)
     (run-job (open-job 0 "eval" (list :code code :package "CATENARY-PREWARM" :capture-time t))))
   (run-job (open-job 0 "no such tool" '()))
-  (setf *session-package* nil *definitions* nil *last-failure* nil *dirty* nil *muted* nil)
+  (setf *session-package* nil *definitions* nil *last-failure* nil *dirty* nil *muted* nil *last-handle* 0)
+  (drop-handles)
+  (clrhash *sources*)
   (setf * nil ** nil *** nil / nil // nil /// nil + nil ++ nil +++ nil - nil)
   (delete-package "CATENARY-PREWARM"))
 

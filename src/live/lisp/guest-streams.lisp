@@ -36,6 +36,7 @@
 (defshared *dirty* nil "Streams with unsent content.")
 (defshared *dirty-signal* (sb-thread:make-semaphore :name "catenary output") "Signalled when a stream becomes dirty.")
 (defshared *background* nil "The stream for threads without a job.")
+(defshared *background-errors* nil "That for their error output.")
 
 (defun send-buffer (stream)
   "Send the content of STREAM. Needs the lock."
@@ -44,7 +45,7 @@
       (setf (buffered stream) 0 (sent stream) (now))
       (send-message (if job
                (list :object "id" (job-id job) "output" text "stream" (stream-name stream))
-               (list :object "event" "background" "text" text))))))
+               (list :object "event" "background" "text" text "stream" (stream-name stream)))))))
 
 (defun make-space (stream)
   "Make space for one more character. Needs the lock."
@@ -79,12 +80,13 @@
   "Whether the job of STREAM was answered, while another thread still prints to it."
   (and (typep stream 'sending-stream)
        (not (eq stream *background*))
+       (not (eq stream *background-errors*))
        (let ((job (stream-job stream))) (or (null job) (job-answered job)))))
 
 (defun accept-string (stream string start end)
   (declare (type fixnum start end))
   (if (orphaned-p stream)
-      (accept-string *background* string start end)
+      (accept-string (if (string= (stream-name stream) "stderr") *background-errors* *background*) string start end)
       (let ((free (- (cap stream) (taken stream))))
         (declare (type fixnum free))
         (when (plusp free)
@@ -144,7 +146,7 @@
 
 (defun reset-background ()
   "Called with each job: report dropped background output and reset the limit."
-  (let ((stream *background*))
+  (dolist (stream (list *background* *background-errors*))
     (unless (zerop (taken stream))
       (with-lock (*output-lock*)
         (send-buffer stream)
@@ -153,13 +155,18 @@
                              "text" (format nil "~&[~:D more characters were not kept]~%" (dropped stream)))))
         (setf (taken stream) 0 (dropped stream) 0)))))
 
+(defun flush-background ()
+  (flush *background*)
+  (flush *background-errors*))
+
 (defun set-global-streams ()
   "Set the global streams, for threads without a job. Input is empty."
   (let* ((nothing (make-concatenated-stream))
          (talk (make-two-way-stream nothing (make-synonym-stream '*standard-output*))))
-    (setf *background* (make-instance 'sending-stream :job nil :name "stdout" :cap +background-cap+))
-    (loop for (name value) on (list '*standard-output* *background* '*error-output* *background*
-                                    '*trace-output* *background* '*standard-input* nothing
+    (setf *background* (make-instance 'sending-stream :job nil :name "stdout" :cap +background-cap+)
+          *background-errors* (make-instance 'sending-stream :job nil :name "stderr" :cap +background-cap+))
+    (loop for (name value) on (list '*standard-output* *background* '*error-output* *background-errors*
+                                    '*trace-output* *background-errors* '*standard-input* nothing
                                     '*terminal-io* talk '*debug-io* talk '*query-io* talk)
           by #'cddr
           do (setf (sb-ext:symbol-global-value name) value)

@@ -43,3 +43,23 @@
                             "damaged" (and (failure-damaged failure) :true))
               (destructuring-bind (text &key error data) values
                 (list :object "text" text "isError" (and error :true) "data" data)))))))
+
+(defvar *refuse* nil "The catch tag of a tool error.")
+
+(defun refuse (control &rest arguments)
+  "End the tool with an error message."
+  (throw *refuse* (values (apply #'format nil control arguments) :error t)))
+
+(defmacro deftool (name parameters &body body)
+  "Define a tool with keyword PARAMETERS whose BODY returns the text of the result, or refuses."
+  `(define-tool ,name (&key ,@parameters)
+     (let ((*refuse* (list nil))) (catch *refuse* (values (progn ,@body))))))
+
+(defmacro with-refusals (&body body)
+  "Run BODY, which returns the JSON of a result. A refusal becomes the result of a tool."
+  `(call-with-refusals (lambda () ,@body)))
+
+(defun call-with-refusals (function)
+  (let* ((*refuse* (list nil)) (result nil)
+         (text (catch *refuse* (setf result (funcall function)) nil)))
+    (if text (list :object "text" text "isError" :true) result)))

@@ -223,13 +223,104 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     expect(timing.bytes).toBeGreaterThanOrEqual(8_000_000);
   });
 
-  it("sends output of other threads to the background", async () => {
-    await lisp.evaluate('(sb-thread:join-thread (sb-thread:make-thread (lambda () (princ "from a thread"))))');
+  it("shows where a running evaluation is", async () => {
+    expect((await lisp.ask("get-stack").answer)["text"]).toBe("Nothing runs in this session.");
+    const heard: string[] = [];
+    const code = '(defun tired (n) (list (sleep n))) (princ "go") (tired 50)';
+    const { id, reply } = lisp.guest.request("eval", { code }, (text) => void heard.push(text));
+    await eventually(() => expect(heard).toEqual(["go"]));
+    const { text } = await lisp.guest.control("get-stack", { target: id });
+    expect(text).toMatch(/^eval has run for .* seconds. Its stack:\n(.*\n)?\d: \(TIRED 50\)\n {5}N = 50$/);
+    await lisp.guest.control("interrupt", { target: id });
+    expect(await reply).toMatchObject({ status: "interrupted" });
+  });
+
+  it("gives a handle to each value that is not printed whole, and keeps the newest", async () => {
+    const handles = async (code: string): Promise<unknown> => (await lisp.evaluate(code))["handles"];
+    expect(await handles('(list 1 "#<x> ..." #\\# (quote |a ...|) (quote |#|) 1/2 #(1) (cons 1 2))')).toBeUndefined();
+    const [table, none, same] = (await handles(
+      "(let ((table (make-hash-table))) (values table 1 (vector table) table))",
+    )) as number[];
+    expect([table, none, same]).toEqual([expect.any(Number), null, expect.any(Number)]);
+    for (const code of ["(make-list 101)", "'(1 (2 (3 (4 (5 (6 (7 (8 (9 (10 (11)))))))))))", "#'car", "*package*"])
+      expect(await handles(code), code).toEqual([expect.any(Number)]);
+    const parts = await lisp.ask("inspect", { handle: same }).answer;
+    expect(parts["text"]).toMatch(new RegExp(`^0: #<HASH-TABLE .*> \\[handle ${table}\\]$`, "m"));
+    await lisp.evaluate("(values-list (loop repeat 200 collect (make-hash-table)))");
+    const { text, isError } = await lisp.ask("inspect", { handle: table }).answer;
+    expect({ text, isError }).toEqual({
+      text: expect.stringContaining("the last 200 are kept") as string,
+      isError: true,
+    });
+  });
+
+  it.each([
+    ["(let ((h (make-hash-table :test 'equal))) (setf (gethash \"a\" h) '(1 2)) h)", ['0: "a" => (1 2)']],
+    ["(defclass point () ((x :initarg :x) y)) (make-instance 'point :x 1)", ["0: X = 1", "1: Y = unbound"]],
+    ["(defstruct pair (left #'car) right) (make-pair)", ["1: RIGHT = NIL"]],
+    ["(let ((l (list 1 #'car))) (setf (cddr l) l))", ["(circular list of 2 elements)", "0: 1"]],
+    ["(list* #'car 2 3)", ["(dotted list of 2 elements)", "2: tail = 3"]],
+    ["(make-array '(2 2) :initial-element #'car)", ["2: (1 0) = #<FUNCTION CAR>"]],
+    ["(let ((n (list 4))) (lambda (x) (+ x (first n))))", ["1: lambda list = (X)", "2: closed over = (4)"]],
+    ['(make-condition \'simple-error :format-control "x")', ['FORMAT-CONTROL = "x"']],
+    ["(find-package :sb-gray)", ["nicknames = NIL", "[Parts 0 to 2 of "]],
+    ["(loop for i below 120 collect i)", ["2: 2", "[Parts 0 to 2 of 120; the next ones: start 3]"]],
+  ])("inspects %s", async (code, lines) => {
+    const [handle] = (await lisp.evaluate(code))["handles"] as number[];
+    const { text } = await lisp.ask("inspect", { handle, count: 3 }).answer;
+    for (const line of lines) expect(text).toContain(line);
+  });
+
+  it("inspects and steps without a prompt", async () => {
+    const { stdout, status } = await lisp.evaluate("(inspect '(1 2))");
+    expect({ stdout, status }).toMatchObject({ status: "ok", stdout: expect.stringMatching(/^\(1 2\)\n[^]*1: 2\n/) });
+    const stepped = await lisp.evaluate("(defun twice-of (x) (* 2 x)) (step (list (twice-of 3)))");
+    expect(stepped).toMatchObject({
+      values: ["(6)"],
+      stdout: expect.stringContaining("; (TWICE-OF 3) => 6\n") as string,
+    });
+    expect((await lisp.evaluate("(describe 'car)")).stdout).toContain("CAR names a compiled function");
+  });
+
+  it("sends output of other threads to the background, by its stream", async () => {
+    const streams: string[] = [];
+    const collect = lisp.guest.onRawOutput;
+    lisp.guest.onRawOutput = (text, stream) => {
+      streams.push(`${stream} ${text}`);
+      collect(text, stream);
+    };
+    await lisp.evaluate(`(sb-thread:join-thread (sb-thread:make-thread
+      (lambda () (princ "from a thread") (princ "its errors" *error-output*))))`);
+    expect(streams.toSorted()).toEqual(["stderr its errors", "stdout from a thread"]);
     await lisp.evaluate(
       '(sb-thread:join-thread (sb-thread:make-thread (lambda () (error "alone")) :name "t") :default 1)',
     );
     await eventually(() => expect(lisp.raw()).toContain("from a thread"));
     expect(lisp.raw()).toContain("Unhandled SIMPLE-ERROR in thread t: alone\n");
+  });
+
+  it("finds the text of a definition, in the session and in files", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "catenary-lisp-"));
+    const path = join(folder, "garden.lisp");
+    writeFileSync(path, "; beds\n(defgeneric water (bed))\n\n(defun plant (x)\n  (list x)) ; done\n");
+    const source = async (name: string): Promise<string> =>
+      String((await lisp.ask("get-source", { name }).answer)["text"]).trimEnd();
+    try {
+      await lisp.ask("load-file", { path }).answer;
+      expect(await source("plant")).toBe(
+        `;; function COMMON-LISP-USER::PLANT, ${path}:4\n(defun plant (x)\n  (list x))`,
+      );
+      expect(await source("water")).toContain(`${path}:2\n(defgeneric water (bed))`);
+      await lisp.evaluate(
+        "(defun plant (x) ; new\n  x) (defmethod water ((x list)) 1) (defmethod water ((x symbol)) 2)",
+      );
+      const own = ";; function COMMON-LISP-USER::PLANT, evaluated in this session\n(defun plant (x) ; new\n  x)";
+      expect(await source("plant")).toBe(own);
+      expect(await source("water")).toMatch(/\(\(x list\)\) 1\)[^]*\(\(x symbol\)\) 2\)[^]*\(defgeneric/);
+      expect(await lisp.ask("get-source", { name: "kept" }).answer).toMatchObject({ isError: true });
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
   });
 
   it("compiles a file under a name that no other session uses at the same time", async () => {

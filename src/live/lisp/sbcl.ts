@@ -81,6 +81,7 @@ const GUEST_FILES = [
   "tools",
   "job",
   "handoff",
+  "hold",
   "main",
   "prewarm",
 ].map((name) => `guest-${name}.lisp`);

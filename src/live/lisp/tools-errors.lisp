@@ -1,5 +1,5 @@
 ;;;; describe-last-error and get-backtrace: the last error of the session, which was recorded while its stack existed
-;;;; (guest-backtrace.lisp). The restarts are listed, but can no longer be invoked.
+;;;; (guest-backtrace.lisp). list-restarts and close-error: the open error (guest-hold.lisp).
 
 (in-package "CATENARY-GUEST")
 
@@ -13,10 +13,7 @@
         (text (out)
           (format out "[ERROR] ~A~%~A~%" (failure-type failure) (failure-message failure))
           (when (failure-restarts failure)
-            (format out "~%[Restarts]~%")
-            (loop for (name . words) in (failure-restarts failure)
-                  for number from 0
-                  do (format out "  ~D: [~:[unnamed~;~:*~A~]] ~A~%" number name words)))
+            (format out "~%[Restarts]~%~{  ~A~%~}" (offer-lines (failure-restarts failure))))
           (when (failure-frames failure)
             (format out "~%[Backtrace]~%~{~A~%~}" (frame-lines (failure-frames failure))))))))
 
@@ -30,3 +27,14 @@
             (loop for frame in frames
                   for number from 0
                   do (format out "Frame ~D:~%  ~A~%~{~A~%~}~%" number (shown-text frame) (local-lines frame))))))))
+
+(deftool "list-restarts" ()
+  (let* ((failure (held-failure (open-error))) (offers (failure-restarts failure)))
+    (text (out)
+      (format out "[ERROR] ~A~%~A~%~%" (failure-type failure) (failure-message failure))
+      (if offers
+          (format out "[Restarts]~%~{~A~%~}" (offer-lines offers))
+          (format out "It offers no restarts; the next evaluation closes it.")))))
+
+(deftool "close-error" ()
+  "The error is closed.")

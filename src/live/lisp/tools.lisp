@@ -4,17 +4,6 @@
 
 (in-package "CATENARY-GUEST")
 
-(defvar *refuse* nil "The catch tag of a tool error.")
-
-(defun refuse (control &rest arguments)
-  "End the tool with an error message."
-  (throw *refuse* (values (apply #'format nil control arguments) :error t)))
-
-(defmacro deftool (name parameters &body body)
-  "Define a tool with keyword PARAMETERS whose BODY returns the text of the result, or refuses."
-  `(define-tool ,name (&key ,@parameters)
-     (let ((*refuse* (list nil))) (catch *refuse* (values (progn ,@body))))))
-
 (defparameter *brief-length* 20)
 (defparameter *brief-level* 3)
 (defparameter *brief-chars* 2000)

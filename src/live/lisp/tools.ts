@@ -87,6 +87,14 @@ const NAME_TOOLS: readonly GuestTool[] = [
     readOnly: true,
   },
   {
+    name: "get-source",
+    title: "Get source",
+    description:
+      "Show the text of a definition: as it was last evaluated in the session, or as its file has it, with file and line.",
+    arguments: { name: NAME, package: PACKAGE },
+    readOnly: true,
+  },
+  {
     name: "list-definitions",
     title: "List definitions",
     description:
@@ -171,6 +179,15 @@ const ERROR_TOOLS: readonly GuestTool[] = [
       "max-frames": count(20, "The maximum number of frames, at most 20."),
     },
     readOnly: true,
+  },
+  {
+    name: "get-stack",
+    title: "Get stack",
+    description:
+      "Show where the running evaluation is, with its variables, without stopping it. Works while the session is busy.",
+    arguments: {},
+    readOnly: true,
+    whileBusy: true,
   },
 ];
 
