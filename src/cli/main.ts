@@ -7,7 +7,8 @@ import { readFile } from "node:fs/promises";
 import { nearest } from "../core/options.ts";
 import { beforeSeparator, EXIT, UsageError } from "./command.ts";
 import { COMMANDS } from "./commands/index.ts";
-import { exit, exitWithError } from "./terminal/output.ts";
+import { exit, exitWithError, printStatus } from "./terminal/output.ts";
+import { oneLine } from "./terminal/text.ts";
 
 function helpText(): string {
   const lines = Object.entries(COMMANDS).map(([name, { summary }]) => `  ${name.padEnd(12)}${summary}`);
@@ -67,6 +68,16 @@ process.once("exit", () => {
   process.exitCode = EXIT.usage;
   writeSync(2, "catenary: A loaded module waits for a promise that never settles: check its top-level await\n");
 });
+
+const [usual] = process.listeners("warning");
+if (usual?.name === "onWarning") {
+  process.off("warning", usual);
+  // Our own warnings are for users: without the process id, and the advice for programmers, that Node adds.
+  process.on("warning", (warning) => {
+    if (warning.name === "Warning") printStatus(`catenary: warning: ${oneLine(warning.message)}`);
+    else usual.call(process, warning);
+  });
+}
 
 try {
   const code = await main(process.argv.slice(2));

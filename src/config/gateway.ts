@@ -238,12 +238,16 @@ async function buildGateway(
     }
   }
 
-  async function createMiddleware(entry: MiddlewareEntry, upstreamName?: string): Promise<Middleware | undefined> {
+  async function createMiddleware(
+    entry: MiddlewareEntry,
+    upstreamName: string | undefined,
+    isShared: boolean,
+  ): Promise<Middleware | undefined> {
     return attempt(entry.position, () => {
       if (entry.kind === "module") return middlewareFromModule(entry);
       const factory = factories.get(entry.name);
       if (factory === undefined) throw new Error(`There is no middleware ${JSON.stringify(entry.name)}`);
-      return factory(entry.options, entry.folder, upstreamName);
+      return factory(entry.options, entry.folder, upstreamName, isShared);
     });
   }
 
@@ -287,7 +291,7 @@ async function buildGateway(
       return;
     }
     const middleware: Middleware[] = [];
-    for (const one of use) middleware.push(...present(await createMiddleware(one, name)));
+    for (const one of use) middleware.push(...present(await createMiddleware(one, name, false)));
     const inner = known?.inner.key === innerKey ? known.inner.made : await createUpstream(entry);
     if (inner === undefined) return;
     const made = middleware.length === 0 ? inner : withMiddleware(middleware, inner);
@@ -298,10 +302,14 @@ async function buildGateway(
   // Each middleware of before is taken at most once, since one that appears twice holds its state twice.
   const left = [...(before?.chain ?? [])];
   const built: Part<Middleware>[] = [];
+  const [first, ...others] = config.upstreams.keys();
+  const only = others.length === 0 ? first : undefined;
   for (const entry of config.chain) {
-    const key = middlewareKey(entry);
+    // Its file has the names of servers, also that of the only one.
+    const isNaming = entry.kind === "named" && entry.name === "pin";
+    const key = isNaming ? JSON.stringify([middlewareKey(entry), only]) : middlewareKey(entry);
     const at = left.findIndex((one) => one.key === key);
-    const made = at === -1 ? await createMiddleware(entry) : left.splice(at, 1)[0]?.made;
+    const made = at === -1 ? await createMiddleware(entry, only, true) : left.splice(at, 1)[0]?.made;
     if (made !== undefined) built.push({ key, made });
   }
   const upstreams = new Map<string, BuiltUpstream>();

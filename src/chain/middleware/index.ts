@@ -75,9 +75,15 @@ export {
 
 /**
  * Creates middleware from the options in a config, which may be any JSON. Relative paths in the options begin at
- * `folder`. `upstream` is the name of the server, if the middleware is for only one. Throws an `OptionError` if an option is invalid.
+ * `folder`. `upstream` is the name of the server, if the middleware is for only one; `isShared`: because
+ * the gateway has no other. Throws an `OptionError` if an option is invalid.
  */
-export type MiddlewareFactory = (options?: unknown, folder?: string, upstream?: string) => Middleware;
+export type MiddlewareFactory = (
+  options?: unknown,
+  folder?: string,
+  upstream?: string,
+  isShared?: boolean,
+) => Middleware;
 
 /** The built-in middleware, by the names that a config uses. */
 export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string, MiddlewareFactory>([
@@ -92,7 +98,7 @@ export const MIDDLEWARE: ReadonlyMap<string, MiddlewareFactory> = new Map<string
   ["inject", (options) => inject(options as never)],
   ["log", (options) => log(options as never)],
   ["metrics", (options) => metrics(options as never)],
-  ["pin", (options, folder, upstream) => pin(options as never, folder, upstream)],
+  ["pin", (options, folder, upstream, isShared) => pin(options as never, folder, upstream, isShared)],
   ["rate-limit", (options) => rateLimit(options as never)],
   ["read-only", (options) => readOnly(options as never)],
   ["redact", (options) => redact(options as never)],

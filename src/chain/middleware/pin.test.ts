@@ -245,3 +245,35 @@ it("does not believe what an upstream says about its name, or about other names 
     await gateway.close();
   }
 });
+
+it("holds a tool for all callers while one of them sees another definition", async () => {
+  const handler: Handler = async ({ method }, { caller }) =>
+    method === "tools/list" ? { tools: [{ name: "a", description: caller.principal ?? "all" }] } : textResult("done");
+  const middleware = pin({ file }, folder);
+  const through: Handler = (request, context) => middleware(request, context, handler);
+  const [ada, bob] = ["ada", "bob"].map((principal) => fakeClient(through, { caller: { principal } }));
+  const use = async (one = ada): Promise<unknown> => one?.call("tools/call", { name: "a" });
+  await ada?.call("tools/list");
+  await use();
+  expect(await bob?.call("tools/list")).toMatchObject({ tools: [] });
+  await expect(use()).rejects.toMatchObject({ kind: "access_denied" });
+  expect(await ada?.call("tools/list")).toMatchObject({ tools: [{ name: "a" }] });
+  await use();
+});
+
+it("takes the name of the only server of a gateway from the config, but its items say theirs if there are more", async () => {
+  const middleware = pin({ file }, folder, "notes", true);
+  const single = fakeClient((request, context) => middleware(request, context, changing({ name: "a" }).handler));
+  await single.call("tools/list");
+  const gateway = chain(middleware).to({
+    mail: changing({ name: "b" }).handler,
+    chat: changing({ name: "c" }).handler,
+  });
+  await fakeClient(gateway).call("tools/list");
+  const pins = new Pins(file);
+  await pins.refresh();
+  expect([...pins.servers.keys()].toSorted()).toEqual(["chat", "mail", "notes"]);
+  // What the only server says of itself may be what the gateway says, so it is not pinned.
+  await single.call("server/discover");
+  expect(pins.find("notes", "server", "instructions")).toBeUndefined();
+});

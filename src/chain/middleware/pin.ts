@@ -74,14 +74,19 @@ const REREAD_MS = 10_000;
  * @example
  * pin({ first: "hold" })
  */
-export function pin(options: PinOptions = {}, folder: string = "", upstream?: string): Middleware {
+export function pin(
+  options: PinOptions = {},
+  folder: string = "",
+  upstream?: string,
+  isShared: boolean = false,
+): Middleware {
   const read = new OptionReader("pin", options, Object.keys(PIN.options));
   const first = read.choice("first", ["approve", "hold"]) ?? "approve";
   const file = read.string("file");
-  const server = read.string("server") ?? upstream;
+  const server = read.string("server") ?? (isShared ? undefined : upstream);
   const onHeld = (read.function("onHeld") as PinOptions["onHeld"]) ?? warn;
   const openFile = async (): Promise<string> => (file === undefined ? Pins.defaultFile(folder) : resolve(folder, file));
-  const pinner = new Pinner(first === "approve", server, openFile, onHeld);
+  const pinner = new Pinner(first === "approve", server, upstream ?? SERVER, openFile, onHeld);
   return function pin(request, context, next) {
     return pinner.run(request, context, next);
   };
@@ -91,6 +96,8 @@ class Pinner {
   readonly #approvesFirst: boolean;
   /** Undefined if items may be of several upstreams. */
   readonly #server: string | undefined;
+  /** The server of items that do not say theirs. */
+  readonly #onlyServer: string;
   readonly #openFile: () => Promise<string>;
   readonly #onHeld: (item: HeldItem) => void;
   #pins: Promise<Pins> | undefined;
@@ -101,12 +108,14 @@ class Pinner {
   constructor(
     approvesFirst: boolean,
     server: string | undefined,
+    onlyServer: string,
     openFile: () => Promise<string>,
     onHeld: (item: HeldItem) => void,
   ) {
     this.#onHeld = onHeld;
     this.#approvesFirst = approvesFirst;
     this.#server = server;
+    this.#onlyServer = onlyServer;
     this.#openFile = openFile;
   }
 
@@ -261,7 +270,10 @@ class Pinner {
     const { [UPSTREAM]: upstream, [OWN_NAMES]: names } = isObject(meta) ? meta : {};
     const own: unknown = Array.isArray(names) ? names[0] : undefined;
     if (this.#server !== undefined) return { server: this.#server, own: name };
-    return { server: typeof upstream === "string" ? upstream : SERVER, own: typeof own === "string" ? own : name };
+    return {
+      server: typeof upstream === "string" ? upstream : this.#onlyServer,
+      own: typeof own === "string" ? own : name,
+    };
   }
 
   /** Once for each item and process. */

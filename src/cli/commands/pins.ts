@@ -5,12 +5,13 @@
 import { dirname, resolve } from "node:path";
 import { Pins, PIN_KINDS, type Definition, type Pin, type PinKind, type PinnedDefinition } from "../../chain/pins.ts";
 import { ConfigError, loadConfig } from "../../config/index.ts";
+import { nearest } from "../../core/options.ts";
 import { isObject } from "../../core/values.ts";
 import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
 import { defineCommand } from "../show/problems.ts";
 import { CONFIG, parseFlags, requireConfig } from "../target/target.ts";
 import { paint, printJson, printTrusted } from "../terminal/output.ts";
-import { oneLine } from "../terminal/text.ts";
+import { oneLine, quoteWord } from "../terminal/text.ts";
 
 const USAGE = `Usage: catenary pins [CONFIG] [SERVER[/NAME]] [--file FILE] [--json]
        catenary pins approve [CONFIG] SERVER[/NAME]... [--file FILE] [--json]
@@ -55,7 +56,11 @@ async function pins(args: readonly string[]): Promise<number> {
   const config = /\.jsonc?$/.test(words[0] ?? "") ? words[0] : undefined;
   const wanted = config === undefined ? words : words.slice(1);
   if (action !== undefined && wanted.length === 0) throw new UsageError(`${action} needs a SERVER\n${USAGE}`);
-  if (action === undefined && wanted.length > 1) throw new UsageError(`pins takes one SERVER[/NAME]\n${USAGE}`);
+  if (action === undefined && wanted.length > 1) {
+    const [near] = nearest(first ?? "", ["approve", "reset"]);
+    const hint = near === undefined ? "pins takes one SERVER[/NAME]" : `did you mean catenary pins ${near}?`;
+    throw new UsageError(`${hint}\n${USAGE}`);
+  }
   const files = await pinFiles(config, values.file);
   const all: Found[] = [];
   for (const file of files) all.push(...(await readItems(file)));
@@ -63,7 +68,7 @@ async function pins(args: readonly string[]): Promise<number> {
   if (action === "approve") await approve(chosen);
   if (action === "reset") await reset(chosen, wanted);
   if (values.json === true) printJson({ items: chosen.map((one) => toJson(one, action)) });
-  else if (action === undefined) show(chosen, wanted.length > 0);
+  else if (action === undefined) show(chosen, wanted.length > 0, config, values.file);
   else report(chosen, action);
   return EXIT.ok;
 }
@@ -102,7 +107,13 @@ function choose(wanted: string, all: readonly Found[], files: readonly string[])
   const found = all.filter(({ server, name }) => wanted === server || wanted === `${server}/${name}`);
   if (found.length > 0) return found;
   const servers = [...new Set(all.map(({ server }) => server))];
-  const known = servers.length === 0 ? `${files.join(", ")} has none` : `there are ${servers.map(oneLine).join(", ")}`;
+  const [near] = nearest(wanted, [...servers, ...all.map(({ server, name }) => `${server}/${name}`)]);
+  const known =
+    near !== undefined
+      ? `did you mean ${oneLine(near)}?`
+      : servers.length === 0
+        ? `${files.join(", ")} has none`
+        : `write SERVER or SERVER/NAME; the servers are ${servers.map(oneLine).join(", ")}`;
   throw new NotFoundError(`There are no definitions of ${oneLine(wanted)}; ${known}`);
 }
 
@@ -151,7 +162,7 @@ function label({ server, kind, name }: Pick<Found, "server" | "kind" | "name">):
   return `${NOUNS[kind]} ${oneLine(server)}${kind === "server" ? "" : `/${oneLine(name)}`}`;
 }
 
-function show(chosen: readonly Found[], isWhole: boolean): void {
+function show(chosen: readonly Found[], isWhole: boolean, config: string | undefined, file: string | undefined): void {
   const held = chosen.filter(({ pin }) => pin.held !== undefined);
   const approved = chosen.filter(({ pin }) => pin.held === undefined);
   if (chosen.length === 0) printTrusted("Nothing is approved or held back yet\n");
@@ -165,8 +176,14 @@ function show(chosen: readonly Found[], isWhole: boolean): void {
   }
   const [only] = held;
   if (only === undefined) return;
-  const name = held.length === 1 && only.kind !== "server" ? `${only.server}/${only.name}` : only.server;
-  printTrusted(`\nHeld back: ${held.length}. To approve: catenary pins approve ${oneLine(name)}\n`);
+  const names =
+    held.length === 1 && only.kind !== "server"
+      ? [`${only.server}/${only.name}`]
+      : new Set(held.map(({ server }) => server));
+  const words = [...(config === undefined ? [] : [config]), ...names, ...(file === undefined ? [] : ["--file", file])];
+  printTrusted(
+    `\nHeld back: ${held.length}. To approve: catenary pins approve ${words.map((word) => quoteWord(oneLine(word))).join(" ")}\n`,
+  );
 }
 
 /** What has changed from one definition to another: the lines of each field that differ. */

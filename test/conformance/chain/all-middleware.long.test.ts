@@ -27,7 +27,7 @@ const OPTIONS: Readonly<Record<string, unknown>> = {
 const chain = [...MIDDLEWARE.keys()].map((name) => (name in OPTIONS ? { [name]: OPTIONS[name] } : name));
 
 /** The suite adds a tool and a prompt while it runs, which `pin` holds. */
-const expectedStderr = /test_temporary_(?:tool|prompt).*: new, so not shown|--trace-warnings/;
+const expectedStderr = /test_temporary_(?:tool|prompt).*: new, so not shown/;
 
 for (const revision of WITH_REQUIREMENTS) {
   testThroughGateway(revision, { transport: "http", chain, expectedStderr });

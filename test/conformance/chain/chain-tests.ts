@@ -25,8 +25,8 @@ import { WAIT_MS } from "../../support/waiting.ts";
 const RUN_TIMEOUT_MS = 920_000;
 /** What the gateway prints when it receives SIGTERM. */
 const SHUTTING_DOWN = "catenary: shutting down; ";
-/** What the middleware pin says about the items that the suite adds while it runs, and what Node adds to a warning. */
-const HELD = /Warning: The (?:tool|prompt) "test_temporary_|^\(Use `node --trace-warnings/;
+/** What the middleware pin says about the items that the suite adds while it runs. */
+const HELD = /^catenary: warning: The (?:tool|prompt) "test_temporary_/;
 
 /** The everything server behind the gateway. */
 export interface EverythingUpstream {

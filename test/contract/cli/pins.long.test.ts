@@ -42,7 +42,10 @@ it("shows what is held and what has changed in it, approves it, and forgets it",
   expect(await tools()).toBe(0);
   const call = await run("call", "catenary.json", "search");
   expect(call.code).toBe(2);
-  expect(call.err).toContain('The tool "search" of "notes": changed since the approval, so not shown');
+  expect(call.err).toMatch(
+    /^catenary: warning: The tool "search" of "notes": changed since the approval, so not shown;/m,
+  );
+  expect(call.err).not.toContain("trace-warnings");
   const { out } = await run("pins", "catenary.json", "notes/search");
   expect(out).toBe(
     [
@@ -52,7 +55,7 @@ it("shows what is held and what has changed in it, approves it, and forgets it",
       String.raw`      + Finds notes\u{e0041}\u{202e}`,
       "        in all folders",
       "",
-      "Held back: 1. To approve: catenary pins approve notes/search",
+      "Held back: 1. To approve: catenary pins approve catenary.json notes/search",
       "",
     ].join("\n"),
   );
@@ -73,7 +76,12 @@ it("shows what is held and what has changed in it, approves it, and forgets it",
 
 it("explains mistakes", async () => {
   const unknown = await run("pins", "nothing");
-  expect([unknown.code, unknown.err]).toEqual([2, "catenary: There are no definitions of nothing; there are notes\n"]);
+  expect([unknown.code, unknown.err]).toEqual([
+    2,
+    "catenary: There are no definitions of nothing; write SERVER or SERVER/NAME; the servers are notes\n",
+  ]);
+  expect((await run("pins", "approve", "notes/serch")).err).toContain("; did you mean notes/search?");
+  expect((await run("pins", "aprove", "notes")).err).toContain("did you mean catenary pins approve?");
   expect((await run("pins", "approve")).code).toBe(1);
   writeFileSync(join(folder, "plain.json"), JSON.stringify({ mcpServers: { notes: { module: "./notes.mjs" } } }));
   const plain = await run("pins", "plain.json");
@@ -81,4 +89,23 @@ it("explains mistakes", async () => {
     1,
     'catenary: plain.json does not use the middleware pin; add it: "chain": ["pin"]\n',
   ]);
+});
+
+it("names the only server of a config as it does when there are more", async () => {
+  const notes = { module: "./notes.mjs" };
+  const write = (mcpServers: object): void =>
+    writeFileSync(
+      join(folder, "one.json"),
+      JSON.stringify({ mcpServers, chain: [{ pin: { file: "one-pins.json", first: "hold" } }] }),
+    );
+  const listed = async (): Promise<string> => (await run("pins", "one.json")).out;
+  write({ notes });
+  await run("tools", "one.json");
+  expect(await listed()).toContain("new       tool notes/search\n");
+  expect((await run("pins", "approve", "one.json", "notes")).out).toBe("approved  tool notes/search\n");
+  write({ notes, other: notes });
+  await run("tools", "one.json");
+  expect(await listed()).toMatch(
+    /^approved {2}tool notes\/search\nnew {7}tool other\/search\n[^]*approve one\.json other\/search\n$/,
+  );
 });
