@@ -95,7 +95,8 @@ export function digest(value: unknown): string {
   return crypto().createHash("sha256").update(canonical(value)).digest("base64url");
 }
 
-function canonical(value: unknown): string {
+/** A JSON value as a string that does not depend on the order of keys. */
+export function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
   const fields = Object.entries(value).filter(([, field]) => field !== undefined);

@@ -3,7 +3,8 @@
 // that finds all issues. References must point into the schema itself, because nothing is fetched. Where ajv is missing
 // or may not generate code, interpreted-schema.ts checks instead.
 
-import type { Ajv, ErrorObject, Options } from "ajv";
+import type { Ajv, ErrorObject, FuncKeywordDefinition, Options } from "ajv";
+import { canonical } from "../core/seal.ts";
 import { isObject, errorMessage } from "../core/values.ts";
 import { McpError } from "./errors.ts";
 import type { JsonSchema } from "./model/index.ts";
@@ -98,6 +99,8 @@ async function compile(schema: JsonSchema, dialect: Dialect, owner: string, allE
   // times as long as compiling it, and the compiler finds invalid keywords anyway.
   const ajv = new Ajv({ ...COMMON, allErrors, validateFormats: false, validateSchema: false });
   try {
+    ajv.removeKeyword("uniqueItems");
+    ajv.addKeyword({ keyword: "uniqueItems", type: "array", schemaType: "boolean", validate: hasUniqueItems });
     // ajv has the meta-schema of the dialect already, and would reject a schema with the same `$id`.
     if (typeof schema["$id"] === "string") ajv.removeSchema(schema["$id"]);
     const validate = ajv.compile(normalizeReferences(schema, dynamic));
@@ -108,6 +111,23 @@ async function compile(schema: JsonSchema, dialect: Dialect, owner: string, allE
     throw unusableSchema(owner, place === "" ? explain(error) : `at ${place}, ${explain(error)}`, error);
   }
 }
+
+/** As ajv does it, but ajv compares each item with all others, which takes minutes for an array of a megabyte. */
+const hasUniqueItems: FuncKeywordDefinition["validate"] & object = (isWanted: boolean, items: readonly unknown[]) => {
+  if (!isWanted) return true;
+  const places = new Map<string, number>();
+  for (const [at, item] of items.entries()) {
+    const key = canonical(item);
+    const first = places.get(key);
+    if (first !== undefined) {
+      const message = `must NOT have duplicate items (items ## ${first} and ${at} are identical)`;
+      hasUniqueItems.errors = [{ keyword: "uniqueItems", message, params: {} }];
+      return false;
+    }
+    places.set(key, at);
+  }
+  return true;
+};
 
 async function interpretSchema(
   schema: JsonSchema,

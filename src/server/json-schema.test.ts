@@ -125,6 +125,17 @@ describe("checks of plain JSON Schema", () => {
     expect(await check({ $async: true, type: "string" }, 1)).toEqual({ issues: ["must be string"] });
   });
 
+  it("find duplicate items, also of long arrays", async () => {
+    const unique = createSchemaCheck({ type: "array", uniqueItems: true });
+    const items = Array.from({ length: 20_000 }, (_, id) => ({ id, tags: ["a"] }));
+    expect(await unique(items)).toHaveProperty("value");
+    expect(await unique([...items, { tags: ["a"], id: 7 }])).toEqual({
+      issues: ["must NOT have duplicate items (items ## 7 and 20000 are identical)"],
+    });
+    expect(await unique([1, "1", [1], true, null])).toHaveProperty("value");
+    expect(await check({ uniqueItems: false }, [1, 1])).toHaveProperty("value");
+  });
+
   it("ignore formats and unknown keywords", async () => {
     const noted = { properties: { a: { type: "string", format: "email", "x-mcp-header": "A" } } };
     expect(await check(noted, { a: "no address" })).toEqual({ value: { a: "no address" } });
