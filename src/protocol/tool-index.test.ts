@@ -48,6 +48,13 @@ it("lists the first tools if there is no word, and says how many there are", asy
   expect(found[0]?.summary).toMatch(/^(?:Searches all notes|Deletes a note for good)\.$/);
 });
 
+it("reads only the beginning of a long query", async () => {
+  // Each of these would take minutes, or more memory than there is.
+  const many = Array.from({ length: 200_000 }, (_, at) => `word${at}`).join(" ");
+  for (const long of [many, "a".repeat(200_000)]) expect((await find(`forecast ${long}`))[0]).toBe("weather");
+  expect(await find(`${"word ".repeat(200)} forecast`)).toEqual([]);
+});
+
 it("is shared by equal lists only", async () => {
   expect(ToolIndex.of(structuredClone(TOOLS))).toBe(ToolIndex.of(TOOLS));
   expect(ToolIndex.of(TOOLS.slice(1))).not.toBe(ToolIndex.of(TOOLS));

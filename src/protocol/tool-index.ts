@@ -30,6 +30,8 @@ interface Document {
 const FIELDS = ["name", "title", "description", "parameters"] as const;
 /** A description is indexed up to here: words that matter come first, and some descriptions are manuals. */
 const MAX_INDEXED = 4_000;
+/** A query is read up to here: each word is compared with the whole index, a long one for long. */
+const MAX_QUERY = 500;
 const MAX_SUMMARY = 200;
 const MAX_SIGNATURE = 300;
 /** Lists for which an index is kept. Callers with equal lists share one. */
@@ -79,7 +81,7 @@ export class ToolIndex {
 
   /** The best matches first. Without a word to search for, the first tools of the list. */
   search(query: string, limit: number): { readonly found: readonly FoundTool[]; readonly total: number } {
-    const words = wordsOf(query);
+    const words = wordsOf(query.slice(0, MAX_QUERY));
     const telling = words.filter((word) => !FILLERS.has(word.toLowerCase()));
     const text = (telling.length === 0 ? words : telling).join(" ");
     const ids = text === "" ? [...this.#tools.keys()] : this.#search.search(text).map(({ id }) => id as number);
