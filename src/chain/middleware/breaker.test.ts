@@ -9,6 +9,7 @@ import { McpError } from "../../protocol/errors.ts";
 import { createServer } from "../../server/server.ts";
 import { chain } from "../chain.ts";
 import { breaker, type BreakerOptions } from "./breaker.ts";
+import { retry } from "./retry.ts";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }));
 afterEach(() => void vi.useRealTimers());
@@ -143,4 +144,29 @@ it("counts for each tool, also their errors if wanted", async () => {
   expect(await send()).toMatchObject({ message: expect.stringContaining("the tool a has failed") });
   expect(await send(callRequest("b"))).toMatchObject({ isError: true });
   expect(await send({ method: "prompts/get", params: { name: "a" } })).toMatchObject({ isError: true });
+});
+
+it("counts all attempts that retry makes after it as one call, also while it tests", async () => {
+  let hits = 0;
+  const down: Handler = async ({ method }) => {
+    if (method === "server/discover") return { capabilities: { tools: {} } };
+    if (method === "tools/list") return { tools: [{ name: "a" }] };
+    hits += 1;
+    throw new ConnectionError("closed", "The upstream is gone", { mayHaveRun: false });
+  };
+  const other = createServer({ name: "other", version: "1" }).tool("b", {}, () => "b");
+  const gateway = chain(breaker({ failures: 2, openMs: 1_000 }), retry({ attempts: 3, firstMs: 1, maxMs: 1 })).to({
+    down,
+    other,
+  });
+  const send = (): Promise<unknown> =>
+    gateway(callRequest("a"), fakeContext().context).catch((error: unknown) => error);
+  for (let round = 0; round < 2; round += 1) {
+    hits = 0;
+    for (let call = 0; call < 5; call += 1) await send();
+    expect(hits).toBe(round === 0 ? 6 : 3);
+    expect(await send()).toMatchObject(refused(1_000));
+    vi.advanceTimersByTime(1_000);
+  }
+  await gateway.close();
 });

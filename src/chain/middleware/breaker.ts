@@ -145,6 +145,8 @@ class GuardedCall {
   }
 
   #pass(key: string, what: string): void {
+    // An attempt that `retry` makes is a part of the same call.
+    if (this.#passed.some((one) => one.key === key)) return;
     const entered = this.#circuits.enter(key);
     if (typeof entered !== "number") {
       this.#passed.push({ key, isTest: entered === "test" });
