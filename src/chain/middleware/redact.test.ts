@@ -58,15 +58,23 @@ it("replaces card numbers and addresses only with the option, and only valid one
 });
 
 it("replaces values in all their forms", async () => {
-  const options = { values: ['p"ss/wörd', "p$&x", "p$&x-long"] };
+  const options = { values: ['p"ss/wörd', "p$&x", "p$&x-long", "two words"] };
   expect(await redacted('a p"ss/wörd b', options)).toBe("a [redacted] b");
   expect(await redacted('{"x":"p\\"ss/wörd"}', options)).toBe('{"x":"[redacted]"}');
   expect(await redacted("?q=p%22ss%2Fw%C3%B6rd", options)).toBe("?q=[redacted]");
+  expect(await redacted("a=two+words&b=two%20words", options)).toBe("a=[redacted]&b=[redacted]");
   expect(await redacted("p$&x-long p$&x", options)).toBe("[redacted] [redacted]");
   expect(() => redact({ values: ["abc"] })).toThrow("redact: `values` must have at least 4 characters each");
 });
 
 it("replaces fields by name in structured content, and in text that is JSON", async () => {
+  const task = { error: { code: 1, message: "no", data: { password: "hunter2" } } };
+  const given = await redact({ keys: ["password"] })(
+    { method: "tasks/get", params: {} },
+    fakeClient(async () => ({})).context,
+    async () => task,
+  );
+  expect(given["error"]).toMatchObject({ data: { password: "[redacted]" } });
   const structured = { user: "ada", Password: "hunter2", tokens: ["a", { b: 7 }], accessToken: null, n: 1 };
   const content = [{ type: "text", text: JSON.stringify(structured) }];
   const upstream: Handler = async () => ({ content, structuredContent: structured, _meta: { progressToken: "t" } });
@@ -90,6 +98,9 @@ it.each<[string, Result]>([
   ["prompts/get", { messages: [{ role: "user", content: { type: "text", text: SECRET } }] }],
   ["completion/complete", { completion: { values: [SECRET] } }],
   ["tasks/get", { statusMessage: SECRET, result: { content: [{ type: "text", text: SECRET }] } }],
+  ["tasks/get", { error: { code: 1, message: SECRET, data: SECRET } }],
+  ["tasks/get", { error: { code: 1, message: "no", data: { name: SECRET, uri: [SECRET] } } }],
+  ["tools/call", { content: [], structuredContent: { tokens: { [SECRET]: "ada", b: 1 } } }],
   ["tools/list", { tools: [{ name: "a", description: SECRET }] }],
 ])("replaces secrets in %s: %j", async (method, result) => {
   const middleware = redact();

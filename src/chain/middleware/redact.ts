@@ -114,11 +114,10 @@ class Redactor {
     secretNumber: unknown = 0,
   ) {
     const forms = values
-      .flatMap((value) => [
-        value,
-        JSON.stringify(value).slice(1, -1),
-        encodeURIComponent(Buffer.from(value).toString()),
-      ])
+      .flatMap((value) => {
+        const encoded = encodeURIComponent(Buffer.from(value).toString());
+        return [value, JSON.stringify(value).slice(1, -1), encoded, encoded.replaceAll("%20", "+")];
+      })
       // Longest first: one value may be part of another.
       .toSorted((one, other) => other.length - one.length);
     const literal = (text: string): string =>
@@ -139,11 +138,9 @@ class Redactor {
   }
 
   notification(notification: Notification): Notification {
-    const { method, params } = notification;
+    const { params } = notification;
     if (params === undefined) return notification;
-    let changed: Params = this.protocol(params);
-    const data = method === "notifications/message" ? this.json(params["data"]) : params["data"];
-    if (data !== params["data"]) changed = { ...changed, data };
+    const changed = this.protocol(params);
     return changed === params ? notification : { ...notification, params: changed };
   }
 
@@ -181,8 +178,10 @@ class Redactor {
     if (typeof value !== "object" || value === null) return value;
     if (depth > MAX_DEPTH) return REDACTED;
     if (Array.isArray(value)) return this.#items(value, (item) => this.#protocol(item, depth + 1));
+    const isMedia = Object.hasOwn(value, "mimeType");
     return this.#fields(value, (field, key) => {
-      if (FREE.has(key)) return this.#any(field, depth + 1);
+      // The data of an image is base64; that of a log message or of the error of a task is any JSON.
+      if (FREE.has(key) || (key === "data" && !isMedia)) return this.#any(field, depth + 1);
       return KEPT.has(key) && !isObject(field) ? field : this.#protocol(field, depth + 1);
     });
   }
@@ -198,7 +197,18 @@ class Redactor {
     if (typeof value !== "object" || value === null) return value;
     if (depth > MAX_DEPTH) return REDACTED;
     if (Array.isArray(value)) return this.#items(value, (item) => this.#any(item, depth + 1, isSecret));
-    return this.#fields(value, (field, key) => this.#any(field, depth + 1, isSecret || this.#isSecret?.(key) === true));
+    return this.#withoutSecretKeys(
+      this.#fields(value, (field, key) => this.#any(field, depth + 1, isSecret || this.#isSecret?.(key) === true)),
+    );
+  }
+
+  /** A key may be a secret itself, as in an object of users by token. */
+  #withoutSecretKeys(fields: object): object {
+    const isHarmless = (key: string): boolean => key.length < MIN_VALUE_LENGTH || this.#text(key) === key;
+    if (Object.keys(fields).every(isHarmless)) return fields;
+    return Object.fromEntries(
+      Object.entries(fields).map(([key, field]: [string, unknown]) => [this.#text(key), field]),
+    );
   }
 
   #items(items: readonly unknown[], change: (item: unknown) => unknown): readonly unknown[] {
