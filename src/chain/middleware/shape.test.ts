@@ -141,6 +141,20 @@ it("forgets results after a while, and the oldest if there are too many bytes", 
   expect(vi.getTimerCount()).toBe(0);
 });
 
+it("forgets the results of the caller that has most first", async () => {
+  const result = texts("a".repeat(20));
+  await call(result, { maxChars: 10, keepBytes: 120 });
+  const add = async (key: string): Promise<string | undefined> => {
+    const { context } = fakeClient(gateway as Gateway, { caller: { key } });
+    return blocks(await (gateway as Gateway)(callRequest("a"), context)).find(({ uri }) => uri !== undefined)?.uri;
+  };
+  const ada = (await add("ada")) ?? "";
+  const bob = [await add("bob"), await add("bob"), await add("bob")];
+  expect(await read(ada, { key: "ada" })).toHaveLength(20);
+  expect(await read(bob[2] ?? "", { key: "bob" })).toHaveLength(20);
+  await expect(read(bob[0] ?? "", { key: "bob" })).rejects.toBeInstanceOf(McpError);
+});
+
 it("says nothing of a whole that is too long to be kept", async () => {
   const result = await call(texts("a".repeat(2_000)), { maxChars: 10, keepBytes: 1_000 });
   expect(blocks(result)).toHaveLength(1);

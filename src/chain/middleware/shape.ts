@@ -19,7 +19,7 @@ export interface ShapeOptions {
   readonly maxChars?: number;
   /** How long a whole result is kept, in milliseconds. Default: 10 minutes. */
   readonly keepMs?: number;
-  /** How many bytes of whole results are kept, for all callers together. The oldest go first. Default: 64 MiB. */
+  /** How many bytes of whole results are kept, for all callers together. Default: 64 MiB. */
   readonly keepBytes?: number;
   /** Returns a text that replaces the whole text, at most `maxChars` of it. Default: its beginning and its end. */
   readonly summarize?: (text: string, request: Request, context: Context) => string | Promise<string>;
@@ -360,7 +360,7 @@ class KeptResults {
     this.#keepBytes = keepBytes;
   }
 
-  /** Returns its id; undefined if the result is too long to be kept. */
+  /** Returns its id; undefined if the result is too long to be kept, beside those of other callers. */
   add(text: string, mimeType: string, caller: Caller): string | undefined {
     // As it is in memory, if it has characters beyond Latin-1.
     const bytes = 2 * text.length;
@@ -369,7 +369,7 @@ class KeptResults {
     this.#results.set(id, { owner: ownerOf(caller), text, mimeType, bytes, until: performance.now() + this.#keepMs });
     this.#bytes += bytes;
     this.#sweep();
-    return id;
+    return this.#results.has(id) ? id : undefined;
   }
 
   /** Undefined also for a result of another caller, who must not learn that there is one. */
@@ -401,17 +401,36 @@ class KeptResults {
     this.#bytes = 0;
   }
 
-  /** Drops what is too old, and the oldest if there is too much. */
+  /** Drops what is too old, and if there is too much, the oldest of the caller that has most. */
   #sweep(): void {
     const now = performance.now();
-    for (const [id, { bytes, until }] of this.#results) {
-      if (until > now && this.#bytes <= this.#keepBytes && this.#results.size <= MAX_KEPT) break;
-      this.#results.delete(id);
-      this.#bytes -= bytes;
+    for (const [id, { until }] of this.#results) {
+      if (until > now) break;
+      this.#delete(id);
+    }
+    while (this.#bytes > this.#keepBytes || this.#results.size > MAX_KEPT) {
+      const greediest = this.#greediest();
+      for (const [id, { owner }] of this.#results) {
+        if (owner !== greediest) continue;
+        this.#delete(id);
+        break;
+      }
     }
     clearTimeout(this.#timer);
     const [oldest] = this.#results.values();
     this.#timer = oldest && unref(setTimeout(() => this.#sweep(), oldest.until - now));
+  }
+
+  /** Whose results have the most bytes. */
+  #greediest(): string | undefined {
+    const sums = new Map<string, number>();
+    for (const { owner, bytes } of this.#results.values()) sums.set(owner, (sums.get(owner) ?? 0) + bytes);
+    return [...sums].toSorted(([, one], [, other]) => other - one)[0]?.[0];
+  }
+
+  #delete(id: string): void {
+    this.#bytes -= this.#results.get(id)?.bytes ?? 0;
+    this.#results.delete(id);
   }
 }
 
