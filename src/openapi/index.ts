@@ -7,7 +7,7 @@ import { withTimeout } from "../core/async.ts";
 import { ConnectionError, UserError } from "../core/errors.ts";
 import type { Handler } from "../core/handler.ts";
 import { checkOptions, didYouMean, type OptionNames, optionNames, OptionReader } from "../core/options.ts";
-import { firstChars, matchesGlob } from "../core/text.ts";
+import { firstChars, hiderOf, matchesGlob } from "../core/text.ts";
 import { errorMessage, isObject } from "../core/values.ts";
 import { followSameOrigin, type HttpResponse, type Requester } from "../http/client/requester.ts";
 import type { ToolContext } from "../server/call-context.ts";
@@ -244,10 +244,13 @@ function register(server: Server, operation: Operation, api: Api, options: OpenA
   const { timeoutMs = TIMEOUT_MS, maxResponseBytes = MAX_RESPONSE_BYTES } = options;
   const texts = { description, annotations, ...(title !== undefined && { title }) };
   const schemas = { inputSchema, ...(outputSchema !== undefined && { outputSchema }) };
+  // Some APIs quote in an error what they got.
+  const keys = [...api.credentials.values()].map(({ value }) => value);
+  const hide = hiderOf([...Object.values(options.auth ?? {}), ...keys, ...Object.values(api.headers)]);
   server.tool(tool, { ...texts, ...schemas }, async (args: Arguments, { signal }: ToolContext): Promise<ToolAnswer> => {
     const request = toHttpRequest(operation, args, api);
     const send = async (own: AbortSignal): Promise<ToolAnswer> =>
-      toAnswer(operation, await requester({ ...request, signal: own }), maxResponseBytes);
+      toAnswer(operation, await requester({ ...request, signal: own }), maxResponseBytes, hide);
     if (timeoutMs === 0) return send(signal);
     return withTimeout(timeoutMs, signal, send, `The API did not answer in ${timeoutMs} ms`);
   });
@@ -257,6 +260,7 @@ async function toAnswer(
   { method, outputSchema }: Operation,
   response: HttpResponse,
   limit: number,
+  hide: (text: string) => string,
 ): Promise<ToolAnswer> {
   const { status, headers } = response;
   const statusLine = `HTTP ${status} ${STATUS_CODES[status] ?? ""}`.trim();
@@ -268,7 +272,7 @@ async function toAnswer(
   const bytes = await response.read(limit, (all) => Buffer.from(all));
   const type = (headers["content-type"] ?? "").trim();
   if (status >= 400) {
-    const body = firstChars(decode(bytes, type), MAX_ERROR_LENGTH).trim();
+    const body = firstChars(hide(decode(bytes, type)), MAX_ERROR_LENGTH).trim();
     return text(body === "" ? statusLine : `${statusLine}\n\n${body}`, true);
   }
   const [mimeType = ""] = type.split(";");

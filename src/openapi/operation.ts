@@ -45,8 +45,11 @@ export interface Converters {
 
 const MAX_NAME_LENGTH = 64;
 const MAX_DESCRIPTION = 1_000;
-/** Set by us, or by the media type; the specification says to ignore such parameters. */
-const OWN_HEADERS: ReadonlySet<string> = new Set(["accept", "content-type", "authorization", "host", "content-length"]);
+/** Set by us, by the media type, or by the connection; the specification says to ignore the first of them. */
+const OWN_HEADERS: ReadonlySet<string> = new Set(
+  `accept content-type authorization host content-length connection expect keep-alive proxy-authorization te trailer
+   transfer-encoding upgrade`.split(/\s+/),
+);
 
 /** The name of the tool, which models accept. */
 export function toolName({ method, path, operation }: RawOperation, taken: ReadonlySet<string>): string {
@@ -245,16 +248,29 @@ interface FlatObject {
 }
 
 /** The properties of a plain object schema, or of several that are combined by allOf; undefined for all others. */
-function flatObject(root: Json, given: unknown, depth = 0): FlatObject | undefined {
+function flatObject(
+  root: Json,
+  given: unknown,
+  seen = new Map<unknown, FlatObject | undefined>(),
+): FlatObject | undefined {
   const schema = resolve(root, given);
-  if (!isObject(schema) || depth > 10 || ["oneOf", "anyOf", "not", "if"].some((key) => key in schema)) return undefined;
+  // A schema that is used many times is looked at once; one that contains itself is not plain.
+  if (!seen.has(schema)) {
+    seen.set(schema, undefined);
+    seen.set(schema, isObject(schema) ? flatten(root, schema, seen) : undefined);
+  }
+  return seen.get(schema);
+}
+
+function flatten(root: Json, schema: Json, seen: Map<unknown, FlatObject | undefined>): FlatObject | undefined {
+  if (["oneOf", "anyOf", "not", "if"].some((key) => key in schema)) return undefined;
   const { type, properties, allOf, additionalProperties, nullable } = schema;
   if (nullable === true || (type !== undefined && type !== "object")) return undefined;
   if (additionalProperties !== undefined && additionalProperties !== false) return undefined;
-  const parts = Array.isArray(allOf) ? allOf.map((part) => flatObject(root, part, depth + 1)) : [];
+  const parts = Array.isArray(allOf) ? allOf.map((part) => flatObject(root, part, seen)) : [];
   if (parts.includes(undefined) || (!isObject(properties) && parts.length === 0)) return undefined;
   const all = [...(parts as FlatObject[]), { properties: (properties ?? {}) as Json, required: new Set<string>() }];
-  const merged = all.reduce<Json>((sum, part) => ({ ...sum, ...part.properties }), {});
+  const merged = Object.fromEntries(all.flatMap((part) => Object.entries(part.properties)));
   const required = new Set([...all.flatMap((part) => [...part.required]), ...strings(schema["required"])]);
   return Object.keys(merged).length === 0 ? undefined : { properties: merged, required };
 }

@@ -31,10 +31,21 @@ export function toHttpRequest(operation: Operation, args: Arguments, api: Api): 
   );
   const inPlace = (place: Argument["in"]): GivenArgument[] => given.filter((one) => one.in === place);
   const credentials = credentialsFor(operation, api.credentials);
-  const sent = (place: Credential["in"]): (readonly [string, string])[] =>
+  const sent = (place: Credential["in"]): Pair[] =>
     credentials.filter((one) => one.in === place).map(({ name, value }) => [name, value] as const);
-  const query = [...inPlace("query").flatMap(queryPairs), ...sent("query")];
-  const cookies = [...inPlace("cookie").flatMap(queryPairs), ...sent("cookie")];
+  // An argument that is an object may have any names, also that of a key.
+  const pairs = (place: "query" | "cookie"): Pair[] => {
+    const own = sent(place);
+    const isOwn = ([name]: Pair): boolean => own.some(([key]) => key === name);
+    return [
+      ...inPlace(place)
+        .flatMap(queryPairs)
+        .filter((pair) => !isOwn(pair)),
+      ...own,
+    ];
+  };
+  const query = pairs("query");
+  const cookies = pairs("cookie");
   const body =
     contentType === undefined ? undefined : bodyOf(operation, contentType, inPlace("field"), inPlace("body"));
   const headers: Record<string, string> = { accept: "application/json, text/*;q=0.9, */*;q=0.8" };

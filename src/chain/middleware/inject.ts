@@ -6,6 +6,7 @@ import { copyContext } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { hiderOf } from "../../core/text.ts";
 import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { LISTS } from "../../protocol/lists.ts";
@@ -49,9 +50,6 @@ export const INJECT: OptionsHelp<InjectOptions> = {
     headers: { ...HEADERS, description: "HTTP headers to add to all requests to servers over HTTP." },
   },
 };
-
-/** Shorter strings occur in any text by chance. */
-const MIN_SECRET_LENGTH = 4;
 
 interface Rule {
   readonly glob: string;
@@ -142,16 +140,13 @@ function withoutParameters(schema: Fields, hidden: ReadonlySet<string>): Fields 
 
 type Hide = (text: string) => string;
 
-/** Replaces the strings in these values, and their words, since "Bearer ..." may be quoted without its first word. */
 function createHider(values: unknown): Hide {
-  const found = new Set<string>();
+  const found: string[] = [];
   mapStrings(values, (text) => {
-    for (const part of [text, ...text.split(/\s+/)]) if (part.length >= MIN_SECRET_LENGTH) found.add(part);
+    found.push(text);
     return text;
   });
-  // Longest first: one value may be part of another.
-  const secrets = [...found].toSorted((one, other) => other.length - one.length);
-  return (text) => secrets.reduce((hidden, secret) => hidden.replaceAll(secret, "..."), text);
+  return hiderOf(found);
 }
 
 function mapStrings(value: unknown, change: Hide): unknown {
