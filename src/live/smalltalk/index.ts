@@ -6,10 +6,12 @@ import { defined } from "../../core/values.ts";
 import { jsRuntime } from "../js/index.ts";
 import type { Language } from "../tool.ts";
 import { engineOf, type EngineName, type SmalltalkEngine, type SmalltalkGuestOptions } from "./engine.ts";
+import { gstRuntime } from "./gst.ts";
 import { EVALUATE, EVALUATE_EXPRESSION, INSTRUCTIONS, TOOLS } from "./tools.ts";
 
 const ENGINES: Readonly<Partial<Record<EngineName, (options: SmalltalkGuestOptions) => SmalltalkEngine>>> = {
   amber: amberEngine,
+  gst: (options) => ({ title: "GNU Smalltalk", runtime: gstRuntime(options) }),
 };
 
 /** Amber runs in the process of a JavaScript session: it compiles to JavaScript, so it is interrupted in the same way. */

@@ -1,0 +1,148 @@
+// Tokens of Smalltalk source, and the variables that a piece of code declares and assigns. GNU Smalltalk keeps no names
+// of arguments and temporaries in compiled code, so they are read from the source here and sent along with it.
+
+export interface Token {
+  readonly type: "name" | "keyword" | "string" | "number" | "symbol" | "character" | "binary" | "mark" | "assign";
+  readonly text: string;
+  /** The index of its first character, and of the character after its last. */
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The arguments and temporaries of a method or block, and the lines that it takes up. */
+export interface Scope {
+  readonly firstLine: number;
+  readonly lastLine: number;
+  readonly parameters: readonly string[];
+  readonly temporaries: readonly string[];
+}
+
+const TOKEN = new RegExp(
+  [
+    /(?<space>[\s]+|"[^"]*(?:"|$))/,
+    /(?<string>#?'(?:[^']|'')*(?:'|$))/,
+    /(?<character>\$[^])/,
+    /(?<assign>:=)/,
+    /(?<symbol>#(?:[A-Za-z_][\w]*:?(?:[A-Za-z_][\w]*:)*|[-+*/\\~<>=@%|&?,]+))/,
+    /(?<keyword>[A-Za-z_]\w*:(?!=))/,
+    /(?<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)/,
+    /(?<number>\d+r-?[0-9A-Z]+|\d+(?:\.\d+)?(?:[edqs]-?\d*)?)/,
+    /(?<binary>[-+*/\\~<>=@%|&?,]+)/,
+    /(?<mark>[^])/,
+  ]
+    .map(({ source }) => source)
+    .join("|"),
+  "y",
+);
+
+/** Splits the source into tokens. An unfinished string or comment ends with the source. */
+export function tokenize(source: string): readonly Token[] {
+  const tokens: Token[] = [];
+  for (let start = 0; start < source.length;) {
+    TOKEN.lastIndex = start;
+    const { groups = {}, 0: text = "" } = TOKEN.exec(source) ?? {};
+    const end = start + text.length;
+    const [type = "mark"] = Object.entries(groups).find(([, found]) => found !== undefined) ?? [];
+    // `||` is an empty declaration, and `|-3` ends one.
+    if (type === "binary" && text.startsWith("|") && text.length > 1) {
+      tokens.push({ type: "binary", text: "|", start, end: start + 1 });
+      start += 1;
+      continue;
+    }
+    if (type !== "space") tokens.push({ type: type as Token["type"], text, start, end });
+    start = end;
+  }
+  return tokens;
+}
+
+export function isMark(token: Token | undefined, text: string): boolean {
+  return token !== undefined && (token.type === "mark" || token.type === "binary") && token.text === text;
+}
+
+/** The number of the line at an index, from 1. */
+export function lineAt(source: string, index: number): number {
+  let line = 1;
+  for (let at = source.indexOf("\n"); at !== -1 && at < index; at = source.indexOf("\n", at + 1)) line += 1;
+  return line;
+}
+
+export interface Variables {
+  /** The scopes of the code itself (first) and of its blocks, in the order in which they begin. */
+  readonly scopes: readonly Scope[];
+  /** Names that are assigned and not declared. */
+  readonly assigned: readonly string[];
+  /** The indices where the statements at the top begin. */
+  readonly statements: readonly number[];
+  /** Names with a capital first letter that are used and not declared. */
+  readonly globals: readonly string[];
+  /** The places of the declarations at the top. */
+  readonly declarations: readonly { readonly start: number; readonly end: number }[];
+}
+
+type OpenScope = { -readonly [Key in keyof Scope]: Scope[Key] } & { names: Set<string>; isBlock: boolean };
+
+/** Reads the body of a method or the statements of an evaluation. `parameters` are those of the method. */
+export function readVariables(source: string, parameters: readonly string[] = []): Variables {
+  const tokens = tokenize(source);
+  const scopes: OpenScope[] = [];
+  const open: OpenScope[] = [];
+  const assigned = new Set<string>();
+  const statements: number[] = [];
+  const globals = new Set<string>();
+  const declarations: { start: number; end: number }[] = [];
+  const begin = (start: number, names: readonly string[], isBlock: boolean): OpenScope => {
+    const line = lineAt(source, start);
+    const scope = {
+      ...{ firstLine: line, lastLine: line, parameters: names, temporaries: [] as readonly string[] },
+      ...{ names: new Set(names), isBlock },
+    };
+    scopes.push(scope);
+    open.push(scope);
+    return scope;
+  };
+  begin(0, parameters, false);
+  let isStart = true;
+  let nesting = 0;
+  for (let i = 0; i < tokens.length; i++) {
+    const token = tokens[i] as Token;
+    const scope = open.at(-1) as OpenScope;
+    if (isMark(token, "|") && isStart) {
+      const end = tokens.findIndex((other, at) => at > i && isMark(other, "|"));
+      const names = tokens.slice(i + 1, end === -1 ? undefined : end).map(({ text }) => text);
+      scope.temporaries = [...scope.temporaries, ...names];
+      for (const name of names) scope.names.add(name);
+      if (open.length === 1) declarations.push({ start: token.start, end: tokens[end]?.end ?? source.length });
+      if (end === -1) break;
+      i = end;
+      continue;
+    }
+    if (isStart && open.length === 1 && nesting === 0 && token.text !== "." && token.text !== "!")
+      statements.push(token.start);
+    isStart = false;
+    if (token.type === "assign") {
+      const { type, text: name = "" } = tokens[i - 1] ?? {};
+      if (type === "name" && !open.some(({ names }) => names.has(name))) assigned.add(name);
+    } else if (token.type === "name" && /^[A-Z]/.test(token.text)) globals.add(token.text);
+    else if (token.type !== "mark") continue;
+    else if (token.text === "[") {
+      const names: string[] = [];
+      while (isMark(tokens[i + 1], ":") && tokens[i + 2]?.type === "name") {
+        names.push((tokens[i + 2] as Token).text);
+        i += 2;
+      }
+      if (names.length > 0 && isMark(tokens[i + 1], "|")) i += 1;
+      begin(token.start, names, true);
+      isStart = true;
+    } else if (token.text === "]") {
+      scope.lastLine = lineAt(source, token.start);
+      if (open.length > 1) open.pop();
+    } else if (token.text === "." && nesting === 0) isStart = true;
+    else if (token.text === "(" || token.text === "{") nesting += 1;
+    else if (token.text === ")" || token.text === "}") nesting -= 1;
+  }
+  const lastLine = lineAt(source, source.length);
+  for (const scope of open) scope.lastLine = lastLine;
+  const declared = new Set(scopes.flatMap(({ names }) => [...names]));
+  const used = [...globals].filter((name) => !declared.has(name));
+  return { scopes, assigned: [...assigned], globals: used, statements, declarations };
+}

@@ -1,0 +1,89 @@
+// GNU Smalltalk as an engine of Smalltalk sessions: finds the program, starts it with the guest's sources (the guest-*.st
+// files of this folder), and encodes requests in a form that takes few lines to read in Smalltalk. A saved image starts
+// with the same sources, so it always runs the guest of this release.
+
+import { constants } from "node:fs";
+import { access } from "node:fs/promises";
+import { delimiter, join, resolve } from "node:path";
+import { ConnectionError } from "../../core/errors.ts";
+import { packageFile } from "../../core/files.ts";
+import { defined } from "../../core/values.ts";
+import type { GuestCommand, GuestRequest, Limits, Runtime } from "../runtime.ts";
+import type { SmalltalkGuestOptions } from "./engine.ts";
+import { methodPiece, parseSource, type Piece } from "./gst-source.ts";
+
+export interface GstRuntime extends Runtime {
+  readonly checkpoint: { start(limits: Limits, file: string): Promise<GuestCommand> };
+}
+
+const INSTALL = "install it (Debian 11: apt-get install gnu-smalltalk; macOS: brew install gnu-smalltalk)";
+
+/** The guest's sources in the order in which they are loaded. The last one starts it. */
+const SOURCES = ["channel", "print", "evaluate", "tools", "main"].map((name) =>
+  packageFile(`src/live/smalltalk/guest-${name}.st`),
+);
+
+export function gstRuntime({ command = "gst", env, inheritEnv, cwd }: SmalltalkGuestOptions = {}): GstRuntime {
+  const start = async ({ memoryMb }: Limits, image?: string): Promise<GuestCommand> => ({
+    command: await findProgram(command, env?.["PATH"]),
+    args: [...(image === undefined ? [] : ["--image", image]), "--quiet", "--no-user-files", ...SOURCES],
+    env: { ...env, CATENARY_MEMORY_MB: String(memoryMb) },
+    ...defined({ inheritEnv, cwd }),
+  });
+  return {
+    language: "smalltalk",
+    stopSteps: ["interrupt", "renew"],
+    encode: encodeRequest,
+    start: (limits) => start(limits),
+    checkpoint: { start },
+  };
+}
+
+/** Rejects with a ConnectionError that says what to install if the program is not found. */
+async function findProgram(command: string, path: string = process.env["PATH"] ?? ""): Promise<string> {
+  const files = command.includes("/")
+    ? [resolve(command)]
+    : path.split(delimiter).map((folder) => join(resolve(folder), command));
+  for (const file of files) {
+    const isProgram = await access(file, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (isProgram) return file;
+  }
+  const problem = command.includes("/") ? "is not an executable file" : "is not on the PATH";
+  const message = `This session needs GNU Smalltalk, but ${command} ${problem}; ${INSTALL}, or give the path of the program`;
+  throw new ConnectionError("spawn", message, { mayHaveRun: false });
+}
+
+/** Encodes a request as parts: name, space, number of bytes, newline, bytes. Code is sent as pieces (gst-source.ts). */
+export function encodeRequest(request: GuestRequest): string {
+  let text = "";
+  for (const [name, value] of Object.entries(request)) text += part(name, value);
+  for (const piece of piecesOf(request))
+    text += part(
+      "piece",
+      Object.entries(piece)
+        .map(([key, value]) => part(key, value))
+        .join(""),
+    );
+  return text;
+}
+
+function piecesOf({ op, code, value, class: owner, source, protocol }: GuestRequest): readonly Piece[] {
+  if (op === "eval" || op === "evaluate-in-frame") return parseSource(String(code));
+  if (op === "take-restart" && typeof value === "string") return parseSource(value);
+  if (op !== "compile-method") return [];
+  return [methodPiece(String(owner), String(source), 1, typeof protocol === "string" ? protocol : undefined)];
+}
+
+/** The fields of an object become parts with its name before theirs. Absent values are left out. */
+function part(name: string, value: unknown): string {
+  if (value === undefined || value === null) return "";
+  if (typeof value === "object")
+    return Object.entries(value)
+      .map(([key, field]) => part(`${name}.${key}`, field))
+      .join("");
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return `${name} ${Buffer.byteLength(text)}\n${text}`;
+}
