@@ -146,9 +146,11 @@ class EvaluationRun {
   async #evaluate(code: string, session: number): Promise<readonly string[]> {
     const tool = `evaluate-${this.#options.language}`;
     const { structuredContent, content } = await this.#client.callTool(tool, { code, session: `s${session}` });
-    const { status, values } = (structuredContent ?? {}) as { status?: string; values?: readonly string[] };
-    if (status === "ok" && values !== undefined) return values;
-    return [JSON.stringify(content)];
+    const { status } = (structuredContent ?? {}) as { status?: string };
+    const [text] = content.map((block) => ("text" in block ? block.text : ""));
+    return status === "ok" && text?.startsWith("=> ") === true
+      ? text.slice(3).split("\n=> ")
+      : [JSON.stringify(content)];
   }
 }
 

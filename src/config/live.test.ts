@@ -155,7 +155,7 @@ describe("a live entry", () => {
       [
         "error",
         "mcpServers.js.limits: not a key here",
-        "write the limits directly in the entry: timeoutMs, memoryMb, outputChars, printLength, printDepth",
+        "write the limits directly in the entry: timeoutMs, memoryMb, outputChars, valueChars, printLength, printDepth, errorHoldMs",
       ],
       ["error", "mcpServers.other.timeoutMs: expected milliseconds from 0 to 86400000", undefined],
       ["error", "mcpServers.other.memoryMb: expected whole megabytes from 64 to 16384", undefined],

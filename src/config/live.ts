@@ -51,7 +51,7 @@ export async function createLiveServer(language: LanguageEntry, settings: LiveSe
 
 function bounded(name: keyof Limits, unit: string): read.Reader<number> {
   const [minimum, maximum] = LIMIT_BOUNDS[name];
-  const type = name === "timeoutMs" ? undefined : "integer";
+  const type = name.endsWith("Ms") ? undefined : "integer";
   return read.numberIn({ ...defined({ type }), minimum, maximum }, `${unit} from ${minimum} to ${maximum}`);
 }
 
@@ -99,13 +99,19 @@ const LIVE_FIELDS = {
     `Maximum megabytes of memory of one live session. Default: ${DEFAULT_LIMITS.memoryMb}.`,
   ),
   outputChars: bounded("outputChars", "a whole number of characters").describe(
-    `Maximum characters of output kept of an evaluation, for each of stdout and stderr. Default: ${DEFAULT_LIMITS.outputChars}.`,
+    `Maximum characters of output in the result of an evaluation, for each of stdout and stderr. Default: ${DEFAULT_LIMITS.outputChars}.`,
+  ),
+  valueChars: bounded("valueChars", "a whole number of characters").describe(
+    `Maximum characters of a value in the result of an evaluation. Default: ${DEFAULT_LIMITS.valueChars}.`,
   ),
   printLength: bounded("printLength", "a whole number").describe(
     `Maximum printed elements of a collection. Default: ${DEFAULT_LIMITS.printLength}.`,
   ),
   printDepth: bounded("printDepth", "a whole number").describe(
     `Maximum printed depth of a value. Default: ${DEFAULT_LIMITS.printDepth}.`,
+  ),
+  errorHoldMs: bounded("errorHoldMs", "milliseconds").describe(
+    `Milliseconds for which an evaluation waits at an error, so that its frames and restarts can be used; 0: not at all. Default: ${DEFAULT_LIMITS.errorHoldMs}.`,
   ),
   cwd,
   env,

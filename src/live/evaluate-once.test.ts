@@ -2,7 +2,7 @@
 // the process is gone afterwards in any case.
 
 import { describe, expect, it } from "vitest";
-import { evaluateOnce } from "./evaluation.ts";
+import { evaluateOnce } from "./evaluate-once.ts";
 import type { GuestCommand, Runtime } from "./runtime.ts";
 
 /** Runs the code of `eval` with a function `done` that sends the result; an interrupt sends the result for it. */

@@ -1,10 +1,11 @@
 // Evaluations as records and as text: every section in its place, and none empty.
 
 import { describe, expect, it } from "vitest";
-import { evaluationText, stoppedText, toEvaluation } from "./evaluation.ts";
+import { summaryOf, toEvaluation } from "./evaluation.ts";
 import { OutputCapture } from "./output.ts";
 import type { GuestEvaluation } from "./runtime.ts";
 import type { RunResult } from "./session.ts";
+import { evaluationText, stoppedText, testsText } from "./text.ts";
 
 const TIMING = { realMs: 12.4, runMs: 3, gcMs: 0, bytes: 65_536 };
 const OK: GuestEvaluation = { status: "ok", values: [], warnings: [], timing: TIMING, defined: [] };
@@ -50,14 +51,13 @@ describe("the text of an evaluation", () => {
     expect(text(runResult(reply))).toBe(expected);
   });
 
-  it("shows output first, and how much of it was cut", () => {
+  it("shows output first, and knows how much of it was not kept", () => {
     const capture = new OutputCapture(10);
     capture.write("hello\n", "stdout");
     capture.write("err", "stderr");
     expect(text(runResult({ ...OK, values: [":R"] }, { capture }))).toBe("hello\n[stderr] err\n=> :R");
     capture.write("x".repeat(1_000), "stdout");
     const result = runResult({ ...OK, dropped: { stdout: 500 } }, { capture });
-    expect(text(result)).toBe("hello\nxxxx\n\n[Output truncated at 10 of 1,506 characters]\n[stderr] err\n; No values");
     expect(toEvaluation("main", result, 1).truncated).toEqual({ stdout: 1_506, stderr: false });
   });
 
@@ -111,5 +111,58 @@ describe("the reply of a guest", () => {
   ])("is refused with %j", (wrong) => {
     const wrongResult = runResult({ ...valid, ...wrong });
     expect(() => toEvaluation("main", wrongResult, 1)).toThrow("sent an invalid evaluation result");
+  });
+});
+
+describe("an open error", () => {
+  const open = { ...CONDITION, open: true };
+  const frames = [
+    { number: 0, text: "(INNER 6)", locals: [{ name: "Z", value: "6" }] },
+    { number: 1, text: "(OUTER 3)", locals: [{ name: "TABLE", value: "#<HASH-TABLE>", handle: 2 }] },
+  ];
+
+  it("shows the variables of its frames, and nothing else if it can only be given up", () => {
+    expect(text(runResult({ ...OK, status: "error", condition: { ...open, frames } }))).toBe(
+      "[ERROR] DIVISION-BY-ZERO\narithmetic error\n\n[Backtrace]\n0: (INNER 6)\n     Z = 6\n" +
+        "1: (OUTER 3)\n     TABLE = #<HASH-TABLE> [handle 2]",
+    );
+  });
+
+  it("shows its restarts and how to go on", () => {
+    const restarts = [{ name: "USE-VALUE", description: "Use another", takesValue: true }, ...CONDITION.restarts];
+    const result = runResult({ ...OK, status: "error", condition: { ...open, restarts } });
+    expect(text(result)).toMatch(
+      /0: \(\/ 1 0\)\n\n\[Restarts\]\n0: \[USE-VALUE\] Use another\n1: \[ABORT\] Give up\nThe evaluation waits .*take-restart/,
+    );
+    const summary = summaryOf(toEvaluation("main", result, 1));
+    expect(summary.condition).toEqual({ type: "DIVISION-BY-ZERO", restarts: ["USE-VALUE", "ABORT"], open: true });
+    expect(text(runResult({ ...OK, status: "error", condition: { ...CONDITION, restarts } }))).not.toContain(
+      "[Restarts]",
+    );
+  });
+});
+
+describe("a value that was not printed whole", () => {
+  it("has a handle, in the text and for programs", () => {
+    const result = runResult({ ...OK, values: ["(1 ...)", "2"], handles: [4, null] });
+    expect(text(result)).toBe("=> (1 ...) [handle 4]\n=> 2");
+    expect(summaryOf(toEvaluation("main", result, 1)).handles).toEqual([4, null]);
+    const whole = runResult({ ...OK, values: ["2"], handles: [null] });
+    expect(summaryOf(toEvaluation("main", whole, 1))).toEqual({
+      session: "main",
+      status: "ok",
+      state: "kept",
+      timing: TIMING,
+    });
+  });
+});
+
+describe("the text of a test run", () => {
+  it("has counts, and each failure with its reason", () => {
+    const failures = [{ name: "adds", reason: "2 is not 3" }];
+    expect(testsText({ tests: { passed: 10, failed: 1, skipped: 1, failures }, output: "log\n" })).toBe(
+      "12 tests: 10 passed, 1 failed, 1 skipped\n\n[FAILED] adds\n2 is not 3\n\n[Output]\nlog",
+    );
+    expect(testsText({ tests: { passed: 0, failed: 0, failures: [] } })).toBe("No tests ran");
   });
 });

@@ -8,7 +8,10 @@ const unchecked = (options: unknown): JavaScriptOptions & LispOptions => options
 const REFUSED: readonly (readonly [options: unknown, message: string])[] = [
   [null, ": the options must be an object, not null"],
   [{ limit: {} }, " has no option `limit`; did you mean `limits`?"],
-  [{ limits: 5 }, ": `limits` must be an object with timeoutMs, memoryMb, outputChars, printLength, printDepth"],
+  [
+    { limits: 5 },
+    ": `limits` must be an object with timeoutMs, memoryMb, outputChars, valueChars, printLength, printDepth, errorHoldMs",
+  ],
   [{ limits: { timeoutMs: -1 } }, ": `limits.timeoutMs` must be a number from 0 to 86400000"],
   [{ limits: { timeoutMs: Number.NaN } }, ": `limits.timeoutMs` must be a number from 0 to 86400000"],
   [{ limits: { timeoutMs: "5" } }, ": `limits.timeoutMs` must be a number from 0 to 86400000"],

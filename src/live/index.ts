@@ -7,7 +7,7 @@ import { js } from "./js/entry.ts";
 import { jsLanguage, type JavaScriptGuestOptions } from "./js/index.ts";
 import { lisp as lispEntry } from "./lisp/entry.ts";
 import { lispLanguage, type LispGuestOptions } from "./lisp/index.ts";
-import { LIMIT_BOUNDS, type Limits } from "./runtime.ts";
+import { LIMIT_BOUNDS } from "./runtime.ts";
 import { createLiveServer, type Live, type LiveOptions } from "./server.ts";
 import type { SmalltalkGuestOptions } from "./smalltalk/engine.ts";
 import { smalltalk as smalltalkEntry } from "./smalltalk/entry.ts";
@@ -100,11 +100,11 @@ function checkLimits(owner: string, read: OptionReader): void {
   checkOptions(owner, limits, LIMIT_BOUNDS, "limits.");
   for (const [name, [min, max]] of Object.entries(LIMIT_BOUNDS)) {
     const given = limits[name];
-    // Only the timeout may have a fraction.
-    const isTimeout = name === ("timeoutMs" satisfies keyof Limits);
-    const isNumber = isTimeout ? typeof given === "number" : Number.isInteger(given);
+    // Only a duration may have a fraction.
+    const isDuration = name.endsWith("Ms");
+    const isNumber = isDuration ? typeof given === "number" : Number.isInteger(given);
     if (given === undefined || (isNumber && Number(given) >= min && Number(given) <= max)) continue;
-    throw read.error(`limits.${name}`, `must be a${isTimeout ? "" : " whole"} number from ${min} to ${max}`);
+    throw read.error(`limits.${name}`, `must be a${isDuration ? "" : " whole"} number from ${min} to ${max}`);
   }
 }
 

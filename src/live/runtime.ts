@@ -10,29 +10,40 @@ export interface Limits {
   readonly timeoutMs: number;
   /** Megabytes of memory for the process of the session. */
   readonly memoryMb: number;
-  /** The maximum number of characters of output that are kept, for stdout and stderr each. */
+  /** The maximum number of characters of output in a result, for stdout and stderr each. More can be read as a resource. */
   readonly outputChars: number;
+  /** The maximum number of characters of a value in a result. More can be read as a resource. */
+  readonly valueChars: number;
   /** The maximum number of elements of a collection that are printed. */
   readonly printLength: number;
   /** The maximum depth to which a value is printed. */
   readonly printDepth: number;
+  /** Milliseconds for which an error stays open, so that its frames and restarts can be used; 0 means not at all. */
+  readonly errorHoldMs: number;
 }
 
 export const DEFAULT_LIMITS: Limits = {
   timeoutMs: 30_000,
   memoryMb: 512,
-  outputChars: 100_000,
+  outputChars: 10_000,
+  valueChars: 4_000,
   printLength: 100,
-  printDepth: 10,
+  printDepth: 4,
+  errorHoldMs: 300_000,
 };
 
 export const LIMIT_BOUNDS: Readonly<Record<keyof Limits, readonly [min: number, max: number]>> = {
   timeoutMs: [0, 24 * 3_600_000],
   memoryMb: [64, 16_384],
   outputChars: [1, 1_000_000],
+  valueChars: [1, 1_000_000],
   printLength: [1, 100_000],
   printDepth: [1, 1_000],
+  errorHoldMs: [0, 24 * 3_600_000],
 };
+
+/** The characters of output that are kept, for stdout and stderr each, so that more than a result shows can be read. */
+export const KEPT_CHARS = 1_000_000;
 
 export interface GuestCommand {
   readonly command: string;
@@ -79,16 +90,31 @@ export interface Runtime {
   /** Resolves when that preparation is done. */
   saved?(): Promise<unknown>;
   close?(): Promise<void>;
+  /**
+   * For a language whose whole state can be saved as an image: the guest implements `save-session`, and this returns the
+   * command that starts a guest from the file. For other languages the host replays the code of the session.
+   */
+  readonly checkpoint?: { start(limits: Limits, file: string): Promise<GuestCommand> };
 }
 
 export interface Restart {
   readonly name: string | null;
   readonly description: string;
+  /** Whether it can be given a value. */
+  readonly takesValue?: boolean | null;
+}
+
+/** A variable in a frame. */
+export interface Local {
+  readonly name: string;
+  readonly value: string;
+  readonly handle?: number | null;
 }
 
 export interface Frame {
   readonly number: number;
   readonly text: string;
+  readonly locals?: readonly Local[];
 }
 
 export interface Condition {
@@ -96,16 +122,41 @@ export interface Condition {
   readonly message: string;
   readonly restarts: readonly Restart[];
   readonly frames: readonly Frame[];
+  /** Whether the evaluation waits at the error, so that its frames and restarts can be used. */
+  readonly open?: boolean | null;
 }
 
-/** The text of an error, with its backtrace. */
-export function conditionText({ type, message, frames }: Condition): string {
-  return [`[ERROR] ${type}`, message, backtraceText(frames)].filter((part) => part !== "").join("\n");
+export function handleText(handle: number | null | undefined): string {
+  return handle === undefined || handle === null ? "" : ` [handle ${handle}]`;
+}
+
+/** The text of an error, with its backtrace, and with its restarts if they can be taken. */
+export function conditionText({ type, message, frames, restarts, open }: Condition): string {
+  const parts = [`[ERROR] ${type}`, message, backtraceText(frames)];
+  // Every error can be given up; only other restarts are worth a choice.
+  if (open === true && restarts.some(({ name }) => name !== "ABORT")) parts.push(restartsText(restarts));
+  return parts.filter((part) => part !== "").join("\n");
 }
 
 export function backtraceText(frames: readonly Frame[] = []): string {
   if (frames.length === 0) return "";
-  return `\n[Backtrace]\n${frames.map(({ number, text }) => `${number}: ${text}`).join("\n")}`;
+  const lines = frames.flatMap(({ number, text, locals = [] }) => [`${number}: ${text}`, ...locals.map(localText)]);
+  return `\n[Backtrace]\n${lines.join("\n")}`;
+}
+
+function localText({ name, value, handle }: Local): string {
+  return `     ${name} = ${value}${handleText(handle)}`;
+}
+
+const GO_ON =
+  "The evaluation waits at the error: take-restart takes one of these, evaluate-in-frame evaluates code in a frame, " +
+  "and the next evaluation gives up.";
+
+function restartsText(restarts: readonly Restart[]): string {
+  const lines = restarts.map(({ name, description }, index) =>
+    name === null ? `${index}: ${description}` : `${index}: [${name}] ${description}`,
+  );
+  return `\n[Restarts]\n${lines.join("\n")}\n${GO_ON}`;
 }
 
 export interface Timing {
@@ -133,6 +184,10 @@ export interface GuestEvaluation {
   readonly defined: readonly Definition[];
   /** Whether the process may be corrupt and must be ended. */
   readonly damaged?: boolean;
+  /** For each value that was not printed whole, the handle with which it can be inspected; otherwise null. */
+  readonly handles?: readonly (number | null)[];
+  /** The libraries with tools of their own that are loaded now; sent when that has changed. */
+  readonly loaded?: readonly string[];
 }
 
 /** A guest's reply to any other tool. */
@@ -140,4 +195,24 @@ export interface GuestText {
   readonly text: string;
   readonly isError?: boolean;
   readonly data?: { readonly [key: string]: unknown };
+  /** Of a resource. */
+  readonly mimeType?: string;
+}
+
+/** A guest's reply to `complete`: what can stand from the character `start` on. */
+export interface GuestCompletion {
+  readonly start: number;
+  readonly values: readonly string[];
+}
+
+/** A guest's reply to `run-tests`. */
+export interface GuestTests {
+  readonly tests: {
+    readonly passed: number;
+    readonly failed: number;
+    readonly skipped?: number;
+    readonly failures: readonly { readonly name: string; readonly reason: string }[];
+  };
+  /** What the tests printed. */
+  readonly output?: string;
 }

@@ -1,27 +1,36 @@
-// Turns a language into an MCP server, with the language's tools and those that every live server has: list, interrupt,
-// reset and close sessions, change their limits, and the usage guide. Output goes to the caller as progress while the
-// code runs, and cancelling the call interrupts the code.
+// Turns a language into an MCP server, with the language's tools and those that every live server has. Output goes to
+// the caller as progress while the code runs, and cancelling the call interrupts the code.
 
-import { readFile } from "node:fs/promises";
-import { packageFile } from "../core/files.ts";
-import { EVALUATES_CODE } from "../core/handler.ts";
+import { EVALUATES_CODE, type Context, type Handler, type Request, type Result } from "../core/handler.ts";
 import { defined } from "../core/values.ts";
-import type { ToolAnnotations } from "../protocol/model/index.ts";
+import { changedMethod } from "../protocol/lists.ts";
+import type { Tool } from "../protocol/model/index.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import { createServer, type Server } from "../server/server.ts";
 import { TrustedResult } from "../server/tool-result.ts";
 import type { ToolAnswer } from "../server/tools.ts";
-import { EVALUATION_SCHEMA, evaluationText, stoppedText, toEvaluation, withNotices } from "./evaluation.ts";
+import {
+  DEBUGGER_TOOLS,
+  ownerOf,
+  READ_ONLY,
+  registerSessionTools,
+  SESSION_ARGUMENT,
+  sessionName,
+} from "./common-tools.ts";
+import { EVALUATION_SCHEMA, summaryOf, toEvaluation } from "./evaluation.ts";
 import type { GuestParams } from "./guest.ts";
-import { DEFAULT_LIMITS, LIMIT_BOUNDS, type GuestText, type Limits } from "./runtime.ts";
+import { DEFAULT_LIMITS, type GuestTests, type GuestText, type Limits } from "./runtime.ts";
 import type { RunResult, Session } from "./session.ts";
 import { closedError, Sessions } from "./sessions.ts";
+import { evaluationText, stoppedText, testsText, withNotices } from "./text.ts";
 import {
+  fits,
   toCamelCase,
   toolInput,
   type ArgumentSpecs,
   type GuestTool,
   type Language,
+  type Schema,
   type ToolArguments,
   type ToolInput,
 } from "./tool.ts";
@@ -37,7 +46,7 @@ export interface LiveOptions {
   readonly limits?: Partial<Limits>;
   /** How many sessions may have a process at once; 32 by default. */
   readonly maxSessions?: number;
-  /** Milliseconds after which the process of an idle session is ended; 30 minutes by default, 0 for never. */
+  /** Milliseconds after which the process of an idle session is ended; 24 hours by default, 0 for never. */
   readonly idleMs?: number;
 }
 
@@ -47,18 +56,7 @@ export interface Live extends Server {
 }
 
 const MAX_SESSIONS = 32;
-const IDLE_MS = 30 * 60_000;
-
-const DEFAULT_SESSION = "main";
-
-const SESSION_ARGUMENT: ArgumentSpecs = {
-  session: { type: "string", description: "Name of the session; created on first use", default: DEFAULT_SESSION },
-};
-
-/** Accepted and ignored, since a model may pass `session` to every tool. */
-const IGNORED_SESSION: ArgumentSpecs = {
-  session: { type: "string", description: "Ignored: this tool applies to all sessions" },
-};
+const IDLE_MS = 24 * 3_600_000;
 
 const TIMEOUT_ARGUMENT: ArgumentSpecs = {
   timeout: {
@@ -68,57 +66,62 @@ const TIMEOUT_ARGUMENT: ArgumentSpecs = {
   },
 };
 
-const LIMIT_ARGUMENTS: ArgumentSpecs = {
-  timeout: { type: "number", description: "Seconds that an evaluation may take; 0 for no limit" },
-  "max-output": { type: "integer", description: "Characters of output to keep, for stdout and stderr each" },
-  "print-length": { type: "integer", description: "Elements of a collection to print" },
-  "print-depth": { type: "integer", description: "How deep to print a value" },
-  memory: { type: "integer", description: "Megabytes of heap; takes effect at the next reset" },
-};
-
-const LIMIT_NAMES: Readonly<Record<string, keyof Limits>> = {
-  timeout: "timeoutMs",
-  "max-output": "outputChars",
-  "print-length": "printLength",
-  "print-depth": "printDepth",
-  memory: "memoryMb",
-};
-
 export function createLiveServer(language: Language, options: LiveOptions): Live {
   const { runtime, title, instructions } = language;
+  const tools = language.hasDebugger === true ? [...language.tools, ...DEBUGGER_TOOLS] : language.tools;
   const sessions = new Sessions({
     runtime,
     limits: { ...DEFAULT_LIMITS, ...defined(options.limits ?? {}) },
     ceilings: defined(options.limits ?? {}),
     maxSessions: options.maxSessions ?? MAX_SESSIONS,
     idleMs: options.idleMs ?? IDLE_MS,
+    onLoaded: () => server.notify({ method: changedMethod("tools") }),
   });
   const info = { name: options.name ?? `catenary-${runtime.language}`, version: "1", title };
   const server = createServer({
     ...info,
     instructions,
-    listChanged: false,
     // Our own errors are written for callers.
     maskErrors: false,
     onError: () => undefined,
   });
-  registerEvaluate(server, language.evaluate, sessions);
-  for (const tool of language.tools) registerTool(server, tool, sessions);
+  registerEvaluation(server, language.evaluate, "eval", sessions);
+  for (const tool of tools) {
+    if (tool.evaluates !== undefined) registerEvaluation(server, tool, "eval", sessions);
+    else if (tool.isEvaluation === true) registerEvaluation(server, tool, tool.name, sessions);
+    else registerTool(server, tool, sessions);
+  }
   registerSessionTools(server, language, sessions);
-  return closable(server, async () => {
+  const libraries = new Map(tools.flatMap(({ name, library }) => (library === undefined ? [] : [[name, library]])));
+  const close = async (): Promise<void> => {
     await Promise.all([server.close(), sessions.close()]);
     await runtime.close?.();
-  });
+  };
+  return closable(server, libraries.size === 0 ? server : withoutUnloaded(server, libraries, sessions), close);
+}
+
+/** Lists the tools of a library only to callers who have it loaded in a session. */
+function withoutUnloaded(server: Server, libraries: ReadonlyMap<string, string>, sessions: Sessions): Handler {
+  const list = async (request: Request, context: Context): Promise<Result> => {
+    const result = await server(request, context);
+    const loaded = new Set(sessions.list(ownerOf(context)).flatMap((session) => session.loaded));
+    const isListed = ({ name }: Tool): boolean => {
+      const library = libraries.get(name);
+      return library === undefined || loaded.has(library);
+    };
+    return { ...result, tools: (result["tools"] as readonly Tool[]).filter(isListed) };
+  };
+  return (request, context) => (request.method === "tools/list" ? list(request, context) : server(request, context));
 }
 
 /** Wraps the server so that it refuses calls once it is closed, since they would start processes that nothing ends. */
-function closable(server: Server, close: () => Promise<void>): Live {
+function closable(server: Server, handler: Handler, close: () => Promise<void>): Live {
   let isClosed = false;
   const live = ((request, context) =>
     // Clients can still get the results of tasks from a closed server.
     isClosed && !request.method.startsWith("tasks/")
       ? Promise.reject(closedError())
-      : server(request, context)) as Live;
+      : handler(request, context)) as Live;
   const methods = Object.entries(server).map(([name, method]: [string, (...args: unknown[]) => unknown]) => {
     const value = (...args: unknown[]): unknown => {
       const result = method(...args);
@@ -142,20 +145,34 @@ const UNCHECKED = {
   "~standard": { version: 1, vendor: "catenary", validate: (value: unknown) => ({ value }) },
 } as const;
 
-function registerEvaluate(server: Server, tool: GuestTool, sessions: Sessions): void {
-  const evaluate = async (args: ToolArguments, context: ToolContext): Promise<ToolAnswer | TrustedResult> => {
+/** Registers a tool whose guest request `op` is answered with an evaluation. */
+function registerEvaluation(server: Server, tool: GuestTool, op: string, sessions: Sessions): void {
+  const { evaluates } = tool;
+  const evaluate = async (given: ToolArguments, context: ToolContext): Promise<ToolAnswer | TrustedResult> => {
     const startedAt = performance.now();
+    const args = evaluates === undefined ? given : withCode(given, evaluates);
     const session = getSession(sessions, args, context);
-    const result = await run(sessions, session, "eval", args, context);
+    const result = await run(sessions, session, op, args, context, true);
     if (result.outcome === "refused") return errorAnswer(withNotices(result, String(result.reason)));
-    const evaluation = toEvaluation(session.name, result, performance.now() - startedAt);
+    const record = toEvaluation(session.name, result, performance.now() - startedAt);
+    const { evaluation, truncated } = session.log.shorten(record, session.limits);
+    const { status, values, notice } = evaluation;
     const withTiming = args["capture-time"] === true;
     const text = evaluationText(evaluation, { withTiming, timeoutMs: result.timeoutMs });
-    return new TrustedResult(text, evaluation, evaluation.status !== "ok");
+    session.log.add(op === "eval" ? String(args["code"]) : `${op} ${JSON.stringify(args)}`, text);
+    if (evaluates === undefined) return new TrustedResult(text, summaryOf(evaluation, truncated), status !== "ok");
+    const isBare = status === "ok" && notice === undefined;
+    return textAnswer({ text: isBare ? values.join("\n") : text, isError: status !== "ok" });
   };
   const annotations = { readOnlyHint: false, destructiveHint: true, openWorldHint: true };
-  const output = { output: UNCHECKED, outputSchema: EVALUATION_SCHEMA };
+  const isMain = op === "eval" && evaluates === undefined;
+  const output = isMain ? { output: UNCHECKED, outputSchema: EVALUATION_SCHEMA } : undefined;
   server.tool(tool.name, { ...toolOptions({ ...tool, runsCode: true }), ...output, annotations }, evaluate);
+}
+
+/** The arguments with the one that is evaluated under the name that the guest expects. */
+function withCode({ [name]: code, ...args }: ToolArguments, name: string): ToolArguments {
+  return { ...args, code };
 }
 
 function registerTool(server: Server, tool: GuestTool, sessions: Sessions): void {
@@ -167,28 +184,11 @@ function registerTool(server: Server, tool: GuestTool, sessions: Sessions): void
       const reply = await session.control(tool.name, guestParams(args));
       if (reply !== undefined) return textAnswer(reply);
     }
-    if (tool.evaluates !== undefined) return bareAnswer(session, tool.evaluates, args, context);
-    return toolAnswer(await run(sessions, session, tool.name, args, context));
-  };
-  const bareAnswer = async (
-    session: Session,
-    argument: string,
-    { [argument]: code, ...args }: ToolArguments,
-    context: ToolContext,
-  ): Promise<ToolAnswer> => {
-    const startedAt = performance.now();
-    const result = await run(sessions, session, "eval", { ...args, code }, context);
-    if (result.outcome === "refused") return toolAnswer(result);
-    const evaluation = toEvaluation(session.name, result, performance.now() - startedAt);
-    const isBare = evaluation.status === "ok" && evaluation.notice === undefined;
-    if (isBare) return textAnswer({ text: evaluation.values.join("\n") });
-    const text = evaluationText(evaluation, { withTiming: false, timeoutMs: result.timeoutMs });
-    return textAnswer({ text, isError: evaluation.status !== "ok" });
+    return toolAnswer(await run(sessions, session, tool.name, args, context), session);
   };
   server.tool(tool.name, { ...toolOptions(tool), annotations }, call);
 }
 
-const READ_ONLY: ToolAnnotations = { readOnlyHint: true, openWorldHint: false };
 const STARTING: GuestText = { text: "The session's process is starting." };
 
 function toolOptions({ title, description, runsCode, arguments: own }: GuestTool): ToolInput & ToolTexts {
@@ -207,15 +207,6 @@ function getSession(sessions: Sessions, args: ToolArguments, context: ToolContex
   return sessions.get(ownerOf(context), sessionName(args));
 }
 
-function sessionName({ session }: ToolArguments): string {
-  return (session as string | undefined) ?? DEFAULT_SESSION;
-}
-
-/** Sessions belong to the authenticated principal. Unauthenticated callers share theirs. */
-function ownerOf({ caller }: ToolContext): string {
-  return caller.principal ?? "";
-}
-
 /** Returns the arguments for the guest, without `session` and `timeout`, which are for the host. */
 function guestParams(args: ToolArguments): GuestParams {
   const params: GuestParams = {};
@@ -231,19 +222,48 @@ function run(
   op: string,
   args: ToolArguments,
   context: ToolContext,
+  isEvaluation = false,
 ): Promise<RunResult> {
   const { timeout } = args;
   return session.run(op, guestParams(args), {
     context,
+    isEvaluation,
     timeoutMs: typeof timeout === "number" ? sessions.timeoutMs(timeout * 1000) : undefined,
     onProgress: (text, total) => context.progress(total, undefined, text),
   });
 }
 
-function toolAnswer(result: RunResult): ToolAnswer {
-  const { text = "" } = result.reply as Partial<GuestText>;
-  if (result.outcome === "answered") return textAnswer({ ...result.reply, text: withNotices(result, text) });
-  return errorAnswer(result.outcome === "refused" ? withNotices(result, String(result.reason)) : stoppedText(result));
+function toolAnswer(result: RunResult, session: Session): ToolAnswer {
+  const { reply, outcome } = result;
+  if (outcome !== "answered") {
+    return errorAnswer(outcome === "refused" ? withNotices(result, String(result.reason)) : stoppedText(result));
+  }
+  const answer: Partial<GuestText> = fits(reply, TESTS) ? testsAnswer(reply as unknown as GuestTests) : reply;
+  const text = session.log.shortenText(String(answer.text ?? ""), session.limits.outputChars);
+  return textAnswer({ ...answer, text: withNotices(result, text) });
+}
+
+const number = { type: "number" } as const;
+const string = { type: "string" } as const;
+const failure = { type: "object", properties: { name: string, reason: string }, required: ["name", "reason"] } as const;
+
+/** The reply of a tool that runs tests. */
+const TESTS: Schema = {
+  type: "object",
+  properties: {
+    tests: {
+      type: "object",
+      properties: { passed: number, failed: number, skipped: number, failures: { type: "array", items: failure } },
+      required: ["passed", "failed", "failures"],
+    },
+    output: string,
+  },
+  required: ["tests"],
+};
+
+function testsAnswer(reply: GuestTests): GuestText {
+  const { passed, failed, skipped = 0 } = reply.tests;
+  return { text: testsText(reply), data: { passed, failed, skipped }, isError: failed > 0 || passed + skipped === 0 };
 }
 
 function errorAnswer(text: string): ToolAnswer {
@@ -256,127 +276,4 @@ function textAnswer(reply: Partial<GuestText>): ToolAnswer {
     ...defined({ structuredContent: reply.data }),
     isError: reply.isError === true,
   };
-}
-
-/** The tools that every live server has. None of them waits for an evaluation. */
-function registerSessionTools(server: Server, { title, runtime }: Language, sessions: Sessions): void {
-  const add = (
-    name: string,
-    options: ToolTexts & { readonly specs?: ArgumentSpecs; readonly annotations: ToolAnnotations },
-    answer: (name: string, owner: string, args: ToolArguments) => string | Promise<string>,
-  ): void => {
-    const { specs = SESSION_ARGUMENT, ...texts } = options;
-    server.tool(name, { ...texts, ...toolInput(specs) }, (args: ToolArguments, context: ToolContext) =>
-      answer(sessionName(args), ownerOf(context), args),
-    );
-  };
-  const forAll = { specs: IGNORED_SESSION, annotations: READ_ONLY };
-  const description = `How to work with these ${title} sessions. Read it first.`;
-  add("get-usage-guide", { title: "Usage guide", description, ...forAll }, () =>
-    // Like the Lisp sources, it ships in src/.
-    readFile(packageFile(`src/live/${runtime.language}/guide.md`), "utf8"),
-  );
-  add(
-    "list-sessions",
-    { title: "List sessions", description: "List the sessions and what each is doing.", ...forAll },
-    (_name, owner) => listText(sessions.list(owner)),
-  );
-  add(
-    "interrupt-session",
-    {
-      title: "Interrupt",
-      description: "Stop what a session is evaluating. Its definitions are kept if possible.",
-      annotations: { destructiveHint: false },
-    },
-    async (name, owner) => {
-      const wasRunning = await sessions.find(owner, name)?.interrupt();
-      return wasRunning === true ? `Interrupted session ${name}.` : `Nothing is running in session ${name}.`;
-    },
-  );
-  add(
-    "reset-session",
-    {
-      title: "Reset",
-      description: "End the session's process. All definitions are lost, and the next evaluation starts a new process.",
-      annotations: { destructiveHint: true },
-    },
-    async (name, owner, args) => {
-      const session = sessions.find(owner, name);
-      // The default session counts as existing even before its first use.
-      if (session === undefined && args["session"] !== undefined) return `There is no session ${name} to reset.`;
-      await session?.end(undefined);
-      return "Session reset successfully.";
-    },
-  );
-  add(
-    "close-session",
-    {
-      title: "Close",
-      description: "End a session's process and forget its name and limits.",
-      annotations: { destructiveHint: true },
-    },
-    async (name, owner) =>
-      (await sessions.remove(owner, name)) ? `Closed session ${name}.` : `There is no session ${name}.`,
-  );
-  add(
-    "configure-limits",
-    {
-      title: "Limits",
-      description: "Show the limits of a session, and change those that are given.",
-      specs: { ...LIMIT_ARGUMENTS, ...SESSION_ARGUMENT },
-      annotations: { destructiveHint: false, idempotentHint: true },
-    },
-    (name, owner, args) => {
-      const session = sessions.get(owner, name);
-      session.limits = changeLimits(session.limits, args, sessions.ceilings);
-      return limitsText(session);
-    },
-  );
-}
-
-function changeLimits(limits: Limits, args: ToolArguments, ceilings: Partial<Limits>): Limits {
-  const changed: { -readonly [Key in keyof Limits]: number } = { ...limits };
-  for (const [argument, limit] of Object.entries(LIMIT_NAMES)) {
-    if (args[argument] === undefined) continue;
-    const factor = limit === "timeoutMs" ? 1000 : 1;
-    const [least, most] = LIMIT_BOUNDS[limit];
-    // 0 means no limit.
-    const ceiling = ceilings[limit] || Infinity;
-    const min = limit === "timeoutMs" && ceiling < Infinity ? 0.001 : least / factor;
-    const max = Math.min(most, ceiling) / factor;
-    const value = Number(args[argument]);
-    if (value < min || value > max) {
-      const why = ceiling < most ? ", which the operator of this server has set as the most" : "";
-      throw new Error(`${argument} must be from ${min} to ${max}${why}; got ${value}`);
-    }
-    changed[limit] = value * factor;
-  }
-  return changed;
-}
-
-function limitsText({ limits, memoryMb: current, state }: Session): string {
-  const { timeoutMs, outputChars, printLength, printDepth, memoryMb } = limits;
-  const until = state === "stopped" || current === memoryMb ? "" : ` from the next reset on; ${current} MB until then`;
-  return [
-    "Current limits:",
-    `  timeout: ${timeoutMs === 0 ? "none (WARNING: evaluations may run forever)" : `${timeoutMs / 1000} seconds`}`,
-    `  max-output: ${outputChars} characters`,
-    `  print-length: ${printLength} elements`,
-    `  print-depth: ${printDepth} levels`,
-    `  memory: ${memoryMb} MB${until}`,
-  ].join("\n");
-}
-
-function listText(sessions: readonly Session[]): string {
-  if (sessions.length === 0) return "There are no sessions yet; the first evaluation creates one.";
-  return [`${sessions.length} ${sessions.length === 1 ? "session" : "sessions"}:`, ...sessions.map(sessionLine)].join(
-    "\n",
-  );
-}
-
-function sessionLine({ name, state, running, waiting, evaluations, version }: Session): string {
-  const current = running === undefined ? "" : ` (${running.op} for ${Math.round(running.ms)} ms)`;
-  const queue = waiting === 0 ? "" : `, ${waiting} waiting`;
-  const runtime = version === "" ? "" : `, ${version}`;
-  return `  ${name}: ${state}${current}${queue}, ${evaluations} ${evaluations === 1 ? "evaluation" : "evaluations"}${runtime}`;
 }

@@ -2,7 +2,7 @@
 // evaluation is stopped with the gentlest step that works; the last step ends the process. The next call then starts a
 // new process and reports once what was lost.
 
-import { Semaphore, within } from "../core/async.ts";
+import { Semaphore, unref, within } from "../core/async.ts";
 import { isCancelled, onCancel } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Context } from "../core/handler.ts";
@@ -10,7 +10,8 @@ import type { ProgressListener } from "../core/text.ts";
 import { McpError } from "../protocol/errors.ts";
 import { Guest, GuestExited, type GuestParams, type GuestReply, type OutputListener } from "./guest.ts";
 import { BackgroundOutput, OutputCapture } from "./output.ts";
-import type { Definition, Limits, Runtime, StopStep } from "./runtime.ts";
+import { KEPT_CHARS, type Condition, type Definition, type Limits, type Runtime, type StopStep } from "./runtime.ts";
+import { SessionLog } from "./session-log.ts";
 
 export interface RunOptions {
   /** Aborting its signal interrupts the run. */
@@ -21,6 +22,8 @@ export interface RunOptions {
   readonly onProgress?: ProgressListener | undefined;
   /** Receives all output immediately. */
   readonly onOutput?: OutputListener | undefined;
+  /** Whether the guest replies with an evaluation, which has the output, the notices and the definitions. */
+  readonly isEvaluation?: boolean;
 }
 
 /** How an evaluation was stopped. "restart" ends the process, and its state is lost. */
@@ -64,8 +67,12 @@ export interface SessionOptions {
   /** Calls `start` as soon as a process may be started; rejects if too many sessions have one. */
   readonly mayStart: <T>(start: () => Promise<T>) => Promise<T>;
   readonly onBusy: () => void;
+  /** Called if the libraries that are loaded have changed. */
+  readonly onLoaded?: () => void;
 }
 
+/** Evaluates code in a frame of an error that is open. */
+const IN_FRAME = "evaluate-in-frame";
 /** How many calls may wait for one session. */
 const MAX_WAITING = 100;
 /** setTimeout fires at once for longer delays. */
@@ -78,6 +85,9 @@ export class Session {
   evaluations = 0;
   /** The memory limit with which the process was started. */
   memoryMb = 0;
+  /** The libraries with tools of their own that are loaded. */
+  loaded: readonly string[] = [];
+  readonly log: SessionLog;
   readonly #options: SessionOptions;
   readonly #stateLoss: StateLoss;
   readonly #queue = new Semaphore(1);
@@ -86,6 +96,8 @@ export class Session {
   #starting: Promise<Guest> | undefined;
   readonly #closing = new AbortController();
   #active: ActiveRun | undefined;
+  /** Ends the wait of an evaluation at its error. */
+  #errorTimer: NodeJS.Timeout | undefined;
   /** Whether the call that waits for its process to start was interrupted, and must not run. */
   #isStartUnwanted = false;
 
@@ -94,6 +106,7 @@ export class Session {
     this.name = options.name;
     this.limits = options.limits;
     this.#stateLoss = new StateLoss(options.name);
+    this.log = new SessionLog(options.name);
   }
 
   /** "stopped": it has no process; the next call starts one. */
@@ -179,7 +192,7 @@ export class Session {
    */
   async end(reason: string | undefined, budgetMs?: number): Promise<void> {
     const guest = this.#guest;
-    this.#guest = undefined;
+    this.#forgetGuest();
     if (this.#starting !== undefined) this.#isStartUnwanted = true;
     if (reason === undefined) {
       // The caller of the current run did not ask for this, so it gets a notice.
@@ -223,7 +236,7 @@ export class Session {
     this.#checkOpen();
     guest.onExit = (how) => {
       if (this.#guest !== guest) return;
-      this.#guest = undefined;
+      this.#forgetGuest();
       if (this.#active !== undefined) return;
       const reason = exitReason(how, guest.child.stderrTail(), this.memoryMb, "ended by itself");
       this.#stateLoss.notice = this.#stateLoss.describe(reason);
@@ -239,19 +252,24 @@ export class Session {
   async #runIn(guest: Guest, op: string, params: GuestParams, options: RunOptions): Promise<RunResult> {
     const { limits } = this;
     const timeoutMs = options.timeoutMs ?? limits.timeoutMs;
-    const isEvaluation = op === "eval";
+    const { isEvaluation = false } = options;
+    const keptChars = Math.max(KEPT_CHARS, limits.outputChars);
+    // An evaluation in a frame leaves the error open.
+    const holds = op === IN_FRAME && this.#errorTimer !== undefined;
+    if (isEvaluation) this.#stopErrorTimer();
     // The results of other tools have no field for output, so it becomes background output.
     const onOutput = isEvaluation ? options.onOutput : this.#background.write;
-    const capture = new OutputCapture(limits.outputChars, options.onProgress, onOutput);
+    const capture = new OutputCapture(keptChars, options.onProgress, onOutput);
     // Programs look for the notice in the results of evaluations, so other tools show it without clearing it.
     const notice = isEvaluation ? this.#stateLoss.takeNotice() : this.#stateLoss.notice;
     const background = isEvaluation ? this.#background.take() : "";
     this.#background.release(guest);
     guest.onRawOutput = capture.write;
-    guest.outputChars = limits.outputChars;
+    guest.outputChars = keptChars;
     params["printLength"] = limits.printLength;
     params["printDepth"] = limits.printDepth;
-    params["outputChars"] = limits.outputChars;
+    params["outputChars"] = keptChars;
+    if (limits.errorHoldMs > 0) params["holdErrors"] = true;
     const { id, reply } = guest.request(op, params, capture.write);
     let cause: StopCause | undefined;
     let stopping: Promise<Step> | undefined;
@@ -276,7 +294,7 @@ export class Session {
     };
     try {
       const answer = await reply;
-      if (isEvaluation) this.#count(answer);
+      if (isEvaluation) this.#count(answer, guest, holds);
       // An evaluation can also interrupt itself; then there is no `stopping`.
       const step = answer["status"] === "interrupted" ? ((await stopping) ?? "interrupt") : undefined;
       const outcome = step === undefined ? "answered" : (cause ?? "interrupted");
@@ -301,13 +319,41 @@ export class Session {
   }
 
   async #discard(guest: Guest): Promise<void> {
-    if (this.#guest === guest) this.#guest = undefined;
+    if (this.#guest === guest) this.#forgetGuest();
     await guest.close(0);
   }
 
-  #count({ defined }: GuestReply): void {
+  #forgetGuest(): void {
+    this.#guest = undefined;
+    this.#stopErrorTimer();
+    if (this.loaded.length > 0) this.#setLoaded([]);
+  }
+
+  #count({ defined, condition, loaded }: GuestReply, guest: Guest, holds: boolean): void {
     this.evaluations += 1;
     if (Array.isArray(defined)) this.#stateLoss.addDefinitions(defined as readonly Definition[]);
+    if (Array.isArray(loaded)) this.#setLoaded(loaded.filter((name) => typeof name === "string"));
+    if (holds || (condition as Partial<Condition> | undefined)?.open === true) this.#startErrorTimer(guest);
+  }
+
+  #setLoaded(loaded: readonly string[]): void {
+    this.loaded = loaded;
+    this.#options.onLoaded?.();
+  }
+
+  /** Gives up an error that nobody uses, so that what it holds is released. */
+  #startErrorTimer(guest: Guest): void {
+    const close = (): void => {
+      this.#errorTimer = undefined;
+      // Fails if the process has exited, or has no error any more.
+      guest.control("close-error", {}).catch(() => undefined);
+    };
+    this.#errorTimer = unref(setTimeout(close, this.limits.errorHoldMs));
+  }
+
+  #stopErrorTimer(): void {
+    clearTimeout(this.#errorTimer);
+    this.#errorTimer = undefined;
   }
 }
 

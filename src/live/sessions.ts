@@ -17,6 +17,8 @@ export interface SessionsOptions {
   readonly maxSessions: number;
   /** Milliseconds after which the process of an idle session is ended; 0 means never. */
   readonly idleMs: number;
+  /** Called if the libraries that are loaded in a session have changed. */
+  readonly onLoaded: () => void;
 }
 
 const NAME = /^[\w.:-]{1,64}$/;
@@ -49,7 +51,7 @@ export class Sessions {
     // The call may have begun before the server was closed.
     if (this.#isClosed) throw closedError();
     this.#forgetOldest();
-    const { runtime, limits } = this.#options;
+    const { runtime, limits, onLoaded } = this.#options;
     const session = new Session({
       name,
       runtime,
@@ -64,6 +66,7 @@ export class Sessions {
         }
       },
       onBusy: () => this.#startSweeping(),
+      onLoaded,
     });
     this.#sessions.set(key, session);
     return session;
@@ -183,7 +186,8 @@ export function closedError(): ConnectionError {
 }
 
 function formatDuration(ms: number): string {
-  return ms < 120_000 ? `${ms / 1000} s` : `${Math.round(ms / 60_000)} minutes`;
+  if (ms < 120_000) return `${ms / 1000} s`;
+  return ms < 120 * 60_000 ? `${Math.round(ms / 60_000)} minutes` : `${Math.round(ms / 3_600_000)} hours`;
 }
 
 /** Names have no newline, so everything before the last newline of a key is the owner. */

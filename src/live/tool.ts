@@ -67,6 +67,27 @@ export interface GuestTool {
   readonly whileBusy?: true;
   /** The tool evaluates this argument, as `eval` does, and its result is the bare printed value. */
   readonly evaluates?: string;
+  /** The guest replies as to `eval`. */
+  readonly isEvaluation?: true;
+  /** The tool is listed only while this library is loaded in a session of the caller. It can be called at any time. */
+  readonly library?: string;
+}
+
+/** A resource that the guest reads, or many if the URI has variables such as `{name}`. */
+export interface LanguageResource {
+  readonly uriTemplate: string;
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly mimeType?: string;
+}
+
+export interface LanguagePrompt {
+  readonly name: string;
+  readonly title?: string;
+  readonly description: string;
+  readonly arguments: Readonly<Record<string, { readonly description: string; readonly required?: true }>>;
+  text(args: Readonly<Record<string, string | undefined>>): string;
 }
 
 export interface Language {
@@ -78,6 +99,10 @@ export interface Language {
   /** The tool that evaluates code. */
   readonly evaluate: GuestTool;
   readonly tools: readonly GuestTool[];
+  /** The guest implements the common tools for errors and values: restarts, frames and handles. */
+  readonly hasDebugger?: true;
+  readonly resources?: readonly LanguageResource[];
+  readonly prompts?: readonly LanguagePrompt[];
 }
 
 /** What a language is created with: the options that all languages have, and its own settings. */
@@ -168,9 +193,10 @@ export function fits(
     const fields = Object.entries(properties).filter(([name]) => value[name] !== undefined);
     return type === "object" && isComplete && fields.every(([name, field]) => fits(value[name], field));
   }
+  if (Array.isArray(type)) return type.some((one: string) => fits(value, { type: one }));
   if (typeof value === "number")
     return type === "integer" ? Number.isSafeInteger(value) : type === "number" && Number.isFinite(value);
-  return [type].flat().includes(value === null ? "null" : typeof value);
+  return type === (value === null ? "null" : typeof value);
 }
 
 /** The JSON Schema of the arguments, and the validator that enforces it. */

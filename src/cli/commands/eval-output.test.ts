@@ -1,10 +1,10 @@
 // What an evaluation prints: which text goes to which stream, in which order.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Evaluation } from "../../live/evaluation.ts";
+import type { EvaluationRecord } from "../../live/evaluation.ts";
 import { EvaluationPrinter } from "./eval.ts";
 
-const DONE: Evaluation = {
+const DONE: EvaluationRecord = {
   session: "main",
   status: "ok",
   values: ["6"],
@@ -64,7 +64,7 @@ describe("an evaluation", () => {
     frames: [{ number: 0, text: "(/ 1 0)" }],
   };
 
-  it.each<[Partial<Evaluation>, string]>([
+  it.each<[Partial<EvaluationRecord>, string]>([
     [{ status: "error", condition }, "DIVISION-BY-ZERO: by zero\n  0: (/ 1 0)\n"],
     [
       { status: "timeout", step: "interrupt", condition },

@@ -6,7 +6,7 @@ import { text as readStream } from "node:stream/consumers";
 import { onAbort, within } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { defined } from "../../core/values.ts";
-import type { Evaluation } from "../../live/evaluation.ts";
+import type { EvaluationRecord } from "../../live/evaluation.ts";
 import { findLanguage, LANGUAGE_NAMES, LANGUAGES, suggestLanguage } from "../../live/languages.ts";
 import type { Runtime } from "../../live/runtime.ts";
 import type { LanguageEntry } from "../../live/tool.ts";
@@ -127,7 +127,7 @@ async function evaluate(args: readonly string[]): Promise<number> {
   const { language, code, file, json, isStdinUsed, ...line } = await parseLine(args);
   // Imported here, because a wrong command line does not need them.
   const [{ evaluateOnce }, { DEFAULT_LIMITS }] = await Promise.all([
-    import("../../live/evaluation.ts"),
+    import("../../live/evaluate-once.ts"),
     import("../../live/runtime.ts"),
   ]);
   const { timeoutMs = DEFAULT_LIMITS.timeoutMs } = line;
@@ -186,7 +186,7 @@ function delayedNotice(text: string): NodeJS.Timeout {
 }
 
 /** Replaces the name that the session gives to the code with the name of the file. */
-function withFileName(file: string, { condition, ...evaluation }: Evaluation): Evaluation {
+function withFileName(file: string, { condition, ...evaluation }: EvaluationRecord): EvaluationRecord {
   if (condition === undefined) return evaluation;
   const renamed = (text: string): string => text.replaceAll("<eval 1>:", `${file}:`);
   const frames = condition.frames.map((one) => ({ ...one, text: renamed(one.text) }));
@@ -211,7 +211,7 @@ export class EvaluationPrinter {
     process[stream].write(text);
   };
 
-  finish(evaluation: Evaluation, timeoutMs: number): void {
+  finish(evaluation: EvaluationRecord, timeoutMs: number): void {
     for (const stream of ["stdout", "stderr"] as const) this.#endLine(stream);
     if (evaluation.notice !== undefined) printStatus(`catenary: ${evaluation.notice}`);
     for (const { type, message } of evaluation.warnings) {
@@ -233,7 +233,7 @@ export class EvaluationPrinter {
   }
 }
 
-function failureLines({ status, condition, step, timing, notice }: Evaluation, timeoutMs: number): string[] {
+function failureLines({ status, condition, step, timing, notice }: EvaluationRecord, timeoutMs: number): string[] {
   const frames = condition?.frames.map(({ number, text }) => paint("dim", `  ${number}: ${text}`)) ?? [];
   if (status === "error" && condition !== undefined) {
     return [`${paint("red", `${condition.type}:`)} ${condition.message}`, ...frames];

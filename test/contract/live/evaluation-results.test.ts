@@ -32,7 +32,7 @@ const LANGUAGES: Readonly<Record<"js" | "lisp", readonly ResultCase[]>> = {
       code: 'console.log("before"); throw new RangeError("boom")',
       text: /^before\n\[ERROR\] RangeError\nboom\n\n\[Backtrace\]\n0: <eval \d+>:1/,
       ...error,
-      shows: { status: "error", stdout: "before\n", values: [], condition: { type: "RangeError", message: "boom" } },
+      shows: { status: "error", condition: { type: "RangeError", restarts: [], open: false } },
     },
     { code: "1 +", text: /^\[ERROR\] SyntaxError\n/, ...error },
     { code: "for (;;);", args: TOO_LONG, text: TIMEOUT, ...error, shows: { status: "timeout", step: "interrupt" } },
@@ -45,14 +45,13 @@ const LANGUAGES: Readonly<Record<"js" | "lisp", readonly ResultCase[]>> = {
   ],
   lisp: [
     { code: "(+ 1 2 3)", text: "=> 6" },
-    { code: "(floor 17 5)", text: "=> 3\n=> 2", shows: { values: ["3", "2"] } },
+    { code: "(floor 17 5)", text: "=> 3\n=> 2" },
     { code: "(values)", text: "; No values" },
     { code: "", text: "; No values" },
     { code: '(format t "hello") (format *error-output* "err") :r', text: "hello\n[stderr] err\n=> :R" },
     {
       code: '(warn "careful ~a" 1) :ok',
       text: "[Warning] SIMPLE-WARNING: careful 1\n=> :OK",
-      shows: { warnings: [{ type: "SIMPLE-WARNING", message: "careful 1" }] },
     },
     {
       code: "(+ 2 3)",
@@ -63,11 +62,7 @@ const LANGUAGES: Readonly<Record<"js" | "lisp", readonly ResultCase[]>> = {
       code: '(princ "before") (error "custom ~a" :boom)',
       text: /^before\n\[ERROR\] SIMPLE-ERROR\ncustom BOOM/,
       ...error,
-      shows: {
-        status: "error",
-        stdout: "before",
-        condition: { type: "SIMPLE-ERROR", message: expect.stringMatching(/^custom BOOM\n/) as string },
-      },
+      shows: { status: "error", condition: { type: "SIMPLE-ERROR" } },
     },
     {
       code: "(defpackage :rooms (:use :cl)) (in-package :rooms) (defun hall () :here) (hall)",
@@ -93,12 +88,12 @@ const LANGUAGES: Readonly<Record<"js" | "lisp", readonly ResultCase[]>> = {
       code: '(princ "step 1") (finish-output) (sb-ext:exit :abort t)',
       text: /\nstep 1\n\[LOST\] /,
       ...error,
-      shows: { status: "lost", state: "lost", stdout: "step 1" },
+      shows: { status: "lost", state: "lost" },
     },
     {
       code: '(dotimes (i 50000) (princ ".") (force-output))',
-      text: /^\.+\n=> NIL$/,
-      shows: { stdout: ".".repeat(50_000) },
+      text: /^\.{5000}\n\[40,000 of 50,000 characters left out here; all are in (live:\/\/session\/main\/output\/\d+)\]\n\.{5000}\n=> NIL$/,
+      shows: { truncated: { stdout: { chars: 50_000, uri: expect.stringMatching(/^live:/) as string } } },
     },
   ],
 };

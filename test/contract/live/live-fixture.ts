@@ -12,6 +12,15 @@ export interface CallArguments {
   readonly [argument: string]: unknown;
 }
 
+/** An evaluation with what its text says. */
+export interface EvaluationWithText extends Evaluation {
+  readonly text: string;
+  readonly values: readonly string[];
+  readonly stdout: string;
+  readonly notice?: string;
+  readonly background?: string;
+}
+
 export class LiveFixture {
   readonly live: Live;
   readonly client: Client;
@@ -28,10 +37,8 @@ export class LiveFixture {
   }
 
   /** Throws if the result is not an evaluation. */
-  async evaluate(code: string, args: CallArguments = {}, options?: CallOptions): Promise<Evaluation> {
-    const result = await this.answer(code, args, options);
-    if (result.structuredContent === undefined) throw new Error(textOf(result));
-    return result.structuredContent as Evaluation;
+  async evaluate(code: string, args: CallArguments = {}, options?: CallOptions): Promise<EvaluationWithText> {
+    return withText(await this.answer(code, args, options));
   }
 
   /** The result as the client gets it. */
@@ -40,7 +47,11 @@ export class LiveFixture {
   }
 
   /** Starts an evaluation in JavaScript and resolves when it has printed something. */
-  async begun(code: string, session: string, signal?: AbortSignal): Promise<{ readonly ended: Promise<Evaluation> }> {
+  async begun(
+    code: string,
+    session: string,
+    signal?: AbortSignal,
+  ): Promise<{ readonly ended: Promise<EvaluationWithText> }> {
     return new Promise((resolve, reject) => {
       const onProgress = (): void => resolve({ ended });
       const options = { onProgress, ...(signal && { signal }) };
@@ -61,4 +72,20 @@ export class LiveFixture {
 
 export function textOf({ content }: CallToolResult): string {
   return content.map((block) => ("text" in block ? block.text : "")).join("\n");
+}
+
+/** Throws if the result is not an evaluation. */
+export function withText(result: CallToolResult): EvaluationWithText {
+  const text = textOf(result);
+  if (result.structuredContent === undefined) throw new Error(text);
+  const [, notice] = /^\[Notice\] (.*(?:\nThe state of session .*)?)/.exec(text) ?? [];
+  const [, background] = /^\[background\] (.*)/m.exec(text) ?? [];
+  const [, stdout = ""] =
+    /^(?:\[Notice\] .*\n(?:The state of session .*\n)?)?(?:\[background\] .*\n)?([^]*?)(?:^|\n)(?:=> |; No values|\[(?:stderr|Warning|ERROR|TIMEOUT|INTERRUPTED|LOST)\] )/.exec(
+      text,
+    ) ?? [];
+  const [, printed] = /(?:^|\n)=> ([^]*)$/.exec(text) ?? [];
+  const values = printed === undefined ? [] : printed.split("\n=> ").map((one) => one.replace(/ \[handle \d+\]$/, ""));
+  const found = { ...(notice !== undefined && { notice }), ...(background !== undefined && { background }) };
+  return { ...(result.structuredContent as Evaluation), text, values, stdout, ...found };
 }

@@ -150,7 +150,7 @@ describe("output between two evaluations", () => {
     await fixture.evaluate(OK);
     expect(await fixture.call("look", { code: PRINT })).toBe("looked");
     expect(await fixture.call("look", { code: 'answer({ text: "looked" })' })).toBe("looked");
-    expect((await fixture.evaluate(OK)).background).toBe("late\n");
+    expect((await fixture.evaluate(OK)).background).toBe("late");
     expect((await fixture.evaluate(OK)).background).toBeUndefined();
   });
 

@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { javascript } from "../../../src/live/index.ts";
-import { LiveFixture } from "./live-fixture.ts";
+import { LiveFixture, withText } from "./live-fixture.ts";
 
 let fixture: LiveFixture;
 beforeAll(async () => {
@@ -47,7 +47,7 @@ describe("output", () => {
         },
       },
     );
-    expect((await evaluation).stdout).toBe("line 0\nline 1\nline 2\n");
+    expect((await evaluation).stdout).toBe("line 0\nline 1\nline 2");
     isOver = true;
     expect(reports.map(({ message }) => message).join("")).toBe("line 0\nline 1\nline 2\n");
     expect(reports.length).toBeGreaterThan(1);
@@ -66,9 +66,9 @@ describe("a long evaluation", () => {
     });
     expect(task.id).not.toBe("");
     expect(task.status).toBe("working");
-    const { structuredContent, isError } = await task.result();
-    expect(isError).toBe(false);
-    expect(structuredContent).toMatchObject({ status: "ok", values: ["9"] });
+    const result = await task.result();
+    expect(result.isError).toBe(false);
+    expect(withText(result)).toMatchObject({ status: "ok", values: ["9"] });
   });
 
   it("is stopped when its task is cancelled, and the session keeps its state", async () => {

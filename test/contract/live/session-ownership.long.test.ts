@@ -3,8 +3,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { AuthError, type Authenticator } from "../../../src/core/authentication.ts";
 import { chain, connect, serve, type Client, type Serving } from "../../../src/index.ts";
-import { javascript, type Evaluation, type Live } from "../../../src/live/index.ts";
-import { textOf } from "./live-fixture.ts";
+import { javascript, type Live } from "../../../src/live/index.ts";
+import { textOf, withText, type EvaluationWithText } from "./live-fixture.ts";
 
 const auth: Authenticator = {
   authenticate: async ({ headers }) => {
@@ -33,10 +33,8 @@ describe.each(["by itself", "behind a chain"])("a live server %s", (how) => {
     await live?.close();
   });
 
-  const evaluate = async (who: Client, code: string, session?: string): Promise<Evaluation> => {
-    const { structuredContent } = await who.callTool("evaluate-js", { code, ...(session && { session }) });
-    return structuredContent as Evaluation;
-  };
+  const evaluate = async (who: Client, code: string, session?: string): Promise<EvaluationWithText> =>
+    withText(await who.callTool("evaluate-js", { code, ...(session && { session }) }));
   const call = async (who: Client, tool: string, session: string): Promise<string> =>
     textOf(await who.callTool(tool, { session }));
 

@@ -99,7 +99,7 @@ describe("a session", () => {
   it("is interrupted by another call and keeps its state", async () => {
     const { ended } = await fixture.begun("const kept = 7; for (;;);", "one");
     expect(await fixture.call("interrupt-session", { session: "one" })).toBe("Interrupted session one.");
-    expect(await ended).toMatchObject({ status: "interrupted", step: "interrupt", state: "kept", stdout: "begun\n" });
+    expect(await ended).toMatchObject({ status: "interrupted", step: "interrupt", state: "kept", stdout: "begun" });
     expect((await fixture.evaluate("kept", { session: "one" })).values).toEqual(["7"]);
     expect(await fixture.call("interrupt-session", { session: "one" })).toBe("Nothing is running in session one.");
     expect(await fixture.call("interrupt-session", { session: "unknown" })).toBe(
@@ -119,7 +119,7 @@ describe("a session", () => {
     const { ended } = await fixture.begun("for (;;);", "one");
     const waiting = fixture.evaluate("3", { session: "one" });
     await fixture.call("reset-session", { session: "one" });
-    expect(await ended).toMatchObject({ status: "lost", state: "lost", stdout: "begun\n" });
+    expect(await ended).toMatchObject({ status: "lost", state: "lost", stdout: "begun" });
     expect(await waiting).toMatchObject({ status: "ok", values: ["3"] });
   });
 
@@ -198,13 +198,16 @@ describe("an idle session", () => {
 
 describe("limits", () => {
   it("are shown, and changed for one session within bounds", async () => {
-    const shown = "Current limits:\n  timeout: 30 seconds\n  max-output: 100000 characters";
+    const shown = "Current limits:\n  timeout: 30 seconds\n  max-output: 10000 characters";
     expect(await fixture.call("configure-limits")).toContain(shown);
     const set = { session: "small", timeout: 0.3, "max-output": 30, "print-length": 2 };
-    expect(await fixture.call("configure-limits", set)).toMatch(/timeout: 0\.3 seconds\n.*max-output: 30 .*\n.*: 2 /);
+    expect(await fixture.call("configure-limits", set)).toMatch(
+      /timeout: 0\.3 seconds\n.*max-output: 30 .*\n.*\n.*: 2 /,
+    );
     expect(await fixture.call("configure-limits")).toContain(shown);
     const loud = await fixture.evaluate('process.stdout.write("x".repeat(45)); [1, 2, 3]', { session: "small" });
-    expect(loud).toMatchObject({ stdout: "x".repeat(30), truncated: { stdout: 45, stderr: false } });
+    expect(loud.text).toMatch(/^x{15}\n\[15 of 45 characters left out here; all are in live:.*\]\nx{15}\n=> /);
+    expect(loud.truncated).toMatchObject({ stdout: { chars: 45 } });
     expect(loud.values).toEqual(["[ 1, 2, ... 1 more item ]"]);
     expect(await fixture.evaluate("for (;;);", { session: "small" })).toMatchObject({
       status: "timeout",

@@ -1,0 +1,236 @@
+// The tools that the live servers of all languages have: those that the guest implements for errors and values, and
+// those of the host for its sessions, none of which waits for an evaluation.
+
+import { readFile } from "node:fs/promises";
+import { packageFile } from "../core/files.ts";
+import type { ToolAnnotations } from "../protocol/model/index.ts";
+import type { ToolContext } from "../server/call-context.ts";
+import type { Server } from "../server/server.ts";
+import { LIMIT_BOUNDS, type Limits } from "./runtime.ts";
+import type { Session } from "./session.ts";
+import type { Sessions } from "./sessions.ts";
+import {
+  count,
+  required,
+  text,
+  toolInput,
+  type ArgumentSpecs,
+  type GuestTool,
+  type Language,
+  type ToolArguments,
+} from "./tool.ts";
+
+/** For languages whose guest keeps errors open and gives values a handle. */
+export const DEBUGGER_TOOLS: readonly GuestTool[] = [
+  {
+    name: "list-restarts",
+    title: "List restarts",
+    description: "List the restarts of the error that is open: the ways to go on.",
+    arguments: {},
+    readOnly: true,
+  },
+  {
+    name: "take-restart",
+    title: "Take a restart",
+    description: "Go on with the evaluation that waits at an error, by one of its restarts. Answers as an evaluation.",
+    arguments: {
+      restart: required("Name or number of the restart."),
+      value: text("Code whose value the restart gets, if it takes one."),
+    },
+    runsCode: true,
+    isEvaluation: true,
+  },
+  {
+    name: "evaluate-in-frame",
+    title: "Evaluate in a frame",
+    description: "Evaluate code with the variables of a frame of the last error.",
+    arguments: { frame: count(0, "Number of the frame in the backtrace."), code: required("The code.") },
+    runsCode: true,
+    isEvaluation: true,
+  },
+  {
+    name: "inspect",
+    title: "Inspect a value",
+    description: "Show the parts of a value by its handle. Results give a handle to each value not printed whole.",
+    arguments: {
+      handle: { type: "integer", required: true, description: "The handle." },
+      start: count(0, "The first part to show."),
+      count: count(50, "How many parts to show."),
+    },
+    readOnly: true,
+  },
+];
+
+export const READ_ONLY: ToolAnnotations = { readOnlyHint: true, openWorldHint: false };
+
+const DEFAULT_SESSION = "main";
+
+export const SESSION_ARGUMENT: ArgumentSpecs = {
+  session: { type: "string", description: "Name of the session; created on first use", default: DEFAULT_SESSION },
+};
+
+/** Accepted and ignored, since a model may pass `session` to every tool. */
+const IGNORED_SESSION: ArgumentSpecs = {
+  session: { type: "string", description: "Ignored: this tool applies to all sessions" },
+};
+
+const LIMIT_ARGUMENTS: ArgumentSpecs = {
+  timeout: { type: "number", description: "Seconds that an evaluation may take; 0 for no limit" },
+  "max-output": { type: "integer", description: "Characters of output to show, for stdout and stderr each" },
+  "max-value": { type: "integer", description: "Characters of a value to show" },
+  "print-length": { type: "integer", description: "Elements of a collection to print" },
+  "print-depth": { type: "integer", description: "How deep to print a value" },
+  "error-hold": { type: "number", description: "Seconds that an error stays open; 0 for not at all" },
+  memory: { type: "integer", description: "Megabytes of heap; takes effect at the next reset" },
+};
+
+const LIMIT_NAMES: Readonly<Record<string, keyof Limits>> = {
+  timeout: "timeoutMs",
+  "max-output": "outputChars",
+  "max-value": "valueChars",
+  "print-length": "printLength",
+  "print-depth": "printDepth",
+  "error-hold": "errorHoldMs",
+  memory: "memoryMb",
+};
+
+/** The name of the session that the call is for. */
+export function sessionName({ session }: ToolArguments): string {
+  return (session as string | undefined) ?? DEFAULT_SESSION;
+}
+
+/** Sessions belong to the authenticated principal. Unauthenticated callers share theirs. */
+export function ownerOf({ caller }: Pick<ToolContext, "caller">): string {
+  return caller.principal ?? "";
+}
+
+interface SessionToolOptions {
+  readonly title: string;
+  readonly description: string;
+  readonly specs?: ArgumentSpecs;
+  readonly annotations: ToolAnnotations;
+}
+
+export function registerSessionTools(server: Server, { title, runtime }: Language, sessions: Sessions): void {
+  const add = (
+    name: string,
+    options: SessionToolOptions,
+    answer: (name: string, owner: string, args: ToolArguments) => string | Promise<string>,
+  ): void => {
+    const { specs = SESSION_ARGUMENT, ...texts } = options;
+    server.tool(name, { ...texts, ...toolInput(specs) }, (args: ToolArguments, context: ToolContext) =>
+      answer(sessionName(args), ownerOf(context), args),
+    );
+  };
+  const forAll = { specs: IGNORED_SESSION, annotations: READ_ONLY };
+  const description = `How to work with these ${title} sessions. Read it first.`;
+  add("get-usage-guide", { title: "Usage guide", description, ...forAll }, () =>
+    // Like the Lisp sources, it ships in src/.
+    readFile(packageFile(`src/live/${runtime.language}/guide.md`), "utf8"),
+  );
+  add(
+    "list-sessions",
+    { title: "List sessions", description: "List the sessions and what each is doing.", ...forAll },
+    (_name, owner) => listText(sessions.list(owner)),
+  );
+  add(
+    "interrupt-session",
+    {
+      title: "Interrupt",
+      description: "Stop what a session is evaluating. Its definitions are kept if possible.",
+      annotations: { destructiveHint: false },
+    },
+    async (name, owner) => {
+      const wasRunning = await sessions.find(owner, name)?.interrupt();
+      return wasRunning === true ? `Interrupted session ${name}.` : `Nothing is running in session ${name}.`;
+    },
+  );
+  add(
+    "reset-session",
+    {
+      title: "Reset",
+      description: "End the session's process. All definitions are lost, and the next evaluation starts a new process.",
+      annotations: { destructiveHint: true },
+    },
+    async (name, owner, args) => {
+      const session = sessions.find(owner, name);
+      // The default session counts as existing even before its first use.
+      if (session === undefined && args["session"] !== undefined) return `There is no session ${name} to reset.`;
+      await session?.end(undefined);
+      return "Session reset successfully.";
+    },
+  );
+  add(
+    "close-session",
+    {
+      title: "Close",
+      description: "End a session's process and forget its name and limits.",
+      annotations: { destructiveHint: true },
+    },
+    async (name, owner) =>
+      (await sessions.remove(owner, name)) ? `Closed session ${name}.` : `There is no session ${name}.`,
+  );
+  add(
+    "configure-limits",
+    {
+      title: "Limits",
+      description: "Show the limits of a session, and change those that are given.",
+      specs: { ...LIMIT_ARGUMENTS, ...SESSION_ARGUMENT },
+      annotations: { destructiveHint: false, idempotentHint: true },
+    },
+    (name, owner, args) => {
+      const session = sessions.get(owner, name);
+      session.limits = changeLimits(session.limits, args, sessions.ceilings);
+      return limitsText(session);
+    },
+  );
+}
+
+function changeLimits(limits: Limits, args: ToolArguments, ceilings: Partial<Limits>): Limits {
+  const changed: { -readonly [Key in keyof Limits]: number } = { ...limits };
+  for (const [argument, limit] of Object.entries(LIMIT_NAMES)) {
+    if (args[argument] === undefined) continue;
+    const factor = limit.endsWith("Ms") ? 1000 : 1;
+    const [least, most] = LIMIT_BOUNDS[limit];
+    // For the timeout, 0 means no limit.
+    const ceiling = (limit === "timeoutMs" ? ceilings[limit] || undefined : ceilings[limit]) ?? Infinity;
+    const min = limit === "timeoutMs" && ceiling < Infinity ? 0.001 : least / factor;
+    const max = Math.min(most, ceiling) / factor;
+    const value = Number(args[argument]);
+    if (value < min || value > max) {
+      const why = ceiling < most ? ", which the operator of this server has set as the most" : "";
+      throw new Error(`${argument} must be from ${min} to ${max}${why}; got ${value}`);
+    }
+    changed[limit] = value * factor;
+  }
+  return changed;
+}
+
+function limitsText({ limits, memoryMb: current, state }: Session): string {
+  const { timeoutMs, outputChars, valueChars, printLength, printDepth, errorHoldMs, memoryMb } = limits;
+  const until = state === "stopped" || current === memoryMb ? "" : ` from the next reset on; ${current} MB until then`;
+  return [
+    "Current limits:",
+    `  timeout: ${timeoutMs === 0 ? "none (WARNING: evaluations may run forever)" : `${timeoutMs / 1000} seconds`}`,
+    `  max-output: ${outputChars} characters`,
+    `  max-value: ${valueChars} characters`,
+    `  print-length: ${printLength} elements`,
+    `  print-depth: ${printDepth} levels`,
+    `  error-hold: ${errorHoldMs / 1000} seconds`,
+    `  memory: ${memoryMb} MB${until}`,
+  ].join("\n");
+}
+
+function listText(sessions: readonly Session[]): string {
+  if (sessions.length === 0) return "There are no sessions yet; the first evaluation creates one.";
+  return [`${sessions.length} ${sessions.length === 1 ? "session" : "sessions"}:`, ...sessions.map(sessionLine)].join(
+    "\n",
+  );
+}
+
+function sessionLine({ name, state, running, waiting, evaluations, version }: Session): string {
+  const current = running === undefined ? "" : ` (${running.op} for ${Math.round(running.ms)} ms)`;
+  const queue = waiting === 0 ? "" : `, ${waiting} waiting`;
+  const runtime = version === "" ? "" : `, ${version}`;
+  return `  ${name}: ${state}${current}${queue}, ${evaluations} ${evaluations === 1 ? "evaluation" : "evaluations"}${runtime}`;
+}

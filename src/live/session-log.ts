@@ -1,0 +1,120 @@
+// What the host keeps of a session's evaluations, to be read as resources: the texts that were too long for a result,
+// and the transcript. Both are bounded. Also cuts a long text to its head and tail.
+
+import { firstChars, lastChars } from "../core/text.ts";
+import type { CutText, Evaluation, EvaluationRecord } from "./evaluation.ts";
+import { KEPT_CHARS, type Limits } from "./runtime.ts";
+
+/** How many long texts of a session are kept, and how many characters they may have together. */
+const MAX_TEXTS = 20;
+const MAX_CHARS = 2 * KEPT_CHARS;
+/** How many evaluations the transcript has, and how many characters of each. */
+const MAX_ENTRIES = 100;
+const MAX_CODE_CHARS = 10_000;
+
+/** Unique in this process, so that a gateway with several live servers finds the server that has the text. */
+let lastNumber = 0;
+
+interface Entry {
+  readonly code: string;
+  readonly text: string;
+}
+
+/** An evaluation whose texts are short enough for a result. */
+export interface ShortenedEvaluation {
+  readonly evaluation: EvaluationRecord;
+  /** Undefined if nothing was cut. */
+  readonly truncated: Evaluation["truncated"];
+}
+
+export class SessionLog {
+  readonly #session: string;
+  readonly #texts = new Map<number, string>();
+  #entries: Entry[] = [];
+  #chars = 0;
+
+  constructor(session: string) {
+    this.#session = session;
+  }
+
+  /** Undefined if there is no such text, or it is no longer kept. */
+  text(number: number): string | undefined {
+    return this.#texts.get(number);
+  }
+
+  /** Adds an evaluation to the transcript. */
+  add(code: string, text: string): void {
+    this.#entries.push({ code, text });
+    // Cut now and then, and not with every evaluation.
+    if (this.#entries.length >= 2 * MAX_ENTRIES) this.#entries = this.#entries.slice(-MAX_ENTRIES);
+  }
+
+  /** The latest evaluations: their code, each line after `> `, and the text of their results. */
+  transcript(): string {
+    const entries = this.#entries.slice(-MAX_ENTRIES).map(({ code, text }) => {
+      const shown = firstChars(code, MAX_CODE_CHARS);
+      return `> ${shown.replaceAll("\n", "\n> ")}${shown.length < code.length ? " ..." : ""}\n${text}\n`;
+    });
+    return entries.join("\n");
+  }
+
+  /** Cuts the output and the values that are longer than the limits. */
+  shorten(evaluation: EvaluationRecord, limits: Limits): ShortenedEvaluation {
+    const { stdout, stderr, values, truncated: totals } = evaluation;
+    const { outputChars, valueChars } = limits;
+    const isShort =
+      stdout.length <= outputChars &&
+      stderr.length <= outputChars &&
+      totals.stdout === false &&
+      totals.stderr === false &&
+      values.every((value) => value.length <= valueChars);
+    // The usual case copies nothing.
+    if (isShort) return { evaluation, truncated: undefined };
+    const truncated: { stdout?: CutText; stderr?: CutText; values?: CutText[] } = {};
+    const output = (stream: "stdout" | "stderr"): string => {
+      const total = totals[stream] === false ? evaluation[stream].length : totals[stream];
+      const cut = this.#cut(evaluation[stream], outputChars, total);
+      if (cut.whole !== undefined) truncated[stream] = cut.whole;
+      return cut.text;
+    };
+    const shown = values.map((value) => {
+      const cut = this.#cut(value, valueChars);
+      if (cut.whole !== undefined) (truncated.values ??= []).push(cut.whole);
+      return cut.text;
+    });
+    return {
+      evaluation: { ...evaluation, stdout: output("stdout"), stderr: output("stderr"), values: shown },
+      truncated,
+    };
+  }
+
+  /** The text, or its head and tail if it is longer than `max`. */
+  shortenText(text: string, max: number): string {
+    return this.#cut(text, max).text;
+  }
+
+  /** `total` is the number of characters that were printed; not all of them may have been kept. */
+  #cut(text: string, max: number, total: number = text.length): { readonly text: string; readonly whole?: CutText } {
+    if (text.length <= max && total <= text.length) return { text };
+    const uri = `live://session/${this.#session}/output/${this.#keep(text)}`;
+    const head = firstChars(text, Math.ceil(max / 2));
+    const tail = lastChars(text, Math.min(Math.floor(max / 2), text.length - head.length));
+    const left = (total - head.length - tail.length).toLocaleString("en");
+    const where = total > text.length ? `the first ${text.length.toLocaleString("en")} are` : "all are";
+    const gap = `[${left} of ${total.toLocaleString("en")} characters left out here; ${where} in ${uri}]`;
+    const before = head.endsWith("\n") ? head : `${head}\n`;
+    return { text: `${before}${gap}\n${tail}`, whole: { chars: total, uri } };
+  }
+
+  #keep(text: string): number {
+    lastNumber += 1;
+    this.#texts.set(lastNumber, text);
+    this.#chars += text.length;
+    for (const [number, oldest] of this.#texts) {
+      if (this.#texts.size <= MAX_TEXTS && (this.#chars <= MAX_CHARS || number === lastNumber)) break;
+      this.#texts.delete(number);
+      this.#chars -= oldest.length;
+    }
+    return lastNumber;
+  }
+}
