@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { summaryOf, toEvaluation } from "./evaluation.ts";
 import { OutputCapture } from "./output.ts";
 import type { GuestEvaluation } from "./runtime.ts";
-import type { RunResult } from "./session.ts";
+import type { RunResult } from "./run-result.ts";
 import { evaluationText, stoppedText, testsText } from "./text.ts";
 
 const TIMING = { realMs: 12.4, runMs: 3, gcMs: 0, bytes: 65_536 };

@@ -4,7 +4,7 @@
 import type { JsonSchema } from "../protocol/model/index.ts";
 import type { CapturedOutput } from "./output.ts";
 import type { Condition, Definition, GuestEvaluation, Timing } from "./runtime.ts";
-import type { RunResult, Step } from "./session.ts";
+import type { RunResult, Step } from "./run-result.ts";
 import { fits, type Schema } from "./tool.ts";
 
 /** A text that was too long for the result. */

@@ -20,7 +20,8 @@ import {
 import { EVALUATION_SCHEMA, summaryOf, toEvaluation } from "./evaluation.ts";
 import type { GuestParams } from "./guest.ts";
 import { DEFAULT_LIMITS, type GuestTests, type GuestText, type Limits } from "./runtime.ts";
-import type { RunResult, Session } from "./session.ts";
+import type { RunResult } from "./run-result.ts";
+import type { Session } from "./session.ts";
 import { closedError, Sessions } from "./sessions.ts";
 import { evaluationText, stoppedText, testsText, withNotices } from "./text.ts";
 import {
@@ -150,7 +151,7 @@ function registerEvaluation(server: Server, tool: GuestTool, op: string, session
   const { evaluates } = tool;
   const evaluate = async (given: ToolArguments, context: ToolContext): Promise<ToolAnswer | TrustedResult> => {
     const startedAt = performance.now();
-    const args = evaluates === undefined ? given : withCode(given, evaluates);
+    const args = evaluates === undefined ? given : withCode(evaluates, given);
     const session = getSession(sessions, args, context);
     const result = await run(sessions, session, op, args, context, true);
     if (result.outcome === "refused") return errorAnswer(withNotices(result, String(result.reason)));
@@ -171,7 +172,7 @@ function registerEvaluation(server: Server, tool: GuestTool, op: string, session
 }
 
 /** The arguments with the one that is evaluated under the name that the guest expects. */
-function withCode({ [name]: code, ...args }: ToolArguments, name: string): ToolArguments {
+function withCode(name: string, { [name]: code, ...args }: ToolArguments): ToolArguments {
   return { ...args, code };
 }
 
@@ -239,7 +240,9 @@ function toolAnswer(result: RunResult, session: Session): ToolAnswer {
     return errorAnswer(outcome === "refused" ? withNotices(result, String(result.reason)) : stoppedText(result));
   }
   const answer: Partial<GuestText> = fits(reply, TESTS) ? testsAnswer(reply as unknown as GuestTests) : reply;
-  const text = session.log.shortenText(String(answer.text ?? ""), session.limits.outputChars);
+  // The user's code can write to the channel too.
+  const given: unknown = answer.text;
+  const text = session.log.shortenText(typeof given === "string" ? given : "", session.limits.outputChars);
   return textAnswer({ ...answer, text: withNotices(result, text) });
 }
 

@@ -11,6 +11,7 @@ import { McpError } from "../protocol/errors.ts";
 import { Guest, GuestExited, type GuestParams, type GuestReply, type OutputListener } from "./guest.ts";
 import { BackgroundOutput, OutputCapture } from "./output.ts";
 import { KEPT_CHARS, type Condition, type Definition, type Limits, type Runtime, type StopStep } from "./runtime.ts";
+import type { RunResult, Step } from "./run-result.ts";
 import { SessionLog } from "./session-log.ts";
 
 export interface RunOptions {
@@ -24,27 +25,6 @@ export interface RunOptions {
   readonly onOutput?: OutputListener | undefined;
   /** Whether the guest replies with an evaluation, which has the output, the notices and the definitions. */
   readonly isEvaluation?: boolean;
-}
-
-/** How an evaluation was stopped. "restart" ends the process, and its state is lost. */
-export type Step = StopStep | "restart";
-
-export interface RunResult {
-  /** "interrupted": by another call, or by the caller's signal. */
-  readonly outcome: "answered" | "refused" | "timeout" | "interrupted" | "lost";
-  /** The guest's reply; empty if there was none. */
-  readonly reply: GuestReply;
-  /** The step that stopped the run, if it was stopped. */
-  readonly step: Step | undefined;
-  readonly state: "kept" | "lost";
-  /** Why the run was refused, or its state lost. */
-  readonly reason: string | undefined;
-  /** Describes state that was lost before the run began. */
-  readonly notice: string | undefined;
-  /** What was printed between the previous run and this one. */
-  readonly background: string;
-  readonly timeoutMs: number;
-  readonly capture: OutputCapture;
 }
 
 type StopCause = "timeout" | "interrupted";

@@ -3,7 +3,7 @@
 
 import { noticeOf, type EvaluationRecord } from "./evaluation.ts";
 import { backtraceText, conditionText, handleText, type GuestTests, type Timing } from "./runtime.ts";
-import type { RunResult, Step } from "./session.ts";
+import type { RunResult, Step } from "./run-result.ts";
 
 const STEP_TEXTS: Readonly<Record<Step, string>> = {
   interrupt: "It was interrupted; the session keeps its state.",
