@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { callRequest, fakeClient, textResult } from "../../../test/support/handlers/fake-client.ts";
 import type { Caller, Handler, Params, Result } from "../../core/handler.ts";
-import { McpError } from "../../protocol/errors.ts";
+import { McpError, methodNotFound } from "../../protocol/errors.ts";
 import { createServer } from "../../server/server.ts";
 import { connectInMemory, REVISION_NAMES } from "../../testing.ts";
 import { chain } from "../chain.ts";
@@ -27,7 +27,11 @@ interface Block {
 /** Calls a tool that has this result. */
 async function call(result: Result, options: ShapeOptions, caller: Partial<Caller> = {}): Promise<Result> {
   await gateway?.close();
-  gateway = chain(shape(options)).to(async ({ method }) => (method === "tools/call" ? result : {}));
+  gateway = chain(shape(options)).to(async ({ method, params }) => {
+    if (method === "tools/call" && params["name"] === "a") return result;
+    if (method.startsWith("tools/")) throw McpError.of("tool_not_found", "no such tool");
+    throw methodNotFound(method);
+  });
   return gateway(callRequest("a"), fakeClient(gateway, { caller }).context);
 }
 
@@ -206,6 +210,21 @@ it("has a tool that reads the rest, as much as a result may have", async () => {
     isError: true,
     content: [{ text: `There is no result ${id}; results are kept for a while only, so call the tool again` }],
   });
+});
+
+it("leaves what it does not know to the upstream, which may be a gateway that keeps results too", async () => {
+  const long = createServer({ name: "long", version: "1" }).tool("long", {}, () => "a".repeat(50));
+  const inner = chain(shape({ maxChars: 10 })).to(long);
+  const other = createServer({ name: "other", version: "1" }).tool("b", {}, () => "b");
+  gateway = chain(shape({ maxChars: 1_000 })).to({ inner, other });
+  const client = fakeClient(gateway, { caller: { key: "1" } });
+  await client.call("tools/list");
+  const uri = uriOf(await client.call("tools/call", { name: "long" }));
+  expect(await read(uri, { key: "1" })).toHaveLength(50);
+  const rest = await client.call("tools/call", { name: "read-result", arguments: { id: uri, from: 40 } });
+  expect(blocks(rest)[0]?.text).toBe("a".repeat(10));
+  await expect(read(uri, { key: "2" })).rejects.toMatchObject({ kind: "resource_not_found" });
+  await inner.close();
 });
 
 it("lists its tool once, on the first page", async () => {

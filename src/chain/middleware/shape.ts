@@ -90,7 +90,7 @@ export function shape(options: ShapeOptions = {}): Middleware {
   };
   const call = (request: Request, context: Context, next: Handler): Promise<Result> =>
     request.params["name"] === READ_RESULT
-      ? Promise.resolve(readResult(kept, request.params["arguments"], maxChars, context.caller))
+      ? readResult(kept, maxChars, request, context, next)
       : next(request, context).then((result) => cut(result, request, context));
   const cutTask = (notification: Notification, { caller }: Context): Notification => {
     const { method, params } = notification;
@@ -116,9 +116,12 @@ export function shape(options: ShapeOptions = {}): Middleware {
     }
     if (method === "resources/read") {
       const { uri } = params;
-      return typeof uri === "string" && uri.startsWith(PREFIX)
-        ? kept.read(uri, context.caller)
-        : next(request, context);
+      const own = typeof uri === "string" && uri.startsWith(PREFIX) ? kept.read(uri, context.caller) : undefined;
+      if (own !== undefined) return Promise.resolve(own);
+      // The upstream may be a gateway that keeps results too, or a server without resources.
+      return next(request, context).catch((error: unknown) => {
+        throw isMethodNotFound(error) ? notFound("resources", String(uri)) : error;
+      });
     }
     if (method === "server/discover") return next(request, context).then(withResources);
     if (method === "resources/list") return next(request, context).catch(emptyList("resources"));
@@ -158,7 +161,14 @@ function addTool(result: Result, isFirst: boolean): Result {
 }
 
 /** Answers a call of `read-result`. A mistake is a result, so that the model can read it. */
-function readResult(kept: KeptResults, given: unknown, maxChars: number, caller: Caller): Result {
+async function readResult(
+  kept: KeptResults,
+  maxChars: number,
+  request: Request,
+  context: Context,
+  next: Handler,
+): Promise<Result> {
+  const { arguments: given } = request.params;
   const { id, from = 0, to } = isObject(given) ? given : {};
   const isOffset = (value: unknown): value is number => Number.isInteger(value) && (value as number) >= 0;
   const answer = (...texts: readonly string[]): Result => ({
@@ -169,12 +179,11 @@ function readResult(kept: KeptResults, given: unknown, maxChars: number, caller:
   if (!isOffset(from) || (to !== undefined && !isOffset(to))) {
     return { ...answer("`from` and `to` must be whole numbers, or 0"), isError: true };
   }
-  const found = kept.find(id.startsWith(PREFIX) ? id.slice(PREFIX.length) : id, caller);
+  const found = kept.find(id.startsWith(PREFIX) ? id.slice(PREFIX.length) : id, context.caller);
   if (found === undefined) {
-    return {
-      ...answer(`There is no result ${id}; results are kept for a while only, so call the tool again`),
-      isError: true,
-    };
+    const none = answer(`There is no result ${id}; results are kept for a while only, so call the tool again`);
+    // The upstream may be a gateway that keeps results too.
+    return next(request, context).catch(() => ({ ...none, isError: true }));
   }
   const total = found.text.length;
   const end = Math.min(to ?? total, from + maxChars, total);
@@ -379,10 +388,11 @@ class KeptResults {
     return found?.owner === ownerOf(caller) ? found : undefined;
   }
 
-  async read(uri: string, caller: Caller): Promise<Result> {
+  /** Undefined if there is no such result for this caller. */
+  read(uri: string, caller: Caller): Result | undefined {
     const [id = "", query = ""] = uri.slice(PREFIX.length).split("?", 2);
     const found = this.find(id, caller);
-    if (found === undefined) throw notFound("resources", uri);
+    if (found === undefined) return undefined;
     const { text, mimeType } = found;
     const range = new URLSearchParams(query);
     const limit = (name: string, usual: number): number => {
