@@ -108,6 +108,18 @@ it("removes the values from tool errors, and passes other errors on as they are"
   await expect(call("tools/call", { name: "a", other: true })).rejects.toBe(failure);
 });
 
+it("removes the values from the errors of tasks", async () => {
+  const failed: Result = { status: "failed", error: { code: -32000, message: `bad key ${KEY}` } };
+  const unhappy: Result = { status: "completed", result: { isError: true, content: [{ type: "text", text: KEY }] } };
+  const happy: Result = { status: "completed", result: { content: [{ type: "text", text: KEY }] } };
+  const middleware = inject({ tools: { a: { arguments: { apiKey: KEY } } } });
+  const get = (result: Result): Promise<Result> =>
+    middleware({ method: "tasks/get", params: { taskId: "1" } }, fakeContext().context, async () => result);
+  expect(await get(failed)).toEqual({ status: "failed", error: { code: -32000, message: "bad key ..." } });
+  expect(JSON.stringify(await get(unhappy))).not.toContain(KEY);
+  expect(await get(happy)).toBe(happy);
+});
+
 it("puts headers into the context: for all requests, and for calls of a tool", async () => {
   const { call } = start(
     { headers: { "X-Tenant": "acme" }, tools: { a: { headers: { "x-tenant": "other", "x-a": "1" } } } },

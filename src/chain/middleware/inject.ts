@@ -83,14 +83,21 @@ export function inject(options: InjectOptions): Middleware {
         ? item
         : { ...item, inputSchema: withoutParameters(item["inputSchema"], hidden) };
     });
+  // The error of a call that became a task.
+  const task = async (request: Request, context: Context, next: Handler): Promise<Result> => {
+    const found = await next(request, context).catch(rethrow(hide));
+    const hasFailed = isObject(found["error"]) || (isObject(found["result"]) && found["result"]["isError"] === true);
+    return hasFailed ? (mapStrings(found, hide) as Result) : found;
+  };
   const hasHeadersForAll = Object.keys(forAll).length > 0;
   return function inject(request, context, next) {
     const { method, params } = request;
     const own = method === "tools/call" ? matching(rules, params["name"] as string) : [];
+    if (method === "tasks/get" && rules.length > 0) return task(request, withHeaders(context, forAll), next);
     if (own.length === 0 && !hasHeadersForAll && method !== "tools/list") return next(request, context);
     const added = own.reduce<Headers>((all, { headers }) => ({ ...all, ...headers }), forAll);
     const hasHeaders = Object.keys(added).length > 0;
-    const passed = hasHeaders ? copyContext(context, { headers: { ...context.headers, ...added } }) : context;
+    const passed = withHeaders(context, added);
     if (method === "tools/list" && hidesParameters) return list(request, passed, next).catch(rethrow(hide));
     if (own.length === 0) {
       return hasHeaders ? next(request, passed).catch(rethrow(hide)) : next(request, context);
@@ -102,6 +109,11 @@ export function inject(options: InjectOptions): Middleware {
       rethrow(hide),
     );
   };
+}
+
+function withHeaders(context: Context, added: Headers): Context {
+  if (Object.keys(added).length === 0) return context;
+  return copyContext(context, { headers: { ...context.headers, ...added } });
 }
 
 function matching(rules: readonly Rule[], name: string): readonly Rule[] {
