@@ -80,6 +80,20 @@ it("asks about the given tools, whatever they declare if wanted", async () => {
   expect((await send({}, callRequest("unlisted"))).question).toBe("May the tool unlisted run?");
 });
 
+it("asks about the given tools also when they get the prefix of their server", async () => {
+  const asked: string[] = [];
+  const gateway = chain(confirm({ tools: ["add"], only: "all" })).to({ notes: server(), mail: server() });
+  const { client, close } = await connectInMemory(gateway, {
+    elicit: ({ message }) => {
+      asked.push(message);
+      return { action: "decline" };
+    },
+  });
+  for (const { name } of (await client.listTools()).tools) if (/read|add/.test(name)) await client.callTool(name);
+  expect(asked).toEqual(["May the tool notes_add run?", "May the tool mail_add run?"]);
+  await close();
+});
+
 it("shows arguments cut and escaped, without secrets, or not at all", async () => {
   const args = { path: "a\u202eb\n", apiKey: "sk-1", deep: [{ password: "p", user: "ada" }] };
   expect((await send({}, callRequest("x", args))).question).toBe(

@@ -16,7 +16,7 @@ import { withoutSecrets } from "./redact.ts";
 
 /** Options of `confirm()`. */
 export interface ConfirmOptions {
-  /** The names of tools that need consent. `*` matches any characters. Default: all. */
+  /** The names of tools that need consent, also with the prefix of a server. `*` matches any characters. Default: all. */
   readonly tools?: readonly string[];
   /** Of these, only tools that may destroy something, or all. Default: `destructive`. */
   readonly only?: "destructive" | "all";
@@ -87,10 +87,15 @@ export function confirm(options: ConfirmOptions = {}): Middleware {
     if (!isAll && method === "tools/list") return list(request, context, next);
     if (!isAll && method === "subscriptions/listen") return next(request, tools.watch(context));
     if (method !== "tools/call") return next(request, context);
-    const isConcerned = globs?.some((glob) => matchesGlob(glob, params["name"] as string)) !== false;
+    const isConcerned = globs?.some((glob) => concerns(glob, params["name"] as string)) !== false;
     const isHarmless = !isAll && isConcerned && tools.get(params["name"], context.caller)?.mayDestroy === false;
     return isConcerned && !isHarmless ? check(request, context, next) : next(request, context);
   };
+}
+
+/** Also with the prefix that a tool gets when another server has one of the same name. In doubt, the user is asked. */
+function concerns(glob: string, name: string): boolean {
+  return [glob, `*_${glob}`, `*-${glob}`].some((form) => matchesGlob(form, name));
 }
 
 function questionFor({ params }: Request, maxLength: number): Request {
