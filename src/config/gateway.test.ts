@@ -398,6 +398,30 @@ describe("a changed config", () => {
     await running.gateway.close();
   });
 
+  it("reads an OpenAPI document again if it has changed", async () => {
+    const write = (path: string): void =>
+      writeFileSync(
+        join(folder, "api.json"),
+        JSON.stringify({
+          openapi: "3.1.0",
+          info: {},
+          servers: [{ url: "http://127.0.0.1:9" }],
+          paths: { [path]: { get: {} } },
+        }),
+      );
+    write("/one");
+    const config = { mcpServers: { api: { openapi: "./api.json" } } };
+    const running = await ConfigGateway.create(await load(config), {});
+    const names = async (): Promise<unknown> =>
+      ((await fakeClient(running.gateway).call("tools/list"))["tools"] as { name: string }[]).map(({ name }) => name);
+    expect(await names()).toEqual(["get_one"]);
+    expect(await running.change(await load(config))).toMatchObject({ changed: [] });
+    write("/two");
+    expect(await running.change(await load(config))).toMatchObject({ changed: ["api"] });
+    expect(await names()).toEqual(["get_two"]);
+    await running.gateway.close();
+  });
+
   it("replaces one upstream on request, but not a module", async () => {
     const { created, upstream: make } = recordUpstreams();
     writeFileSync(join(folder, "fine.mjs"), "export default async () => ({})");

@@ -2,6 +2,7 @@
 // anything fails, everything created so far is closed, and all failures are reported together, with their positions.
 // ConfigGateway does the same again when the config has changed, and keeps what has not.
 
+import { readFile } from "node:fs/promises";
 import { chain } from "../chain/chain.ts";
 import { createGateway as gatewayOf, type Gateway } from "../chain/gateway.ts";
 import { MIDDLEWARE } from "../chain/middleware/index.ts";
@@ -11,6 +12,7 @@ import { ownInfo } from "../client/connect.ts";
 import { unref } from "../core/async.ts";
 import type { Handler, Middleware } from "../core/handler.ts";
 import { checkOptions } from "../core/options.ts";
+import { digest } from "../core/seal.ts";
 import { defined, errorMessage } from "../core/values.ts";
 import { selectPart } from "./profiles.ts";
 import type { MiddlewareFactories } from "./readers.ts";
@@ -351,11 +353,14 @@ function middlewareKey({ position: _position, ...entry }: MiddlewareEntry): stri
   return JSON.stringify(entry);
 }
 
-/** Equal for entries that make the same upstream. Includes what an `envFile` contains. */
+/** Equal for entries that make the same upstream. Includes what an `envFile` or an OpenAPI document contains. */
 async function upstreamKey(entry: UpstreamEntry, limits: object): Promise<string> {
   const { kind, settings, policy } = entry;
   // What runs in this process has no connection that the policy and the limits could concern.
-  if (["module", "live", "programs", "openapi"].includes(kind)) return JSON.stringify([kind, settings]);
+  if (["module", "live", "programs", "openapi"].includes(kind)) {
+    const content = kind === "openapi" ? await readFile(String(settings["openapi"])).catch(() => undefined) : undefined;
+    return JSON.stringify([kind, settings, ...(content === undefined ? [] : [digest(content.toString())])]);
+  }
   const resolved = await entry.resolve().catch(() => undefined);
   return JSON.stringify([kind, settings, resolved, policy, limits]);
 }

@@ -25,6 +25,8 @@ const programName: read.Reader<string> = read.reader(read.nonEmptyString.schema,
 
 const programNames = read.arrayOf(programName, `an array of programs, such as ${EXAMPLE}`);
 
+const exitCode = read.numberIn({ type: "integer", minimum: 0, maximum: 255 }, "an exit code from 0 to 255");
+
 /** Options of other upstreams, which do not apply to a server in this process. */
 function warnOfIgnored(cursor: read.Cursor, subject: string): void {
   for (const key of [...CONNECTION_OPTIONS, "maxSessions", "idleMs"]) {
@@ -53,6 +55,12 @@ export const programs: UpstreamKind = defineKind(
     extraOptions: read.flag.describe(
       "Whether callers may give options that the help of the program does not list. Default: false.",
     ),
+    okExitCodes: read
+      .recordOf(
+        read.arrayOf(exitCode, "an array of exit codes, such as [1]"),
+        'an object of arrays, such as {"grep": [1]}',
+      )
+      .describe('Exit codes other than 0 that are no failure, by program, such as {"grep": [1]}. Default: none.'),
     maxOutputBytes: read.positiveInteger.describe(
       "How many bytes of the output of a program are kept, for each of stdout and stderr: its beginning and its end. Default: 100000.",
     ),
@@ -71,7 +79,8 @@ export const programs: UpstreamKind = defineKind(
       if (files === undefined) return undefined;
       warnOfIgnored(cursor, "programs");
       const names = files.map((file) => basename(file));
-      for (const member of cursor.get("descriptions")?.members() ?? []) {
+      const byProgram = ["descriptions", "okExitCodes"].flatMap((option) => cursor.get(option)?.members() ?? []);
+      for (const member of byProgram) {
         if (names.includes(member.name)) continue;
         member.errorAtKey(
           "not one of the programs",

@@ -150,7 +150,23 @@ describe("the tools", () => {
     expect(await names({ include: ["list*"] })).toEqual(["listA", "listB"]);
     expect(await names({ include: ["GET /a", "tag:y"] })).toEqual(["listA", "addB"]);
     expect(await names({ exclude: ["DELETE *", "tag:x"] })).toEqual(["listB", "addB"]);
-    await expect(names({ include: ["nothing"] })).rejects.toThrow("no operation that can be a tool: check include");
+    const none = 'no operation that can be a tool: the pattern "nothing" of include matches no operation';
+    await expect(names({ include: ["nothing"] })).rejects.toThrow(none);
+    await expect(names({ exclude: ["*"] })).rejects.toThrow("no operation that can be a tool: check include");
+  });
+
+  it("are chosen by patterns that match, or there is a warning", async () => {
+    const paths = { "/a": { get: { operationId: "listA" }, delete: { operationId: "dropA" } } };
+    const print = vi.spyOn(console, "error").mockReturnValue(undefined);
+    const client = await open(paths, { include: ["listA", "lsit*", "dropA"], exclude: ["DELTE *"] });
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["listA", "dropA"]);
+    expect(print.mock.calls).toEqual([
+      [
+        'catenary: openapi(): the pattern "lsit*" of include matches no operation; ' +
+          'the pattern "DELTE *" of exclude matches no operation',
+      ],
+    ]);
+    print.mockRestore();
   });
 
   it("keep cycles as definitions, and turn what only 3.0 has into JSON Schema", async () => {
@@ -288,7 +304,7 @@ describe("a request has", () => {
     const client = await open({ "/files/{p}": { get: { operationId: "get", parameters: [param("p", "path")] } } });
     for (const value of ["..", ".", "", "../../admin", "a/../..", "..\\x"]) {
       expect(await call(client, "get", { p: value })).toEqual({
-        text: "The value of p cannot be a part of a path: it must not be empty, . or ..",
+        text: "The value of p cannot be a part of a path: it must not be empty, nor have . or .. as a part",
         isError: true,
       });
     }

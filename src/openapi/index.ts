@@ -139,15 +139,17 @@ async function registerAll(server: Server, options: OpenApiOptions, requester: R
     headers: options.headers ?? {},
     credentials: findCredentials(document.root, options.auth ?? {}),
   };
-  const { operations, problems } = findOperations(document, options, api);
+  const { operations, problems, unmatched } = findOperations(document, options, api);
   if (operations.length === 0) {
-    const why = problems.length === 0 ? "check include and exclude" : problems.slice(0, 3).join("; ");
+    const all = unmatched.length === 0 ? ["check include and exclude"] : unmatched;
+    const why = problems.length === 0 ? all.join("; ") : problems.slice(0, 3).join("; ");
     throw new Error(`The document has no operation that can be a tool: ${why}`);
   }
   for (const operation of operations) {
     const { problem } = attempt(() => register(server, operation, api, options, requester));
     if (problem !== undefined) problems.push(`${operation.method} ${operation.path} (${problem})`);
   }
+  if (unmatched.length > 0) printProblem(`openapi(): ${unmatched.join("; ")}`);
   if (problems.length > 0) {
     const shown = problems.slice(0, 5).join("; ");
     const more = problems.length > 5 ? `; and ${problems.length - 5} more` : "";
@@ -210,6 +212,8 @@ interface Found {
   readonly operations: readonly Operation[];
   /** Why others are left out. */
   readonly problems: string[];
+  /** Which patterns match no operation: a typing error in one would show what should be hidden. */
+  readonly unmatched: readonly string[];
 }
 
 function findOperations(document: OpenApiDocument, options: OpenApiOptions, api: Api): Found {
@@ -223,6 +227,7 @@ function findOperations(document: OpenApiDocument, options: OpenApiOptions, api:
   const set = new Set([...configured, ...keys]);
   const isSet = (place: string, name: string): boolean => set.has(`${place} ${name.toLowerCase()}`);
   const names = new Set<string>();
+  const matched = new Set<string>();
   const operations: Operation[] = [];
   const problems: string[] = [];
   for (const raw of listOperations(document)) {
@@ -230,13 +235,23 @@ function findOperations(document: OpenApiDocument, options: OpenApiOptions, api:
     names.add(tool);
     const tags = Array.isArray(raw.operation["tags"]) ? raw.operation["tags"] : [];
     const forms = [tool, `${raw.method} ${raw.path}`, ...tags.map((tag) => `tag:${String(tag)}`)];
-    const matches = (pattern: string): boolean => forms.some((form) => matchesGlob(pattern, form));
-    if (include?.some(matches) === false || exclude.some(matches)) continue;
+    const hits = (patterns: readonly string[]): boolean => {
+      const fitting = patterns.filter((pattern) => forms.some((form) => matchesGlob(pattern, form)));
+      for (const pattern of fitting) matched.add(pattern);
+      return fitting.length > 0;
+    };
+    const [isIncluded, isExcluded] = [include === undefined || hits(include), hits(exclude)];
+    if (!isIncluded || isExcluded) continue;
     const { value, problem = raw.problem } = attempt(() => toOperation(document, raw, tool, converters, isSet));
     if (value !== undefined && problem === undefined) operations.push(value);
     else problems.push(`${raw.method} ${raw.path} (${problem})`);
   }
-  return { operations, problems };
+  const unmatched = Object.entries({ include: include ?? [], exclude }).flatMap(([option, patterns]) =>
+    patterns
+      .filter((pattern) => !matched.has(pattern))
+      .map((pattern) => `the pattern ${JSON.stringify(pattern)} of ${option} matches no operation`),
+  );
+  return { operations, problems, unmatched };
 }
 
 function register(server: Server, operation: Operation, api: Api, options: OpenApiOptions, requester: Requester): void {

@@ -85,7 +85,10 @@ function pathValue({ name, value, style, explode }: GivenArgument): string {
   const text = (one: unknown): string => {
     const plain = primitive(one);
     const isUnsafe = plain === "" || plain.split(/[/\\]/).some((part) => part === "." || part === "..");
-    if (isUnsafe) throw new UserError(`The value of ${name} cannot be a part of a path: it must not be empty, . or ..`);
+    if (isUnsafe)
+      throw new UserError(
+        `The value of ${name} cannot be a part of a path: it must not be empty, nor have . or .. as a part`,
+      );
     return encode(plain);
   };
   const items = Array.isArray(value) ? value.map(text) : undefined;

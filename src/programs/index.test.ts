@@ -110,6 +110,14 @@ describe("a program", () => {
     expect((await client.listTools()).tools[0]?.description).toBe("My own");
   });
 
+  it("does not fail with an exit code that is no failure of this program", async () => {
+    const client = await open({ okExitCodes: { tool: [3] } });
+    expect(await run(client, "fail")).toEqual({ text: "STDOUT:\nout\n\nSTDERR:\nerr\n\nExit code: 3", isError: false });
+    expect(await run(client, "crash")).toEqual({ text: "Ended by the signal SIGSEGV", isError: true });
+    const other = await open({ okExitCodes: { [tool]: [1, 2] } });
+    expect(await run(other, "fail")).toMatchObject({ isError: true });
+  });
+
   it("fails with its exit code, its signal, or the arguments that are wrong", async () => {
     const client = await open();
     expect(await run(client, "fail")).toEqual({ text: "STDOUT:\nout\n\nSTDERR:\nerr\n\nExit code: 3", isError: true });
@@ -202,7 +210,7 @@ describe("a missing program", () => {
     expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["tool"]);
     expect(printed.mock.calls).toEqual([
       [
-        'catenary: programs(): cannot start "no-such-program": there is no command of that name on the PATH; install it, or give its full path as "command"; its tool is left out',
+        'catenary: programs(): cannot start "no-such-program": there is no command of that name on the PATH; install it, or write its full path; its tool is left out until then',
       ],
     ]);
     printed.mockRestore();
@@ -231,6 +239,8 @@ it.each<[unknown, string]>([
     "programs(): `timeoutMs` must be a number of milliseconds above 0, at most 2147483647, not -1",
   ],
   [{ programs: ["git"], env: { A: 1 } }, "programs(): `env` must be an object of strings"],
+  [{ programs: ["git"], okExitCodes: { gut: [1] } }, "programs(): `okExitCodes.gut` is not one of the programs: git"],
+  [{ programs: ["git"], okExitCodes: { git: 1 } }, "programs(): `okExitCodes.git` must be an array of exit codes"],
   [{ programs: ["git"], descriptions: { gut: "x" } }, "programs(): `descriptions.gut` is not one of the programs: git"],
   [{ programs: ["git"], extraOptions: "yes" }, "programs(): `extraOptions` must be true or false"],
 ])("refuses %j", (options, message) => {

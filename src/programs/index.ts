@@ -48,6 +48,13 @@ export interface ProgramsOptions {
   readonly deny?: readonly string[];
   /** Whether callers may give options that the help does not list. Default: false. */
   readonly extraOptions?: boolean;
+  /**
+   * Exit codes other than 0 that are no failure, by program. Default: none.
+   *
+   * @example
+   * okExitCodes: { grep: [1], diff: [1] }
+   */
+  readonly okExitCodes?: Readonly<Record<string, readonly number[]>>;
   /** Milliseconds after which a program is ended; 0: never. Default: 30000. */
   readonly timeoutMs?: number;
   /** How many bytes of its output are kept, for each of stdout and stderr: its beginning and its end. Default: 100000. */
@@ -62,7 +69,7 @@ export interface Programs extends Handler {
 }
 
 const OPTION_NAMES: OptionNames<ProgramsOptions> = optionNames(
-  "programs name descriptions cwd env inheritEnv allow deny extraOptions timeoutMs maxOutputBytes",
+  "programs name descriptions cwd env inheritEnv allow deny extraOptions okExitCodes timeoutMs maxOutputBytes",
 );
 
 const TIMEOUT_MS = 30_000;
@@ -138,9 +145,15 @@ function checkAll(options: ProgramsOptions): ReadonlyMap<string, string> {
     if (other !== undefined) throw read.error("programs", `has ${other} and ${program}, which both become ${tool}`);
     tools.set(tool, program);
   }
-  for (const name of Object.keys(options.descriptions ?? {})) {
-    if (!list.includes(name) && !tools.has(name)) {
-      throw read.error(`descriptions.${name}`, `is not one of the programs: ${list.join(", ")}`);
+  const codes = read.object("okExitCodes") ?? {};
+  for (const [name, given] of Object.entries(codes)) {
+    if (Array.isArray(given) && given.every((code) => Number.isInteger(code))) continue;
+    throw read.error(`okExitCodes.${name}`, "must be an array of exit codes, such as [1]");
+  }
+  for (const [option, map] of Object.entries({ descriptions: options.descriptions ?? {}, okExitCodes: codes })) {
+    for (const name of Object.keys(map)) {
+      if (list.includes(name) || tools.has(name)) continue;
+      throw read.error(`${option}.${name}`, `is not one of the programs: ${list.join(", ")}`);
     }
   }
   return tools;
@@ -158,7 +171,8 @@ async function registerAll(server: Server, setup: Setup): Promise<void> {
   const found = await Promise.all(
     [...setup.tools].map(async ([tool, program]) => {
       const problem = await findSpawnProblem({ command: program, ...defined({ cwd: setup.cwd, env: setup.env }) });
-      if (problem !== undefined) return { tool, program, problem: problem.message };
+      // The general advice is about a "command".
+      if (problem !== undefined) return { tool, program, problem: problem.message.split("; ")[0] ?? "" };
       return { tool, program, help: await readHelp(program, setup) };
     }),
   );
@@ -166,7 +180,9 @@ async function registerAll(server: Server, setup: Setup): Promise<void> {
   if (missing.length === found.length) {
     throw new ConnectionError("spawn", `No program can be started: ${missing.join("; ")}`, { mayHaveRun: false });
   }
-  for (const problem of missing) printProblem(`programs(): ${problem}; its tool is left out`);
+  for (const problem of missing) {
+    printProblem(`programs(): ${problem}; install it, or write its full path; its tool is left out until then`);
+  }
   for (const { tool, program, help } of found) if (help !== undefined) register(server, tool, program, help, setup);
 }
 
@@ -221,7 +237,8 @@ function register(server: Server, tool: string, program: string, help: ProgramHe
     async (args: ProgramArguments, context: ToolContext): Promise<ToolAnswer> => {
       const problem = refusal(basename(program), args, setup);
       if (problem !== undefined) throw new UserError(problem);
-      return toAnswer(await runTool(program, args, setup, context), setup);
+      const okCodes = setup.okExitCodes?.[program] ?? setup.okExitCodes?.[tool] ?? [];
+      return toAnswer(await runTool(program, args, setup, context), setup, okCodes);
     },
   );
 }
@@ -264,7 +281,11 @@ async function runTool(
   }
 }
 
-function toAnswer({ stdout, stderr, code, signal, hasTimedOut }: RunResult, setup: Setup): ToolAnswer {
+function toAnswer(
+  { stdout, stderr, code, signal, hasTimedOut }: RunResult,
+  setup: Setup,
+  okCodes: readonly number[],
+): ToolAnswer {
   const { timeoutMs = TIMEOUT_MS } = setup;
   const ending = hasTimedOut
     ? `Ended after ${timeoutMs / 1_000} seconds, the time limit`
@@ -276,5 +297,6 @@ function toAnswer({ stdout, stderr, code, signal, hasTimedOut }: RunResult, setu
   const section = (title: string, text: string): string => text && `${title}:\n${text.replace(/\r?\n$/, "")}`;
   const parts = [section("STDOUT", stdout), section("STDERR", stderr), ending].filter((part) => part !== "");
   const text = parts.length === 0 ? "Command completed with no output" : parts.join("\n\n");
-  return { content: [{ type: "text", text }], isError: ending !== "" };
+  const isOk = ending === "" || (!hasTimedOut && code !== null && okCodes.includes(code));
+  return { content: [{ type: "text", text }], isError: !isOk };
 }

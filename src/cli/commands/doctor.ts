@@ -4,6 +4,7 @@
 import { stat } from "node:fs/promises";
 import { CLIENTS, clientFilePath, type Client, type ClientFile } from "../../config/clients.ts";
 import { ConfigError, loadConfig, type UpstreamEntry } from "../../config/index.ts";
+import { findMissingPrograms } from "../../config/load.ts";
 import { isOwnEntry, isOwnUrl } from "../../config/self-calls.ts";
 import { createRedactor, type Secret } from "../../config/variables.ts";
 import { Semaphore } from "../../core/async.ts";
@@ -218,7 +219,15 @@ async function checkEntry(
     // As the gateway starts it.
     const inheritEnv = policy.inheritEnv ?? false;
     const started = typeof target === "object" && "command" in target ? { inheritEnv, ...target } : target;
-    return await checkOne(name, started, {
+    const missing = entry.kind === "programs" ? await findMissingPrograms([entry]) : [];
+    const programs = missing.map(({ message, hint = "" }): Check => ({
+      subject: name,
+      check: "programs",
+      status: "warning",
+      message,
+      hint,
+    }));
+    const checks = await checkOne(name, started, {
       ...commonOptions(session),
       onTools,
       ...(policy.revision !== undefined && { revision: policy.revision }),
@@ -230,6 +239,7 @@ async function checkEntry(
       }),
       hide: createRedactor([...secrets, ...pathOf(url)]),
     });
+    return [...programs, ...checks];
   } catch (error) {
     if (session.signal.aborted) throw error;
     const message = createRedactor(secrets)(errorMessage(error));

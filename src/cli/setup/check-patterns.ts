@@ -1,6 +1,6 @@
 // Finds the patterns of a config that match no tool, for `catenary doctor`, which lists the tools anyway: what the entries
-// of servers include, exclude and rename, the middleware filter and rename, and profiles. A typing error in one would
-// show a tool that should be hidden. Only tools are looked at, since most servers have nothing else.
+// of servers include, exclude and rename, middleware with rules for tools, and profiles. A typing error in one would show
+// a tool that should be hidden. Only tools are looked at, since most servers have nothing else.
 
 import { nameMatcher } from "../../chain/middleware/filter.ts";
 import { DEFAULT_SEPARATOR } from "../../chain/router/names.ts";
@@ -16,7 +16,7 @@ type Use = UpstreamEntry["use"][number];
 /** A tool, by all names that it may have at some place. */
 type Forms = ReadonlySet<string>;
 
-const HINT = "correct the pattern, or remove it; `catenary tools` lists the names";
+const HINT = "correct the pattern, or remove it; `catenary tools` lists the names, and only * is a wildcard";
 
 /** Checks what the entry of a server says of its tools, which are listed by their own names. */
 export function checkEntryPatterns(entry: UpstreamEntry, tools: readonly string[]): Check[] {
@@ -83,6 +83,25 @@ function unmatchedIn(patterns: readonly string[], tools: readonly Forms[], place
   return patterns.filter((pattern) => !isMatched(pattern)).map((pattern) => ({ place, pattern }));
 }
 
+type Options = { readonly [name: string]: unknown };
+
+const byTool = ({ tools }: Options): [string, string[]][] => [["tools", isObject(tools) ? Object.keys(tools) : []]];
+
+/** Where other middleware has names and patterns of tools. */
+const RULES: Readonly<Record<string, (options: Options) => [string, string[]][]>> = {
+  authorize: ({ rules }) =>
+    (Array.isArray(rules) ? (rules as readonly unknown[]) : []).map((rule, at) => [
+      `rules.${at}.tools`,
+      stringsIn(isObject(rule) ? rule["tools"] : []),
+    ]),
+  cache: byTool,
+  confirm: ({ tools }) => [["tools", stringsIn(tools)]],
+  describe: byTool,
+  inject: byTool,
+  "read-only": ({ allow }) => [["allow", stringsIn(allow)]],
+  search: ({ include }) => [["include", stringsIn(include)]],
+};
+
 /** Goes through middleware from the inside out, and adds the new names of tools that are renamed. */
 function walk(
   uses: readonly Use[],
@@ -94,7 +113,11 @@ function walk(
   let forms = tools;
   for (const use of uses.toReversed()) {
     // What is outside of these sees other tools.
-    if (use.kind === "module" || use.name === "search") return { problems, forms, isKnown: false };
+    if (use.kind === "module") return { problems, forms, isKnown: false };
+    for (const [option, patterns] of RULES[use.name]?.(isObject(use.options) ? use.options : {}) ?? []) {
+      problems.push(...unmatchedIn(patterns, forms, `${where}: ${use.name}: ${option}`));
+    }
+    if (use.name === "search") return { problems, forms, isKnown: false };
     const rules = isObject(use.options) && isObject(use.options["tools"]) ? use.options["tools"] : {};
     if (use.name === "filter") {
       for (const key of ["only", "not"] as const) {

@@ -210,7 +210,16 @@ describe("a config", () => {
         work: { tools: { only: ["said", "notes_form", "notes_from"] } },
         other: { servers: ["notes"], tools: { not: ["*"] } },
       },
-      chain: [{ filter: { tools: { not: ["fail", "fial"] } } }],
+      chain: [
+        { search: { include: ["fial"] } },
+        { filter: { tools: { not: ["fail", "fial"] } } },
+        { confirm: { tools: ["fail", "notes_fial"] } },
+        { "read-only": { allow: ["fail", "fial"] } },
+        { authorize: { rules: [{ tools: ["fial"], allow: false }, { tools: ["*"] }] } },
+        { describe: { tools: { "f[ai]*": { title: "x" }, fail: { title: "y" } } } },
+        { inject: { tools: { "fial*": { arguments: { a: 1 } } } } },
+        { cache: { tools: { fial: { ttlMs: 1_000 } } } },
+      ],
     };
     writeFileSync(join(folder, "patterns.json"), JSON.stringify(document));
     const { code, checks: all } = await checks("patterns.json");
@@ -220,9 +229,32 @@ describe("a config", () => {
       ["notes", 'use: rename: tools: "ecco" matches no tool of notes'],
       ["notes", 'use: filter: tools.not: "sad" matches no tool of notes'],
       ["patterns.json", 'profiles.work.tools.only: "notes_from" matches no tool'],
+      ["patterns.json", 'chain: cache: tools: "fial" matches no tool'],
+      ["patterns.json", 'chain: inject: tools: "fial*" matches no tool'],
+      ["patterns.json", 'chain: describe: tools: "f[ai]*" matches no tool'],
+      ["patterns.json", 'chain: authorize: rules.0.tools: "fial" matches no tool'],
+      ["patterns.json", 'chain: read-only: allow: "fial" matches no tool'],
+      ["patterns.json", 'chain: confirm: tools: "notes_fial" matches no tool'],
       ["patterns.json", 'chain: filter: tools.not: "fial" matches no tool'],
+      ["patterns.json", 'chain: search: include: "fial" matches no tool'],
     ]);
     expect(all.find(({ check }) => check === "hidden")?.message).toBe("18 tools, by the config");
+  });
+
+  it("has programs that are not installed, which is said", async () => {
+    writeConfig("programs.json", { dev: { programs: [process.execPath, "no-such-program"] } });
+    const { code, checks: all } = await checks("programs.json");
+    expect(code).toBe(0);
+    expect(all.filter(({ subject }) => subject === "dev")).toMatchObject([
+      {
+        check: "programs",
+        status: "warning",
+        message: 'Cannot start "no-such-program": there is no command of that name on the PATH',
+        hint: "install it, or write its full path; its tool is left out until then",
+      },
+      { check: "initialize", status: "ok" },
+      { check: "lists", message: "1 tool" },
+    ]);
   });
 
   it("with mistakes is not used", async () => {

@@ -150,7 +150,7 @@ export const GOOD: readonly GoodSample[] = [
   "mcpServers": {
     "dev": { "programs": ["git"], "use": ["log"] },
     "more": {
-      "programs": ["git", "\${LISTER:-ls}"], "descriptions": { "git": "Runs git" }, "allow": ["git log*", "ls*"],
+      "programs": ["git", "\${LISTER:-ls}"], "descriptions": { "git": "Runs git" }, "okExitCodes": { "git": [1, 128] }, "allow": ["git log*", "ls*"],
       "deny": ["git log --output*"], "extraOptions": false, "timeoutMs": 60000, "maxOutputBytes": 5000,
       "cwd": ".", "env": { "KEY": "\${API_KEY}" }, "inheritEnv": ["GIT_*"]
     }
