@@ -155,6 +155,9 @@ function registerEvaluation(server: Server, tool: GuestTool, op: string, session
     const session = getSession(sessions, args, context);
     const result = await run(sessions, session, op, args, context, true);
     if (result.outcome === "refused") return errorAnswer(withNotices(result, String(result.reason)));
+    // The guest says so if there is nothing to evaluate in, such as no error.
+    const { text: refusal, status: replied } = result.reply;
+    if (refusal !== undefined && replied === undefined) return toolAnswer(result, session);
     const record = toEvaluation(session.name, result, performance.now() - startedAt);
     const { evaluation, truncated } = session.log.shorten(record, session.limits);
     const { status, values, notice } = evaluation;

@@ -4,6 +4,7 @@
 import { inspect } from "node:util";
 import { BoundedMap } from "../../core/collections.ts";
 import { firstChars } from "../../core/text.ts";
+import { handleText } from "../runtime.ts";
 import type { AmberImage } from "./amber-image.ts";
 
 export interface Printed {
@@ -41,12 +42,8 @@ export class AmberPrinter {
 
   /** Throws what the user's printOn: throws. */
   print(value: unknown, options: PrintOptions): Printed {
-    const state = { isWhole: true };
-    const { chars = MAX_CHARS } = options;
-    const text = this.#text(value, options, options.printDepth, state);
-    const isCut = text.length > chars;
-    const shown = isCut ? `${firstChars(text, chars)}...` : text;
-    return state.isWhole && !isCut ? { text: shown } : { text: shown, handle: this.#keep(value) };
+    const { text, isWhole } = this.#shown(value, options);
+    return isWhole ? { text } : { text, handle: this.#keep(value) };
   }
 
   /** The same, for values that nobody asked for. Never throws. */
@@ -67,14 +64,21 @@ export class AmberPrinter {
     const shown = parts.slice(start, start + Math.min(count, PAGE));
     const lines = shown.map(({ name, value: part }, index) => {
       const { text, handle: own } = this.printSafely(part);
-      return `${start + index}: ${name} = ${text}${own === undefined ? "" : ` [handle ${own}]`}`;
+      return `${start + index}: ${name} = ${text}${handleText(own)}`;
     });
     const end = start + shown.length;
     const rest = end < parts.length ? [`... ${parts.length - end} more; go on with start ${end}`] : [];
     const plural = parts.length === 1 ? "part" : "parts";
-    return [this.printSafely(value).text, `Class: ${this.#className(value)}, ${parts.length} ${plural}`]
+    return [this.#shown(value, SHORT).text, `Class: ${this.#className(value)}, ${parts.length} ${plural}`]
       .concat(lines, rest)
       .join("\n");
+  }
+
+  #shown(value: unknown, options: PrintOptions): { readonly text: string; readonly isWhole: boolean } {
+    const state = { isWhole: true };
+    const { chars = MAX_CHARS } = options;
+    const text = this.#text(value, options, options.printDepth, state);
+    return text.length > chars ? { text: `${firstChars(text, chars)}...`, isWhole: false } : { text, ...state };
   }
 
   #keep(value: unknown): number {
@@ -119,7 +123,8 @@ export class AmberPrinter {
         return pair(value as Parameters<typeof pair>[0]);
     }
     const text = String(image.send(value, "printString"));
-    const hasParts = ((image.send(behavior, "allInstanceVariableNames") as unknown[]) ?? []).length > 0;
+    const hasParts =
+      typeof value !== "function" && ((image.send(behavior, "allInstanceVariableNames") as unknown[]) ?? []).length > 0;
     if (hasParts && /^an? \S+$/.test(text) && text.endsWith(` ${behavior.name}`)) state.isWhole = false;
     return text;
   }
@@ -152,7 +157,7 @@ export class AmberPrinter {
   #parts(value: unknown): Part[] {
     const image = this.#image;
     const behavior = image.classOf(value);
-    if (Array.isArray(value)) return value.map((one: unknown, index) => ({ name: String(index + 1), value: one }));
+    if (Array.isArray(value)) return value.map((one: unknown, index) => ({ name: `[${index + 1}]`, value: one }));
     if (behavior === undefined)
       return Object.entries(value as Record<string, unknown>).map(([name, one]) => ({ name, value: one }));
     if (behavior.name === "Dictionary" || behavior.name === "HashedCollection") {
@@ -160,7 +165,7 @@ export class AmberPrinter {
       return pairs.map((pair) => ({ name: this.printSafely(pair.key).text, value: pair.value }));
     }
     if (behavior.name === "Set") {
-      return (image.send(value, "asArray") as unknown[]).map((one, index) => ({ name: String(index + 1), value: one }));
+      return (image.send(value, "asArray") as unknown[]).map((one, index) => ({ name: `[${index + 1}]`, value: one }));
     }
     const names = image.isNil(value) ? [] : (image.send(behavior, "allInstanceVariableNames") as string[]);
     return names.map((name) => ({ name, value: (value as Readonly<Record<string, unknown>>)[name] }));

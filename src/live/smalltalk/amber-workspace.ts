@@ -193,6 +193,8 @@ export class AmberWorkspace {
       }));
       this.#warnings = [...this.#warnings, ...warnings];
     } catch (error) {
+      // What the compiler threw has left its stack behind.
+      this.#image.context = this.#root;
       throw this.#sourceError(error, code, 1);
     }
   }

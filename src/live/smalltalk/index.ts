@@ -7,7 +7,7 @@ import { jsRuntime } from "../js/index.ts";
 import type { Language } from "../tool.ts";
 import { engineOf, type EngineName, type SmalltalkEngine, type SmalltalkGuestOptions } from "./engine.ts";
 import { gstRuntime } from "./gst.ts";
-import { EVALUATE, EVALUATE_EXPRESSION, INSTRUCTIONS, TOOLS } from "./tools.ts";
+import { EVALUATE, EVALUATE_EXPRESSION, INSTRUCTIONS, PROMPTS, RESOURCES, TOOLS } from "./tools.ts";
 
 const ENGINES: Readonly<Partial<Record<EngineName, (options: SmalltalkGuestOptions) => SmalltalkEngine>>> = {
   amber: amberEngine,
@@ -32,5 +32,8 @@ export function smalltalkLanguage(options: SmalltalkGuestOptions = {}): Language
     instructions: `${INSTRUCTIONS} The sessions run on ${title}.`,
     evaluate: EVALUATE,
     tools: [EVALUATE_EXPRESSION, ...TOOLS],
+    hasDebugger: true,
+    resources: RESOURCES,
+    prompts: PROMPTS,
   };
 }

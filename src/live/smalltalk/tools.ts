@@ -1,7 +1,16 @@
 // The Smalltalk tools, resources and prompts, for all engines: their names, arguments and texts for the language model.
 // Each engine's guest implements the tools as operations of the same names, with the arguments in camel case.
 
-import { count, flag, required, text, type ArgumentSpec, type GuestTool } from "../tool.ts";
+import {
+  count,
+  flag,
+  required,
+  text,
+  type ArgumentSpec,
+  type GuestTool,
+  type LanguagePrompt,
+  type LanguageResource,
+} from "../tool.ts";
 
 const CLASS = "Name of the class, such as OrderedCollection. The class side is 'OrderedCollection class'.";
 
@@ -149,6 +158,63 @@ export const TOOLS: readonly GuestTool[] = [
     description: "Save the image of the session, with all its objects and classes, to a file.",
     arguments: { path: required("Path of the file to write, relative to the session's folder.") },
     runsCode: true,
+  },
+];
+
+/** With the URIs of LLM-Pharo-MCP, whatever the engine. */
+export const RESOURCES: readonly LanguageResource[] = [
+  {
+    uriTemplate: "pharo://system/version",
+    name: "System Version",
+    title: "System version",
+    description: "The Smalltalk engine of the sessions and its version",
+    mimeType: "text/plain",
+  },
+  {
+    uriTemplate: "pharo://class/{className}",
+    name: "Class Details",
+    title: "Class",
+    description: "A class: its superclass, instance variables, methods, comment and package",
+    mimeType: "application/json",
+  },
+  {
+    uriTemplate: "pharo://method/{className}/{selector}",
+    name: "Method Source",
+    title: "Method",
+    description: "The source of a method. A / in the selector is written as %2F",
+    mimeType: "text/plain",
+  },
+];
+
+export const PROMPTS: readonly LanguagePrompt[] = [
+  {
+    name: "review-class",
+    title: "Review a class",
+    description: "Review a class",
+    arguments: { className: { description: "The class to review", required: true } },
+    text: ({ className }) => `Please review the class ${className}.`,
+  },
+  {
+    name: "explain-method",
+    title: "Explain a method",
+    description: "Explain what a method does, and who sends it",
+    arguments: {
+      className: { description: "The class of the method", required: true },
+      selector: { description: "The selector of the method", required: true },
+    },
+    text: ({ className, selector }) =>
+      `Please explain the method ${selector} of the class ${className}: read its source with method-source, and look at ` +
+      "its senders and at the methods that it calls. Say what it answers, what it changes, and what can go wrong.",
+  },
+  {
+    name: "write-tests",
+    title: "Write tests",
+    description: "Write SUnit tests for a class",
+    arguments: { className: { description: "The class to test", required: true } },
+    text: ({ className }) =>
+      `Please write SUnit tests for the class ${className}: look at it with browse-class and method-source, define ` +
+      `${className}Test as a subclass of TestCase with define-class, add a test for each public method with ` +
+      "compile-method, and run them with run-tests. Report failures that show errors in the class; do not change it.",
   },
 ];
 

@@ -1,8 +1,7 @@
-// Every Lisp tool on a real SBCL, as a client sees it. Each file of lisp-golden/ is a transcript: lines `>>> tool
-// arguments`, each followed by the text of the result, with `[isError]` before an error. The calls of a file run in
-// their own session. The transcripts hold our own texts: what SBCL, the machine or the run decide is replaced on both
-// sides (see VARYING and TABLES). SBCL's messages are those of one release; with another release nothing is compared.
-// To rewrite the transcripts, set UPDATE_GOLDEN=1 and read the diff.
+// Every Lisp tool on a real SBCL, as a client sees it. Each file of lisp-golden/ is a transcript (see golden.ts), whose
+// calls run in their own session. The transcripts hold our own texts: what SBCL, the machine or the run decide is
+// replaced on both sides (see VARYING and TABLES). SBCL's messages are those of one release; with another release nothing
+// is compared. To rewrite the transcripts, set UPDATE_GOLDEN=1 and read the diff.
 
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
@@ -12,12 +11,12 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect, type Client } from "../../../src/client/index.ts";
 import { lisp } from "../../../src/live/index.ts";
+import { replay, toolsOf } from "./golden.ts";
 
 const FOLDER = fileURLToPath(new URL("lisp-golden/", import.meta.url));
 const FILES = readdirSync(FOLDER).filter((name) => name.endsWith(".txt"));
 const UPDATE = process.env["UPDATE_GOLDEN"] === "1";
 const RELEASE = "SBCL 2.2.9";
-const MARK = ">>> ";
 
 /** Tools of all live servers, which sessions.test.ts covers. */
 const SESSION_TOOLS = ["list-sessions", "interrupt-session", "close-session"];
@@ -75,22 +74,6 @@ function installedVersion(): string {
   }
 }
 
-interface TranscriptCall {
-  readonly tool: string;
-  /** The arguments as JSON. */
-  readonly json: string;
-}
-
-/** The lines before the first call, and the calls. */
-function parseTranscript(text: string): { readonly head: string; readonly calls: readonly TranscriptCall[] } {
-  const [head = "", ...rest] = text.split(new RegExp(`^${MARK}`, "m"));
-  const calls = rest.map((part) => {
-    const [, tool = "", json = "{}"] = /^(\S+) ?(.*)/.exec(part) ?? [];
-    return { tool, json };
-  });
-  return { head, calls };
-}
-
 describe.skipIf(!installedVersion().startsWith(RELEASE))(`the tools of a Lisp session, on ${RELEASE}`, () => {
   const scratch = makeScratch();
   // The home folder, and with it the user's configuration of ASDF, is the same on every machine.
@@ -99,13 +82,12 @@ describe.skipIf(!installedVersion().startsWith(RELEASE))(`the tools of a Lisp se
   const server = lisp({ env: { HOME: scratch, ...configuration, ...asdf } });
   let client: Client;
   /** By name, whether the tool takes a session. */
-  const tools = new Map<string, boolean>();
+  let tools = new Map<string, boolean>();
 
   beforeAll(async () => {
     cpSync(join(FOLDER, "garden"), join(scratch, "garden"), { recursive: true });
     client = await connect(server);
-    for (const { name, inputSchema } of (await client.listTools()).tools)
-      tools.set(name, Object.hasOwn(inputSchema.properties ?? {}, "session"));
+    tools = await toolsOf(client);
   });
 
   afterAll(async () => {
@@ -120,24 +102,12 @@ describe.skipIf(!installedVersion().startsWith(RELEASE))(`the tools of a Lisp se
     return normal;
   }
 
-  async function replay(session: string, text: string): Promise<string> {
-    const { head, calls } = parseTranscript(text);
-    let transcript = head;
-    for (const { tool, json } of calls) {
-      const args = JSON.parse(json.replaceAll("<scratch>", scratch)) as Record<string, unknown>;
-      const result = await client.callTool(tool, tools.get(tool) === true ? { session, ...args } : args);
-      const [block] = result.content;
-      const output = block?.type === "text" ? block.text : JSON.stringify(result.content);
-      transcript += `${MARK}${tool} ${json}\n${result.isError === true ? "[isError]\n" : ""}${normalize(output)}\n\n`;
-    }
-    return transcript;
-  }
-
   for (const file of FILES) {
     const name = basename(file, ".txt");
     it(name, async () => {
       const golden = readFileSync(join(FOLDER, file), "utf8");
-      const replayed = await replay(name, golden);
+      const restore = (json: string): string => json.replaceAll("<scratch>", scratch);
+      const replayed = await replay(client, golden, { session: name, tools, restore, normalize });
       await client.callTool("close-session", { session: name });
       if (UPDATE) writeFileSync(join(FOLDER, file), replayed);
       else expect(replayed).toBe(golden);

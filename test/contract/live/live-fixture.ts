@@ -32,7 +32,7 @@ export class LiveFixture {
     this.#tool = tool;
   }
 
-  static async open(live: Live, language: "lisp" | "js"): Promise<LiveFixture> {
+  static async open(live: Live, language: "lisp" | "js" | "smalltalk"): Promise<LiveFixture> {
     return new LiveFixture(live, await connect(live), `evaluate-${language}`);
   }
 
