@@ -10,7 +10,7 @@ import { COMMANDS } from "../../src/cli/commands/index.ts";
 import { CLIENTS } from "../../src/config/clients.ts";
 import { EXIT } from "../../src/cli/command.ts";
 import { connect } from "../../src/index.ts";
-import { javascript, lisp } from "../../src/live/index.ts";
+import { javascript, lisp, smalltalk } from "../../src/live/index.ts";
 import { codeOf, type ErrorKind, type Profile, PROFILES } from "../../src/protocol/errors.ts";
 import { REVISIONS } from "../../src/protocol/revisions/index.ts";
 import { IS_LONG } from "../support/thoroughness.ts";
@@ -132,13 +132,15 @@ describe("docs/reference/mcp-chain.md", () => {
   });
 });
 
-describe("docs/reference/live.md", () => {
+describe("docs/reference/live.md and smalltalk.md", () => {
+  const live = readPage("docs/reference/live.md");
   it.each([
-    { heading: "## JavaScript tools", make: javascript },
-    { heading: "## Common Lisp tools", make: lisp },
-  ])("has a row for every tool under $heading, and no other", async ({ heading, make }) => {
-    const page = readPage("docs/reference/live.md");
-    const written = firstWords([...tableUnder(heading, page), ...tableUnder("## Tools of every language", page)]);
+    { heading: "## JavaScript tools", page: live, make: javascript },
+    { heading: "## Common Lisp tools", page: live, make: lisp },
+    { heading: "## Smalltalk tools", page: readPage("docs/reference/smalltalk.md"), make: smalltalk },
+  ])("have a row for every tool under $heading, and no other", async ({ heading, page, make }) => {
+    const rows = [...tableUnder(heading, page), ...tableUnder("## Tools of every language", live)];
+    const written = [...new Set(firstWords(rows))];
     const server = make();
     const client = await connect(server);
     const offered: string[] = [];

@@ -241,6 +241,14 @@ describe("eval", () => {
     expect(one.out).toBe("");
   });
 
+  it("supports Smalltalk on Amber, which needs no program", async () => {
+    const code = "Transcript show: 'hi'; cr. #(1 2) collect: [:each | each * each]";
+    expect(await evaluate(["smalltalk", code])).toMatchObject({ code: 0, out: "hi\nan Array (1 4)\n", err: "" });
+    const failed = await evaluate(["smalltalk", "nil foo"]);
+    expect(failed).toMatchObject({ code: 5, out: "" });
+    expect(failed.err).toMatch(/^MessageNotUnderstood: nil does not understand #foo\n/);
+  });
+
   it("says what to install if there is no SBCL", async () => {
     const result = await evaluate(["lisp", "(+ 1 2)"], "", { env: { PATH: empty } });
     expect(result).toMatchObject({ code: 4, out: "" });

@@ -1,9 +1,9 @@
-// Results of evaluations in both languages, as a client gets them: the text in the form of the seed, the record, which
+// Results of evaluations in each language, as a client gets them: the text in the form of the seed, the record, which
 // must match the declared schema, and isError.
 
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { javascript, lisp } from "../../../src/live/index.ts";
+import { javascript, lisp, smalltalk } from "../../../src/live/index.ts";
 import { hasSbcl } from "../../support/setup/sbcl.ts";
 import { LiveFixture, textOf } from "./live-fixture.ts";
 
@@ -20,7 +20,7 @@ const TOO_LONG = { timeout: 0.2 };
 const TIMEOUT = /^\[TIMEOUT\] Evaluation exceeded 0\.2 seconds\n\n.*\n.*configure-limits/;
 const error = { isError: true } as const;
 
-const LANGUAGES: Readonly<Record<"js" | "lisp", readonly ResultCase[]>> = {
+const LANGUAGES: Readonly<Record<"js" | "lisp" | "smalltalk", readonly ResultCase[]>> = {
   js: [
     { code: "1 + 2 + 3", text: "=> 6" },
     { code: "const nothing = 1", text: "; No values" },
@@ -96,11 +96,37 @@ const LANGUAGES: Readonly<Record<"js" | "lisp", readonly ResultCase[]>> = {
       shows: { truncated: { stdout: { chars: 50_000, uri: expect.stringMatching(/^live:/) as string } } },
     },
   ],
+  smalltalk: [
+    { code: "3 + 4", text: "=> 7" },
+    { code: "", text: "; No values" },
+    { code: "Transcript show: 'hello'; cr. #r", text: "hello\n=> 'r'" },
+    { code: "Nowhere", text: "[Warning] UnknownName: Nowhere is not defined, so it is nil\n=> nil" },
+    {
+      code: "kept := 5. #(1) do: [:each | each boom]",
+      text: /^\[ERROR\] MessageNotUnderstood\n1 does not understand #boom\n\n\[Backtrace\]\n0: .*\n {5}each = 1\n/,
+      ...error,
+      shows: { status: "error", condition: { type: "MessageNotUnderstood" } },
+    },
+    { code: "3 +", text: "[ERROR] ParseError\nUnexpected end of the code", ...error },
+    {
+      code: "[true] whileTrue: []",
+      args: TOO_LONG,
+      text: TIMEOUT,
+      ...error,
+      shows: { status: "timeout", step: "interrupt" },
+    },
+    {
+      code: "(Compiler new eval: 'process') exit: 3",
+      text: /^\[Notice\] The state of session main was lost: .*\(exit code 3\); lost definitions: kept\n\[LOST\] /,
+      ...error,
+      shows: { status: "lost", state: "lost", step: "restart" },
+    },
+  ],
 };
 
-const OPEN = { js: () => javascript(), lisp: () => lisp() };
+const OPEN = { js: () => javascript(), lisp: () => lisp(), smalltalk: () => smalltalk() };
 
-describe.each(["js", "lisp"] as const)("a result in %s", (language) => {
+describe.each(["js", "lisp", "smalltalk"] as const)("a result in %s", (language) => {
   const isSkipped = language === "lisp" && !hasSbcl();
   let fixture: LiveFixture | undefined;
   let check: ReturnType<Ajv2020["compile"]>;
