@@ -130,8 +130,12 @@ export class AmberBrowser {
     const classes = this.#behaviors().map(({ name = "" }) => name);
     const pseudo = ["self", "super", "true", "false", "nil", "thisContext"];
     const selectors = this.#image.api.allSelectors();
-    const candidates = [...variables, ...pseudo, ...classes.toSorted(byLength), ...selectors.toSorted(byLength)];
-    const values = new Set(candidates.filter((one) => one.startsWith(word) && one !== word));
+    const fitting = (all: readonly string[]): string[] => all.filter((one) => one.startsWith(word) && one !== word);
+    const values = new Set([
+      ...fitting([...variables, ...pseudo]),
+      ...fitting(classes).toSorted(byLength),
+      ...fitting(selectors).toSorted(byLength),
+    ]);
     return { start, values: [...values].slice(0, MAX_VALUES) };
   }
 

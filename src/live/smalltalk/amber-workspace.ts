@@ -59,7 +59,7 @@ export class AmberWorkspace {
       outerContext: null,
     };
     image.onChange = (type, name, isAdded) => {
-      if (name.startsWith(CLASS)) return;
+      if (name.startsWith(CLASS) || name.includes(` #${DO_IT}`)) return;
       if (isAdded) {
         this.#definitions.set(name, type);
         this.#define({ type, name });
@@ -92,10 +92,16 @@ export class AmberWorkspace {
     const names = Object.keys(locals);
     const pattern = names.length === 0 ? DO_IT : names.map((name, index) => `${DO_IT}${index}: ${name}`).join(" ");
     const selector = names.length === 0 ? DO_IT : names.map((_, index) => `${DO_IT}${index}:`).join("");
+    // The receiver of JavaScript code is not an object of Smalltalk.
+    const target = this.#image.classOf(receiver) === undefined ? this.#receiver : receiver;
+    const behavior = this.#image.classOf(target) ?? this.#class;
     return this.#guarded(options, false, () => {
-      const behavior = this.#image.classOf(receiver) ?? this.#class;
-      this.#compile(code, behavior, pattern);
-      return [this.#image.send(receiver, selector, ...names.map((name) => locals[name]))];
+      const method = this.#compile(code, behavior, pattern);
+      try {
+        return [this.#image.send(target, selector, ...names.map((name) => locals[name]))];
+      } finally {
+        this.#image.send(behavior, "removeCompiledMethod:", method);
+      }
     });
   }
 
@@ -180,7 +186,7 @@ export class AmberWorkspace {
     return this.#image.send(this.#receiver, DO_IT);
   }
 
-  #compile(code: string, behavior: Behavior, pattern: string): void {
+  #compile(code: string, behavior: Behavior, pattern: string): Method {
     const source = `${pattern} ^ [\n${code}\n] value`;
     const { globals } = this.#image;
     const compiler = this.#image.send(globals["Compiler"], "new");
@@ -192,6 +198,7 @@ export class AmberWorkspace {
         message: `${name} is not defined, so it is nil`,
       }));
       this.#warnings = [...this.#warnings, ...warnings];
+      return method;
     } catch (error) {
       // What the compiler threw has left its stack behind.
       this.#image.context = this.#root;

@@ -43,7 +43,7 @@ export function scan(code: string): Scan {
   return { isOpen: false, assigned };
 }
 
-export function positionAt(code: string, index: number): Position {
+function positionAt(code: string, index: number): Position {
   const before = code.slice(0, index).split("\n");
   return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 };
 }
