@@ -87,7 +87,7 @@ export interface LanguagePrompt {
   readonly title?: string;
   readonly description: string;
   readonly arguments: Readonly<Record<string, { readonly description: string; readonly required?: true }>>;
-  text(args: Readonly<Record<string, string | undefined>>): string;
+  readonly text: (args: Readonly<Record<string, string | undefined>>) => string;
 }
 
 export interface Language {
