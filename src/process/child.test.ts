@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, describe, expect, it } from "vitest";
-import { eventually } from "../../test/support/waiting.ts";
+import { eventually, WAIT_MS } from "../../test/support/waiting.ts";
 import { compiledImport } from "../../test/support/programs.ts";
 import { listProcesses } from "./process-tree.ts";
 import { startChild, type Child, type ChildOptions } from "./child.ts";
@@ -25,7 +25,8 @@ async function ready(options: ChildOptions): Promise<Child> {
 }
 
 const sh = (script: string): Promise<Child> => ready({ command: "sh", args: ["-c", script] });
-const node = (script: string): Promise<Child> => ready({ command: process.execPath, args: ["-e", script] });
+const node = (script: string, options: Partial<ChildOptions> = {}): Promise<Child> =>
+  ready({ command: process.execPath, args: ["-e", script], ...options });
 
 async function survivors(mark: string): Promise<number[]> {
   return ((await listProcesses()) ?? []).filter((one) => one.marks.includes(mark)).map((one) => one.pid);
@@ -56,13 +57,14 @@ afterEach(async () => {
 
 describe("closing a child", () => {
   it("needs no signal for a child that exits at the end of its input", async () => {
-    const child = await node("process.stdin.resume().on('end', () => process.exit(7)); console.log('ready')");
+    const script = "process.stdin.resume().on('end', () => process.exit(7)); console.log('ready')";
+    const child = await node(script, { stdinGraceMs: WAIT_MS });
     await child.close();
     expect(await child.exited).toEqual({ code: 7, signal: null });
   });
 
   it("sends SIGTERM to a child that ignores the end of its input", async () => {
-    const child = await node("setInterval(() => {}, 1e6); console.log('ready')");
+    const child = await node("setInterval(() => {}, 1e6); console.log('ready')", { termGraceMs: WAIT_MS });
     await child.close();
     expect(await child.exited).toEqual({ code: null, signal: "SIGTERM" });
   });
@@ -123,6 +125,7 @@ describe("a child that exits by itself", () => {
     const child = await startChild({
       command: "sh",
       args: ["-c", "(trap 'echo last; exit' TERM; echo up; while :; do sleep 0.05; done) & read x; exit 3"],
+      termGraceMs: WAIT_MS,
     });
     children.push(child);
     let output = "";

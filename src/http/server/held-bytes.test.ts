@@ -4,6 +4,7 @@
 import { describe, expect, it } from "vitest";
 import { nodeHttpServer, type NodeHttpServer } from "../../../test/support/http/node-http-server.ts";
 import type { RawHttp } from "../../../test/support/http/raw-http.ts";
+import { WAIT_MS } from "../../../test/support/waiting.ts";
 import type { Handler } from "../../core/handler.ts";
 import { META } from "../../protocol/model/index.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
@@ -88,7 +89,7 @@ describe("answers that are not read", () => {
   });
 
   it("reach a client that reads, whatever their length", async () => {
-    const started = await start({ heldBytes: 20 * MIB, unreadBytes: MIB, lingeringMs: 1_000 });
+    const started = await start({ heldBytes: 20 * MIB, unreadBytes: MIB, lingeringMs: WAIT_MS });
     const client = await started.open();
     call(client, "json");
     expect((await client.answer()).body).toContain(LONG);

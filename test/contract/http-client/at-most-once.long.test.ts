@@ -87,7 +87,7 @@ async function play(options: FaultyServerOptions, script: readonly { event: Even
       else if (event.kind === "fault" && !(options === LEGACY_SSE && NOT_LEGACY.has(event.name)))
         server.inject(event.operation, FAULTS[event.name] ?? hangUp);
       else if (event.kind === "forget") server.sessions.forget();
-      const calls = keys.map((key) => outcome(client.callTool(tool, { key, steps: 2 }, { timeoutMs: 5_000 })));
+      const calls = keys.map((key) => outcome(client.callTool(tool, { key, steps: 2 })));
       if (event.kind === "break") await server.server.hangUp();
       if (event.kind === "restart") await server.restart();
       for (const [index, { value, error }] of (await Promise.all(calls)).entries()) {

@@ -6,6 +6,9 @@ import { redirect, silence, answerTwice } from "../../support/faulty-server/faul
 import { FAILING_CALLS, WORKING_CALLS } from "./fault-table.ts";
 import { expectHelpful, startAndConnect, startServer, outcome, STYLES, textOf } from "./fixture.ts";
 
+/** On a machine that stalls, a call may time out before the server has got it. */
+const RETRIES = { retry: 5 };
+
 describe.each(Object.entries(STYLES))("a call (%s)", (_, options) => {
   it.each(Object.entries(FAILING_CALLS))(
     "fails after %s, and the next one works",
@@ -40,17 +43,18 @@ describe.each(Object.entries(STYLES))("a call (%s)", (_, options) => {
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
   });
 
-  it("times out if the server does not answer, and its connection is closed", async () => {
+  it("times out if the server does not answer, and its connection is closed", RETRIES, async () => {
     const { server, client } = await startAndConnect(options);
     server.inject("tools/call", silence);
     const { error } = await outcome(client.callTool("run", { key: "a" }, { timeoutMs: 100 }));
     expect(error).toMatchObject({ kind: "timeout", message: expect.stringContaining("100 ms") });
     const [unanswered] = server.requests.filter(({ operation }) => operation === "tools/call");
+    expect(unanswered).toBeDefined();
     await server.until(() => unanswered?.closed.aborted === true);
     expect(textOf(await client.callTool("run", { key: "b" }))).toBe("ran b");
   });
 
-  it("times out if the server sends only a part of the answer", async () => {
+  it("times out if the server sends only a part of the answer", RETRIES, async () => {
     const { server, client } = await startAndConnect(options);
     server.inject("tools/call", (request, serve) => {
       const { write } = request;

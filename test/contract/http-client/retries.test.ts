@@ -108,7 +108,7 @@ describe("many calls at once", () => {
   it.each(Object.entries(STYLES))("have their own outcomes when all connections break (%s)", async (_, options) => {
     const { server, client } = await startAndConnect(options);
     const keys = Array.from({ length: 20 }, (_none, n) => `k${n}`);
-    const calls = keys.map((key) => outcome(client.callTool("hold", { key }, { timeoutMs: 5_000 })));
+    const calls = keys.map((key) => outcome(client.callTool("hold", { key })));
     await server.until(() => keys.every((key) => server.backend.isHolding(key)));
     await server.server.hangUp();
     for (const key of keys) server.backend.release(key);

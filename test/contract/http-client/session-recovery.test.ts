@@ -86,7 +86,7 @@ describe.each(SESSIONS)("a forgotten session (%s)", (_, options) => {
 
   it("during a call does not run the call again", async () => {
     const { server, client } = await startAndConnect(options);
-    const call = outcome(client.callTool("hold", { key: "a" }, { timeoutMs: 5_000 }));
+    const call = outcome(client.callTool("hold", { key: "a" }));
     await server.until(() => server.backend.isHolding("a"));
     await server.restart();
     server.backend.release("a");

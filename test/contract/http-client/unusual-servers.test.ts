@@ -40,7 +40,7 @@ describe("events", () => {
       const { server, client } = await startAndConnect({ style: "session", session: { idSuffix, retryMs: 10 } });
       server.inject("tools/call", breaksAfter(1));
       const { value, error } = await outcome(
-        client.callTool("run", { key: "a", steps: 3 }, { onProgress: () => undefined, timeoutMs: 3_000 }),
+        client.callTool("run", { key: "a", steps: 3 }, { onProgress: () => undefined }),
       );
       // A control character is never valid in a header, so that call fails and may have run.
       if (error === undefined) expect(textOf(value ?? {}), idSuffix).toBe("ran a");
@@ -134,7 +134,7 @@ describe("a server that restarts in another style", () => {
   ] as const)("fails calls of connected clients, and works for new ones: first %s, then %s", async (was, is) => {
     const { server, client } = await startAndConnect(STYLES[was]);
     await server.restart(is);
-    const { error } = await outcome(client.callTool("run", { key: "a" }, { timeoutMs: 5_000 }));
+    const { error } = await outcome(client.callTool("run", { key: "a" }));
     expect(error).toBeInstanceOf(Error);
     expect(error).not.toMatchObject({ kind: "timeout" });
     expect(server.backend.runCount("a")).toBe(0);
@@ -145,7 +145,7 @@ describe("a server that restarts in another style", () => {
   it("fails calls after legacy HTTP+SSE too", async () => {
     const { server, client } = await startAndConnect(LEGACY_SSE);
     await server.restart("stateless");
-    const { error } = await outcome(client.callTool("run", { key: "a" }, { timeoutMs: 5_000 }));
+    const { error } = await outcome(client.callTool("run", { key: "a" }));
     expectHelpful(error);
     expect(error).not.toMatchObject({ kind: "timeout" });
     expect(server.backend.runCount("a")).toBe(0);

@@ -57,7 +57,7 @@ it.runIf(process.platform === "linux")("the memory of programs that a session st
   const code = `await new Promise((resolve) => {
     require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(hog)}]).on("exit", resolve);
   })`;
-  const result = await fixture.evaluate(code, { timeout: 40 });
+  const result = await fixture.evaluate(code, { timeout: 120 });
   expect(result).toMatchObject({ status: "lost", state: "lost" });
   expect(result.notice).toContain("its process and the programs that it started used more than 576 MB of memory");
 });

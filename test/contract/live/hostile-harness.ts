@@ -32,7 +32,12 @@ export interface LanguageSnippets {
 
 const TIMEOUT = 0.3;
 /** For code that is not hostile: only a session that hangs takes this long. */
-const NORMAL_TIMEOUT = 10;
+const NORMAL_TIMEOUT = 60;
+/**
+ * Which step stops an evaluation depends on how fast the guest is: each has 2 s. On a machine that stalls just then, a
+ * later step stops it, so a case is tried again.
+ */
+export const RETRIES = { retry: 3 };
 /** Between two evaluations of the neighbour session. */
 const PAUSE_MS = 4;
 const GOAL_MS = 100;

@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { javascript } from "../../../src/live/index.ts";
-import { HostileHarness, type HostileCase } from "./hostile-harness.ts";
+import { HostileHarness, RETRIES, type HostileCase } from "./hostile-harness.ts";
 import { LiveFixture } from "./live-fixture.ts";
 
 const STOPPED = { status: "timeout", step: "interrupt" } as const;
@@ -23,7 +23,7 @@ const ended = (how: string): Pick<HostileCase, "status" | "step" | "shows"> => (
   shows: { notice: expect.stringContaining(how) as string },
 });
 /** Ends by itself, so the timeout only guards against a hang. */
-const SLOW = 20;
+const SLOW = 60;
 
 const CASES: readonly HostileCase[] = [
   { name: "an endless loop", code: "while (true) {}", ...STOPPED },
@@ -190,7 +190,7 @@ afterAll(async () => {
   console.error(harness.report("JavaScript"));
 });
 
-describe("hostile JavaScript", () => {
+describe("hostile JavaScript", RETRIES, () => {
   it.each(CASES)("$name", async (hostile) => {
     await harness.run(hostile);
   });

@@ -19,7 +19,7 @@ const ended = (how: string): Pick<HostileCase, "status" | "step" | "shows"> => (
   shows: { notice: expect.stringContaining(`(${how}); lost definitions: *earlier*`) as string },
 });
 /** Ends by itself, so the timeout only guards against a hang. */
-const SLOW = 10;
+const SLOW = 60;
 
 const posix = (call: string): string => `(eval (read-from-string "(sb-posix:${call})"))`;
 const STACK = "(defun deeper (x) (1+ (deeper x)))";

@@ -4,10 +4,10 @@ import { afterAll, beforeAll, describe, it } from "vitest";
 import { lisp } from "../../../src/live/index.ts";
 import { hasSbcl } from "../../support/setup/sbcl.ts";
 import { LISP_CASES } from "./hostile-lisp-cases.ts";
-import { HostileHarness } from "./hostile-harness.ts";
+import { HostileHarness, RETRIES } from "./hostile-harness.ts";
 import { LiveFixture } from "./live-fixture.ts";
 
-describe.runIf(hasSbcl())("hostile Lisp", () => {
+describe.runIf(hasSbcl())("hostile Lisp", RETRIES, () => {
   let fixture: LiveFixture;
   let harness: HostileHarness;
   beforeAll(async () => {
