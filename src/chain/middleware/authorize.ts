@@ -94,18 +94,23 @@ export function authorize(options: AuthorizeOptions): Middleware {
   if (read.any("rules") === undefined && decide === undefined) throw read.error("rules", "is required");
   if (decide !== undefined && byDefault !== undefined) throw read.error("default", "and `decide` exclude each other");
   const dependsOnCaller = decide !== undefined || read.innerList("rules", Object.keys(RULE)).some(isAboutCallers);
+  // Only refusals count for the names that items have at the upstreams.
+  const knowsNames = rules.every(({ allow }) => allow);
+  const isOpen = decide !== undefined || byDefault === "allow";
   return function authorize(request, context, next) {
     const { caller } = context;
-    const ofCaller = rules.filter((rule) => rule.isFor(caller));
-    const ruling = (capability: ListCapability, name: string, own?: readonly unknown[]): boolean | undefined =>
-      ofCaller.find(({ matches }) => matches[capability]?.(name, own) === true)?.allow;
-    const isVisible: IsVisible = (capability, name, own) =>
-      ruling(capability, name, own) ?? (decide !== undefined || byDefault === "allow");
+    const ruling = (capability: ListCapability, name: string, own?: readonly unknown[]): boolean | undefined => {
+      for (const { isFor, matches, allow } of rules) {
+        if (isFor(caller) && matches[capability]?.(name, own) === true) return allow;
+      }
+      return undefined;
+    };
+    const isVisible: IsVisible = (capability, name, own) => ruling(capability, name, own) ?? isOpen;
     const hiding: HideOptions = {
-      ...(decide !== undefined && {
-        isAllowed: (capability, name) => ruling(capability, name) ?? decide(caller, { kind: KINDS[capability], name }),
-      }),
-      ...(tell && { refuse: (capability, name) => refusal(rules, caller, capability, name) }),
+      knowsNames,
+      isAllowed:
+        decide && ((capability, name) => ruling(capability, name) ?? decide(caller, { kind: KINDS[capability], name })),
+      refuse: tell ? (capability, name) => refusal(rules, caller, capability, name) : undefined,
     };
     const answer = hideItems(request, context, next, isVisible, hiding);
     return dependsOnCaller && CACHEABLE.has(request.method)

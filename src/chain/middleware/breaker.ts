@@ -92,7 +92,7 @@ class Circuits {
   }
 
   record(key: string, outcome: Outcome, wasTest: boolean): void {
-    const circuit = this.#circuits.get(key);
+    const circuit = this.#circuits.size === 0 ? undefined : this.#circuits.get(key);
     if (outcome === "failed") {
       const failures = (circuit?.failures ?? 0) + 1;
       this.#circuits.set(key, { failures, openUntil: performance.now() + this.#openMs });
@@ -117,15 +117,24 @@ class GuardedCall {
     this.#context = context;
   }
 
-  async run(next: Handler, byTool: boolean, toolErrors: boolean): Promise<Result> {
+  run(next: Handler, byTool: boolean, toolErrors: boolean): Promise<Result> {
+    let context: Context;
     try {
-      const result = await next(this.#request, this.#enter(byTool));
-      this.#record(toolErrors && result["isError"] === true ? "failed" : "worked");
-      return result;
+      context = this.#enter(byTool);
     } catch (error) {
-      this.#record(this.#isRefused || this.#context.signal.aborted ? "unclear" : outcomeOf(error));
-      throw error;
+      this.#record("unclear");
+      return Promise.reject(error);
     }
+    return next(this.#request, context).then(
+      (result) => {
+        this.#record(toolErrors && result["isError"] === true ? "failed" : "worked");
+        return result;
+      },
+      (error: unknown) => {
+        this.#record(this.#isRefused || this.#context.signal.aborted ? "unclear" : outcomeOf(error));
+        throw error;
+      },
+    );
   }
 
   /** The context for the call. Throws if it is refused. */
@@ -160,9 +169,9 @@ class GuardedCall {
 
   /** A failure is that of the last upstream on the route. */
   #record(outcome: Outcome): void {
-    for (const [index, { key, isTest }] of this.#passed.entries()) {
-      const isLast = index === this.#passed.length - 1;
-      this.#circuits.record(key, outcome === "failed" && !isLast ? "unclear" : outcome, isTest);
+    const last = this.#passed.at(-1);
+    for (const passed of this.#passed) {
+      this.#circuits.record(passed.key, outcome === "failed" && passed !== last ? "unclear" : outcome, passed.isTest);
     }
   }
 }

@@ -71,16 +71,18 @@ export function concurrency(options: number | ConcurrencyOptions): Middleware {
     if (slots.isFull && slots.waiting >= queue) {
       return Promise.reject(refused(request, `${calls} calls run already, and ${queue} wait`));
     }
-    limits.set(key, limit);
+    if (limit.users === 0) limits.set(key, limit);
     limit.users += 1;
-    const late = (): McpError => refused(request, `${calls} calls run already, and none ended in ${waitMs} ms`);
-    const wait = slots.isFull ? waitForSlot(slots, context.signal, waitMs, late) : slots.acquire();
     const leave = (): void => {
       limit.users -= 1;
       if (limit.users === 0 && limits.size > MAX_UNUSED) limits.delete(key);
     };
-    if (wait === undefined) return runWithSlot(request, context, next, slots, leave);
-    return wait.then(
+    if (!slots.isFull) {
+      void slots.acquire();
+      return runWithSlot(request, context, next, slots, leave);
+    }
+    const late = (): McpError => refused(request, `${calls} calls run already, and none ended in ${waitMs} ms`);
+    return waitForSlot(slots, context.signal, waitMs, late).then(
       () => runWithSlot(request, context, next, slots, leave),
       (error: unknown) => {
         leave();
@@ -127,13 +129,27 @@ function runWithSlot(
     leave();
   };
   // Only if the caller can be asked is there a need to copy the context.
-  if (!context.caller.canBeAsked) return next(request, context).finally(release);
+  if (!context.caller.canBeAsked) return ended(next(request, context), release);
   const slot = new HeldSlot(slots, context);
   const ask: Context["ask"] = (question, options) => slot.without(() => context.ask(question, options));
-  return next(request, copyContext(context, { ask })).finally(() => {
+  return ended(next(request, copyContext(context, { ask })), () => {
     slot.end();
     leave();
   });
+}
+
+/** The same as `outcome.finally(end)`, in less than half the time. */
+function ended(outcome: Promise<Result>, end: () => void): Promise<Result> {
+  return outcome.then(
+    (result) => {
+      end();
+      return result;
+    },
+    (error: unknown) => {
+      end();
+      throw error;
+    },
+  );
 }
 
 /** The slot of one call, which is given up while the caller answers. */

@@ -69,9 +69,11 @@ export type IsVisible = (capability: ListCapability, name: string, own?: readonl
 /** Options for a decision that is asynchronous, or that callers are told of. */
 export interface HideOptions {
   /** A second condition, for which there are no other names. */
-  readonly isAllowed?: (capability: ListCapability, name: string) => boolean | Promise<boolean>;
+  readonly isAllowed?: ((capability: ListCapability, name: string) => boolean | Promise<boolean>) | undefined;
   /** The error for an item that is hidden. Default: as for one that does not exist. */
-  readonly refuse?: (capability: ListCapability, name: string) => McpError;
+  readonly refuse?: ((capability: ListCapability, name: string) => McpError) | undefined;
+  /** Whether the name that the caller uses is enough, without those at the upstreams. Default: false. */
+  readonly knowsNames?: boolean;
 }
 
 /**
@@ -175,29 +177,35 @@ function useItem(
       ? nothingToComplete(capability, name, request.params["ref"])
       : notFound(capability, name));
   if (!isVisible(capability, name)) return Promise.reject(refuse());
-  const use = (): Promise<Result> => routeItem({ capability, name }, request, context, next, isVisible, refuse);
-  const { isAllowed } = options;
+  const { isAllowed, knowsNames = false } = options;
+  const use = (): Promise<Result> =>
+    routeItem(capability, name, request, context, next, knowsNames ? undefined : isVisible, refuse);
   if (isAllowed === undefined) return use();
   return (async () => isAllowed(capability, name))().then((is) => (is ? use() : Promise.reject(refuse())));
 }
 
+/** `isVisible` is asked for the names at the upstreams. */
 function routeItem(
-  { capability, name }: NamedItem,
+  capability: ListCapability,
+  name: string,
   request: Request,
   context: Context,
   next: Handler,
-  isVisible: IsVisible,
+  isVisible: IsVisible | undefined,
   refuse: () => McpError,
 ): Promise<Result> {
   if (capability === "resources") return next(request, context);
   // The name is known here, but only the gateway knows which item of which upstream it is.
-  const onRoute: Context["onRoute"] = (upstream, sent) => {
-    const own = namedItem(sent);
-    const forms = own === undefined ? [] : [own.name, ...(upstream === undefined ? [] : [`${upstream}_${own.name}`])];
-    if (!isVisible(capability, name, forms)) throw refuse();
-    context.onRoute?.(upstream, sent);
-  };
-  return next(request, copyContext(context, { onRoute })).catch((error: unknown) => {
+  const onRoute: Context["onRoute"] =
+    isVisible &&
+    ((upstream, sent) => {
+      const own = namedItem(sent);
+      const forms = own === undefined ? [] : [own.name, ...(upstream === undefined ? [] : [`${upstream}_${own.name}`])];
+      if (!isVisible(capability, name, forms)) throw refuse();
+      context.onRoute?.(upstream, sent);
+    });
+  const routed = onRoute === undefined ? context : copyContext(context, { onRoute });
+  return next(request, routed).then(undefined, (error: unknown) => {
     // The error of an ambiguous name lists other names, which may be hidden.
     throw error instanceof McpError && isObject(error.data) && "candidates" in error.data ? refuse() : error;
   });

@@ -84,9 +84,20 @@ interface Series {
   seconds: number;
 }
 
+/** Looked up with every request, which is faster level by level than with a key that is put together. */
+type SeriesTree = Map<string, Map<string, Map<string, Map<string, Series>>>>;
+
+function branch<Key, Inner extends Map<unknown, unknown>>(map: Map<Key, Inner>, key: Key): Inner {
+  let inner = map.get(key);
+  if (inner === undefined) map.set(key, (inner = new Map() as Inner));
+  return inner;
+}
+
 class Figures {
   readonly #maxSeries: number;
-  readonly #series = new Map<string, Series>();
+  /** By method, name, server and error. */
+  readonly #tree: SeriesTree = new Map();
+  readonly #series: Series[] = [];
   readonly #inFlight = new Map<string, number>();
   /** Names that were listed, or used with success, by the method that uses them. */
   readonly #known = new Map([...NAME_LABELS.keys()].map((method) => [method, new Set<string>()]));
@@ -142,9 +153,8 @@ class Figures {
 
   /** Undefined if there are too many. The last resort has few combinations, so it does not count. */
   #find(method: string, name: string, server: string, error: string, isLastResort = false): Series | undefined {
-    const key = `${method}\0${name}\0${server}\0${error}`;
-    const found = this.#series.get(key);
-    if (found !== undefined || (this.#series.size >= this.#maxSeries && !isLastResort)) return found;
+    const found = this.#tree.get(method)?.get(name)?.get(server)?.get(error);
+    if (found !== undefined || (this.#series.length >= this.#maxSeries && !isLastResort)) return found;
     const labels = formatLabels({
       mcp_method_name: method,
       [NAME_LABELS.get(method) ?? ""]: name,
@@ -152,7 +162,8 @@ class Figures {
       error_type: error,
     });
     const series = { labels, counts: Array.from({ length: BUCKETS.length + 1 }, () => 0), seconds: 0 };
-    this.#series.set(key, series);
+    this.#series.push(series);
+    branch(branch(branch(this.#tree, method), name), server).set(error, series);
     return series;
   }
 
@@ -171,7 +182,7 @@ class Figures {
   }
 
   format(upstreams: Readonly<Record<string, { readonly restarts: number }>>): string {
-    const durations = [...this.#series.values()].flatMap(formatHistogram);
+    const durations = this.#series.flatMap(formatHistogram);
     const running = [...this.#inFlight].map(
       ([method, count]) => `${IN_FLIGHT}${formatLabels({ mcp_method_name: method })} ${count}`,
     );

@@ -101,8 +101,10 @@ class Pinner {
   readonly #openFile: () => Promise<string>;
   readonly #onHeld: (item: HeldItem) => void;
   #pins: Promise<Pins> | undefined;
+  /** The same, once the name of the file is known. */
+  #opened: Pins | undefined;
   /** The items of the lists that were compared since the start, by the names that a caller sees. */
-  #views = new BoundedMap<string, View>(MAX_VIEWS);
+  #views: Readonly<Record<ListedKind, BoundedMap<string, View>>> = noViews();
   readonly #reported = new BoundedMap<string, true>(MAX_REPORTED);
 
   constructor(
@@ -140,9 +142,10 @@ class Pinner {
     // The first list of a server is approved or held as a whole, not page by page.
     if (isFirst) await this.#learn(pins, kind, isWhole ? items : await this.#readAll(list, context, next));
     await this.#compare(pins, kind, items);
-    const view = viewOf(kind, context);
-    if (isWhole) this.#views.set(view, { names: new Map(), readAt: performance.now() });
-    const names = this.#views.get(view)?.names;
+    const views = this.#views[kind];
+    const view = viewKey(context.caller);
+    if (isWhole) views.set(view, { names: new Map(), readAt: performance.now() });
+    const names = views.get(view)?.names;
     for (const item of items) names?.set(item.shown, item);
     const shown = new Set(items.filter((item) => isApproved(pins, kind, item)).map((item) => item.listed));
     const all = result[list.field];
@@ -196,10 +199,22 @@ class Pinner {
     });
   }
 
-  async #use(kind: ListedKind, name: string, request: Request, context: Context, next: Handler): Promise<Result> {
+  #use(kind: ListedKind, name: string, request: Request, context: Context, next: Handler): Promise<Result> {
+    const item = this.#views[kind].get(viewKey(context.caller))?.names.get(name);
+    const isKnown = item !== undefined && this.#opened !== undefined && isUsable(this.#opened, kind, item);
+    return isKnown ? next(request, context) : this.#check(item, kind, name, request, context, next);
+  }
+
+  async #check(
+    known: Owner | undefined,
+    kind: ListedKind,
+    name: string,
+    request: Request,
+    context: Context,
+    next: Handler,
+  ): Promise<Result> {
     const pins = await this.#get();
-    const item =
-      this.#views.get(viewOf(kind, context))?.names.get(name) ?? (await this.#find(kind, name, context, next));
+    const item = known ?? (await this.#find(kind, name, context, next));
     // It may have been approved since the file was read.
     if (item !== undefined && !isUsable(pins, kind, item)) await pins.refresh();
     if (item === undefined || !isUsable(pins, kind, item)) throw heldError(pins, kind, name, item);
@@ -208,22 +223,23 @@ class Pinner {
 
   /** Reads the list: the server may have changed since the last start, and a client may remember its tools. */
   async #find(kind: ListedKind, name: string, context: Context, next: Handler): Promise<Owner | undefined> {
-    const view = viewOf(kind, context);
-    const known = this.#views.get(view);
+    const views = this.#views[kind];
+    const view = viewKey(context.caller);
+    const known = views.get(view);
     if (known !== undefined && performance.now() - known.readAt < REREAD_MS) return undefined;
     const items = await this.#readAll(LISTS[kind], context, next);
     const pins = await this.#open();
     if (items.some(({ server }) => isUnknown(pins, server, kind))) await this.#learn(pins, kind, items);
     await this.#compare(pins, kind, items);
     const names = new Map(items.map((item) => [item.shown, item]));
-    this.#views.set(view, { names, readAt: performance.now() });
+    views.set(view, { names, readAt: performance.now() });
     return names.get(name);
   }
 
   /** A list that has changed is compared before the next call. */
   #watch(context: Context): Context {
     const notify: Context["notify"] = (notification) => {
-      if (notification.method.endsWith("/list_changed")) this.#views = new BoundedMap(MAX_VIEWS);
+      if (notification.method.endsWith("/list_changed")) this.#views = noViews();
       context.notify(notification);
     };
     return copyContext(context, { notify });
@@ -244,7 +260,7 @@ class Pinner {
   }
 
   #get(): Promise<Pins> {
-    return (this.#pins ??= this.#openFile().then((file) => new Pins(file)));
+    return (this.#pins ??= this.#openFile().then((file) => (this.#opened = new Pins(file))));
   }
 
   async #open(): Promise<Pins> {
@@ -312,8 +328,10 @@ interface View {
   readonly readAt: number;
 }
 
-function viewOf(kind: PinKind, { caller }: Context): string {
-  return `${kind} ${viewKey(caller)}`;
+/** By the key of the caller's view. */
+function noViews(): Record<ListedKind, BoundedMap<string, View>> {
+  const create = (): BoundedMap<string, View> => new BoundedMap(MAX_VIEWS);
+  return { tools: create(), prompts: create(), templates: create() };
 }
 
 /** The item that a request uses. Resources are not pinned, only their templates. */

@@ -68,20 +68,21 @@ export function redact(options: RedactOptions = {}): Middleware {
   const isSecret = (name: string): boolean => keys.some((glob) => matchesGlob(glob, name.toLowerCase()));
   const redactor = new Redactor(shapes, values, keys.length > 0 ? isSecret : undefined);
   const [inResults, inArguments] = [places.includes("results"), places.includes("arguments")];
-  return async function redact(request, context, next) {
+  return function redact(request, context, next) {
     const sent = inArguments ? redactor.request(request) : request;
-    const notify: Context["notify"] = (notification) => context.notify(redactor.notification(notification));
     const ask: Context["ask"] = async (question, options) => {
       const asked = inResults ? { ...question, params: redactor.protocol(question.params) } : question;
       const answer = await context.ask(asked, options);
       return inArguments ? redactor.protocol(answer) : answer;
     };
     if (!inResults) return next(sent, copyContext(context, { ask }));
-    try {
-      return redactor.protocol(await next(sent, copyContext(context, { notify, ask })));
-    } catch (error) {
-      throw redactor.error(error);
-    }
+    const notify: Context["notify"] = (notification) => context.notify(redactor.notification(notification));
+    return next(sent, copyContext(context, { notify, ask })).then(
+      (result) => redactor.protocol(result),
+      (error: unknown) => {
+        throw redactor.error(error);
+      },
+    );
   };
 }
 
@@ -101,8 +102,20 @@ const FREE: ReadonlySet<string> = new Set(["structuredContent", "arguments", "in
 /** Deeper values are replaced as a whole. */
 const MAX_DEPTH = 500;
 
+/** Parts of requests in which a caller may have written a secret. */
+const REQUEST_FIELDS = ["arguments", "argument", "context", "inputResponses"] as const;
+
+/** The copy with another value; a copy of the original if there is none yet. */
+function replace(original: object, copy: object | undefined, key: PropertyKey, value: unknown): object {
+  const own = copy ?? (Array.isArray(original) ? [...(original as unknown[])] : { ...original });
+  // `defineProperty`, since a key may be `__proto__`.
+  return Object.defineProperty(own, key, { value, enumerable: true, writable: true, configurable: true });
+}
+
 class Redactor {
   readonly #texts: readonly ((text: string) => string)[];
+  /** A shorter text has no secret. */
+  readonly #shortest: number;
   readonly #isSecret: ((key: string) => boolean) | undefined;
   readonly #secretNumber: unknown;
 
@@ -122,19 +135,23 @@ class Redactor {
       .toSorted((one, other) => other.length - one.length);
     const literal = (text: string): string =>
       forms.reduce((rest, form) => (rest.includes(form) ? rest.replaceAll(form, () => REDACTED) : rest), text);
-    this.#texts = [...(forms.length > 0 ? [literal] : []), ...SHAPES.filter((one) => shapes.includes(one)).map(hider)];
+    const found = SHAPES.filter((one) => shapes.includes(one));
+    this.#texts = [...(forms.length > 0 ? [literal] : []), ...found.map(hider)];
+    this.#shortest = Math.min(...forms.map(({ length }) => length), ...found.map((shape) => SHORTEST[shape]));
     this.#isSecret = isSecret;
     this.#secretNumber = secretNumber;
   }
 
   /** Arguments of tools, prompts and completions, and answers to questions. */
   request(request: Request): Request {
-    const { arguments: args, argument, context, inputResponses } = request.params;
-    const changed = this.#fields({ arguments: args, argument, context, inputResponses }, (value) => this.json(value));
-    const isSame = args === changed.arguments && argument === changed.argument && context === changed.context;
-    if (isSame && inputResponses === changed.inputResponses) return request;
-    const given = Object.entries(changed).filter(([, value]) => value !== undefined);
-    return { ...request, params: { ...request.params, ...Object.fromEntries(given) } };
+    let { params } = request;
+    for (const field of REQUEST_FIELDS) {
+      const value = params[field];
+      if (value === undefined) continue;
+      const changed = this.json(value);
+      if (changed !== value) params = { ...params, [field]: changed };
+    }
+    return params === request.params ? request : { ...request, params };
   }
 
   notification(notification: Notification): Notification {
@@ -177,13 +194,25 @@ class Redactor {
     if (typeof value === "string") return this.#text(value);
     if (typeof value !== "object" || value === null) return value;
     if (depth > MAX_DEPTH) return REDACTED;
-    if (Array.isArray(value)) return this.#items(value, (item) => this.#protocol(item, depth + 1));
+    let copy: object | undefined;
+    if (Array.isArray(value)) {
+      for (let at = 0; at < value.length; at += 1) {
+        const item: unknown = value[at];
+        const changed = this.#protocol(item, depth + 1);
+        if (changed !== item) copy = replace(value, copy, at, changed);
+      }
+      return copy ?? value;
+    }
     const isMedia = Object.hasOwn(value, "mimeType");
-    return this.#fields(value, (field, key) => {
+    for (const key of Object.keys(value)) {
+      const field = (value as Params)[key];
       // The data of an image is base64; that of a log message or of the error of a task is any JSON.
-      if (FREE.has(key) || (key === "data" && !isMedia)) return this.#any(field, depth + 1);
-      return KEPT.has(key) && !isObject(field) ? field : this.#protocol(field, depth + 1);
-    });
+      const isFree = FREE.has(key) || (key === "data" && !isMedia);
+      if (!isFree && KEPT.has(key) && !isObject(field)) continue;
+      const changed = isFree ? this.#any(field, depth + 1) : this.#protocol(field, depth + 1);
+      if (changed !== field) copy = replace(value, copy, key, changed);
+    }
+    return copy ?? value;
   }
 
   /** Any JSON. Fields with the name of a secret are replaced. */
@@ -196,10 +225,21 @@ class Redactor {
     if (typeof value === "number") return isSecret ? this.#secretNumber : value;
     if (typeof value !== "object" || value === null) return value;
     if (depth > MAX_DEPTH) return REDACTED;
-    if (Array.isArray(value)) return this.#items(value, (item) => this.#any(item, depth + 1, isSecret));
-    return this.#withoutSecretKeys(
-      this.#fields(value, (field, key) => this.#any(field, depth + 1, isSecret || this.#isSecret?.(key) === true)),
-    );
+    let copy: object | undefined;
+    if (Array.isArray(value)) {
+      for (let at = 0; at < value.length; at += 1) {
+        const item: unknown = value[at];
+        const changed = this.#any(item, depth + 1, isSecret);
+        if (changed !== item) copy = replace(value, copy, at, changed);
+      }
+      return copy ?? value;
+    }
+    for (const key of Object.keys(value)) {
+      const field = (value as Params)[key];
+      const changed = this.#any(field, depth + 1, isSecret || this.#isSecret?.(key) === true);
+      if (changed !== field) copy = replace(value, copy, key, changed);
+    }
+    return this.#withoutSecretKeys(copy ?? value);
   }
 
   /** A key may be a secret itself, as in an object of users by token. */
@@ -211,30 +251,11 @@ class Redactor {
     );
   }
 
-  #items(items: readonly unknown[], change: (item: unknown) => unknown): readonly unknown[] {
-    let copy: unknown[] | undefined;
-    for (const [index, item] of items.entries()) {
-      const changed = change(item);
-      if (changed !== item) (copy ??= [...items])[index] = changed;
-    }
-    return copy ?? items;
-  }
-
-  #fields<T extends object>(fields: T, change: (field: unknown, key: string) => unknown): T {
-    let copy: T | undefined;
-    for (const [key, field] of Object.entries(fields) as [string, unknown][]) {
-      const changed = change(field, key);
-      // `defineProperty`, since a key may be `__proto__`.
-      if (changed !== field) {
-        Object.defineProperty((copy ??= { ...fields }), key, { value: changed, enumerable: true, writable: true });
-      }
-    }
-    return copy ?? fields;
-  }
-
   #text(text: string): string {
-    const json = this.#isSecret !== undefined && /^\s*[[{]/.test(text) ? this.#json(text) : text;
-    return this.#texts.reduce((rest, hide) => hide(rest), json);
+    let shown = this.#isSecret !== undefined && /^\s*[[{]/.test(text) ? this.#json(text) : text;
+    if (shown.length < this.#shortest) return shown;
+    for (const hide of this.#texts) shown = hide(shown);
+    return shown;
   }
 
   /** Many servers repeat structured content as text, and secrets by the names of fields are in there too. */
@@ -285,16 +306,26 @@ const TOKENS = [
 const JWT = String.raw`(?<![\w-])eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{10,}`;
 const CARD = String.raw`(?<![\d.-])\d(?:[ -]?\d){12,18}(?!\d)`;
 const EMAIL = String.raw`(?<![\w.%+-])[\w.%+-]{1,64}@[A-Za-z0-9.-]{1,253}\.[A-Za-z]{2,24}`;
+/** The length of the shortest match. */
+const SHORTEST: Readonly<Record<SecretShape, number>> = {
+  tokens: 15,
+  jwts: 34,
+  "private-keys": 27,
+  cards: 13,
+  emails: 6,
+};
 
 function hider(shape: SecretShape): (text: string) => string {
   if (shape === "private-keys") return hidePrivateKeys;
   const source = { tokens: TOKENS, jwts: JWT, cards: CARD, emails: EMAIL }[shape];
   const pattern = new RegExp(source, "g");
-  return (text) =>
-    text.replace(pattern, (found) => {
-      if (shape === "cards") return isCardNumber(found) ? REDACTED : found;
-      return `${/^bearer\s+/i.exec(found)?.[0] ?? ""}${REDACTED}`;
-    });
+  // In a text without secrets, which is the usual case, it takes half the time of a replacement.
+  const isThere = new RegExp(source);
+  const hide = (found: string): string => {
+    if (shape === "cards") return isCardNumber(found) ? REDACTED : found;
+    return `${/^bearer\s+/i.exec(found)?.[0] ?? ""}${REDACTED}`;
+  };
+  return (text) => (isThere.test(text) ? text.replace(pattern, hide) : text);
 }
 
 const KEY_BEGIN = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g;

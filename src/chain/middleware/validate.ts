@@ -64,25 +64,27 @@ export function validate(options: ValidateOptions = {}): Middleware {
     const issues =
       structuredContent === undefined
         ? ["structuredContent: is required"]
-        : await checks.issues(outputSchema, structuredContent, `The output schema of the tool ${name}`);
+        : await checks.issues(outputSchema, structuredContent, "output", name);
     if (issues === undefined) return;
     const message = `The result of the tool ${name} does not match its output schema: ${issues.join("; ")}`;
     if (results === "warn") warnOnce(message);
     else throw McpError.of("execution_failed", message, { toolName: name, middlewareName: "validate" });
   };
-  const call = async (tool: ToolFact, request: Request, context: Context, next: Handler): Promise<Result> => {
+  const call = ({ inputSchema, outputSchema }: ToolFact, request: Request, context: Context, next: Handler) => {
     const name = request.params["name"] as string;
-    const { inputSchema, outputSchema } = tool;
-    if (checksArguments && isObject(inputSchema)) {
-      const given = request.params["arguments"] ?? {};
-      const issues = await checks.issues(inputSchema, given, `The input schema of the tool ${name}`);
+    const run = (issues: Issues): Promise<Result> => {
       if (issues !== undefined) return refuse(name, issues, context);
-    }
-    const result = await next(request, context);
-    if (results === "off" || !isObject(outputSchema)) return result;
-    if (result.resultType === "task") tasks.set(String(result["taskId"]), { name, outputSchema });
-    else await checkResult({ name, outputSchema }, result);
-    return result;
+      const outcome = next(request, context);
+      if (results === "off" || !isObject(outputSchema)) return outcome;
+      return outcome.then(async (result) => {
+        if (result.resultType === "task") tasks.set(String(result["taskId"]), { name, outputSchema });
+        else await checkResult({ name, outputSchema }, result);
+        return result;
+      });
+    };
+    if (!checksArguments || !isObject(inputSchema)) return run(undefined);
+    const issues = checks.issues(inputSchema, request.params["arguments"] ?? {}, "input", name);
+    return issues instanceof Promise ? issues.then(run) : run(issues);
   };
   const taskResult = async (tool: Tool, request: Request, context: Context, next: Handler): Promise<Result> => {
     const result = await next(request, context);
@@ -112,18 +114,31 @@ export function validate(options: ValidateOptions = {}): Middleware {
 }
 
 /** In older revisions, invalid arguments are a protocol error. */
-function refuse(name: string, issues: readonly string[], { revision }: Context): Result {
+async function refuse(name: string, issues: readonly string[], { revision }: Context): Promise<Result> {
   if (revisionNamed(revision)?.argumentErrors === true) throw invalidArgumentsError(name, issues);
   return { resultType: "complete", ...invalidArguments(name, issues) };
 }
+
+/** Undefined if the value is valid, or the schema cannot be used. */
+type Issues = readonly string[] | undefined;
 
 /** Checks by schema. Lists are read again and again, so a schema is recognized by its content. */
 class SchemaChecks {
   readonly #bySchema = new WeakMap<object, SchemaCheck>();
   readonly #byContent = new BoundedMap<string, SchemaCheck>(MAX_SCHEMAS);
 
-  /** Undefined if the value is valid, or the schema cannot be used. */
-  async issues(schema: JsonSchema, value: unknown, owner: string): Promise<readonly string[] | undefined> {
+  /** Without a promise if the value is valid, and the schema was used before. */
+  issues(schema: JsonSchema, value: unknown, side: "input" | "output", tool: string): Issues | Promise<Issues> {
+    try {
+      const checked = this.#bySchema.get(schema)?.(value);
+      if (checked !== undefined && !(checked instanceof Promise)) return checked.issues;
+    } catch {
+      // It is reported below.
+    }
+    return this.#issuesOf(schema, value, `The ${side} schema of the tool ${tool}`);
+  }
+
+  async #issuesOf(schema: JsonSchema, value: unknown, owner: string): Promise<Issues> {
     try {
       const check = this.#bySchema.get(schema) ?? (await this.#create(schema, owner));
       return (await check(value)).issues;
