@@ -3,7 +3,7 @@
 
 import { BoundedMap } from "../../core/collections.ts";
 import type { Condition, Frame } from "../runtime.ts";
-import type { Thrown } from "./messages.ts";
+import type { Thrown, ThrownFrame } from "./messages.ts";
 import { CodeSyntaxError, type Parsed } from "./parse.ts";
 import { writtenColumn, type Shift } from "./rewrite.ts";
 
@@ -40,9 +40,10 @@ export class ConditionBuilder {
     return url.startsWith(this.#guestFolder);
   }
 
-  fromThrown({ type, message, stack }: Thrown): Condition {
+  fromThrown({ type, message, stack, frames: captured = [] }: Thrown): Condition {
     const lines = stackLines(stack);
     const text = withAdvice(message);
+    if (captured.length > 0) return { type, message: text, restarts: [], frames: this.#withLocals(lines, captured) };
     const found = type === "SyntaxError" ? SYNTAX_POSITION.exec(stack)?.groups : undefined;
     if (found === undefined) return { type, message: text, restarts: [], frames: this.frames(lines) };
     const { place = "", file = "", line = "", indent = "", mark } = found;
@@ -56,8 +57,25 @@ export class ConditionBuilder {
   }
 
   frames(texts: readonly string[]): Frame[] {
-    const own = texts.filter((text) => !text.includes(this.#guestFolder) && !isNodeFrame(text));
+    const own = this.#ownFrames(texts);
     return own.slice(0, MAX_FRAMES).map((text, number) => ({ number, text: cutFrame(this.restoreColumns(text)) }));
+  }
+
+  /** The frames of the stack, with the variables that were captured. A value that is not an error has no stack. */
+  #withLocals(lines: readonly string[], captured: readonly ThrownFrame[]): Frame[] {
+    const texts = lines.length > 0 ? this.#ownFrames(lines) : captured.map(frameText);
+    let next = 0;
+    return texts.slice(0, MAX_FRAMES).map((text, number) => {
+      const found = captured.findIndex((one, at) => at >= next && isSameFrame(text, one));
+      const shown = { number, text: cutFrame(this.restoreColumns(text)) };
+      if (found < 0) return shown;
+      next = found + 1;
+      return { ...shown, captured: found, locals: captured[found]?.locals ?? [] };
+    });
+  }
+
+  #ownFrames(texts: readonly string[]): readonly string[] {
+    return texts.filter((text) => !text.includes(this.#guestFolder) && !isNodeFrame(text));
   }
 
   /** Replaces columns of rewritten code with columns of the user's code; removes a column that cannot be restored. */
@@ -101,9 +119,6 @@ function withAdvice(message: string): string {
     const how = `install it there (npm install ${wanted}), or give the session another folder (cwd)`;
     return `Cannot find package '${wanted}' from ${from}: ${how}`;
   }
-  if (message === "Cannot use 'import.meta' outside a module") {
-    return `${message}: evaluated code is not a module; import() a file, or use process.cwd()`;
-  }
   return message.replace(/\nRequire stack:\n- .+\/session\.js$/, "");
 }
 
@@ -138,6 +153,20 @@ function stackLines(stack: string): string[] {
     .split("\n")
     .filter((line) => line.startsWith(AT))
     .map((line) => line.slice(AT.length));
+}
+
+function frameText({ name, url, line, column }: ThrownFrame): string {
+  const place = `${url}:${line}:${column}`;
+  return name === "" ? place : `${name} (${place})`;
+}
+
+/** Whether the line of a stack, such as `Shop.sell (<eval 3>:2:5)`, is the frame that was captured. */
+function isSameFrame(text: string, { name, url, line }: ThrownFrame): boolean {
+  const [, called = "", , at] =
+    /^(?:async )?(?:new )?(?:(.*?)(?: \[as [^\]]*\])? )?(\()?.*?:(\d+)(?::\d+)?\)?$/.exec(text) ?? [];
+  if (!text.includes(url)) return false;
+  const own = called.slice(called.lastIndexOf(".") + 1).replace("<anonymous>", "");
+  return own === name.slice(name.lastIndexOf(".") + 1) || Number(at) === line;
 }
 
 function isNodeFrame(text: string): boolean {

@@ -6,7 +6,14 @@ import { writeSync } from "node:fs";
 import { Socket } from "node:net";
 import { workerData } from "node:worker_threads";
 import { FrameReader, frame } from "../frames.ts";
-import { conditionText, type Condition, type GuestEvaluation, type GuestRequest, type GuestText } from "../runtime.ts";
+import {
+  conditionText,
+  type Condition,
+  type Frame,
+  type GuestEvaluation,
+  type GuestRequest,
+  type GuestText,
+} from "../runtime.ts";
 import { cellName, ConditionBuilder, parseCondition } from "./conditions.ts";
 import { MainThread } from "./main-thread.ts";
 import type { Cell, ControllerData, Done, PrintLimits, ToController, ToMainThread } from "./messages.ts";
@@ -26,7 +33,18 @@ type JobRequest = GuestRequest & Partial<PrintLimits>;
 const MAX_OUTPUT = 100_000;
 
 /** Requests that run their argument `code`. */
-const RUNS_CODE: ReadonlySet<string> = new Set(["eval", "profile-code", "heap-report"]);
+const RUNS_CODE: ReadonlySet<string> = new Set(["eval", "profile-code", "heap-report", "evaluate-in-frame"]);
+
+/** A request that comes sooner than this after the last reply comes from a program. */
+const PROGRAM_GAP_MS = 20;
+/** After so many of them in a row, variables are no longer captured at errors, which makes each evaluation faster. */
+const MAX_PROGRAM_JOBS = 30;
+/** They are captured again once the session has rested so long. */
+const REST_MS = 250;
+
+const NO_RESTARTS =
+  "JavaScript has no restarts: an error ends the evaluation. evaluate-in-frame evaluates code with the variables of a " +
+  "frame of the last error, and inspect shows a value by its handle.";
 
 const { port, isOtherLanguage } = workerData as ControllerData;
 const send = (message: ToMainThread): void => port.postMessage(message);
@@ -34,6 +52,13 @@ const conditions = new ConditionBuilder(new URL(".", import.meta.url).href);
 const mainThread = new MainThread(send);
 let running: RunningJob | undefined;
 let lastError: Condition | undefined;
+/** Whether the main thread captures variables at errors. */
+let isWatching = true;
+let programJobs = 0;
+let endedAt = 0;
+const rest = setTimeout(() => {
+  if (running === undefined) watch(true);
+}, REST_MS);
 let cells = 0;
 
 function exit(): void {
@@ -85,6 +110,15 @@ function handle(request: GuestRequest): void {
       return write({ id, result: lastErrorText() });
     case "check-syntax":
       return write({ id, result: syntaxReport(String(request["code"])) });
+    case "list-restarts":
+    case "take-restart":
+      return write({ id, result: { text: NO_RESTARTS, isError: true } });
+    case "close-error":
+      send({ kind: "forget" });
+      return write({ id, result: {} });
+    case "evaluate-in-frame":
+      return evaluateInFrame(request);
+    case "inspect":
     case "eval":
     case "profile-code":
     case "heap-report":
@@ -96,15 +130,45 @@ function handle(request: GuestRequest): void {
   }
 }
 
+function watch(isOn: boolean): void {
+  programJobs = 0;
+  if (isOn === isWatching || isOtherLanguage) return;
+  isWatching = isOn;
+  send({ kind: "watch", isOn });
+}
+
+/** Decides whether errors of the job are watched: not if programs send one after the other, nor for measurements. */
+function pace({ op, captureTime, holdErrors }: GuestRequest, now: number): void {
+  programJobs = now - endedAt < PROGRAM_GAP_MS ? programJobs + 1 : 0;
+  const isMeasured = op === "profile-code" || op === "heap-report" || captureTime === true;
+  if (isWatching && (programJobs >= MAX_PROGRAM_JOBS || isMeasured || holdErrors === false)) watch(false);
+}
+
+function evaluateInFrame(request: GuestRequest): void {
+  const { id, frame: number } = request;
+  const frames: readonly FrameWithLocals[] = lastError?.frames ?? [];
+  const frame = frames.find((one) => one.number === number);
+  const { captured } = frame ?? {};
+  if (captured !== undefined) return startJob({ ...request, frame: captured });
+  const text =
+    lastError === undefined
+      ? "There has been no error in this session."
+      : frame === undefined
+        ? `The last error has no frame ${String(number)}; its frames are 0 to ${frames.length - 1}.`
+        : `The variables of frame ${String(number)} were not captured. Evaluate the code again to capture them.`;
+  write({ id, result: { text, isError: true } });
+}
+
 function startJob(request: GuestRequest): void {
   const { id, op, printLength = 100, printDepth = 10, outputChars = MAX_OUTPUT, ...params } = request as JobRequest;
   const { code } = params;
   const since = performance.now();
+  pace(request, since);
   let cell: Cell | undefined;
   if (typeof code === "string" && !isOtherLanguage && RUNS_CODE.has(op)) {
     const name = cellName(++cells);
     try {
-      cell = makeCell(code, name);
+      cell = makeCell(code, name, op === "evaluate-in-frame");
     } catch (error) {
       running = { request, cell: undefined, since };
       return finish(request, { condition: parseCondition(error, code, name), realMs: 0, runMs: 0 });
@@ -115,9 +179,9 @@ function startJob(request: GuestRequest): void {
 }
 
 /** Throws a CodeSyntaxError, or a RangeError of the parser if the code is nested too deeply. */
-function makeCell(code: string, name: string): Cell {
+function makeCell(code: string, name: string, inFrame: boolean): Cell {
   const parsed = parse(code);
-  const { shifts, ...rewritten } = rewrite(parsed);
+  const { shifts, awaits: _awaits, ...rewritten } = rewrite(parsed, inFrame);
   conditions.addCell(name, { shifts, ...(parsed.typedColumn && { typedColumn: parsed.typedColumn }) });
   return { ...rewritten, name, importsTypeScript: /\.m?ts(?:[?#][^"'`]*)?["'`]/.test(code) };
 }
@@ -131,26 +195,39 @@ type JobOutcome = Omit<Done, "kind" | "id" | "thrown" | "runMs"> & {
 function finish(request: GuestRequest, outcome: JobOutcome): void {
   const cell = running?.cell;
   running = undefined;
+  endedAt = performance.now();
+  if (!isWatching && request["holdErrors"] !== false) rest.refresh();
   const { condition, reply } = outcome;
   if (reply !== undefined) return write({ id: request.id, result: reply });
-  if (condition !== undefined && outcome.isInterrupted !== true) lastError = condition;
+  const isEvaluation = request.op === "eval" || request.op === "evaluate-in-frame";
+  // An error in a frame of the last error does not replace it.
+  const isNew = request.op !== "evaluate-in-frame" && outcome.isInterrupted !== true;
+  if (condition !== undefined && isNew) lastError = condition;
   const value = outcome.value === undefined ? undefined : conditions.trimFrames(outcome.value);
-  const result = request.op === "eval" ? toEvaluation(outcome, cell, value) : toText(request, outcome, value);
+  const result = isEvaluation ? toEvaluation(outcome, cell, value) : toText(request, outcome, value);
   write({ id: request.id, result });
 }
 
 function toEvaluation(outcome: JobOutcome, cell: Cell | undefined, value: string | undefined): GuestEvaluation {
-  const { condition, isInterrupted, undeclared = [], realMs, runMs } = outcome;
+  const { condition, isInterrupted, undeclared = [], realMs, runMs, handle } = outcome;
   return {
     status: condition === undefined ? "ok" : isInterrupted === true ? "interrupted" : "error",
     values: condition !== undefined || value === undefined ? [] : [value],
     warnings: [],
-    ...(condition && { condition }),
+    ...(handle === undefined ? undefined : { handles: [handle] }),
+    ...(condition && { condition: { ...condition, frames: condition.frames.map(withoutCapture) } }),
     defined: (cell?.declared ?? [])
       .filter(({ name }) => !undeclared.includes(name))
       .map(({ type, name }) => ({ type, name })),
     timing: { realMs, ...(runMs === undefined ? undefined : { runMs }) },
   };
+}
+
+type FrameWithLocals = Frame & { readonly captured?: number };
+
+/** The host need not know which of the captured frames it is. */
+function withoutCapture({ captured: _captured, ...frame }: FrameWithLocals): Frame {
+  return frame;
 }
 
 function toText({ op }: GuestRequest, outcome: JobOutcome, value?: string): object {
@@ -162,7 +239,8 @@ function toText({ op }: GuestRequest, outcome: JobOutcome, value?: string): obje
 
 function lastErrorText(): GuestText {
   if (lastError === undefined) return { text: "There has been no error in this session." };
-  return { text: conditionText(lastError), data: { ...lastError } };
+  const frames = lastError.frames.map(withoutCapture);
+  return { text: conditionText(lastError), data: { ...lastError, frames } };
 }
 
 function interrupt({ id, target }: GuestRequest): void {

@@ -4,17 +4,25 @@
 
 // Not used as a security boundary, only to set the file name, the first line and the loader for `import()`.
 // oxlint-disable-next-line no-restricted-imports
-import { constants, Script } from "node:vm";
+import { compileFunction, constants, Script } from "node:vm";
 import { performance } from "node:perf_hooks";
 import process from "node:process";
 import { errorMessage } from "../../core/values.ts";
+import type { CapturedFrame, Captures } from "./captures.ts";
 import type { Globals } from "./globals.ts";
-import type { Cell, Done, PrintLimits, Thrown } from "./messages.ts";
+import { isWhole, type Handles } from "./handles.ts";
+import type { Cell, Done, PrintLimits, Thrown, ThrownFrame } from "./messages.ts";
 import { describeThrown, printValue } from "./print.ts";
 
-// Saved because the user's code may declare these names.
+// Saved because the user's code may declare or replace these.
 const NativePromise = Promise;
 const NativeSyntaxError = SyntaxError;
+const { apply } = Reflect;
+const GLOBAL = globalThis;
+// Unbound on purpose: it is applied to promises.
+// oxlint-disable-next-line typescript/unbound-method
+const { then } = NativePromise.prototype;
+const resolve = NativePromise.resolve.bind(NativePromise) as <T>(value: T) => Promise<T>;
 
 export interface JobState {
   readonly id: number;
@@ -22,27 +30,50 @@ export interface JobState {
   isOver: boolean;
 }
 
-/** The object that rewritten async code uses. The names are short because that code contains them. */
+/** The parameter of rewritten code. The names are short because that code contains them. */
 interface EvaluationScope {
-  /** Awaits a value; never settles if the job is over by then. */
-  a(awaited: unknown): Promise<unknown>;
-  /** Checks that a module has the imported names. */
-  i(module: unknown, name: string, keys: readonly string[]): unknown;
   /** The code stores its value here. */
   v: unknown;
+  /** Set when the code has run to its end. */
+  k?: 1;
+  /** Called when the code has ended, with or without an error. */
+  e?(): void;
+  /** Whether the job is over, so that the code must not go on. */
+  readonly o?: boolean;
+  /** A promise that never settles. */
+  readonly n?: Promise<never>;
+  /** Returns the awaited value, its second argument. */
+  u?(before: unknown, awaited: unknown): unknown;
+  /** Checks that a module has the imported names. */
+  i?(module: unknown, name: string, keys: readonly string[]): unknown;
+}
+
+type Code = (scope: EvaluationScope) => unknown;
+
+/** What evaluations leave behind. */
+export interface SessionState {
+  readonly globals: Globals;
+  readonly captures: Captures;
+  readonly handles: Handles;
+}
+
+export interface EvaluationOptions {
+  readonly cell: Cell;
+  readonly job: JobState;
+  readonly limits: PrintLimits;
+  /** The frame of an error in which the code runs, with copies of its variables. */
+  readonly frame?: CapturedFrame | undefined;
 }
 
 /** Calls `done` once, possibly before it returns, unless the job is terminated or abandoned. */
 export function evaluate(
-  globals: Globals,
-  cell: Cell,
-  job: JobState,
-  limits: PrintLimits,
+  { globals, captures, handles }: SessionState,
+  { cell, job, limits, frame }: EvaluationOptions,
   done: (outcome: Omit<Done, "kind" | "id">) => void,
 ): void {
   const startedAt = performance.now();
   const usedBefore = process.cpuUsage();
-  const finish = (result: Pick<Done, "value" | "thrown" | "undeclared">): void => {
+  const finish = (result: Pick<Done, "value" | "handle" | "thrown" | "undeclared">): void => {
     if (job.isOver) return;
     const used = process.cpuUsage(usedBefore);
     done({ ...result, realMs: performance.now() - startedAt, runMs: (used.user + used.system) / 1000 });
@@ -50,9 +81,10 @@ export function evaluate(
   const succeed = (value: unknown): void => {
     if (job.isOver) return;
     // Print first: a value that cannot be printed is an error and does not become `_`.
-    const result = cell.hasValue ? { value: printValue(value, limits) } : {};
-    if (cell.hasValue) globals.last.value = value;
-    finish(result);
+    if (!cell.hasValue) return finish({});
+    const text = printValue(value, limits);
+    globals.last.value = value;
+    finish(isWhole(value, text) ? { value: text } : { value: text, handle: handles.add(value) });
   };
   // A cell that cannot be compiled defines nothing.
   let undeclare = (): string[] => cell.declared.map(({ name }) => name);
@@ -60,27 +92,39 @@ export function evaluate(
     if (job.isOver) return;
     globals.last.error = error;
     try {
-      finish({ thrown: describeThrown(error), undeclared: undeclare() });
+      // An error in a frame of another error does not replace that.
+      const frames = frame === undefined ? captures.take(error) : [];
+      const thrown = { ...describeThrown(error), frames: frames.map((one) => toThrownFrame(one, handles)) };
+      finish({ thrown, undeclared: undeclare() });
     } catch (problem) {
       finish({ thrown: brokenGuest(problem) });
     }
   };
-  let scripts: Script[];
+  let code: Code;
+  let hoisted: Script | undefined;
   try {
-    scripts = compile(cell);
+    if (cell.hoisted !== undefined) hoisted = new Script(cell.hoisted, scriptOptions(cell.name));
+    code = compile(cell, frame);
   } catch (error) {
     return fail(error);
   }
+  if (frame === undefined) captures.begin();
   const created = globals.declare(cell.declared, cell.name);
   undeclare = () => globals.undeclare(created);
   try {
-    let value: unknown;
-    for (const script of scripts) value = script.runInThisContext({ displayErrors: false });
-    if (cell.isAsync) void runAsync(value as (scope: EvaluationScope) => Promise<unknown>, job, succeed, fail);
-    else succeed(value);
+    hoisted?.runInThisContext({ displayErrors: false });
   } catch (error) {
-    fail(error);
+    return fail(error);
   }
+  const end = (scope: EvaluationScope): void => {
+    try {
+      succeed(scope.v);
+    } catch (error) {
+      fail(error);
+    }
+  };
+  if (cell.form === "async") runAsync(code as (scope: EvaluationScope) => Promise<unknown>, job, end, fail);
+  else run(code, end, fail);
 }
 
 /** The error if the user's code has replaced something that this code needs. */
@@ -89,37 +133,70 @@ export function brokenGuest(error: unknown): Thrown {
   return { type: "Error", message, stack: "" };
 }
 
-function compile(cell: Cell): Script[] {
-  const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
-  const code = new Script(cell.code, { filename: cell.name, lineOffset: cell.lineOffset, importModuleDynamically });
-  if (cell.hoisted === undefined) return [code];
-  return [new Script(cell.hoisted, { filename: cell.name, importModuleDynamically }), code];
+function scriptOptions(filename: string, lineOffset = 0): object {
+  return { filename, lineOffset, importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER };
 }
 
-async function runAsync(
+function compile(cell: Cell, frame: CapturedFrame | undefined): Code {
+  if (cell.code === "") return () => undefined;
+  if (frame !== undefined) return compileInFrame(cell, frame);
+  const options = scriptOptions(cell.name, cell.lineOffset);
+  // It takes less time to compile than a script that evaluates to a function.
+  if (cell.form === "function") return compileFunction(cell.code, [cell.scope], options) as Code;
+  const script = new Script(cell.code, options);
+  if (cell.form === "async") return script.runInThisContext({ displayErrors: false }) as Code;
+  return (scope) => {
+    scope.v = script.runInThisContext({ displayErrors: false });
+  };
+}
+
+/** The variables of the frame are those of a `with` statement. */
+function compileInFrame({ code, name, lineOffset }: Cell, { self, variables }: CapturedFrame): Code {
+  const script = new Script(`(function($f){with($f)return${code}})`, scriptOptions(name, lineOffset));
+  const inFrame = script.runInThisContext({ displayErrors: false }) as (this: unknown, variables: object) => Code;
+  return apply(inFrame, self, [variables]);
+}
+
+function toThrownFrame({ own, variables, self, ...place }: CapturedFrame, handles: Handles): ThrownFrame {
+  const shown: [name: string, value: unknown][] = own.map((name) => [name, variables[name]]);
+  if (typeof self === "object" && self !== null && self !== GLOBAL) shown.unshift(["this", self]);
+  const locals = shown.map(([name, value]) => {
+    const { text, handle } = handles.line(value);
+    return { name, value: text, ...(handle === undefined ? undefined : { handle }) };
+  });
+  return { name: place.name, url: place.url, line: place.line, column: place.column, locals };
+}
+
+/**
+ * Runs the code as a reaction of a promise, so that no frame of the guest is on its stack. The handlers are added after it
+ * has run: before that, the debugger would take every error for one that is caught.
+ */
+function run(code: Code, end: (scope: EvaluationScope) => void, fail: (error: unknown) => void): void {
+  const scope: EvaluationScope = { v: undefined };
+  const start = resolve(scope);
+  const ran = apply(then, start, [code]) as unknown;
+  apply(then, start, [() => apply(then, ran, [() => end(scope), fail])]);
+}
+
+function runAsync(
   code: (scope: EvaluationScope) => Promise<unknown>,
   job: JobState,
-  succeed: (value: unknown) => void,
+  end: (scope: EvaluationScope) => void,
   fail: (error: unknown) => void,
-): Promise<void> {
-  const scope: EvaluationScope = { a: (awaited) => awaitUnlessOver(awaited, job), i: checkImports, v: undefined };
-  try {
-    await code(scope);
-    succeed(scope.v);
-  } catch (error) {
-    fail(error);
-  }
-}
-
-/** An abandoned job does not continue after its `await`. */
-async function awaitUnlessOver(awaited: unknown, job: JobState): Promise<unknown> {
-  try {
-    const value = await awaited;
-    return job.isOver ? await never() : value;
-  } catch (error) {
-    if (job.isOver) await never();
-    throw error;
-  }
+): void {
+  const scope: EvaluationScope = {
+    v: undefined,
+    e: () => (scope.k === undefined ? void apply(then, ran, [undefined, fail]) : end(scope)),
+    get o() {
+      return job.isOver;
+    },
+    get n() {
+      return never();
+    },
+    u: (_before, awaited) => awaited,
+    i: checkImports,
+  };
+  const ran = code(scope);
 }
 
 /** A new promise each time: a shared one would keep every abandoned job in memory. */

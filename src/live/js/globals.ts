@@ -3,10 +3,12 @@
 // so the built-in objects used here are saved before it runs. Code that breaks their methods gets an error.
 
 import { builtinModules, createRequire } from "node:module";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import process from "node:process";
+import { pathToFileURL } from "node:url";
+import { locationOf } from "./inspector.ts";
 import { preview, typeName } from "./print.ts";
-import type { Declared } from "./rewrite.ts";
+import { IMPORT_META, type Declared } from "./rewrite.ts";
 
 const { defineProperty, getOwnPropertyDescriptor, getOwnPropertyNames, getPrototypeOf } = Object;
 const GLOBAL = globalThis as Record<string, unknown>;
@@ -26,7 +28,11 @@ export class Globals {
   readonly #declared = new Map<string, string>();
 
   constructor() {
-    defineLazy("require", () => createRequire(join(process.cwd(), "session.js")));
+    // As in a module in the working directory.
+    defineLazy("require", () => createRequire(sessionFile()));
+    defineAccessor("__dirname", () => process.cwd());
+    defineAccessor("__filename", sessionFile);
+    defineAccessor(IMPORT_META, importMeta);
     const require = createRequire(import.meta.url);
     for (const name of builtinModules) {
       if (!NOT_GLOBAL.test(name) && !(name in GLOBAL)) defineLazy(name, () => require(`node:${name}`) as unknown);
@@ -75,6 +81,25 @@ export class Globals {
   names(): string[] {
     return getOwnPropertyNames(GLOBAL).filter((name) => !this.#initial.has(name) || this.#declared.has(name));
   }
+}
+
+function sessionFile(): string {
+  return join(process.cwd(), "session.js");
+}
+
+/** The value of `import.meta`. */
+function importMeta(): object {
+  const filename = sessionFile();
+  const { resolve } = createRequire(filename);
+  return {
+    dirname: process.cwd(),
+    filename,
+    url: pathToFileURL(filename).href,
+    resolve(name: string): string {
+      const found = resolve(name);
+      return isAbsolute(found) ? pathToFileURL(found).href : found;
+    },
+  };
 }
 
 function defineValue(name: string, value: unknown): void {
@@ -147,7 +172,7 @@ function typeOf(value: unknown): string {
 }
 
 function sourceOf(value: object): string {
-  return functionToString.call(value);
+  return functionToString.call(value).replaceAll(IMPORT_META, "import.meta");
 }
 
 function firstLine(text: string): string {
@@ -156,7 +181,7 @@ function firstLine(text: string): string {
 }
 
 /** Finds the source of a function or class by its path. If there is none, returns the reason as a string. */
-export function getSource(globals: Globals, path: string): SourceInfo | string {
+export function getSource(path: string): SourceInfo | string {
   const [first = "", ...rest] = path.split(".");
   let value = lookUp(GLOBAL, first);
   for (const name of rest) value = lookUp(value, name);
@@ -164,7 +189,7 @@ export function getSource(globals: Globals, path: string): SourceInfo | string {
     if (value === undefined) return `There is no ${path} in this session; list-variables shows what there is`;
     return `${path} is not a function or class but ${typeName(value)}: ${preview(value)}`;
   }
-  return { name: path, type: typeOf(value), source: sourceOf(value), place: globals.positionOf(first) };
+  return { name: path, type: typeOf(value), source: sourceOf(value), place: locationOf(value) };
 }
 
 /** Returns an own or inherited property. Calls only getters of globals: an unloaded built-in module is a getter. */

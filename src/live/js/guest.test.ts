@@ -54,6 +54,14 @@ describe("an evaluation", () => {
     ["this === globalThis", "true"],
     ["const x: number = 1; x as unknown", "1"],
     ["enum Colour { Red, Green }; Colour.Green", "1"],
+    ["'use strict'; function strict() { return this }; strict()", "undefined"],
+    ["{ function inBlock() { return 8 } } inBlock()", "8"],
+    ["eval('var evaluated = 9'); evaluated", "9"],
+    ["try { 5 } finally { 6 }", "5"],
+    ["__dirname === process.cwd() && __filename === path.join(__dirname, 'session.js')", "true"],
+    ["import.meta.url === url.pathToFileURL(__filename).href && import.meta.dirname === __dirname", "true"],
+    ["const where = () => import.meta.resolve('./plain.mjs'); fs.existsSync(new URL(where()))", "true"],
+    ["import.meta.resolve('fs')", "'fs'"],
   ])("of %j returns %s", async (code, value) => {
     expect(await guest.evaluate(code)).toMatchObject({ status: "ok", values: [value], stdout: "", stderr: "" });
   });
@@ -98,12 +106,10 @@ describe("an evaluation", () => {
       outputChars: 1000,
     });
     expect(values.values).toEqual(["{ a: [ 1, 2, ... 1 more item ], b: { c: [Object] } }"]);
-    expect((await guest.evaluate("'x'.repeat(50)", undefined, printing)).values).toEqual([
-      "'xxxxxxxxxx'... 40 more characters",
-    ]);
-    expect((await guest.evaluate("[1234567890]", undefined, printing)).values).toEqual([
-      "[ 12345678... [cut at 10 characters]",
-    ]);
+    // The host cuts a long value.
+    expect((await guest.evaluate("'x'.repeat(50)", undefined, printing)).values).toEqual([`'${"x".repeat(50)}'`]);
+    const [value] = (await guest.evaluate("'x'.repeat(1_000_007)", undefined, printing)).values;
+    expect(value?.slice(-23)).toBe("x'... 7 more characters");
   });
 
   it("imports and requires relative to its working directory", async () => {
@@ -197,7 +203,6 @@ describe("an error", () => {
     ['import a from "nowhere-at-all"', "install it there (npm install nowhere-at-all), or give the session another"],
     ['require("nowhere-at-all")', "Cannot find package 'nowhere-at-all' from "],
     ['require("./nowhere.js")', "Cannot find module './nowhere.js'"],
-    ["import.meta.url", "evaluated code is not a module; import() a file"],
   ])("about a module in %j gives advice", async (code, advice) => {
     const { condition } = await guest.evaluate(code);
     expect(condition?.message).toContain(advice);
@@ -252,9 +257,9 @@ describe("an error", () => {
   });
 
   it("that only the engine finds has its position too", async () => {
-    const { condition } = await guest.evaluate("1;\nimport.meta.url");
-    expect(condition).toMatchObject({ type: "SyntaxError", message: expect.stringContaining("import.meta") as string });
-    expect(condition?.frames[0]?.text).toMatch(/^<eval \d+>:2:8$/);
+    const { condition } = await guest.evaluate("1;\n/(?<a>x)(?<a>y)/");
+    expect(condition).toMatchObject({ type: "SyntaxError" });
+    expect(condition?.frames[0]?.text).toMatch(/^<eval \d+>:2:\d+$/);
   });
 
   it("is printed as a value without the guest's frames", async () => {

@@ -1,12 +1,18 @@
 // The tools of a JavaScript session other than evaluate-js, with a real guest. get-stack is tested in
 // interruption.test.ts.
 
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { JavaScriptGuest } from "../../../test/support/live/javascript-guest.ts";
 import { EVALUATE, TOOLS } from "./index.ts";
 
 let guest: JavaScriptGuest;
+let folder = "";
 beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "catenary-js-"));
   guest = await JavaScriptGuest.start();
   await guest.value(`
     const fib = (n) => (n < 2 ? n : fib(n - 1) + fib(n - 2));
@@ -16,7 +22,10 @@ beforeAll(async () => {
     Object.defineProperty(globalThis, "trap", { get() { throw new Error("called") }, configurable: true });
     unnamed = 1;`);
 });
-afterAll(() => guest.close());
+afterAll(async () => {
+  await guest.close();
+  rmSync(folder, { recursive: true, force: true });
+});
 
 describe("list-variables", () => {
   it("lists everything that the user created, without calling getters", async () => {
@@ -50,6 +59,21 @@ describe("get-source", () => {
     ["Array.prototype.map", "function map() { [native code] }"],
   ])("shows %s", async (name, text) => {
     expect(await guest.tool("get-source", { name })).toMatchObject({ text });
+  });
+
+  it("names the place of the function itself", async () => {
+    await guest.value("Point.prototype.area = function () {\n  return 2\n}");
+    expect((await guest.tool("get-source", { name: "Point.prototype.area" })).text).toMatch(
+      /^\/\/ <eval 2>:1\nfunction \(\)/,
+    );
+    const file = join(folder, "shop.mjs");
+    writeFileSync(file, "\n\nexport function slow() {}\n");
+    await guest.value(`import { slow } from ${JSON.stringify(file)}`);
+    expect((await guest.tool("get-source", { name: "slow" })).text).toBe(
+      `// ${pathToFileURL(file).href}:3\nfunction slow() {}`,
+    );
+    await guest.value("const where = () => import.meta.url");
+    expect((await guest.tool("get-source", { name: "where" })).text).toMatch(/\n\(\) => import\.meta\.url$/);
   });
 
   it("shows functions of Node's modules", async () => {
@@ -100,6 +124,23 @@ describe("heap-report", () => {
   });
 });
 
+it("measures the heap after the collection", async () => {
+  const fresh = await JavaScriptGuest.start();
+  try {
+    await fresh.value("globalThis.dropped = Array.from({ length: 300_000 }, (_, i) => ({ i })); dropped = undefined");
+    const leak = "globalThis.leak = Array.from({ length: 200_000 }, (_, i) => ({ i, more: [i] })); 1";
+    const { grown } = (await fresh.tool("heap-report", { code: leak })).data as { grown: number };
+    expect(grown).toBeGreaterThan(5_000_000);
+    await fresh.value("leak = undefined");
+    const used = async (): Promise<number> =>
+      ((await fresh.tool("heap-report", { gc: true })).data as { used: number }).used;
+    const first = await used();
+    expect(Math.abs(first - (await used()))).toBeLessThan(1_000_000);
+  } finally {
+    await fresh.close();
+  }
+});
+
 describe("last-error", () => {
   it("shows the last error again", async () => {
     const fresh = await JavaScriptGuest.start();
@@ -121,6 +162,7 @@ describe("check-syntax", () => {
     ["let a = 1", "The syntax is valid: JavaScript, 1 statement(s).\nIt declares a (variable)."],
     ["type A = 1", "The syntax is valid: TypeScript, 0 statement(s)."],
     ["await 1", "The syntax is valid: JavaScript, 1 statement(s).\nIt has a top-level await."],
+    ["import a from 'fs'", "The syntax is valid: JavaScript, 1 statement(s).\nIt declares a (import)."],
     ["let a = ;", "The syntax is invalid: Unexpected token (line 1, column 9)\n  let a = ;\n          ^"],
   ])("checks %j", async (code, text) => {
     expect(await guest.tool("check-syntax", { code })).toMatchObject({ text });

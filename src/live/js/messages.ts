@@ -3,19 +3,12 @@
 
 import type { MessagePort } from "node:worker_threads";
 import type { Frame, Limits } from "../runtime.ts";
-import type { Declared } from "./rewrite.ts";
+import type { Rewritten } from "./rewrite.ts";
 
 /** One piece of code, rewritten and ready to run. */
-export interface Cell {
+export interface Cell extends Omit<Rewritten, "shifts" | "awaits"> {
   /** The name in stack frames, such as `<eval 3>`. */
   readonly name: string;
-  readonly code: string;
-  /** Function declarations, which run before `code`. */
-  readonly hoisted?: string;
-  readonly isAsync: boolean;
-  readonly lineOffset: number;
-  readonly hasValue: boolean;
-  readonly declared: readonly Declared[];
   /** Whether it imports TypeScript files. */
   readonly importsTypeScript: boolean;
 }
@@ -57,11 +50,33 @@ export type ToMainThread =
   /** Asks for the answer "idle" as soon as no code runs. First abandons the job `abandon` if it is still waiting. */
   | { readonly kind: "probe"; readonly token: number; readonly abandon?: number }
   /** A callback was terminated, so Node's state for it must be reset. */
-  | { readonly kind: "recover" };
+  | { readonly kind: "recover" }
+  /** Turns the capture of variables on or off. */
+  | { readonly kind: "watch"; readonly isOn: boolean }
+  /** Forgets the variables of the last error. */
+  | { readonly kind: "forget" };
+
+/** A variable, with a handle if its value was not printed whole. */
+export interface Local {
+  readonly name: string;
+  readonly value: string;
+  readonly handle?: number;
+}
+
+/** A frame of the user's code at the place where an error was thrown. */
+export interface ThrownFrame {
+  readonly name: string;
+  readonly url: string;
+  readonly line: number;
+  readonly column: number;
+  readonly locals: readonly Local[];
+}
 
 export interface Thrown {
   readonly type: string;
   readonly message: string;
+  /** Empty if the variables were not captured. */
+  readonly frames?: readonly ThrownFrame[];
   /** For a syntax error in an imported file, it begins with the position and the line, as Node writes them. */
   readonly stack: string;
 }
@@ -71,6 +86,8 @@ export interface Done {
   readonly id: number;
   /** The printed value; undefined if there is none. */
   readonly value?: string;
+  /** Its handle, if it was not printed whole. */
+  readonly handle?: number;
   readonly thrown?: Thrown;
   /** Names whose declarations did not run because the cell failed. */
   readonly undeclared?: readonly string[];

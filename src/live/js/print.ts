@@ -21,18 +21,20 @@ const MAX_TYPE_LENGTH = 200;
 const MAX_MESSAGE_LENGTH = 20_000;
 const MAX_STACK_LENGTH = 50_000;
 const MAX_UNCAUGHT_LENGTH = 10_000;
+const MAX_VALUE_LENGTH = 1_000_000;
 /** Allowance for quotes and for the note about what was cut. */
 const CUT_MARGIN = 100;
 
-export function printValue(value: unknown, { printLength, printDepth, outputChars }: PrintLimits): string {
+/** Prints a value whole, up to a length that only protects the process. The host cuts it to what its reader can use. */
+export function printValue(value: unknown, { printLength, printDepth }: PrintLimits): string {
   const text = inspect(value, {
     depth: printDepth,
     maxArrayLength: printLength,
-    maxStringLength: outputChars,
+    maxStringLength: MAX_VALUE_LENGTH,
     colors: false,
   });
   // Node has already cut a long string and added a note, which must be kept.
-  return cut(text, typeof value === "string" ? outputChars + CUT_MARGIN : outputChars);
+  return cut(text, typeof value === "string" ? MAX_VALUE_LENGTH + CUT_MARGIN : MAX_VALUE_LENGTH);
 }
 
 /** Returns the first `max` characters, with a note if the text is longer. */

@@ -1,32 +1,29 @@
-// Profiles the user's code in the main thread with Node's inspector: CPU time and retained allocations. The inspector
-// is loaded on first use. reports.ts turns the profiles into text.
+// Profiles the user's code in the main thread with Node's inspector: CPU time and retained allocations. reports.ts turns
+// the profiles into text.
 
-import { createRequire } from "node:module";
 import process from "node:process";
-import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
-
-type Inspector = typeof import("node:inspector");
-type Session = import("node:inspector").Session;
+import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from "node:v8";
+// Only to get the function `gc`, which a context has if it was created while the flag was set.
+// oxlint-disable-next-line no-restricted-imports
+import { runInNewContext } from "node:vm";
+import { post } from "./inspector.ts";
 
 /** The number of allocated bytes between two heap samples. */
 const HEAP_INTERVAL = 16 * 1024;
 
-let session: Session | undefined;
 /** Whether a profile was started and not stopped. */
 let isProfiling = false;
 
-/** Returns the answer at once: within one thread, the inspector calls back before its `post` returns. */
-function post(method: string, params: object = {}): unknown {
-  if (session === undefined) {
-    const { Session } = createRequire(import.meta.url)("node:inspector") as Inspector;
-    session = new Session();
-    session.connect();
+let gc: (() => void) | undefined;
+
+/** Collects all garbage before it returns. The inspector's collectGarbage does so later in some versions of Node. */
+function collectGarbage(): void {
+  if (gc === undefined) {
+    setFlagsFromString("--expose-gc");
+    gc = runInNewContext("gc") as () => void;
+    setFlagsFromString("--no-expose-gc");
   }
-  let answer: unknown;
-  session.post(method, params, (error, result) => {
-    answer = error === null ? result : undefined;
-  });
-  return answer;
+  gc();
 }
 
 export interface HeapProfile {
@@ -70,7 +67,7 @@ function profileTime(params: Readonly<Record<string, unknown>>): () => unknown {
 }
 
 function profileHeap(params: Readonly<Record<string, unknown>>, hasCode: boolean): () => HeapProfile {
-  if (hasCode || params["gc"] === true) post("HeapProfiler.collectGarbage");
+  if (hasCode || params["gc"] === true) collectGarbage();
   const before = getHeapStatistics().used_heap_size;
   if (hasCode) post("HeapProfiler.startSampling", { samplingInterval: HEAP_INTERVAL });
   return () => {
@@ -80,7 +77,7 @@ function profileHeap(params: Readonly<Record<string, unknown>>, hasCode: boolean
 }
 
 function heapGrowth(before: number): Pick<HeapProfile, "grown" | "profile"> {
-  post("HeapProfiler.collectGarbage");
+  collectGarbage();
   const { profile } = (post("HeapProfiler.stopSampling") ?? {}) as { readonly profile?: unknown };
   return { grown: getHeapStatistics().used_heap_size - before, profile };
 }

@@ -36,6 +36,8 @@ export function toolReport(op: string, outcome: ToolOutcome, isGuestFile: (url: 
       return timeReport(outcome, isGuestFile);
     case "heap-report":
       return heapReport(outcome, found as HeapProfile, isGuestFile);
+    case "inspect":
+      return found as GuestText;
     case "list-variables":
       return variableReport(found as VariableList);
     default:
@@ -46,13 +48,13 @@ export function toolReport(op: string, outcome: ToolOutcome, isGuestFile: (url: 
 export function syntaxReport(code: string): GuestText {
   try {
     const parsed = parse(code);
-    const { declared, isAsync } = rewrite(parsed);
+    const { declared, awaits } = rewrite(parsed);
     const language = parsed.typedColumn !== undefined ? "TypeScript" : "JavaScript";
     const names = declared.map(({ name, type }) => `${name} (${type})`).join(", ");
     const text = [
       `The syntax is valid: ${language}, ${parsed.program.body.length} statement(s).`,
       ...(names === "" ? [] : [`It declares ${names}.`]),
-      ...(isAsync ? ["It has a top-level await."] : []),
+      ...(awaits ? ["It has a top-level await."] : []),
     ].join("\n");
     return { text, data: { valid: true, language, declared: declared.map(({ name, type }) => ({ name, type })) } };
   } catch (error) {

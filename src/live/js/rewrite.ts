@@ -1,6 +1,7 @@
 // Rewrites code so that every name can be declared again: top-level variables become properties of the global object,
-// classes and imports become assignments to such properties, functions stay as they are. With a top-level `await`, the
-// code becomes an async function that passes its value to the evaluator. Lines do not change; columns are mapped back.
+// classes and imports become assignments to such properties, functions move to a script of their own. The rest becomes a
+// function that stores its value, since errors then have the user's frames only. Lines do not change; columns are mapped
+// back.
 
 import type {
   ClassDeclaration,
@@ -19,12 +20,22 @@ export interface Declared {
   readonly line: number;
 }
 
+/**
+ * What the code is: the body of a function, whose parameter is the scope; a script that evaluates to an async function
+ * with that parameter; or a plain script, for code that means something else in a function.
+ */
+export type Form = "function" | "async" | "script";
+
 export interface Rewritten {
+  readonly form: Form;
+  /** Empty if there is nothing to run but `hoisted`. */
   readonly code: string;
   /** A script with the function declarations, which runs before `code`. Undefined if `code` still contains them. */
   readonly hoisted?: string;
-  /** Whether the code evaluates to a function, which is then called with an `EvaluationScope`. */
-  readonly isAsync: boolean;
+  /** The name of the parameter that holds the `EvaluationScope`. */
+  readonly scope: string;
+  /** Whether the user's code awaits at the top level. */
+  readonly awaits: boolean;
   /** The offset of line numbers: -1 if a line was added at the start. */
   readonly lineOffset: number;
   readonly declared: readonly Declared[];
@@ -55,9 +66,13 @@ export function writtenColumn(shifts: readonly Shift[], line: number, column: nu
  */
 type Context = "list" | "single" | "init" | "left";
 
-export function rewrite(parsed: Parsed): Rewritten {
-  return new Rewriter(parsed).rewrite();
+/** With `inFrame`, declarations stay as they are, and the code becomes an async function. */
+export function rewrite(parsed: Parsed, inFrame = false): Rewritten {
+  return new Rewriter(parsed, inFrame).rewrite();
 }
+
+/** The global that `import.meta` becomes. It is as long, so that no column moves. */
+export const IMPORT_META = "$importMeta";
 
 interface Edit {
   readonly start: number;
@@ -76,16 +91,24 @@ class Rewriter {
   readonly #parsed: Parsed;
   readonly #source: string;
   readonly #edits: Edit[] = [];
-  readonly #isAsync: boolean;
+  readonly #form: Form;
+  readonly #traits: Traits;
+  readonly #keepsDeclarations: boolean;
   /** The parameter that holds the `EvaluationScope`; a name that the source does not contain. */
   readonly #scope: string;
   readonly #declared: Declared[] = [];
   readonly #last: Program["body"][number] | undefined;
 
-  constructor(parsed: Parsed) {
+  constructor(parsed: Parsed, inFrame: boolean) {
     this.#parsed = parsed;
-    this.#source = parsed.source;
-    this.#isAsync = parsed.program.body.some(awaits);
+    const hasMeta = /\bimport\s*\.\s*meta\b/.test(parsed.source);
+    const traits: Traits = { awaits: false, imports: false, isScript: false, metas: hasMeta ? [] : undefined };
+    for (const node of parsed.program.body) survey(node, traits, true, true);
+    this.#traits = traits;
+    this.#source = withoutImportMeta(parsed.source, traits.metas ?? []);
+    const isAsync = inFrame || traits.awaits || traits.imports;
+    this.#form = isAsync ? "async" : traits.isScript ? "script" : "function";
+    this.#keepsDeclarations = inFrame;
     let scope = "$c";
     while (parsed.source.includes(scope)) scope += "$";
     this.#scope = scope;
@@ -97,18 +120,36 @@ class Rewriter {
     const isDefault = this.#last?.type === "ExportDefaultDeclaration" && !isNamed(this.#last.declaration);
     for (const statement of this.#parsed.program.body) this.#topLevel(statement);
     const { text, hoisted, shifts } = this.#applyEdits();
-    const common = { isAsync: this.#isAsync, declared: this.#declared, hasValue: hasValue || isDefault, shifts };
-    const [open, close] = this.#parsed.isObject ? ["(", ")"] : ["", ""];
-    if (this.#isAsync) {
-      const code = `(async(${this.#scope})=>{${open}\n${text}\n${close}})`;
-      return { ...common, ...(hoisted.trim() === "" ? undefined : { hoisted }), code, lineOffset: -1 };
+    // If the code is one expression, its value is stored by text on a line before it, so that no column moves.
+    const store = `${this.#scope}.v=(`;
+    const isExpression = text.startsWith(store);
+    if (isExpression) shifts.splice(0, 1);
+    return {
+      form: this.#form,
+      ...this.#wrap(isExpression ? text.slice(store.length) : text, isExpression ? store : ""),
+      ...(hoisted.trim() === "" ? undefined : { hoisted }),
+      scope: this.#scope,
+      awaits: this.#traits.awaits,
+      declared: this.#declared,
+      hasValue: hasValue || isDefault,
+      shifts,
+    };
+  }
+
+  #wrap(text: string, store: string): Pick<Rewritten, "code" | "lineOffset"> {
+    const [open, close] = this.#parsed.isObject ? [`(${store}`, ")"] : [store, ""];
+    if (this.#form === "async") {
+      // After the first `await`, no frame of the guest is on the stack. An error must not be caught here, or the
+      // debugger would take it for an error that the user's code catches.
+      const begin = `(async(${this.#scope})=>{await 0;try{${open}\n`;
+      return { code: `${begin}${text}\n${close};${this.#scope}.k=1}finally{${this.#scope}.e()}})`, lineOffset: -1 };
     }
-    if (!this.#parsed.isObject) return { ...common, code: text, lineOffset: 0 };
-    return { ...common, code: `${open}\n${text}\n${close}`, lineOffset: -1 };
+    if (this.#form === "function" && /^[\s;]*$/.test(text)) return { code: "", lineOffset: 0 };
+    return open === "" ? { code: text, lineOffset: 0 } : { code: `${open}\n${text}\n${close}`, lineOffset: -1 };
   }
 
   /** Every function in `hoisted` has the position that it would have in `text`, so the shifts are valid for both. */
-  #applyEdits(): { readonly text: string; readonly hoisted: string; readonly shifts: readonly Shift[] } {
+  #applyEdits(): { readonly text: string; readonly hoisted: string; readonly shifts: Shift[] } {
     // Edits at one position stay in the order in which they were made.
     const edits = this.#edits.toSorted((one, other) => one.start - other.start || one.end - other.end);
     const lineStarts = [0, ...Array.from(this.#source.matchAll(/\n/g), ({ index }) => index + 1)];
@@ -141,6 +182,8 @@ class Rewriter {
   }
 
   #topLevel(node: Node): void {
+    const isKept = this.#keepsDeclarations && /^(?:Function|Class|Variable)Declaration$/.test(node.type);
+    if (isKept) return children(node).forEach((child) => this.#visit(child, "single", false));
     switch (node.type) {
       case "ImportDeclaration":
       case "ExportAllDeclaration":
@@ -171,7 +214,7 @@ class Rewriter {
       this.#replace(node.start, declaration.start, "");
       return this.#topLevel(declaration);
     }
-    const begin = this.#isAsync && node === this.#last ? `;${this.#scope}.v=(` : ";(";
+    const begin = this.#form !== "script" && node === this.#last ? `;${this.#scope}.v=(` : ";(";
     this.#replace(node.start, node.start + "export default".length, begin);
     this.#visit(declaration, "single", false);
     this.#insert(this.#beforeSemicolon(node), ")");
@@ -179,13 +222,22 @@ class Rewriter {
 
   #import(node: Node): void {
     for (const name of importedNames(node)) this.#declare(name, "import", node);
-    this.#replace(node.start, node.end, importStatements(node, this.#source, this.#scope));
+    const [before, after] = this.#awaiting();
+    this.#replace(node.start, node.end, importStatements(node, this.#source, this.#scope, [`${before}await `, after]));
+  }
+
+  /**
+   * The text before and after an `await` at the top level, so that code that was abandoned does not go on after it. It
+   * begins with a name, as `await` does, so that it is not joined with the line before.
+   */
+  #awaiting(): readonly [before: string, after: string] {
+    const stop = `${this.#scope}.o&&await ${this.#scope}.n`;
+    return [`${this.#scope}.u(${stop},`, `,${stop})`];
   }
 
   #function(node: FunctionDeclaration): void {
     this.#declare(node.id.name, "function", node);
-    if (!this.#isAsync) return;
-    this.#remove(node, true);
+    if (this.#form !== "script") this.#remove(node, true);
   }
 
   /** Replaces the node with a semicolon, so that the statement before it is not joined with the one after it. */
@@ -201,7 +253,7 @@ class Rewriter {
   }
 
   #variables(node: VariableDeclaration, context: Context): void {
-    if (!this.#isAsync && node.kind === "var") {
+    if (this.#form === "script" && node.kind === "var") {
       // Outside a function, `var` creates a property of the global object and may be repeated.
       for (const { id } of node.declarations) for (const name of boundNames(id)) this.#declare(name, "variable", id);
       return;
@@ -225,13 +277,18 @@ class Rewriter {
     if (isFunction(node)) return;
     if (node.type === "VariableDeclaration") {
       const declaration = node as VariableDeclaration;
-      if (declaration.kind === "var") return this.#variables(declaration, context);
+      if (declaration.kind === "var" && !this.#keepsDeclarations) return this.#variables(declaration, context);
     }
-    const isValue = this.#isAsync && isLast && node.type === "ExpressionStatement";
+    const isValue = this.#form !== "script" && isLast && node.type === "ExpressionStatement";
+    const [before, after] = node.type === "AwaitExpression" ? this.#awaiting() : [];
     if (isValue) this.#insert(node.start, `${this.#scope}.v=(`);
-    if (node.type === "AwaitExpression") this.#insert(node.start + "await".length, ` ${this.#scope}.a(`);
-    for (const child of children(node)) this.#visit(child, contextOf(node, child), isLast);
-    if (node.type === "AwaitExpression") this.#insert(node.end, ")");
+    if (before !== undefined) this.#insert(node.start, before);
+    const { finalizer } = node as Node & { finalizer?: Node };
+    for (const child of children(node)) {
+      // What a `finally` block does has no influence on the value.
+      this.#visit(child, contextOf(node, child), isLast && child !== finalizer);
+    }
+    if (after !== undefined) this.#insert(node.end, after);
     if (isValue) this.#insert(this.#beforeSemicolon(node), ")");
   }
 
@@ -265,13 +322,59 @@ function contextOf(node: Node, child: Node): Context {
   return "single";
 }
 
-/** Whether the node awaits outside any function. A static import counts, since it becomes `await import()`. */
-function awaits(node: Node): boolean {
-  if (/^(?:AwaitExpression|ImportDeclaration|ExportAllDeclaration)$/.test(node.type)) return true;
-  if (node.type === "ForOfStatement" && (node as Node & { await?: boolean }).await === true) return true;
-  if (node.type === "ExportNamedDeclaration" && (node as Node & { source?: unknown }).source) return true;
-  if (node.type === "VariableDeclaration" && (node as VariableDeclaration).kind === "await using") return true;
-  return !isFunction(node) && children(node).some(awaits);
+/** What decides about the form of the code. */
+interface Traits {
+  awaits: boolean;
+  /** Whether it has static imports, which become `await import()`. */
+  imports: boolean;
+  /** Whether it must run as a script: it has a directive, a function in a block, or calls `eval`. */
+  isScript: boolean;
+  /** The places of `import.meta`; undefined if there is none, so that functions need not be searched. */
+  readonly metas: Node[] | undefined;
+}
+
+/** `isOutside`: outside all functions. */
+function survey(node: Node, traits: Traits, isTop: boolean, isOutside: boolean): void {
+  const {
+    await: isAwaiting,
+    source,
+    kind,
+    callee,
+    directive,
+  } = node as Node & {
+    readonly await?: boolean;
+    readonly source?: unknown;
+    readonly kind?: string;
+    readonly callee?: Node & { readonly name?: string };
+    readonly directive?: string;
+  };
+  const { type } = node;
+  if (type === "MetaProperty" && (node as Node & { meta: { name: string } }).meta.name === "import") {
+    traits.metas?.push(node);
+  }
+  if (isOutside) {
+    if (type === "AwaitExpression" || (type === "ForOfStatement" && isAwaiting === true) || kind === "await using") {
+      traits.awaits = true;
+    } else if (/^(?:Import|ExportAll)Declaration$/.test(type) || (type === "ExportNamedDeclaration" && source)) {
+      traits.imports = true;
+    } else if (
+      (directive !== undefined && isTop) ||
+      (type === "FunctionDeclaration" && !isTop) ||
+      (type === "CallExpression" && callee?.name === "eval")
+    ) {
+      traits.isScript = true;
+    }
+  }
+  const isOuter = isOutside && !isFunction(node);
+  if (!isOuter && traits.metas === undefined) return;
+  const isExported = isTop && /^Export/.test(type);
+  for (const child of children(node)) survey(child, traits, isExported, isOuter);
+}
+
+function withoutImportMeta(source: string, metas: readonly Node[]): string {
+  let text = source;
+  for (const { start, end } of metas) text = text.slice(0, start) + IMPORT_META.padEnd(end - start) + text.slice(end);
+  return text;
 }
 
 function isNamed(node: Node): boolean {
@@ -305,11 +408,16 @@ function importedNames(node: Node): string[] {
  * Turns a static import into `import()` and assignments. Unlike real imports, the assigned variables keep their values
  * when the module changes its exports later.
  */
-function importStatements(node: Node, text: string, scope: string): string {
+function importStatements(
+  node: Node,
+  text: string,
+  scope: string,
+  [before, after]: readonly [before: string, after: string],
+): string {
   const { source, attributes = [] } = node as ModuleRequest;
   const raw = (part: Node): string => text.slice(part.start, part.end);
   const pairs = attributes.map(({ key, value }) => `${raw(key)}:${raw(value)}`).join(",");
-  const loaded = `await ${scope}.a(import(${raw(source)}${pairs === "" ? "" : `,{with:{${pairs}}}`}))`;
+  const loaded = `${before}import(${raw(source)}${pairs === "" ? "" : `,{with:{${pairs}}}`})${after}`;
   const specifiers = node.type === "ImportDeclaration" ? (node as ImportDeclaration).specifiers : [];
   if (specifiers.length === 0) return `;${loaded};`;
   const all = specifiers.find(({ type }) => type === "ImportNamespaceSpecifier");

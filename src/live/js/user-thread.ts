@@ -7,8 +7,10 @@ import { writeSync } from "node:fs";
 import { register } from "node:module";
 import process from "node:process";
 import type { MessagePort } from "node:worker_threads";
+import { Captures } from "./captures.ts";
 import { brokenGuest, evaluate, type JobState } from "./evaluator.ts";
 import { getSource, Globals, listVariables } from "./globals.ts";
+import { Handles } from "./handles.ts";
 import type { Evaluator, Job, ToController, ToMainThread } from "./messages.ts";
 import { errorText } from "./print.ts";
 import { abortProfiling, startProfiling } from "./profiling.ts";
@@ -21,12 +23,16 @@ const RECOVERY = new Error("recovery");
 /** More frames than are shown, because those of Node and of the guest are removed. */
 const STACK_FRAMES = 25;
 
+const GUEST_FOLDER = new URL(".", import.meta.url).href;
+
 export class UserThread {
   readonly #port: MessagePort;
   readonly #send: (message: ToController) => void;
   readonly #globals = new Globals();
   /** Evaluates another language instead of JavaScript. */
   readonly #evaluator: Evaluator | undefined;
+  readonly #captures = new Captures((url) => url.startsWith(GUEST_FOLDER));
+  readonly #handles = new Handles();
   #current: JobState | undefined;
   #canImportTypeScript = ((process.features as { typescript?: unknown }).typescript ?? false) !== false;
 
@@ -48,6 +54,8 @@ export class UserThread {
     makeOutputSynchronous();
     this.#port.on("message", (message: ToMainThread) => this.#receive(message));
     this.#send({ kind: "ready", ...(this.#evaluator && { version: this.#evaluator.version }) });
+    // The controller is still starting, so this delays nothing.
+    if (this.#evaluator === undefined) this.#captures.turn(true);
   }
 
   #receive(message: ToMainThread): void {
@@ -69,6 +77,10 @@ export class UserThread {
         // the next line runs, the next job aborts the profiling.
         if (message.abandon !== undefined) abortProfiling();
         return;
+      case "watch":
+        return this.#captures.turn(message.isOn);
+      case "forget":
+        return this.#captures.clear();
       case "recover":
         return enqueueMicrotask(() => {
           throw RECOVERY;
@@ -103,11 +115,16 @@ export class UserThread {
     const isProfiled = op === "profile-code" || op === "heap-report";
     const stopProfiling = isProfiled ? startProfiling(op, params, cell !== undefined) : undefined;
     if (cell !== undefined) {
-      evaluate(this.#globals, cell, state, job, (outcome) => done({ ...outcome, found: stopProfiling?.() }));
+      const session = { globals: this.#globals, captures: this.#captures, handles: this.#handles };
+      const frame = op === "evaluate-in-frame" ? this.#captures.frames[params["frame"] as number] : undefined;
+      evaluate(session, { cell, job: state, limits: job, frame }, (outcome) =>
+        done(stopProfiling === undefined ? outcome : { ...outcome, found: stopProfiling() }),
+      );
       return;
     }
     if (op === "list-variables") done({ found: listVariables(this.#globals, params) });
-    else if (op === "get-source") done({ found: getSource(this.#globals, params["name"] as string) });
+    else if (op === "inspect") done({ found: this.#handles.inspect(params) });
+    else if (op === "get-source") done({ found: getSource(params["name"] as string) });
     else done({ found: stopProfiling?.() });
   }
 
