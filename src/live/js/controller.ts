@@ -118,7 +118,11 @@ function handle(request: GuestRequest): void {
       return write({ id, result: {} });
     case "evaluate-in-frame":
       return evaluateInFrame(request);
+    case "complete":
+    case "complete-argument":
     case "inspect":
+    case "list-definitions":
+    case "read-resource":
     case "eval":
     case "profile-code":
     case "heap-report":
@@ -234,6 +238,7 @@ function toText({ op }: GuestRequest, outcome: JobOutcome, value?: string): obje
   if (outcome.isInterrupted === true) return { status: "interrupted" };
   const { condition } = outcome;
   if (condition !== undefined) return { text: conditionText(condition), isError: true } satisfies GuestText;
+  if (op === "complete" || op === "complete-argument") return outcome.found as object;
   return toolReport(op, { ...outcome, value } as ToolOutcome, (url) => conditions.isGuestFile(url));
 }
 

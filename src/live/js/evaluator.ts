@@ -175,7 +175,7 @@ function run(code: Code, end: (scope: EvaluationScope) => void, fail: (error: un
   const scope: EvaluationScope = { v: undefined };
   const start = resolve(scope);
   const ran = apply(then, start, [code]) as unknown;
-  apply(then, start, [() => apply(then, ran, [() => end(scope), fail])]);
+  void apply(then, start, [() => apply(then, ran, [() => end(scope), fail])]);
 }
 
 function runAsync(

@@ -19,6 +19,9 @@ const functionToString = Function.prototype.toString;
 /** Modules that are not made global: deprecated ones, subpaths (fs/promises), and names with another meaning. */
 const NOT_GLOBAL = /^_|\/|^(?:sys|wasi|punycode|process|console|crypto|module|test)$/;
 
+/** Globals of Node that may be getters. */
+const LAZY: ReadonlySet<string> = new Set([...getOwnPropertyNames(GLOBAL), ...builtinModules, "require"]);
+
 export class Globals {
   /** The values of `_` and `_error`. */
   readonly last: { value: unknown; error: unknown } = { value: undefined, error: undefined };
@@ -182,9 +185,7 @@ function firstLine(text: string): string {
 
 /** Finds the source of a function or class by its path. If there is none, returns the reason as a string. */
 export function getSource(path: string): SourceInfo | string {
-  const [first = "", ...rest] = path.split(".");
-  let value = lookUp(GLOBAL, first);
-  for (const name of rest) value = lookUp(value, name);
+  const value = lookUpPath(path);
   if (typeof value !== "function") {
     if (value === undefined) return `There is no ${path} in this session; list-variables shows what there is`;
     return `${path} is not a function or class but ${typeName(value)}: ${preview(value)}`;
@@ -192,13 +193,21 @@ export function getSource(path: string): SourceInfo | string {
   return { name: path, type: typeOf(value), source: sourceOf(value), place: locationOf(value) };
 }
 
-/** Returns an own or inherited property. Calls only getters of globals: an unloaded built-in module is a getter. */
+/** The value of a path such as `shop.items`. */
+export function lookUpPath(path: string): unknown {
+  const [first = "", ...rest] = path.split(".");
+  let value = lookUp(GLOBAL, first);
+  for (const name of rest) value = lookUp(value, name);
+  return value;
+}
+
+/** Returns an own or inherited property. Of getters, calls only those of Node's globals and of built-in modules. */
 function lookUp(holder: unknown, name: string): unknown {
   for (let at = holder; at !== null && at !== undefined; at = getPrototypeOf(at) as unknown) {
     const known = getOwnPropertyDescriptor(at, name);
     if (known === undefined) continue;
     if (known.get === undefined) return known.value;
-    return holder === GLOBAL ? GLOBAL[name] : undefined;
+    return holder === GLOBAL && LAZY.has(name) ? GLOBAL[name] : undefined;
   }
   return undefined;
 }

@@ -133,7 +133,7 @@ function entries(value: object): Part[] {
   if (types.isMap(value)) {
     return [...(apply(mapEntries, value, []) as Iterable<[unknown, unknown]>)].map(([key, one]) => ({
       name: `[${short(key)}]`,
-      value: one as unknown,
+      value: one,
     }));
   }
   if (types.isSet(value))

@@ -92,6 +92,46 @@ describe("get-source", () => {
   });
 });
 
+describe("complete", () => {
+  const complete = async (code: string, position = code.length): Promise<{ start: number; values: string[] }> =>
+    (await guest.tool("complete", { code, position })) as unknown as { start: number; values: string[] };
+
+  it.each([
+    ["fi", 0, ["fib"]],
+    ["1 + POI", 4, ["Point"]],
+    ["names.ge", 6, ["get"]],
+    ["Point.prototype.le", 16, ["length"]],
+    ["names?.si", 7, ["size"]],
+    ["fs.readFileS", 3, ["readFileSync"]],
+    ["nowhere.a", 8, []],
+    ["12", 0, []],
+    ["f().a", 4, []],
+  ])("completes %j", async (code, start, values) => {
+    expect(await complete(code)).toEqual({ start, values });
+  });
+
+  it("completes at a position, and calls no getter", async () => {
+    expect(await complete("tra + 1", 3)).toEqual({ start: 0, values: ["trap", "trace_events"] });
+    expect(await complete("trap.")).toEqual({ start: 5, values: [] });
+    expect((await complete("")).values).toHaveLength(100);
+  });
+
+  it("completes and reads the resource of a variable", async () => {
+    expect(
+      await guest.tool("complete-argument", { template: "js://variable/{name}", argument: "name", value: "na" }),
+    ).toEqual({
+      values: ["names"],
+      total: 1,
+    });
+    const read = (name: string): Promise<object> => guest.tool("read-resource", { arguments: { name } });
+    expect(await read("names")).toMatchObject({ text: "names: Map\nMap(1) { 'a' => 1 }" });
+    expect(await read("fib")).toMatchObject({
+      text: expect.stringMatching(/^\/\/ function fib, <eval 1>:2\n\(n\) =>/) as string,
+    });
+    expect(await read("nowhere")).toMatchObject({ isError: true });
+  });
+});
+
 describe("profile-code", () => {
   it("shows where the time went, and the value", async () => {
     const { text, data } = await guest.tool("profile-code", { code: "fib(27)" });

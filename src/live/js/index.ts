@@ -10,7 +10,7 @@ import { packageFile } from "../../core/files.ts";
 import { defined } from "../../core/values.ts";
 import type { InheritEnv } from "../../process/environment.ts";
 import type { GuestCommand, Limits, Runtime } from "../runtime.ts";
-import { count, flag, required, text, type GuestTool, type Language } from "../tool.ts";
+import { count, flag, required, text, type GuestTool, type Language, type LanguageResource } from "../tool.ts";
 
 /** What a session may access, as far as Node can restrict it. This prevents accidents, but is not a sandbox. */
 export interface JavaScriptPermission {
@@ -133,6 +133,8 @@ export function jsLanguage(options: JavaScriptGuestOptions): Language {
     instructions: INSTRUCTIONS,
     evaluate: EVALUATE,
     tools: TOOLS,
+    hasDebugger: true,
+    resources: RESOURCES,
   };
 }
 
@@ -159,6 +161,17 @@ export const TOOLS: readonly GuestTool[] = [
     description:
       "List the variables, functions, classes and imports of the session, each with its type and a short preview. Use " +
       "it to see what exists before you rely on it or define it again.",
+    arguments: {
+      pattern: text("Only names that contain this string, ignoring case."),
+      max: count(200, "The maximum number of names."),
+    },
+    readOnly: true,
+  },
+  {
+    name: "list-definitions",
+    title: "List definitions",
+    description:
+      "List everything that the session has defined. The same as list-variables, by the name that it has in all languages.",
     arguments: {
       pattern: text("Only names that contain this string, ignoring case."),
       max: count(200, "The maximum number of names."),
@@ -224,6 +237,16 @@ export const TOOLS: readonly GuestTool[] = [
       "error. Types are not checked.",
     arguments: { code: required("The code to parse.") },
     readOnly: true,
+  },
+];
+
+const RESOURCES: readonly LanguageResource[] = [
+  {
+    uriTemplate: "js://variable/{name}",
+    name: "Variable",
+    description:
+      "A variable of the session by its name or a path such as shop.items: its type, and its value or source.",
+    mimeType: "text/plain",
   },
 ];
 

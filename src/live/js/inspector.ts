@@ -143,9 +143,9 @@ export function releaseInternals(): void {
 /** Where a function was defined, such as `<eval 3>:1` or `file:///folder/shop.ts:4`; empty if that is not known. */
 export function locationOf(value: object): string {
   return debugging(() => {
-    const { value: location } = internalsOf(value).get("[[FunctionLocation]]") ?? {};
+    const remote: { readonly value?: unknown } = internalsOf(value).get("[[FunctionLocation]]") ?? {};
     releaseInternals();
-    const { scriptId = "", lineNumber = 0 } = (location ?? {}) as Partial<Debugger.Location>;
+    const { scriptId = "", lineNumber = 0 } = (remote.value ?? {}) as Partial<Debugger.Location>;
     const url = urlOf(scriptId);
     return url === "" ? "" : `${url}:${lineNumber + 1}`;
   });

@@ -37,7 +37,9 @@ export function toolReport(op: string, outcome: ToolOutcome, isGuestFile: (url: 
     case "heap-report":
       return heapReport(outcome, found as HeapProfile, isGuestFile);
     case "inspect":
+    case "read-resource":
       return found as GuestText;
+    case "list-definitions":
     case "list-variables":
       return variableReport(found as VariableList);
     default:

@@ -367,7 +367,7 @@ function survey(node: Node, traits: Traits, isTop: boolean, isOutside: boolean):
   }
   const isOuter = isOutside && !isFunction(node);
   if (!isOuter && traits.metas === undefined) return;
-  const isExported = isTop && /^Export/.test(type);
+  const isExported = isTop && type.startsWith("Export");
   for (const child of children(node)) survey(child, traits, isExported, isOuter);
 }
 

@@ -8,6 +8,7 @@ import { register } from "node:module";
 import process from "node:process";
 import type { MessagePort } from "node:worker_threads";
 import { Captures } from "./captures.ts";
+import { complete, completeVariable, readVariable } from "./completion.ts";
 import { brokenGuest, evaluate, type JobState } from "./evaluator.ts";
 import { getSource, Globals, listVariables } from "./globals.ts";
 import { Handles } from "./handles.ts";
@@ -122,10 +123,34 @@ export class UserThread {
       );
       return;
     }
-    if (op === "list-variables") done({ found: listVariables(this.#globals, params) });
-    else if (op === "inspect") done({ found: this.#handles.inspect(params) });
-    else if (op === "get-source") done({ found: getSource(params["name"] as string) });
-    else done({ found: stopProfiling?.() });
+    done({ found: stopProfiling === undefined ? this.#find(op, params) : stopProfiling() });
+  }
+
+  /** What a tool that runs no code of the user finds. */
+  #find(op: string, params: Job["params"]): unknown {
+    const {
+      name = "",
+      value = "",
+      code = "",
+      arguments: given,
+    } = params as Record<string, string> & {
+      readonly arguments?: Readonly<Record<string, string>>;
+    };
+    switch (op) {
+      case "list-variables":
+      case "list-definitions":
+        return listVariables(this.#globals, params);
+      case "inspect":
+        return this.#handles.inspect(params);
+      case "complete":
+        return complete(this.#globals, code, typeof params["position"] === "number" ? params["position"] : code.length);
+      case "complete-argument":
+        return completeVariable(this.#globals, value);
+      case "read-resource":
+        return readVariable(given?.["name"] ?? "");
+      default:
+        return getSource(name);
+    }
   }
 
   async #performOther(evaluator: Evaluator, job: Job, done: (outcome: object) => void): Promise<void> {
