@@ -154,6 +154,8 @@ function report(chosen: readonly Found[], action: "approve" | "reset"): void {
   const isDone = ({ pin }: Found): boolean => action === "reset" || pin.held !== undefined;
   for (const one of chosen.filter(isDone)) {
     printTrusted(`${action === "approve" ? "approved" : "forgotten"}  ${label(one)}\n`);
+    // The server may have changed it again since the list was shown.
+    if (action === "approve") printTrusted(difference(one.pin.approved, one.pin.held));
   }
   if (!chosen.some(isDone)) printTrusted("Nothing is held back, so there is nothing to approve\n");
 }
