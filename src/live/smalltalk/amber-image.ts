@@ -65,9 +65,6 @@ interface Boot {
 type AmdModule = (...dependencies: unknown[]) => unknown;
 type AmdRequire = (names: readonly string[], resolve: AmdModule, reject?: (error: unknown) => void) => void;
 
-const MISSING =
-  "Smalltalk sessions without a program run on Amber, which is not installed: npm install @ambers/lang, or name a program";
-
 export class AmberImage {
   readonly version: string;
   readonly api: Api;
@@ -87,12 +84,7 @@ export class AmberImage {
 
   static async load(): Promise<AmberImage> {
     const require = createRequire(import.meta.url);
-    let packageFile: string;
-    try {
-      packageFile = require.resolve("@ambers/lang/package.json");
-    } catch {
-      throw new Error(MISSING);
-    }
+    const packageFile = require.resolve("@ambers/lang/package.json");
     const load = amdLoader(require, dirname(packageFile));
     const boot = load("amber/boot") as Boot;
     load("amber/lang");

@@ -1,9 +1,12 @@
 // Smalltalk as a live language, on one of three engines: Amber, which comes with the package and runs in Node; GNU
 // Smalltalk; or an image of Pharo, Squeak or Cuis with its own virtual machine. The tools are the same for all.
 
+import { createRequire } from "node:module";
+import { ConnectionError } from "../../core/errors.ts";
 import { packageFile } from "../../core/files.ts";
 import { defined } from "../../core/values.ts";
 import { jsRuntime } from "../js/index.ts";
+import type { Runtime } from "../runtime.ts";
 import type { Language } from "../tool.ts";
 import { engineOf, type EngineName, type SmalltalkEngine, type SmalltalkGuestOptions } from "./engine.ts";
 import { gstRuntime } from "./gst.ts";
@@ -17,7 +20,22 @@ const ENGINES: Readonly<Partial<Record<EngineName, (options: SmalltalkGuestOptio
 /** Amber runs in the process of a JavaScript session: it compiles to JavaScript, so it is interrupted in the same way. */
 function amberEngine({ env, inheritEnv, cwd }: SmalltalkGuestOptions): SmalltalkEngine {
   const runtime = jsRuntime(defined({ env, inheritEnv, cwd }), packageFile("dist/live/smalltalk/amber-guest.js"));
-  return { title: "Amber", runtime: { ...runtime, language: "smalltalk" } };
+  const start: Runtime["start"] = async (limits) => {
+    checkAmber();
+    return runtime.start(limits);
+  };
+  return { title: "Amber", runtime: { ...runtime, language: "smalltalk", start } };
+}
+
+/** Throws if Amber is not installed: it is an optional dependency. */
+export function checkAmber(name = "@ambers/lang"): void {
+  try {
+    createRequire(import.meta.url).resolve(`${name}/package.json`);
+  } catch (cause) {
+    const advice = `npm install ${name}, or set "command" ("program" in a config) to gst`;
+    const message = `A Smalltalk session needs Amber, which is not installed: ${advice}`;
+    throw new ConnectionError("spawn", message, { mayHaveRun: false, cause });
+  }
 }
 
 export function smalltalkLanguage(options: SmalltalkGuestOptions = {}): Language {
