@@ -50,6 +50,7 @@ export interface EvaluationRecord {
   readonly warnings: readonly { readonly type: string; readonly message: string }[];
   readonly condition?: Condition;
   readonly package?: string;
+  readonly note?: string;
   /** For each stream: false if all output was kept, otherwise the number of characters printed. */
   readonly truncated: { readonly stdout: number | false; readonly stderr: number | false };
   readonly timing: Timing;
@@ -113,6 +114,7 @@ const GUEST_EVALUATION: Schema = {
       required: ["type", "message", "restarts", "frames"],
     },
     package: string,
+    note: string,
     timing,
     dropped: { type: "object", properties: { stdout: number, stderr: number } },
     handles,
@@ -170,6 +172,7 @@ export function toEvaluation(session: string, result: RunResult, realMs: number)
   // Set one by one instead of spread, for speed: every evaluation comes through here.
   if (reply.condition !== undefined) evaluation.condition = reply.condition;
   if (reply.package !== undefined) evaluation.package = reply.package;
+  if (reply.note !== undefined) evaluation.note = reply.note;
   if (reply.handles !== undefined) evaluation.handles = reply.handles;
   if (fits(reply.defined, definitions) && reply.defined !== undefined && reply.defined.length > 0)
     evaluation.defined = reply.defined;

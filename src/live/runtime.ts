@@ -178,6 +178,8 @@ export interface GuestEvaluation {
   readonly warnings: readonly { readonly type: string; readonly message: string }[];
   readonly condition?: Condition;
   readonly package?: string;
+  /** A line for the text, such as that the current package has changed. */
+  readonly note?: string;
   readonly timing: Timing;
   /** How many characters were over the output limit and were not sent. */
   readonly dropped?: { readonly stdout?: number; readonly stderr?: number };

@@ -51,8 +51,6 @@ export interface SessionOptions {
   readonly onLoaded?: () => void;
 }
 
-/** Evaluates code in a frame of an error that is open. */
-const IN_FRAME = "evaluate-in-frame";
 /** How many calls may wait for one session. */
 const MAX_WAITING = 100;
 /** setTimeout fires at once for longer delays. */
@@ -155,7 +153,7 @@ export class Session {
     });
   }
 
-  /** Stops the current run; returns false if nothing runs. */
+  /** Stops the current run, or closes an open error; returns false if there is neither. */
   async interrupt(): Promise<boolean> {
     const active = this.#active;
     if (active === undefined && this.#starting !== undefined) {
@@ -163,7 +161,10 @@ export class Session {
       return true;
     }
     await active?.stop("interrupted");
-    return active !== undefined;
+    if (active !== undefined || this.#errorTimer === undefined) return active !== undefined;
+    this.#stopErrorTimer();
+    await this.control("close-error", {});
+    return true;
   }
 
   /**
@@ -234,8 +235,8 @@ export class Session {
     const timeoutMs = options.timeoutMs ?? limits.timeoutMs;
     const { isEvaluation = false } = options;
     const keptChars = Math.max(KEPT_CHARS, limits.outputChars);
-    // An evaluation in a frame leaves the error open.
-    const holds = op === IN_FRAME && this.#errorTimer !== undefined;
+    // Evaluations in a frame and restarts that cannot be taken leave the error open.
+    const holds = op !== "eval" && this.#errorTimer !== undefined;
     if (isEvaluation) this.#stopErrorTimer();
     // The results of other tools have no field for output, so it becomes background output.
     const onOutput = isEvaluation ? options.onOutput : this.#background.write;
@@ -274,6 +275,8 @@ export class Session {
     };
     try {
       const answer = await reply;
+      const { loaded } = answer;
+      if (Array.isArray(loaded)) this.#setLoaded(loaded.filter((name) => typeof name === "string"));
       if (isEvaluation) this.#count(answer, guest, holds);
       // An evaluation can also interrupt itself; then there is no `stopping`.
       const step = answer["status"] === "interrupted" ? ((await stopping) ?? "interrupt") : undefined;
@@ -309,10 +312,9 @@ export class Session {
     if (this.loaded.length > 0) this.#setLoaded([]);
   }
 
-  #count({ defined, condition, loaded }: GuestReply, guest: Guest, holds: boolean): void {
+  #count({ defined, condition }: GuestReply, guest: Guest, holds: boolean): void {
     this.evaluations += 1;
     if (Array.isArray(defined)) this.#stateLoss.addDefinitions(defined as readonly Definition[]);
-    if (Array.isArray(loaded)) this.#setLoaded(loaded.filter((name) => typeof name === "string"));
     if (holds || (condition as Partial<Condition> | undefined)?.open === true) this.#startErrorTimer(guest);
   }
 

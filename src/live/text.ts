@@ -35,6 +35,7 @@ export function evaluationText(evaluation: EvaluationRecord, { withTiming, timeo
   if (status === "timeout") parts.push(timeoutText(timeoutMs, evaluation), backtraceText(condition?.frames));
   if (status === "interrupted")
     parts.push(`[INTERRUPTED] ${STEP_TEXTS[evaluation.step ?? "interrupt"]}`, backtraceText(condition?.frames));
+  if (evaluation.note !== undefined) parts.push(`; ${evaluation.note}`);
   if (status === "lost") parts.push("[LOST] The evaluation ended with its process.");
   return parts.filter((part) => part !== "").join("\n");
 }

@@ -74,7 +74,7 @@
     (setf (job-arguments failed) (job-arguments job)
           (job-warnings failed) nil (job-warned failed) 0 (job-defined failed) nil (job-noted failed) 0
           (job-started failed) (now) (job-before failed) (read-clock job) (job-cancelled failed) (job-cancelled job)
-          (job-id failed) (job-id job)
+          (job-id failed) (job-id job) (job-package failed) (session-package)
           (job-answered job) t
           (job-answered failed) nil
           *latest-job* failed)

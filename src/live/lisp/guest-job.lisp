@@ -42,6 +42,11 @@
            (when (plusp more)
              (list (list :object "type" "WARNING" "message" (format nil "~:D more warnings were not kept." more)))))))
 
+(defun package-note (job)
+  "A line about the current package, if JOB has changed it."
+  (let ((before (job-package job)) (now (session-package)))
+    (and before (not (eq before now)) (format nil "The current package is now ~A." (package-name now)))))
+
 (defun evaluation-json (job status texts failure timing &optional handles)
   "HANDLES are those of the values, in parallel, or nil if there are none."
   (list :object
@@ -51,8 +56,10 @@
         "warnings" (cons :array (warnings-json job))
         "condition" (and failure (failure-json failure))
         "package" (package-name (session-package))
+        "note" (package-note job)
         "timing" timing
         "dropped" (dropped-json job)
+        "loaded" (loaded-json)
         "defined" (cons :array (loop for (type name) in (current-definitions job)
                                      collect (list :object "type" type "name" name)))
         "damaged" (and failure (failure-damaged failure) :true)))
@@ -82,10 +89,14 @@
           (evaluation-json job (if failure "error" "ok") (if failure '() texts) failure (job-timing job)
                            (and (null failure) handles))))))
 
+(defun evaluation-p (job)
+  "Whether the reply to JOB is an evaluation."
+  (member (job-op job) '("eval" "evaluate-in-frame" "take-restart") :test #'string=))
+
 (defun stopped-json (job failure)
   "The result of a job that was stopped."
   (let ((interrupted (eq (failure-kind failure) :interrupted)))
-    (cond ((member (job-op job) '("eval" "evaluate-in-frame" "take-restart") :test #'string=)
+    (cond ((evaluation-p job)
            (unless (held-here) (setf *last-failure* failure))
            (evaluation-json job (if interrupted "interrupted" "error") '() failure
                             (list :object "realMs" (milliseconds (job-started job) (now)))))
@@ -113,9 +124,10 @@
 (defun job-result (job)
   "The JSON result of JOB, or nil and an error message."
   (let ((op (job-op job)))
-    (cond ((string= op "eval") (setf (job-before job) (read-clock job)) (evaluate-job job))
-          ((string= op "evaluate-in-frame") (setf (job-before job) (read-clock job)) (frame-job job))
-          ((string= op "take-restart") (setf (job-before job) (read-clock job)) (restart-job job))
+    (when (evaluation-p job) (setf (job-before job) (read-clock job) (job-package job) (session-package)))
+    (cond ((string= op "eval") (evaluate-job job))
+          ((string= op "evaluate-in-frame") (frame-job job))
+          ((string= op "take-restart") (restart-job job))
           (t (tool-result job)))))
 
 (defun run-job (job)

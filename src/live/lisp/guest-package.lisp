@@ -40,6 +40,8 @@
   ;; The clocks when the evaluation began, and when it had its values.
   (before nil)
   (after nil)
+  ;; The current package of the session when it began.
+  (package nil)
   ;; When an interrupt was sent, possibly before the job began.
   (cancelled nil)
   (out nil)

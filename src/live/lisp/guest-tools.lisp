@@ -28,6 +28,17 @@
           (failure-type failure) (failure-message failure)
           (frame-lines (failure-frames failure))))
 
+;;; Libraries with tools of their own, which the host lists only while they are loaded.
+
+(defshared *loaded* '() "The libraries that the host knows of.")
+
+(defun loaded-json ()
+  "The names of the libraries that are loaded now, or nil if the host knows them."
+  (let ((now (nconc (and (find-package "TELOS") (list "telos")) (and (find-package "QL") (list "quicklisp")))))
+    (unless (equal now *loaded*)
+      (setf *loaded* now)
+      (cons :array now))))
+
 (defun tool-result (job)
   "The JSON result of JOB, or nil and an error message."
   (let ((tool (gethash (job-op job) *tools*)))
@@ -40,9 +51,9 @@
                 (apply tool :allow-other-keys t (job-arguments job))))
           (if failure
               (list :object "text" (failure-text failure) "isError" :true
-                            "damaged" (and (failure-damaged failure) :true))
+                            "damaged" (and (failure-damaged failure) :true) "loaded" (loaded-json))
               (destructuring-bind (text &key error data) values
-                (list :object "text" text "isError" (and error :true) "data" data)))))))
+                (list :object "text" text "isError" (and error :true) "data" data "loaded" (loaded-json))))))))
 
 (defvar *refuse* nil "The catch tag of a tool error.")
 

@@ -237,7 +237,9 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
 
   it("gives a handle to each value that is not printed whole, and keeps the newest", async () => {
     const handles = async (code: string): Promise<unknown> => (await lisp.evaluate(code))["handles"];
-    expect(await handles('(list 1 "#<x> ..." #\\# (quote |a ...|) (quote |#|) 1/2 #(1) (cons 1 2))')).toBeUndefined();
+    expect(
+      await handles('(list 1 "#<x> ..." #\\# (quote |a ...|) (quote |#|) 1/2 #(1) (cons 1 2) (quote #1=(1 . #1#)))'),
+    ).toBeUndefined();
     const [table, none, same] = (await handles(
       "(let ((table (make-hash-table))) (values table 1 (vector table) table))",
     )) as number[];

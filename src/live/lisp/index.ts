@@ -142,12 +142,13 @@ export function lispLanguage(options: LispGuestOptions = {}, onWarning?: (text: 
     instructions: INSTRUCTIONS,
     evaluate: EVALUATE,
     tools: TOOLS,
+    hasDebugger: true,
   };
 }
 
 const INSTRUCTIONS =
   "Persistent Common Lisp sessions on SBCL. Evaluate with evaluate-lisp: definitions, variables and the current " +
-  "package are kept for later calls, and errors come back with a backtrace without ending the session. Look things up " +
-  "with describe-symbol and apropos-search before you use them, and check code with validate-syntax and compile-form " +
-  "before you save it. Most tools take the name of a `session`; different names are separate images. get-usage-guide " +
-  "explains more.";
+  "package are kept for later calls. An error comes back with its frames and variables and stays open until the next " +
+  "evaluation: take-restart, evaluate-in-frame and inspect work on it. Look things up with describe-symbol and " +
+  "apropos-search before you use them, and check code with validate-syntax and compile-form before you save it. Most " +
+  "tools take the name of a `session`; different names are separate images. get-usage-guide explains more.";

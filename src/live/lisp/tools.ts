@@ -242,6 +242,7 @@ const LOADING_TOOLS: readonly GuestTool[] = [
   },
   {
     name: "quickload",
+    library: "quicklisp",
     title: "Load with Quicklisp",
     description: "Load a system with Quicklisp, downloading it if needed. Quicklisp must be loaded in the session.",
     arguments: {
@@ -252,6 +253,7 @@ const LOADING_TOOLS: readonly GuestTool[] = [
   },
   {
     name: "quicklisp-search",
+    library: "quicklisp",
     title: "Search Quicklisp",
     description: "Find Quicklisp systems whose name contains a string. Quicklisp must be loaded in the session.",
     arguments: {
@@ -355,6 +357,7 @@ const INTENT_PACKAGE = text(
 const TELOS_TOOLS: readonly GuestTool[] = [
   {
     name: "telos-list-features",
+    library: "telos",
     title: "Telos: list features",
     description: "List the features that telos knows, each with its purpose and its parent.",
     arguments: { filter: text("Only those whose name or purpose contains this string.") },
@@ -362,6 +365,7 @@ const TELOS_TOOLS: readonly GuestTool[] = [
   },
   {
     name: "telos-feature-intent",
+    library: "telos",
     title: "Telos: intent of a feature",
     description: "Explain why a feature exists: purpose, goals, constraints, assumptions and failure modes.",
     arguments: { feature: FEATURE },
@@ -369,6 +373,7 @@ const TELOS_TOOLS: readonly GuestTool[] = [
   },
   {
     name: "telos-get-intent",
+    library: "telos",
     title: "Telos: intent of a function or class",
     description: "Explain why a function or class exists: its role, purpose, feature and failure modes.",
     arguments: { name: INTENT_NAME, package: INTENT_PACKAGE },
@@ -376,6 +381,7 @@ const TELOS_TOOLS: readonly GuestTool[] = [
   },
   {
     name: "telos-intent-chain",
+    library: "telos",
     title: "Telos: chain of intent",
     description: "Follow the intent of a function or class upward, from feature to feature, to the root.",
     arguments: { name: INTENT_NAME, package: INTENT_PACKAGE },
@@ -383,6 +389,7 @@ const TELOS_TOOLS: readonly GuestTool[] = [
   },
   {
     name: "telos-feature-members",
+    library: "telos",
     title: "Telos: members of a feature",
     description: "List the functions, classes, structures, conditions, methods and sub-features of a feature.",
     arguments: { feature: FEATURE },
@@ -390,6 +397,7 @@ const TELOS_TOOLS: readonly GuestTool[] = [
   },
   {
     name: "telos-feature-decisions",
+    library: "telos",
     title: "Telos: decisions of a feature",
     description: "List the decisions recorded for a feature: what was chosen, over what, why, by whom and when.",
     arguments: { feature: FEATURE },
@@ -397,6 +405,7 @@ const TELOS_TOOLS: readonly GuestTool[] = [
   },
   {
     name: "telos-list-decisions",
+    library: "telos",
     title: "Telos: all decisions",
     description: "List the decisions recorded for all features.",
     arguments: {},

@@ -66,14 +66,14 @@ const LANGUAGES: Readonly<Record<"js" | "lisp" | "smalltalk", readonly ResultCas
     },
     {
       code: "(defpackage :rooms (:use :cl)) (in-package :rooms) (defun hall () :here) (hall)",
-      text: "=> :HERE",
+      text: "=> :HERE\n; The current package is now ROOMS.",
       shows: { package: "ROOMS" },
     },
     { code: "(hall)", text: "=> :HERE", shows: { package: "ROOMS" } },
     {
       code: "(rooms::hall)",
       args: { package: "cl-user" },
-      text: "=> :HERE",
+      text: /^=> :HERE\b/,
     },
     { code: "(+ 1 2", text: /^\[ERROR\] END-OF-FILE\n/, ...error },
     { code: "(loop)", args: TOO_LONG, text: TIMEOUT, ...error, shows: { status: "timeout", step: "interrupt" } },
@@ -83,7 +83,7 @@ const LANGUAGES: Readonly<Record<"js" | "lisp" | "smalltalk", readonly ResultCas
       ...error,
       shows: { status: "lost", state: "lost", step: "restart" },
     },
-    { code: "*package*", text: '=> #<PACKAGE "COMMON-LISP-USER">' },
+    { code: "*package*", text: '=> #<PACKAGE "COMMON-LISP-USER"> [handle 1]' },
     {
       code: '(princ "step 1") (finish-output) (sb-ext:exit :abort t)',
       text: /\nstep 1\n\[LOST\] /,

@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect, type Client } from "../../../src/client/index.ts";
 import { lisp } from "../../../src/live/index.ts";
+import { TOOLS } from "../../../src/live/lisp/tools.ts";
 import { replay, toolsOf } from "./golden.ts";
 
 const FOLDER = fileURLToPath(new URL("lisp-golden/", import.meta.url));
@@ -88,6 +89,8 @@ describe.skipIf(!installedVersion().startsWith(RELEASE))(`the tools of a Lisp se
     cpSync(join(FOLDER, "garden"), join(scratch, "garden"), { recursive: true });
     client = await connect(server);
     tools = await toolsOf(client);
+    // Those of a library that is not loaded are not listed.
+    for (const { name, library } of TOOLS) if (library !== undefined) tools.set(name, true);
   });
 
   afterAll(async () => {
@@ -113,6 +116,17 @@ describe.skipIf(!installedVersion().startsWith(RELEASE))(`the tools of a Lisp se
       else expect(replayed).toBe(golden);
     });
   }
+
+  it("lists the tools of a library only while it is loaded", async () => {
+    const list = async (): Promise<string[]> => (await client.listTools()).tools.map(({ name }) => name);
+    const evaluate = (code: string): Promise<unknown> => client.callTool("evaluate-lisp", { code, session: "library" });
+    expect((await list()).filter((name) => /telos|quickl/.test(name))).toEqual([]);
+    await evaluate('(make-package "TELOS")');
+    expect((await list()).filter((name) => /telos|quickl/.test(name))).toHaveLength(7);
+    await evaluate('(delete-package "TELOS")');
+    expect(await list()).not.toContain("telos-list-features");
+    await client.callTool("close-session", { session: "library" });
+  });
 
   it("has a transcript for each tool", () => {
     const wanted = [...tools.keys()].filter((name) => !SESSION_TOOLS.includes(name));
