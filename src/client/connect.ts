@@ -1,11 +1,10 @@
 // `connect` opens a client for a URL, a command, a handler or a transport. It chooses the transport and declares our
 // capabilities. The revision is negotiated in dialogue/.
 
-import { readFileSync } from "node:fs";
 import { onAbort } from "../core/async.ts";
 import type { Authorizer } from "../core/authentication.ts";
 import { ConnectionError } from "../core/errors.ts";
-import { packageFile } from "../core/files.ts";
+import { packageVersion } from "../core/files.ts";
 import { type Handler, isUnfinishedChain, type LogLevel, NO_UPSTREAM, type Notification } from "../core/handler.ts";
 import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
 import { defined, errorMessage } from "../core/values.ts";
@@ -254,12 +253,5 @@ function aborted(signal: AbortSignal | undefined): ConnectionError {
 
 /** Our default name and version. */
 export function ownInfo(): Implementation {
-  let version = "0.0.0";
-  try {
-    const manifest = JSON.parse(readFileSync(packageFile("package.json"), "utf8")) as { version: string };
-    ({ version } = manifest);
-  } catch {
-    // A bundle may lack package.json. The version is then unknown.
-  }
-  return { name: "catenary", version };
+  return { name: "catenary", version: packageVersion() };
 }

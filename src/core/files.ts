@@ -2,7 +2,7 @@
 // and checks that no other user can read or change what is ours.
 
 import { randomUUID } from "node:crypto";
-import { existsSync, type Stats } from "node:fs";
+import { existsSync, readFileSync, type Stats } from "node:fs";
 import { lstat, mkdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join, resolve } from "node:path";
@@ -13,6 +13,15 @@ export function packageFile(path: string): string {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, "package.json")) && dirname(folder) !== folder) folder = dirname(folder);
   return join(folder, path);
+}
+
+/** The version of this package; "0.0.0" if package.json is missing, as it may be in a bundle. */
+export function packageVersion(): string {
+  try {
+    return (JSON.parse(readFileSync(packageFile("package.json"), "utf8")) as { readonly version: string }).version;
+  } catch {
+    return "0.0.0";
+  }
 }
 
 /** `$CATENARY_CACHE`, else `$XDG_CACHE_HOME/catenary`, else `~/.cache/catenary`. */

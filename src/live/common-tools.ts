@@ -63,7 +63,7 @@ export const DEBUGGER_TOOLS: readonly GuestTool[] = [
 
 export const READ_ONLY: ToolAnnotations = { readOnlyHint: true, openWorldHint: false };
 
-const DEFAULT_SESSION = "main";
+export const DEFAULT_SESSION = "main";
 
 export const SESSION_ARGUMENT: ArgumentSpecs = {
   session: { type: "string", description: "Name of the session; created on first use", default: DEFAULT_SESSION },

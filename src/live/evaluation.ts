@@ -131,7 +131,7 @@ export const EVALUATION_SCHEMA: JsonSchema = {
     session: string,
     status: { enum: ["ok", "error", "timeout", "interrupted", "lost"] },
     state: { enum: ["kept", "lost"] },
-    step: { enum: ["interrupt", "renew", "restart"] },
+    step: { enum: ["interrupt", "renew", "children", "restart"] },
     condition: {
       type: "object",
       properties: { type: string, restarts: { type: "array", items: nullableString }, open: { type: "boolean" } },

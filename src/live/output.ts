@@ -32,6 +32,11 @@ export class OutputCapture {
     this.#onOutput?.(text, stream);
   };
 
+  /** How many characters were printed. */
+  get total(): number {
+    return this.#totals.stdout + this.#totals.stderr;
+  }
+
   /** `dropped`: the number of characters that the guest counted but did not send. */
   captured(stream: OutputStream, dropped = 0): CapturedOutput {
     return { text: this.#kept[stream], total: this.#totals[stream] + dropped };

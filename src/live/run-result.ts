@@ -5,8 +5,8 @@ import type { GuestReply } from "./guest.ts";
 import type { OutputCapture } from "./output.ts";
 import type { StopStep } from "./runtime.ts";
 
-/** How an evaluation was stopped. "restart" ends the process, and its state is lost. */
-export type Step = StopStep | "restart";
+/** How an evaluation was stopped. "children" kills the programs that it waits for; "restart" ends the process, and its state is lost. */
+export type Step = StopStep | "children" | "restart";
 
 export interface RunResult {
   /** "interrupted": by another call, or by the caller's signal. */

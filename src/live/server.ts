@@ -1,7 +1,8 @@
 // Turns a language into an MCP server, with the language's tools and those that every live server has. Output goes to
 // the caller as progress while the code runs, and cancelling the call interrupts the code.
 
-import { EVALUATES_CODE, type Context, type Handler, type Request, type Result } from "../core/handler.ts";
+import { EVALUATES_CODE, type Handler } from "../core/handler.ts";
+import { packageVersion } from "../core/files.ts";
 import { defined } from "../core/values.ts";
 import { changedMethod } from "../protocol/lists.ts";
 import type { Tool } from "../protocol/model/index.ts";
@@ -19,9 +20,11 @@ import {
 } from "./common-tools.ts";
 import { EVALUATION_SCHEMA, summaryOf, toEvaluation } from "./evaluation.ts";
 import type { GuestParams } from "./guest.ts";
+import { registerCheckpoints } from "./checkpoints.ts";
+import { registerResources, SessionListeners } from "./resources.ts";
 import { DEFAULT_LIMITS, type GuestTests, type GuestText, type Limits } from "./runtime.ts";
 import type { RunResult } from "./run-result.ts";
-import type { Session } from "./session.ts";
+import type { RunOptions, Session } from "./session.ts";
 import { closedError, Sessions } from "./sessions.ts";
 import { evaluationText, stoppedText, testsText, withNotices } from "./text.ts";
 import {
@@ -78,7 +81,8 @@ export function createLiveServer(language: Language, options: LiveOptions): Live
     idleMs: options.idleMs ?? IDLE_MS,
     onLoaded: () => server.notify({ method: changedMethod("tools") }),
   });
-  const info = { name: options.name ?? `catenary-${runtime.language}`, version: "1", title };
+  const info = { name: options.name ?? `catenary-${runtime.language}`, version: packageVersion(), title };
+  const listeners = new SessionListeners();
   const server = createServer({
     ...info,
     instructions,
@@ -86,25 +90,44 @@ export function createLiveServer(language: Language, options: LiveOptions): Live
     maskErrors: false,
     onError: () => undefined,
   });
-  registerEvaluation(server, language.evaluate, "eval", sessions);
+  const host: Host = { server, sessions, listeners, hasJournal: runtime.checkpoint === undefined };
+  registerEvaluation(host, language.evaluate, "eval");
   for (const tool of tools) {
-    if (tool.evaluates !== undefined) registerEvaluation(server, tool, "eval", sessions);
-    else if (tool.isEvaluation === true) registerEvaluation(server, tool, tool.name, sessions);
-    else registerTool(server, tool, sessions);
+    if (tool.evaluates !== undefined) registerEvaluation(host, tool, "eval");
+    else if (tool.isEvaluation === true) registerEvaluation(host, tool, tool.name);
+    else registerTool(host, tool);
   }
   registerSessionTools(server, language, sessions);
+  registerCheckpoints(server, language, sessions);
+  registerResources(server, language, sessions);
   const libraries = new Map(tools.flatMap(({ name, library }) => (library === undefined ? [] : [[name, library]])));
   const close = async (): Promise<void> => {
     await Promise.all([server.close(), sessions.close()]);
     await runtime.close?.();
   };
-  return closable(server, libraries.size === 0 ? server : withoutUnloaded(server, libraries, sessions), close);
+  const list = withoutUnloaded(server, libraries, sessions);
+  const listen = listeners.listen(server);
+  const handler: Handler = (request, context) => {
+    if (request.method === "tools/list") return list(request, context);
+    return request.method === "subscriptions/listen" ? listen(request, context) : server(request, context);
+  };
+  return closable(server, handler, close);
+}
+
+/** What the tools of a live server share. */
+interface Host {
+  readonly server: Server;
+  readonly sessions: Sessions;
+  readonly listeners: SessionListeners;
+  /** Whether the code of a session is remembered, to run it again. */
+  readonly hasJournal: boolean;
 }
 
 /** Lists the tools of a library only to callers who have it loaded in a session. */
 function withoutUnloaded(server: Server, libraries: ReadonlyMap<string, string>, sessions: Sessions): Handler {
-  const list = async (request: Request, context: Context): Promise<Result> => {
+  return async (request, context) => {
     const result = await server(request, context);
+    if (libraries.size === 0) return result;
     const loaded = new Set(sessions.list(ownerOf(context)).flatMap((session) => session.loaded));
     const isListed = ({ name }: Tool): boolean => {
       const library = libraries.get(name);
@@ -112,7 +135,6 @@ function withoutUnloaded(server: Server, libraries: ReadonlyMap<string, string>,
     };
     return { ...result, tools: (result["tools"] as readonly Tool[]).filter(isListed) };
   };
-  return (request, context) => (request.method === "tools/list" ? list(request, context) : server(request, context));
 }
 
 /** Wraps the server so that it refuses calls once it is closed, since they would start processes that nothing ends. */
@@ -147,7 +169,7 @@ const UNCHECKED = {
 } as const;
 
 /** Registers a tool whose guest request `op` is answered with an evaluation. */
-function registerEvaluation(server: Server, tool: GuestTool, op: string, sessions: Sessions): void {
+function registerEvaluation({ server, sessions, listeners, hasJournal }: Host, tool: GuestTool, op: string): void {
   const { evaluates } = tool;
   const evaluate = async (given: ToolArguments, context: ToolContext): Promise<ToolAnswer | TrustedResult> => {
     const startedAt = performance.now();
@@ -164,6 +186,8 @@ function registerEvaluation(server: Server, tool: GuestTool, op: string, session
     const withTiming = args["capture-time"] === true;
     const text = evaluationText(evaluation, { withTiming, timeoutMs: result.timeoutMs });
     session.log.add(op === "eval" ? String(args["code"]) : `${op} ${JSON.stringify(args)}`, text);
+    if (hasJournal && op === "eval" && status === "ok") session.log.record(String(args["code"]));
+    if (evaluation.defined !== undefined) listeners.defined(ownerOf(context), session.name);
     if (evaluates === undefined) return new TrustedResult(text, summaryOf(evaluation, truncated), status !== "ok");
     const isBare = status === "ok" && notice === undefined;
     return textAnswer({ text: isBare ? values.join("\n") : text, isError: status !== "ok" });
@@ -179,7 +203,7 @@ function withCode(name: string, { [name]: code, ...args }: ToolArguments): ToolA
   return { ...args, code };
 }
 
-function registerTool(server: Server, tool: GuestTool, sessions: Sessions): void {
+function registerTool({ server, sessions }: Host, tool: GuestTool): void {
   const annotations = tool.readOnly === true ? READ_ONLY : { destructiveHint: true };
   const call = async (args: ToolArguments, context: ToolContext): Promise<ToolAnswer> => {
     const session = getSession(sessions, args, context);
@@ -233,8 +257,28 @@ function run(
     context,
     isEvaluation,
     timeoutMs: typeof timeout === "number" ? sessions.timeoutMs(timeout * 1000) : undefined,
-    onProgress: (text, total) => context.progress(total, undefined, text),
+    ...progressOf(context),
   });
+}
+
+/** Reports output, and also silence to a caller that wants progress. Each report must be greater than the last. */
+function progressOf(context: ToolContext): Pick<RunOptions, "onProgress" | "onSilence"> {
+  if (context.meta["progressToken"] === undefined) {
+    // A task shows the message, even if the caller wants no progress.
+    return { onProgress: (text, total) => context.progress(total, undefined, text) };
+  }
+  let beats = 0;
+  let printed = 0;
+  return {
+    onProgress: (text, total) => {
+      printed = total;
+      context.progress(total + beats, undefined, text);
+    },
+    onSilence: (seconds) => {
+      beats += 1;
+      context.progress(printed + beats, undefined, `Still running after ${seconds} s`);
+    },
+  };
 }
 
 function toolAnswer(result: RunResult, session: Session): ToolAnswer {

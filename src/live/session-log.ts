@@ -11,6 +11,8 @@ const MAX_CHARS = 2 * KEPT_CHARS;
 /** How many evaluations the transcript has, and how many characters of each. */
 const MAX_ENTRIES = 100;
 const MAX_CODE_CHARS = 10_000;
+/** How much code is remembered to be run again. */
+const MAX_JOURNAL_CHARS = 1_000_000;
 
 /** Unique in this process, so that a gateway with several live servers finds the server that has the text. */
 let lastNumber = 0;
@@ -32,6 +34,8 @@ export class SessionLog {
   readonly #texts = new Map<number, string>();
   #entries: Entry[] = [];
   #chars = 0;
+  #journal: string[] = [];
+  #journalChars = 0;
 
   constructor(session: string) {
     this.#session = session;
@@ -47,6 +51,22 @@ export class SessionLog {
     this.#entries.push({ code, text });
     // Cut now and then, and not with every evaluation.
     if (this.#entries.length >= 2 * MAX_ENTRIES) this.#entries = this.#entries.slice(-MAX_ENTRIES);
+  }
+
+  /** The code of all evaluations that succeeded in this process; undefined if that is too much. */
+  get journal(): readonly string[] | undefined {
+    return this.#journalChars > MAX_JOURNAL_CHARS ? undefined : this.#journal;
+  }
+
+  /** Remembers code that has run, so that it can be run again in another process. */
+  record(code: string): void {
+    this.#journalChars += code.length;
+    if (this.#journalChars <= MAX_JOURNAL_CHARS) this.#journal.push(code);
+  }
+
+  forgetJournal(): void {
+    this.#journal = [];
+    this.#journalChars = 0;
   }
 
   /** The latest evaluations: their code, each line after `> `, and the text of their results. */

@@ -23,6 +23,8 @@ export interface RunOptions {
   readonly onProgress?: ProgressListener | undefined;
   /** Receives all output immediately. */
   readonly onOutput?: OutputListener | undefined;
+  /** Called every few seconds while nothing is printed, with the seconds since the run began. */
+  readonly onSilence?: ((seconds: number) => void) | undefined;
   /** Whether the guest replies with an evaluation, which has the output, the notices and the definitions. */
   readonly isEvaluation?: boolean;
 }
@@ -66,11 +68,15 @@ export class Session {
   /** The libraries with tools of their own that are loaded. */
   loaded: readonly string[] = [];
   readonly log: SessionLog;
+  /** The name of the last checkpoint, which a notice offers after a crash. */
+  checkpoint: string | undefined;
   readonly #options: SessionOptions;
   readonly #stateLoss: StateLoss;
   readonly #queue = new Semaphore(1);
   readonly #background = new BackgroundOutput();
   #guest: Guest | undefined;
+  /** The file from which the next process starts. */
+  #image: string | undefined;
   #starting: Promise<Guest> | undefined;
   readonly #closing = new AbortController();
   #active: ActiveRun | undefined;
@@ -108,6 +114,11 @@ export class Session {
 
   get version(): string {
     return this.#guest?.version ?? "";
+  }
+
+  /** What was defined, as far as it is remembered. */
+  get names(): readonly string[] {
+    return this.#stateLoss.names;
   }
 
   get waiting(): number {
@@ -184,10 +195,27 @@ export class Session {
       this.#background.take();
     }
     if (guest === undefined) return;
-    if (reason !== undefined) this.#stateLoss.notice = this.#stateLoss.describe(reason);
+    if (reason !== undefined) this.#stateLoss.notice = this.#describeLoss(reason);
     // The last output of this process must not reach the next evaluation.
     if (this.#active === undefined) guest.onRawOutput = () => undefined;
     await guest.close(budgetMs);
+  }
+
+  /** Replaces the process with one that starts from an image. Rejects if that fails; then there is no process. */
+  async restore(image: string): Promise<void> {
+    await this.end(undefined);
+    await this.#queue.acquire();
+    this.#options.onBusy();
+    try {
+      // Another call may have started a process meanwhile.
+      await this.end(undefined);
+      this.#image = image;
+      await this.#startGuest();
+    } finally {
+      this.#image = undefined;
+      this.usedAt = performance.now();
+      this.#queue.release();
+    }
   }
 
   /** Ends the process for good. The session cannot be used afterwards. */
@@ -208,7 +236,7 @@ export class Session {
     const guest = await this.#options.mayStart(() => {
       this.#checkOpen();
       this.memoryMb = this.limits.memoryMb;
-      return Guest.start(this.#options.runtime, this.limits, this.#closing.signal).catch((error: unknown) => {
+      return Guest.start(this.#runtime(), this.limits, this.#closing.signal).catch((error: unknown) => {
         this.#checkOpen();
         throw error;
       });
@@ -220,9 +248,18 @@ export class Session {
       this.#forgetGuest();
       if (this.#active !== undefined) return;
       const reason = exitReason(how, guest.child.stderrTail(), this.memoryMb, "ended by itself");
-      this.#stateLoss.notice = this.#stateLoss.describe(reason);
+      this.#stateLoss.notice = this.#describeLoss(reason);
     };
     return (this.#guest = guest);
+  }
+
+  #runtime(): Runtime {
+    const { runtime } = this.#options;
+    const image = this.#image;
+    const { checkpoint } = runtime;
+    if (image === undefined || checkpoint === undefined) return runtime;
+    // A second start would fail in the same way.
+    return { ...runtime, start: (limits) => checkpoint.start(limits, image), startFailed: async () => false };
   }
 
   #checkOpen(): void {
@@ -262,6 +299,7 @@ export class Session {
     this.#active = active;
     const deadline =
       timeoutMs > 0 ? setTimeout(() => void stop("timeout"), Math.min(timeoutMs, MAX_DELAY_MS)) : undefined;
+    const heartbeat = options.onSilence && startHeartbeat(options.onSilence, capture, active.since);
     const forget = onCancel(options.context, () => void stop("interrupted"));
     // One literal instead of spread parts, for speed: every evaluation comes through here.
     const result = (
@@ -279,26 +317,36 @@ export class Session {
       if (Array.isArray(loaded)) this.#setLoaded(loaded.filter((name) => typeof name === "string"));
       if (isEvaluation) this.#count(answer, guest, holds);
       // An evaluation can also interrupt itself; then there is no `stopping`.
-      const step = answer["status"] === "interrupted" ? ((await stopping) ?? "interrupt") : undefined;
+      const isInterrupted = answer["status"] === "interrupted";
+      const stopped = stopping === undefined && !isInterrupted ? undefined : ((await stopping) ?? "interrupt");
+      // Code that got an error since its child was killed replies as if nothing had stopped it.
+      const step = isInterrupted || stopped === "children" ? stopped : undefined;
       const outcome = step === undefined ? "answered" : (cause ?? "interrupted");
       if (answer["damaged"] !== true) return result(outcome, answer, step);
       await this.#discard(guest);
-      const lost = this.#stateLoss.describe("its memory was damaged, so its process was ended");
+      const lost = this.#describeLoss("its memory was damaged, so its process was ended");
       return result(outcome, answer, "restart", lost);
     } catch (error) {
       if (!(error instanceof GuestExited)) return result("refused", {}, undefined, (error as Error).message);
       const how = cause === undefined ? exitReason(error.message, capture.captured("stderr").text, this.memoryMb) : "";
-      const lost = active.lost ?? this.#stateLoss.takeNotice() ?? this.#stateLoss.describe(how);
+      const lost = active.lost ?? this.#stateLoss.takeNotice() ?? this.#describeLoss(how);
       await this.#discard(guest);
       return result(cause ?? "lost", {}, "restart", lost);
     } finally {
       clearTimeout(deadline);
+      clearInterval(heartbeat);
       forget();
       capture.close();
       if (this.#guest === guest) this.#background.listen(guest);
       else guest.onRawOutput = () => undefined;
       this.#active = undefined;
     }
+  }
+
+  #describeLoss(reason: string): string {
+    const lost = this.#stateLoss.describe(reason);
+    const { checkpoint } = this;
+    return checkpoint === undefined ? lost : `${lost}; restore-session brings back checkpoint ${checkpoint}`;
   }
 
   async #discard(guest: Guest): Promise<void> {
@@ -309,6 +357,7 @@ export class Session {
   #forgetGuest(): void {
     this.#guest = undefined;
     this.#stopErrorTimer();
+    this.log.forgetJournal();
     if (this.loaded.length > 0) this.#setLoaded([]);
   }
 
@@ -339,6 +388,18 @@ export class Session {
   }
 }
 
+/** How often a silent run reports that it still goes on; clients give up after a minute or so of silence. */
+const HEARTBEAT_MS = 5_000;
+
+function startHeartbeat(report: (seconds: number) => void, capture: OutputCapture, since: number): NodeJS.Timeout {
+  let printed = 0;
+  const beat = (): void => {
+    if (capture.total === printed) report(Math.round((performance.now() - since) / 1000));
+    printed = capture.total;
+  };
+  return unref(setInterval(beat, HEARTBEAT_MS));
+}
+
 /** The result of a run that was interrupted while its process was starting. */
 function interruptedBeforeStart(timeoutMs: number): RunResult {
   const common = { reason: undefined, notice: undefined, background: "", timeoutMs, capture: new OutputCapture(0) };
@@ -347,6 +408,8 @@ function interruptedBeforeStart(timeoutMs: number): RunResult {
 
 /** How long each step may take before the next is tried. */
 const STEP_TIMEOUT_MS = 2_000;
+/** How long code may take to end, once the programs that it waited for were killed. */
+const CHILDREN_TIMEOUT_MS = 1_000;
 
 /** Stops the request `target`, whose reply is `reply`, and returns the step that worked. */
 async function stopRequest(
@@ -369,8 +432,30 @@ async function stopRequest(
     if (guest.hasExited) break;
     if (isStopped === true) return step;
   }
+  // Code that waits for a program which it has started cannot be interrupted, but it goes on when the program ends.
+  if (!guest.hasExited && (await killDescendants(guest))) {
+    for (const step of ["interrupt", undefined] as const) {
+      const isStopped = await within(CHILDREN_TIMEOUT_MS, answered);
+      if (isStopped === true && !guest.hasExited) return "children";
+      // It may go on with other work instead of ending.
+      if (step !== undefined && !guest.hasExited) guest.control(step, { target }).catch(() => undefined);
+    }
+  }
   await guest.close(0);
   return "restart";
+}
+
+/** Returns whether there were any. */
+async function killDescendants({ child, pid }: Guest): Promise<boolean> {
+  const found = (await child.findPids()).filter((one) => one !== pid);
+  for (const one of found) {
+    try {
+      process.kill(one, "SIGKILL");
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+  return found.length > 0;
 }
 
 /** How many names a session remembers, how many of them a notice lists, and how long each may be. */
@@ -387,6 +472,10 @@ export class StateLoss {
 
   constructor(session: string) {
     this.#session = session;
+  }
+
+  get names(): readonly string[] {
+    return [...this.#names];
   }
 
   addDefinitions(definitions: readonly Definition[]): void {

@@ -21,7 +21,8 @@ export interface SessionsOptions {
   readonly onLoaded: () => void;
 }
 
-const NAME = /^[\w.:-]{1,64}$/;
+/** Valid names of sessions and checkpoints. */
+export const NAME: RegExp = /^[\w.:-]{1,64}$/;
 const SWEEP_MS = 500;
 /** The memory of idle sessions, which can grow through timers and threads, is checked every 10th sweep. */
 const SWEEPS_PER_IDLE_CHECK = 10;

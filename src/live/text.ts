@@ -8,6 +8,7 @@ import type { RunResult, Step } from "./run-result.ts";
 const STEP_TEXTS: Readonly<Record<Step, string>> = {
   interrupt: "It was interrupted; the session keeps its state.",
   renew: "It ignored the interrupt, so its evaluator was replaced; the session keeps its state.",
+  children: "It waited for programs that it had started; they were killed, and the session keeps its state.",
   restart: "It could not be interrupted, so its process was ended; the next evaluation starts a new one.",
 };
 

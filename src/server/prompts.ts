@@ -3,7 +3,7 @@
 // an argument of a prompt or a variable of a template.
 
 import { demandScopes } from "../auth/bearer/scopes.ts";
-import type { Context, Meta, Request, Result } from "../core/handler.ts";
+import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
 import { defined, isObject } from "../core/values.ts";
 import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
 import { blockProblem } from "../protocol/content.ts";
@@ -18,10 +18,10 @@ import { isStandardSchema, vendorOf } from "../protocol/schema-kind.ts";
 import type { Simplify } from "./schema.ts";
 import type { Visible } from "./sessions.ts";
 
-/** Returns values that fit what was typed so far, best first. */
+/** Returns values that fit what was typed so far, best first. Gets the other arguments, and who asks. */
 export type Completer = (
   value: string,
-  context: { readonly arguments: Readonly<Record<string, string>> },
+  context: { readonly arguments: Readonly<Record<string, string>>; readonly caller: Caller },
 ) => readonly string[] | Promise<readonly string[]>;
 
 /** By argument name; undefined for an argument without completion. */
@@ -256,7 +256,10 @@ export async function complete(
   }
   const completer = completers.get(argument.name) ?? (() => []);
   const all = await errors.run(request, context, async () => {
-    const found: unknown = await completer(argument.value, { arguments: chosen?.arguments ?? {} });
+    const found: unknown = await completer(argument.value, {
+      arguments: chosen?.arguments ?? {},
+      caller: context.caller,
+    });
     if (Array.isArray(found) && found.every((value) => typeof value === "string")) return found;
     throw new InvalidResult(`The completer of ${argument.name} (${what}) must return an array of strings`);
   });

@@ -15,6 +15,11 @@ it("leaves out values that are nil in Lisp", () => {
   expect(encodeRequest(request)).toBe('(:id 1 :op "x")');
 });
 
+it("encodes an object as a property list", () => {
+  const request = { id: 1, op: "x", others: { className: "A", n: 2 } };
+  expect(encodeRequest(request)).toBe('(:id 1 :op "x" :others (:class-name "A" :n 2))');
+});
+
 it("escapes only the quote and the backslash", () => {
   expect(encodeRequest({ id: 1, op: 'a"b\\c\n#|;\u0000' })).toBe('(:id 1 :op "a\\"b\\\\c\n#|;\u0000")');
 });

@@ -3,7 +3,7 @@
 // is ready. The .lisp files in this folder run inside the session's image.
 
 import { within } from "../../core/async.ts";
-import { defined } from "../../core/values.ts";
+import { defined, isObject } from "../../core/values.ts";
 import type { InheritEnv } from "../../process/environment.ts";
 import type { GuestCommand, GuestRequest, Runtime } from "../runtime.ts";
 import type { Language } from "../tool.ts";
@@ -127,11 +127,16 @@ export function encodeRequest(request: GuestRequest): string {
   return `${text})`;
 }
 
+function encodeEntry([name, value]: readonly [string, unknown]): string {
+  return `:${name.replace(/[A-Z]/g, "-$&").toLowerCase()} ${encodeValue(value)}`;
+}
+
 function encodeValue(value: unknown): string {
   if (value === true) return "t";
   if (typeof value === "string") return `"${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
   if (typeof value === "number") return Number.isFinite(value) ? String(value) : "nil";
   if (Array.isArray(value)) return value.length === 0 ? "nil" : `(${value.map(encodeValue).join(" ")})`;
+  if (isObject(value) && Object.keys(value).length > 0) return `(${Object.entries(value).map(encodeEntry).join(" ")})`;
   return "nil";
 }
 

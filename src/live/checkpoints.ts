@@ -1,0 +1,188 @@
+// Checkpoints: save-session keeps the state of a session on disk under a name, and restore-session starts a process from
+// it. A language with images saves one. For others, the code of the evaluations that succeeded is saved and run again.
+// Each caller has its own checkpoints, in files that only the user of this process can read.
+
+import { createHash } from "node:crypto";
+import { chmod, readdir, rename, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { makePrivateDirectory, readPrivate, stateDirectory, writePrivate } from "../auth/oauth/private-files.ts";
+import { isObject } from "../core/values.ts";
+import type { ToolContext } from "../server/call-context.ts";
+import type { Server } from "../server/server.ts";
+import { ownerOf, SESSION_ARGUMENT, sessionName } from "./common-tools.ts";
+import type { GuestText, Runtime } from "./runtime.ts";
+import type { Session } from "./session.ts";
+import { NAME, type Sessions } from "./sessions.ts";
+import { text, toolInput, type ArgumentSpecs, type Language, type ToolArguments } from "./tool.ts";
+
+/** How many checkpoints a caller has in a language; saving one more deletes the oldest. */
+const MAX_CHECKPOINTS = 10;
+/** How large the file of a checkpoint may be. */
+const MAX_MB = 2_000;
+
+const ARGUMENTS: ArgumentSpecs = {
+  checkpoint: text("Name of the checkpoint. Default: the name of the session."),
+  ...SESSION_ARGUMENT,
+};
+
+export function registerCheckpoints(server: Server, { runtime }: Language, sessions: Sessions): void {
+  const how = runtime.checkpoint === undefined ? "the code that it has evaluated, to run it again" : "a whole image";
+  const open = (
+    args: ToolArguments,
+    context: ToolContext,
+  ): { session: Session; store: CheckpointStore; name: string } => {
+    const session = sessions.get(ownerOf(context), sessionName(args));
+    const name = (args["checkpoint"] as string | undefined) ?? session.name;
+    if (!NAME.test(name)) throw new Error("The name of a checkpoint has 1 to 64 letters, digits, and _ - : .");
+    return { session, name, store: new CheckpointStore(runtime, ownerOf(context)) };
+  };
+  server.tool(
+    "save-session",
+    {
+      title: "Save a session",
+      description: `Save a session on disk as a checkpoint: ${how}. restore-session brings it back, even after a crash.`,
+      annotations: { destructiveHint: false },
+      ...toolInput(ARGUMENTS),
+    },
+    async (args: ToolArguments, context: ToolContext) => {
+      const { session, store, name } = open(args, context);
+      const saved = await store.save(session, name, context);
+      session.checkpoint = name;
+      return saved;
+    },
+  );
+  server.tool(
+    "restore-session",
+    {
+      title: "Restore a session",
+      description: "Replace the state of a session with a checkpoint of save-session.",
+      annotations: { destructiveHint: true },
+      ...toolInput(ARGUMENTS),
+    },
+    async (args: ToolArguments, context: ToolContext) => {
+      const { session, store, name } = open(args, context);
+      const restored = await store.restore(session, name, context);
+      session.checkpoint = name;
+      return restored;
+    },
+  );
+}
+
+/** The checkpoints of one caller in one language. */
+class CheckpointStore {
+  readonly #runtime: Runtime;
+  readonly #folder: string;
+  readonly #suffix: string;
+
+  constructor(runtime: Runtime, owner: string) {
+    this.#runtime = runtime;
+    // The name of a principal may contain anything.
+    const own = owner === "" ? "all" : createHash("sha256").update(owner).digest("hex").slice(0, 32);
+    this.#folder = join(stateDirectory(), "sessions", runtime.language, own);
+    this.#suffix = runtime.checkpoint === undefined ? ".json" : ".image";
+  }
+
+  async save(session: Session, name: string, context: ToolContext): Promise<string> {
+    const file = this.#file(name);
+    for (const path of [stateDirectory(), this.#folder]) await makePrivateDirectory(path);
+    const what =
+      this.#runtime.checkpoint === undefined
+        ? await this.#saveCode(session, file)
+        : await this.#saveImage(session, file, context);
+    const deleted = await this.#deleteOldest(name);
+    const also = deleted.length === 0 ? "" : `\nDeleted the oldest: ${deleted.join(", ")}.`;
+    return `Saved session ${session.name} as checkpoint ${name}: ${what}.${also}`;
+  }
+
+  async restore(session: Session, name: string, context: ToolContext): Promise<string> {
+    const file = this.#file(name);
+    if ((await sizeOf(file)) === undefined) {
+      const names = (await this.#list()).map((one) => one.name).join(", ");
+      throw new Error(`There is no checkpoint ${name}; ${names === "" ? "none was saved" : `there are ${names}`}`);
+    }
+    if (this.#runtime.checkpoint === undefined) return this.#replay(session, name, context);
+    await session.restore(file);
+    return `Restored session ${session.name} from checkpoint ${name}.`;
+  }
+
+  async #saveImage(session: Session, file: string, context: ToolContext): Promise<string> {
+    const draft = `${file}.new`;
+    await rm(draft, { force: true });
+    const { outcome, reply, reason } = await session.run("save-session", { path: draft }, { context });
+    const { text: answer = "", isError } = reply as Partial<GuestText>;
+    const mb = ((await sizeOf(draft)) ?? 0) / 1024 / 1024;
+    if (outcome !== "answered" || isError === true || mb === 0 || mb > MAX_MB) {
+      await rm(draft, { force: true });
+      const tooLarge = mb > MAX_MB ? `its image has ${Math.round(mb)} MB, and ${MAX_MB} MB are the most` : undefined;
+      throw new Error(
+        `Session ${session.name} was not saved: ${tooLarge ?? reason ?? (answer === "" ? outcome : answer)}`,
+      );
+    }
+    await chmod(draft, 0o600);
+    await rename(draft, file);
+    return `an image of ${Math.ceil(mb)} MB`;
+  }
+
+  async #saveCode(session: Session, file: string): Promise<string> {
+    const sources = session.log.journal;
+    if (sources === undefined) {
+      throw new Error(`Session ${session.name} cannot be saved: it has evaluated too much code to run it all again`);
+    }
+    await writePrivate(file, JSON.stringify({ sources }));
+    return `the code of ${sources.length} ${sources.length === 1 ? "evaluation" : "evaluations"}, which restore-session runs again`;
+  }
+
+  /** Runs the code again in a new process. */
+  async #replay(session: Session, name: string, context: ToolContext): Promise<string> {
+    const saved: unknown = JSON.parse((await readPrivate(this.#file(name))) ?? "null");
+    const sources = isObject(saved) && Array.isArray(saved["sources"]) ? (saved["sources"] as readonly unknown[]) : [];
+    await session.end(undefined);
+    const failed: string[] = [];
+    let ran = 0;
+    for (const code of sources) {
+      if (typeof code !== "string") continue;
+      const { outcome, reply, state } = await session.run("eval", { code }, { context, isEvaluation: true });
+      ran += 1;
+      if (outcome === "answered" && reply["status"] === "ok") session.log.record(code);
+      else failed.push(code.split("\n", 1)[0]?.slice(0, 80) ?? "");
+      if (state === "lost" || outcome === "refused" || context.signal.aborted) break;
+    }
+    const left = sources.length - ran;
+    return [
+      `Restored session ${session.name} from checkpoint ${name}: the code of ${ran} ${ran === 1 ? "evaluation" : "evaluations"} was run again.`,
+      ...failed.map((line) => `This failed: ${line}`),
+      ...(left > 0 ? [`${left} more were not run.`] : []),
+    ].join("\n");
+  }
+
+  #file(name: string): string {
+    return join(this.#folder, `${name}${this.#suffix}`);
+  }
+
+  async #list(): Promise<{ readonly name: string; readonly savedAt: number }[]> {
+    const files = await readdir(this.#folder).catch(() => []);
+    const own = files.filter((file) => file.endsWith(this.#suffix));
+    const found = await Promise.all(
+      own.map(async (file) => ({
+        name: file.slice(0, -this.#suffix.length),
+        savedAt: (await stat(join(this.#folder, file)).catch(() => undefined))?.mtimeMs ?? 0,
+      })),
+    );
+    return found.toSorted((one, other) => other.savedAt - one.savedAt);
+  }
+
+  /** Returns the names of the checkpoints that were deleted. */
+  async #deleteOldest(kept: string): Promise<readonly string[]> {
+    const others = (await this.#list()).filter(({ name }) => name !== kept).slice(MAX_CHECKPOINTS - 1);
+    await Promise.all(others.map(({ name }) => rm(this.#file(name), { force: true })));
+    return others.map(({ name }) => name);
+  }
+}
+
+/** Undefined if there is no such file. */
+function sizeOf(path: string): Promise<number | undefined> {
+  return stat(path).then(
+    ({ size }) => size,
+    () => undefined,
+  );
+}
