@@ -4,6 +4,7 @@
 import { afterEach, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { breaker, inject } from "../../../src/chain/middleware/index.ts";
+import { nodeHandler } from "../../../src/http.ts";
 import { chain, connect, createServer, serve, upstream, type Serving } from "../../../src/index.ts";
 
 const closing: { close(): Promise<void> }[] = [];
@@ -57,6 +58,40 @@ it.each([NEWEST.name, NEWEST_SESSION.name])("headers of middleware reach an upst
   const method = revision === NEWEST.name ? "tools/call" : null;
   expect(JSON.parse(String(text(await client.callTool("all"))))).toEqual(["acme", "1", method]);
   expect(JSON.parse(String(text(await client.callTool("own"))))).toEqual(["own", "1", method]);
+});
+
+it("headers of middleware reach an upstream over legacy HTTP+SSE", async () => {
+  const { createServer: createHttp } = await import("node:http");
+  const server = createServer({ name: "echo", version: "1.0.0" })
+    .tool("echo", {}, () => "hi")
+    .tool("own", {}, () => "hi");
+  const handle = nodeHandler(server);
+  const seen: (string | undefined)[][] = [];
+  const http = createHttp((request, response) => {
+    // As a server that knows nothing newer.
+    if (request.method === "POST" && request.url?.startsWith("/sse") === true) response.writeHead(405).end();
+    else {
+      const { "x-tenant": tenant, "x-key": key } = request.headers;
+      seen.push([request.method, tenant?.toString(), key?.toString()]);
+      handle(request, response);
+    }
+  });
+  await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
+  closing.push({ close: () => new Promise((resolve) => void http.close(() => resolve()).closeAllConnections()) });
+  closing.push(handle);
+  const { port } = http.address() as { port: number };
+  const add = inject({ headers: { "X-Tenant": "acme" }, tools: { own: { headers: { "X-Key": "1" } } } });
+  const gateway = chain(add).to(upstream(`http://127.0.0.1:${port}/sse`, { headers: { "x-key": "2" } }));
+  const client = await connect(gateway);
+  closing.push(client, gateway);
+  await client.callTool("echo");
+  await client.callTool("own");
+  // The gateway opens the session itself, so those requests have only the headers of the upstream.
+  expect(seen[0]).toEqual(["GET", undefined, "2"]);
+  expect(seen.slice(-2)).toEqual([
+    ["POST", "acme", "2"],
+    ["POST", "acme", "1"],
+  ]);
 });
 
 it("an error response that quotes an added header does not show it", async () => {

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { catenary, type CliResult } from "./cli-process.ts";
+import { catenary, CLI, type CliResult } from "./cli-process.ts";
 
 /** The description of its tool is in a file. */
 const SERVER = `
@@ -109,4 +109,15 @@ it("names the only server of a config as it does when there are more", async () 
   expect(await listed()).toMatch(
     /^approved {2}tool notes\/search\nnew {7}tool other\/search\n[^]*approve one\.json other\/search\n$/,
   );
+});
+
+it("compares with the running server if the gateway remembers no list", async () => {
+  const notes = { command: process.execPath, args: [CLI, "serve", "notes.mjs"], cwd: folder, remember: false };
+  const config = { mcpServers: { notes }, chain: [{ pin: { file: "command-pins.json" } }] };
+  writeFileSync(join(folder, "command.json"), JSON.stringify(config));
+  describeTool("Finds notes");
+  expect((await run("call", "command.json", "search")).out).toContain("found");
+  describeTool("Finds all notes");
+  expect((await run("call", "command.json", "search")).code).toBe(2);
+  expect((await run("pins", "command.json")).out).toContain("changed   tool notes/search\n");
 });
