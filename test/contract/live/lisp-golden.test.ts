@@ -20,7 +20,7 @@ const UPDATE = process.env["UPDATE_GOLDEN"] === "1";
 const RELEASE = "SBCL 2.2.9";
 
 /** Tools of all live servers, which sessions.test.ts covers. */
-const SESSION_TOOLS = ["list-sessions", "interrupt-session", "close-session"];
+const SESSION_TOOLS = ["list-sessions", "interrupt-session", "close-session", "save-session", "restore-session"];
 
 /** Text that differs between runs and machines, and its replacement. */
 const VARYING: readonly (readonly [RegExp, string])[] = [
