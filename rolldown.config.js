@@ -88,6 +88,8 @@ export default [
       "live/js/guest",
       "live/js/controller",
       "live/smalltalk/amber-guest",
+      "live/smalltalk/attach-guest",
+      "live/smalltalk/image-bridge",
       "modules/typescript",
       "modules/load-module",
     ]),

@@ -13,6 +13,11 @@ export interface SmalltalkGuestOptions {
   readonly command?: string;
   /** The image that `command` runs. Each session works on a copy of it. */
   readonly image?: string;
+  /**
+   * The address of PharoSmalltalkInteropServer in a Pharo image that runs already, such as `http://127.0.0.1:8086`. All
+   * sessions then work in that image.
+   */
+  readonly attach?: string;
   /** Variables to add to the environment that the guest inherits. */
   readonly env?: Readonly<Record<string, string>>;
   /** Which variables of this process sessions inherit, as for `upstream()`. Default: all but the secrets of Catenary. */
@@ -29,15 +34,28 @@ export interface SmalltalkEngine {
 }
 
 /** The engines that can run sessions. */
-export type EngineName = "amber" | "gst" | "image";
+export type EngineName = "amber" | "gst" | "image" | "attached";
+
+interface EngineProblem {
+  /** The option that is wrong. */
+  readonly setting: "program" | "image" | "attach";
+  readonly problem: string;
+}
 
 /** The engine that the options name, or why they name none. */
-export function engineOf(program: string | undefined, image: unknown): EngineName | { readonly problem: string } {
+export function engineOf(program: string | undefined, image: unknown, attach?: unknown): EngineName | EngineProblem {
+  if (attach !== undefined) {
+    if (program !== undefined || image !== undefined)
+      return { setting: "attach", problem: "names an image that runs already, so it cannot be used with a program" };
+    const isAddress = typeof attach === "string" && URL.canParse(attach) && /^https?:/.test(attach);
+    return isAddress ? "attached" : { setting: "attach", problem: "must be an address such as http://127.0.0.1:8086" };
+  }
   if (image !== undefined)
     return program === undefined
-      ? { problem: "needs the virtual machine that runs the image as the program" }
+      ? { setting: "image", problem: "needs the virtual machine that runs it as the program" }
       : "image";
   if (program === undefined) return "amber";
   if (/^gst/i.test(basename(program))) return "gst";
-  return { problem: `is not gst, so it also needs "image": the file of a Pharo, Squeak or Cuis image` };
+  const problem = `is not gst, so it also needs "image": the file of a Pharo, Squeak or Cuis image`;
+  return { setting: "program", problem };
 }

@@ -18,12 +18,17 @@ export const smalltalk: LanguageEntry = {
       type: "path",
       description: "The image of Pharo, Squeak or Cuis that live Smalltalk sessions work on, each on a copy of it.",
     },
+    attach: {
+      type: "string",
+      description:
+        "The address of PharoSmalltalkInteropServer in a running Pharo image, in which all sessions then work.",
+    },
   },
-  problem({ program, image }) {
-    const engine = engineOf(program as string | undefined, image);
+  problem({ program, image, attach }) {
+    const engine = engineOf(program as string | undefined, image, attach);
     if (typeof engine === "string") return undefined;
-    const hint = 'write "program": "gst", or both "program" and "image", or neither for Amber';
-    return { setting: image === undefined ? "program" : "image", message: engine.problem, hint };
+    const hint = 'write "program": "gst", or both "program" and "image", or "attach", or none of them for Amber';
+    return { setting: engine.setting, message: engine.problem, hint };
   },
   create: async (options) => (await import("./index.ts")).smalltalkLanguage(options),
   needsMore: (code) => scan(code).isOpen || (/^\s*!/.test(code) && !/!\s+!\s*$/.test(code)),

@@ -2,6 +2,7 @@
 // and methods, in bracket syntax (`Object subclass: Point3 [ ... ]`) and in chunk format (`!Point3 methodsFor: 'x'!`).
 // GNU Smalltalk reads such files itself, but then it prints mistakes to stderr and answers no value.
 
+import { defined } from "../../core/values.ts";
 import { isMark, lineAt, readVariables, tokenize, type Scope, type Token } from "./gst-tokens.ts";
 
 export interface Piece {
@@ -255,26 +256,48 @@ function readBody(
 
 /** Chunk format: chunks end with `!`; after `methodsFor:` come methods, up to an empty chunk. */
 function parseChunks(source: string): readonly Piece[] {
-  const pieces: Piece[] = [];
+  return splitChunks(source).flatMap(({ text, line, class: owner, category }) =>
+    owner === undefined
+      ? parseSource("\n".repeat(line - 1) + text.replace(/\.\s*$/, ""))
+      : [methodPiece(owner, text, line, category)],
+  );
+}
+
+function splitChunks(source: string): readonly Chunk[] {
+  const found: Chunk[] = [];
   let methods: { readonly class: string; readonly category: string } | undefined;
   for (const { start, text } of chunks(source)) {
-    if (text.trim() === "") {
-      methods = undefined;
-      continue;
-    }
-    if (methods !== undefined) {
-      const from = start + (text.length - text.trimStart().length);
-      pieces.push(methodPiece(methods.class, text.trim(), lineAt(source, from), methods.category));
-      continue;
-    }
-    const [, owner, category = ""] = /^\s*([\w.]+(?: class)?)\s+methodsFor:\s*'((?:[^']|'')*)'\s*$/.exec(text) ?? [];
-    if (owner !== undefined) methods = { class: owner, category };
-    else {
-      const lines = "\n".repeat(lineAt(source, start) - 1);
-      for (const piece of parseSource(lines + text.replace(/\.\s*$/, ""))) pieces.push(piece);
-    }
+    const trimmed = text.trim();
+    const line = lineAt(source, start + text.indexOf(trimmed));
+    const [, owner, category = ""] = /^([\w.]+(?: class)?)\s+methodsFor:\s*'((?:[^']|'')*)'$/.exec(trimmed) ?? [];
+    if (trimmed === "") methods = undefined;
+    else if (methods !== undefined) found.push({ text: trimmed, line, ...methods });
+    else if (owner !== undefined) methods = { class: owner, category };
+    else found.push({ text: trimmed, line });
   }
-  return pieces;
+  return found;
+}
+
+/** For an image, which has no bracket syntax: statements and methods as they are written. */
+export function chunkPieces(source: string): readonly Piece[] {
+  const statements = (text: string, line: number): Piece => ({
+    ...{ kind: "statements", line, text },
+    assigned: readVariables(text).assigned.join(" "),
+  });
+  if (!tokenize(source).some((token) => isMark(token, "!"))) return source.trim() === "" ? [] : [statements(source, 1)];
+  return splitChunks(source).map(({ text, line, class: owner, category }) =>
+    owner === undefined
+      ? statements(text, line)
+      : { kind: "method", line, text, class: owner, ...defined({ category }) },
+  );
+}
+
+interface Chunk {
+  readonly text: string;
+  readonly line: number;
+  /** Of a method. */
+  readonly class?: string;
+  readonly category?: string;
 }
 
 /** The chunks with doubled exclamation marks made single. Exclamation marks in strings end a chunk too. */

@@ -21,7 +21,7 @@ it("encodes a request as parts with their length in bytes", () => {
 
 it("says what to install if the program is missing", async () => {
   await expect(gstRuntime({ command: "no-such-gst" }).start(DEFAULT_LIMITS)).rejects.toThrow(
-    /needs GNU Smalltalk, but no-such-gst is not on the PATH; install it/,
+    /^no-such-gst is not on the PATH. This session needs GNU Smalltalk; install it or give its path/,
   );
 });
 

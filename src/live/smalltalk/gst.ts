@@ -16,7 +16,8 @@ export interface GstRuntime extends Runtime {
   readonly checkpoint: { start(limits: Limits, file: string): Promise<GuestCommand> };
 }
 
-const INSTALL = "install it (Debian 11: apt-get install gnu-smalltalk; macOS: brew install gnu-smalltalk)";
+const INSTALL =
+  "install it or give its path (Debian 11: apt-get install gnu-smalltalk; macOS: brew install gnu-smalltalk)";
 
 /** The guest's sources in the order in which they are loaded. The last one starts it. */
 const SOURCES = ["channel", "print", "evaluate", "tools", "main"].map((name) =>
@@ -25,7 +26,7 @@ const SOURCES = ["channel", "print", "evaluate", "tools", "main"].map((name) =>
 
 export function gstRuntime({ command = "gst", env, inheritEnv, cwd }: SmalltalkGuestOptions = {}): GstRuntime {
   const start = async ({ memoryMb }: Limits, image?: string): Promise<GuestCommand> => ({
-    command: await findProgram(command, env?.["PATH"]),
+    command: await findProgram(command, `This session needs GNU Smalltalk; ${INSTALL}`, env?.["PATH"]),
     args: [...(image === undefined ? [] : ["--image", image]), "--quiet", "--no-user-files", ...SOURCES],
     env: { ...env, CATENARY_MEMORY_MB: String(memoryMb) },
     ...defined({ inheritEnv, cwd }),
@@ -39,8 +40,12 @@ export function gstRuntime({ command = "gst", env, inheritEnv, cwd }: SmalltalkG
   };
 }
 
-/** Rejects with a ConnectionError that says what to install if the program is not found. */
-async function findProgram(command: string, path: string = process.env["PATH"] ?? ""): Promise<string> {
+/** Rejects with a ConnectionError that has the advice if the program is not found. */
+export async function findProgram(
+  command: string,
+  advice: string,
+  path: string = process.env["PATH"] ?? "",
+): Promise<string> {
   const files = command.includes("/")
     ? [resolve(command)]
     : path.split(delimiter).map((folder) => join(resolve(folder), command));
@@ -52,21 +57,21 @@ async function findProgram(command: string, path: string = process.env["PATH"] ?
     if (isProgram) return file;
   }
   const problem = command.includes("/") ? "is not an executable file" : "is not on the PATH";
-  const message = `This session needs GNU Smalltalk, but ${command} ${problem}; ${INSTALL}, or give the path of the program`;
-  throw new ConnectionError("spawn", message, { mayHaveRun: false });
+  throw new ConnectionError("spawn", `${command} ${problem}. ${advice}`, { mayHaveRun: false });
+}
+
+export function encodeRequest(request: GuestRequest): string {
+  return encodeParts(request, piecesOf(request));
 }
 
 /** Encodes a request as parts: name, space, number of bytes, newline, bytes. Code is sent as pieces (gst-source.ts). */
-export function encodeRequest(request: GuestRequest): string {
+export function encodeParts(request: GuestRequest, pieces: readonly Piece[]): string {
   let text = "";
   for (const [name, value] of Object.entries(request)) text += part(name, value);
-  for (const piece of piecesOf(request))
-    text += part(
-      "piece",
-      Object.entries(piece)
-        .map(([key, value]) => part(key, value))
-        .join(""),
-    );
+  for (const piece of pieces) {
+    const parts = Object.entries(piece).map(([key, value]) => part(key, value));
+    text += part("piece", parts.join(""));
+  }
   return text;
 }
 

@@ -21,6 +21,8 @@ describe("the engine", () => {
     expect(smalltalk.problem?.({ program: "pharo" })).toMatchObject({ setting: "program" });
     expect(smalltalk.problem?.({ image: "Pharo.image" })).toMatchObject({ setting: "image" });
     expect(smalltalk.problem?.({ program: "gst" })).toBeUndefined();
+    expect(smalltalk.problem?.({ attach: "here" })).toMatchObject({ setting: "attach" });
+    expect(smalltalk.problem?.({ attach: "http://127.0.0.1:8086" })).toBeUndefined();
   });
 
   it("is named in the title and the instructions", () => {

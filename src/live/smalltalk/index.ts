@@ -1,5 +1,6 @@
-// Smalltalk as a live language, on one of three engines: Amber, which comes with the package and runs in Node; GNU
-// Smalltalk; or an image of Pharo, Squeak or Cuis with its own virtual machine. The tools are the same for all.
+// Smalltalk as a live language, on one of these engines: Amber, which comes with the package and runs in Node; GNU
+// Smalltalk; an image of Pharo, Squeak or Cuis with its own virtual machine; or a Pharo image that runs already. The
+// tools are the same for all.
 
 import { createRequire } from "node:module";
 import { ConnectionError } from "../../core/errors.ts";
@@ -10,11 +11,14 @@ import type { Runtime } from "../runtime.ts";
 import type { Language } from "../tool.ts";
 import { engineOf, type EngineName, type SmalltalkEngine, type SmalltalkGuestOptions } from "./engine.ts";
 import { gstRuntime } from "./gst.ts";
+import { attachRuntime, imageRuntime } from "./image.ts";
 import { EVALUATE, EVALUATE_EXPRESSION, INSTRUCTIONS, PROMPTS, RESOURCES, TOOLS } from "./tools.ts";
 
 const ENGINES: Readonly<Partial<Record<EngineName, (options: SmalltalkGuestOptions) => SmalltalkEngine>>> = {
   amber: amberEngine,
   gst: (options) => ({ title: "GNU Smalltalk", runtime: gstRuntime(options) }),
+  image: (options) => ({ title: "an image", runtime: imageRuntime(options) }),
+  attached: (options) => ({ title: `the image at ${options.attach}`, runtime: attachRuntime(options) }),
 };
 
 /** Amber runs in the process of a JavaScript session: it compiles to JavaScript, so it is interrupted in the same way. */
@@ -39,8 +43,8 @@ export function checkAmber(name = "@ambers/lang"): void {
 }
 
 export function smalltalkLanguage(options: SmalltalkGuestOptions = {}): Language {
-  const engine = engineOf(options.command, options.image);
-  if (typeof engine !== "string") throw new TypeError(`smalltalk(): the program ${engine.problem}`);
+  const engine = engineOf(options.command, options.image, options.attach);
+  if (typeof engine !== "string") throw new TypeError(`smalltalk(): the ${engine.setting} ${engine.problem}`);
   const create = ENGINES[engine];
   if (create === undefined) throw new TypeError(`smalltalk(): there is no engine ${engine} yet`);
   const { title, runtime } = create(options);

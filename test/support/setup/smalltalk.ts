@@ -31,8 +31,8 @@ const I386_PACKAGES = [
   ...["libgmp10", "libgcc-s1", "libcrypt1", "libc6"],
 ];
 
-/** Debian's Squeak VM, and the image of Etoys with its sources. */
-export const SQUEAK_VM = "/usr/bin/squeak";
+const SQUEAK_FOLDER = "/usr/lib/squeak";
+/** The image of Etoys, a Squeak of 2012. */
 export const ETOYS_IMAGE = "/usr/share/etoys/etoys.image";
 
 function runs(program: string): boolean {
@@ -47,8 +47,12 @@ export function gstProgram(): string | undefined {
   return foundGst;
 }
 
-export function hasSqueak(): boolean {
-  return existsSync(SQUEAK_VM) && existsSync(ETOYS_IMAGE);
+/** Debian's Squeak VM; undefined if it or the image is missing. */
+export function squeakProgram(): string | undefined {
+  if (!existsSync(SQUEAK_FOLDER) || !existsSync(ETOYS_IMAGE)) return undefined;
+  return readdirSync(SQUEAK_FOLDER)
+    .map((version) => join(SQUEAK_FOLDER, version, "squeakvm"))
+    .find((file) => existsSync(file));
 }
 
 /** Returns whether GNU Smalltalk is installed afterwards. */
@@ -69,13 +73,13 @@ export function installGst(): boolean {
 
 /** Returns whether Debian's Squeak and Etoys are installed afterwards. Etoys is in Debian's section non-free. */
 export function installSqueak(): boolean {
-  if (!hasSqueak() && mayInstall()) {
+  if (squeakProgram() === undefined && mayInstall()) {
     withSources(undefined, "main non-free", (apt) => {
       apt("update");
       apt("install", "-y", "--no-install-recommends", "squeak-vm", "etoys");
     });
   }
-  return hasSqueak();
+  return squeakProgram() !== undefined;
 }
 
 function osRelease(field: string): string {

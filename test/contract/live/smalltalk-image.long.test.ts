@@ -1,0 +1,109 @@
+// Smalltalk sessions in an image, through the bridge: Debian's Squeak (squeak-vm with the image of etoys), the only
+// descendant of Squeak that can be installed from a package. Pharo, Cuis and newer Squeaks were not run.
+
+import { readdirSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { smalltalk } from "../../../src/live/index.ts";
+import { ETOYS_IMAGE, squeakProgram } from "../../support/setup/smalltalk.ts";
+import { LiveFixture } from "./live-fixture.ts";
+
+/** On a busy machine the image takes long to start. */
+const START = { timeout: 120_000 };
+const NORMAL = { timeout: 20 };
+
+const folders = (): readonly string[] => readdirSync(tmpdir()).filter((name) => name.startsWith("catenary-image-"));
+
+it("says what is missing", async () => {
+  const fixture = await LiveFixture.open(smalltalk({ command: "no-such-vm", image: "none.image" }), "smalltalk");
+  expect(await fixture.call("evaluate-smalltalk", { code: "3" })).toContain("no-such-vm is not on the PATH");
+  await fixture.close();
+  const other = await LiveFixture.open(smalltalk({ command: process.execPath, image: "none.image" }), "smalltalk");
+  expect(await other.call("evaluate-smalltalk", { code: "3" })).toBe("The image none.image cannot be read");
+  await other.close();
+});
+
+const program = squeakProgram();
+if (program === undefined) console.error("Skipped: sessions in a Squeak image. squeak-vm or etoys is missing.");
+
+describe.skipIf(program === undefined)("a session in Debian's Squeak", START, () => {
+  let fixture: LiveFixture;
+  const before = folders();
+  const evaluate = (code: string, timeout = 20): ReturnType<LiveFixture["evaluate"]> =>
+    fixture.evaluate(code, { timeout });
+
+  beforeAll(async () => {
+    fixture = await LiveFixture.open(smalltalk({ command: program ?? "", image: ETOYS_IMAGE }), "smalltalk");
+    await evaluate("3 + 4", 100);
+  }, START.timeout);
+  afterAll(async () => {
+    await fixture?.close();
+    // A bridge that was killed leaves a folder, which the next one removes; here none was killed.
+    expect(folders().filter((name) => !before.includes(name))).toEqual([]);
+  });
+
+  it.each([
+    ["3 + 4", "7"],
+    ["100 factorial printString size", "158"],
+    ["1/3", "(1/3)"],
+    ["total := 3. twice := total * 2", "6"],
+    ["total + twice", "9"],
+    ["'ä€'", "'ä€'"],
+  ])("%s => %s", async (code, value) => {
+    expect(await evaluate(code)).toMatchObject({ status: "ok", values: [value] });
+  });
+
+  it("reports syntax errors, and what is written to the Transcript", async () => {
+    expect((await evaluate("3 +")).text).toBe("[ERROR] SyntaxError\n3 +Argument expected ->");
+    expect((await evaluate("Transcript show: 'hello'; cr. 5")).text).toBe("hello\n=> 5");
+  });
+
+  it("defines classes and methods, by tools and in chunks", async () => {
+    await fixture.call("define-class", { name: "Account", "instance-variables": "balance", comment: "I hold money." });
+    await fixture.call("compile-method", {
+      class: "Account",
+      source: "add: n\n\t| sum |\n\tsum := n * 2.\n\t^sum / 0",
+    });
+    expect(await fixture.call("compile-method", { class: "Account", source: "add: n\n\t^(n" })).toContain(
+      "right parenthesis",
+    );
+    await evaluate("!Account methodsFor: 'x'!\nhello\n\t^'hi'! !");
+    expect((await evaluate("Account new hello")).values).toEqual(["'hi'"]);
+    expect(await fixture.call("browse-class", { class: "Account" })).toMatch(
+      /Account[^]*balance[^]*I hold money\.[^]*add:/,
+    );
+    expect(await fixture.call("method-source", { class: "Account", selector: "hello" })).toContain("^'hi'");
+    expect(await fixture.call("implementors", { selector: "hello" })).toContain("Account>>hello");
+    expect(await fixture.call("senders", { selector: "inject:into:" })).toContain("Collection>>");
+    expect(await fixture.call("list-definitions")).toContain("Account>>add:");
+    expect(await fixture.call("run-tests", { class: "Account" })).toContain("no SUnit");
+  });
+
+  it("stays at an error: variables, restarts, frames, handles", async () => {
+    const { text, condition } = await evaluate("(Account new add: 4) + 1");
+    expect(condition?.type).toBe("ZeroDivide");
+    expect(text).toMatch(
+      /SmallInteger>>\/[^]*Account>>add:\n {5}self = an? Account \[handle \d+\]\n {5}n = 4\n {5}sum = 8/,
+    );
+    expect(await fixture.call("list-restarts")).toContain("[resume:]");
+    expect(await fixture.call("evaluate-in-frame", { frame: 1, code: "sum + n" })).toBe("=> 12");
+    const [, handle] = /\[handle (\d+)\]/.exec(text) ?? [];
+    expect(await fixture.call("inspect", { handle: Number(handle) })).toContain("0: balance = nil");
+    expect(await fixture.call("take-restart", { restart: "resume:", value: "10" })).toBe("=> 11");
+    expect(await fixture.call("take-restart", { restart: "abort" })).toContain("There is no open error");
+  });
+
+  it.each(["[true] whileTrue: []", "(Delay forSeconds: 60) wait", "[[true] whileTrue: []] ensure: [total := 5]"])(
+    "interrupts %s and keeps the state",
+    async (code) => {
+      await evaluate("total := 3");
+      expect(await evaluate(code, 1)).toMatchObject({ status: "timeout", step: "interrupt", state: "kept" });
+      await expect.poll(async () => (await evaluate("total")).values).toEqual([code.includes("ensure") ? "5" : "3"]);
+    },
+  );
+
+  it("ends with the image, and a new session begins", async () => {
+    expect(await evaluate("Smalltalk snapshot: false andQuit: true")).toMatchObject({ status: "lost" });
+    expect((await fixture.evaluate("3 + 4", { ...NORMAL, timeout: 100 })).values).toEqual(["7"]);
+  });
+});
