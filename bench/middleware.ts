@@ -1,5 +1,5 @@
 // What each built-in middleware adds to a `tools/call` in the same process, compared with a chain without middleware. The
-// middleware passes the call on, so the work that it is for (writing a line, starting a timer) is not counted.
+// middleware passes the call on. Work that it has with every call (bare-work.ts) is measured by itself in the same rounds.
 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +8,8 @@ import { MIDDLEWARE } from "catenary/middleware";
 import { serveTransport } from "catenary/stdio";
 import { memoryPair } from "catenary/testing";
 import { NEWEST } from "../src/protocol/revisions/index.ts";
-import { BASELINE, createFigure, OURS, takeTurns, type Figure, type Measurement } from "./measurement.ts";
+import { BARE_WORK } from "./bare-work.ts";
+import { BASELINE, createFigure, median, OURS, takeTurns, type Figure, type Measurement } from "./measurement.ts";
 
 /** Options with which the middleware passes the call on. Those that are not here are created without options. */
 const OPTIONS: Readonly<Record<string, unknown>> = {
@@ -28,26 +29,10 @@ const OPTIONS: Readonly<Record<string, unknown>> = {
   timeout: { totalMs: 60_000, methods: ["prompts/get"] },
 };
 
-/** What a middleware may add to a call. */
+/** What a middleware may add to a call beyond its own work. */
 const MAX_EXTRA_US = 1;
-/**
- * What more is allowed to middleware that has work with every call: reading clocks, learning the upstream or the tool,
- * reading arguments and results.
- */
-const OWN_WORK_US: Readonly<Record<string, number>> = {
-  authorize: 4,
-  breaker: 2,
-  concurrency: 2,
-  confirm: 2,
-  log: 3,
-  metrics: 4,
-  pin: 3,
-  "read-only": 2,
-  redact: 20,
-  shape: 1,
-  trace: 8,
-  validate: 4,
-};
+/** The name of the column. */
+const OWN_WORK = "Own work";
 const FIRST_CALLS = 50_000;
 const SLICE = 5_000;
 const ROUNDS = 40;
@@ -99,6 +84,14 @@ async function start(middleware: Chain): Promise<Subject> {
   return { makeCalls, close: () => Promise.all([served.close(), gateway.close()]) };
 }
 
+/** Does the work of a middleware alone, and returns its CPU time in microseconds. */
+function doBareWork(work: (count: number) => void, count: number): number {
+  const before = process.cpuUsage();
+  work(count);
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / count;
+}
+
 export const measureMiddleware: Measurement = async ({ onProgress, divisor }) => {
   const figures: Figure[] = [];
   const empty = chain((request, context, next) => next(request, context));
@@ -107,12 +100,15 @@ export const measureMiddleware: Measurement = async ({ onProgress, divisor }) =>
     onProgress(`middleware ${name}: ${ROUNDS / divisor} slices of ${SLICE} calls with and without it`);
     const [without, through] = [await start(chain()), await start(one)];
     for (const { makeCalls } of [without, through]) await makeCalls(FIRST_CALLS / divisor);
+    const work = BARE_WORK[name];
+    work?.(FIRST_CALLS);
     const subjects = { [BASELINE]: () => without.makeCalls(SLICE), [OURS]: () => through.makeCalls(SLICE) };
-    const rounds = await takeTurns(subjects, ROUNDS / divisor);
-    figures.push({
-      ...createFigure("middleware", name, "µs", rounds),
-      maxExtra: MAX_EXTRA_US + (OWN_WORK_US[name] ?? 0),
-    });
+    const own = work && { [OWN_WORK]: () => doBareWork(work, SLICE) };
+    const { [OWN_WORK]: ownRounds, ...rounds } = await takeTurns({ ...subjects, ...own }, ROUNDS / divisor);
+    const figure = createFigure("middleware", name, "µs", rounds);
+    const ownUs = ownRounds === undefined ? 0 : median(ownRounds);
+    const ownResult = ownRounds && { [OWN_WORK]: { value: ownUs, ratio: 1, extra: ownUs } };
+    figures.push({ ...figure, results: { ...figure.results, ...ownResult }, maxExtra: MAX_EXTRA_US + ownUs });
     await Promise.all([without.close(), through.close()]);
   }
   return figures;

@@ -17,7 +17,7 @@ describe.skipIf(!hasSbcl())("an open error in a Lisp guest (needs SBCL)", () => 
   beforeAll(async () => {
     lisp = await startLispGuest({ memoryMb: 256 });
     await run(DEFINITIONS);
-  }, 60_000);
+  });
   afterAll(async () => lisp.close());
   // Also closes the error of the test before.
   beforeEach(async () => void (await run("(setf *log* '())")));
