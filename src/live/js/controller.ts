@@ -20,8 +20,11 @@ import type { Cell, ControllerData, Done, PrintLimits, ToController, ToMainThrea
 import { parse } from "./parse.ts";
 import { syntaxReport, toolReport, type ToolOutcome } from "./reports.ts";
 import { rewrite } from "./rewrite.ts";
+import { startTests, testsProblem } from "./test-run.ts";
 
 interface RunningJob {
+  /** Stops a run of tests, which is not in the main thread. */
+  readonly stop?: () => void;
   readonly request: GuestRequest;
   readonly cell: Cell | undefined;
   readonly since: number;
@@ -118,6 +121,8 @@ function handle(request: GuestRequest): void {
       return write({ id, result: {} });
     case "evaluate-in-frame":
       return evaluateInFrame(request);
+    case "run-tests":
+      return void runTests(request);
     case "complete":
     case "complete-argument":
     case "inspect":
@@ -161,6 +166,21 @@ function evaluateInFrame(request: GuestRequest): void {
         ? `The last error has no frame ${String(number)}; its frames are 0 to ${frames.length - 1}.`
         : `The variables of frame ${String(number)} were not captured. Evaluate the code again to capture them.`;
   write({ id, result: { text, isError: true } });
+}
+
+async function runTests(request: GuestRequest): Promise<void> {
+  const run = startTests(request);
+  const job: RunningJob = { request, cell: undefined, since: performance.now(), stop: run.stop };
+  running = job;
+  let result: object;
+  try {
+    result = await run.reply;
+  } catch (error) {
+    result = { text: testsProblem(error), isError: true } satisfies GuestText;
+  }
+  if (running !== job) return;
+  running = undefined;
+  write({ id: request.id, result });
 }
 
 function startJob(request: GuestRequest): void {
@@ -252,7 +272,11 @@ function interrupt({ id, target }: GuestRequest): void {
   const job = running;
   const isBusy = job !== undefined && (target === undefined || job.request.id === target);
   write({ id, result: { busy: isBusy } });
-  if (isBusy) void stopJob(job);
+  if (!isBusy) return;
+  if (job.stop === undefined) return void stopJob(job);
+  running = undefined;
+  job.stop();
+  write({ id: job.request.id, result: { status: "interrupted" } });
 }
 
 async function stopJob(job: RunningJob): Promise<void> {

@@ -19,6 +19,7 @@ const NativePromise = Promise;
 const NativeSyntaxError = SyntaxError;
 const { apply } = Reflect;
 const GLOBAL = globalThis;
+const laterTurn = setImmediate;
 // Unbound on purpose: it is applied to promises.
 // oxlint-disable-next-line typescript/unbound-method
 const { then } = NativePromise.prototype;
@@ -178,6 +179,14 @@ function run(code: Code, end: (scope: EvaluationScope) => void, fail: (error: un
   void apply(then, start, [() => apply(then, ran, [() => end(scope), fail])]);
 }
 
+/**
+ * Runs `work` a few turns of the event loop later. What the code has awaited may still print: a reporter of node:test
+ * writes the result of a test after its promise is resolved.
+ */
+function afterOutput(work: () => void, turns = 3): void {
+  laterTurn(turns === 1 ? work : () => afterOutput(work, turns - 1));
+}
+
 function runAsync(
   code: (scope: EvaluationScope) => Promise<unknown>,
   job: JobState,
@@ -186,7 +195,7 @@ function runAsync(
 ): void {
   const scope: EvaluationScope = {
     v: undefined,
-    e: () => (scope.k === undefined ? void apply(then, ran, [undefined, fail]) : end(scope)),
+    e: () => (scope.k === undefined ? void apply(then, ran, [undefined, fail]) : afterOutput(() => end(scope))),
     get o() {
       return job.isOver;
     },

@@ -99,6 +99,16 @@ describe("an evaluation", () => {
     expect(stderr).toBe("bad\n");
   });
 
+  it("has what a reporter prints just after the awaited code", async () => {
+    // In a session of its own, since node:test listens for uncaught errors.
+    const tested = await JavaScriptGuest.start();
+    const { stdout } = await tested.evaluate("await require('node:test').test('adds', () => assert.equal(1 + 1, 3))");
+    const next = await tested.evaluate("1");
+    await tested.close();
+    expect(stdout).toMatch(/not ok 1 - adds|✖ adds/);
+    expect(next.stdout).toBe("");
+  });
+
   it("respects the print limits", async () => {
     const printing = { printLength: 2, printDepth: 1, outputChars: 10 };
     const values = await guest.evaluate("({ a: [1, 2, 3], b: { c: { d: 1 } } })", undefined, {

@@ -216,7 +216,10 @@ describe("check-syntax", () => {
 
 describe("the guest", () => {
   it("implements each of its tools, and no other", async () => {
-    for (const { name } of TOOLS) await expect(guest.tool(name, { code: "1", name: "fib" })).resolves.toBeDefined();
+    for (const { name } of TOOLS)
+      await expect(
+        guest.tool(name, { code: "1", name: "fib", files: ["nowhere.mjs"], framework: "node" }),
+      ).resolves.toBeDefined();
     await expect(guest.tool("brew-coffee")).rejects.toThrow("A JavaScript session has no tool brew-coffee");
     expect(await guest.guest.control("ping", {})).toEqual({});
   });

@@ -10,7 +10,7 @@ import { packageFile } from "../../core/files.ts";
 import { defined } from "../../core/values.ts";
 import type { InheritEnv } from "../../process/environment.ts";
 import type { GuestCommand, Limits, Runtime } from "../runtime.ts";
-import { count, flag, required, text, type GuestTool, type Language, type LanguageResource } from "../tool.ts";
+import { choice, count, flag, required, text, type GuestTool, type Language, type LanguageResource } from "../tool.ts";
 
 /** What a session may access, as far as Node can restrict it. This prevents accidents, but is not a sandbox. */
 export interface JavaScriptPermission {
@@ -226,6 +226,19 @@ export const TOOLS: readonly GuestTool[] = [
     arguments: {
       code: text("The code to run and measure. Without it, only the usage is shown."),
       gc: flag("Collect garbage first."),
+    },
+    runsCode: true,
+  },
+  {
+    name: "run-tests",
+    title: "Run tests",
+    description:
+      "Run the tests of the session's working directory with vitest, if its package uses it, else with node:test. Shows " +
+      "how many passed, and each failure with its reason. They run in a process of their own and do not see the session.",
+    arguments: {
+      files: { type: "array", items: { type: "string" }, description: "Test files or folders; by default all tests." },
+      pattern: text("Only tests whose name matches this regular expression."),
+      framework: choice(["vitest", "node"], "What runs the tests, instead of what the package uses."),
     },
     runsCode: true,
   },
