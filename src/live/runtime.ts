@@ -197,6 +197,8 @@ export interface GuestText {
   readonly text: string;
   readonly isError?: boolean;
   readonly data?: { readonly [key: string]: unknown };
+  /** Code with the same effect as the tool, for a session that is restored by running its code again. */
+  readonly code?: string;
   /** Of a resource. */
   readonly mimeType?: string;
 }

@@ -290,6 +290,7 @@ function toolAnswer(result: RunResult, session: Session): ToolAnswer {
   // The user's code can write to the channel too.
   const given: unknown = answer.text;
   const text = session.log.shortenText(typeof given === "string" ? given : "", session.limits.outputChars);
+  if (typeof reply["code"] === "string") session.log.record(reply["code"]);
   return textAnswer({ ...answer, text: withNotices(result, text) });
 }
 

@@ -175,16 +175,19 @@ class AmberGuest {
       if (comment !== undefined) this.#image.send(created, "comment:", comment);
     });
     if ("error" in outcome) return failure(conditionText(outcome.error.condition));
-    return `${existing === undefined ? "Defined" : "Redefined"} ${name}.\n\n${this.#browser.browse(name)}`;
+    const definition = `${superclass} subclass: #${name} slots: #(${slots.join(" ")}) package: ${quoted(inPackage)}`;
+    const code = comment === undefined ? definition : `${definition}. ${name} comment: ${quoted(comment)}`;
+    const verb = existing === undefined ? "Defined" : "Redefined";
+    return { text: `${verb} ${name}.\n\n${this.#browser.browse(name)}`, code };
   }
 
-  #compileMethod(className: string, source: string, protocol: string): string | GuestText {
+  #compileMethod(className: string, source: string, given: string): string | GuestText {
+    const protocol = given === "" ? "as yet unclassified" : given;
     const behavior = this.#browser.find(className);
-    const outcome = this.#workspace.guard(() =>
-      this.#workspace.compileMethod(behavior, source, protocol === "" ? "as yet unclassified" : protocol),
-    );
+    const outcome = this.#workspace.guard(() => this.#workspace.compileMethod(behavior, source, protocol));
     if ("error" in outcome) return failure(conditionText(outcome.error.condition));
-    return `Compiled ${className.trim()} >> #${outcome.value}.`;
+    const code = `!${className.trim()} methodsFor: ${quoted(protocol)}!\n${source.replaceAll("!", "!!")}! !`;
+    return { text: `Compiled ${className.trim()} >> #${outcome.value}.`, code };
   }
 
   #runTests(params: Params): TestReport {
@@ -262,6 +265,11 @@ class AmberGuest {
     const method = this.#browser.findMethod(this.#browser.find(className), selector);
     return { text: method.source, mimeType: "text/plain" };
   }
+}
+
+/** The text as a literal string. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
 }
 
 /** The selector without spaces around it and without the # of a symbol. */

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, statSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { javascript } from "../../../src/live/index.ts";
+import { javascript, smalltalk } from "../../../src/live/index.ts";
 import { LiveFixture } from "./live-fixture.ts";
 
 let folder = "";
@@ -59,6 +59,20 @@ describe("a checkpoint", () => {
     const own = join(folder, "catenary/sessions/js/all");
     expect(readdirSync(own)).toEqual(["main.json"]);
     expect(statSync(join(own, "main.json")).mode & 0o777).toBe(0o600);
+  }, 60_000);
+
+  it("of Smalltalk on Amber has the classes and methods that tools defined", async () => {
+    const amber = await LiveFixture.open(smalltalk(), "smalltalk");
+    await amber.evaluate("total := 5");
+    await amber.call("define-class", { name: "Foo", "instance-variables": "x", package: "P", comment: "It's me!" });
+    await amber.call("compile-method", { class: "Foo", source: "shout\n\t^ 'hey!'", protocol: "noise" });
+    await amber.call("compile-method", { class: "Foo class", source: "make ^ self new" });
+    expect(await amber.call("save-session")).toContain("the code of 4 evaluations");
+    await amber.call("reset-session");
+    await amber.call("restore-session");
+    const { values } = await amber.evaluate("{total. Foo make shout. Foo comment. (Foo >> #shout) protocol}");
+    expect(values).toEqual(["an Array (5 'hey!' 'It''s me!' 'noise')"]);
+    await amber.close();
   }, 60_000);
 
   it("that does not exist is refused with those that do, and so is a name that is a path", async () => {
