@@ -1,7 +1,7 @@
 // Hostile code in GNU Smalltalk through the tools, while another session keeps working: endless and unstoppable loops,
 // processes that starve others, deep recursion, full memory, exits.
 
-import { afterAll, beforeAll, describe, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { smalltalk } from "../../../src/live/index.ts";
 import { gstProgram } from "../../support/setup/smalltalk.ts";
 import { HostileHarness, type HostileCase } from "./hostile-harness.ts";
@@ -87,6 +87,19 @@ describe.skipIf(gstProgram() === undefined)("hostile GNU Smalltalk (needs gst)",
 
   it.each(CASES)("$name", async (hostile) => {
     await harness.run(hostile);
+  });
+
+  it("a checkpoint after kill -9", async () => {
+    const session = "killed";
+    await fixture.evaluate("Object subclass: Pt [ | x | x [ ^x ] x: a [ x := a ] ] kept := Pt new x: 5; yourself", {
+      session,
+    });
+    expect(await fixture.call("save-session", { session })).toMatch(
+      /^Saved session killed as checkpoint killed: an image/,
+    );
+    expect(await fixture.evaluate("Smalltalk system: 'kill -9 $PPID'", { session })).toMatchObject({ status: "lost" });
+    expect(await fixture.call("restore-session", { session })).toBe("Restored session killed from checkpoint killed.");
+    expect((await fixture.evaluate("kept x: kept x + 1; x", { session })).values).toEqual(["6"]);
   });
 
   it("in four sessions at once", async () => {

@@ -121,6 +121,11 @@ describe("a session that is attached to an image", () => {
     expect(result).toMatchObject({ isError: true, structuredContent: { passed: 2, failed: 1, skipped: 1 } });
   });
 
+  it("reads resources", async () => {
+    const { contents } = await fixture.client.readResource("pharo://class/Account");
+    expect(contents[0]).toMatchObject({ text: expect.stringContaining('"methods":["add:"]') as string });
+  });
+
   it("gives up waiting for the image when it is interrupted", async () => {
     const ended = await fixture.evaluate("[true] whileTrue: []", { timeout: 0.3 });
     expect(ended).toMatchObject({ status: "timeout", step: "interrupt", state: "kept" });
