@@ -162,7 +162,7 @@ async function converse(session: LiveSession, context: CommandContext): Promise<
   }
 }
 
-/** The completions of the end of the code, each as the whole code. */
+/** What can stand at the end of the code. */
 async function complete({ client, completions, name }: LiveSession, code: string): Promise<readonly string[]> {
   if (completions === undefined) return [];
   const ref = { type: "ref/resource", uri: completions } as const;

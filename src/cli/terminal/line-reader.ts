@@ -12,7 +12,7 @@ export interface LineReaderOptions {
   /** Names the file of the history. */
   readonly historyName: string;
   readonly needsMore: (input: string) => boolean;
-  /** Completes the end of the input; each value is the whole input. */
+  /** What can stand at the end of the input; each value is a whole name. */
   readonly complete: (input: string) => Promise<readonly string[]>;
   /** Called at Ctrl-C. False means that nothing was running, so the input is dropped instead. */
   readonly onInterrupt: () => boolean;
@@ -22,8 +22,8 @@ export interface LineReaderOptions {
 
 const MAX_HISTORY = 1_000;
 const CONTINUATION = "... ";
-/** What a name can consist of, in any of the languages. */
-const WORD = /[^\s()[\]{}'"`,;]*$/;
+/** The longest name that is completed. */
+const MAX_NAME = 200;
 
 export class LineReader {
   readonly isInteractive: boolean = isTerminal(process.stdin) && isTerminal(process.stdout);
@@ -114,13 +114,10 @@ export class LineReader {
     this.#input.prompt();
   }
 
-  /** Returns the completions of the last word, and that word. */
+  /** Returns the completions, and the end of the line that they replace. */
   async #complete(line: string): Promise<[string[], string]> {
-    const input = this.#begun === "" ? line : `${this.#begun}\n${line}`;
-    const word = WORD.exec(line)?.[0] ?? "";
-    const before = input.length - word.length;
-    const values = await this.#options.complete(input);
-    return [values.map((value) => value.slice(before)), word];
+    const values = await this.#options.complete(this.#begun === "" ? line : `${this.#begun}\n${line}`);
+    return [[...values], replacedEnd(line, values)];
   }
 
   #loadHistory(): string[] {
@@ -149,4 +146,13 @@ export class LineReader {
       this.#historyFile = undefined;
     }
   }
+}
+
+/** The longest end of the line with which all values begin. */
+function replacedEnd(line: string, values: readonly string[]): string {
+  for (let from = Math.max(0, line.length - MAX_NAME); from < line.length; from += 1) {
+    const end = line.slice(from).toLowerCase();
+    if (values.length > 0 && values.every((value) => value.toLowerCase().startsWith(end))) return line.slice(from);
+  }
+  return "";
 }

@@ -223,7 +223,8 @@ frames below these."
        (every (lambda (parameter) (null (symbol-package parameter))) (second name))))
 
 (defun release-frames (failure)
-  "The stack is about to be unwound, so its frames can no longer be used."
+  "The stack is about to be unwound, so its frames and its restarts, which are on it, can no longer be used."
+  (dolist (offer (failure-restarts failure)) (setf (offer-restart offer) nil))
   (dolist (shown (failure-frames failure)) (setf (shown-frame shown) nil)))
 
 (defun frame-lines (shown)

@@ -74,7 +74,9 @@
     (if (listp before) (timing before after) (list :object "realMs" (milliseconds before after)))))
 
 (defun evaluate-job (job)
-  (let ((package (named-package (argument job :package))) (texts nil) (handles nil) (failure nil))
+  (let ((package (named-package (argument job :package))) (texts nil) (handles nil) (failure nil)
+        (arguments (argument job :arguments)))
+    (when arguments (setf sb-ext:*posix-argv* (cons "sbcl" arguments)))
     (if (null package)
         (values nil (no-package (argument job :package)))
         (let ((*package* package))
@@ -84,7 +86,8 @@
                                     (let ((values (evaluate-code (argument job :code ""))))
                                       (setf (job-after job) (read-clock job))
                                       (setf (values texts handles) (value-texts values))))))
-            (setf *session-package* *package*))
+            ;; The argument holds for one evaluation; IN-PACKAGE in the code for later ones too.
+            (unless (and (argument job :package) (eq *package* package)) (setf *session-package* *package*)))
           (when failure (setf *last-failure* failure))
           (evaluation-json job (if failure "error" "ok") (if failure '() texts) failure (job-timing job)
                            (and (null failure) handles))))))

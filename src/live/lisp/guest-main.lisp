@@ -8,6 +8,7 @@
 
 (defshared *latest-job* nil "The job that was started last.")
 (defshared *own-threads* nil "Threads of the guest other than evaluators.")
+(defshared *wanted-save* nil "A job that saves the session. The main thread runs it, when the evaluator has ended.")
 (defshared *exiting* nil "EXIT was called, and the threads are ending.")
 (defshared *abandoned* nil "Threads of replaced evaluators, with the time of their last termination.")
 
@@ -37,7 +38,7 @@
   (let ((base (compute-restarts)) (*own-evaluator* evaluator) (*own-handlers* sb-kernel:*handler-clusters*))
     (unwind-protect
          (loop for job = (or (shiftf (evaluator-next evaluator) nil) (next-job evaluator))
-               while job
+               while (and job (not (eq job *wanted-save*)))
                do (do-job job base))
       (replace-ended evaluator))))
 
@@ -48,7 +49,7 @@
 
 (defun replace-ended (evaluator)
   "The user's code has ended its own thread, for example by ABORT."
-  (unless (or (not (eq evaluator *evaluator*)) (exiting-p))
+  (unless (or (not (eq evaluator *evaluator*)) *wanted-save* (exiting-p))
     (sb-sys:without-interrupts
       (let ((job (running-job nil)))
         (when job
@@ -121,7 +122,10 @@
           ((and (string= op "get-stack") (running-job nil)) (answer id (list :object "text" (stack-text (running-job nil)))))
           (t (reset-background)
              (when *abandoned* (terminate-abandoned))
-             (setf *latest-job* (open-job id (if (string= op "interrupt") "close-error" op) request))))))
+             (setf *latest-job* (open-job id (if (string= op "interrupt") "close-error" op) request))
+             ;; Set before the job begins, so that the main thread sees it when it wakes for the job.
+             (when (string= op "save-session") (setf *wanted-save* *latest-job*))
+             *latest-job*))))
 
 (defun read-job ()
   "Read one request. Returns its job, or nil if it was answered."
@@ -134,7 +138,9 @@
 (defun main-loop ()
   (loop
     (watch-evaluator)
-    (hand-off (loop (let ((job (read-job))) (when job (return job)))))))
+    (if *wanted-save*
+        (save-session *wanted-save*)
+        (hand-off (loop (let ((job (read-job))) (when job (return job))))))))
 
 ;;; The rest of the process.
 
@@ -195,13 +201,17 @@
   ;; Child processes of the user's code must not keep the channel open.
   (sb-posix:fcntl +channel+ sb-posix:f-setfd +close-on-exec+)
   (sb-ext:lock-package "CATENARY-GUEST")
-  (set-global-streams))
+  (set-global-streams (sb-sys:make-fd-stream 0 :input t :buffering :full :external-format '(:utf-8 :replacement #\?))))
+
+(defun start-flushing ()
+  (setf *own-threads* (list sb-thread:*current-thread* (sb-thread:make-thread #'flush-loop :name "output"))))
 
 (defun main ()
   (set-process)
-  (setf *session-package* (find-package "COMMON-LISP-USER")
+  ;; A restored session has a package already.
+  (setf *session-package* (session-package)
         (sb-ext:symbol-global-value '*package*) *session-package*)
-  (setf *own-threads* (list sb-thread:*current-thread* (sb-thread:make-thread #'flush-loop :name "output")))
+  (start-flushing)
   (setf *inbox* (make-inbox))
   (send-message (list :object "event" "ready"
                      "version" (format nil "SBCL ~A" (lisp-implementation-version))))

@@ -159,14 +159,13 @@
   (flush *background*)
   (flush *background-errors*))
 
-(defun set-global-streams ()
-  "Set the global streams, for threads without a job. Input is empty."
-  (let* ((nothing (make-concatenated-stream))
-         (talk (make-two-way-stream nothing (make-synonym-stream '*standard-output*))))
+(defun set-global-streams (&optional (input (make-concatenated-stream)))
+  "Set the global streams, for threads without a job. Input is empty by default."
+  (let* ((talk (make-two-way-stream input (make-synonym-stream '*standard-output*))))
     (setf *background* (make-instance 'sending-stream :job nil :name "stdout" :cap +background-cap+)
           *background-errors* (make-instance 'sending-stream :job nil :name "stderr" :cap +background-cap+))
     (loop for (name value) on (list '*standard-output* *background* '*error-output* *background-errors*
-                                    '*trace-output* *background-errors* '*standard-input* nothing
+                                    '*trace-output* *background-errors* '*standard-input* input
                                     '*terminal-io* talk '*debug-io* talk '*query-io* talk)
           by #'cddr
           do (setf (sb-ext:symbol-global-value name) value)

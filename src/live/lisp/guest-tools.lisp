@@ -9,7 +9,8 @@
 
 (defmacro define-tool (name (&rest lambda-list) &body body)
   "Define the tool NAME. LAMBDA-LIST is (&key ...), with the names of the arguments. BODY returns a string, or
-\(values string :error t), or (values string :data json)."
+\(values string :error t), or (values string :data json), or with :tests and :output, or with :mime-type,
+or (values nil :json json) for a whole result."
   `(setf (gethash ,name *tools*)
          (sb-int:named-lambda ,(intern (string-upcase (concatenate 'string "TOOL/" name)) "CATENARY-GUEST")
              (,@(if lambda-list lambda-list '(&key)) &allow-other-keys)
@@ -52,8 +53,10 @@
           (if failure
               (list :object "text" (failure-text failure) "isError" :true
                             "damaged" (and (failure-damaged failure) :true) "loaded" (loaded-json))
-              (destructuring-bind (text &key error data) values
-                (list :object "text" text "isError" (and error :true) "data" data "loaded" (loaded-json))))))))
+              (destructuring-bind (text &key error data tests output mime-type json) values
+                (or json
+                    (list :object "text" text "isError" (and error :true) "data" data "tests" tests "output" output
+                                  "mimeType" mime-type "loaded" (loaded-json)))))))))
 
 (defvar *refuse* nil "The catch tag of a tool error.")
 

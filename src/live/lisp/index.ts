@@ -8,7 +8,7 @@ import type { InheritEnv } from "../../process/environment.ts";
 import type { GuestCommand, GuestRequest, Runtime } from "../runtime.ts";
 import type { Language } from "../tool.ts";
 import { Installation } from "./sbcl.ts";
-import { EVALUATE, TOOLS } from "./tools.ts";
+import { EVALUATE, RESOURCES, TOOLS } from "./tools.ts";
 
 export interface LispGuestOptions {
   /** The SBCL executable; `sbcl` on the PATH by default. */
@@ -103,6 +103,17 @@ export function lispRuntime(
       return true;
     },
 
+    checkpoint: {
+      async start({ memoryMb }, file) {
+        const sbcl = await find();
+        return {
+          command: sbcl.command,
+          ...defined({ env, cwd, inheritEnv }),
+          args: sbcl.coreArguments(memoryMb, file),
+        };
+      },
+    },
+
     async saved() {
       return saving;
     },
@@ -124,7 +135,7 @@ export function encodeRequest(request: GuestRequest): string {
     const value = encodeValue(request[name]);
     if (value !== "nil") text += `${text === "" ? "(" : " "}:${name.replace(/[A-Z]/g, "-$&").toLowerCase()} ${value}`;
   }
-  return `${text})`;
+  return text === "" ? "nil" : `${text})`;
 }
 
 function encodeEntry([name, value]: readonly [string, unknown]): string {
@@ -148,6 +159,7 @@ export function lispLanguage(options: LispGuestOptions = {}, onWarning?: (text: 
     evaluate: EVALUATE,
     tools: TOOLS,
     hasDebugger: true,
+    resources: RESOURCES,
   };
 }
 

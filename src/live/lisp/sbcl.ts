@@ -133,8 +133,8 @@ export class Installation {
   }
 
   /** The arguments that start a guest from the core. */
-  coreArguments(memoryMb: number): readonly string[] {
-    return ["--core", this.#core, ...runtimeOptions(memoryMb)];
+  coreArguments(memoryMb: number, core: string = this.#core): readonly string[] {
+    return ["--core", core, ...runtimeOptions(memoryMb)];
   }
 
   /** The arguments that start a guest from the compiled guest or the sources, or save a core in the file `draft`. */

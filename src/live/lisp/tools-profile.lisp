@@ -16,13 +16,34 @@
     (unwind-protect (funcall function)
       (sb-sprof:stop-profiling))))
 
+(defparameter *guest-rows*
+  '("CATENARY-GUEST::" "SB-INT:SIMPLE-EVAL-IN-LEXENV" "SB-IMPL::%SIMPLE-EVAL" "SB-THREAD::" "SB-UNIX::BODY"
+    "WITHOUT-INTERRUPTS-BODY" "WITH-MUTEX" "SB-SPROF::" "foreign function call_into_lisp" "foreign function new_thread"
+    " EVAL")
+  "Parts of the names of functions that run the user's code and are not part of it.")
+
+(defun without-guest-rows (lines rows)
+  "At most ROWS of the numbered LINES of a table, without those of the guest."
+  (flet ((row-p (line)
+           (and (digit-char-p (char (string-left-trim " " (concatenate 'string line "-")) 0))
+                (not (search "elsewhere" line))))
+         (guest-p (line) (some (lambda (part) (let ((at (search part line :from-end t)))
+                                                (and at (or (string/= part " EVAL") (= at (- (length line) 5))))))
+                               *guest-rows*)))
+    (let ((count 0))
+      (remove-if (lambda (line) (and (row-p line) (or (guest-p line) (> (incf count) rows)))) lines))))
+
 (defun sample-report (type rows)
   "The table of the samples, or why there is none."
   (handler-case
       (string-left-trim '(#\Newline)
                         (text (out)
-                          (handler-bind ((warning #'muffle-warning))
-                            (sb-sprof:report :type type :max rows :stream out))))
+                          (let ((report (with-output-to-string (all)
+                                          (handler-bind ((warning #'muffle-warning))
+                                            (sb-sprof:report :type type :max (+ rows 40) :stream all)))))
+                            (format out "~{~A~%~}" (if (eq type :flat)
+                                                       (without-guest-rows (lines-of report) rows)
+                                                       (lines-of report))))))
     (error (e) (format nil "No report: ~A" (message-of e)))))
 
 (defun result-text (run)

@@ -6,6 +6,16 @@
 
 (defun system-title (name) (string-downcase (string-trim " :\"'#" name)))
 
+(defun find-local-system (name)
+  "The .asd file of the system NAME in the session's folder, or in a folder of it. ASDF asks this last."
+  (let ((title (asdf:primary-system-name name)))
+    (unless (find-if (lambda (char) (find char "*?[]/")) title)
+      (loop for pattern in '("~A.asd" "*/~A.asd")
+            thereis (first (ignore-errors (directory (merge-pathnames (format nil pattern title) (uiop:getcwd)))))))))
+
+(setf asdf:*system-definition-search-functions*
+      (append (remove 'find-local-system asdf:*system-definition-search-functions*) '(find-local-system)))
+
 (defun system-named (name)
   (or (handler-case (asdf:find-system (system-title name) nil)
         (error (e) (refuse "Error: System ~A cannot be read: ~A" name (one-line (message-of e)))))

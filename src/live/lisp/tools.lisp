@@ -149,13 +149,38 @@
   ;; Warnings are not muffled, because ASDF and compile-file count them. What they print is left out.
   (let ((warnings '()) (*compile-verbose* nil) (*compile-print* nil) (*load-verbose* nil) (*load-print* nil))
     (flet ((note (warning)
-             (unless (typep warning 'style-warning)
-               (pushnew (one-line (message-of warning)) warnings :test #'string=))))
+             (unless (or (redefinition-p warning) (asdf-summary-p warning))
+               (pushnew (format nil "~@[~A: ~]~:[~;[STYLE] ~]~A" (warning-place) (typep warning 'style-warning)
+                                (one-line (message-of warning)))
+                        warnings :test #'string=))))
       (multiple-value-bind (output noise results)
           (captured-output (lambda () (guarded (:warnings nil) (handler-bind ((warning #'note)) (funcall function)))))
         (let ((failure (and (second results) (without-loader (second results) noise))))
           (when failure (setf *last-failure* failure))
           (values failure (nreverse warnings) output))))))
+
+(defun asdf-summary-p (warning)
+  "Whether WARNING only says that a file of a system had warnings, which were reported themselves."
+  (let ((type (optional-symbol "COMPILE-WARNED-WARNING" "UIOP")) (condition (optional-symbol "COMPILE-CONDITION" "UIOP")))
+    (some (lambda (name) (and name (find-class name nil) (typep warning name))) (list type condition))))
+
+(defun warning-place ()
+  "The file and the line of the top-level form that is compiled, or nil. The compiler knows them, but exports neither."
+  (let ((find (optional-symbol "FIND-ERROR-CONTEXT" "SB-C")))
+    (flet ((part (name context)
+             (let ((reader (optional-symbol name "SB-C")))
+               (and context reader (fboundp reader) (ignore-errors (funcall reader context))))))
+      (let* ((context (and find (fboundp find) (ignore-errors (funcall find nil))))
+             (file (part "COMPILER-ERROR-CONTEXT-FILE-NAME" context))
+             (position (part "COMPILER-ERROR-CONTEXT-FILE-POSITION" context))
+             (line (and (typep file '(or string pathname)) (integerp position) (line-of-form file position))))
+        (and line (format nil "~A:~D" (native-path (uiop:enough-pathname file (uiop:getcwd))) line))))))
+
+(defun line-of-form (file position)
+  "The line of the form after POSITION in FILE, or nil if the file cannot be read."
+  (ignore-errors
+   (let* ((code (uiop:read-file-string file :external-format :utf-8)) (start (form-start code position)))
+     (1+ (count #\Newline code :end (min start (length code)))))))
 
 (defun loaded-form (noise)
   "The position of the failed form in a source file, from the output of LOAD, or nil."

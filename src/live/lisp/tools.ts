@@ -1,7 +1,7 @@
 // The tools of a Lisp session: their names, arguments and descriptions. The names and arguments are those of
 // CL-MCP-Server, so that prompts written for it work here. The tools-*.lisp files implement the tools in the image.
 
-import { choice, count, flag, required, text, type GuestTool } from "../tool.ts";
+import { choice, count, flag, required, text, type GuestTool, type LanguageResource } from "../tool.ts";
 
 const PACKAGE = text("Package for reading code and looking up names. Default: the current package of the session.");
 
@@ -20,7 +20,7 @@ export const EVALUATE: GuestTool = {
   arguments: {
     code: required("One or more forms, such as `(defun sq (x) (* x x)) (sq 5)`."),
     package: text(
-      "Package to evaluate in. Default: the current package of the session; in-package changes it for later calls.",
+      "Package to evaluate in, for this call. Default: the current package of the session, which in-package changes.",
     ),
     "capture-time": flag("Add a line with time, GC time and bytes allocated."),
   },
@@ -198,10 +198,24 @@ const LOADING_TOOLS: readonly GuestTool[] = [
   {
     name: "load-system",
     title: "Load a system",
-    description: "Load an ASDF system from this machine, compiling it if needed. To download a system, use quickload.",
+    description:
+      "Load an ASDF system from this machine or the session's folder, compiling it if needed, and report the compiler's warnings with file and line.",
     arguments: {
       "system-name": text("Name of the system. Required, unless `system` is given."),
       system: text("Another name for `system-name`."),
+    },
+    runsCode: true,
+  },
+  {
+    name: "run-tests",
+    title: "Run tests",
+    description:
+      "Run the tests of an ASDF system, or one suite or test of a loaded framework (FiveAM, Parachute, Rove). Returns the " +
+      "counts, and each failure with its reason.",
+    arguments: {
+      system: text("Name of the system whose tests to run; it is loaded first."),
+      suite: text("Instead of a system: name of a suite or test."),
+      package: PACKAGE,
     },
     runsCode: true,
   },
@@ -420,4 +434,19 @@ export const TOOLS: readonly GuestTool[] = [
   ...LOADING_TOOLS,
   ...PROFILING_TOOLS,
   ...TELOS_TOOLS,
+];
+
+export const RESOURCES: readonly LanguageResource[] = [
+  {
+    uriTemplate: "lisp://package/{name}",
+    name: "Package",
+    description: "A package of the session main: its documentation, the packages it uses, and its exported symbols",
+    mimeType: "text/plain",
+  },
+  {
+    uriTemplate: "lisp://symbol/{package}/{name}",
+    name: "Symbol",
+    description: "What a symbol names in the session main, as describe-symbol shows it",
+    mimeType: "text/plain",
+  },
 ];

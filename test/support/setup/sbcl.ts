@@ -10,9 +10,22 @@ export function hasSbcl(): boolean {
   return spawnSync("sbcl", ["--version"], { stdio: "ignore" }).status === 0;
 }
 
+/** FiveAM, a test framework, as a Debian package: its sources are where ASDF looks. */
+export function hasFiveam(): boolean {
+  return existsSync("/usr/share/common-lisp/source/fiveam/fiveam.asd");
+}
+
 /** Returns whether SBCL is installed afterwards. */
 export function installSbcl(): boolean {
-  if (hasSbcl()) return true;
+  return hasSbcl() || (install("sbcl") && hasSbcl());
+}
+
+/** Returns whether FiveAM is installed afterwards. */
+export function installFiveam(): boolean {
+  return hasFiveam() || (install("cl-fiveam") && hasFiveam());
+}
+
+function install(name: string): boolean {
   if (process.getuid?.() !== 0 || !existsSync("/usr/bin/apt-get")) return false;
   const apt = (...args: readonly string[]): boolean => {
     try {
@@ -23,6 +36,6 @@ export function installSbcl(): boolean {
       return false;
     }
   };
-  const install = (): boolean => apt("install", "--no-install-recommends", "sbcl");
-  return (install() || (apt("update") && install())) && hasSbcl();
+  const installIt = (): boolean => apt("install", "--no-install-recommends", name);
+  return installIt() || (apt("update") && installIt());
 }
