@@ -1,17 +1,11 @@
 // What the tools show of Amber's classes and methods, which need no evaluation: browsing, searching, completion and the
 // contents of resources. A problem is thrown as a RequestError, whose message is the result.
 
-import type { Definition } from "../runtime.ts";
+import type { Definition, GuestCompletion } from "../runtime.ts";
 import { behaviorName, methodName, type AmberImage, type Behavior, type Method } from "./amber-image.ts";
 
 /** A request that cannot be answered, such as one about a class that does not exist. */
 export class RequestError extends Error {}
-
-export interface Completions {
-  /** Where the completed word begins. */
-  readonly start: number;
-  readonly values: readonly string[];
-}
 
 const MAX_VALUES = 100;
 const MAX_METHODS = 500;
@@ -123,7 +117,7 @@ export class AmberBrowser {
   }
 
   /** Completes the word before the position: variables first, then classes, then selectors. */
-  complete(code: string, position: number, variables: readonly string[]): Completions {
+  complete(code: string, position: number, variables: readonly string[]): GuestCompletion {
     const [word = ""] = /[A-Za-z_][\w:]*$/.exec(code.slice(0, position)) ?? [];
     const start = position - word.length;
     if (word === "") return { start, values: [] };

@@ -17,12 +17,18 @@ const MAX_VALUE_CHARS = 1_000_000;
 
 type Fields = { readonly [name: string]: unknown };
 
+/** The field, or an empty string if it is not a string. */
+function stringIn(fields: Fields, name: string): string {
+  const value = fields[name];
+  return typeof value === "string" ? value : "";
+}
+
 /** An error that the image reports. */
 class ImageError extends Error {
   readonly details: Fields;
 
   constructor(details: Fields) {
-    super(String(details["description"] ?? "The image reported an error"));
+    super(stringIn(details, "description") || "The image reported an error");
     this.details = details;
   }
 }
@@ -119,7 +125,7 @@ function interruptedCondition(): Condition {
 /** The stack ends with the frames of the HTTP server, which begin with the evaluation. */
 function conditionOf({ message, details }: ImageError): Condition {
   const [, type = "Error", text = message] = /^([A-Z]\w*)(?:: ([^]*))?$/.exec(message) ?? [];
-  const lines = String(details["stack_trace"] ?? "")
+  const lines = stringIn(details, "stack_trace")
     .split(/[\r\n]+/)
     .map((line) => line.trim());
   const own = lines.slice(0, lines.findIndex((line) => /\b(?:OpalCompiler|SisServer)\b/.test(line)) >>> 0);

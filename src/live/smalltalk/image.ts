@@ -42,7 +42,7 @@ export function imageRuntime({ command = "", image = "", env, inheritEnv, cwd }:
 }
 
 /** Which of the systems it is: they take a script in different ways. Squeak's way is that of most other descendants. */
-export function flavourOf(program: string, image: string): "pharo" | "cuis" | "squeak" {
+function flavourOf(program: string, image: string): "pharo" | "cuis" | "squeak" {
   for (const flavour of ["pharo", "cuis"] as const)
     if (basename(program).toLowerCase().includes(flavour) || basename(image).toLowerCase().includes(flavour))
       return flavour;
