@@ -21,7 +21,7 @@ const MAX_CHECKPOINTS = 10;
 const MAX_MB = 2_000;
 
 const ARGUMENTS: ArgumentSpecs = {
-  checkpoint: text("Name of the checkpoint. Default: the name of the session."),
+  checkpoint: text("Its name; default: that of the session"),
   ...SESSION_ARGUMENT,
 };
 
@@ -39,8 +39,7 @@ export function registerCheckpoints(server: Server, { runtime }: Language, sessi
   server.tool(
     "save-session",
     {
-      title: "Save a session",
-      description: `Save a session on disk as a checkpoint: ${how}. restore-session brings it back, even after a crash.`,
+      description: `Save a session on disk: ${how}.`,
       annotations: { destructiveHint: false },
       ...toolInput(ARGUMENTS),
     },
@@ -54,9 +53,7 @@ export function registerCheckpoints(server: Server, { runtime }: Language, sessi
   server.tool(
     "restore-session",
     {
-      title: "Restore a session",
-      description: "Replace the state of a session with a checkpoint of save-session.",
-      annotations: { destructiveHint: true },
+      description: "Replace the state of a session with one that save-session saved.",
       ...toolInput(ARGUMENTS),
     },
     async (args: ToolArguments, context: ToolContext) => {

@@ -25,17 +25,17 @@ export const DEBUGGER_TOOLS: readonly GuestTool[] = [
   {
     name: "list-restarts",
     title: "List restarts",
-    description: "List the restarts of the error that is open: the ways to go on.",
+    description: "List the ways to go on after the error that is open.",
     arguments: {},
     readOnly: true,
   },
   {
     name: "take-restart",
     title: "Take a restart",
-    description: "Go on with the evaluation that waits at an error, by one of its restarts. Answers as an evaluation.",
+    description: "Go on with the evaluation that waits at an error, by one of its restarts.",
     arguments: {
-      restart: required("Name or number of the restart."),
-      value: text("Code whose value the restart gets, if it takes one."),
+      restart: required("Name or number"),
+      value: text("Code whose value it gets, if it takes one"),
     },
     runsCode: true,
     isEvaluation: true,
@@ -44,44 +44,40 @@ export const DEBUGGER_TOOLS: readonly GuestTool[] = [
     name: "evaluate-in-frame",
     title: "Evaluate in a frame",
     description: "Evaluate code with the variables of a frame of the last error.",
-    arguments: { frame: count(0, "Number of the frame in the backtrace."), code: required("The code.") },
+    arguments: { frame: count(0, "Number in the backtrace"), code: { type: "string", required: true } },
     runsCode: true,
     isEvaluation: true,
   },
   {
     name: "inspect",
     title: "Inspect a value",
-    description: "Show the parts of a value by its handle. Results give a handle to each value not printed whole.",
+    description: "Show the parts of a value by the handle that a result gave it.",
     arguments: {
-      handle: { type: "integer", required: true, description: "The handle." },
-      start: count(0, "The first part to show."),
-      count: count(50, "How many parts to show."),
+      handle: { type: "integer", required: true },
+      start: count(0, "First part"),
+      count: count(50, "How many"),
     },
     readOnly: true,
   },
 ];
 
-export const READ_ONLY: ToolAnnotations = { readOnlyHint: true, openWorldHint: false };
+export const READ_ONLY: ToolAnnotations = { readOnlyHint: true };
 
 export const DEFAULT_SESSION = "main";
 
-export const SESSION_ARGUMENT: ArgumentSpecs = {
-  session: { type: "string", description: "Name of the session; created on first use", default: DEFAULT_SESSION },
-};
-
-/** Accepted and ignored, since a model may pass `session` to every tool. */
-const IGNORED_SESSION: ArgumentSpecs = {
-  session: { type: "string", description: "Ignored: this tool applies to all sessions" },
-};
+/** Explained at the tool that evaluates code, and the same for all. */
+export const SESSION_ARGUMENT: ArgumentSpecs = { session: { type: "string" } };
+/** Ignored by tools for all sessions, but a model may pass it. */
+const UNLISTED_SESSION: ArgumentSpecs = { session: { type: "string", unlisted: true } };
 
 const LIMIT_ARGUMENTS: ArgumentSpecs = {
-  timeout: { type: "number", description: "Seconds that an evaluation may take; 0 for no limit" },
-  "max-output": { type: "integer", description: "Characters of output to show, for stdout and stderr each" },
-  "max-value": { type: "integer", description: "Characters of a value to show" },
-  "print-length": { type: "integer", description: "Elements of a collection to print" },
-  "print-depth": { type: "integer", description: "How deep to print a value" },
-  "error-hold": { type: "number", description: "Seconds that an error stays open; 0 for not at all" },
-  memory: { type: "integer", description: "Megabytes of heap; takes effect at the next reset" },
+  timeout: { type: "number", description: "Seconds; 0: no limit" },
+  "max-output": { type: "integer", description: "Characters" },
+  "max-value": { type: "integer", description: "Characters" },
+  "print-length": { type: "integer" },
+  "print-depth": { type: "integer" },
+  "error-hold": { type: "number", description: "Seconds" },
+  memory: { type: "integer", description: "Megabytes, from the next reset on" },
 };
 
 const LIMIT_NAMES: Readonly<Record<string, keyof Limits>> = {
@@ -105,10 +101,9 @@ export function ownerOf({ caller }: Pick<ToolContext, "caller">): string {
 }
 
 interface SessionToolOptions {
-  readonly title: string;
   readonly description: string;
   readonly specs?: ArgumentSpecs;
-  readonly annotations: ToolAnnotations;
+  readonly annotations?: ToolAnnotations;
 }
 
 export function registerSessionTools(server: Server, { title, runtime }: Language, sessions: Sessions): void {
@@ -122,22 +117,19 @@ export function registerSessionTools(server: Server, { title, runtime }: Languag
       answer(sessionName(args), ownerOf(context), args),
     );
   };
-  const forAll = { specs: IGNORED_SESSION, annotations: READ_ONLY };
+  const forAll = { specs: UNLISTED_SESSION, annotations: READ_ONLY };
   const description = `How to work with these ${title} sessions. Read it first.`;
-  add("get-usage-guide", { title: "Usage guide", description, ...forAll }, () =>
+  add("get-usage-guide", { description, ...forAll }, () =>
     // Like the Lisp sources, it ships in src/.
     readFile(packageFile(`src/live/${runtime.language}/guide.md`), "utf8"),
   );
-  add(
-    "list-sessions",
-    { title: "List sessions", description: "List the sessions and what each is doing.", ...forAll },
-    (_name, owner) => listText(sessions.list(owner)),
+  add("list-sessions", { description: "List the sessions and what each is doing.", ...forAll }, (_name, owner) =>
+    listText(sessions.list(owner)),
   );
   add(
     "interrupt-session",
     {
-      title: "Interrupt",
-      description: "Stop what a session is evaluating. Its definitions are kept if possible.",
+      description: "Stop what a session is evaluating.",
       annotations: { destructiveHint: false },
     },
     async (name, owner) => {
@@ -148,9 +140,7 @@ export function registerSessionTools(server: Server, { title, runtime }: Languag
   add(
     "reset-session",
     {
-      title: "Reset",
-      description: "End the session's process. All definitions are lost, and the next evaluation starts a new process.",
-      annotations: { destructiveHint: true },
+      description: "End the process of a session. All definitions are lost.",
     },
     async (name, owner, args) => {
       const session = sessions.find(owner, name);
@@ -163,9 +153,7 @@ export function registerSessionTools(server: Server, { title, runtime }: Languag
   add(
     "close-session",
     {
-      title: "Close",
-      description: "End a session's process and forget its name and limits.",
-      annotations: { destructiveHint: true },
+      description: "End a session, and forget its limits.",
     },
     async (name, owner) =>
       (await sessions.remove(owner, name)) ? `Closed session ${name}.` : `There is no session ${name}.`,
@@ -173,8 +161,7 @@ export function registerSessionTools(server: Server, { title, runtime }: Languag
   add(
     "configure-limits",
     {
-      title: "Limits",
-      description: "Show the limits of a session, and change those that are given.",
+      description: "Show the limits of a session, and change some.",
       specs: { ...LIMIT_ARGUMENTS, ...SESSION_ARGUMENT },
       annotations: { destructiveHint: false, idempotentHint: true },
     },

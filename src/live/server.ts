@@ -15,6 +15,7 @@ import {
   ownerOf,
   READ_ONLY,
   registerSessionTools,
+  DEFAULT_SESSION,
   SESSION_ARGUMENT,
   sessionName,
 } from "./common-tools.ts";
@@ -62,12 +63,14 @@ export interface Live extends Server {
 const MAX_SESSIONS = 32;
 const IDLE_MS = 24 * 3_600_000;
 
-const TIMEOUT_ARGUMENT: ArgumentSpecs = {
-  timeout: {
-    type: "number",
-    minimum: 0,
-    description: "Time limit in seconds, instead of the session's limit, up to that of the server; 0 for no limit",
-  },
+const TIMEOUT_ARGUMENT: ArgumentSpecs = { timeout: { type: "number", minimum: 0 } };
+/** Tools that only look are seldom slow. */
+const UNLISTED_TIMEOUT: ArgumentSpecs = { timeout: { type: "number", minimum: 0, unlisted: true } };
+
+/** Explains at one tool what all have. */
+const EXPLAINED: ArgumentSpecs = {
+  timeout: { type: "number", minimum: 0, description: "Seconds, instead of the session's limit; 0: no limit" },
+  session: { type: "string", description: "Name of the session; created on first use", default: DEFAULT_SESSION },
 };
 
 export function createLiveServer(language: Language, options: LiveOptions): Live {
@@ -192,10 +195,9 @@ function registerEvaluation({ server, sessions, listeners, hasJournal }: Host, t
     const isBare = status === "ok" && notice === undefined;
     return textAnswer({ text: isBare ? values.join("\n") : text, isError: status !== "ok" });
   };
-  const annotations = { readOnlyHint: false, destructiveHint: true, openWorldHint: true };
   const isMain = op === "eval" && evaluates === undefined;
   const output = isMain ? { output: UNCHECKED, outputSchema: EVALUATION_SCHEMA } : undefined;
-  server.tool(tool.name, { ...toolOptions({ ...tool, runsCode: true }), ...output, annotations }, evaluate);
+  server.tool(tool.name, { ...toolOptions({ ...tool, runsCode: true }, isMain), ...output }, evaluate);
 }
 
 /** The arguments with the one that is evaluated under the name that the guest expects. */
@@ -204,7 +206,8 @@ function withCode(name: string, { [name]: code, ...args }: ToolArguments): ToolA
 }
 
 function registerTool({ server, sessions }: Host, tool: GuestTool): void {
-  const annotations = tool.readOnly === true ? READ_ONLY : { destructiveHint: true };
+  // Without annotations, a tool counts as one that may change anything.
+  const annotations = tool.readOnly === true ? { annotations: READ_ONLY } : undefined;
   const call = async (args: ToolArguments, context: ToolContext): Promise<ToolAnswer> => {
     const session = getSession(sessions, args, context);
     if (tool.whileBusy === true && session.state === "starting") return textAnswer(STARTING);
@@ -214,18 +217,20 @@ function registerTool({ server, sessions }: Host, tool: GuestTool): void {
     }
     return toolAnswer(await run(sessions, session, tool.name, args, context), session);
   };
-  server.tool(tool.name, { ...toolOptions(tool), annotations }, call);
+  server.tool(tool.name, { ...toolOptions(tool), ...annotations }, call);
 }
 
 const STARTING: GuestText = { text: "The session's process is starting." };
 
-function toolOptions({ title, description, runsCode, arguments: own }: GuestTool): ToolInput & ToolTexts {
-  const input = toolInput({ ...own, ...(runsCode === true ? TIMEOUT_ARGUMENT : undefined), ...SESSION_ARGUMENT });
-  return { title, description, ...input, ...(runsCode === true ? { task: "optional" } : undefined) };
+function toolOptions(tool: GuestTool, isMain = false): ToolOptions {
+  const { title, description, runsCode, readOnly, arguments: own } = tool;
+  const timeout = runsCode === true ? (readOnly === true ? UNLISTED_TIMEOUT : TIMEOUT_ARGUMENT) : undefined;
+  const input = toolInput({ ...own, ...(isMain ? EXPLAINED : { ...timeout, ...SESSION_ARGUMENT }) });
+  return { ...(isMain && { title }), description, ...input, ...(runsCode === true ? { task: "optional" } : undefined) };
 }
 
-interface ToolTexts {
-  readonly title: string;
+interface ToolOptions extends ToolInput {
+  readonly title?: string;
   readonly description: string;
   readonly task?: "optional";
 }

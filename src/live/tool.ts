@@ -2,7 +2,7 @@
 // because a schema library would take longer to load than a session takes to start.
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { isObject } from "../core/values.ts";
+import { defined, isObject } from "../core/values.ts";
 import { nearest } from "../core/options.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import type { InheritEnv } from "../process/environment.ts";
@@ -23,30 +23,33 @@ export interface Schema {
 
 export interface ArgumentSpec extends Omit<Schema, "required"> {
   readonly type: "string" | "integer" | "number" | "boolean" | "array";
-  readonly description: string;
   readonly required?: true;
+  /** Accepted, but left out of the schema that clients read. */
+  readonly unlisted?: true;
 }
 
 export type ArgumentSpecs = Readonly<Record<string, ArgumentSpec>>;
 
-export function required(description: string): ArgumentSpec {
-  return { type: "string", required: true, description };
+// An argument whose name says all needs no description: every client reads the descriptions with the list of tools.
+
+export function required(description?: string): ArgumentSpec {
+  return { type: "string", required: true, ...defined({ description }) };
 }
 
-export function text(description: string): ArgumentSpec {
-  return { type: "string", description };
+export function text(description?: string): ArgumentSpec {
+  return { type: "string", ...defined({ description }) };
 }
 
-export function flag(description: string): ArgumentSpec {
-  return { type: "boolean", description, default: false };
+export function flag(description?: string): ArgumentSpec {
+  return { type: "boolean", ...defined({ description }) };
 }
 
-export function count(preset: number, description: string): ArgumentSpec {
-  return { type: "integer", description, default: preset };
+export function count(preset: number, description?: string): ArgumentSpec {
+  return { type: "integer", ...defined({ description }), default: preset };
 }
 
-export function choice(choices: readonly string[], description: string, preset?: string): ArgumentSpec {
-  return { type: "string", description, enum: choices, ...(preset !== undefined && { default: preset }) };
+export function choice(choices: readonly string[], description?: string, preset?: string): ArgumentSpec {
+  return { type: "string", enum: choices, ...defined({ description, default: preset }) };
 }
 
 /** The arguments of one call. */
@@ -199,7 +202,10 @@ export function fits(
   return type === (value === null ? "null" : typeof value);
 }
 
-/** The JSON Schema of the arguments, and the validator that enforces it. */
+/**
+ * The JSON Schema of the arguments, and the validator that enforces it. The validator refuses other arguments; the schema
+ * does not say so, since every client reads it with the list of tools.
+ */
 export function toolInput(specs: ArgumentSpecs): ToolInput {
   const required = Object.keys(specs).filter((name) => specs[name]?.required === true);
   return {
@@ -207,10 +213,11 @@ export function toolInput(specs: ArgumentSpecs): ToolInput {
     inputSchema: {
       type: "object",
       properties: Object.fromEntries(
-        Object.entries(specs).map(([name, { required: _required, ...schema }]) => [name, schema]),
+        Object.entries(specs)
+          .filter(([, { unlisted }]) => unlisted !== true)
+          .map(([name, { required: _required, ...schema }]) => [name, schema]),
       ),
       ...(required.length === 0 ? undefined : { required }),
-      additionalProperties: false,
     },
   };
 }

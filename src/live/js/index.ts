@@ -142,14 +142,12 @@ export const EVALUATE: GuestTool = {
   name: "evaluate-js",
   title: "Evaluate JavaScript",
   description:
-    "Evaluate JavaScript or TypeScript in a persistent Node.js session. Returns the value of the last statement, " +
-    "printed as Node prints it, and everything written to stdout and stderr. Variables, functions, classes and imports " +
-    "are kept for later calls and may be declared again. Top-level await, import, import(), require and all globals of " +
-    "Node work; _ is the last value and _error the last error. Long-running code can be interrupted without losing the " +
-    "variables.",
+    "Evaluate JavaScript or TypeScript in a persistent Node.js session. Returns the value of the last statement and the " +
+    "output. Declarations and imports are kept, and may be declared again. Top-level await, import and require work; _ " +
+    "is the last value, _error the last error.",
   arguments: {
-    code: required("JavaScript or TypeScript, any number of statements. The value of the last one is the result."),
-    "capture-time": flag("Also show how long it took."),
+    code: required("Any number of statements"),
+    "capture-time": flag("Show how long it took"),
   },
   runsCode: true,
 };
@@ -158,41 +156,34 @@ export const TOOLS: readonly GuestTool[] = [
   {
     name: "list-variables",
     title: "List variables",
-    description:
-      "List the variables, functions, classes and imports of the session, each with its type and a short preview. Use " +
-      "it to see what exists before you rely on it or define it again.",
+    description: "List variables, functions, classes and imports of the session, each with its type and a preview.",
     arguments: {
-      pattern: text("Only names that contain this string, ignoring case."),
-      max: count(200, "The maximum number of names."),
+      pattern: text("Part of a name"),
+      max: count(200),
     },
     readOnly: true,
   },
   {
     name: "list-definitions",
     title: "List definitions",
-    description:
-      "List everything that the session has defined. The same as list-variables, by the name that it has in all languages.",
+    description: "The same as list-variables.",
     arguments: {
-      pattern: text("Only names that contain this string, ignoring case."),
-      max: count(200, "The maximum number of names."),
+      pattern: text("Part of a name"),
+      max: count(200),
     },
     readOnly: true,
   },
   {
     name: "get-source",
     title: "Get source",
-    description:
-      "Show the source of a function or class as last defined in the session, or of one in a loaded module, by its " +
-      "name or by a path such as Point.prototype.length or fs.readFileSync.",
-    arguments: { name: required("Name of the function or class, or a path.") },
+    description: "Show the source of a function or class of the session or of a loaded module.",
+    arguments: { name: required("Name, or a path such as fs.readFileSync") },
     readOnly: true,
   },
   {
     name: "get-stack",
     title: "Get stack",
-    description:
-      "Show the stack of the running evaluation, innermost frame first, without stopping it. Works while the session " +
-      "is busy. Use it if something takes long, to see whether it is in a loop and where.",
+    description: "Show where the running evaluation is, without stopping it.",
     arguments: {},
     readOnly: true,
     whileBusy: true,
@@ -200,7 +191,7 @@ export const TOOLS: readonly GuestTool[] = [
   {
     name: "last-error",
     title: "Last error",
-    description: "Show the last error of the session again: type, message, causes and stack.",
+    description: "Show the last error again: type, message, causes and stack.",
     arguments: {},
     readOnly: true,
     whileBusy: true,
@@ -208,12 +199,10 @@ export const TOOLS: readonly GuestTool[] = [
   {
     name: "profile-code",
     title: "Profile code",
-    description:
-      "Evaluate code under the CPU profiler and list the functions in which the time was spent, the most expensive " +
-      "first, with the value of the code. The code should run for at least a few tens of milliseconds.",
+    description: "Evaluate code under the CPU profiler, and list the functions in which time was spent.",
     arguments: {
-      code: required("The code to run."),
-      interval: count(500, "Microseconds between two samples."),
+      code: required(),
+      interval: count(500, "Microseconds between samples"),
     },
     runsCode: true,
   },
@@ -221,11 +210,10 @@ export const TOOLS: readonly GuestTool[] = [
     name: "heap-report",
     title: "Heap report",
     description:
-      "Show how much memory the session uses. With code: evaluate it, collect garbage, and show how much the heap has " +
-      "grown and which functions allocated what is still in use. Use that to find a leak.",
+      "Show the memory of the session. With code: run it, collect garbage, and show what is still in use and which functions allocated it.",
     arguments: {
-      code: text("The code to run and measure. Without it, only the usage is shown."),
-      gc: flag("Collect garbage first."),
+      code: text("Code to run and measure"),
+      gc: flag("Collect garbage first"),
     },
     runsCode: true,
   },
@@ -246,9 +234,8 @@ export const TOOLS: readonly GuestTool[] = [
     name: "check-syntax",
     title: "Check syntax",
     description:
-      "Parse JavaScript or TypeScript without running it. Shows what it declares, or the line and column of the first " +
-      "error. Types are not checked.",
-    arguments: { code: required("The code to parse.") },
+      "Parse code without running it: what it declares, or the place of the first error. Types are not checked.",
+    arguments: { code: required() },
     readOnly: true,
   },
 ];

@@ -1,28 +1,25 @@
 // The tools of a Lisp session: their names, arguments and descriptions. The names and arguments are those of
 // CL-MCP-Server, so that prompts written for it work here. The tools-*.lisp files implement the tools in the image.
 
-import { choice, count, flag, required, text, type GuestTool, type LanguageResource } from "../tool.ts";
+import { choice, count, flag, required, text, type ArgumentSpec, type GuestTool, type LanguageResource } from "../tool.ts";
 
-const PACKAGE = text("Package for reading code and looking up names. Default: the current package of the session.");
+/** Where code is read and names are looked up; by default the current package. */
+const PACKAGE: ArgumentSpec = { type: "string" };
 
-const NAME = required('Name of the symbol, case-insensitive; may be qualified, such as "cl:mapcar".');
+const NAME = required("Such as car or cl:mapcar");
 
-const CLASS = required("Name of the class, structure or condition.");
+const CLASS = required();
 
 export const EVALUATE: GuestTool = {
   name: "evaluate-lisp",
   title: "Evaluate Common Lisp",
   description:
-    "Evaluate Common Lisp code in a persistent session: definitions, variables and the current package are kept for " +
-    "later calls. The forms are read and evaluated in order; the values of the last one come back as `=> value` lines, " +
-    "after the output and the [stderr] and [Warning] lines. An error comes back as [ERROR] with its type, message and " +
-    "[Backtrace], and the session continues.",
+    "Evaluate Common Lisp forms in a persistent session: definitions, variables and the package are kept. Returns the " +
+    "output, and the values of the last form as `=> value` lines, or [ERROR] with type, message and [Backtrace].",
   arguments: {
-    code: required("One or more forms, such as `(defun sq (x) (* x x)) (sq 5)`."),
-    package: text(
-      "Package to evaluate in, for this call. Default: the current package of the session, which in-package changes.",
-    ),
-    "capture-time": flag("Add a line with time, GC time and bytes allocated."),
+    code: required("One or more forms"),
+    package: text("Package for this call; in-package changes it for later ones"),
+    "capture-time": flag("Show time and allocation"),
   },
   runsCode: true,
 };
@@ -31,9 +28,7 @@ const NAME_TOOLS: readonly GuestTool[] = [
   {
     name: "describe-symbol",
     title: "Describe a symbol",
-    description:
-      "Describe what a symbol names: its kind (function, macro, variable, class), argument list, value, documentation " +
-      "and where it is defined. Call it before you use a function that you are not sure of.",
+    description: "Describe what a symbol names: kind, arguments, value, documentation, place of definition.",
     arguments: { name: NAME, package: PACKAGE },
     readOnly: true,
   },
@@ -41,66 +36,57 @@ const NAME_TOOLS: readonly GuestTool[] = [
     name: "apropos-search",
     title: "Search for symbols",
     description:
-      "Find symbols whose name contains a string. Without a package: exported symbols of all packages, and all symbols " +
-      "of the session's current package. At most 200 are listed, with the total count.",
+      "Find symbols whose name contains a string: exported ones, and all of the current package. At most 200.",
     arguments: {
-      pattern: required("Part of a name, case-insensitive."),
-      package: text("Search only the symbols accessible in this package."),
-      type: choice(["function", "macro", "variable", "class", "generic-function"], "Only symbols of this kind."),
+      pattern: required(),
+      package: PACKAGE,
+      type: choice(["function", "macro", "variable", "class", "generic-function"]),
     },
     readOnly: true,
   },
   {
     name: "who-calls",
     title: "Find callers",
-    description:
-      "Find the callers of a function or the uses of a macro, as recorded by the compiler, each with its file or " +
-      "`defined in this session`. Call it before you change a function's arguments.",
+    description: "Find the callers of a function or macro, with their files. Call it before you change its arguments.",
     arguments: { name: NAME, package: PACKAGE },
     readOnly: true,
   },
   {
     name: "who-references",
     title: "Find references",
-    description: "Find the code that reads, sets or binds a global variable, as recorded by the compiler.",
+    description: "Find the code that reads, sets or binds a global variable.",
     arguments: { name: NAME, package: PACKAGE },
     readOnly: true,
   },
   {
     name: "class-info",
     title: "Describe a class",
-    description:
-      "Describe a class: superclasses, subclasses, slots with types, initargs, initforms (as written, not evaluated), " +
-      "readers and writers, inherited slots, default initargs.",
+    description: "Describe a class: superclasses, subclasses, slots with all their options.",
     arguments: { class: CLASS, package: PACKAGE },
     readOnly: true,
   },
   {
     name: "find-methods",
     title: "Find methods of a class",
-    description: "List the methods specialized on a class, with their qualifiers and specializers.",
+    description: "List the methods specialized on a class.",
     arguments: {
       class: CLASS,
       package: PACKAGE,
-      "include-inherited": flag("Also list methods specialized on its superclasses, except the standard ones."),
+      "include-inherited": flag("Also those of its superclasses"),
     },
     readOnly: true,
   },
   {
     name: "get-source",
     title: "Get source",
-    description:
-      "Show the text of a definition: as it was last evaluated in the session, or as its file has it, with file and line.",
+    description: "Show the source of a definition, of the session or of a file, with its place.",
     arguments: { name: NAME, package: PACKAGE },
     readOnly: true,
   },
   {
     name: "list-definitions",
     title: "List definitions",
-    description:
-      "List what evaluations and load-file have defined in this session, by kind: functions and macros with their " +
-      "argument lists, variables with their values, classes, structures, methods, conditions, types; and the systems " +
-      "that load-system and quickload have loaded. Definitions made by (load ...) are not listed.",
+    description: "List what this session has defined, by kind, and the systems that it has loaded.",
     arguments: {
       type: {
         type: "string",
@@ -108,7 +94,6 @@ const NAME_TOOLS: readonly GuestTool[] = [
           ...["function", "macro", "variable", "class", "condition", "struct", "method"],
           ...["type", "setf", "compiler-macro", "system"],
         ],
-        description: "Only definitions of this kind.",
       },
     },
     readOnly: true,
@@ -119,32 +104,28 @@ const CODE_TOOLS: readonly GuestTool[] = [
   {
     name: "validate-syntax",
     title: "Check syntax",
-    description:
-      "Check that code can be read, without evaluating it: unclosed or extra parentheses with their position, " +
-      "unterminated strings and comments, bad tokens. Call it before you write a Lisp file.",
-    arguments: { code: required("The code to check.") },
+    description: "Check that code can be read, without running it: parentheses, strings, tokens, each with its place.",
+    arguments: { code: required() },
     readOnly: true,
   },
   {
     name: "match-paren",
     title: "Match a parenthesis",
-    description:
-      "Find the parenthesis that matches the one at a position. Parentheses in strings, comments and characters such " +
-      "as #\\( are skipped.",
+    description: "Find the parenthesis that matches the one at a position, ignoring strings and comments.",
     arguments: {
-      code: required("The code."),
-      line: { type: "integer", required: true, description: "Line of the parenthesis, from 1." },
-      column: { type: "integer", required: true, description: "Column of the parenthesis, from 0." },
+      code: required(),
+      line: { type: "integer", required: true, description: "From 1" },
+      column: { type: "integer", required: true, description: "From 0" },
     },
     readOnly: true,
   },
   {
     name: "macroexpand-form",
     title: "Expand a macro",
-    description: "Expand a macro form, once or until it is no longer a macro form. Subforms are not expanded.",
+    description: "Expand a macro form, once or until it is no macro form. Subforms are not expanded.",
     arguments: {
-      form: required("The form, such as `(when x y)`."),
-      full: flag("Expand until the form is not a macro form."),
+      form: required(),
+      full: flag(),
       package: PACKAGE,
     },
     readOnly: true,
@@ -153,10 +134,8 @@ const CODE_TOOLS: readonly GuestTool[] = [
   {
     name: "compile-form",
     title: "Compile without running",
-    description:
-      "Compile code and report errors, warnings (type conflicts, undefined names) and compiler notes. The code does " +
-      "not run and nothing is defined; only its macros are expanded.",
-    arguments: { code: required("One or more forms."), package: PACKAGE },
+    description: "Compile code without running it, and report errors, warnings and compiler notes.",
+    arguments: { code: required(), package: PACKAGE },
     readOnly: true,
     runsCode: true,
   },
@@ -166,43 +145,40 @@ const ERROR_TOOLS: readonly GuestTool[] = [
   {
     name: "describe-last-error",
     title: "Describe the last error",
-    description:
-      "Describe the last error of this session: type, message, the restarts that were offered, and the backtrace.",
+    description: "Describe the last error: type, message, restarts, backtrace.",
     arguments: {},
     readOnly: true,
   },
   {
     name: "get-backtrace",
     title: "Backtrace of the last error",
-    description: "Show the frames of the last error, innermost first: only those of your own code, not of the session.",
+    description: "Show the frames of the last error that are your own code, innermost first.",
     arguments: {
-      "max-frames": count(20, "The maximum number of frames, at most 20."),
+      "max-frames": count(20),
     },
     readOnly: true,
   },
   {
     name: "get-stack",
     title: "Get stack",
-    description:
-      "Show where the running evaluation is, with its variables, without stopping it. Works while the session is busy.",
+    description: "Show where the running evaluation is, with its variables, without stopping it.",
     arguments: {},
     readOnly: true,
     whileBusy: true,
   },
 ];
 
-const SYSTEM = required("Name of the ASDF system.");
-const CODE = required("One or more forms to run.");
+const SYSTEM = required();
+const CODE = required();
 
 const LOADING_TOOLS: readonly GuestTool[] = [
   {
     name: "load-system",
     title: "Load a system",
-    description:
-      "Load an ASDF system from this machine or the session's folder, compiling it if needed, and report the compiler's warnings with file and line.",
+    description: "Load an ASDF system from this machine or the session's folder. Reports warnings with their places.",
     arguments: {
-      "system-name": text("Name of the system. Required, unless `system` is given."),
-      system: text("Another name for `system-name`."),
+      "system-name": text(),
+      system: text("The same as system-name"),
     },
     runsCode: true,
   },
@@ -222,7 +198,7 @@ const LOADING_TOOLS: readonly GuestTool[] = [
   {
     name: "describe-system",
     title: "Describe a system",
-    description: "Describe an ASDF system: its description, author, license, file, dependencies and components.",
+    description: "Describe an ASDF system: author, license, dependencies, components.",
     arguments: { system: SYSTEM },
     readOnly: true,
     runsCode: true,
@@ -230,10 +206,10 @@ const LOADING_TOOLS: readonly GuestTool[] = [
   {
     name: "system-dependencies",
     title: "Dependencies of a system",
-    description: "List what an ASDF system depends on, directly or transitively.",
+    description: "List what an ASDF system depends on.",
     arguments: {
       system: SYSTEM,
-      transitive: flag("Also list the dependencies of its dependencies."),
+      transitive: flag(),
     },
     readOnly: true,
     runsCode: true,
@@ -241,7 +217,7 @@ const LOADING_TOOLS: readonly GuestTool[] = [
   {
     name: "list-local-systems",
     title: "List local systems",
-    description: "List the ASDF systems that can be loaded here, with their files.",
+    description: "List the ASDF systems that can be loaded here.",
     arguments: {},
     readOnly: true,
     runsCode: true,
@@ -249,7 +225,7 @@ const LOADING_TOOLS: readonly GuestTool[] = [
   {
     name: "find-system-file",
     title: "Find a system's file",
-    description: "Find the .asd file that defines a system.",
+    description: "Find the .asd file of a system.",
     arguments: { system: SYSTEM },
     readOnly: true,
     runsCode: true,
@@ -271,7 +247,7 @@ const LOADING_TOOLS: readonly GuestTool[] = [
     title: "Search Quicklisp",
     description: "Find Quicklisp systems whose name contains a string. Quicklisp must be loaded in the session.",
     arguments: {
-      pattern: required("Part of a name, case-insensitive."),
+      pattern: required(),
       limit: count(30, "The maximum number of names."),
     },
     readOnly: true,
@@ -280,12 +256,10 @@ const LOADING_TOOLS: readonly GuestTool[] = [
   {
     name: "load-file",
     title: "Load a file",
-    description:
-      "Load a Lisp file into the session, as source or compiled first (the compiled file is deleted afterwards). " +
-      "Returns warnings and output.",
+    description: "Load a Lisp file. Returns warnings with their places, and output.",
     arguments: {
-      path: required("Path of the file; ~/ is your home folder."),
-      compile: flag("Compile it first."),
+      path: required(),
+      compile: flag(),
       package: PACKAGE,
     },
     runsCode: true,
@@ -296,8 +270,7 @@ const PROFILING_TOOLS: readonly GuestTool[] = [
   {
     name: "time-execution",
     title: "Time code",
-    description:
-      "Run code once and report real time, run time, GC time and bytes allocated, with its values and output.",
+    description: "Run code once and report its time and allocation, with values and output.",
     arguments: { code: CODE, package: PACKAGE },
     runsCode: true,
   },
@@ -305,14 +278,13 @@ const PROFILING_TOOLS: readonly GuestTool[] = [
     name: "profile-code",
     title: "Profile code",
     description:
-      "Run code under the statistical profiler and report the functions in which time was spent or memory allocated. " +
-      "The code should run for at least half a second, or there are too few samples.",
+      "Run code under the statistical profiler: where time was spent, or memory allocated. It should run for half a second or more.",
     arguments: {
       code: CODE,
-      mode: choice(["cpu", "time", "alloc"], "What to sample: processor time, wall-clock time, or allocation.", "cpu"),
-      "max-samples": count(1000, "The maximum number of samples."),
-      "sample-interval": { type: "number", default: 0.01, description: "Seconds between two samples." },
-      "report-type": choice(["flat", "graph"], "A table of functions, or also the call graph.", "flat"),
+      mode: choice(["cpu", "time", "alloc"], undefined, "cpu"),
+      "max-samples": count(1000),
+      "sample-interval": { type: "number", default: 0.01, description: "Seconds" },
+      "report-type": choice(["flat", "graph"], undefined, "flat"),
       package: PACKAGE,
     },
     runsCode: true,
@@ -321,26 +293,24 @@ const PROFILING_TOOLS: readonly GuestTool[] = [
     name: "profile-functions",
     title: "Profile functions",
     description:
-      "Count the calls and time of named functions exactly: `start` with functions, run code with evaluate-lisp, then " +
-      "`report`. `reset` sets the counts to zero, `status` lists the profiled functions, `stop` ends the profiling.",
+      "Count calls and time of functions: start with `functions`, run code, then report. reset zeroes the counts.",
     arguments: {
       action: {
         type: "string",
         required: true,
         enum: ["start", "stop", "report", "reset", "status"],
-        description: "What to do.",
       },
-      functions: { type: "array", items: { type: "string" }, description: "For `start`: names of the functions." },
+      functions: { type: "array", items: { type: "string" } },
       package: PACKAGE,
     },
   },
   {
     name: "memory-report",
     title: "Report memory",
-    description: "Report how much memory the image uses, by kind of object, and the work of the garbage collector.",
+    description: "Report the memory of the image by kind of object, and garbage collection.",
     arguments: {
-      verbosity: choice(["default", "detailed", "minimal"], "How much to report.", "default"),
-      "gc-first": flag("Run a full garbage collection first."),
+      verbosity: choice(["default", "detailed", "minimal"], undefined, "default"),
+      "gc-first": flag(),
     },
     readOnly: true,
     runsCode: true,
@@ -348,10 +318,10 @@ const PROFILING_TOOLS: readonly GuestTool[] = [
   {
     name: "allocation-profile",
     title: "Profile allocation",
-    description: "Run code and report which functions allocated memory, and how many bytes in all.",
+    description: "Run code and report which functions allocated memory.",
     arguments: {
       code: CODE,
-      "max-samples": count(1000, "The maximum number of samples."),
+      "max-samples": count(1000),
       package: PACKAGE,
     },
     runsCode: true,
