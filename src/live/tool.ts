@@ -215,7 +215,7 @@ export function toolInput(specs: ArgumentSpecs): ToolInput {
       properties: Object.fromEntries(
         Object.entries(specs)
           .filter(([, { unlisted }]) => unlisted !== true)
-          .map(([name, { required: _required, ...schema }]) => [name, schema]),
+          .map(([name, { required: _required, minimum: _minimum, ...schema }]) => [name, schema]),
       ),
       ...(required.length === 0 ? undefined : { required }),
     },

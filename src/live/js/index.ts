@@ -221,12 +221,12 @@ export const TOOLS: readonly GuestTool[] = [
     name: "run-tests",
     title: "Run tests",
     description:
-      "Run the tests of the session's working directory with vitest, if its package uses it, else with node:test. Shows " +
-      "how many passed, and each failure with its reason. They run in a process of their own and do not see the session.",
+      "Run the tests of the session's folder with vitest or node:test, in a process of their own. Shows counts, and each " +
+      "failure with its reason.",
     arguments: {
-      files: { type: "array", items: { type: "string" }, description: "Test files or folders; by default all tests." },
-      pattern: text("Only tests whose name matches this regular expression."),
-      framework: choice(["vitest", "node"], "What runs the tests, instead of what the package uses."),
+      files: { type: "array", items: { type: "string" }, description: "Default: all" },
+      pattern: text("Regular expression for names"),
+      framework: choice(["vitest", "node"]),
     },
     runsCode: true,
   },

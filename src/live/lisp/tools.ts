@@ -111,7 +111,7 @@ const CODE_TOOLS: readonly GuestTool[] = [
   {
     name: "match-paren",
     title: "Match a parenthesis",
-    description: "Find the parenthesis that matches the one at a position, ignoring strings and comments.",
+    description: "Find the parenthesis that matches the one at a position.",
     arguments: {
       code: required(),
       line: { type: "integer", required: true, description: "From 1" },
@@ -178,7 +178,7 @@ const LOADING_TOOLS: readonly GuestTool[] = [
     description: "Load an ASDF system from this machine or the session's folder. Reports warnings with their places.",
     arguments: {
       "system-name": text(),
-      system: text("The same as system-name"),
+      system: { type: "string", unlisted: true },
     },
     runsCode: true,
   },
@@ -282,8 +282,8 @@ const PROFILING_TOOLS: readonly GuestTool[] = [
     arguments: {
       code: CODE,
       mode: choice(["cpu", "time", "alloc"], undefined, "cpu"),
-      "max-samples": count(1000),
-      "sample-interval": { type: "number", default: 0.01, description: "Seconds" },
+      "max-samples": { ...count(1000), unlisted: true },
+      "sample-interval": { type: "number", default: 0.01, unlisted: true },
       "report-type": choice(["flat", "graph"], undefined, "flat"),
       package: PACKAGE,
     },
@@ -321,7 +321,7 @@ const PROFILING_TOOLS: readonly GuestTool[] = [
     description: "Run code and report which functions allocated memory.",
     arguments: {
       code: CODE,
-      "max-samples": count(1000),
+      "max-samples": { ...count(1000), unlisted: true },
       package: PACKAGE,
     },
     runsCode: true,
