@@ -43,8 +43,8 @@ export const DEBUGGER_TOOLS: readonly GuestTool[] = [
   {
     name: "evaluate-in-frame",
     title: "Evaluate in a frame",
-    description: "Evaluate code with the variables of a frame of the last error.",
-    arguments: { frame: count(0, "Number in the backtrace"), code: { type: "string", required: true } },
+    description: "Evaluate code with the variables of a frame in the backtrace.",
+    arguments: { frame: count(0), code: { type: "string", required: true } },
     runsCode: true,
     isEvaluation: true,
   },
@@ -54,8 +54,8 @@ export const DEBUGGER_TOOLS: readonly GuestTool[] = [
     description: "Show the parts of a value by the handle that a result gave it.",
     arguments: {
       handle: { type: "integer", required: true },
-      start: count(0, "First part"),
-      count: count(50, "How many"),
+      start: count(0),
+      count: count(50),
     },
     readOnly: true,
   },
@@ -72,8 +72,8 @@ const UNLISTED_SESSION: ArgumentSpecs = { session: { type: "string", unlisted: t
 
 const LIMIT_ARGUMENTS: ArgumentSpecs = {
   timeout: { type: "number", description: "Seconds; 0: no limit" },
-  "max-output": { type: "integer", description: "Characters" },
-  "max-value": { type: "integer", description: "Characters" },
+  "max-output": { type: "integer" },
+  "max-value": { type: "integer" },
   "print-length": { type: "integer" },
   "print-depth": { type: "integer" },
   "error-hold": { type: "number", description: "Seconds" },
@@ -161,7 +161,7 @@ export function registerSessionTools(server: Server, { title, runtime }: Languag
   add(
     "configure-limits",
     {
-      description: "Show the limits of a session, and change some.",
+      description: "Show the limits of a session (characters, seconds, levels), and change some.",
       specs: { ...LIMIT_ARGUMENTS, ...SESSION_ARGUMENT },
       annotations: { destructiveHint: false, idempotentHint: true },
     },

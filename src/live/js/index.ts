@@ -210,9 +210,9 @@ export const TOOLS: readonly GuestTool[] = [
     name: "heap-report",
     title: "Heap report",
     description:
-      "Show the memory of the session. With code: run it, collect garbage, and show what is still in use and which functions allocated it.",
+      "Show the memory of the session. With code: run it, and show what is still in use and which functions allocated it.",
     arguments: {
-      code: text("Code to run and measure"),
+      code: text(),
       gc: flag("Collect garbage first"),
     },
     runsCode: true,

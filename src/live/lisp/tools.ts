@@ -1,7 +1,16 @@
 // The tools of a Lisp session: their names, arguments and descriptions. The names and arguments are those of
 // CL-MCP-Server, so that prompts written for it work here. The tools-*.lisp files implement the tools in the image.
 
-import { choice, count, flag, required, text, type ArgumentSpec, type GuestTool, type LanguageResource } from "../tool.ts";
+import {
+  choice,
+  count,
+  flag,
+  required,
+  text,
+  type ArgumentSpec,
+  type GuestTool,
+  type LanguageResource,
+} from "../tool.ts";
 
 /** Where code is read and names are looked up; by default the current package. */
 const PACKAGE: ArgumentSpec = { type: "string" };
@@ -35,8 +44,7 @@ const NAME_TOOLS: readonly GuestTool[] = [
   {
     name: "apropos-search",
     title: "Search for symbols",
-    description:
-      "Find symbols whose name contains a string: exported ones, and all of the current package. At most 200.",
+    description: "Find exported symbols, and all of the current package, whose name contains a string.",
     arguments: {
       pattern: required(),
       package: PACKAGE,
@@ -47,7 +55,7 @@ const NAME_TOOLS: readonly GuestTool[] = [
   {
     name: "who-calls",
     title: "Find callers",
-    description: "Find the callers of a function or macro, with their files. Call it before you change its arguments.",
+    description: "Find the callers of a function or macro, with their files.",
     arguments: { name: NAME, package: PACKAGE },
     readOnly: true,
   },
@@ -186,11 +194,10 @@ const LOADING_TOOLS: readonly GuestTool[] = [
     name: "run-tests",
     title: "Run tests",
     description:
-      "Run the tests of an ASDF system, or one suite or test of a loaded framework (FiveAM, Parachute, Rove). Returns the " +
-      "counts, and each failure with its reason.",
+      "Run the tests of a system, or a suite or test of FiveAM, Parachute or Rove: counts, failures, reasons.",
     arguments: {
-      system: text("Name of the system whose tests to run; it is loaded first."),
-      suite: text("Instead of a system: name of a suite or test."),
+      system: text(),
+      suite: text("Instead of a system: a suite or test"),
       package: PACKAGE,
     },
     runsCode: true,
