@@ -2,7 +2,9 @@
 // the variables of the user's functions when an error is thrown. It is loaded on first use. Within one thread, the
 // inspector answers before `post` returns, and a pause ends as soon as its listener returns.
 
+import { writeSync } from "node:fs";
 import { createRequire } from "node:module";
+import process from "node:process";
 import type { Debugger, Runtime, Session } from "node:inspector";
 import { BoundedMap } from "../../core/collections.ts";
 
@@ -16,6 +18,7 @@ const NativeMap = Map;
 const symbolFor = Symbol.for.bind(Symbol);
 const toBigInt = BigInt;
 const toNumber = Number;
+const abort = process.abort.bind(process);
 
 /** The global property through which the inspector finds `exchange`, for a moment. */
 const KEY = "catenary.exchange";
@@ -85,7 +88,14 @@ export type PausedFrame = Debugger.CallFrame;
 export function onUncaught(onPause: (pause: Pause) => void): void {
   connected().on("Debugger.paused", ({ params }) => {
     if (params.reason === "exception" || params.reason === "promiseRejection") onPause(params);
+    // The debugger raises the limit of the heap to pause here, so the process must be ended as V8 would have done it.
+    else if (params.reason === "OOM") endForMemory();
   });
+}
+
+function endForMemory(): void {
+  writeSync(2, "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory\n");
+  abort();
 }
 
 export function setPausing(isOn: boolean): void {
