@@ -66,6 +66,7 @@ describe("a single upstream", () => {
     const upstream = scriptedServer({
       "tools/list": toolList("my tool!", "search"),
       "tools/call": answerAs("it"),
+      "prompts/list": { prompts: [{ name: "my tool!" }] },
       "prompts/get": ({ name }) => ({ messages: [], name }),
     });
     const options = { rememberNames: `single.test.ts own ${process.pid}`, onWarning: () => undefined };
@@ -81,6 +82,8 @@ describe("a single upstream", () => {
         data: { candidates: [shown] },
       });
     }
+    // Only the upstream knows what to say about a name that it does not list.
+    expect(textOf(await caller.call("tools/call", { name: "no such tool" }))).toBe("it: no such tool");
     // Also if it got its name beside another upstream.
     const remembered = { ...options, rememberNames: `${options.rememberNames} both` };
     const mail = scriptedServer({ "tools/list": toolList("search") });

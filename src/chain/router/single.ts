@@ -58,8 +58,9 @@ export function singleUpstream(
     let sent = request;
     if (typeof requested === "string" && isObject(holder)) {
       const found = own.get(requested) ?? (await own.find(requested, context));
-      // Middleware knows only the shown name, so no other may lead to the item.
-      if (found === requested && own.shown(found) !== requested) throw otherName(kind, requested, own.shown(found));
+      // Middleware knows only the shown name, so no other may lead to the item. A name of nothing is the upstream's affair.
+      if (found === requested && own.shown(found) !== requested && (await own.lists(found, context)))
+        throw otherName(kind, requested, own.shown(found));
       const named = found === requested ? holder : { ...holder, name: found };
       if (named !== holder) sent = { method, params: holder === params ? named : { ...params, ref: named } };
     }
@@ -101,16 +102,25 @@ class OwnNames {
 
   /** Reads the list. A name that is not in it is the upstream's own. */
   async find(shown: string, context: Context): Promise<string> {
-    const own = backgroundContext(context, context.signal);
-    try {
-      const { keys } = await readAllPages(this.#handler, LISTS[this.#kind], {}, own);
-      for (const name of keys) this.#learn(name, this.shown(name));
-    } catch (error) {
-      if (!isMethodNotFound(error)) throw error;
-    }
+    for (const name of await this.#names(context)) this.#learn(name, this.shown(name));
     const found = this.#own.get(shown) ?? shown;
     this.#own.set(shown, found);
     return found;
+  }
+
+  /** Whether the upstream has an item with this name of its own. */
+  async lists(name: string, context: Context): Promise<boolean> {
+    return (await this.#names(context)).includes(name);
+  }
+
+  async #names(context: Context): Promise<readonly string[]> {
+    try {
+      const own = backgroundContext(context, context.signal);
+      return [...(await readAllPages(this.#handler, LISTS[this.#kind], {}, own)).keys];
+    } catch (error) {
+      if (isMethodNotFound(error)) return [];
+      throw error;
+    }
   }
 
   /** A page of the list as callers see it. */
