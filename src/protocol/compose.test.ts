@@ -132,6 +132,18 @@ it("names the middleware whose content is not an array of blocks, but passes on 
   }
 });
 
+it("passes on the content of any call of next, though others failed or never end", async () => {
+  const content = "of the third";
+  const answers = [new Promise<never>(() => undefined), Promise.reject(new Error("no")), Promise.resolve({ content })];
+  const trying = entry("trying", async (request, context, next) => {
+    void next(request, context);
+    await expect(next(request, context)).rejects.toThrow("no");
+    return { ...(await next(request, context)) };
+  });
+  const handler = compose([trying], () => answers.shift() ?? Promise.reject(new Error("too many")));
+  expect(await handler(callRequest("a"), fakeContext().context)).toEqual({ content });
+});
+
 it("leaves errors from next and chosen McpErrors as they are", async () => {
   const accident = new Error("of the upstream");
   expect(await failureOf([through, through], () => Promise.reject(accident))).toBe(accident);

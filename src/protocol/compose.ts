@@ -52,12 +52,14 @@ class MiddlewareCall {
   readonly #request: Request;
   readonly #context: Context;
   readonly #next: Handler;
-  /** What the first `next` returned, until the middleware has returned. Most middleware returns the same promise. */
+  /** What the first `next` returned, if that was before the middleware returned. Most middleware returns the same. */
   #first: Promise<Result> | undefined;
+  /** What all others returned. */
+  #others: Promise<Result>[] | undefined;
   #hasReturned = false;
   /** Whether the middleware intercepts notifications, and so may fail at any time. */
   #intercepts = false;
-  /** Errors and contents that came from `next`, which are not the middleware's own. */
+  /** Errors that came from `next`, which are not the middleware's own. */
   #passed: unknown[] | undefined;
   #reject: ((error: unknown) => void) | undefined;
   /** A failure in `notify` before the middleware has returned. */
@@ -77,8 +79,10 @@ class MiddlewareCall {
     } catch (error) {
       outcome = Promise.reject(error);
     }
-    if (this.#hasReturned || this.#first !== undefined) this.#record(outcome);
-    else this.#first = outcome;
+    if (this.#hasReturned || this.#first !== undefined) {
+      (this.#others ??= []).push(outcome);
+      this.#record(outcome);
+    } else this.#first = outcome;
     return outcome;
   };
 
@@ -126,19 +130,24 @@ class MiddlewareCall {
     );
   }
 
-  #check(result: unknown): Result {
+  #check(result: unknown): Result | Promise<Result> {
     if (this.#failure !== undefined) throw this.#failure.error;
     if (!isObject(result)) throw noResult(this.#name, this.#request, result);
-    if (hasContent(this.#request, result) || this.#hasPassed(result["content"])) return result;
+    return hasContent(this.#request, result) ? result : this.#checkOrigin(result);
+  }
+
+  /** Content that came from `next` is not the middleware's own. The promise that it came from is settled by now. */
+  async #checkOrigin(result: Result): Promise<Result> {
+    for (const outcome of [this.#first, ...(this.#others ?? [])]) {
+      const passed = await Promise.race([Promise.resolve(outcome), Promise.resolve(undefined)]).catch(() => undefined);
+      if (passed?.["content"] === result["content"]) return result;
+    }
     throw wrongContent(this.#name);
   }
 
-  /** Remembers what comes from `next`. So a promise that the middleware does not await cannot end the process. */
+  /** Remembers errors of `next`. So a promise that the middleware does not await cannot end the process. */
   #record(outcome: Promise<Result>): void {
-    outcome.then(
-      ({ content }) => content !== undefined && (this.#passed ??= []).push(content),
-      (error: unknown) => (this.#passed ??= []).push(error),
-    );
+    outcome.then(undefined, (error: unknown) => (this.#passed ??= []).push(error));
   }
 
   #hasPassed(value: unknown): boolean {

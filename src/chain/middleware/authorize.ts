@@ -97,26 +97,38 @@ export function authorize(options: AuthorizeOptions): Middleware {
   // Only refusals count for the names that items have at the upstreams.
   const knowsNames = rules.every(({ allow }) => allow);
   const isOpen = decide !== undefined || byDefault === "allow";
+  // Most options do not depend on the caller, and then they are the same for all requests.
+  const hidingFor = (caller: Caller): HideOptions => ({
+    knowsNames,
+    isAllowed:
+      decide &&
+      ((capability, name) =>
+        rulingOf(rules, caller, capability, name) ?? decide(caller, { kind: KINDS[capability], name })),
+    refuse: tell ? (capability, name) => refusal(rules, caller, capability, name) : undefined,
+  });
+  const hidingForAll: HideOptions | undefined = decide === undefined && !tell ? { knowsNames } : undefined;
   return function authorize(request, context, next) {
     const { caller } = context;
-    const ruling = (capability: ListCapability, name: string, own?: readonly unknown[]): boolean | undefined => {
-      for (const { isFor, matches, allow } of rules) {
-        if (isFor(caller) && matches[capability]?.(name, own) === true) return allow;
-      }
-      return undefined;
-    };
-    const isVisible: IsVisible = (capability, name, own) => ruling(capability, name, own) ?? isOpen;
-    const hiding: HideOptions = {
-      knowsNames,
-      isAllowed:
-        decide && ((capability, name) => ruling(capability, name) ?? decide(caller, { kind: KINDS[capability], name })),
-      refuse: tell ? (capability, name) => refusal(rules, caller, capability, name) : undefined,
-    };
-    const answer = hideItems(request, context, next, isVisible, hiding);
+    const isVisible: IsVisible = (capability, name, own) => rulingOf(rules, caller, capability, name, own) ?? isOpen;
+    const answer = hideItems(request, context, next, isVisible, hidingForAll ?? hidingFor(caller));
     return dependsOnCaller && CACHEABLE.has(request.method)
       ? answer.then((result) => asPrivate(request, result))
       : answer;
   };
+}
+
+/** What the first rule that matches says. */
+function rulingOf(
+  rules: readonly Rule[],
+  caller: Caller,
+  capability: ListCapability,
+  name: string,
+  own?: readonly unknown[],
+): boolean | undefined {
+  for (const { isFor, matches, allow } of rules) {
+    if (isFor(caller) && matches[capability]?.(name, own) === true) return allow;
+  }
+  return undefined;
 }
 
 function isAboutCallers(rule: OptionReader): boolean {

@@ -164,51 +164,64 @@ async function visibleItems(
 }
 
 function useItem(
-  { capability, name }: NamedItem,
+  item: NamedItem,
   request: Request,
   context: Context,
   next: Handler,
   isVisible: IsVisible,
   options: HideOptions,
 ): Promise<Result> {
-  const refuse = (): McpError =>
-    options.refuse?.(capability, name) ??
-    (request.method === "completion/complete"
-      ? nothingToComplete(capability, name, request.params["ref"])
-      : notFound(capability, name));
-  if (!isVisible(capability, name)) return Promise.reject(refuse());
-  const { isAllowed, knowsNames = false } = options;
-  const use = (): Promise<Result> =>
-    routeItem(capability, name, request, context, next, knowsNames ? undefined : isVisible, refuse);
-  if (isAllowed === undefined) return use();
-  return (async () => isAllowed(capability, name))().then((is) => (is ? use() : Promise.reject(refuse())));
+  const { capability, name } = item;
+  if (!isVisible(capability, name)) return Promise.reject(refusal(item, request, options));
+  const { isAllowed } = options;
+  if (isAllowed === undefined) return routeItem(item, request, context, next, isVisible, options);
+  return (async () => isAllowed(capability, name))().then((is) => {
+    if (!is) throw refusal(item, request, options);
+    return routeItem(item, request, context, next, isVisible, options);
+  });
 }
 
-/** `isVisible` is asked for the names at the upstreams. */
+function refusal({ capability, name }: NamedItem, { method, params }: Request, { refuse }: HideOptions): McpError {
+  if (refuse !== undefined) return refuse(capability, name);
+  return method === "completion/complete"
+    ? nothingToComplete(capability, name, params["ref"])
+    : notFound(capability, name);
+}
+
 function routeItem(
-  capability: ListCapability,
-  name: string,
+  item: NamedItem,
   request: Request,
   context: Context,
   next: Handler,
-  isVisible: IsVisible | undefined,
-  refuse: () => McpError,
+  isVisible: IsVisible,
+  options: HideOptions,
 ): Promise<Result> {
-  if (capability === "resources") return next(request, context);
-  // The name is known here, but only the gateway knows which item of which upstream it is.
-  const onRoute: Context["onRoute"] =
-    isVisible &&
-    ((upstream, sent) => {
-      const own = namedItem(sent);
-      const forms = own === undefined ? [] : [own.name, ...(upstream === undefined ? [] : [`${upstream}_${own.name}`])];
-      if (!isVisible(capability, name, forms)) throw refuse();
-      context.onRoute?.(upstream, sent);
-    });
-  const routed = onRoute === undefined ? context : copyContext(context, { onRoute });
+  if (item.capability === "resources") return next(request, context);
+  const routed =
+    options.knowsNames === true
+      ? context
+      : withRouteCheck(item, context, isVisible, () => refusal(item, request, options));
   return next(request, routed).then(undefined, (error: unknown) => {
     // The error of an ambiguous name lists other names, which may be hidden.
-    throw error instanceof McpError && isObject(error.data) && "candidates" in error.data ? refuse() : error;
+    const isAmbiguous = error instanceof McpError && isObject(error.data) && "candidates" in error.data;
+    throw isAmbiguous ? refusal(item, request, options) : error;
   });
+}
+
+/** The name is known here, but only the gateway knows which item of which upstream it is. */
+function withRouteCheck(
+  { capability, name }: NamedItem,
+  context: Context,
+  isVisible: IsVisible,
+  refuse: () => McpError,
+): Context {
+  const onRoute: Context["onRoute"] = (upstream, sent) => {
+    const own = namedItem(sent);
+    const forms = own === undefined ? [] : [own.name, ...(upstream === undefined ? [] : [`${upstream}_${own.name}`])];
+    if (!isVisible(capability, name, forms)) throw refuse();
+    context.onRoute?.(upstream, sent);
+  };
+  return copyContext(context, { onRoute });
 }
 
 type NamedItem = Pick<CompletionRef, "capability" | "name">;
@@ -266,11 +279,11 @@ export function nameMatcher(
   not: readonly string[],
 ): NameMatcher {
   if (capability !== "resources") {
-    return (name, own = []) => {
+    const isHidden = (form: unknown): boolean =>
+      typeof form === "string" && not.some((glob) => matchesGlob(glob, form));
+    return (name, own) => {
       if (only?.some((glob) => matchesGlob(glob, name)) === false) return false;
-      const isHidden = (form: unknown): boolean =>
-        typeof form === "string" && not.some((glob) => matchesGlob(glob, form));
-      return !isHidden(name) && !own.some(isHidden);
+      return not.length === 0 || (!isHidden(name) && own?.some(isHidden) !== true);
     };
   }
   const shown = only?.map(uriPattern);

@@ -70,21 +70,24 @@ export function validate(options: ValidateOptions = {}): Middleware {
     if (results === "warn") warnOnce(message);
     else throw McpError.of("execution_failed", message, { toolName: name, middlewareName: "validate" });
   };
-  const call = ({ inputSchema, outputSchema }: ToolFact, request: Request, context: Context, next: Handler) => {
+  const run = (issues: Issues, { outputSchema }: ToolFact, request: Request, context: Context, next: Handler) => {
     const name = request.params["name"] as string;
-    const run = (issues: Issues): Promise<Result> => {
-      if (issues !== undefined) return refuse(name, issues, context);
-      const outcome = next(request, context);
-      if (results === "off" || !isObject(outputSchema)) return outcome;
-      return outcome.then(async (result) => {
-        if (result.resultType === "task") tasks.set(String(result["taskId"]), { name, outputSchema });
-        else await checkResult({ name, outputSchema }, result);
-        return result;
-      });
-    };
-    if (!checksArguments || !isObject(inputSchema)) return run(undefined);
-    const issues = checks.issues(inputSchema, request.params["arguments"] ?? {}, "input", name);
-    return issues instanceof Promise ? issues.then(run) : run(issues);
+    if (issues !== undefined) return refuse(name, issues, context);
+    const outcome = next(request, context);
+    if (results === "off" || !isObject(outputSchema)) return outcome;
+    return outcome.then(async (result) => {
+      if (result.resultType === "task") tasks.set(String(result["taskId"]), { name, outputSchema });
+      else await checkResult({ name, outputSchema }, result);
+      return result;
+    });
+  };
+  const call = (tool: ToolFact, request: Request, context: Context, next: Handler): Promise<Result> => {
+    const { name, arguments: args } = request.params;
+    if (!checksArguments || !isObject(tool.inputSchema)) return run(undefined, tool, request, context, next);
+    const issues = checks.issues(tool.inputSchema, args ?? {}, "input", name as string);
+    return issues instanceof Promise
+      ? issues.then((found) => run(found, tool, request, context, next))
+      : run(issues, tool, request, context, next);
   };
   const taskResult = async (tool: Tool, request: Request, context: Context, next: Handler): Promise<Result> => {
     const result = await next(request, context);
