@@ -54,12 +54,10 @@ class MiddlewareCall {
   readonly #next: Handler;
   /** What the first `next` returned, if that was before the middleware returned. Most middleware returns the same. */
   #first: Promise<Result> | undefined;
-  /** What all others returned. */
-  #others: Promise<Result>[] | undefined;
   #hasReturned = false;
   /** Whether the middleware intercepts notifications, and so may fail at any time. */
   #intercepts = false;
-  /** Errors that came from `next`, which are not the middleware's own. */
+  /** Errors and contents that came from `next`, which are not the middleware's own. Without the first content. */
   #passed: unknown[] | undefined;
   #reject: ((error: unknown) => void) | undefined;
   /** A failure in `notify` before the middleware has returned. */
@@ -79,10 +77,8 @@ class MiddlewareCall {
     } catch (error) {
       outcome = Promise.reject(error);
     }
-    if (this.#hasReturned || this.#first !== undefined) {
-      (this.#others ??= []).push(outcome);
-      this.#record(outcome);
-    } else this.#first = outcome;
+    if (this.#hasReturned || this.#first !== undefined) this.#record(outcome);
+    else this.#first = outcome;
     return outcome;
   };
 
@@ -136,18 +132,23 @@ class MiddlewareCall {
     return hasContent(this.#request, result) ? result : this.#checkOrigin(result);
   }
 
-  /** Content that came from `next` is not the middleware's own. The promise that it came from is settled by now. */
+  /** Content that came from `next` is not the middleware's own. If it came from the first, that is settled by now. */
   async #checkOrigin(result: Result): Promise<Result> {
-    for (const outcome of [this.#first, ...(this.#others ?? [])]) {
-      const passed = await Promise.race([Promise.resolve(outcome), Promise.resolve(undefined)]).catch(() => undefined);
-      if (passed?.["content"] === result["content"]) return result;
-    }
+    const { content } = result;
+    if (this.#hasPassed(content)) return result;
+    const first = await Promise.race([Promise.resolve(this.#first), Promise.resolve(undefined)]).catch(() => undefined);
+    if (first?.["content"] === content) return result;
     throw wrongContent(this.#name);
   }
 
-  /** Remembers errors of `next`. So a promise that the middleware does not await cannot end the process. */
+  /** Remembers what comes from `next`. So a promise that the middleware does not await cannot end the process. */
   #record(outcome: Promise<Result>): void {
-    outcome.then(undefined, (error: unknown) => (this.#passed ??= []).push(error));
+    // Most middleware calls `next` once. That content is looked at only if it is needed.
+    const keep =
+      outcome === this.#first
+        ? undefined
+        : ({ content }: Result) => content !== undefined && (this.#passed ??= []).push(content);
+    outcome.then(keep, (error: unknown) => (this.#passed ??= []).push(error));
   }
 
   #hasPassed(value: unknown): boolean {
