@@ -108,9 +108,10 @@ class OwnNames {
     return found;
   }
 
-  /** Whether the upstream has an item with this name of its own. */
+  /** Whether the upstream has an item with this name of its own. True if it does not say. */
   async lists(name: string, context: Context): Promise<boolean> {
-    return (await this.#names(context)).includes(name);
+    const names = await this.#names(context).catch(() => [name]);
+    return names.includes(name);
   }
 
   async #names(context: Context): Promise<readonly string[]> {

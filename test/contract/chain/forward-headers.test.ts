@@ -77,7 +77,13 @@ it("headers of middleware reach an upstream over legacy HTTP+SSE", async () => {
     }
   });
   await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
-  closing.push({ close: () => new Promise((resolve) => void http.close(() => resolve()).closeAllConnections()) });
+  closing.push({
+    close: () =>
+      new Promise((resolve) => {
+        http.close(() => resolve());
+        http.closeAllConnections();
+      }),
+  });
   closing.push(handle);
   const { port } = http.address() as { port: number };
   const add = inject({ headers: { "X-Tenant": "acme" }, tools: { own: { headers: { "X-Key": "1" } } } });
