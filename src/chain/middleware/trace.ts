@@ -139,16 +139,18 @@ class Tracer {
       context.onRoute?.(upstream, sent);
     };
     const sent = this.#withSpan(request, active);
-    return contexts.with(active, next, undefined, sent, copyContext(context, { onRoute })).then(
-      (result) => {
-        this.#succeed(span, result);
-        return result;
-      },
-      (error: unknown) => {
-        this.#fail(span, errorType(error, context), error);
-        throw error;
-      },
-    );
+    return contexts
+      .with(active, () => next(sent, copyContext(context, { onRoute })))
+      .then(
+        (result) => {
+          this.#succeed(span, result);
+          return result;
+        },
+        (error: unknown) => {
+          this.#fail(span, errorType(error, context), error);
+          throw error;
+        },
+      );
   }
 
   /** Sends spans that the SDK still holds, since the program may end now. The API has no function for that. */
