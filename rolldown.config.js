@@ -75,7 +75,6 @@ export default [
     output: {
       ...output,
       cleanDir: true,
-      keepNames: true,
       chunkFileNames: "parts/[name].js",
       codeSplitting: { includeDependenciesRecursively: false, groups: [{ name: group, debugName: "files" }] },
     },

@@ -18,8 +18,7 @@ export function nearest(name: string, names: Iterable<string>, maxDistance = 2):
     .map((candidate) => {
       const edits = editDistance(wanted, candidate.toLowerCase());
       const isPrefix = candidate.toLowerCase().startsWith(wanted);
-      const isNear = isPrefix || edits < wanted.length;
-      return { candidate, edits, distance: isPrefix ? Math.min(edits, 1) : isNear ? edits : Infinity };
+      return { candidate, edits, distance: isPrefix ? Math.min(edits, 1) : edits < wanted.length ? edits : Infinity };
     })
     .filter(({ distance }) => distance <= maxDistance)
     .toSorted((a, b) => a.distance - b.distance || a.edits - b.edits)

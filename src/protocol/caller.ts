@@ -40,13 +40,7 @@ interface StatelessClient {
   readonly info: unknown;
   readonly caller: Caller;
   /** The key of its last request. Maps find the same string much faster than one that is put together again. */
-  lastKey?: StatelessKey;
-}
-
-interface StatelessKey {
-  readonly connection: number;
-  readonly principal: string | undefined;
-  readonly text: string;
+  lastKey?: readonly [connection: number, principal: string | undefined, key: string];
 }
 
 /**
@@ -63,12 +57,12 @@ export function statelessCaller(
   const client = isLast && last !== undefined ? last : findClient(info, capabilities);
   const { principal } = identity;
   let key = client.lastKey;
-  if (key === undefined || key.connection !== connection || key.principal !== principal) {
+  if (key?.[0] !== connection || key[1] !== principal) {
     // The principal comes last, and JSON and digests have no line breaks, so different parts never give the same key.
     const text = `stateless ${connection} ${client.caller.key}${principal === undefined ? "" : `\n${principal}`}`;
-    client.lastKey = key = { connection, principal, text };
+    client.lastKey = key = [connection, principal, text];
   }
-  return withIdentity(client.caller, identity, key.text);
+  return withIdentity(client.caller, identity, key[2]);
 }
 
 /**

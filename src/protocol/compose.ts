@@ -52,12 +52,12 @@ class MiddlewareCall {
   readonly #request: Request;
   readonly #context: Context;
   readonly #next: Handler;
-  /** What the first `next` returned, if that was before the middleware returned. Most middleware returns the same. */
+  /** What the first `next` returned, until the middleware has returned. Most middleware returns the same promise. */
   #first: Promise<Result> | undefined;
   #hasReturned = false;
   /** Whether the middleware intercepts notifications, and so may fail at any time. */
   #intercepts = false;
-  /** Errors and contents that came from `next`, which are not the middleware's own. Without the first content. */
+  /** Errors and contents that came from `next`, which are not the middleware's own. */
   #passed: unknown[] | undefined;
   #reject: ((error: unknown) => void) | undefined;
   /** A failure in `notify` before the middleware has returned. */
@@ -126,29 +126,19 @@ class MiddlewareCall {
     );
   }
 
-  #check(result: unknown): Result | Promise<Result> {
+  #check(result: unknown): Result {
     if (this.#failure !== undefined) throw this.#failure.error;
     if (!isObject(result)) throw noResult(this.#name, this.#request, result);
-    return hasContent(this.#request, result) ? result : this.#checkOrigin(result);
-  }
-
-  /** Content that came from `next` is not the middleware's own. If it came from the first, that is settled by now. */
-  async #checkOrigin(result: Result): Promise<Result> {
-    const { content } = result;
-    if (this.#hasPassed(content)) return result;
-    const first = await Promise.race([Promise.resolve(this.#first), Promise.resolve(undefined)]).catch(() => undefined);
-    if (first?.["content"] === content) return result;
+    if (hasContent(this.#request, result) || this.#hasPassed(result["content"])) return result;
     throw wrongContent(this.#name);
   }
 
   /** Remembers what comes from `next`. So a promise that the middleware does not await cannot end the process. */
   #record(outcome: Promise<Result>): void {
-    // Most middleware calls `next` once. That content is looked at only if it is needed.
-    const keep =
-      outcome === this.#first
-        ? undefined
-        : ({ content }: Result) => content !== undefined && (this.#passed ??= []).push(content);
-    outcome.then(keep, (error: unknown) => (this.#passed ??= []).push(error));
+    outcome.then(
+      ({ content }) => content !== undefined && (this.#passed ??= []).push(content),
+      (error: unknown) => (this.#passed ??= []).push(error),
+    );
   }
 
   #hasPassed(value: unknown): boolean {

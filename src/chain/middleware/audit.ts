@@ -82,7 +82,7 @@ export function audit(options: AuditOptions, folder: string = ""): Middleware {
   const lines = new Lines(sink, refuses);
   const run = async (request: Request, context: Context, next: Handler): Promise<Result> => {
     const begun = performance.now();
-    const about = describe(request, context, given);
+    const about = entryOf(request, context, given);
     let upstream: string | undefined;
     await lines.ready();
     const end = (outcome: object): Promise<void> => {
@@ -115,7 +115,7 @@ export function audit(options: AuditOptions, folder: string = ""): Middleware {
 }
 
 /** The fields of a line that are known before the request is passed on. */
-function describe(request: Request, { caller }: Context, withArguments: boolean | "hash"): object {
+function entryOf(request: Request, { caller }: Context, withArguments: boolean | "hash"): object {
   const { method, params } = request;
   const { name, uri, taskId } = params;
   const named = [name, uri, readRef(params["ref"])?.name].find((one): one is string => typeof one === "string");

@@ -114,7 +114,7 @@ export function search(options: SearchOptions = {}): Middleware {
     if (method !== "tools/call") return next(request, context);
     const args = isObject(params["arguments"]) ? params["arguments"] : {};
     if (params["name"] === SEARCH_TOOLS) return find(args, limit, context, next);
-    if (params["name"] === DESCRIBE_TOOLS) return describe(args, context, next);
+    if (params["name"] === DESCRIBE_TOOLS) return describeTools(args, context, next);
     return params["name"] === CALL_TOOL ? call(args, request, context, next) : next(request, context);
   };
 }
@@ -173,7 +173,7 @@ async function find({ query, limit }: Arguments, usual: number, context: Context
   };
 }
 
-async function describe({ names }: Arguments, context: Context, next: Handler): Promise<Result> {
+async function describeTools({ names }: Arguments, context: Context, next: Handler): Promise<Result> {
   if (!Array.isArray(names) || names.length === 0 || !names.every((name) => typeof name === "string")) {
     return mistake("`names` must be an array of names of tools");
   }

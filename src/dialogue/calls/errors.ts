@@ -39,7 +39,7 @@ export function toErrorBody(error: unknown, request: Request, revision: Revision
   try {
     return lowerError(error, request, revision, profile);
   } catch {
-    return McpError.of("internal_error", "Internal error: the thrown value cannot be read").toBody();
+    return McpError.of("internal_error", "Internal error: cannot read what was thrown").toBody();
   }
 }
 

@@ -81,6 +81,6 @@ async function collect(
 
 /** The result of a tool call whose caller failed to provide input. */
 export function unansweredResult(tool: unknown, error: McpError): Result {
-  const text = `The client could not provide the input that ${String(tool)} asked for: ${error.message}`;
+  const text = `The client gave no input to ${String(tool)}: ${error.message}`;
   return { resultType: "complete", content: [{ type: "text", text }], isError: true };
 }

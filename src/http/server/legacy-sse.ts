@@ -48,8 +48,7 @@ export class LegacySse {
 
   post(reply: Reply, identity: Identity | undefined): void {
     const id = new URLSearchParams(reply.request.query).get("sessionId");
-    if (id === null)
-      throw new HttpError(400, "The query parameter sessionId is missing; post to the address that the stream sent");
+    if (id === null) throw new HttpError(400, "The query has no sessionId; post to the address from the stream");
     const session = this.#sessions.find(id, identity?.principal);
     if (session === undefined) throw unknownSession();
     readMessage(reply, this.#shared, (body) => {

@@ -93,7 +93,7 @@ describe.each(LANGUAGES)("sessions in $name", ({ name, open, start, loop, blocki
     for (const [id, session] of ["rests", "loops", "blocks"].entries()) {
       call(id + 1, start, session);
       const answer = await program.next();
-      const [, guest, child] = /"values":\["[^\d]*(\d+) (\d+)/.exec(answer) ?? [];
+      const [, guest, child] = /"text":"=> [^\d]*(\d+) (\d+)/.exec(answer) ?? [];
       expect(guest, answer).toBeDefined();
       guests.push(Number(guest));
       theirs.push(Number(child));
