@@ -16,8 +16,11 @@ const GLOBAL = globalThis as Record<string, unknown>;
 // oxlint-disable-next-line typescript/unbound-method
 const functionToString = Function.prototype.toString;
 
-/** Modules that are not made global: deprecated ones, subpaths (fs/promises), and names with another meaning. */
-const NOT_GLOBAL = /^_|\/|^(?:sys|wasi|punycode|process|console|crypto|module|test)$/;
+/**
+ * Modules that are not made global: deprecated ones, subpaths (fs/promises), names with another meaning, and those that
+ * cannot be loaded where something else catches exceptions (domain, and repl, which needs it).
+ */
+const NOT_GLOBAL = /^_|\/|^(?:sys|wasi|punycode|process|console|crypto|module|test|domain|repl)$/;
 
 /** Globals of Node that may be getters. */
 const LAZY: ReadonlySet<string> = new Set([...getOwnPropertyNames(GLOBAL), ...builtinModules, "require"]);
@@ -57,7 +60,7 @@ export class Globals {
       const known = getOwnPropertyDescriptor(GLOBAL, name);
       if (known?.writable === true || known?.configurable === false) continue;
       if (known === undefined) created.push(name);
-      defineValue(name, known === undefined ? undefined : GLOBAL[name]);
+      defineValue(name, known === undefined ? undefined : readGlobal(name));
     }
     return created;
   }
@@ -83,6 +86,15 @@ export class Globals {
   /** The names that the user has created, the oldest first. */
   names(): string[] {
     return getOwnPropertyNames(GLOBAL).filter((name) => !this.#initial.has(name) || this.#declared.has(name));
+  }
+}
+
+/** The value of a global; undefined if its getter throws. */
+function readGlobal(name: string): unknown {
+  try {
+    return GLOBAL[name];
+  } catch {
+    return undefined;
   }
 }
 

@@ -2,6 +2,7 @@
 // tested in interruption.test.ts.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { builtinModules } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -186,6 +187,16 @@ describe("a redeclaration", () => {
   it("may hide a global of Node", async () => {
     expect(await guest.value("const crypto = 1, fetch = 2; [crypto, fetch]")).toBe("[ 1, 2 ]");
     expect(await guest.value("const fs = require('fs'); typeof fs.readFileSync")).toBe("'function'");
+  });
+
+  it("may have the name of a module or a getter that fails, beside a function", async () => {
+    const named = await JavaScriptGuest.start();
+    await named.value("Object.defineProperty(globalThis, 'failing', { get() { throw 1 }, configurable: true })");
+    for (const name of [...builtinModules.filter((one) => /^[a-z]\w+$/.test(one)), "failing"]) {
+      await named.value(`const ${name} = '${name}'; function also_${name}() { return ${name} }`);
+      expect(await named.value(`also_${name}()`)).toBe(`'${name}'`);
+    }
+    await named.close();
   });
 });
 
