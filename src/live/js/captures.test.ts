@@ -2,6 +2,9 @@
 // values that were not printed whole. Each test has a guest of its own, or few evaluations: variables are not captured
 // while a program sends one evaluation after the other.
 
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { JavaScriptGuest } from "../../../test/support/live/javascript-guest.ts";
 import type { GuestEvaluation } from "../runtime.ts";
@@ -53,6 +56,15 @@ describe("an error", () => {
     const sort = (text: string): string =>
       text.replace(/\| (.*)$/, (_, list: string) => `| ${list.split(", ").toSorted().join(", ")}`);
     expect(shown.map(sort)).toEqual(expected.map(sort));
+  });
+
+  it("of syntax in a required file has the variables and the position in the file", async () => {
+    const file = join(mkdtempSync(join(tmpdir(), "catenary-js-")), "bad.cjs");
+    writeFileSync(file, "let right = 1;\nlet wrong = ;\n");
+    const found = await guest.evaluate(`(function load(file) { require(file) })(${JSON.stringify(file)})`);
+    expect(found.condition?.message).toBe(`Unexpected token ';' (${file}:2:13)\n  let wrong = ;\n              ^`);
+    expect(frames(found)).toEqual([`${file}:2:13 | none`, `load | file = '${file}'`, " | "]);
+    rmSync(dirname(file), { recursive: true });
   });
 
   it("that is caught pauses nothing, and the next one has its variables", async () => {

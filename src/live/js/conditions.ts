@@ -41,19 +41,11 @@ export class ConditionBuilder {
   }
 
   fromThrown({ type, message, stack, frames: captured = [] }: Thrown): Condition {
-    const lines = stackLines(stack);
-    const text = withAdvice(message);
-    if (captured.length > 0) return { type, message: text, restarts: [], frames: this.#withLocals(lines, captured) };
-    const found = type === "SyntaxError" ? SYNTAX_POSITION.exec(stack)?.groups : undefined;
-    if (found === undefined) return { type, message: text, restarts: [], frames: this.frames(lines) };
-    const { place = "", file = "", line = "", indent = "", mark } = found;
-    const column = indent.length + 1;
-    // For TypeScript, the column would refer to the source without types.
-    const hasColumn = mark !== "" && !/\.m?ts(?:[?#].*)?$/.test(file);
-    const at = hasColumn ? `${place}:${column}` : place;
-    const excerpt = mark === "" ? "" : `\n${excerptOf(line, 1, column)}`;
-    const frames = this.frames([at, ...lines]);
-    return { type, message: `${text} (${this.restoreColumns(at)})${excerpt}`, restarts: [], frames };
+    const syntax = type === "SyntaxError" ? syntaxPosition(stack) : undefined;
+    const lines = [...(syntax === undefined ? [] : [syntax.at]), ...stackLines(stack)];
+    const frames = captured.length > 0 ? this.#withLocals(lines, captured) : this.frames(lines);
+    const position = syntax === undefined ? "" : ` (${this.restoreColumns(syntax.at)})${syntax.excerpt}`;
+    return { type, message: `${withAdvice(message)}${position}`, restarts: [], frames };
   }
 
   frames(texts: readonly string[]): Frame[] {
@@ -107,6 +99,20 @@ export class ConditionBuilder {
     }
     return this.restoreColumns(kept.join("\n"));
   }
+}
+
+/** Where a syntax error is that Node has found in a file, and the line with a mark. */
+function syntaxPosition(stack: string): { readonly at: string; readonly excerpt: string } | undefined {
+  const found = SYNTAX_POSITION.exec(stack)?.groups;
+  if (found === undefined) return undefined;
+  const { place = "", file = "", line = "", indent = "", mark } = found;
+  const column = indent.length + 1;
+  // For TypeScript, the column would refer to the source without types.
+  const hasColumn = mark !== "" && !/\.m?ts(?:[?#].*)?$/.test(file);
+  return {
+    at: hasColumn ? `${place}:${column}` : place,
+    excerpt: mark === "" ? "" : `\n${excerptOf(line, 1, column)}`,
+  };
 }
 
 /** Node's messages about missing modules name one of our files and do not say what to do. */
