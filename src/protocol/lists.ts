@@ -36,6 +36,11 @@ export function changedMethod(capability: ListCapability): `notifications/${List
   return `notifications/${capability}/list_changed`;
 }
 
+/** The `_meta` key of a listed item that holds the name of its upstream. */
+export const UPSTREAM = "catenary/upstream";
+/** The `_meta` key of a listed item that holds its names at the upstreams, the nearest first, if some differ. */
+export const OWN_NAMES = "catenary/names";
+
 export const SUBSCRIPTION_ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 export const RESOURCE_UPDATED = "notifications/resources/updated";
 /** Sent by session-style clients. */

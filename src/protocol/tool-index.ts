@@ -128,8 +128,11 @@ function parametersOf({ inputSchema }: ListedTool): Parameter[] {
   }));
 }
 
-/** One line, such as `search(query: string, limit?: integer)`. Required parameters come first. */
-export function signatureOf(tool: ListedTool): string {
+/**
+ * One line, such as `search(query: string, limit?: integer)`. Required parameters come first. With `asObject`, as code
+ * calls it: `search({ query: string, limit?: integer })`.
+ */
+export function signatureOf(tool: ListedTool, asObject = false): string {
   const all = parametersOf(tool).toSorted((a, b) => Number(b.isRequired) - Number(a.isRequired));
   const parameters: string[] = [];
   let length = tool.name.length;
@@ -142,7 +145,8 @@ export function signatureOf(tool: ListedTool): string {
     }
     parameters.push(text);
   }
-  return oneLine(`${tool.name}(${parameters.join(", ")})`);
+  const listed = parameters.join(", ");
+  return oneLine(`${tool.name}(${asObject && listed !== "" ? `{ ${listed} }` : listed})`);
 }
 
 const MAX_CHOICES = 6;
@@ -165,7 +169,8 @@ function elementType(text: string): string {
   return text.includes(" ") ? `(${text})` : text;
 }
 
-function summaryOf({ description, title }: ListedTool): string {
+/** The first sentence of the description, or an empty string. */
+export function summaryOf({ description, title }: ListedTool): string {
   const text = oneLine(stringOf(description) || stringOf(title));
   const [, sentence = text] = /^(.+?[.!?])(?:\s|$)/.exec(text) ?? [];
   return sentence.length > MAX_SUMMARY ? `${sentence.slice(0, MAX_SUMMARY)}…` : sentence;

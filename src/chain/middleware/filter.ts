@@ -9,7 +9,14 @@ import { matchesGlob } from "../../core/text.ts";
 import { isObject } from "../../core/values.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { LIST_CAPABILITIES, RESOURCE_UPDATED, type List, type ListCapability } from "../../protocol/lists.ts";
+import {
+  LIST_CAPABILITIES,
+  OWN_NAMES,
+  RESOURCE_UPDATED,
+  type List,
+  type ListCapability,
+  UPSTREAM,
+} from "../../protocol/lists.ts";
 import { MAX_URI_LENGTH, tryParseTemplate } from "../../protocol/uri-template.ts";
 import {
   LISTS_BY_METHOD,
@@ -20,7 +27,6 @@ import {
   readRef,
   type CompletionRef,
 } from "../result-items.ts";
-import { OWN_NAMES, UPSTREAM } from "../router/pages.ts";
 
 export { matchesGlob };
 

@@ -10,12 +10,12 @@ import type { Context, Handler, Middleware, Request, Result } from "../../core/h
 import { OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { LISTS, type List } from "../../protocol/lists.ts";
+import { LISTS, OWN_NAMES, type List, UPSTREAM } from "../../protocol/lists.ts";
 import { walkPages } from "../../protocol/pages.ts";
 import { viewKey } from "../caller-tools.ts";
 import { definitionOf, pinned, Pins, type Definition, type PinKind } from "../pins.ts";
 import { mapItems, NAMING_PARAMS, readRef } from "../result-items.ts";
-import { backgroundContext, OWN_NAMES, UPSTREAM } from "../router/pages.ts";
+import { backgroundContext } from "../router/pages.ts";
 
 /** Options of `pin()`. */
 export interface PinOptions {

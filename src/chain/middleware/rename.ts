@@ -25,8 +25,8 @@ import {
   mapResultUris,
 } from "../result-items.ts";
 import { withChecksum } from "../router/names.ts";
-import { UPSTREAM } from "../router/pages.ts";
 import { VALID_NAME } from "../router/shown-names.ts";
+import { UPSTREAM } from "../../protocol/lists.ts";
 
 type Names = Readonly<Record<string, string>>;
 

@@ -5,6 +5,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Params, Result } from "../../core/handler.ts";
 import { defined, isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
+import { OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
 import { walkPages } from "../../protocol/pages.ts";
 
 /** `field` holds the items of a result; `key` is the field of an item that identifies it. */
@@ -66,11 +67,6 @@ export async function readAllPages(
   }
   return { items, keys, rest, ttlMs: lowestTtlMs, isPublic, ...defined({ problem }) };
 }
-
-/** The `_meta` key of a listed item that holds the name of its upstream. */
-export const UPSTREAM = "catenary/upstream";
-/** The `_meta` key of a listed item that holds its names at the upstreams, the nearest first, if some differ. */
-export const OWN_NAMES = "catenary/names";
 
 /**
  * An item as callers see it. Its `_meta` names its upstream, if the gateway has several, and its names there if they

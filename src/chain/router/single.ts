@@ -5,12 +5,12 @@
 import { BoundedMap } from "../../core/collections.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
-import { LISTS } from "../../protocol/lists.ts";
+import { LISTS, OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
 import { mapItems } from "../result-items.ts";
 import { otherName } from "./calls.ts";
 import { isMethodNotFound } from "./failures.ts";
 import { invalidNamesMessage, validName, type Naming } from "./names.ts";
-import { backgroundContext, OWN_NAMES, readAllPages, shownItem, UPSTREAM } from "./pages.ts";
+import { backgroundContext, readAllPages, shownItem } from "./pages.ts";
 import { VALID_NAME, type NamedKind } from "./shown-names.ts";
 
 /** A changed name ends like this. Such a name is looked up; all others are the upstream's own, if they are valid. */

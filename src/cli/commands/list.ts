@@ -3,9 +3,9 @@
 
 import type { CallOptions } from "../../client/calls.ts";
 import type { Client } from "../../client/client.ts";
-import { OWN_NAMES, UPSTREAM } from "../../chain/router/pages.ts";
 import { isObject } from "../../core/values.ts";
 import { McpError, METHOD_NOT_FOUND } from "../../protocol/errors.ts";
+import { OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
 import type {
   ListResourceTemplatesResult,
   Prompt,

@@ -3,10 +3,10 @@
 // prompt can do only what any client can do.
 
 import type { Client } from "../../client/client.ts";
-import { UPSTREAM } from "../../chain/router/pages.ts";
 import { isObject, defined, errorMessage } from "../../core/values.ts";
 import { findLanguage, LANGUAGES } from "../../live/languages.ts";
 import type { LanguageEntry } from "../../live/tool.ts";
+import { UPSTREAM } from "../../protocol/lists.ts";
 import type { CallToolResult, Tool } from "../../protocol/model/index.ts";
 import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
 import { defineCommand } from "../show/problems.ts";

@@ -1,12 +1,8 @@
 // The declarations that `catenary types` writes: TypeScript accepts them, and they type a client. What a server says
 // cannot leave its string or its comment.
 
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { compilerErrors } from "../../../test/support/compiler.ts";
 import type { Tool } from "../../protocol/model/index.ts";
 import { declarations } from "./types.ts";
 
@@ -15,22 +11,6 @@ const tool = (name: string, inputSchema: object, more: object = {}): Tool => ({
   inputSchema: { type: "object", ...inputSchema },
   ...more,
 });
-
-const compiler = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin/tsc");
-
-/** The errors of the compiler for a module. */
-function errorsIn(text: string): string[] {
-  const folder = mkdtempSync(join(tmpdir(), "catenary-types-"));
-  try {
-    const file = join(folder, "tools.ts");
-    writeFileSync(file, text);
-    const options = ["--strict", "--noEmit", "--skipLibCheck", "--types", ""];
-    const { stdout } = spawnSync(process.execPath, [compiler, ...options, file], { cwd: folder, encoding: "utf8" });
-    return stdout.split("\n").filter((line) => line !== "");
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-}
 
 describe("declarations", () => {
   it("have the arguments and the structured content of each tool", () => {
@@ -66,13 +46,9 @@ export interface Tools {
       readonly city: string;
       readonly days?: number;
       readonly unit?: "C" | "F";
-      readonly near?: readonly ({
-        readonly x: number | null;
-      })[];
+      readonly near?: readonly ({ readonly x: number | null })[];
     };
-    readonly output: {
-      readonly ok: true;
-    };
+    readonly output: { readonly ok: true };
   };
   readonly any: {
     readonly input: { readonly [name: string]: unknown };
@@ -80,7 +56,7 @@ export interface Tools {
   };
 }
 `);
-    expect(errorsIn(text)).toEqual([]);
+    expect(compilerErrors(text)).toEqual([]);
   });
 
   it("are valid TypeScript whatever a server says", () => {
@@ -109,7 +85,7 @@ export interface Tools {
       ],
       'x"\n export const z = 1',
     );
-    expect(errorsIn(text)).toEqual([]);
+    expect(compilerErrors(text)).toEqual([]);
     expect(text).not.toMatch(/^ *export const/m);
   });
 });

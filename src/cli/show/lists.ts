@@ -2,8 +2,8 @@
 // server and is sanitized even if the output is not a terminal: lists are for people, programs use --json.
 
 import { UNAVAILABLE, type Unavailable } from "../../chain/router/failures.ts";
-import { UPSTREAM } from "../../chain/router/pages.ts";
 import { isObject } from "../../core/values.ts";
+import { UPSTREAM } from "../../protocol/lists.ts";
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../protocol/model/index.ts";
 import { argumentTable, promptProperties, readProperties, signature, withKey } from "../target/arguments.ts";
 import { pad, truncate, widthOf, oneLine, sanitize, sanitizeJson } from "../terminal/text.ts";
