@@ -333,3 +333,49 @@ export class KeyedMutex {
     }
   }
 }
+
+/** A timer that can be held: the time in which somebody holds it does not count. */
+export class HeldTimer {
+  readonly #fire: () => void;
+  #timer: NodeJS.Timeout | undefined;
+  #leftMs: number;
+  #since = 0;
+  #holds = 0;
+  #isStopped = false;
+
+  /** Calls `fire` after `ms` milliseconds; 0 means never. */
+  constructor(ms: number, fire: () => void) {
+    this.#fire = fire;
+    this.#leftMs = ms;
+    this.#start();
+  }
+
+  /** Holds the timer until the returned function is called. Several may hold it at once. */
+  hold(): () => void {
+    if (this.#holds === 0 && this.#timer !== undefined) {
+      clearTimeout(this.#timer);
+      this.#timer = undefined;
+      this.#leftMs = Math.max(1, this.#leftMs - (performance.now() - this.#since));
+    }
+    this.#holds += 1;
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#holds -= 1;
+      if (this.#holds === 0 && !this.#isStopped) this.#start();
+    };
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #start(): void {
+    if (this.#leftMs <= 0) return;
+    this.#since = performance.now();
+    this.#timer = setTimeout(this.#fire, Math.min(this.#leftMs, MAX_DELAY_MS));
+  }
+}

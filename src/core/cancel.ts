@@ -105,7 +105,7 @@ export function copyContext(context: CancellableContext, changes: ContextChanges
   // A token is attached only to contexts of our own, which have no other fields.
   const fields: ContextFields = context;
   const { notify, ask, onRoute, headers, headersChecked } = fields;
-  const { revision, caller, logLevel, timeouts, hangUp, isNotification, session } = fields;
+  const { revision, caller, logLevel, timeouts, hangUp, isNotification, session, run } = fields;
   const copy: CopiedFields = {
     [CANCEL_TOKEN]: token,
     revision,
@@ -120,6 +120,7 @@ export function copyContext(context: CancellableContext, changes: ContextChanges
     onRoute: changes.onRoute ?? onRoute,
     headers: changes.headers ?? headers,
     headersChecked: changes.headersChecked ?? headersChecked,
+    run,
   };
   return token.attachTo(copy as unknown as ContextBeforeSignal);
 }

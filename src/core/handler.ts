@@ -79,6 +79,8 @@ export interface Context {
   readonly headers?: Readonly<Record<string, string>>;
   /** Whether headers that repeat arguments were compared with them. Middleware may change the arguments afterwards. */
   readonly headersChecked?: true;
+  /** The id of the run of `run-code` that made this call, in code mode. Not set for other requests. */
+  readonly run?: string;
 }
 
 /** What session-style revisions say about a request and the newest revision has no field for. */

@@ -29,9 +29,17 @@ const EXIT_GRACE_MS = 300;
  */
 const MIN_FRAME_LIMIT_BYTES = 1024 * 1024;
 const FRAME_BYTES_PER_CHAR = 16;
+/** A guest that leaves more answers unread is ended. */
+const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
+
+const RUN_ENDED = "Tools can be called only while the code of a run is running, and this run has ended";
+
+/** Gets what the guest sends about a request while it runs: calls of tools, and content to show. */
+export type MessageListener = (message: GuestReply) => void;
 
 interface PendingRequest {
   readonly onOutput: OutputListener | undefined;
+  readonly onMessage: MessageListener | undefined;
   /** Whether raw output written before the reply must be read before the reply is delivered. */
   readonly readsOutputFirst: boolean;
   readonly resolve: (reply: GuestReply) => void;
@@ -143,13 +151,33 @@ export class Guest {
     op: string,
     params: GuestParams,
     onOutput?: OutputListener,
+    onMessage?: MessageListener,
   ): { readonly id: number; readonly reply: Promise<GuestReply> } {
-    return this.#send(op, params, onOutput, true);
+    return this.#send(op, params, true, onOutput, onMessage);
   }
 
   /** Sends a request that is answered at once, even while the evaluator is busy. */
   control(op: string, params: GuestParams): Promise<GuestReply> {
-    return this.#send(op, params, undefined, false).reply;
+    return this.#send(op, params, false).reply;
+  }
+
+  /**
+   * Sends the answer to a call of a tool, unless it is longer than `maxBytes`. Returns its length in bytes. The guest
+   * need not reply.
+   */
+  answer(params: GuestParams, maxBytes: number = Infinity): number {
+    params["id"] = this.#nextId++;
+    params["op"] = "call-result";
+    const payload = this.#runtime.encode(params as GuestParams & GuestRequest);
+    const bytes = Buffer.byteLength(payload);
+    const { channel } = this.child;
+    if (bytes > maxBytes || this.#exited !== undefined || channel === undefined) return bytes;
+    channel.write(`${bytes}\n${payload}`);
+    if (channel.writableLength > MAX_UNREAD_BYTES) {
+      this.#exit("it did not read the answers to its calls");
+      void this.close(0);
+    }
+    return bytes;
   }
 
   /** Stops or resumes reading raw output. While it is stopped, the process blocks once its pipe is full. */
@@ -168,13 +196,14 @@ export class Guest {
   #send(
     op: string,
     params: GuestParams,
-    onOutput: OutputListener | undefined,
     readsOutputFirst: boolean,
+    onOutput?: OutputListener,
+    onMessage?: MessageListener,
   ): { id: number; reply: Promise<GuestReply> } {
     const id = this.#nextId++;
     if (this.#exited !== undefined) return { id, reply: Promise.reject(new GuestExited(this.#exited)) };
     const reply = new Promise<GuestReply>((resolve, reject) => {
-      this.#pending.set(id, { onOutput, readsOutputFirst, resolve, reject });
+      this.#pending.set(id, { onOutput, onMessage, readsOutputFirst, resolve, reject });
     });
     params["id"] = id;
     params["op"] = op;
@@ -192,6 +221,7 @@ export class Guest {
       return;
     }
     if (pending !== undefined) this.#requestOutput(pending, message);
+    else if (message["target"] !== undefined) this.#requestMessage(message);
     else if (event === "background") this.#backgroundOutput(String(message["text"]), message["stream"]);
     else if (event === "ready" && this.#markReady !== undefined) {
       this.version = String(message["version"]);
@@ -205,6 +235,13 @@ export class Guest {
     // The runtime may print messages about itself to the stderr of an evaluation.
     const text = stream === "stderr" ? this.#withoutNoise(output) : output;
     if (text !== "") onOutput?.(text, stream === "stderr" ? "stderr" : "stdout");
+  }
+
+  #requestMessage(message: GuestReply): void {
+    const { target, call } = message;
+    const onMessage = typeof target === "number" ? this.#pending.get(target)?.onMessage : undefined;
+    if (onMessage !== undefined) onMessage(message);
+    else if (typeof call === "number") this.answer({ call, error: { kind: "cancelled", message: RUN_ENDED } });
   }
 
   #settle(pending: PendingRequest, { result, error }: GuestReply): void {

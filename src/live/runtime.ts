@@ -203,6 +203,16 @@ export interface GuestText {
   readonly mimeType?: string;
 }
 
+/** A tool that the code of a session can call. */
+export interface CallableTool {
+  /** Its place in the session, such as `notes.search`. */
+  readonly path: string;
+  /** Its name at the gateway. */
+  readonly name: string;
+  readonly signature: string;
+  readonly summary: string;
+}
+
 /** A guest's reply to `complete`: what can stand from the character `start` on. */
 export interface GuestCompletion {
   readonly start: number;

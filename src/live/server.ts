@@ -5,7 +5,7 @@ import { EVALUATES_CODE, type Handler } from "../core/handler.ts";
 import { packageVersion } from "../core/files.ts";
 import { defined } from "../core/values.ts";
 import { changedMethod } from "../protocol/lists.ts";
-import type { Tool } from "../protocol/model/index.ts";
+import type { ContentBlock, Tool } from "../protocol/model/index.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import { createServer, type Server } from "../server/server.ts";
 import { TrustedResult } from "../server/tool-result.ts";
@@ -25,7 +25,7 @@ import { registerCheckpoints } from "./checkpoints.ts";
 import { registerResources, SessionListeners } from "./resources.ts";
 import { DEFAULT_LIMITS, type GuestTests, type GuestText, type Limits } from "./runtime.ts";
 import type { RunResult } from "./run-result.ts";
-import type { RunOptions, Session } from "./session.ts";
+import type { RunOptions, RunPeer, Session } from "./session.ts";
 import { closedError, Sessions } from "./sessions.ts";
 import { evaluationText, stoppedText, testsText, withNotices } from "./text.ts";
 import {
@@ -73,7 +73,18 @@ const EXPLAINED: ArgumentSpecs = {
   session: { type: "string", description: "Name of the session; created on first use", default: DEFAULT_SESSION },
 };
 
-export function createLiveServer(language: Language, options: LiveOptions): Live {
+/** Lets the code of evaluations call tools, for code mode. */
+export interface EvaluationHooks {
+  /** Called for each evaluation before it starts. `report` sends a message to the caller as progress. */
+  begin(context: ToolContext, report: (message: string) => void): Promise<EvaluationRun>;
+}
+
+export interface EvaluationRun extends RunPeer {
+  /** Called when the evaluation has ended: what its result has beside its own text and facts. */
+  result(): { readonly content: readonly ContentBlock[]; readonly facts: object };
+}
+
+export function createLiveServer(language: Language, options: LiveOptions, hooks?: EvaluationHooks): Live {
   const { runtime, title, instructions } = language;
   const tools = language.hasDebugger === true ? [...language.tools, ...DEBUGGER_TOOLS] : language.tools;
   const sessions = new Sessions({
@@ -93,7 +104,7 @@ export function createLiveServer(language: Language, options: LiveOptions): Live
     maskErrors: false,
     onError: () => undefined,
   });
-  const host: Host = { server, sessions, listeners, hasJournal: runtime.checkpoint === undefined };
+  const host: Host = { server, sessions, listeners, hasJournal: runtime.checkpoint === undefined, hooks };
   registerEvaluation(host, language.evaluate, "eval");
   for (const tool of tools) {
     if (tool.evaluates !== undefined) registerEvaluation(host, tool, "eval");
@@ -124,6 +135,7 @@ interface Host {
   readonly listeners: SessionListeners;
   /** Whether the code of a session is remembered, to run it again. */
   readonly hasJournal: boolean;
+  readonly hooks: EvaluationHooks | undefined;
 }
 
 /** Lists the tools of a library only to callers who have it loaded in a session. */
@@ -172,13 +184,16 @@ const UNCHECKED = {
 } as const;
 
 /** Registers a tool whose guest request `op` is answered with an evaluation. */
-function registerEvaluation({ server, sessions, listeners, hasJournal }: Host, tool: GuestTool, op: string): void {
+function registerEvaluation(host: Host, tool: GuestTool, op: string): void {
+  const { server, sessions, listeners, hasJournal, hooks } = host;
   const { evaluates } = tool;
   const evaluate = async (given: ToolArguments, context: ToolContext): Promise<ToolAnswer | TrustedResult> => {
     const startedAt = performance.now();
     const args = evaluates === undefined ? given : withCode(evaluates, given);
     const session = getSession(sessions, args, context);
-    const result = await run(sessions, session, op, args, context, true);
+    const reports = progressOf(context);
+    const peer = await hooks?.begin(context, reports.report);
+    const result = await run(sessions, session, op, args, context, { ...reports, isEvaluation: true, peer });
     if (result.outcome === "refused") return errorAnswer(withNotices(result, String(result.reason)));
     // The guest says so if there is nothing to evaluate in, such as no error.
     const { text: refusal, status: replied } = result.reply;
@@ -191,13 +206,25 @@ function registerEvaluation({ server, sessions, listeners, hasJournal }: Host, t
     session.log.add(op === "eval" ? String(args["code"]) : `${op} ${JSON.stringify(args)}`, text);
     if (hasJournal && op === "eval" && status === "ok") session.log.record(String(args["code"]));
     if (evaluation.defined !== undefined) listeners.defined(ownerOf(context), session.name);
-    if (evaluates === undefined) return new TrustedResult(text, summaryOf(evaluation, truncated), status !== "ok");
+    if (evaluates === undefined) {
+      const summary = summaryOf(evaluation, truncated);
+      if (peer === undefined) return new TrustedResult(text, summary, status !== "ok");
+      const { content, facts } = peer.result();
+      return new TrustedResult(text, { ...summary, ...facts }, status !== "ok", content);
+    }
     const isBare = status === "ok" && notice === undefined;
     return textAnswer({ text: isBare ? values.join("\n") : text, isError: status !== "ok" });
   };
   const isMain = op === "eval" && evaluates === undefined;
   const output = isMain ? { output: UNCHECKED, outputSchema: EVALUATION_SCHEMA } : undefined;
   server.tool(tool.name, { ...toolOptions({ ...tool, runsCode: true }, isMain), ...output }, evaluate);
+}
+
+/** The definition of a tool that evaluates code, as it is listed. */
+export function evaluationTool(tool: GuestTool): Tool {
+  const { description, inputSchema } = toolOptions({ ...tool, runsCode: true }, true);
+  const input = inputSchema as Tool["inputSchema"];
+  return { name: tool.name, title: tool.title, description, inputSchema: input, outputSchema: EVALUATION_SCHEMA };
 }
 
 /** The arguments with the one that is evaluated under the name that the guest expects. */
@@ -215,7 +242,7 @@ function registerTool({ server, sessions }: Host, tool: GuestTool): void {
       const reply = await session.control(tool.name, guestParams(args));
       if (reply !== undefined) return textAnswer(reply);
     }
-    return toolAnswer(await run(sessions, session, tool.name, args, context), session);
+    return toolAnswer(await run(sessions, session, tool.name, args, context, progressOf(context)), session);
   };
   server.tool(tool.name, { ...toolOptions(tool), ...annotations }, call);
 }
@@ -255,35 +282,35 @@ function run(
   op: string,
   args: ToolArguments,
   context: ToolContext,
-  isEvaluation = false,
+  options: Omit<RunOptions, "context" | "timeoutMs">,
 ): Promise<RunResult> {
   const { timeout } = args;
   return session.run(op, guestParams(args), {
+    ...options,
     context,
-    isEvaluation,
     timeoutMs: typeof timeout === "number" ? sessions.timeoutMs(timeout * 1000) : undefined,
-    ...progressOf(context),
   });
 }
 
 /** Reports output, and also silence to a caller that wants progress. Each report must be greater than the last. */
-function progressOf(context: ToolContext): Pick<RunOptions, "onProgress" | "onSilence"> {
-  if (context.meta["progressToken"] === undefined) {
-    // A task shows the message, even if the caller wants no progress.
-    return { onProgress: (text, total) => context.progress(total, undefined, text) };
-  }
+function progressOf(context: ToolContext): ProgressReports {
   let beats = 0;
   let printed = 0;
-  return {
-    onProgress: (text, total) => {
-      printed = total;
-      context.progress(total + beats, undefined, text);
-    },
-    onSilence: (seconds) => {
-      beats += 1;
-      context.progress(printed + beats, undefined, `Still running after ${seconds} s`);
-    },
+  const onProgress: RunOptions["onProgress"] = (text, total) => {
+    printed = total;
+    context.progress(total + beats, undefined, text);
   };
+  const report = (message: string): void => {
+    beats += 1;
+    context.progress(printed + beats, undefined, message);
+  };
+  // A task shows the message, even if the caller wants no progress.
+  if (context.meta["progressToken"] === undefined) return { onProgress, report };
+  return { onProgress, report, onSilence: (seconds) => report(`Still running after ${seconds} s`) };
+}
+
+interface ProgressReports extends Pick<RunOptions, "onProgress" | "onSilence"> {
+  readonly report: (message: string) => void;
 }
 
 function toolAnswer(result: RunResult, session: Session): ToolAnswer {

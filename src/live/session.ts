@@ -2,7 +2,7 @@
 // evaluation is stopped with the gentlest step that works; the last step ends the process. The next call then starts a
 // new process and reports once what was lost.
 
-import { Semaphore, unref, within } from "../core/async.ts";
+import { HeldTimer, Semaphore, unref, within } from "../core/async.ts";
 import { isCancelled, onCancel } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Context } from "../core/handler.ts";
@@ -10,7 +10,15 @@ import type { ProgressListener } from "../core/text.ts";
 import { McpError } from "../protocol/errors.ts";
 import { Guest, GuestExited, type GuestParams, type GuestReply, type OutputListener } from "./guest.ts";
 import { BackgroundOutput, OutputCapture } from "./output.ts";
-import { KEPT_CHARS, type Condition, type Definition, type Limits, type Runtime, type StopStep } from "./runtime.ts";
+import {
+  KEPT_CHARS,
+  type CallableTool,
+  type Condition,
+  type Definition,
+  type Limits,
+  type Runtime,
+  type StopStep,
+} from "./runtime.ts";
 import type { RunResult, Step } from "./run-result.ts";
 import { exitReason, StateLoss } from "./state-loss.ts";
 import { SessionLog } from "./session-log.ts";
@@ -28,6 +36,25 @@ export interface RunOptions {
   readonly onSilence?: ((seconds: number) => void) | undefined;
   /** Whether the guest replies with an evaluation, which has the output, the notices and the definitions. */
   readonly isEvaluation?: boolean;
+  /** Serves the tools that the code can call. */
+  readonly peer?: RunPeer | undefined;
+}
+
+/** The host's side of one evaluation that can call tools. */
+export interface RunPeer {
+  readonly tools: readonly CallableTool[];
+  /** Gets each message of the guest about the evaluation. The user's code can send any. */
+  receive(message: GuestReply, channel: RunChannel): void;
+  /** Ends what the evaluation has begun, since it is being stopped or has ended. May be called twice. */
+  end(): void;
+}
+
+/** What a `RunPeer` can do in its session. */
+export interface RunChannel {
+  /** Answers a call, unless the answer is longer than `maxBytes`. Returns its length in bytes. */
+  answer(params: GuestParams, maxBytes?: number): number;
+  /** Holds the deadline of the evaluation until the returned function is called. */
+  holdDeadline(): () => void;
 }
 
 type StopCause = "timeout" | "interrupted";
@@ -56,8 +83,6 @@ export interface SessionOptions {
 
 /** How many calls may wait for one session. */
 const MAX_WAITING = 100;
-/** setTimeout fires at once for longer delays. */
-const MAX_DELAY_MS = 0x7fffffff;
 
 export class Session {
   readonly name: string;
@@ -85,6 +110,8 @@ export class Session {
   #errorTimer: NodeJS.Timeout | undefined;
   /** Whether the call that waits for its process to start was interrupted, and must not run. */
   #isStartUnwanted = false;
+  /** The tools that were sent to a process, as JSON. */
+  #sentTools: { readonly guest: Guest; readonly json: string } | undefined;
 
   constructor(options: SessionOptions) {
     this.#options = options;
@@ -146,6 +173,7 @@ export class Session {
       // Skip the run if the caller left while the process was starting.
       if (isCancelled(options.context)) throw options.context.signal.reason;
       if (this.#isStartUnwanted) return interruptedBeforeStart(options.timeoutMs ?? this.limits.timeoutMs);
+      if (options.peer !== undefined) await this.#sendTools(guest, options.peer.tools);
       return await this.#runIn(guest, op, params, options);
     } finally {
       this.#isStartUnwanted = false;
@@ -268,10 +296,18 @@ export class Session {
       throw new ConnectionError("closed", `Session ${this.name} was closed`, { mayHaveRun: false });
   }
 
+  async #sendTools(guest: Guest, all: readonly CallableTool[]): Promise<void> {
+    const tools = all.map(({ path, name, signature, summary }) => ({ path, name, signature, summary }));
+    const json = JSON.stringify(tools);
+    if (this.#sentTools?.guest === guest && this.#sentTools.json === json) return;
+    await guest.request("set-tools", { tools }).reply;
+    this.#sentTools = { guest, json };
+  }
+
   async #runIn(guest: Guest, op: string, params: GuestParams, options: RunOptions): Promise<RunResult> {
     const { limits } = this;
     const timeoutMs = options.timeoutMs ?? limits.timeoutMs;
-    const { isEvaluation = false } = options;
+    const { isEvaluation = false, peer } = options;
     const keptChars = Math.max(KEPT_CHARS, limits.outputChars);
     // Evaluations in a frame and restarts that cannot be taken leave the error open.
     const holds = op !== "eval" && this.#errorTimer !== undefined;
@@ -289,17 +325,23 @@ export class Session {
     params["printDepth"] = limits.printDepth;
     params["outputChars"] = keptChars;
     if (limits.errorHoldMs > 0) params["holdErrors"] = true;
-    const { id, reply } = guest.request(op, params, capture.write);
+    if (peer !== undefined) params["tools"] = true;
+    const onMessage = peer && ((message: GuestReply) => peer.receive(message, channel));
+    const { id, reply } = guest.request(op, params, capture.write, onMessage);
     let cause: StopCause | undefined;
     let stopping: Promise<Step> | undefined;
     const stop = async (why: StopCause): Promise<void> => {
       cause ??= why;
+      peer?.end();
       await (stopping ??= stopRequest(guest, this.#options.runtime.stopSteps, id, reply));
     };
     const active: ActiveRun = { id, guest, op, since: performance.now(), stop };
     this.#active = active;
-    const deadline =
-      timeoutMs > 0 ? setTimeout(() => void stop("timeout"), Math.min(timeoutMs, MAX_DELAY_MS)) : undefined;
+    const deadline = new HeldTimer(timeoutMs, () => void stop("timeout"));
+    const channel: RunChannel = {
+      answer: (answer, maxBytes) => guest.answer(answer, maxBytes),
+      holdDeadline: () => deadline.hold(),
+    };
     const heartbeat = options.onSilence && startHeartbeat(options.onSilence, capture, active.since);
     const forget = onCancel(options.context, () => void stop("interrupted"));
     // One literal instead of spread parts, for speed: every evaluation comes through here.
@@ -334,7 +376,8 @@ export class Session {
       await this.#discard(guest);
       return result(cause ?? "lost", {}, "restart", lost);
     } finally {
-      clearTimeout(deadline);
+      deadline.stop();
+      peer?.end();
       clearInterval(heartbeat);
       forget();
       capture.close();

@@ -106,6 +106,11 @@ export interface Language {
   readonly hasDebugger?: true;
   readonly resources?: readonly LanguageResource[];
   readonly prompts?: readonly LanguagePrompt[];
+  /**
+   * For the description of `run-code`: how the code calls tools, and how their results look. Absent if the guest does
+   * not implement `set-tools`, so that the language cannot be used for code mode.
+   */
+  readonly callsTools?: string;
 }
 
 /** What a language is created with: the options that all languages have, and its own settings. */

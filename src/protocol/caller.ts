@@ -138,7 +138,7 @@ function fingerprintOf(value: unknown): string {
 }
 
 /** A caller may declare tasks in only some of its calls, but all its calls must find its tasks. */
-function withoutTasks(capabilities: Caller["capabilities"]): Caller["capabilities"] {
+export function withoutTasks(capabilities: Caller["capabilities"]): Caller["capabilities"] {
   const { extensions, ...rest } = capabilities;
   if (!isObject(extensions)) return rest;
   const { [TASKS_EXTENSION]: _tasks, ...others } = extensions;

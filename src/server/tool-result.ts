@@ -26,8 +26,8 @@ export class TrustedResult {
   readonly structuredContent: object;
   readonly isError: boolean;
 
-  constructor(text: string, structuredContent: object, isError: boolean) {
-    this.content = [{ type: "text", text }];
+  constructor(text: string, structuredContent: object, isError: boolean, more: readonly ContentBlock[] = []) {
+    this.content = [{ type: "text", text }, ...more];
     this.structuredContent = structuredContent;
     this.isError = isError;
   }

@@ -8,6 +8,7 @@ import { workerData } from "node:worker_threads";
 import { FrameReader, frame } from "../frames.ts";
 import {
   conditionText,
+  type CallableTool,
   type Condition,
   type Frame,
   type GuestEvaluation,
@@ -72,6 +73,8 @@ function exit(): void {
 const channel = new Socket({ fd: 3, readable: true, writable: true });
 const reader = new FrameReader(
   (text) => {
+    // The main thread reads it, so that it is parsed once.
+    if (text.startsWith('{"call":')) return send({ kind: "called", json: text });
     const request = JSON.parse(text) as GuestRequest;
     try {
       handle(request);
@@ -104,6 +107,10 @@ function handle(request: GuestRequest): void {
       return write({ id, result: {} });
     case "interrupt":
       return interrupt(request);
+    case "set-tools":
+      // The main thread reads its messages in order, so the next evaluation has the tools.
+      send({ kind: "tools", tools: request["tools"] as readonly CallableTool[] });
+      return write({ id, result: {} });
   }
   if (isOtherLanguage) return startJob(request);
   switch (op) {
@@ -327,6 +334,8 @@ port.on("message", (message: ToController) => {
       return onDone(message);
     case "idle":
       return mainThread.onIdle(message.token, message);
+    case "message":
+      return void channel.write(frame(message.json));
     case "uncaught": {
       const text = `${conditions.trimFrames(message.text)}\n`;
       if (running === undefined) return write({ event: "background", text });

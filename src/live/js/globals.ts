@@ -10,7 +10,7 @@ import { locationOf } from "./inspector.ts";
 import { preview, typeName } from "./print.ts";
 import { IMPORT_META, type Declared } from "./rewrite.ts";
 
-const { defineProperty, getOwnPropertyDescriptor, getOwnPropertyNames, getPrototypeOf } = Object;
+const { defineProperty, entries, getOwnPropertyDescriptor, getOwnPropertyNames, getPrototypeOf } = Object;
 const GLOBAL = globalThis as Record<string, unknown>;
 // Unbound on purpose: it is called on functions of the user.
 // oxlint-disable-next-line typescript/unbound-method
@@ -29,7 +29,7 @@ export class Globals {
   /** The values of `_` and `_error`. */
   readonly last: { value: unknown; error: unknown } = { value: undefined, error: undefined };
   /** The names that existed before the user's code. */
-  readonly #initial: ReadonlySet<string>;
+  readonly #initial: Set<string>;
   /** The names that the user has declared, and where, such as `<eval 3>:1`. */
   readonly #declared = new Map<string, string>();
 
@@ -46,6 +46,14 @@ export class Globals {
     defineAccessor("_", () => this.last.value);
     defineAccessor("_error", () => this.last.error);
     this.#initial = new Set(getOwnPropertyNames(GLOBAL));
+  }
+
+  /** Defines names that the session has, or replaces their values. The user's code may declare them again. */
+  provide(values: Readonly<Record<string, unknown>>): void {
+    for (const [name, value] of entries(values)) {
+      this.#initial.add(name);
+      defineProperty(GLOBAL, name, { value, writable: true, enumerable: false, configurable: true });
+    }
   }
 
   /**

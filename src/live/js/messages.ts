@@ -2,7 +2,7 @@
 // the user's code. They contain plain data only, so that broken user code cannot break the controller.
 
 import type { MessagePort } from "node:worker_threads";
-import type { Frame, Limits } from "../runtime.ts";
+import type { CallableTool, Frame, Limits } from "../runtime.ts";
 import type { Rewritten } from "./rewrite.ts";
 
 /** One piece of code, rewritten and ready to run. */
@@ -54,7 +54,11 @@ export type ToMainThread =
   /** Turns the capture of variables on or off. */
   | { readonly kind: "watch"; readonly isOn: boolean }
   /** Forgets the variables of the last error. */
-  | { readonly kind: "forget" };
+  | { readonly kind: "forget" }
+  /** Replaces the tools that the code can call. */
+  | { readonly kind: "tools"; readonly tools: readonly CallableTool[] }
+  /** Answers a call of a tool: the request `call-result` as JSON, which only the main thread needs to read. */
+  | { readonly kind: "called"; readonly json: string };
 
 /** A variable, with a handle if its value was not printed whole. */
 export interface Local {
@@ -108,4 +112,6 @@ export type ToController =
       readonly resources: readonly string[];
       readonly frames?: readonly Frame[];
     }
-  | { readonly kind: "uncaught"; readonly text: string };
+  | { readonly kind: "uncaught"; readonly text: string }
+  /** A message to the host about the job that runs, as JSON. */
+  | { readonly kind: "message"; readonly json: string };

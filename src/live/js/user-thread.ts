@@ -15,6 +15,7 @@ import { Handles } from "./handles.ts";
 import type { Evaluator, Job, ToController, ToMainThread } from "./messages.ts";
 import { errorText } from "./print.ts";
 import { abortProfiling, startProfiling } from "./profiling.ts";
+import { ToolCalls, ToolError } from "./tools.ts";
 
 const enqueueMicrotask = queueMicrotask;
 const emitWarning = process.emitWarning.bind(process) as (...args: unknown[]) => void;
@@ -34,13 +35,19 @@ export class UserThread {
   readonly #evaluator: Evaluator | undefined;
   readonly #captures = new Captures((url) => url.startsWith(GUEST_FOLDER));
   readonly #handles = new Handles();
+  readonly #toolCalls: ToolCalls;
   #current: JobState | undefined;
   #canImportTypeScript = ((process.features as { typescript?: unknown }).typescript ?? false) !== false;
 
   constructor(port: MessagePort, evaluator?: Evaluator) {
     this.#port = port;
     this.#evaluator = evaluator;
-    this.#send = port.postMessage.bind(port);
+    const send = port.postMessage.bind(port) as (message: ToController) => void;
+    this.#send = send;
+    this.#toolCalls = new ToolCalls(
+      (json) => send({ kind: "message", json }),
+      () => this.#current?.id,
+    );
   }
 
   listen(): void {
@@ -66,6 +73,7 @@ export class UserThread {
       case "probe":
         if (this.#current !== undefined && this.#current.id === message.abandon) {
           this.#current.isOver = true;
+          this.#toolCalls.end(this.#current.id, true);
           this.#current = undefined;
         }
         this.#send({
@@ -78,6 +86,11 @@ export class UserThread {
         // the next line runs, the next job aborts the profiling.
         if (message.abandon !== undefined) abortProfiling();
         return;
+      case "tools":
+        this.#globals.provide({ tools: this.#toolCalls.create(message.tools), show: this.#toolCalls.show, ToolError });
+        return;
+      case "called":
+        return this.#toolCalls.settle(message.json);
       case "watch":
         return this.#captures.turn(message.isOn);
       case "forget":
@@ -100,6 +113,7 @@ export class UserThread {
       if (state.isOver) return;
       state.isOver = true;
       this.#current = undefined;
+      this.#toolCalls.end(job.id, false);
       this.#send({ realMs: 0, runMs: 0, ...outcome, kind: "done", id: job.id });
     };
     try {

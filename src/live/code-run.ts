@@ -1,0 +1,344 @@
+// One run of code that calls tools: its inner calls with their budgets, what they ask and report, and what the result of
+// the run says about them. Every message comes from the user's code, which can forge any, so each is checked here.
+
+import { randomUUID } from "node:crypto";
+import { Semaphore } from "../core/async.ts";
+import { CANCEL_TOKEN, CancelToken } from "../core/cancel.ts";
+import type { AskOptions, Caller, Context, Handler, Meta, Notification, Request, Result } from "../core/handler.ts";
+import { errorMessage, isObject } from "../core/values.ts";
+import { callWithInput } from "../dialogue/calls/input-required.ts";
+import { withoutTasks } from "../protocol/caller.ts";
+import { contentProblem } from "../protocol/content.ts";
+import type { ContentBlock } from "../protocol/model/index.ts";
+import { hasTasks } from "../protocol/tasks.ts";
+import type { ToolContext } from "../server/call-context.ts";
+import type { GuestReply } from "./guest.ts";
+import type { EvaluationRun } from "./server.ts";
+import type { CallableTool } from "./runtime.ts";
+import type { RunChannel } from "./session.ts";
+
+/** A tool that the code of one caller may call. */
+export interface RunTool extends CallableTool {
+  /** Whether it may destroy something. */
+  readonly isDestructive: boolean;
+}
+
+/** What one caller may call. */
+export interface RunTools {
+  readonly entries: readonly RunTool[];
+  /** Answers `tools/call`: the gateway, with all its middleware. */
+  readonly gateway: Handler;
+  /** Finds tools by words, the best first. */
+  search(
+    query: string,
+    limit: number,
+  ): Promise<readonly { readonly path: string; readonly signature: string; readonly summary: string }[]>;
+}
+
+/** What one run may use. */
+export interface CodeBudgets {
+  /** How many calls it may make. */
+  readonly maxCalls: number;
+  /** How many of them run at once; others wait. */
+  readonly maxParallel: number;
+  /** How many bytes the results of its calls may have together. */
+  readonly maxResultBytes: number;
+}
+
+export interface CodeRunOptions {
+  readonly tools: (context: Context) => Promise<RunTools>;
+  readonly budgets: CodeBudgets;
+  readonly confirm: "destructive" | undefined;
+  /** Sends a message to the caller as progress. */
+  readonly report: (message: string) => void;
+}
+
+/** Why a call failed: "tool" if the tool says so itself. */
+type FailureKind = "tool" | "budget" | "refused" | "cancelled" | "protocol";
+
+interface CallFailure {
+  readonly kind: FailureKind;
+  readonly message: string;
+  readonly content?: readonly unknown[];
+}
+
+/** A call in the result of the run. */
+interface CallRecord {
+  readonly tool: string;
+  ms: number;
+  bytes: number;
+  isError?: true;
+}
+
+const CANCELLED: CallFailure = { kind: "cancelled", message: "The call was cancelled, since its run was stopped" };
+const MAX_FOUND = 50;
+const FOUND = 10;
+/** More content blocks than anybody looks at. */
+const MAX_SHOWN = 50;
+
+export class CodeRun implements EvaluationRun {
+  readonly #id = randomUUID().slice(0, 8);
+  readonly #context: ToolContext;
+  readonly #options: CodeRunOptions;
+  readonly #caller: Caller;
+  readonly #byName: ReadonlyMap<string, RunTool>;
+  readonly #offered: RunTools;
+  readonly #slots: Semaphore;
+  /** The calls that have not ended. */
+  readonly #open = new Map<CancelToken, () => void>();
+  readonly #records: CallRecord[] = [];
+  readonly #shown: ContentBlock[] = [];
+  #messages = 0;
+  #resultBytes = 0;
+  #isOver = false;
+
+  private constructor(context: ToolContext, options: CodeRunOptions, caller: Caller, offered: RunTools) {
+    this.#context = context;
+    this.#options = options;
+    this.#caller = caller;
+    this.#offered = offered;
+    this.#byName = new Map(offered.entries.map((tool) => [tool.name, tool]));
+    this.#slots = new Semaphore(options.budgets.maxParallel);
+  }
+
+  static async begin(context: ToolContext, options: CodeRunOptions): Promise<CodeRun> {
+    const caller = withoutTaskSupport(context.caller);
+    const { revision, signal } = context;
+    const offered = await options.tools({
+      revision,
+      caller,
+      signal,
+      notify: (notification) => context.notify(notification),
+      ask: (request, asked) => context.ask(request, asked),
+    });
+    return new CodeRun(context, options, caller, offered);
+  }
+
+  get tools(): readonly CallableTool[] {
+    return this.#offered.entries;
+  }
+
+  receive(message: GuestReply, channel: RunChannel): void {
+    const { call, tool, search, show } = message;
+    if (show !== undefined) return this.#show(show);
+    if (typeof call !== "number") return;
+    void this.#answer(call, channel, () =>
+      search === undefined ? this.#call(call, tool, message["arguments"], channel) : this.#search(search, message),
+    );
+  }
+
+  end(): void {
+    this.#isOver = true;
+    for (const [token, finish] of this.#open) {
+      // Its handler may ignore the signal, and then never ends.
+      finish();
+      token.abort(new Error(CANCELLED.message));
+    }
+    this.#open.clear();
+    this.#slots.releaseAll();
+  }
+
+  result(): ReturnType<EvaluationRun["result"]> {
+    const calls = this.#records.map((record) => ({ ...record }));
+    const content: ContentBlock[] = [...this.#shown];
+    if (calls.length > 0) content.push({ type: "text", text: callsText(calls) });
+    return { content, facts: { calls } };
+  }
+
+  /** Runs the work of one message, within the budget of calls, and sends its answer. */
+  async #answer(call: number, channel: RunChannel, work: () => Promise<Answer>): Promise<void> {
+    let answer: Answer;
+    const { maxCalls, maxResultBytes } = this.#options.budgets;
+    this.#messages += 1;
+    if (this.#isOver) answer = { error: CANCELLED };
+    else if (this.#messages > maxCalls) answer = { error: overrun(`has made ${maxCalls} calls`, "maxCalls") };
+    else if (this.#resultBytes >= maxResultBytes) answer = { error: tooManyBytes(maxResultBytes) };
+    else answer = await work().catch((error: unknown) => ({ error: this.#failureOf(error) }));
+    const { record, ...sent } = answer;
+    // The text is there twice if the content is too.
+    const copied = sent.result?.content === undefined ? 0 : Buffer.byteLength(sent.result.text);
+    const left = maxResultBytes - this.#resultBytes;
+    const bytes = channel.answer({ call, ...sent }, left + copied + ENVELOPE_BYTES) - copied;
+    if (record !== undefined) record.bytes = Math.max(0, bytes - ENVELOPE_BYTES);
+    if (bytes > left + ENVELOPE_BYTES) channel.answer({ call, error: tooManyBytes(maxResultBytes) });
+    else this.#resultBytes += Math.max(0, bytes - ENVELOPE_BYTES);
+  }
+
+  async #call(call: number, name: unknown, args: unknown, channel: RunChannel): Promise<Answer> {
+    const tool = typeof name === "string" ? this.#byName.get(name) : undefined;
+    if (tool === undefined) return { error: { kind: "refused", message: `There is no tool ${JSON.stringify(name)}` } };
+    if (!isObject(args))
+      return { error: { kind: "refused", message: `The arguments of ${tool.path} must be an object` } };
+    const turn = this.#slots.acquire();
+    if (turn !== undefined) await turn;
+    if (this.#isOver) return { error: CANCELLED };
+    const record: CallRecord = { tool: tool.path, ms: 0, bytes: 0 };
+    this.#records.push(record);
+    const begun = performance.now();
+    const token = new CancelToken();
+    const finish = (): void => {
+      record.ms = Math.round((performance.now() - begun) * 10) / 10;
+      if (this.#isOver) record.isError = true;
+    };
+    this.#open.set(token, finish);
+    try {
+      const request: Request = {
+        method: "tools/call",
+        params: { name: tool.name, arguments: args, ...this.#meta(call) },
+      };
+      const result = await callWithInput(
+        this.#offered.gateway,
+        request,
+        this.#innerContext(call, tool, token, channel),
+      );
+      if (result["isError"] === true) record.isError = true;
+      return { ...answerOf(result), record };
+    } catch (error) {
+      record.isError = true;
+      return { error: this.#failureOf(error), record };
+    } finally {
+      if (this.#open.delete(token)) finish();
+      this.#slots.release();
+    }
+  }
+
+  #failureOf(error: unknown): CallFailure {
+    return this.#isOver ? CANCELLED : { kind: "protocol", message: errorMessage(error) };
+  }
+
+  async #search(query: unknown, { limit }: GuestReply): Promise<Answer> {
+    if (typeof query !== "string")
+      return { error: { kind: "refused", message: "The words to search for must be a string" } };
+    const wanted = typeof limit === "number" && limit >= 1 ? Math.min(Math.floor(limit), MAX_FOUND) : FOUND;
+    return { result: { structured: await this.#offered.search(query, wanted), text: "" } };
+  }
+
+  /** Invalid blocks can only come from forged messages, so they are dropped. */
+  #show(content: unknown): void {
+    const blocks: readonly unknown[] = Array.isArray(content) ? content : [content];
+    for (const block of blocks) {
+      if (this.#isOver || this.#shown.length >= MAX_SHOWN || contentProblem([block]) !== undefined) continue;
+      this.#shown.push(block as ContentBlock);
+    }
+  }
+
+  /** Progress is wanted if the caller of the run wants it. The calls belong to its trace. */
+  #meta(call: number): { _meta?: Meta } {
+    const { progressToken, traceparent, tracestate, baggage } = this.#context.meta;
+    const meta = {
+      ...(progressToken === undefined ? undefined : { progressToken: `${this.#id}-${call}` }),
+      ...(traceparent === undefined ? undefined : { traceparent }),
+      ...(tracestate === undefined ? undefined : { tracestate }),
+      ...(baggage === undefined ? undefined : { baggage }),
+    };
+    return Object.keys(meta).length === 0 ? {} : { _meta: meta };
+  }
+
+  /** The context of a call: the caller of the run, who is asked and gets progress and logs, and a signal of its own. */
+  #innerContext(call: number, tool: RunTool, token: CancelToken, channel: RunChannel): Context {
+    const outer = this.#context;
+    return token.attachTo({
+      [CANCEL_TOKEN]: token,
+      revision: outer.revision,
+      caller: this.#caller,
+      ...(outer.logLevel === undefined ? undefined : { logLevel: outer.logLevel }),
+      // The headers of the caller are about run-code.
+      headersChecked: true,
+      run: this.#id,
+      notify: (notification) => this.#notify(tool, notification),
+      ask: async (request, asked) => {
+        const release = channel.holdDeadline();
+        try {
+          return await outer.ask(request, askOptions(call, token, asked));
+        } finally {
+          release();
+        }
+      },
+    });
+  }
+
+  #notify(tool: RunTool, notification: Notification): void {
+    if (this.#isOver) return;
+    if (notification.method !== "notifications/progress") return this.#context.notify(notification);
+    const { progress, total, message } = notification.params ?? {};
+    const amount = typeof total === "number" ? `${String(progress)}/${total}` : String(progress);
+    this.#options.report(`${tool.path}: ${typeof message === "string" ? message : amount}`);
+  }
+}
+
+interface Answer {
+  readonly result?: { readonly structured?: unknown; readonly text: string; readonly content?: readonly unknown[] };
+  readonly error?: CallFailure;
+  /** Gets the size of the answer. */
+  readonly record?: CallRecord;
+}
+
+/** What an answer has beside the result. */
+const ENVELOPE_BYTES = 64;
+
+/** An inner call is never a task, since the code waits for its result. */
+function withoutTaskSupport(caller: Caller): Caller {
+  return hasTasks(caller.capabilities) ? { ...caller, capabilities: withoutTasks(caller.capabilities) } : caller;
+}
+
+/** Keys of questions are unique in a run, and a question ends with its call. */
+function askOptions(call: number, token: CancelToken, { key, signal }: AskOptions = {}): AskOptions {
+  return { signal: signal ?? token.signal, ...(key === undefined ? undefined : { key: `${call}-${key}` }) };
+}
+
+function overrun(what: string, setting: keyof CodeBudgets): CallFailure {
+  return {
+    kind: "budget",
+    message: `The run ${what}, which is the limit of the setting ${setting}; make fewer in one run, or raise it`,
+  };
+}
+
+function tooManyBytes(max: number): CallFailure {
+  return overrun(`has got ${max} bytes of results`, "maxResultBytes");
+}
+
+/** The result of a tool as it is sent to the guest. The whole content is sent only if the text does not say it all. */
+function answerOf(result: Result): Answer {
+  const { resultType = "complete", structuredContent: structured, isError } = result;
+  if (resultType !== "complete") {
+    return { error: { kind: "protocol", message: `The tool answered with ${resultType} instead of a result` } };
+  }
+  const content: readonly unknown[] = Array.isArray(result["content"]) ? result["content"] : [];
+  const texts = content.flatMap((block) =>
+    isObject(block) && block["type"] === "text" ? [String(block["text"])] : [],
+  );
+  const text = texts.join("\n");
+  const isWhole = texts.length === content.length;
+  if (isError === true)
+    return { error: { kind: "tool", message: text || "The tool failed", ...(!isWhole && { content }) } };
+  if (structured === undefined) return { result: isWhole ? { text } : { text, content } };
+  return { result: { structured, text, content } };
+}
+
+/** So many calls are listed one by one. */
+const MAX_LISTED = 20;
+
+/** One line: `calls: notes.search 12 ms 3.4 kB, ...`; if there are many, the rest is a sum for each tool. */
+function callsText(calls: readonly CallRecord[]): string {
+  const listed = calls
+    .slice(0, MAX_LISTED)
+    .map((call) => callText(call.tool, call, call.isError === true ? " failed" : ""));
+  const sums = new Map<string, { count: number; failed: number; ms: number; bytes: number }>();
+  for (const { tool, ms, bytes, isError } of calls.slice(MAX_LISTED)) {
+    const sum = sums.get(tool) ?? { count: 0, failed: 0, ms: 0, bytes: 0 };
+    sums.set(tool, {
+      count: sum.count + 1,
+      failed: sum.failed + (isError === true ? 1 : 0),
+      ms: sum.ms + ms,
+      bytes: sum.bytes + bytes,
+    });
+  }
+  const summed = [...sums].map(([tool, sum]) =>
+    callText(`${sum.count} more of ${tool}`, sum, sum.failed === 0 ? "" : ` ${sum.failed} failed`),
+  );
+  return `calls: ${[...listed, ...summed].join(", ")}`;
+}
+
+function callText(what: string, { ms, bytes }: Pick<CallRecord, "ms" | "bytes">, note: string): string {
+  return `${what} ${Math.round(ms)} ms ${(bytes / 1000).toFixed(1)} kB${note}`;
+}
