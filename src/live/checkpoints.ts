@@ -2,11 +2,11 @@
 // it. A language with images saves one. For others, the code of the evaluations that succeeded is saved and run again.
 // Each caller has its own checkpoints, in files that only the user of this process can read.
 
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { chmod, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { makePrivateDirectory, readPrivate, stateDirectory, writePrivate } from "../auth/oauth/private-files.ts";
-import { isObject } from "../core/values.ts";
+import { errorMessage, isObject } from "../core/values.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import type { Server } from "../server/server.ts";
 import { ownerOf, SESSION_ARGUMENT, sessionName } from "./common-tools.ts";
@@ -19,6 +19,11 @@ import { text, toolInput, type ArgumentSpecs, type Language, type ToolArguments 
 const MAX_CHECKPOINTS = 10;
 /** How large the file of a checkpoint may be. */
 const MAX_MB = 2_000;
+/** The same if it has code, which is limited too. */
+const MAX_CODE_MB = 10;
+/** Where a checkpoint is written first. One that is older was left by a process that was killed. */
+const DRAFT = ".new";
+const MAX_DRAFT_AGE_MS = 3_600_000;
 
 const ARGUMENTS: ArgumentSpecs = {
   checkpoint: text("Its name; default: that of the session"),
@@ -82,10 +87,16 @@ class CheckpointStore {
   async save(session: Session, name: string, context: ToolContext): Promise<string> {
     const file = this.#file(name);
     for (const path of [stateDirectory(), this.#folder]) await makePrivateDirectory(path);
-    const what =
-      this.#runtime.checkpoint === undefined
-        ? await this.#saveCode(session, file)
-        : await this.#saveImage(session, file, context);
+    // Another session, also of another process, may save under the same name.
+    const draft = `${file}.${randomUUID()}${DRAFT}`;
+    let what: string;
+    try {
+      const isCode = this.#runtime.checkpoint === undefined;
+      what = isCode ? await this.#saveCode(session, draft) : await this.#saveImage(session, draft, context);
+      await rename(draft, file);
+    } finally {
+      await rm(draft, { force: true });
+    }
     const deleted = await this.#deleteOldest(name);
     const also = deleted.length === 0 ? "" : `\nDeleted the oldest: ${deleted.join(", ")}.`;
     return `Saved session ${session.name} as checkpoint ${name}: ${what}.${also}`;
@@ -98,51 +109,48 @@ class CheckpointStore {
       throw new Error(`There is no checkpoint ${name}; ${names === "" ? "none was saved" : `there are ${names}`}`);
     }
     if (this.#runtime.checkpoint === undefined) return this.#replay(session, name, context);
-    await session.restore(file);
+    await session.restore(file, context.signal).catch((error: unknown) => {
+      const cause = `checkpoint ${name} could not be restored: ${errorMessage(error)}`;
+      throw new Error(`Session ${session.name} is as it was, since ${cause}`, { cause: error });
+    });
     return `Restored session ${session.name} from checkpoint ${name}.`;
   }
 
-  async #saveImage(session: Session, file: string, context: ToolContext): Promise<string> {
-    const draft = `${file}.new`;
-    await rm(draft, { force: true });
+  async #saveImage(session: Session, draft: string, context: ToolContext): Promise<string> {
     const { outcome, reply, reason } = await session.run("save-session", { path: draft }, { context });
     const { text: answer = "", isError } = reply as Partial<GuestText>;
     const mb = ((await sizeOf(draft)) ?? 0) / 1024 / 1024;
     if (outcome !== "answered" || isError === true || mb === 0 || mb > MAX_MB) {
-      await rm(draft, { force: true });
       const tooLarge = mb > MAX_MB ? `its image has ${Math.round(mb)} MB, and ${MAX_MB} MB are the most` : undefined;
       throw new Error(
         `Session ${session.name} was not saved: ${tooLarge ?? reason ?? (answer === "" ? outcome : answer)}`,
       );
     }
     await chmod(draft, 0o600);
-    await rename(draft, file);
     return `an image of ${Math.ceil(mb)} MB`;
   }
 
-  async #saveCode(session: Session, file: string): Promise<string> {
+  async #saveCode(session: Session, draft: string): Promise<string> {
     const sources = session.log.journal;
     if (sources === undefined) {
       throw new Error(`Session ${session.name} cannot be saved: it has evaluated too much code to run it all again`);
     }
-    await writePrivate(file, JSON.stringify({ sources }));
+    await writePrivate(draft, JSON.stringify({ sources }));
     return `the code of ${sources.length} ${sources.length === 1 ? "evaluation" : "evaluations"}, which restore-session runs again`;
   }
 
   /** Runs the code again in a new process. */
   async #replay(session: Session, name: string, context: ToolContext): Promise<string> {
-    const saved: unknown = JSON.parse((await readPrivate(this.#file(name))) ?? "null");
-    const sources = isObject(saved) && Array.isArray(saved["sources"]) ? (saved["sources"] as readonly unknown[]) : [];
+    const sources = await this.#readCode(name);
     await session.end(undefined);
     const failed: string[] = [];
     let ran = 0;
     for (const code of sources) {
-      if (typeof code !== "string") continue;
       const { outcome, reply, state } = await session.run("eval", { code }, { context, isEvaluation: true });
       ran += 1;
       if (outcome === "answered" && reply["status"] === "ok") session.log.record(code);
       else failed.push(code.split("\n", 1)[0]?.slice(0, 80) ?? "");
-      if (state === "lost" || outcome === "refused" || context.signal.aborted) break;
+      if (state === "lost" || outcome === "refused" || outcome === "interrupted") break;
     }
     const left = sources.length - ran;
     return [
@@ -152,24 +160,41 @@ class CheckpointStore {
     ].join("\n");
   }
 
+  async #readCode(name: string): Promise<readonly string[]> {
+    const file = this.#file(name);
+    const isTooLarge = ((await sizeOf(file)) ?? 0) > MAX_CODE_MB * 1024 * 1024;
+    let saved: unknown;
+    try {
+      saved = isTooLarge ? undefined : JSON.parse((await readPrivate(file)) ?? "");
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error;
+    }
+    const sources = isObject(saved) ? saved["sources"] : undefined;
+    if (Array.isArray(sources) && sources.every((code) => typeof code === "string")) return sources;
+    throw new Error(`Checkpoint ${name} is damaged: ${file} does not have the code of a session. Save it again`);
+  }
+
   #file(name: string): string {
     return join(this.#folder, `${name}${this.#suffix}`);
   }
 
-  async #list(): Promise<{ readonly name: string; readonly savedAt: number }[]> {
+  async #list(suffix = this.#suffix): Promise<{ readonly name: string; readonly savedAt: number }[]> {
     const files = await readdir(this.#folder).catch(() => []);
-    const own = files.filter((file) => file.endsWith(this.#suffix));
+    const own = files.filter((file) => file.endsWith(suffix));
     const found = await Promise.all(
       own.map(async (file) => ({
-        name: file.slice(0, -this.#suffix.length),
+        name: file.slice(0, -suffix.length),
         savedAt: (await stat(join(this.#folder, file)).catch(() => undefined))?.mtimeMs ?? 0,
       })),
     );
     return found.toSorted((one, other) => other.savedAt - one.savedAt);
   }
 
-  /** Returns the names of the checkpoints that were deleted. */
+  /** Also deletes drafts that were left. Returns the names of the checkpoints that were deleted. */
   async #deleteOldest(kept: string): Promise<readonly string[]> {
+    const now = Date.now();
+    const drafts = (await this.#list(DRAFT)).filter(({ savedAt }) => now - savedAt > MAX_DRAFT_AGE_MS);
+    await Promise.all(drafts.map(({ name }) => rm(join(this.#folder, `${name}${DRAFT}`), { force: true })));
     const others = (await this.#list()).filter(({ name }) => name !== kept).slice(MAX_CHECKPOINTS - 1);
     await Promise.all(others.map(({ name }) => rm(this.#file(name), { force: true })));
     return others.map(({ name }) => name);

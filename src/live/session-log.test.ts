@@ -77,4 +77,10 @@ describe("the transcript", () => {
     expect(log.transcript().split("\n\n")).toHaveLength(100);
     expect(log.transcript()).toMatch(/^> 400\n=> 400\n[^]*\n> 499\n=> 499\n$/);
   });
+
+  it("keeps only the start of long code and long results", () => {
+    const log = new SessionLog("main");
+    log.add("x".repeat(5_000_000), "y".repeat(5_000_000));
+    expect(log.transcript()).toBe(`> ${"x".repeat(10_000)} ...\n${"y".repeat(40_000)} ...\n`);
+  });
 });

@@ -8,9 +8,10 @@ import { KEPT_CHARS, type Limits } from "./runtime.ts";
 /** How many long texts of a session are kept, and how many characters they may have together. */
 const MAX_TEXTS = 20;
 const MAX_CHARS = 2 * KEPT_CHARS;
-/** How many evaluations the transcript has, and how many characters of each. */
+/** How many evaluations the transcript has, and how many characters of the code and the result of each. */
 const MAX_ENTRIES = 100;
 const MAX_CODE_CHARS = 10_000;
+const MAX_RESULT_CHARS = 40_000;
 /** How much code is remembered to be run again. */
 const MAX_JOURNAL_CHARS = 1_000_000;
 
@@ -48,7 +49,7 @@ export class SessionLog {
 
   /** Adds an evaluation to the transcript. */
   add(code: string, text: string): void {
-    this.#entries.push({ code, text });
+    this.#entries.push({ code: start(code, MAX_CODE_CHARS), text: start(text, MAX_RESULT_CHARS) });
     // Cut now and then, and not with every evaluation.
     if (this.#entries.length >= 2 * MAX_ENTRIES) this.#entries = this.#entries.slice(-MAX_ENTRIES);
   }
@@ -71,10 +72,9 @@ export class SessionLog {
 
   /** The latest evaluations: their code, each line after `> `, and the text of their results. */
   transcript(): string {
-    const entries = this.#entries.slice(-MAX_ENTRIES).map(({ code, text }) => {
-      const shown = firstChars(code, MAX_CODE_CHARS);
-      return `> ${shown.replaceAll("\n", "\n> ")}${shown.length < code.length ? " ..." : ""}\n${text}\n`;
-    });
+    const entries = this.#entries
+      .slice(-MAX_ENTRIES)
+      .map(({ code, text }) => `> ${code.replaceAll("\n", "\n> ")}\n${text}\n`);
     return entries.join("\n");
   }
 
@@ -137,4 +137,9 @@ export class SessionLog {
     }
     return lastNumber;
   }
+}
+
+/** The first characters, in a string of their own: a slice would keep the whole text in memory. */
+function start(text: string, max: number): string {
+  return text.length <= max ? text : `${structuredClone(firstChars(text, max))} ...`;
 }

@@ -70,6 +70,12 @@ interface ActiveRun {
   lost?: string;
 }
 
+interface StartedGuest {
+  readonly guest: Guest;
+  /** The memory limit with which it was started. */
+  readonly memoryMb: number;
+}
+
 export interface SessionOptions {
   readonly name: string;
   readonly runtime: Runtime;
@@ -101,8 +107,8 @@ export class Session {
   readonly #queue = new Semaphore(1);
   readonly #background = new BackgroundOutput();
   #guest: Guest | undefined;
-  /** The file from which the next process starts. */
-  #image: string | undefined;
+  /** The start of a process from an image, which will replace the current one. */
+  #restoring: { readonly stop: AbortController; readonly started: Promise<StartedGuest> } | undefined;
   #starting: Promise<Guest> | undefined;
   readonly #closing = new AbortController();
   #active: ActiveRun | undefined;
@@ -125,7 +131,8 @@ export class Session {
   get state(): "stopped" | "idle" | "starting" | "busy" {
     if (this.#starting !== undefined) return "starting";
     if (this.#queue.isFull) return "busy";
-    return this.#guest === undefined ? "stopped" : "idle";
+    if (this.#guest !== undefined) return "idle";
+    return this.#restoring === undefined ? "stopped" : "starting";
   }
 
   get pid(): number | undefined {
@@ -200,6 +207,10 @@ export class Session {
       this.#isStartUnwanted = true;
       return true;
     }
+    if (active === undefined && this.#restoring !== undefined) {
+      this.#restoring.stop.abort();
+      return true;
+    }
     await active?.stop("interrupted");
     if (active !== undefined || this.#errorTimer === undefined) return active !== undefined;
     this.#stopErrorTimer();
@@ -216,6 +227,7 @@ export class Session {
     this.#forgetGuest();
     if (this.#starting !== undefined) this.#isStartUnwanted = true;
     if (reason === undefined) {
+      this.#restoring?.stop.abort();
       // The caller of the current run did not ask for this, so it gets a notice.
       const how = this.#closing.signal.aborted ? "closed" : "reset";
       const lost = this.#stateLoss.describe(`it was ${how} by another call`);
@@ -230,29 +242,32 @@ export class Session {
     await guest.close(budgetMs);
   }
 
-  /** Replaces the process with one that starts from an image. Rejects if that fails; then there is no process. */
-  async restore(image: string): Promise<void> {
-    await this.end(undefined);
-    await this.#queue.acquire();
+  /**
+   * Replaces the process with one that starts from an image, and ends what runs. Rejects if the image does not start, or
+   * if the restore is stopped; then the session is as it was.
+   */
+  async restore(image: string, signal: AbortSignal): Promise<void> {
+    if (this.#restoring !== undefined) throw new Error("another call is restoring the session");
+    const stop = new AbortController();
     this.#options.onBusy();
-    try {
-      // Another call may have started a process meanwhile.
-      await this.end(undefined);
-      this.#image = image;
-      await this.#startGuest();
-    } finally {
-      this.#image = undefined;
-      this.usedAt = performance.now();
-      this.#queue.release();
-    }
+    // Later, since it is counted as a session that starts.
+    const started = Promise.resolve().then(() => this.#launch(image, AbortSignal.any([stop.signal, signal])));
+    this.#restoring = { stop, started };
+    const restored = await started.finally(() => (this.#restoring = undefined));
+    const ended = this.end(undefined);
+    // At once, so that the calls that wait run in it.
+    this.#install(restored);
+    this.usedAt = performance.now();
+    await ended;
   }
 
   /** Ends the process for good. The session cannot be used afterwards. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#queue.releaseAll();
+    const starting: readonly (Promise<unknown> | undefined)[] = [this.#starting, this.#restoring?.started];
     await this.end(undefined);
-    await this.#starting?.catch(() => undefined);
+    for (const one of starting) await one?.catch(() => undefined);
   }
 
   #startGuest(): Promise<Guest> {
@@ -262,29 +277,47 @@ export class Session {
   }
 
   async #spawn(): Promise<Guest> {
-    const guest = await this.#options.mayStart(() => {
+    const started = await this.#launch();
+    const guest = this.#guest;
+    if (guest === undefined) return this.#install(started);
+    // The session was restored meanwhile.
+    await started.guest.close(0);
+    return guest;
+  }
+
+  /** Starts a process, which is not that of the session until it is installed. */
+  #launch(image?: string, signal?: AbortSignal): Promise<StartedGuest> {
+    return this.#options.mayStart(async () => {
       this.#checkOpen();
-      this.memoryMb = this.limits.memoryMb;
-      return Guest.start(this.#runtime(), this.limits, this.#closing.signal).catch((error: unknown) => {
+      const { limits } = this;
+      const closing = this.#closing.signal;
+      const stop = signal === undefined ? closing : AbortSignal.any([closing, signal]);
+      const stopped = (error: unknown): never => {
         this.#checkOpen();
-        throw error;
-      });
+        throw stop.aborted ? new Error("it was interrupted") : error;
+      };
+      const guest = await Guest.start(this.#runtime(image), limits, stop).catch(stopped);
+      if (stop.aborted) await guest.close(0).then(stopped);
+      return { guest, memoryMb: limits.memoryMb };
     });
-    if (this.#closing.signal.aborted) await guest.close();
+  }
+
+  #install({ guest, memoryMb }: StartedGuest): Guest {
+    if (this.#closing.signal.aborted) void guest.close(0);
     this.#checkOpen();
+    this.memoryMb = memoryMb;
     guest.onExit = (how) => {
       if (this.#guest !== guest) return;
       this.#forgetGuest();
       if (this.#active !== undefined) return;
-      const reason = exitReason(how, guest.child.stderrTail(), this.memoryMb, "ended by itself");
+      const reason = exitReason(how, guest.child.stderrTail(), memoryMb, "ended by itself");
       this.#stateLoss.notice = this.#describeLoss(reason);
     };
     return (this.#guest = guest);
   }
 
-  #runtime(): Runtime {
+  #runtime(image: string | undefined): Runtime {
     const { runtime } = this.#options;
-    const image = this.#image;
     const { checkpoint } = runtime;
     if (image === undefined || checkpoint === undefined) return runtime;
     // A second start would fail in the same way.
