@@ -11,9 +11,11 @@ import {
   LANGUAGE_NAMES,
   LANGUAGES,
   languageSettings,
+  SANDBOX_SETTING,
   suggestLanguage,
 } from "../live/languages.ts";
 import { DEFAULT_LIMITS, LIMIT_BOUNDS, type Limits } from "../live/runtime.ts";
+import type { SandboxOptions } from "../live/sandbox.ts";
 import type { LanguageEntry, LanguageOptions, SettingSpec } from "../live/tool.ts";
 import {
   cwd,
@@ -32,7 +34,7 @@ import * as read from "./readers.ts";
  * `program`. A language may have further settings.
  */
 export type LiveSettings = Partial<Limits> &
-  Pick<LiveOptions, "maxSessions" | "idleMs"> &
+  Pick<LiveOptions, "maxSessions" | "idleMs" | "sandbox"> &
   Omit<LanguageOptions, "command"> & { readonly program?: string };
 
 /** Loads a language and creates its server. */
@@ -62,6 +64,7 @@ const path = read.reader(read.nonEmptyString.schema, (cursor) => {
 
 const READERS = {
   flag: read.flag,
+  count: read.positiveInteger,
   string: read.nonEmptyString,
   path,
   paths: read.arrayOf(path, 'an array of paths, such as ["./data"]'),
@@ -113,6 +116,7 @@ const LIVE_FIELDS = {
   errorHoldMs: bounded("errorHoldMs", "milliseconds").describe(
     `Milliseconds for which an evaluation waits at an error, so that its frames and restarts can be used; 0: not at all. Default: ${DEFAULT_LIMITS.errorHoldMs}.`,
   ),
+  sandbox: settingReader(SANDBOX_SETTING) as read.Reader<boolean | SandboxOptions>,
   cwd,
   env,
   program: program.describe(`The program of a live session. ${programs}.`),

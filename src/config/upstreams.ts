@@ -316,9 +316,11 @@ function onUnknown(unknown: read.Cursor, known: readonly string[], kind: Upstrea
   const { name: key } = unknown;
   const other = KINDS.find(({ fields }) => Object.hasOwn(fields, key));
   const unsupported = UNSUPPORTED_IN_ENTRIES.get(key);
+  // In the file of another client, its own meaning of a key counts.
+  const isTheirs = unsupported !== undefined && unknown.context.isForeign;
   const misplaced = kind.misplaced?.[key];
   if (misplaced !== undefined) unknown.errorAtKey("not a key here", misplaced);
-  else if (other !== undefined)
+  else if (other !== undefined && !isTheirs)
     unknown.warnAtKey("ignored", `it belongs to entries with "${other.key}", not "${kind.key}"`);
   else if (unsupported !== undefined) unknown.warnAtKey("ignored", unsupported);
   else rejectKey(unknown, known, PLACES, IGNORED_IN_ENTRIES);

@@ -13,7 +13,8 @@ import { ownerOf, SESSION_ARGUMENT, sessionName } from "./common-tools.ts";
 import type { GuestText, Runtime } from "./runtime.ts";
 import type { Session } from "./session.ts";
 import { NAME, type Sessions } from "./sessions.ts";
-import { text, toolInput, type ArgumentSpecs, type Language, type ToolArguments } from "./tool.ts";
+import { takeFile } from "./sandbox.ts";
+import { text, toolInput, type ArgumentSpecs, type ToolArguments } from "./tool.ts";
 
 /** How many checkpoints a caller has in a language; saving one more deletes the oldest. */
 const MAX_CHECKPOINTS = 10;
@@ -30,7 +31,7 @@ const ARGUMENTS: ArgumentSpecs = {
   ...SESSION_ARGUMENT,
 };
 
-export function registerCheckpoints(server: Server, { runtime }: Language, sessions: Sessions): void {
+export function registerCheckpoints(server: Server, runtime: Runtime, sessions: Sessions): void {
   const how = runtime.checkpoint === undefined ? "the code that it has evaluated, to run it again" : "a whole image";
   const open = (
     args: ToolArguments,
@@ -117,8 +118,13 @@ class CheckpointStore {
   }
 
   async #saveImage(session: Session, draft: string, context: ToolContext): Promise<string> {
-    const { outcome, reply, reason } = await session.run("save-session", { path: draft }, { context });
+    const { ownFolder } = this.#runtime;
+    // Nobody can know the name, so there is no such file outside the sandbox.
+    const path = ownFolder === undefined ? draft : join(ownFolder, `checkpoint-${randomUUID()}`);
+    const { outcome, reply, reason } = await session.run("save-session", { path }, { context });
     const { text: answer = "", isError } = reply as Partial<GuestText>;
+    if (path !== draft && outcome === "answered" && isError !== true)
+      await takeFile(await session.findPids(), path, draft, MAX_MB * 1024 * 1024);
     const mb = ((await sizeOf(draft)) ?? 0) / 1024 / 1024;
     if (outcome !== "answered" || isError === true || mb === 0 || mb > MAX_MB) {
       const tooLarge = mb > MAX_MB ? `its image has ${Math.round(mb)} MB, and ${MAX_MB} MB are the most` : undefined;

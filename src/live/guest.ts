@@ -2,6 +2,7 @@
 // fd 1 and 2 is raw output. Each request gets one reply, or is rejected when the process exits. The session decides
 // when to send requests, interrupt them and end the process.
 
+import { constants } from "node:os";
 import { StringDecoder } from "node:string_decoder";
 import { onAbort, within } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
@@ -56,6 +57,8 @@ export class Guest {
   /** Called when the process has exited, with its exit code or signal. */
   onExit: (how: string) => void = () => undefined;
   version = "";
+  /** The processes of the guest that the user's code has not started: more than one in a sandbox. Known once ready. */
+  ownPids: readonly number[];
   /** The output limit of the latest request. */
   outputChars = 0;
   readonly #runtime: Runtime;
@@ -64,9 +67,10 @@ export class Guest {
   #exited: string | undefined;
   #markReady: (() => void) | undefined;
 
-  private constructor(runtime: Runtime, child: Child) {
+  private constructor(runtime: Runtime, child: Child, isSandboxed: boolean) {
     this.#runtime = runtime;
     this.child = child;
+    this.ownPids = [child.pid];
     const maxBytes = (): number => MIN_FRAME_LIMIT_BYTES + FRAME_BYTES_PER_CHAR * this.outputChars;
     const reader = new FrameReader((text) => this.#receive(text), maxBytes);
     child.channel?.on("data", (chunk: Buffer) => {
@@ -81,7 +85,7 @@ export class Guest {
     child.channel?.on("end", () => void this.close());
     const decoder = new StringDecoder("utf8");
     child.stdout.on("data", (chunk: Buffer) => this.#rawOutput(decoder.write(chunk), "stdout"));
-    void child.exited.then(({ code, signal }) => this.#exit(signal === null ? `exit code ${code}` : signal));
+    void child.exited.then(({ code, signal }) => this.#exit(signal ?? exitText(code, isSandboxed)));
   }
 
   /**
@@ -110,14 +114,16 @@ export class Guest {
         channel: true,
         stdinGraceMs: EXIT_GRACE_MS,
         termGraceMs: EXIT_GRACE_MS,
-        onStderr: (chunk) => {
+        onStderr: (chunk: Buffer) => {
           if (guest !== undefined) guest.#stderr(decoder.write(chunk));
         },
       });
     } catch (error) {
+      command.onEnd?.();
       throw new ConnectionError("spawn", errorMessage(error), { cause: error, mayHaveRun: false });
     }
-    const spawned = (guest = new Guest(runtime, child));
+    void child.finished.then(() => command.onEnd?.());
+    const spawned = (guest = new Guest(runtime, child, command.inner !== undefined));
     const forget = onAbort(signal, () => void spawned.close(0));
     if (signal?.aborted === true) void spawned.close(0);
     const settled = new Promise<boolean>((resolve) => {
@@ -130,10 +136,11 @@ export class Guest {
       const reason = spawned.#exited ?? `it was not ready after ${START_TIMEOUT_MS / 1000} s`;
       await spawned.close(0);
       const tail = child.stderrTail().trim().slice(-500);
-      const message = `A ${runtime.language} session could not be started (${command.command}): ${reason}`;
+      const message = `A ${runtime.language} session could not be started (${(command.inner ?? command).command}): ${reason}`;
       throw new ConnectionError("spawn", tail === "" ? message : `${message}; stderr: ${tail}`, { mayHaveRun: false });
     }
     spawned.onExit = () => undefined;
+    if (command.inner !== undefined) spawned.ownPids = await child.findPids();
     runtime.onReady?.();
     return spawned;
   }
@@ -283,6 +290,12 @@ export class Guest {
       this.onExit(how);
     });
   }
+}
+
+/** In a sandbox, the exit code of a program that a signal has ended is 128 and the number of the signal, as in a shell. */
+function exitText(code: number | null, isSandboxed: boolean): string {
+  const [signal] = Object.entries(constants.signals).find(([, number]) => number === (code ?? 0) - 128) ?? [];
+  return isSandboxed && signal !== undefined ? signal : `exit code ${code}`;
 }
 
 /** Throws if the text is not a message. The user's code can write to the channel too. */

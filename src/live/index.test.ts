@@ -51,10 +51,27 @@ describe.each([
   });
 });
 
+describe("sandbox", () => {
+  it.each([
+    ["yes", "lisp(): `sandbox` must be true, false, or { network, read, write, processes, diskMb }"],
+    [{ net: true }, "lisp() has no option `sandbox.net`; did you mean `network`?"],
+    [{ write: "./out" }, "lisp(): `sandbox.write` must be an array of paths"],
+    [{ processes: 0 }, "lisp(): `sandbox.processes` must be a whole number above 0"],
+    [{ diskMb: 1.5 }, "lisp(): `sandbox.diskMb` must be a whole number above 0"],
+  ])("refuses %j", (sandbox, message) => {
+    expect(() => lisp(unchecked({ sandbox }))).toThrow(message);
+  });
+
+  it("can be true, false, or say what sessions may use", () => {
+    for (const sandbox of [true, false, { network: true, read: ["."], write: [], processes: 9, diskMb: 1 }])
+      expect(typeof javascript({ sandbox })).toBe("function");
+  });
+});
+
 describe("permission", () => {
   it("is an option of javascript() only", () => {
     expect(() => lisp(unchecked({ permission: true }))).toThrow(
-      "lisp() has no option `permission`; the options are name, limits, maxSessions, idleMs, cwd, env, inheritEnv, command",
+      "lisp() has no option `permission`; the options are name, limits, maxSessions, idleMs, sandbox, cwd, env, inheritEnv, command",
     );
     expect(typeof javascript({ permission: { read: ["./data"], net: false } })).toBe("function");
   });

@@ -1,10 +1,12 @@
 // catenary/live: servers that run code in live sessions. Each call of `javascript`, `lisp` or `smalltalk` creates a server
-// with its own sessions. No process starts before the first evaluation. A session is not a sandbox: it runs any code.
+// with its own sessions. No process starts before the first evaluation. A session runs any code, and is a sandbox only
+// with the option `sandbox`.
 
 import { isObject } from "../core/values.ts";
 import { checkOptions, OptionReader } from "../core/options.ts";
 import { js } from "./js/entry.ts";
 import { jsLanguage, type JavaScriptGuestOptions } from "./js/index.ts";
+import { SANDBOX_SETTING } from "./languages.ts";
 import { lisp as lispEntry } from "./lisp/entry.ts";
 import { lispLanguage, type LispGuestOptions } from "./lisp/index.ts";
 import { LIMIT_BOUNDS } from "./runtime.ts";
@@ -17,6 +19,7 @@ import type { LanguageEntry, SettingSpec } from "./tool.ts";
 export type { Evaluation } from "./evaluation.ts";
 export type { JavaScriptPermission } from "./js/index.ts";
 export type { Limits } from "./runtime.ts";
+export type { SandboxOptions } from "./sandbox.ts";
 export type { Live, LiveOptions } from "./server.ts";
 
 /** Options of `javascript()`. */
@@ -65,6 +68,7 @@ const COMMON = {
   limits: true,
   maxSessions: true,
   idleMs: true,
+  sandbox: true,
   cwd: true,
   env: true,
   inheritEnv: true,
@@ -90,7 +94,8 @@ function check(owner: string, options: object, { settings }: LanguageEntry): voi
   if (env !== undefined && !isEnvironment) throw read.error("env", "must be an object of strings");
   const inheritEnv = read.any("inheritEnv");
   if (typeof inheritEnv !== "boolean") read.strings("inheritEnv");
-  for (const [name, spec] of Object.entries(settings)) checkSetting(owner, read, name, spec, read.any(name));
+  for (const [name, spec] of Object.entries({ ...settings, sandbox: SANDBOX_SETTING }))
+    checkSetting(owner, read, name, spec, read.any(name));
 }
 
 function checkLimits(owner: string, read: OptionReader): void {
@@ -108,7 +113,13 @@ function checkLimits(owner: string, read: OptionReader): void {
   }
 }
 
-const EXPECTED = { flag: "true or false", string: "a non-empty string", path: "a path", paths: "an array of paths" };
+const EXPECTED = {
+  flag: "true or false",
+  count: "a whole number above 0",
+  string: "a non-empty string",
+  path: "a path",
+  paths: "an array of paths",
+};
 
 function checkSetting(owner: string, read: OptionReader, name: string, spec: SettingSpec, given: unknown): void {
   const { type, fields = {}, orFlag } = spec;
@@ -124,8 +135,9 @@ function checkSetting(owner: string, read: OptionReader, name: string, spec: Set
     checkSetting(owner, read, `${name}.${field}`, inner, given[field]);
 }
 
-function fitsSetting(type: "flag" | "string" | "path" | "paths", given: unknown): boolean {
+function fitsSetting(type: keyof typeof EXPECTED, given: unknown): boolean {
   if (type === "flag") return typeof given === "boolean";
+  if (type === "count") return Number.isInteger(given) && Number(given) > 0;
   return type === "paths" ? Array.isArray(given) && given.every(isNonEmpty) : isNonEmpty(given);
 }
 

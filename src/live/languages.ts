@@ -9,6 +9,27 @@ import type { LanguageEntry, SettingSpec } from "./tool.ts";
 
 export const LANGUAGES: readonly LanguageEntry[] = [js, lisp, smalltalk];
 
+/** The setting `sandbox`, which all languages have; see `SandboxOptions`. */
+export const SANDBOX_SETTING: SettingSpec = {
+  type: "object",
+  orFlag: true,
+  description:
+    "Runs live sessions in a sandbox (bubblewrap, Linux only): no network, no files but those of the system's programs, and a private folder in memory. true, or an object with what they may use. Default: false.",
+  fields: {
+    network: {
+      type: "flag",
+      description: "Whether the network may be used, with all services that listen on this machine. Default: false.",
+    },
+    read: { type: "paths", description: "Files and folders that may be read, relative to this file. Default: none." },
+    write: {
+      type: "paths",
+      description: "Files and folders that may be changed, relative to this file. Default: none.",
+    },
+    processes: { type: "count", description: "Maximum processes and threads of a session at once. Default: 50." },
+    diskMb: { type: "count", description: "Maximum megabytes of files in the private folder. Default: 256." },
+  },
+};
+
 /** The names that a config accepts. */
 export const LANGUAGE_NAMES: readonly string[] = LANGUAGES.flatMap(({ name, alternateName }) =>
   alternateName === undefined ? [name] : [name, alternateName],

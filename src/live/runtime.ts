@@ -51,7 +51,15 @@ export interface GuestCommand {
   readonly env?: Readonly<Record<string, string>>;
   /** Default: all but the secrets of Catenary. */
   readonly inheritEnv?: InheritEnv;
+  /** It inherits no variables at all. */
+  readonly inheritsNothing?: true;
   readonly cwd?: string;
+  /** The files and folders that the program itself reads. A sandbox shows them to it. */
+  readonly reads?: readonly string[];
+  /** The command as the runtime returned it, if this one runs it in a sandbox. */
+  readonly inner?: GuestCommand;
+  /** Called when the process and its descendants have ended. */
+  readonly onEnd?: () => void;
   /** The stdin of the process; empty by default. */
   readonly input?: Readable;
   /** Whether this start takes seconds, because something must be prepared first. */
@@ -73,8 +81,11 @@ export interface Runtime {
   readonly language: string;
   /** The steps that the guest supports, the gentlest first. */
   readonly stopSteps: readonly StopStep[];
-  /** Rejects with a ConnectionError that says what to install if the program is missing. */
-  start(limits: Limits): Promise<GuestCommand>;
+  /**
+   * Rejects with a ConnectionError that says what to install if the program is missing. In a sandbox, the guest can
+   * write to no folder of ours.
+   */
+  start(limits: Limits, isSandboxed?: boolean): Promise<GuestCommand>;
   /**
    * Adds the arguments of the user's program to the command. Without it, the request `eval` carries them as `arguments`.
    */
@@ -95,6 +106,10 @@ export interface Runtime {
    * command that starts a guest from the file. For other languages the host replays the code of the session.
    */
   readonly checkpoint?: { start(limits: Limits, file: string): Promise<GuestCommand> };
+  /** Why a sandbox around the guest would not hold the user's code, if it would not. */
+  readonly noSandbox?: string;
+  /** The folder in which the guest saves files for the host, if it sees other files than the host does. */
+  readonly ownFolder?: string;
 }
 
 export interface Restart {

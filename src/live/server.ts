@@ -25,6 +25,7 @@ import { registerCheckpoints } from "./checkpoints.ts";
 import { registerResources, SessionListeners } from "./resources.ts";
 import { DEFAULT_LIMITS, type GuestTests, type GuestText, type Limits } from "./runtime.ts";
 import type { RunResult } from "./run-result.ts";
+import { sandboxed, type SandboxOptions } from "./sandbox.ts";
 import type { RunOptions, RunPeer, Session } from "./session.ts";
 import { closedError, Sessions } from "./sessions.ts";
 import { evaluationText, stoppedText, testsText, withNotices } from "./text.ts";
@@ -53,6 +54,11 @@ export interface LiveOptions {
   readonly maxSessions?: number;
   /** Milliseconds after which the process of an idle session is ended; 24 hours by default, 0 for never. */
   readonly idleMs?: number;
+  /**
+   * Runs each session in a sandbox, which needs Linux and bubblewrap: `true`, or what it may use. A session cannot start
+   * if no sandbox can be had. Default: false.
+   */
+  readonly sandbox?: boolean | SandboxOptions;
 }
 
 /** A server that evaluates code. Closing it ends all its processes; it cannot be used afterwards. */
@@ -85,7 +91,8 @@ export interface EvaluationRun extends RunPeer {
 }
 
 export function createLiveServer(language: Language, options: LiveOptions, hooks?: EvaluationHooks): Live {
-  const { runtime, title, instructions } = language;
+  const { title, instructions } = language;
+  const runtime = sandboxed(language.runtime, options.sandbox);
   const tools = language.hasDebugger === true ? [...language.tools, ...DEBUGGER_TOOLS] : language.tools;
   const sessions = new Sessions({
     runtime,
@@ -112,7 +119,7 @@ export function createLiveServer(language: Language, options: LiveOptions, hooks
     else registerTool(host, tool);
   }
   registerSessionTools(server, language, sessions);
-  registerCheckpoints(server, language, sessions);
+  registerCheckpoints(server, runtime, sessions);
   registerResources(server, language, sessions);
   const libraries = new Map(tools.flatMap(({ name, library }) => (library === undefined ? [] : [[name, library]])));
   const close = async (): Promise<void> => {

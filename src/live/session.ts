@@ -523,8 +523,8 @@ async function stopRequest(
 }
 
 /** Returns whether there were any. */
-async function killDescendants({ child, pid }: Guest): Promise<boolean> {
-  const found = (await child.findPids()).filter((one) => one !== pid);
+async function killDescendants({ child, ownPids }: Guest): Promise<boolean> {
+  const found = (await child.findPids()).filter((one) => !ownPids.includes(one));
   for (const one of found) {
     try {
       process.kill(one, "SIGKILL");

@@ -127,7 +127,7 @@ export interface LanguageOptions {
 /** A setting that some languages have beyond the common ones: an option in code, and a key in a config. */
 export interface SettingSpec {
   readonly description: string;
-  readonly type: "flag" | "string" | "path" | "paths" | "object";
+  readonly type: "flag" | "count" | "string" | "path" | "paths" | "object";
   /** The settings in an object. */
   readonly fields?: Readonly<Record<string, SettingSpec>>;
   /** Whether true or false may be given instead. */

@@ -20,6 +20,8 @@ export interface ChildOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Which variables of our environment it inherits. Default: all, even those of Catenary. */
   readonly inheritEnv?: InheritEnv;
+  /** It inherits no variables at all. */
+  readonly inheritsNothing?: true;
   readonly cwd?: string;
   /** Connects a socket to fd 3 of the child, which uses it instead of stdin and stdout. The child's stdin is `input`. */
   readonly channel?: true;
@@ -80,7 +82,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
       stdio:
         options.channel === true ? [options.input === undefined ? "ignore" : "pipe", "pipe", "pipe", "pipe"] : "pipe",
       env: {
-        ...(options.inheritEnv === undefined ? process.env : inheritedEnvironment(options.inheritEnv)),
+        ...inherited(options),
         ...options.env,
         [MARK_VARIABLE]: outer ? `${outer}.${mark}` : mark,
       },
@@ -95,6 +97,11 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     guarded.gone();
     throw await spawnError(options, error);
   }
+}
+
+function inherited({ inheritEnv, inheritsNothing }: ChildOptions): Readonly<Record<string, string | undefined>> {
+  if (inheritsNothing === true) return {};
+  return inheritEnv === undefined ? process.env : inheritedEnvironment(inheritEnv);
 }
 
 function wrapChild(

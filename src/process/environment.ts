@@ -47,6 +47,17 @@ const INHERITED: readonly string[] = [
 /** Secrets of Catenary itself, which no program gets unless its own `env` names them. */
 const OWN_SECRET = /^CATENARY_(?:TOKEN$|INPUT_)/;
 
+/** The variables of `env` with these names, in which `*` matches any characters; `true` names all. Never our secrets. */
+export function namedEnvironment(
+  names: true | readonly string[],
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): Record<string, string> {
+  const patterns = names === true ? [() => true] : names.map(nameMatcher);
+  const isNamed = ([name, value]: readonly [string, string | undefined]): boolean =>
+    value !== undefined && !OWN_SECRET.test(name) && patterns.some((matches) => matches(name));
+  return Object.fromEntries(Object.entries(env).filter(isNamed)) as Record<string, string>;
+}
+
 /** The variables of `env` that a program gets. */
 export function inheritedEnvironment(
   inherit: InheritEnv,

@@ -1,6 +1,6 @@
 // Explains why a program cannot be started and what to do about it. The system's own error names neither the cause
 // (ENOENT may mean the command, its folder or the interpreter in its first line) nor the remedy. Nothing here starts
-// a process: `findSpawnProblem` looks a program up the way the system would.
+// a process: `findSpawnProblem` and `findProgram` look a program up the way the system would.
 
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
@@ -20,16 +20,27 @@ export async function spawnError(program: Program, cause: unknown): Promise<Erro
 
 /** Returns the error that a start would give, with the system's code on its cause; undefined if it finds no problem. */
 export async function findSpawnProblem(program: Program): Promise<Error | undefined> {
-  const found = await findFiles(program);
+  const found = (await findFiles(program)).map(({ kind }) => kind);
   if ((await typeOf(program.cwd ?? ".")) === "folder" && found.includes("executable")) return undefined;
   return spawnError(program, { code: found.includes("other") ? "EACCES" : "ENOENT" });
 }
 
+/** The file that the system would start; undefined if there is none. */
+export async function findProgram(program: Program): Promise<string | undefined> {
+  return (await findFiles(program)).find(({ kind }) => kind === "executable")?.file;
+}
+
+interface FoundFile {
+  readonly file: string;
+  readonly kind: "executable" | "other" | "nothing";
+}
+
 /** What is at each place where the system would look for the program. */
-async function findFiles({ command, cwd = ".", env }: Program): Promise<("executable" | "other" | "nothing")[]> {
+async function findFiles({ command, cwd = ".", env }: Program): Promise<FoundFile[]> {
   const path = env?.["PATH"] ?? process.env["PATH"] ?? "";
   const folders = command.includes("/") ? [cwd] : path.split(delimiter).map((entry) => resolve(cwd, entry));
-  return Promise.all(folders.map((folder) => programAt(resolve(folder, command))));
+  const files = folders.map((folder) => resolve(folder, command));
+  return Promise.all(files.map(async (file) => ({ file, kind: await programAt(file) })));
 }
 
 async function reason(program: Program, cause: unknown): Promise<string> {
@@ -42,7 +53,7 @@ async function reason(program: Program, cause: unknown): Promise<string> {
   }
   const isPath = command.includes("/");
   // The system also reports EACCES for a missing command if it may not read a folder of the PATH.
-  if (code === "EACCES" && !isPath && !(await findFiles(program)).includes("other")) code = "ENOENT";
+  if (code === "EACCES" && !isPath && !(await findFiles(program)).some(({ kind }) => kind === "other")) code = "ENOENT";
   const file = resolve(cwd ?? ".", command);
   if (code === "ENOENT" && !isPath) {
     return /\s/.test(command)
@@ -75,7 +86,7 @@ async function typeOf(path: string): Promise<"folder" | "file" | "nothing"> {
   return found === undefined ? "nothing" : found.isDirectory() ? "folder" : "file";
 }
 
-async function programAt(file: string): Promise<"executable" | "other" | "nothing"> {
+async function programAt(file: string): Promise<FoundFile["kind"]> {
   const type = await typeOf(file);
   if (type !== "file") return type === "nothing" ? "nothing" : "other";
   return access(file, constants.X_OK).then(

@@ -58,7 +58,7 @@ const EXIT_TIMEOUT_MS = 1_000;
 const OUTPUT_TIMEOUT_MS = 500;
 
 const OPTIONS: OptionNames<ChildTransportOptions> = optionNames(
-  "command args env inheritEnv cwd channel input stdinGraceMs termGraceMs onStderr limits onNoise",
+  "command args env inheritEnv inheritsNothing cwd channel input stdinGraceMs termGraceMs onStderr limits onNoise",
 );
 
 /** Starts a server as a child process, and exchanges messages over its stdin and stdout. */

@@ -36,6 +36,7 @@ CODE, which may then begin with a dash.
 
   --file PATH            evaluate the code in this file
   --timeout SECONDS      how long it may take; default 30, 0: no limit
+  --sandbox              without network, your files and your environment; needs bubblewrap
   --json                 print one JSON document on stdout at the end: {"status", "values",
                          "stdout", "stderr", "warnings", "condition", "timing", ...}
 
@@ -43,7 +44,12 @@ Exit codes: 0 ok; 1 wrong command line; 2 no such file; 4 the session could not 
 a program that is not installed); 5 the evaluation failed or timed out; 130 interrupted.
 `;
 
-const FLAGS = { file: { type: "string" }, timeout: { type: "string" }, json: { type: "boolean" } } as const;
+const FLAGS = {
+  file: { type: "string" },
+  timeout: { type: "string" },
+  sandbox: { type: "boolean" },
+  json: { type: "boolean" },
+} as const;
 const EXPECTED = { file: "the path of a file", timeout: "a number of seconds" };
 
 /** Characters of output kept for --json. */
@@ -60,6 +66,7 @@ interface EvalLine {
   readonly code: string;
   readonly file?: string;
   readonly timeoutMs?: number;
+  readonly sandbox: boolean;
   readonly json: boolean;
   /** The arguments of the program. */
   readonly args: readonly string[];
@@ -96,6 +103,7 @@ async function parseLine(given: readonly string[]): Promise<EvalLine> {
     language,
     code: await readCode(code, file),
     ...defined({ file, timeoutMs }),
+    sandbox: values.sandbox === true,
     json: values.json === true,
     args,
     isStdinUsed: code === "-",
@@ -124,14 +132,16 @@ async function readCode(code: string | undefined, file: string | undefined): Pro
 }
 
 async function evaluate(args: readonly string[]): Promise<number> {
-  const { language, code, file, json, isStdinUsed, ...line } = await parseLine(args);
+  const { language, code, file, json, isStdinUsed, sandbox, ...line } = await parseLine(args);
   // Imported here, because a wrong command line does not need them.
-  const [{ evaluateOnce }, { DEFAULT_LIMITS }] = await Promise.all([
+  const [{ evaluateOnce }, { DEFAULT_LIMITS }, { sandboxed }] = await Promise.all([
     import("../../live/evaluate-once.ts"),
     import("../../live/runtime.ts"),
+    import("../../live/sandbox.ts"),
   ]);
   const { timeoutMs = DEFAULT_LIMITS.timeoutMs } = line;
-  const { runtime } = await language.create({ onWarning: (text) => printStatus(`catenary: ${text}`) });
+  const created = await language.create({ onWarning: (text) => printStatus(`catenary: ${text}`) });
+  const runtime = sandboxed(created.runtime, sandbox);
   const printer = new EvaluationPrinter();
   const interruption = new Interruption((text) => printStatus(`catenary: ${text}`));
   // The evaluation stops if stdout is closed, since its output can no longer be read.

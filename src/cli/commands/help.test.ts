@@ -33,7 +33,7 @@ function optionsIn(help: string): string[] {
   ].toSorted();
 }
 
-const GATEWAY = ["live", "log-format", "start", "trace", "watch", "yes"];
+const GATEWAY = ["live", "log-format", "sandbox", "start", "trace", "watch", "yes"];
 
 describe("help", () => {
   it.each([
@@ -62,7 +62,7 @@ describe("help", () => {
     ["login", loginCommand, ["config", "json", "header", ...SIGN_IN]],
     ["logout", logoutCommand, ["all", "config", "json"]],
     ["auth", authCommand, ["json"]],
-    ["eval", evalCommand, ["file", "timeout", "json"]],
+    ["eval", evalCommand, ["file", "timeout", "sandbox", "json"]],
     ["doctor", doctorCommand, ["timeout", "env", "cwd", "header", "token", "revision", "quiet", "json"]],
     ["add", addCommand, [...CHANGE, "config", "env", "cwd", "header", "force"]],
     ["remove", removeCommand, [...CHANGE, "config"]],

@@ -23,7 +23,7 @@ import { LineReader } from "../terminal/line-reader.ts";
 import { paint, printStatus } from "../terminal/output.ts";
 import { isTerminal, sanitizeFor } from "../terminal/text.ts";
 
-const USAGE = `Usage: catenary repl LANGUAGE [--program PATH]
+const USAGE = `Usage: catenary repl LANGUAGE [--program PATH] [--sandbox]
        catenary repl TARGET [--session NAME] [OPTIONS]
 `;
 
@@ -42,6 +42,8 @@ without prompts.
   --session NAME         the session; default main
   --tool NAME            the tool that evaluates, if the server has several
   --program PATH         for a LANGUAGE: the program that runs it
+  --sandbox              for a LANGUAGE: without network, your files and your environment; needs
+                         bubblewrap
 
 ${TARGET_HELP}
 ${EXIT_HELP}`;
@@ -50,6 +52,7 @@ const REPL_FLAGS = {
   session: { type: "string" },
   tool: { type: "string" },
   program: { type: "string" },
+  sandbox: { type: "boolean" },
 } as const;
 
 const COMMANDS_HELP = `:help                 this list
@@ -70,8 +73,9 @@ async function repl(args: readonly string[]): Promise<number> {
   const language = args.includes("--") ? undefined : findLanguage(first);
   if (language !== undefined && first === args[0]) return inNewSession(language, args.slice(1));
   const line = parseTargetLine("repl", args, REPL_FLAGS, USAGE);
-  const { session = "main", tool, program, json } = line.values;
+  const { session = "main", tool, program, sandbox, json } = line.values;
   if (program !== undefined) throw new UsageError("--program needs a LANGUAGE, not a target");
+  if (sandbox === true) throw new UsageError("--sandbox needs a LANGUAGE, not a target");
   if (json === true) throw new UsageError("repl has no --json; use catenary call");
   if (line.words.length > 0) throw unexpectedArguments("repl", line.words, USAGE);
   return withClient(line, async (context) => {
@@ -85,11 +89,11 @@ async function repl(args: readonly string[]): Promise<number> {
 async function inNewSession(language: LanguageEntry, args: readonly string[]): Promise<number> {
   const { positionals, values } = parseFlags("repl", args, { ...REPL_FLAGS, ...TARGET_FLAGS });
   if (positionals.length > 0) throw unexpectedArguments("repl", positionals, USAGE);
-  const { session = "main", program, ...others } = values;
+  const { session = "main", program, sandbox, ...others } = values;
   const [misplaced] = Object.keys(others).filter((name) => name !== "quiet" && name !== "verbose");
   if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a TARGET, not a language`);
   const { createLiveServer } = await import("../../config/live.ts");
-  const handler = await createLiveServer(language, defined({ program }));
+  const handler = await createLiveServer(language, defined({ program, sandbox }));
   return withClient({ target: { handler, name: language.title }, values }, async (context) =>
     converse(await findSession(context.client, session), context),
   );

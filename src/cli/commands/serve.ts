@@ -44,6 +44,8 @@ import { CONFIG, type FlagValues, isConfig, parseFlags, requireConfig, unexpecte
 
 const GATEWAY_HELP = `  --yes                  start what ./${CONFIG} says without asking, even if it is new
   --live LANGUAGE        serve live sessions of ${orList(LANGUAGES.map(({ name }) => name))} instead of a config
+  --sandbox              with --live: without network, your files and your environment; needs
+                         bubblewrap
   --start                start all servers at once, and not with the first request
   --watch                read the config again when it changes; SIGHUP does so too
   --log-format FORMAT    text (the default), or json: one object for each line on stderr
@@ -96,6 +98,7 @@ Exit codes: 0 ok; 1 wrong command line or config; 2 no such file; 4 cannot liste
 
 const GATEWAY_FLAGS = {
   live: { type: "string" },
+  sandbox: { type: "boolean" },
   start: { type: "boolean" },
   watch: { type: "boolean" },
   "log-format": { type: "string" },
@@ -193,7 +196,7 @@ async function openConfig({ given, command, isStdio, values }: GatewayLine): Pro
   if (values.live !== undefined) {
     if (given !== undefined) throw new UsageError("Give --live or a config, not both");
     if (values.watch === true) throw new UsageError("--watch needs a config");
-    const { gateway, ...about } = await openSessions(values.live);
+    const { gateway, ...about } = await openSessions(values.live, values.sandbox === true);
     return {
       handler: trace?.callers(gateway) ?? gateway,
       gateway,
@@ -204,6 +207,7 @@ async function openConfig({ given, command, isStdio, values }: GatewayLine): Pro
       ...about,
     };
   }
+  if (values.sandbox === true) throw new UsageError('--sandbox needs --live; in a config, write "sandbox": true');
   const path = await findGatewayConfig(given, command);
   if (given === undefined) {
     const { confirmConfig } = await import("../serve/trust.ts");
@@ -344,7 +348,7 @@ async function serveSource(args: readonly string[]): Promise<undefined> {
   if (values.stdio === true && !isStdio) throw new UsageError("Give --stdio or --http, not both");
   if (values["no-token"] === true && isStdio) throw new UsageError("--no-token needs --http HOST:PORT");
   const isModule = file !== undefined && !(await isConfig(file));
-  const unused = (["live", "start", "watch", "log-format", "trace", "yes"] as const).find(
+  const unused = (["live", "sandbox", "start", "watch", "log-format", "trace", "yes"] as const).find(
     (flag) => values[flag] !== undefined,
   );
   if (isModule && unused !== undefined) throw new UsageError(`--${unused} does not apply to the module ${file}`);

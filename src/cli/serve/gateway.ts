@@ -42,14 +42,17 @@ export interface OpenedGateway {
 }
 
 /** A gateway with live sessions of one language, without a config. Throws a UsageError if there is no such language. */
-export async function openSessions(given: string): Promise<{ gateway: Gateway; source: string; name: string }> {
+export async function openSessions(
+  given: string,
+  sandbox: boolean,
+): Promise<{ gateway: Gateway; source: string; name: string }> {
   const language = findLanguage(given);
   if (language === undefined) {
     const hint = suggestLanguage(given) ?? `write one of ${LANGUAGE_NAMES.join(", ")}`;
     throw new UsageError(`--live ${given} is not a language; ${hint}`);
   }
   const { name } = language;
-  const gateway = chain().to({ [name]: await createLiveServer(language, {}) });
+  const gateway = chain().to({ [name]: await createLiveServer(language, { sandbox }) });
   return { gateway, source: `live sessions of ${name}`, name };
 }
 

@@ -70,6 +70,7 @@ function guestCommand(options: JavaScriptGuestOptions, limits: Limits, flags: re
     ],
     // The guest must not preload the modules that this process preloads.
     env: { NODE_OPTIONS: "", ...options.env },
+    reads: [...["dist", "src/live", "package.json"].map(packageFile), ...packageFolders()],
     ...defined({ cwd: options.cwd, inheritEnv: options.inheritEnv }),
   };
 }
@@ -105,13 +106,17 @@ async function permissionFlags(options: JavaScriptGuestOptions): Promise<string[
 
 /** The folders that the guest itself must be able to read. */
 function guestFolders(): string[] {
-  const own = packageFile(".");
+  return [packageFile("."), ...packageFolders()];
+}
+
+/** The folders of the packages that the guest uses. */
+function packageFolders(): string[] {
   const require = createRequire(import.meta.url);
   // The whole node_modules folder, since these packages have dependencies.
   const packages = ["acorn", "sucrase"].map((name) =>
     require.resolve(name).replace(/([/\\]node_modules[/\\]).*$/, "$1"),
   );
-  return [...new Set([own, ...packages])];
+  return [...new Set(packages)];
 }
 
 async function nodeMajor(node: string): Promise<number> {

@@ -63,15 +63,26 @@ export function lispRuntime(
     else await within(COMPILE_TIMEOUT_MS, compiling);
   };
 
+  /** Never rejects: sessions without a core only start more slowly. */
+  const save = (): Promise<Error | undefined> =>
+    (saving ??= find()
+      .then((sbcl) => sbcl.save())
+      .then(
+        () => undefined,
+        (error: unknown) => (error instanceof Error ? error : new Error(String(error))),
+      ));
+
   return {
     language: "lisp",
     stopSteps: ["interrupt", "renew"],
     noise: NOISE,
     encode: encodeRequest,
 
-    async start({ memoryMb }) {
+    async start({ memoryMb }, isSandboxed = false) {
       const sbcl = await find();
-      const common = { command: sbcl.command, ...defined({ env, cwd, inheritEnv }) };
+      const common = { command: sbcl.command, reads: sbcl.files, ...defined({ env, cwd, inheritEnv }) };
+      // A guest in a sandbox cannot save the compiled guest, so a process outside saves a core before the first starts.
+      if (isSandboxed) await save();
       if (await sbcl.hasCore()) return { ...common, args: sbcl.coreArguments(memoryMb) };
       const problem = await sbcl.prepare();
       if (problem !== undefined && !hasWarned) {
@@ -84,14 +95,7 @@ export function lispRuntime(
 
     onReady() {
       endCompiling();
-      if (isClosed || saving !== undefined) return;
-      // Never rejects: sessions without a core only start more slowly.
-      saving = find()
-        .then((sbcl) => sbcl.save())
-        .then(
-          () => undefined,
-          (error: unknown) => (error instanceof Error ? error : new Error(String(error))),
-        );
+      if (!isClosed) void save();
     },
 
     async startFailed(command, isCancelled = false) {
@@ -108,6 +112,7 @@ export function lispRuntime(
         const sbcl = await find();
         return {
           command: sbcl.command,
+          reads: [file],
           ...defined({ env, cwd, inheritEnv }),
           args: sbcl.coreArguments(memoryMb, file),
         };

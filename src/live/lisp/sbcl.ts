@@ -132,6 +132,12 @@ export class Installation {
     return new Installation(sbcl, names, digest);
   }
 
+  /** The files that a guest reads at its start. */
+  get files(): readonly string[] {
+    const { SBCL_HOME: home, SBCL_CORE: core } = process.env;
+    return [FOLDER, this.#core, this.#fasl, home, core].filter((path) => path !== undefined && path !== "") as string[];
+  }
+
   /** The arguments that start a guest from the core. */
   coreArguments(memoryMb: number, core: string = this.#core): readonly string[] {
     return ["--core", core, ...runtimeOptions(memoryMb)];

@@ -2,12 +2,10 @@
 // files of this folder), and encodes requests in a form that takes few lines to read in Smalltalk. A saved image starts
 // with the same sources, so it always runs the guest of this release.
 
-import { constants } from "node:fs";
-import { access } from "node:fs/promises";
-import { delimiter, join, resolve } from "node:path";
 import { ConnectionError } from "../../core/errors.ts";
 import { packageFile } from "../../core/files.ts";
 import { defined } from "../../core/values.ts";
+import { findProgram as lookUp } from "../../process/spawn-error.ts";
 import type { GuestCommand, GuestRequest, Limits, Runtime } from "../runtime.ts";
 import type { SmalltalkGuestOptions } from "./engine.ts";
 import { methodPiece, parseSource, type Piece } from "./gst-source.ts";
@@ -29,6 +27,7 @@ export function gstRuntime({ command = "gst", env, inheritEnv, cwd }: SmalltalkG
     command: await findProgram(command, `This session needs GNU Smalltalk; ${INSTALL}`, env?.["PATH"]),
     args: [...(image === undefined ? [] : ["--image", image]), "--quiet", "--no-user-files", ...SOURCES],
     env: { ...env, CATENARY_MEMORY_MB: String(memoryMb) },
+    reads: image === undefined ? SOURCES : [...SOURCES, image],
     ...defined({ inheritEnv, cwd }),
   });
   return {
@@ -46,16 +45,8 @@ export async function findProgram(
   advice: string,
   path: string = process.env["PATH"] ?? "",
 ): Promise<string> {
-  const files = command.includes("/")
-    ? [resolve(command)]
-    : path.split(delimiter).map((folder) => join(resolve(folder), command));
-  for (const file of files) {
-    const isProgram = await access(file, constants.X_OK).then(
-      () => true,
-      () => false,
-    );
-    if (isProgram) return file;
-  }
+  const file = await lookUp({ command, env: { PATH: path } });
+  if (file !== undefined) return file;
   const problem = command.includes("/") ? "is not an executable file" : "is not on the PATH";
   throw new ConnectionError("spawn", `${command} ${problem}. ${advice}`, { mayHaveRun: false });
 }

@@ -3,7 +3,7 @@
 
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
-import { basename, resolve } from "node:path";
+import { basename, dirname, resolve } from "node:path";
 import { ConnectionError } from "../../core/errors.ts";
 import { packageFile } from "../../core/files.ts";
 import { defined } from "../../core/values.ts";
@@ -18,6 +18,7 @@ export function attachRuntime({ attach = "", env, inheritEnv, cwd }: SmalltalkGu
   return {
     language: "smalltalk",
     stopSteps: ["interrupt"],
+    noSandbox: 'their code runs in an image that is not started here; remove "attach" or "sandbox"',
     encode: (request) => JSON.stringify(request),
     start: () => Promise.resolve({ command: process.execPath, args, ...defined({ env, inheritEnv, cwd }) }),
   };
@@ -36,7 +37,9 @@ export function imageRuntime({ command = "", image = "", env, inheritEnv, cwd }:
         throw new ConnectionError("spawn", `The image ${image} cannot be read`, { mayHaveRun: false });
       });
       const args = [packageFile("dist/live/smalltalk/image-bridge.js"), flavourOf(program, file), program, file];
-      return { command: process.execPath, args, ...defined({ env, inheritEnv, cwd }) };
+      // The machine may need the files beside it, and the image its sources.
+      const reads = [...["dist", "src/live", "package.json"].map(packageFile), dirname(program), dirname(file)];
+      return { command: process.execPath, args, reads, ...defined({ env, inheritEnv, cwd }) };
     },
   };
 }

@@ -1,0 +1,289 @@
+// Runs the guest of a live session in bubblewrap (bwrap): in namespaces of its own, with a root that has only the files
+// which programs need, read-only, one small folder in memory to write to, and no network. The channel on fd 3 is its
+// only way out. The languages know nothing of it: `sandboxed` wraps the command that a runtime starts.
+
+import { execFile } from "node:child_process";
+import { constants, createWriteStream, lstatSync, readlinkSync } from "node:fs";
+import { open, realpath, rm } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { ConnectionError } from "../core/errors.ts";
+import { packageFile } from "../core/files.ts";
+import { defined } from "../core/values.ts";
+import { namedEnvironment } from "../process/environment.ts";
+import { findProgram } from "../process/spawn-error.ts";
+import { createProcessLimit } from "./process-limit.ts";
+import type { GuestCommand, Runtime } from "./runtime.ts";
+
+/** What a session in a sandbox may use beyond its own folder and the programs of the system. */
+export interface SandboxOptions {
+  /** Whether it may use the network, and all services that listen on this machine. Default: false. */
+  readonly network?: boolean;
+  /** Files and folders that it may read. */
+  readonly read?: readonly string[];
+  /** Files and folders that it may read and change. */
+  readonly write?: readonly string[];
+  /** How many processes and threads it may have at once; 50 by default. Node has about 12 threads. */
+  readonly processes?: number;
+  /** How many megabytes of files it may have in its own folder and /tmp, which are in memory; 256 by default. */
+  readonly diskMb?: number;
+}
+
+const MAX_PROCESSES = 50;
+const DISK_MB = 256;
+/** Of /dev/shm, which some programs need for semaphores. */
+const SHARED_MEMORY_MB = 16;
+const CHECK_TIMEOUT_MS = 10_000;
+
+/** The folder that is private to the session and writable, and its home in there. One file system, so one limit. */
+const TMP = "/tmp";
+const HOME = "/tmp/session";
+/** The user in the sandbox. Outside, it is the user of this process. */
+const USER_ID = "1000";
+
+/** Where programs and libraries are. All but /usr may be links to folders in it. */
+const SYSTEM = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"];
+const SETTINGS = ["alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime"];
+const NETWORK_SETTINGS = [
+  ...["resolv.conf", "hosts", "nsswitch.conf", "host.conf", "gai.conf", "services", "protocols"],
+  ...["ssl", "ca-certificates", "pki"],
+];
+/** Variables that every session gets, for languages and times. */
+const INHERITED = ["LANG", "LANGUAGE", "LC_*", "TZ", "TERM"];
+
+const INSTALL = "install it (Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap)";
+const OTHERWISE = 'or run without a sandbox ("sandbox": false)';
+
+/** Returns a runtime whose guests run in a sandbox, or the same one if `sandbox` is false or undefined. */
+export function sandboxed(runtime: Runtime, sandbox: boolean | SandboxOptions | undefined): Runtime {
+  if (sandbox === undefined || sandbox === false) return runtime;
+  const options = sandbox === true ? {} : sandbox;
+  const { checkpoint, noSandbox } = runtime;
+  const start: Runtime["start"] = async (limits) => {
+    if (noSandbox !== undefined)
+      throw new ConnectionError("spawn", `These sessions cannot run in a sandbox: ${noSandbox}`, { mayHaveRun: false });
+    const tools = await requireTools();
+    return enter(await runtime.start(limits, true), options, tools);
+  };
+  return {
+    ...runtime,
+    ownFolder: TMP,
+    start,
+    startFailed: async (command, isCancelled) =>
+      (await runtime.startFailed?.(command.inner ?? command, isCancelled)) === true,
+    ...(checkpoint && {
+      checkpoint: {
+        async start(limits, file) {
+          const tools = await requireTools();
+          return enter(await checkpoint.start(limits, file), options, tools);
+        },
+      },
+    }),
+  };
+}
+
+/** The programs that make a sandbox. */
+interface Tools {
+  readonly bwrap: string;
+  readonly prlimit: string;
+}
+
+let working: Tools | undefined;
+
+/**
+ * Why no sandbox can be had on this machine, and what to do about it; undefined if one can. Starts a trivial program in a
+ * sandbox to find out, once: containers and some systems forbid what bubblewrap needs.
+ */
+export async function sandboxProblem(): Promise<string | undefined> {
+  const found = await findTools();
+  return typeof found === "string" ? found : undefined;
+}
+
+async function requireTools(): Promise<Tools> {
+  const found = await findTools();
+  if (typeof found !== "string") return found;
+  throw new ConnectionError("spawn", found, { mayHaveRun: false });
+}
+
+/** The programs, or why there can be no sandbox. Only success is remembered: bubblewrap may be installed later. */
+async function findTools(): Promise<Tools | string> {
+  if (working !== undefined) return working;
+  if (process.platform !== "linux") return `A sandbox needs Linux; run this on Linux, ${OTHERWISE}`;
+  const [bwrap, prlimit] = await Promise.all(["bwrap", "prlimit"].map((command) => findProgram({ command })));
+  if (bwrap === undefined) return `A sandbox needs bubblewrap, but bwrap is not on the PATH; ${INSTALL}, ${OTHERWISE}`;
+  if (prlimit === undefined)
+    return `A sandbox needs prlimit, which is not on the PATH; install the package util-linux, ${OTHERWISE}`;
+  const tools = { bwrap, prlimit };
+  const args = [...rootArguments({}), ...endArguments("/"), prlimit, "--core=0", "--", "true"];
+  const problem = await tryOut(bwrap, args);
+  if (problem === undefined) working = tools;
+  return problem === undefined ? tools : `No sandbox can be had on this machine: ${problem}; ${OTHERWISE}`;
+}
+
+/** Resolves to the reason if the program fails. */
+function tryOut(command: string, args: readonly string[]): Promise<string | undefined> {
+  const options = { cwd: "/", env: { PATH: SEARCH_PATH }, timeout: CHECK_TIMEOUT_MS };
+  return new Promise((done) => {
+    execFile(command, args, options, (error, _stdout, stderr) => {
+      const said = stderr.trim().split("\n").at(-1) ?? "";
+      done(error === null ? undefined : explain(said === "" ? error.message : said));
+    });
+  });
+}
+
+/** What to do about an error of bubblewrap. */
+function explain(said: string): string {
+  if (/unknown option/i.test(said)) return `bubblewrap is too old, it must be 0.8 or later (${said})`;
+  if (!/namespace|uid map|permission|not permitted|userns|Read-only/i.test(said)) return said;
+  return `the system does not let bubblewrap create namespaces (${said}); allow user namespaces (on Ubuntu, an AppArmor profile for bwrap; in a container, --privileged)`;
+}
+
+const SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin";
+
+/** Namespaces, and the files of the system. */
+function rootArguments({ network, diskMb = DISK_MB }: SandboxOptions): string[] {
+  const bytes = (mb: number): string => String(mb * 1024 * 1024);
+  const names = network === true ? [...SETTINGS, ...NETWORK_SETTINGS] : SETTINGS;
+  return [
+    ...["--unshare-user", "--unshare-all", ...(network === true ? ["--share-net"] : [])],
+    // No namespaces within: much of the kernel can only be reached with the rights that they give.
+    ...["--disable-userns", "--cap-drop", "ALL", "--die-with-parent"],
+    ...["--uid", USER_ID, "--gid", USER_ID, "--hostname", "sandbox"],
+    ...SYSTEM.flatMap(systemFolder),
+    ...names.flatMap((name) => ["--ro-bind-try", `/etc/${name}`, `/etc/${name}`]),
+    ...["--ro-bind", packageFile("src/live/sandbox-passwd.txt"), "/etc/passwd"],
+    ...["--proc", "/proc", "--dev", "/dev"],
+    ...["--size", bytes(SHARED_MEMORY_MB), "--perms", "1777", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"],
+    ...["--size", bytes(diskMb), "--perms", "0700", "--tmpfs", TMP, "--perms", "0700", "--dir", HOME],
+  ];
+}
+
+/** The last arguments before the command. What bubblewrap had to create in the root is now read-only too. */
+function endArguments(folder: string): string[] {
+  return ["--remount-ro", "/", "--chdir", folder, "--"];
+}
+
+function systemFolder(path: string): string[] {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return [];
+  return found.isSymbolicLink()
+    ? ["--symlink", readlinkSync(path).replace(/^\//, ""), path]
+    : ["--ro-bind", path, path];
+}
+
+/** The command that runs `inner` in a sandbox. */
+async function enter(inner: GuestCommand, options: SandboxOptions, { bwrap, prlimit }: Tools): Promise<GuestCommand> {
+  const { command, args, env, cwd = ".", inheritEnv, reads = [], inner: _, ...rest } = inner;
+  const program = await findProgram({ command, cwd, ...defined({ env }) });
+  if (program === undefined)
+    throw new ConnectionError("spawn", `The program ${command} was not found`, { mayHaveRun: false });
+  const granted = await grantedPaths(options);
+  const own = await existing([...reads, ...(await programFiles(program))]);
+  const folder = resolve(cwd);
+  const isVisible = granted.some(({ path }) => isWithin(folder, path));
+  const processes = options.processes ?? MAX_PROCESSES;
+  const limit = await createProcessLimit(processes);
+  const named = typeof inheritEnv === "object" ? inheritEnv : [];
+  const wrapped = [
+    bwrap,
+    ...rootArguments(options),
+    ...granted.flatMap(({ path, flag }) => [flag, path, path]),
+    // After what may be written, so that the session cannot change the program that it runs.
+    ...own.flatMap((path) => ["--ro-bind", path, path]),
+    ...endArguments(isVisible ? folder : HOME),
+    ...[prlimit, "--core=0", ...limit.flags, "--", program, ...args],
+  ];
+  const [first = bwrap, ...others] = limit.wrap(wrapped);
+  return {
+    ...rest,
+    command: first,
+    args: others,
+    cwd: "/",
+    inheritsNothing: true,
+    env: {
+      ...namedEnvironment(inheritEnv === true ? true : [...INHERITED, ...named]),
+      ...{ HOME, TMPDIR: TMP, USER: "session", LOGNAME: "session", PATH: `${dirname(program)}:${SEARCH_PATH}` },
+      ...env,
+    },
+    inner,
+    onEnd: () => limit.end(),
+  };
+}
+
+interface GrantedPath {
+  readonly path: string;
+  readonly flag: "--ro-bind" | "--bind";
+}
+
+/** The paths of `read` and `write`, outer folders first. Rejects if one does not exist, or would undo the sandbox. */
+async function grantedPaths({ read = [], write = [] }: SandboxOptions): Promise<GrantedPath[]> {
+  const given = [
+    ...read.map((path) => ({ path: resolve(path), flag: "--ro-bind", name: "read" }) as const),
+    ...write.map((path) => ({ path: resolve(path), flag: "--bind", name: "write" }) as const),
+  ];
+  const found = new Map<string, GrantedPath>();
+  for (const { path, flag, name } of given) {
+    const real = await realpath(path).catch(() => undefined);
+    const isWhole = real !== undefined && /^\/(?:proc|dev)?$/.test(real);
+    if (real === undefined || isWhole) {
+      const problem = isWhole ? "cannot be shown in a sandbox; name folders in it" : "does not exist";
+      throw new ConnectionError("spawn", `The path ${path} in "sandbox.${name}" ${problem}`, { mayHaveRun: false });
+    }
+    // Programs also use the real name of a path that leads through links.
+    for (const one of [path, real]) found.set(one, { path: one, flag });
+  }
+  return [...found.values()].toSorted((one, other) => one.path.length - other.path.length);
+}
+
+/** The file of a program, and the folders in which a program keeps its own files, unless the system has them anyway. */
+async function programFiles(program: string): Promise<string[]> {
+  const real = await realpath(program);
+  const found = new Set([program, real].filter((path) => !SYSTEM.some((folder) => isWithin(path, folder))));
+  for (const path of [...found]) {
+    const folder = dirname(path);
+    if (basename(folder) !== "bin") continue;
+    for (const name of ["lib", "libexec", "share"]) found.add(join(folder, "..", name));
+  }
+  return [...found];
+}
+
+/** The paths that exist and that are not in a folder that is shown anyway, with their real paths. */
+async function existing(paths: readonly string[]): Promise<string[]> {
+  const found = new Set<string>();
+  for (const path of paths) {
+    const real = await realpath(path).catch(() => undefined);
+    if (real === undefined) continue;
+    for (const one of [resolve(path), real]) if (!SYSTEM.some((folder) => isWithin(one, folder))) found.add(one);
+  }
+  return [...found];
+}
+
+function isWithin(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(`${folder}/`);
+}
+
+/**
+ * Moves a file that a guest has saved in its own folder out of the sandbox. The guest is not trusted: a link is not
+ * followed, and no more than `maxBytes` are read. `pids` are the processes of the session.
+ */
+export async function takeFile(pids: readonly number[], path: string, target: string, maxBytes: number): Promise<void> {
+  for (const pid of pids) {
+    // The first process is outside the sandbox and does not have the file.
+    const source = `/proc/${pid}/root${path}`;
+    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+    const file = await open(source, flags).catch(() => undefined);
+    if (file === undefined) continue;
+    try {
+      const found = await file.stat();
+      if (!found.isFile()) throw new Error("the session did not save a file");
+      // One byte more than allowed, so that the caller sees that it is too large.
+      const reading = file.createReadStream({ autoClose: false, end: maxBytes });
+      await pipeline(reading, createWriteStream(target, { flags: "wx", mode: 0o600 }));
+    } finally {
+      await file.close();
+      await rm(source, { force: true });
+    }
+    return;
+  }
+  throw new Error("the file that the session has saved was not found");
+}
