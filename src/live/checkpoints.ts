@@ -1,5 +1,5 @@
 // Checkpoints: save-session keeps the state of a session on disk under a name, and restore-session starts a process from
-// it. A language with images saves one. For others, the code of the evaluations that succeeded is saved and run again.
+// it. A language with images saves one. For others, the code of the evaluations is saved and run again.
 // Each caller has its own checkpoints, in files that only the user of this process can read.
 
 import { createHash, randomUUID } from "node:crypto";
@@ -11,6 +11,7 @@ import type { ToolContext } from "../server/call-context.ts";
 import type { Server } from "../server/server.ts";
 import { ownerOf, SESSION_ARGUMENT, sessionName } from "./common-tools.ts";
 import type { GuestText, Runtime } from "./runtime.ts";
+import type { JournalEntry } from "./session-log.ts";
 import type { Session } from "./session.ts";
 import { NAME, type Sessions } from "./sessions.ts";
 import { takeFile } from "./sandbox.ts";
@@ -137,28 +138,30 @@ class CheckpointStore {
   }
 
   async #saveCode(session: Session, draft: string): Promise<string> {
-    const sources = session.log.journal;
-    if (sources === undefined) {
+    const entries = session.log.journal;
+    if (entries === undefined) {
       throw new Error(`Session ${session.name} cannot be saved: it has evaluated too much code to run it all again`);
     }
-    await writePrivate(draft, JSON.stringify({ sources }));
-    return `the code of ${sources.length} ${sources.length === 1 ? "evaluation" : "evaluations"}, which restore-session runs again`;
+    const failed = entries.flatMap((entry, index) => (entry.failed === true ? [index] : []));
+    await writePrivate(draft, JSON.stringify({ sources: entries.map(({ code }) => code), failed }));
+    return `the code of ${entries.length} ${entries.length === 1 ? "evaluation" : "evaluations"}, which restore-session runs again`;
   }
 
   /** Runs the code again in a new process. */
   async #replay(session: Session, name: string, context: ToolContext): Promise<string> {
-    const sources = await this.#readCode(name);
+    const entries = await this.#readCode(name);
     await session.end(undefined);
     const failed: string[] = [];
     let ran = 0;
-    for (const code of sources) {
+    for (const { code, failed: hadFailed } of entries) {
       const { outcome, reply, state } = await session.run("eval", { code }, { context, isEvaluation: true });
       ran += 1;
-      if (outcome === "answered" && reply["status"] === "ok") session.log.record(code);
-      else failed.push(code.split("\n", 1)[0]?.slice(0, 80) ?? "");
+      const hasFailed = outcome !== "answered" || reply["status"] !== "ok";
+      if (outcome === "answered") session.log.record(code, hasFailed);
+      if (hasFailed && hadFailed !== true) failed.push(code.split("\n", 1)[0]?.slice(0, 80) ?? "");
       if (state === "lost" || outcome === "refused" || outcome === "interrupted") break;
     }
-    const left = sources.length - ran;
+    const left = entries.length - ran;
     return [
       `Restored session ${session.name} from checkpoint ${name}: the code of ${ran} ${ran === 1 ? "evaluation" : "evaluations"} was run again.`,
       ...failed.map((line) => `This failed: ${line}`),
@@ -166,7 +169,7 @@ class CheckpointStore {
     ].join("\n");
   }
 
-  async #readCode(name: string): Promise<readonly string[]> {
+  async #readCode(name: string): Promise<readonly JournalEntry[]> {
     const file = this.#file(name);
     const isTooLarge = ((await sizeOf(file)) ?? 0) > MAX_CODE_MB * 1024 * 1024;
     let saved: unknown;
@@ -175,8 +178,10 @@ class CheckpointStore {
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error;
     }
-    const sources = isObject(saved) ? saved["sources"] : undefined;
-    if (Array.isArray(sources) && sources.every((code) => typeof code === "string")) return sources;
+    const { sources, failed } = isObject(saved) ? saved : {};
+    const isFailed = (index: number): boolean => Array.isArray(failed) && failed.includes(index);
+    if (Array.isArray(sources) && sources.every((code) => typeof code === "string"))
+      return sources.map((code, index) => ({ code, failed: isFailed(index) }));
     throw new Error(`Checkpoint ${name} is damaged: ${file} does not have the code of a session. Save it again`);
   }
 

@@ -6,7 +6,7 @@ import { packageFile } from "../core/files.ts";
 import type { ToolAnnotations } from "../protocol/model/index.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import type { Server } from "../server/server.ts";
-import { LIMIT_BOUNDS, type Limits } from "./runtime.ts";
+import { LIMIT_BOUNDS, type GuestText, type Limits } from "./runtime.ts";
 import type { Session } from "./session.ts";
 import type { Sessions } from "./sessions.ts";
 import {
@@ -16,6 +16,7 @@ import {
   toolInput,
   type ArgumentSpecs,
   type GuestTool,
+  type KeptTexts,
   type Language,
   type ToolArguments,
 } from "./tool.ts";
@@ -51,15 +52,28 @@ export const DEBUGGER_TOOLS: readonly GuestTool[] = [
   {
     name: "inspect",
     title: "Inspect a value",
-    description: "Show the parts of a value by the handle that a result gave it.",
+    description: "Show the parts of a value by its handle, or characters of a long output by its number.",
     arguments: {
-      handle: { type: "integer", required: true },
-      start: count(0),
-      count: count(50),
+      handle: { type: "integer", minimum: 0 },
+      output: { type: "integer", minimum: 0 },
+      start: { ...count(0), minimum: 0 },
+      count: { ...count(50), minimum: 1 },
     },
     readOnly: true,
+    answer: inspectOutput,
   },
 ];
+
+/** The host keeps the outputs that were too long for a result; values are in the guest. */
+function inspectOutput(session: KeptTexts, args: ToolArguments): GuestText | undefined {
+  const { handle, output, start = 0, count: wanted } = args as Readonly<Record<string, number | undefined>>;
+  if (output !== undefined) {
+    const { outputChars } = session.limits;
+    return session.log.page(output, start, Math.min(wanted ?? outputChars, outputChars));
+  }
+  if (handle !== undefined) return undefined;
+  return { text: "Give the handle of a value, or the number of a long output as `output`", isError: true };
+}
 
 export const READ_ONLY: ToolAnnotations = { readOnlyHint: true };
 

@@ -132,7 +132,7 @@ describe("an open error", () => {
     const restarts = [{ name: "USE-VALUE", description: "Use another", takesValue: true }, ...CONDITION.restarts];
     const result = runResult({ ...OK, status: "error", condition: { ...open, restarts } });
     expect(text(result)).toMatch(
-      /0: \(\/ 1 0\)\n\n\[Restarts\]\n0: \[USE-VALUE\] Use another\n1: \[ABORT\] Give up\nThe evaluation waits .*take-restart/,
+      /0: \(\/ 1 0\)\n\n\[Restarts\]\n0: \[USE-VALUE\] Use another \(takes a value\)\n1: \[ABORT\] Give up\nThe evaluation waits .*take-restart/,
     );
     const summary = summaryOf(toEvaluation("main", result, 1));
     expect(summary.condition).toEqual({ type: "DIVISION-BY-ZERO", restarts: ["USE-VALUE", "ABORT"], open: true });

@@ -168,9 +168,10 @@ const GO_ON =
   "and the next evaluation gives up.";
 
 function restartsText(restarts: readonly Restart[]): string {
-  const lines = restarts.map(({ name, description }, index) =>
-    name === null ? `${index}: ${description}` : `${index}: [${name}] ${description}`,
-  );
+  const lines = restarts.map(({ name, description, takesValue }, index) => {
+    const shown = name === null ? description : `[${name}] ${description}`;
+    return `${index}: ${shown}${takesValue === true ? " (takes a value)" : ""}`;
+  });
   return `\n[Restarts]\n${lines.join("\n")}\n${GO_ON}`;
 }
 

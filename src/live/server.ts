@@ -211,7 +211,10 @@ function registerEvaluation(host: Host, tool: GuestTool, op: string): void {
     const withTiming = args["capture-time"] === true;
     const text = evaluationText(evaluation, { withTiming, timeoutMs: result.timeoutMs });
     session.log.add(op === "eval" ? String(args["code"]) : `${op} ${JSON.stringify(args)}`, text);
-    if (hasJournal && op === "eval" && status === "ok") session.log.record(String(args["code"]));
+    // Code that failed is kept only if it has defined something before.
+    const hasDefined = status === "error" && evaluation.defined !== undefined;
+    if (hasJournal && op === "eval" && (status === "ok" || hasDefined))
+      session.log.record(String(args["code"]), hasDefined);
     if (evaluation.defined !== undefined) listeners.defined(ownerOf(context), session.name);
     if (evaluates === undefined) {
       const summary = summaryOf(evaluation, truncated);
@@ -244,6 +247,8 @@ function registerTool({ server, sessions }: Host, tool: GuestTool): void {
   const annotations = tool.readOnly === true ? { annotations: READ_ONLY } : undefined;
   const call = async (args: ToolArguments, context: ToolContext): Promise<ToolAnswer> => {
     const session = getSession(sessions, args, context);
+    const answer = tool.answer?.(session, args);
+    if (answer !== undefined) return textAnswer(answer);
     if (tool.whileBusy === true && session.state === "starting") return textAnswer(STARTING);
     if (tool.whileBusy === true && session.state === "busy") {
       const reply = await session.control(tool.name, guestParams(args));

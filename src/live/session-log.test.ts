@@ -1,7 +1,7 @@
 // Long texts are cut to head and tail, and kept within bounds; the transcript has the latest evaluations.
 
 import { describe, expect, it } from "vitest";
-import type { EvaluationRecord } from "./evaluation.ts";
+import type { CutText, EvaluationRecord } from "./evaluation.ts";
 import { DEFAULT_LIMITS } from "./runtime.ts";
 import { SessionLog } from "./session-log.ts";
 
@@ -26,15 +26,37 @@ describe("a long text", () => {
       limits,
     );
     const { stdout, values: [value] = [] } = truncated ?? {};
-    const gap = `[8 of 18 characters left out here; all are in ${stdout?.uri}]`;
-    expect(evaluation.stdout).toBe(`abcde\n${gap}\nvwxyz`);
-    expect(evaluation.values[0]).toBe(`12\n[3 of 7 characters left out here; all are in ${value?.uri}]\n67`);
+    const number = (cut: CutText | undefined): number => Number(cut?.uri.split("/").at(-1));
+    const gap = (left: string, cut: CutText | undefined, start: number): string =>
+      `[${left} characters left out here; all are in ${cut?.uri}; ` +
+      `inspect {"output": ${number(cut)}, "start": ${start}} shows them]`;
+    expect(evaluation.stdout).toBe(`abcde\n${gap("8 of 18", stdout, 5)}\nvwxyz`);
+    expect(evaluation.values[0]).toBe(`12\n${gap("3 of 7", value, 2)}\n67`);
     expect(stdout).toEqual({
       chars: 18,
       uri: expect.stringMatching(/^live:\/\/session\/main\/output\/\d+$/) as string,
     });
-    expect(log.text(Number(stdout?.uri.split("/").at(-1)))).toBe("abcde--------vwxyz");
+    expect(log.text(number(stdout))).toBe("abcde--------vwxyz");
     expect(value?.uri).not.toBe(stdout?.uri);
+  });
+
+  it("is cut between lines, if it has lines", () => {
+    const log = new SessionLog("main");
+    expect(log.shortenText("one\ntwo\nthree\nfour\nfive\nsix\n", 18)).toMatch(
+      /^one\ntwo\n\[11 of 28 characters left out here; [^\n]*"start": 8} shows them\]\nfive\nsix\n$/,
+    );
+  });
+
+  it("can be read in pages", () => {
+    const log = new SessionLog("main");
+    const number = Number(/"output": (\d+)/.exec(log.shortenText("abcdefghij", 4))?.[1]);
+    expect(log.page(number, 2, 4)).toEqual({ text: "cdef\n[Characters 2 to 6 of 10; the next ones: start 6]" });
+    expect(log.page(number, 6, 100)).toEqual({ text: "ghij\n[Characters 6 to 10 of 10]" });
+    expect(log.page(number, 60, 100)).toEqual({ text: "[Characters 60 to 60 of 10]" });
+    expect(log.page(0, 0, 1)).toEqual({
+      text: `Session main has no long output 0; kept are ${number}`,
+      isError: true,
+    });
   });
 
   it("says if not all of it was kept", () => {

@@ -3,7 +3,7 @@
 
 import { firstChars, lastChars } from "../core/text.ts";
 import type { CutText, Evaluation, EvaluationRecord } from "./evaluation.ts";
-import { KEPT_CHARS, type Limits } from "./runtime.ts";
+import { KEPT_CHARS, type GuestText, type Limits } from "./runtime.ts";
 
 /** How many long texts of a session are kept, and how many characters they may have together. */
 const MAX_TEXTS = 20;
@@ -23,6 +23,12 @@ interface Entry {
   readonly text: string;
 }
 
+/** Code to run again. Code that failed may have defined something before its error. */
+export interface JournalEntry {
+  readonly code: string;
+  readonly failed?: boolean;
+}
+
 /** An evaluation whose texts are short enough for a result. */
 export interface ShortenedEvaluation {
   readonly evaluation: EvaluationRecord;
@@ -35,7 +41,7 @@ export class SessionLog {
   readonly #texts = new Map<number, string>();
   #entries: Entry[] = [];
   #chars = 0;
-  #journal: string[] = [];
+  #journal: JournalEntry[] = [];
   #journalChars = 0;
 
   constructor(session: string) {
@@ -54,15 +60,15 @@ export class SessionLog {
     if (this.#entries.length >= 2 * MAX_ENTRIES) this.#entries = this.#entries.slice(-MAX_ENTRIES);
   }
 
-  /** The code of all evaluations that succeeded in this process; undefined if that is too much. */
-  get journal(): readonly string[] | undefined {
+  /** The code that made the state of this process; undefined if that is too much. */
+  get journal(): readonly JournalEntry[] | undefined {
     return this.#journalChars > MAX_JOURNAL_CHARS ? undefined : this.#journal;
   }
 
   /** Remembers code that has run, so that it can be run again in another process. */
-  record(code: string): void {
+  record(code: string, failed = false): void {
     this.#journalChars += code.length;
-    if (this.#journalChars <= MAX_JOURNAL_CHARS) this.#journal.push(code);
+    if (this.#journalChars <= MAX_JOURNAL_CHARS) this.#journal.push(failed ? { code, failed } : { code });
   }
 
   forgetJournal(): void {
@@ -113,15 +119,31 @@ export class SessionLog {
     return this.#cut(text, max).text;
   }
 
+  /** A part of a long text, for clients that do not let a model read resources. */
+  page(number: number, start: number, count: number): GuestText {
+    const text = this.#texts.get(number);
+    if (text === undefined) {
+      const kept = this.#texts.size === 0 ? "none is kept" : `kept are ${[...this.#texts.keys()].join(", ")}`;
+      return { text: `Session ${this.#session} has no long output ${number}; ${kept}`, isError: true };
+    }
+    const shown = firstChars(text.slice(start), count);
+    const end = start + shown.length;
+    const rest = end < text.length ? `; the next ones: start ${end}` : "";
+    const where = `[Characters ${start} to ${end} of ${text.length}${rest}]`;
+    return { text: `${shown}${shown === "" || shown.endsWith("\n") ? "" : "\n"}${where}` };
+  }
+
   /** `total` is the number of characters that were printed; not all of them may have been kept. */
   #cut(text: string, max: number, total: number = text.length): { readonly text: string; readonly whole?: CutText } {
     if (text.length <= max && total <= text.length) return { text };
-    const uri = `live://session/${this.#session}/output/${this.#keep(text)}`;
-    const head = firstChars(text, Math.ceil(max / 2));
-    const tail = lastChars(text, Math.min(Math.floor(max / 2), text.length - head.length));
+    const number = this.#keep(text);
+    const uri = `live://session/${this.#session}/output/${number}`;
+    const head = endedAtLine(firstChars(text, Math.ceil(max / 2)));
+    const tail = begunAtLine(lastChars(text, Math.min(Math.floor(max / 2), text.length - head.length)));
     const left = (total - head.length - tail.length).toLocaleString("en");
     const where = total > text.length ? `the first ${text.length.toLocaleString("en")} are` : "all are";
-    const gap = `[${left} of ${total.toLocaleString("en")} characters left out here; ${where} in ${uri}]`;
+    const how = `inspect {"output": ${number}, "start": ${head.length}} shows them`;
+    const gap = `[${left} of ${total.toLocaleString("en")} characters left out here; ${where} in ${uri}; ${how}]`;
     const before = head.endsWith("\n") ? head : `${head}\n`;
     return { text: `${before}${gap}\n${tail}`, whole: { chars: total, uri } };
   }
@@ -142,4 +164,15 @@ export class SessionLog {
 /** The first characters, in a string of their own: a slice would keep the whole text in memory. */
 function start(text: string, max: number): string {
   return text.length <= max ? text : `${structuredClone(firstChars(text, max))} ...`;
+}
+
+/** Drops the last line if it was cut and others are left. */
+function endedAtLine(head: string): string {
+  const at = head.lastIndexOf("\n") + 1;
+  return at > head.length / 2 ? head.slice(0, at) : head;
+}
+
+function begunAtLine(tail: string): string {
+  const at = tail.indexOf("\n") + 1;
+  return at < tail.length / 2 ? tail.slice(at) : tail;
 }

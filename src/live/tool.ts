@@ -6,7 +6,7 @@ import { defined, isObject } from "../core/values.ts";
 import { nearest } from "../core/options.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import type { InheritEnv } from "../process/environment.ts";
-import type { Runtime } from "./runtime.ts";
+import type { GuestText, Limits, Runtime } from "./runtime.ts";
 
 /** A JSON Schema with the few keywords that are used here. */
 export interface Schema {
@@ -74,6 +74,14 @@ export interface GuestTool {
   readonly isEvaluation?: true;
   /** The tool is listed only while this library is loaded in a session of the caller. It can be called at any time. */
   readonly library?: string;
+  /** Answers calls that need no guest. */
+  readonly answer?: (session: KeptTexts, args: ToolArguments) => GuestText | undefined;
+}
+
+/** The part of a session that keeps long texts. */
+export interface KeptTexts {
+  readonly limits: Pick<Limits, "outputChars">;
+  readonly log: { page(number: number, start: number, count: number): GuestText };
 }
 
 /** A resource that the guest reads, or many if the URI has variables such as `{name}`. */

@@ -202,10 +202,12 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
 
   it("inspects values by their handle, page by page", async () => {
     await evaluate(`${POINT} Pt new`);
-    expect(await ask("inspect", { handle: 1 })).toEqual({ text: "a Pt\nClass: Pt\n0: x = nil" });
+    expect(await ask("inspect", { handle: 1 })).toEqual({ text: "a Pt\nClass: Pt, 1 part\n0: x = nil" });
     await evaluate("(1 to: 60) asArray");
     const { text } = await ask("inspect", { handle: 2, start: 50 });
-    expect(text).toMatch(/^\(1 2 3 4 5 \.\.\. 55 more \)\nClass: Array\n50: 51 = 51\n[^]*59: 60 = 60$/);
+    expect(text).toMatch(
+      /^\(1 2 3 4 5 \.\.\. 55 more \)\nClass: Array, 60 parts\n50: \[51\] = 51\n[^]*59: \[60\] = 60$/,
+    );
     expect(await ask("inspect", { handle: 99 })).toMatchObject({
       isError: true,
       text: expect.stringContaining("no handle 99"),
@@ -284,7 +286,9 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
       total: 1,
     });
     expect(await ask("read-resource", { template: "pharo://class/{className}", arguments: others })).toEqual({
-      text: '{"name":"Pt","superclass":"Object","instanceVariables":["x"],"methods":["bar:","foo:"]}',
+      text:
+        '{"name":"Pt","superclass":"Object","instanceVariables":["x"],"methods":["bar:","foo:"],' +
+        '"classMethods":[],"comment":"","package":""}',
       mimeType: "application/json",
     });
   });

@@ -27,7 +27,7 @@ const VARYING: readonly (readonly [RegExp, string])[] = [
   [/\{[0-9A-F]{8,16}\}/g, "{ADDRESS}"],
   [/[\d.,]+( ?)(ms|bytes)\b/g, "N$1$2"],
   [/(Bytes consed: +|Total bytes consed: |bytes allocated: )[\d,]+/g, "$1N"],
-  [/(live:\/\/session\/[\w.:-]+\/output\/)\d+/g, "$1N"],
+  [/(live:\/\/session\/[\w.:-]+\/output\/|\{"output": )\d+/g, "$1N"],
   // The build of SBCL decides where in its own sources a function is defined, and may have no sources.
   [/\n {2}Source: SYS:.*/g, "\n  Source: <sbcl>"],
   // Some processors still have this argument when the error is reported, others do not.

@@ -61,6 +61,20 @@ describe("a checkpoint", () => {
     expect(statSync(join(own, "main.json")).mode & 0o777).toBe(0o600);
   }, 60_000);
 
+  it("has what code defined before it failed, and does not report that it fails again", async () => {
+    await fixture.evaluate("function half(n) { return n / 2 }\nhalf(missing)");
+    await fixture.evaluate("let files = [half(4)]");
+    await fixture.evaluate("files.push(missing)");
+    expect(await fixture.call("save-session")).toContain("the code of 2 evaluations");
+    await fixture.call("reset-session");
+    expect(await fixture.call("restore-session")).toBe(
+      "Restored session main from checkpoint main: the code of 2 evaluations was run again.",
+    );
+    expect((await fixture.evaluate("files.map(half)")).values).toEqual(["[ 1 ]"]);
+    // The restored session can be saved too.
+    expect(await fixture.call("save-session")).toContain("the code of 3 evaluations");
+  }, 60_000);
+
   it("of Smalltalk on Amber has the classes and methods that tools defined", async () => {
     const amber = await LiveFixture.open(smalltalk(), "smalltalk");
     await amber.evaluate("total := 5");

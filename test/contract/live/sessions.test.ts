@@ -208,6 +208,21 @@ describe("limits", () => {
     const loud = await fixture.evaluate('process.stdout.write("x".repeat(45)); [1, 2, 3]', { session: "small" });
     expect(loud.text).toMatch(/^x{15}\n\[15 of 45 characters left out here; all are in live:.*\]\nx{15}\n=> /);
     expect(loud.truncated).toMatchObject({ stdout: { chars: 45 } });
+    // A model that cannot read resources gets the rest by a tool.
+    const [, rest = "{}"] = /inspect (\{.*\}) shows them/.exec(loud.text) ?? [];
+    const page = { ...(JSON.parse(rest) as object), session: "small", count: 20 };
+    expect(await fixture.call("inspect", page)).toBe(
+      `${"x".repeat(20)}\n[Characters 15 to 35 of 45; the next ones: start 35]`,
+    );
+    const [none, other] = await Promise.all([
+      fixture.client.callTool("inspect", {}),
+      fixture.client.callTool("inspect", { output: 0, session: "small" }),
+    ]);
+    expect(none).toMatchObject({ isError: true });
+    expect(other).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining("has no long output 0; kept are") as string }],
+    });
     expect(loud.values).toEqual(["[ 1, 2, ... 1 more item ]"]);
     expect(await fixture.evaluate("for (;;);", { session: "small" })).toMatchObject({
       status: "timeout",
