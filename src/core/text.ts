@@ -1,5 +1,5 @@
-// Helpers for text that may be long: cutting it between two characters, matching it against a pattern with `*`, hiding
-// secrets in it, and reporting output at intervals while a program prints it.
+// Helpers for text that may be long: cutting it between two characters, escaping what could control a terminal, matching
+// it against a pattern with `*`, hiding secrets in it, and reporting output at intervals while a program prints it.
 
 import { Buffer } from "node:buffer";
 
@@ -107,4 +107,12 @@ export function hiderOf(secrets: readonly string[]): (text: string) => string {
   // Longest first: one may be part of another.
   const all = [...new Set(parts)].toSorted((one, other) => other.length - one.length);
   return (text) => all.reduce((hidden, part) => hidden.replaceAll(part, "..."), text);
+}
+
+/** Truncates the text, and escapes control and format characters. */
+export function sanitize(text: string, maxLength: number): string {
+  const cut = text.length > maxLength ? `${text.slice(0, maxLength)}…` : text;
+  return cut.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (character) => {
+    return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
+  });
 }

@@ -5,11 +5,14 @@ import { randomUUID } from "node:crypto";
 import { Semaphore } from "../core/async.ts";
 import { CANCEL_TOKEN, CancelToken } from "../core/cancel.ts";
 import type { AskOptions, Caller, Context, Handler, Meta, Notification, Request, Result } from "../core/handler.ts";
+import { sanitize } from "../core/text.ts";
 import { errorMessage, isObject } from "../core/values.ts";
 import { callWithInput } from "../dialogue/calls/input-required.ts";
 import { withoutTasks } from "../protocol/caller.ts";
 import { contentProblem } from "../protocol/content.ts";
+import { McpError } from "../protocol/errors.ts";
 import type { ContentBlock } from "../protocol/model/index.ts";
+import { withoutSecrets } from "../protocol/redactor.ts";
 import { hasTasks } from "../protocol/tasks.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import type { GuestReply } from "./guest.ts";
@@ -88,6 +91,8 @@ export class CodeRun implements EvaluationRun {
   readonly #open = new Map<CancelToken, () => void>();
   readonly #records: CallRecord[] = [];
   readonly #shown: ContentBlock[] = [];
+  /** Calls that need the consent of the caller, until it is asked. */
+  #unasked: { readonly calls: WantedCall[]; readonly refusal: Promise<CallFailure | undefined> } | undefined;
   #messages = 0;
   #resultBytes = 0;
   #isOver = false;
@@ -169,6 +174,10 @@ export class CodeRun implements EvaluationRun {
     if (tool === undefined) return { error: { kind: "refused", message: `There is no tool ${JSON.stringify(name)}` } };
     if (!isObject(args))
       return { error: { kind: "refused", message: `The arguments of ${tool.path} must be an object` } };
+    if (this.#options.confirm !== undefined && tool.isDestructive) {
+      const refusal = await this.#askForConsent({ tool, args }, channel);
+      if (refusal !== undefined) return { error: refusal };
+    }
     const turn = this.#slots.acquire();
     if (turn !== undefined) await turn;
     if (this.#isOver) return { error: CANCELLED };
@@ -199,6 +208,45 @@ export class CodeRun implements EvaluationRun {
     } finally {
       if (this.#open.delete(token)) finish();
       this.#slots.release();
+    }
+  }
+
+  /** Resolves to undefined if the caller agrees. Calls that come at the same moment are one question. */
+  #askForConsent(call: WantedCall, channel: RunChannel): Promise<CallFailure | undefined> {
+    if (this.#unasked === undefined) {
+      const calls: WantedCall[] = [];
+      const ask = async (): Promise<CallFailure | undefined> => {
+        await new Promise((resolve) => setTimeout(resolve, CONSENT_DELAY_MS));
+        this.#unasked = undefined;
+        return this.#isOver ? CANCELLED : this.#ask(calls, channel);
+      };
+      this.#unasked = { calls, refusal: ask() };
+    }
+    this.#unasked.calls.push(call);
+    return this.#unasked.refusal;
+  }
+
+  async #ask(calls: readonly WantedCall[], channel: RunChannel): Promise<CallFailure | undefined> {
+    const question = consentQuestion(calls);
+    const refused = (why: string): CallFailure => ({
+      kind: "refused",
+      message: `${namesOf(calls)} did not run: ${why}`,
+    });
+    const token = new CancelToken();
+    this.#open.set(token, () => undefined);
+    const release = channel.holdDeadline();
+    try {
+      const { action, content } = await this.#context.ask(question, { signal: token.signal });
+      const isAllowed = action === "accept" && isObject(content) && content["allow"] === true;
+      return isAllowed ? undefined : refused("the user did not agree");
+    } catch (error) {
+      if (this.#isOver) return CANCELLED;
+      const isUnable = error instanceof McpError && error.kind === "missing_capability";
+      if (isUnable) return refused("the user must agree, and the client cannot ask (it has not declared elicitation)");
+      return refused(`the client could not ask the user: ${errorMessage(error)}`);
+    } finally {
+      release();
+      this.#open.delete(token);
     }
   }
 
@@ -273,6 +321,45 @@ interface Answer {
   readonly record?: CallRecord;
 }
 
+interface WantedCall {
+  readonly tool: RunTool;
+  readonly args: object;
+}
+
+/** How long further calls may come until the caller is asked. */
+const CONSENT_DELAY_MS = 10;
+/** A question lists so many calls; of others, only the tool and their number. */
+const MAX_ASKED = 20;
+const MAX_SHOWN_ARGUMENTS = 300;
+const MAX_SHOWN_NAME = 200;
+
+function consentQuestion(calls: readonly WantedCall[]): Request {
+  const listed = calls.slice(0, MAX_ASKED).map(({ tool, args }) => {
+    const shown = sanitize(withoutSecrets(JSON.stringify(args)), MAX_SHOWN_ARGUMENTS);
+    return `- ${sanitize(tool.path, MAX_SHOWN_NAME)} ${shown}`;
+  });
+  const rest = calls.slice(MAX_ASKED);
+  const more = rest.length === 0 ? [] : [`- and ${rest.length} more calls of ${namesOf(rest)}`];
+  const what = calls.length === 1 ? "a tool that may" : "tools that may";
+  return {
+    method: "elicitation/create",
+    params: {
+      mode: "form",
+      message: [`The code wants to call ${what} destroy something:`, ...listed, ...more].join("\n"),
+      requestedSchema: {
+        type: "object",
+        properties: { allow: { type: "boolean", title: calls.length === 1 ? "Allow this call" : "Allow these calls" } },
+        required: ["allow"],
+      },
+    },
+  };
+}
+
+/** The tools of the calls, each once. */
+function namesOf(calls: readonly WantedCall[]): string {
+  return [...new Set(calls.map(({ tool }) => sanitize(tool.path, MAX_SHOWN_NAME)))].join(", ");
+}
+
 /** What an answer has beside the result. */
 const ENVELOPE_BYTES = 64;
 
@@ -287,10 +374,8 @@ function askOptions(call: number, token: CancelToken, { key, signal }: AskOption
 }
 
 function overrun(what: string, setting: keyof CodeBudgets): CallFailure {
-  return {
-    kind: "budget",
-    message: `The run ${what}, which is the limit of the setting ${setting}; make fewer in one run, or raise it`,
-  };
+  const advice = "what the session holds is kept, so go on in another run, or raise the setting";
+  return { kind: "budget", message: `The run ${what}, the most that the setting ${setting} allows; ${advice}` };
 }
 
 function tooManyBytes(max: number): CallFailure {

@@ -13,10 +13,10 @@ import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/optio
 import { digest } from "../../core/seal.ts";
 import { defined, errorMessage } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
+import { withoutSecrets } from "../../protocol/redactor.ts";
 import { METHODS_SCHEMA, methodsOption } from "../method-names.ts";
 import { readRef } from "../result-items.ts";
 import { jsonOf, publicUri } from "./log.ts";
-import { withoutSecrets } from "./redact.ts";
 
 /** Options of `audit()`. */
 export interface AuditOptions {
@@ -115,7 +115,7 @@ export function audit(options: AuditOptions, folder: string = ""): Middleware {
 }
 
 /** The fields of a line that are known before the request is passed on. */
-function entryOf(request: Request, { caller }: Context, withArguments: boolean | "hash"): object {
+function entryOf(request: Request, { caller, run }: Context, withArguments: boolean | "hash"): object {
   const { method, params } = request;
   const { name, uri, taskId } = params;
   const named = [name, uri, readRef(params["ref"])?.name].find((one): one is string => typeof one === "string");
@@ -127,6 +127,7 @@ function entryOf(request: Request, { caller }: Context, withArguments: boolean |
       principal: caller.principal && cut(caller.principal),
       client: caller.info && cut(`${caller.info.name} ${caller.info.version}`),
       endpoint: caller.endpoint,
+      run,
     }),
     method: cut(method),
     ...defined({

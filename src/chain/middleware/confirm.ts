@@ -5,14 +5,14 @@
 
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { sanitize } from "../../core/text.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { answerInputRequired } from "../../dialogue/calls/input-required.ts";
 import { checkClientRequest } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
+import { withoutSecrets } from "../../protocol/redactor.ts";
 import { CallerTools } from "../caller-tools.ts";
 import { matchesGlob } from "./filter.ts";
-import { sanitize } from "./log.ts";
-import { withoutSecrets } from "./redact.ts";
 
 /** Options of `confirm()`. */
 export interface ConfirmOptions {

@@ -7,9 +7,10 @@ import { copyContext } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Middleware, Request, Result } from "../../core/handler.ts";
 import { OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { sanitize } from "../../core/text.ts";
 import { errorMessage } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { withoutSecrets } from "./redact.ts";
+import { withoutSecrets } from "../../protocol/redactor.ts";
 
 /** The level of a line that `log()` writes. */
 export type Severity = "info" | "warning" | "error";
@@ -108,6 +109,8 @@ interface Entry {
   readonly error?: string;
   readonly ms: number;
   readonly caller?: string;
+  /** The run of code that made the call. */
+  readonly run?: string;
   readonly arguments?: string;
 }
 
@@ -127,6 +130,7 @@ function createEntry(request: Request, context: Context, run: Run, maxLength: nu
     ...(outcome.error === undefined ? undefined : { error: outcome.error }),
     ms: Math.round((performance.now() - run.begun) * 10) / 10,
     ...(typeof caller === "string" ? { caller: sanitize(caller, MAX_NAME_LENGTH) } : undefined),
+    ...(context.run === undefined ? undefined : { run: context.run }),
     ...(args === undefined ? undefined : { arguments: sanitize(withoutSecrets(jsonOf(args)), maxLength) }),
   };
 }
@@ -184,16 +188,9 @@ function formatText({ time, level, method, name, upstream, outcome, error, ms, c
   const what = `${name === undefined ? method : `${method} ${name}`}${where}`;
   const how = error === undefined ? outcome : `${outcome} (${error})`;
   const who = caller === undefined ? "" : `, for ${caller}`;
+  const run = more.run === undefined ? "" : `, run ${more.run}`;
   const args = more.arguments === undefined ? "" : `, arguments ${more.arguments}`;
-  return `${time} ${level} ${what}: ${how}, ${ms} ms${who}${args}`;
-}
-
-/** Truncates the text, and escapes control and format characters. */
-export function sanitize(text: string, maxLength: number): string {
-  const cut = text.length > maxLength ? `${text.slice(0, maxLength)}…` : text;
-  return cut.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (character) => {
-    return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
-  });
+  return `${time} ${level} ${what}: ${how}, ${ms} ms${who}${run}${args}`;
 }
 
 /** Never throws. */

@@ -12,8 +12,8 @@ import type { Context, Handler, Meta, Middleware, Request, Result } from "../../
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { errorMessage } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
+import { withoutSecrets } from "../../protocol/redactor.ts";
 import { errorType } from "./metrics.ts";
-import { withoutSecrets } from "./redact.ts";
 
 /** Options of `trace()`. */
 export interface TraceOptions {
