@@ -156,7 +156,7 @@ export class CodeRun implements EvaluationRun {
     const { maxCalls, maxResultBytes } = this.#options.budgets;
     this.#messages += 1;
     if (this.#isOver) answer = { error: CANCELLED };
-    else if (this.#messages > maxCalls) answer = { error: overrun(`has made ${maxCalls} calls`, "maxCalls") };
+    else if (this.#messages > maxCalls) answer = { error: overrun(`The run has made ${maxCalls} calls`, "maxCalls") };
     else if (this.#resultBytes >= maxResultBytes) answer = { error: tooManyBytes(maxResultBytes) };
     else answer = await work().catch((error: unknown) => ({ error: this.#failureOf(error) }));
     const { record, ...sent } = answer;
@@ -375,11 +375,11 @@ function askOptions(call: number, token: CancelToken, { key, signal }: AskOption
 
 function overrun(what: string, setting: keyof CodeBudgets): CallFailure {
   const advice = "what the session holds is kept, so go on in another run, or raise the setting";
-  return { kind: "budget", message: `The run ${what}, the most that the setting ${setting} allows; ${advice}` };
+  return { kind: "budget", message: `${what}, and the setting ${setting} allows no more; ${advice}` };
 }
 
 function tooManyBytes(max: number): CallFailure {
-  return overrun(`has got ${max} bytes of results`, "maxResultBytes");
+  return overrun(`The results of the run have more than ${max} bytes`, "maxResultBytes");
 }
 
 /** The result of a tool as it is sent to the guest. The whole content is sent only if the text does not say it all. */

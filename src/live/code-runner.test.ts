@@ -1,11 +1,14 @@
 // Runs code that calls tools of an in-memory gateway, with the rules that hold for the calls.
 
-import { afterEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { connect } from "../client/connect.ts";
 import type { Client } from "../client/client.ts";
-import type { Handler } from "../core/handler.ts";
+import { onCancel } from "../core/cancel.ts";
+import type { Context, Handler } from "../core/handler.ts";
+import { hasTasks } from "../protocol/tasks.ts";
 import { createServer } from "../server/server.ts";
-import { createCodeRunner, type CodeRunnerOptions, type RunTools } from "./code-runner.ts";
+import { eventually } from "../../test/support/waiting.ts";
+import { createCodeRunner, type CodeRunner, type CodeRunnerOptions, type RunTools } from "./code-runner.ts";
 import { jsLanguage } from "./js/index.ts";
 
 const open: { close(): unknown }[] = [];
@@ -30,14 +33,26 @@ async function toolsOf(gateway: Handler, context: Parameters<Handler>[1]): Promi
   };
 }
 
+/** Tests with the usual options share a runner and its session, since a process takes long to start. */
+let shared: CodeRunner | undefined;
+let sharedGateway: Handler;
+afterAll(() => shared?.close());
+
 async function start(
   gateway: Handler,
-  options: Partial<CodeRunnerOptions> = {},
+  options?: Partial<CodeRunnerOptions>,
   clientOptions: Parameters<typeof connect>[1] = {},
 ): Promise<{ client: Client; run: (code: string, more?: object) => Promise<RunAnswer> }> {
-  const runner = createCodeRunner(jsLanguage({}), { tools: (context) => toolsOf(gateway, context), ...options });
+  let runner: CodeRunner;
+  if (options === undefined) {
+    sharedGateway = gateway;
+    runner = shared ??= createCodeRunner(jsLanguage({}), { tools: (context) => toolsOf(sharedGateway, context) });
+  } else {
+    runner = createCodeRunner(jsLanguage({}), { tools: (context) => toolsOf(gateway, context), ...options });
+    open.push(runner);
+  }
   const client = await connect(runner.handler, clientOptions);
-  open.push(client, runner);
+  open.push(client);
   return {
     client,
     run: async (code, more = {}) => (await client.callTool("run-code", { code, ...more })) as unknown as RunAnswer,
@@ -109,6 +124,268 @@ describe("a call from code", () => {
     expect(caught.structuredContent.calls).toMatchObject([{ tool: "notes.fail", isError: true }]);
     const thrown = await run("const work = async () => { await tools.notes.fail() };\nawait work()");
     expect(thrown.isError).toBe(true);
-    expect(thrown.content[0]?.text).toMatch(/\[ERROR\] ToolError\nIt is locked[^]*work.*<eval 2>:1/);
+    expect(thrown.content[0]?.text).toMatch(/\[ERROR\] ToolError\nIt is locked[^]*work.*<eval \d+>:1/);
   });
 });
+
+/** A tool that ends when `release` is called, or when its call is cancelled. */
+function slowNotes() {
+  const state = { running: 0, most: 0, cancelled: 0, started: 0, contexts: [] as Context[] };
+  const waiting: (() => void)[] = [];
+  const gateway: Handler = async (request, context) => {
+    if (request.method === "tools/list") return { tools: [{ name: "slow", inputSchema: { type: "object" } }] };
+    state.contexts.push(context);
+    state.started += 1;
+    state.running += 1;
+    state.most = Math.max(state.most, state.running);
+    try {
+      await new Promise<void>((resolve, reject) => {
+        waiting.push(resolve);
+        onCancel(context, () => {
+          state.cancelled += 1;
+          reject(new Error("cancelled"));
+        });
+      });
+      return { content: [{ type: "text", text: "done" }] };
+    } finally {
+      state.running -= 1;
+    }
+  };
+  const release = (): void => {
+    for (const one of waiting.splice(0)) one();
+  };
+  return { gateway, state, release };
+}
+
+describe("the budget", () => {
+  it("of calls refuses further ones, and the session keeps its state", async () => {
+    const { run } = await start(notes(), { maxCalls: 3 });
+    const over = await run(`
+      const got = [];
+      for (let i = 0; i < 5; i += 1) got.push(await tools.notes.echo({ text: String(i) }));`);
+    expect(over.isError).toBe(true);
+    expect(over.content[0]?.text).toContain("The run has made 3 calls, and the setting maxCalls allows no more");
+    expect(over.structuredContent).toMatchObject({ status: "error", state: "kept" });
+    expect(over.structuredContent.calls).toHaveLength(3);
+    const next = await run("got.push(await tools.notes.echo({ text: 'next' })); got.join()");
+    expect(next.content[0]?.text).toBe("=> '0,1,2,next'");
+  });
+
+  it("of bytes refuses a result that is too long, but not a shorter one", async () => {
+    const { run } = await start(notes(), { maxResultBytes: 5000 });
+    const over = await run(`
+      const caught = [];
+      for (const length of [2000, 4000, 1000]) {
+        try { caught.push((await tools.notes.echo({ text: "x".repeat(length) })).length) }
+        catch (error) { caught.push(error.message) }
+      }
+      caught`);
+    const text = over.content[0]?.text ?? "";
+    expect(text).toContain("2000,");
+    expect(text).toContain("have more than 5000 bytes, and the setting maxResultBytes allows no more");
+    expect(text).toContain("  1000\n]");
+    expect(over.structuredContent.calls.map(({ bytes }) => Math.round(bytes / 1000))).toEqual([2, 4, 1]);
+  });
+
+  it("of parallel calls lets others wait", async () => {
+    const { gateway, state, release } = slowNotes();
+    const { run } = await start(gateway);
+    const running = run("(await Promise.all(Array.from({ length: 20 }, () => tools.notes.slow()))).length");
+    for (const started of [8, 16, 20]) {
+      await eventually(() => expect(state.started).toBe(started));
+      release();
+    }
+    expect((await running).content[0]?.text).toBe("=> 20");
+    expect(state.most).toBe(8);
+  });
+});
+
+describe("a run that is stopped", () => {
+  it.each(["by its timeout", "by its caller", "by its own end", "by a reset"])("%s cancels its calls", async (how) => {
+    const { gateway, state, release } = slowNotes();
+    const { client, run } = await start(gateway);
+    const controller = new AbortController();
+    await run("let kept = 7");
+    const calls = "Array.from({ length: 50 }, () => tools.notes.slow())";
+    const code = how === "by its own end" ? `${calls}; await tools.search("x"); 1` : `await Promise.all(${calls})`;
+    const running = client.callTool(
+      "run-code",
+      { code, ...(how === "by its timeout" && { timeout: 0.5 }) },
+      { signal: controller.signal },
+    );
+    if (how === "by its caller") {
+      await eventually(() => expect(state.started).toBe(8));
+      controller.abort(new Error("enough"));
+      await expect(running).rejects.toThrow();
+    } else if (how === "by a reset") {
+      await eventually(() => expect(state.started).toBe(8));
+      await client.callTool("reset-session");
+      expect((await running).structuredContent).toMatchObject({ status: "lost" });
+    } else {
+      const status = how === "by its timeout" ? "timeout" : "ok";
+      expect((await running).structuredContent).toMatchObject({ status, calls: { length: 8 } });
+    }
+    await eventually(() => expect(state).toMatchObject({ running: 0, cancelled: 8, started: 8 }));
+    const next = run("[typeof kept, await tools.notes.slow()]");
+    await eventually(() => expect(state.started).toBe(9));
+    release();
+    const kept = how === "by a reset" ? "undefined" : "number";
+    expect((await next).content[0]?.text).toContain(`=> [ '${kept}', 'done' ]`);
+  });
+});
+
+describe("an inner call", () => {
+  it("has the caller of the run, its revision, and the id of the run, and is never a task", async () => {
+    const { gateway, state, release } = slowNotes();
+    const { client, run } = await start(gateway, undefined, { info: { name: "tester", version: "1" } });
+    const running = run("await Promise.all([tools.notes.slow(), tools.notes.slow()])");
+    await eventually(() => expect(state.started).toBe(2));
+    release();
+    await running;
+    const [first, second] = state.contexts;
+    expect(first).toMatchObject({
+      revision: client.revision,
+      headersChecked: true,
+      caller: { info: { name: "tester" } },
+    });
+    expect(first?.run).toMatch(/^[0-9a-f]{8}$/);
+    expect(second?.run).toBe(first?.run);
+    expect(hasTasks(first?.caller.capabilities)).toBe(false);
+    const next = run("await tools.notes.slow()");
+    await eventually(() => expect(state.started).toBe(3));
+    release();
+    await next;
+    expect(state.contexts[2]?.run).not.toBe(first?.run);
+  });
+
+  it("passes progress and logs on to the caller of the run", async () => {
+    const chatty = createServer({ name: "notes", version: "1.0.0", logging: true }).tool(
+      "steps",
+      {},
+      (_args, context) => {
+        context.progress(1, 2, "half");
+        context.log("info", "a line");
+        context.progress(2, 2);
+        return "done";
+      },
+    );
+    const logs: unknown[] = [];
+    const progress: { progress: number; message?: string | undefined }[] = [];
+    const { client } = await start(chatty, undefined, { logLevel: "info", onLog: ({ data }) => logs.push(data) });
+    const code = "console.log('printed'); await Promise.all([tools.notes.steps(), tools.notes.steps()])";
+    await client.callTool("run-code", { code }, { onProgress: (one) => progress.push(one) });
+    expect(logs).toEqual(["a line", "a line"]);
+    const messages = progress.map(({ message }) => message);
+    expect(messages.filter((one) => one === "notes.steps: half")).toHaveLength(2);
+    expect(messages.filter((one) => one === "notes.steps: 2/2")).toHaveLength(2);
+    const numbers = progress.map((one) => one.progress);
+    expect(numbers).toEqual([...new Set(numbers)].toSorted((a, b) => a - b));
+  });
+});
+
+describe("consent", () => {
+  const destroying = (done: string[]) =>
+    createServer({ name: "notes", version: "1.0.0" }).tool(
+      "delete",
+      { annotations: { destructiveHint: true } },
+      (args) => void done.push(String(args["id"])),
+    );
+
+  it("is one question for calls of the same moment, without secrets", async () => {
+    const done: string[] = [];
+    const asked: string[] = [];
+    const { run } = await start(
+      destroying(done),
+      { confirm: "destructive" },
+      {
+        elicit: ({ message }) => {
+          asked.push(message);
+          return { action: "accept", content: { allow: !message.includes("keep") } };
+        },
+      },
+    );
+    await run("await Promise.all([1, 2].map((id) => tools.notes.delete({ id, apiKey: 'hush' })))");
+    expect(asked).toEqual([
+      'The code wants to call tools that may destroy something:\n- notes.delete {"id":1,"apiKey":"[redacted]"}\n' +
+        '- notes.delete {"id":2,"apiKey":"[redacted]"}',
+    ]);
+    expect(done).toEqual(["1", "2"]);
+    const refused = await run("await tools.notes.delete({ id: 'keep' })");
+    expect(refused.content[0]?.text).toContain("notes.delete did not run: the user did not agree");
+    expect(done).toEqual(["1", "2"]);
+  });
+
+  it("is a refusal if the caller cannot be asked", async () => {
+    const done: string[] = [];
+    const { run } = await start(destroying(done), { confirm: "destructive" });
+    const refused = await run("await tools.notes.delete({ id: 1 })");
+    expect(refused.content[0]?.text).toContain("the client cannot ask (it has not declared elicitation)");
+    expect(done).toEqual([]);
+  });
+});
+
+describe("messages that code forges", () => {
+  // The id of the evaluation is in the frames between the threads only, so all that it can be are tried.
+  const forge = (...messages: string[]): string => `
+    const send = (text) => fs.writeSync(3, Buffer.byteLength(text) + "\\n" + text);
+    for (let target = 1; target < 10; target += 1) for (const text of [${messages.join(", ")}]) send(text);
+    await tools.notes.echo({ text: "still here" })`;
+
+  it("reach no other tool, and do no harm", async () => {
+    const { gateway, called } = recording();
+    const { run } = await start(gateway, {});
+    await run("1");
+    const answer = await run(
+      forge(
+        '`{"call":900,"target":${target},"tool":"hidden","arguments":{}}`',
+        '`{"call":901,"target":99999,"tool":"echo","arguments":{}}`',
+        '`{"call":903,"target":${target},"tool":["echo"],"arguments":{}}`',
+        '`{"call":904,"target":${target},"tool":"echo","arguments":[1]}`',
+        '`{"call":"905","target":${target},"tool":"echo","arguments":{}}`',
+        '`{"call":906,"target":${target},"search":7}`',
+        '`{"show":{"type":"evil"},"target":${target}}`',
+        '`{"show":[7,null,{"type":"image"}],"target":${target}}`',
+        '`{"target":null}`',
+      ),
+    );
+    expect(answer.content[0]?.text).toBe("=> 'still here'");
+    expect(answer.content.map(({ type }) => type)).toEqual(["text", "text"]);
+    expect(called).toEqual(["still here"]);
+  });
+
+  it("with arguments of any size end at most the session", async () => {
+    const { gateway, called } = recording();
+    const { run } = await start(gateway);
+    const big = await run("await tools.notes.echo({ text: 'x'.repeat(9e6) })");
+    expect(big.content[0]?.text).toContain("The arguments of notes.echo have more than 8000000 characters");
+    const forged = await run("fs.writeSync(3, '20000000\\n{\"call\":1,'); await new Promise(() => undefined)");
+    expect(forged.structuredContent.status).toBe("lost");
+    expect((await run("await tools.notes.echo({ text: 'next' })")).content[0]?.text).toContain("'next'");
+    expect(called).toEqual(["next"]);
+  });
+
+  it("after the end of a run are answered with an error", async () => {
+    const { gateway, called } = recording();
+    const { run } = await start(gateway);
+    await run(
+      "let late; setTimeout(() => { late = tools.notes.echo({ text: 'late' }).catch((error) => error.message) }, 20); 1",
+    );
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    expect((await run("await late")).content[0]?.text).toContain(
+      "Tools can be called only while the code of a run is running",
+    );
+    expect(called).toEqual([]);
+  });
+});
+
+/** A gateway that records the texts of its calls. It has one more tool than it lists. */
+function recording(): { gateway: Handler; called: unknown[] } {
+  const called: unknown[] = [];
+  const gateway: Handler = async ({ method, params }) => {
+    if (method === "tools/list") return { tools: [{ name: "echo", inputSchema: { type: "object" } }] };
+    const { text } = params["arguments"] as { text?: unknown };
+    called.push(text ?? params["name"]);
+    return { content: [{ type: "text", text: String(text) }] };
+  };
+  return { gateway, called };
+}

@@ -214,3 +214,10 @@ it("opens no file if no request came, so that a check of a config leaves none", 
   expect(await readdir(folder)).toEqual([]);
   expect(warn).not.toHaveBeenCalled();
 });
+
+it("writes the run of code that made a call", async () => {
+  const lines: string[] = [];
+  const gateway = chain(audit({ write: (line) => void lines.push(line) })).to(done);
+  await gateway(callRequest("echo"), { ...fakeContext().context, run: "0a1b2c3d" });
+  expect(JSON.parse(lines[0] ?? "")).toMatchObject({ name: "echo", run: "0a1b2c3d" });
+});

@@ -54,6 +54,15 @@ it("writes the upstream of a gateway with several", async () => {
   await Promise.all([gateway.close(), json.close()]);
 });
 
+it("writes the run of code that made a call", async () => {
+  const written: string[] = [];
+  const write = (line: string): void => void written.push(line);
+  const gateway = chain(log({ write }), log({ format: "json", write })).to(done);
+  await gateway(callRequest("echo"), { ...fakeContext({ name: "ada" }).context, run: "0a1b2c3d" });
+  expect(JSON.parse(written[0] ?? "")).toMatchObject({ name: "echo", run: "0a1b2c3d" });
+  expect(written[1]).toMatch(/ ms, for ada, run 0a1b2c3d$/);
+});
+
 it("writes the same as JSON", async () => {
   const [line] = await lines({ format: "json" }, failing(McpError.of("rate_limited", "the text")));
   expect(JSON.parse(line ?? "")).toEqual({
