@@ -28,7 +28,7 @@ const DRAFT = ".new";
 const MAX_DRAFT_AGE_MS = 3_600_000;
 
 const ARGUMENTS: ArgumentSpecs = {
-  checkpoint: text("Its name; default: that of the session"),
+  checkpoint: text("Default: the name of the session"),
   ...SESSION_ARGUMENT,
 };
 

@@ -70,15 +70,20 @@ export class ConditionBuilder {
     return texts.filter((text) => !text.includes(this.#guestFolder) && !isNodeFrame(text));
   }
 
-  /** Replaces columns of rewritten code with columns of the user's code; removes a column that cannot be restored. */
+  /**
+   * Replaces columns of rewritten code with columns of the user's code; removes a column that cannot be restored. Also
+   * removes the version from the URL of a reloaded module.
+   */
   restoreColumns(text: string): string {
-    return text.replaceAll(/(<eval \d+>):(\d+):(\d+)/g, (whole, name: string, line: string, column: string) => {
-      const cell = this.#cells.get(name);
-      if (cell === undefined) return whole;
-      const plain = writtenColumn(cell.shifts, Number(line), Number(column));
-      const written = cell.typedColumn === undefined ? plain : cell.typedColumn(Number(line), plain);
-      return written === undefined ? `${name}:${line}` : `${name}:${line}:${written}`;
-    });
+    return text
+      .replaceAll(/[?&]reload=\d+(?=:\d)/g, "")
+      .replaceAll(/(<eval \d+>):(\d+):(\d+)/g, (whole, name: string, line: string, column: string) => {
+        const cell = this.#cells.get(name);
+        if (cell === undefined) return whole;
+        const plain = writtenColumn(cell.shifts, Number(line), Number(column));
+        const written = cell.typedColumn === undefined ? plain : cell.typedColumn(Number(line), plain);
+        return written === undefined ? `${name}:${line}` : `${name}:${line}:${written}`;
+      });
   }
 
   /** Removes the guest's frames from a printed error, and the frames of Node that called the guest. */

@@ -18,7 +18,7 @@ import {
 import { cellName, ConditionBuilder, parseCondition } from "./conditions.ts";
 import { MainThread } from "./main-thread.ts";
 import type { Cell, ControllerData, Done, PrintLimits, ToController, ToMainThread } from "./messages.ts";
-import { parse } from "./parse.ts";
+import { findImports, parse } from "./parse.ts";
 import { syntaxReport, toolReport, type ToolOutcome } from "./reports.ts";
 import { rewrite } from "./rewrite.ts";
 import { startTests, testsProblem } from "./test-run.ts";
@@ -140,6 +140,7 @@ function handle(request: GuestRequest): void {
     case "heap-report":
     case "list-variables":
     case "get-source":
+    case "reload":
       return startJob(request);
     default:
       return write({ id, error: `A JavaScript session has no tool ${op}` });
@@ -214,7 +215,8 @@ function makeCell(code: string, name: string, inFrame: boolean): Cell {
   const parsed = parse(code);
   const { shifts, awaits: _awaits, ...rewritten } = rewrite(parsed, inFrame);
   conditions.addCell(name, { shifts, ...(parsed.typedColumn && { typedColumn: parsed.typedColumn }) });
-  return { ...rewritten, name, importsTypeScript: /\.m?ts(?:[?#][^"'`]*)?["'`]/.test(code) };
+  const imported = !inFrame && /\b(?:import|require)\b/.test(code) ? findImports(parsed.program) : [];
+  return { ...rewritten, name, imported, importsTypeScript: /\.m?ts(?:[?#][^"'`]*)?["'`]/.test(code) };
 }
 
 type JobOutcome = Omit<Done, "kind" | "id" | "thrown" | "runMs"> & {
@@ -266,7 +268,7 @@ function toText({ op }: GuestRequest, outcome: JobOutcome, value?: string): obje
   const { condition } = outcome;
   if (condition !== undefined) return { text: conditionText(condition), isError: true } satisfies GuestText;
   if (op === "complete" || op === "complete-argument") return outcome.found as object;
-  return toolReport(op, { ...outcome, value } as ToolOutcome, (url) => conditions.isGuestFile(url));
+  return toolReport(op, { ...outcome, value } as ToolOutcome, conditions);
 }
 
 function lastErrorText(): GuestText {

@@ -76,6 +76,7 @@ export function evaluate(
   const usedBefore = process.cpuUsage();
   const finish = (result: Pick<Done, "value" | "handle" | "thrown" | "undeclared">): void => {
     if (job.isOver) return;
+    if (cell.declared.length + cell.imported.length > 0) globals.remember(cell.declared, cell.imported);
     const used = process.cpuUsage(usedBefore);
     done({ ...result, realMs: performance.now() - startedAt, runMs: (used.user + used.system) / 1000 });
   };

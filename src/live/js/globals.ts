@@ -7,10 +7,11 @@ import { isAbsolute, join } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
 import { locationOf } from "./inspector.ts";
+import type { ImportedName } from "./parse.ts";
 import { preview, typeName } from "./print.ts";
 import { IMPORT_META, type Declared } from "./rewrite.ts";
 
-const { defineProperty, entries, getOwnPropertyDescriptor, getOwnPropertyNames, getPrototypeOf } = Object;
+const { defineProperty, entries, getOwnPropertyDescriptor, getOwnPropertyNames, getPrototypeOf, is } = Object;
 const GLOBAL = globalThis as Record<string, unknown>;
 // Unbound on purpose: it is called on functions of the user.
 // oxlint-disable-next-line typescript/unbound-method
@@ -25,7 +26,16 @@ const NOT_GLOBAL = /^_|\/|^(?:sys|wasi|punycode|process|console|crypto|module|te
 /** Globals of Node that may be getters. */
 const LAZY: ReadonlySet<string> = new Set([...getOwnPropertyNames(GLOBAL), ...builtinModules, "require"]);
 
+/** Where the value of a name was imported from. */
+export interface Import extends Omit<ImportedName, "name"> {
+  /** The file to which a relative specifier refers. */
+  readonly from: string;
+  readonly value: unknown;
+}
+
 export class Globals {
+  /** The names that were imported, until they are declared again. */
+  readonly imports: Map<string, Import> = new Map();
   /** The values of `_` and `_error`. */
   readonly last: { value: unknown; error: unknown } = { value: undefined, error: undefined };
   /** The names that existed before the user's code. */
@@ -71,6 +81,24 @@ export class Globals {
       defineValue(name, known === undefined ? undefined : readGlobal(name));
     }
     return created;
+  }
+
+  /** Must be called after the code has run. */
+  remember(declared: readonly Declared[], imported: readonly ImportedName[]): void {
+    for (const { name } of declared) this.imports.delete(name);
+    for (const { name, ...where } of imported) {
+      const { value } = (getOwnPropertyDescriptor(GLOBAL, name) ?? {}) as { readonly value?: unknown };
+      if (value !== undefined) this.imports.set(name, { ...where, from: sessionFile(), value });
+    }
+  }
+
+  /** Gives a name the value that a new module has; false if the name no longer has the value that was imported. */
+  reimport(name: string, value: unknown): boolean {
+    const known = this.imports.get(name);
+    if (known === undefined || !is(GLOBAL[name], known.value)) return false;
+    this.imports.set(name, { ...known, value });
+    GLOBAL[name] = value;
+    return true;
   }
 
   /** Removes the names whose declarations did not run because the code failed, and returns them. */

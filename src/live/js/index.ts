@@ -152,7 +152,7 @@ export const EVALUATE: GuestTool = {
     "output. Declarations and imports are kept, and may be declared again. Top-level await, import and require work; _ " +
     "is the last value, _error the last error.",
   arguments: {
-    code: required("Any number of statements"),
+    code: required(),
     "capture-time": flag("Show how long it took"),
   },
   runsCode: true,
@@ -162,7 +162,7 @@ export const TOOLS: readonly GuestTool[] = [
   {
     name: "list-variables",
     title: "List variables",
-    description: "List variables, functions, classes and imports of the session, each with its type and a preview.",
+    description: "List the session's variables, functions, classes and imports, with types and previews.",
     arguments: {
       pattern: text("Part of a name"),
       max: count(200),
@@ -174,8 +174,8 @@ export const TOOLS: readonly GuestTool[] = [
     title: "List definitions",
     description: "The same as list-variables.",
     arguments: {
-      pattern: text("Part of a name"),
-      max: count(200),
+      pattern: text(),
+      max: { ...count(200), unlisted: true },
     },
     readOnly: true,
   },
@@ -205,10 +205,10 @@ export const TOOLS: readonly GuestTool[] = [
   {
     name: "profile-code",
     title: "Profile code",
-    description: "Evaluate code under the CPU profiler, and list the functions in which time was spent.",
+    description: "Evaluate code under the CPU profiler: the functions in which time was spent.",
     arguments: {
       code: required(),
-      interval: count(500, "Microseconds between samples"),
+      interval: count(500, "Microseconds"),
     },
     runsCode: true,
   },
@@ -216,7 +216,7 @@ export const TOOLS: readonly GuestTool[] = [
     name: "heap-report",
     title: "Heap report",
     description:
-      "Show the memory of the session. With code: run it, and show what is still in use and which functions allocated it.",
+      "Show the memory in use. With code: run it, and show what it left in use and which functions allocated it.",
     arguments: {
       code: text(),
       gc: flag("Collect garbage first"),
@@ -234,6 +234,14 @@ export const TOOLS: readonly GuestTool[] = [
       pattern: text("Regular expression for names"),
       framework: choice(["vitest", "node"]),
     },
+    runsCode: true,
+  },
+  {
+    name: "reload",
+    title: "Reload modules",
+    description:
+      "Load modules anew whose files have changed, and all that import them. Names imported from them get the new values.",
+    arguments: {},
     runsCode: true,
   },
   {

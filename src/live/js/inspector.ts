@@ -150,6 +150,30 @@ export function releaseInternals(): void {
   post("Runtime.releaseObjectGroup", { objectGroup: "internals" });
 }
 
+export interface LoadedScript {
+  readonly url: string;
+  readonly source: string;
+  readonly isModule: boolean;
+}
+
+/** The scripts and modules that the engine has, in the order in which they were compiled. */
+export function loadedScripts(isWanted: (url: string) => boolean): LoadedScript[] {
+  const { Session } = createRequire(import.meta.url)("node:inspector") as typeof import("node:inspector");
+  // A debugger that is already on does not tell them again.
+  const other = new Session();
+  other.connect();
+  const found: (LoadedScript & { readonly id: number })[] = [];
+  other.on("Debugger.scriptParsed", ({ params: { scriptId, url, isModule = false } }) => {
+    if (!isWanted(url)) return;
+    other.post("Debugger.getScriptSource", { scriptId }, (error, answer) => {
+      if (error === null) found.push({ url, source: answer.scriptSource, isModule, id: toNumber(scriptId) });
+    });
+  });
+  other.post("Debugger.enable");
+  other.disconnect();
+  return found.toSorted((one, next) => one.id - next.id);
+}
+
 /** Where a function was defined, such as `<eval 3>:1` or `file:///folder/shop.ts:4`; empty if that is not known. */
 export function locationOf(value: object): string {
   return debugging(() => {

@@ -3,6 +3,7 @@
 
 import type { MessagePort } from "node:worker_threads";
 import type { CallableTool, Frame, Limits } from "../runtime.ts";
+import type { ImportedName } from "./parse.ts";
 import type { Rewritten } from "./rewrite.ts";
 
 /** One piece of code, rewritten and ready to run. */
@@ -11,6 +12,8 @@ export interface Cell extends Omit<Rewritten, "shifts" | "awaits"> {
   readonly name: string;
   /** Whether it imports TypeScript files. */
   readonly importsTypeScript: boolean;
+  /** The names that get values of modules. */
+  readonly imported: readonly ImportedName[];
 }
 
 export type PrintLimits = Pick<Limits, "printLength" | "printDepth" | "outputChars">;

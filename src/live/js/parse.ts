@@ -1,8 +1,9 @@
 // Parses code into a syntax tree, as JavaScript if possible, else as TypeScript. Types are removed without being checked
-// by sucrase, which keeps every line and supports enums. It is loaded on first use.
+// by sucrase, which keeps every line and supports enums. It is loaded on first use. Also finds the names that the code
+// imports.
 
 import { createRequire, SourceMap, type SourceMapping } from "node:module";
-import { Parser, type Options, type Program } from "acorn";
+import { Parser, type Expression, type Node, type Options, type Pattern, type Program } from "acorn";
 
 /** Line and column, both counted from 1. */
 export interface Position {
@@ -18,6 +19,15 @@ export interface Parsed {
   readonly isObject: boolean;
   /** For TypeScript: maps a column of `source` to the column that the user wrote; undefined if it is uncertain. */
   readonly typedColumn?: (line: number, column: number) => number | undefined;
+}
+
+/** A name of the session that gets a value of a module. */
+export interface ImportedName {
+  readonly name: string;
+  readonly specifier: string;
+  /** The properties that lead from the module to the value; empty for the module as a whole. */
+  readonly path: readonly string[];
+  readonly isRequire: boolean;
 }
 
 /** A syntax error in the user's code, with its position. */
@@ -152,4 +162,62 @@ function removeTypes(source: string): Required<Pick<Parsed, "typedColumn">> & { 
     if (message === undefined) throw error;
     throw new CodeSyntaxError(message, { line: Number(line), column: Number(column) });
   }
+}
+
+/** The names that get values of modules at the top level, by import declarations, `await import()` and `require`. */
+export function findImports({ body }: Program): ImportedName[] {
+  const found: ImportedName[] = [];
+  for (const node of body) {
+    const statement = node.type === "ExportNamedDeclaration" ? (node.declaration ?? node) : node;
+    if (statement.type === "ImportDeclaration") {
+      const specifier = String(statement.source.value);
+      for (const one of statement.specifiers) {
+        const key = one.type === "ImportSpecifier" ? keyText(one.imported) : "default";
+        const path = one.type === "ImportNamespaceSpecifier" ? [] : [key];
+        found.push({ name: one.local.name, specifier, path, isRequire: false });
+      }
+    } else if (statement.type === "VariableDeclaration") {
+      for (const { id, init } of statement.declarations) if (init) found.push(...namesIn(id, init));
+    } else if (statement.type === "ExpressionStatement" && statement.expression.type === "AssignmentExpression") {
+      found.push(...namesIn(statement.expression.left, statement.expression.right));
+    }
+  }
+  return found;
+}
+
+/** What the pattern binds if the value is a module or a property of one. */
+function namesIn(pattern: Pattern, value: Expression): ImportedName[] {
+  const path: string[] = [];
+  let module: Expression | { readonly type: "Super" } = value;
+  while (module.type === "MemberExpression" && module.property.type === "Identifier" && !module.computed) {
+    path.unshift(module.property.name);
+    module = module.object;
+  }
+  const isRequire = module.type === "CallExpression";
+  let source: Node | undefined;
+  if (module.type === "CallExpression") {
+    const { callee } = module;
+    if (callee.type === "Identifier" && callee.name === "require") [source] = module.arguments;
+  } else if (module.type === "AwaitExpression" && module.argument.type === "ImportExpression") {
+    ({ source } = module.argument);
+  }
+  const { value: specifier } = (source ?? {}) as { readonly value?: unknown };
+  if (typeof specifier !== "string") return [];
+  return boundPaths(pattern, path).map(([name, ...keys]) => ({ name, specifier, path: keys, isRequire }));
+}
+
+/** The names that a pattern binds, each with the properties that lead to its value. */
+function boundPaths(pattern: Pattern, path: readonly string[]): [name: string, ...path: string[]][] {
+  if (pattern.type === "Identifier") return [[pattern.name, ...path]];
+  if (pattern.type === "AssignmentPattern") return boundPaths(pattern.left, path);
+  if (pattern.type !== "ObjectPattern") return [];
+  return pattern.properties.flatMap((one) =>
+    one.type === "Property" && !one.computed && (one.key.type === "Identifier" || one.key.type === "Literal")
+      ? boundPaths(one.value, [...path, keyText(one.key)])
+      : [],
+  );
+}
+
+function keyText(key: { readonly type: string; readonly name?: string; readonly value?: unknown }): string {
+  return key.type === "Identifier" ? String(key.name) : String(key.value);
 }

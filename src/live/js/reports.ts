@@ -1,11 +1,13 @@
 // The texts of the JavaScript tools, made from what the main thread found: profiles, heap, variables, sources. Also the
 // text of check-syntax, which does not need the main thread.
 
-import type { GuestText } from "../runtime.ts";
-import { parseCondition } from "./conditions.ts";
+import type { Condition, GuestText } from "../runtime.ts";
+import { parseCondition, type ConditionBuilder } from "./conditions.ts";
 import type { SourceInfo, VariableList } from "./globals.ts";
 import { CodeSyntaxError, parse } from "./parse.ts";
+import type { Thrown } from "./messages.ts";
 import type { HeapProfile } from "./profiling.ts";
+import type { ReloadReport } from "./reload.ts";
 import { rewrite } from "./rewrite.ts";
 
 export interface ToolOutcome {
@@ -29,8 +31,9 @@ interface ProfileRow {
   readonly self: number;
 }
 
-export function toolReport(op: string, outcome: ToolOutcome, isGuestFile: (url: string) => boolean): GuestText {
+export function toolReport(op: string, outcome: ToolOutcome, conditions: ConditionBuilder): GuestText {
   const { found } = outcome;
+  const isGuestFile = (url: string): boolean => conditions.isGuestFile(url);
   switch (op) {
     case "profile-code":
       return timeReport(outcome, isGuestFile);
@@ -39,6 +42,8 @@ export function toolReport(op: string, outcome: ToolOutcome, isGuestFile: (url: 
     case "inspect":
     case "read-resource":
       return found as GuestText;
+    case "reload":
+      return reloadReport(found as ReloadReport, (thrown) => conditions.fromThrown(thrown));
     case "list-definitions":
     case "list-variables":
       return variableReport(found as VariableList);
@@ -162,6 +167,25 @@ function variableReport({ variables, total }: VariableList): GuestText {
   const lines = variables.map(({ name, type, preview }) => `${name}: ${type} = ${preview}`);
   if (total > variables.length) lines.push(`... ${total - variables.length} more`);
   return { text: lines.join("\n"), data: { variables, total } };
+}
+
+function reloadReport(found: ReloadReport, toCondition: (thrown: Thrown) => Condition): GuestText {
+  const { checked, reloaded, names, missing } = found;
+  const failed = found.failed.map(({ file, thrown }) => {
+    const { type, message } = toCondition(thrown);
+    return { file, error: `${type}: ${message}` };
+  });
+  const lines: string[] = [];
+  if (reloaded.length > 0) lines.push("Reloaded:");
+  for (const { file, isChanged } of reloaded) lines.push(`  ${file}${isChanged ? "" : " (imports a reloaded module)"}`);
+  if (names.length > 0) lines.push(`Names that have the new values: ${names.join(", ")}`);
+  if (missing.length > 0)
+    lines.push(`Names that the new modules do not export, so that they keep their values: ${missing.join(", ")}`);
+  if (failed.length > 0) lines.push("Failed, so that the old module stays:");
+  for (const { file, error } of failed) lines.push(`  ${file}: ${error.replaceAll("\n", "\n    ")}`);
+  if (lines.length === 0) lines.push(`No module has changed, of ${checked} loaded from files outside of packages.`);
+  const data = { reloaded: reloaded.map(({ file }) => file), failed: failed.map(({ file }) => file), names, missing };
+  return { text: lines.join("\n"), data, isError: failed.length > 0 };
 }
 
 function sourceReport(found: SourceInfo | string): GuestText {

@@ -13,8 +13,9 @@ import { brokenGuest, evaluate, type JobState } from "./evaluator.ts";
 import { getSource, Globals, listVariables } from "./globals.ts";
 import { Handles } from "./handles.ts";
 import type { Evaluator, Job, ToController, ToMainThread } from "./messages.ts";
-import { errorText } from "./print.ts";
+import { describeThrown, errorText } from "./print.ts";
 import { abortProfiling, startProfiling } from "./profiling.ts";
+import { Reloader } from "./reload.ts";
 import { ToolCalls, ToolError } from "./tools.ts";
 
 const enqueueMicrotask = queueMicrotask;
@@ -36,6 +37,7 @@ export class UserThread {
   readonly #captures = new Captures((url) => url.startsWith(GUEST_FOLDER));
   readonly #handles = new Handles();
   readonly #toolCalls: ToolCalls;
+  readonly #reloader = new Reloader(this.#globals);
   #current: JobState | undefined;
   #canImportTypeScript = ((process.features as { typescript?: unknown }).typescript ?? false) !== false;
 
@@ -83,8 +85,8 @@ export class UserThread {
           ...(this.#evaluator && message.abandon !== undefined && { frames: this.#evaluator.interruptedFrames() }),
         });
         // Answer first, since the controller terminates a thread that answers late. If the thread is terminated before
-        // the next line runs, the next job aborts the profiling.
-        if (message.abandon !== undefined) abortProfiling();
+        // the next line runs, the next job aborts what was begun.
+        if (message.abandon !== undefined) this.#abortTools();
         return;
       case "tools":
         this.#globals.provide({ tools: this.#toolCalls.create(message.tools), show: this.#toolCalls.show, ToolError });
@@ -126,7 +128,8 @@ export class UserThread {
   #perform(job: Job, state: JobState, done: (outcome: object) => void): void {
     const { cell, op, params } = job;
     if (this.#evaluator !== undefined) return void this.#performOther(this.#evaluator, job, done);
-    abortProfiling();
+    this.#abortTools();
+    if (op === "reload") return void this.#reload(done);
     const isProfiled = op === "profile-code" || op === "heap-report";
     const stopProfiling = isProfiled ? startProfiling(op, params, cell !== undefined) : undefined;
     if (cell !== undefined) {
@@ -138,6 +141,20 @@ export class UserThread {
       return;
     }
     done({ found: stopProfiling === undefined ? this.#find(op, params) : stopProfiling() });
+  }
+
+  /** Undoes what a tool has begun whose job was stopped. */
+  #abortTools(): void {
+    abortProfiling();
+    this.#reloader.abort();
+  }
+
+  async #reload(done: (outcome: object) => void): Promise<void> {
+    try {
+      done({ found: await this.#reloader.reload() });
+    } catch (error) {
+      done({ thrown: describeThrown(error) });
+    }
   }
 
   /** What a tool that runs no code of the user finds. */
@@ -176,11 +193,12 @@ export class UserThread {
   }
 }
 
-/** The user need not know that Node's loader for `import()` is experimental. */
+/** The user need not know that features which we use are experimental: Node's loader for `import()`, types. */
 function hideLoaderWarning(): void {
   process.emitWarning = (...args: unknown[]): void => {
     const [warning] = args;
-    if (typeof warning !== "string" || !warning.startsWith("vm.USE_MAIN_CONTEXT")) emitWarning(...args);
+    if (typeof warning !== "string" || !/^(?:vm\.USE_MAIN_CONTEXT|stripTypeScriptTypes)/.test(warning))
+      emitWarning(...args);
   };
 }
 

@@ -15,7 +15,7 @@ import {
 /** Where code is read and names are looked up; by default the current package. */
 const PACKAGE: ArgumentSpec = { type: "string" };
 
-const NAME = required("Such as car or cl:mapcar");
+const NAME = required("Such as cl:mapcar");
 
 const CLASS = required();
 
@@ -26,7 +26,7 @@ export const EVALUATE: GuestTool = {
     "Evaluate Common Lisp forms in a persistent session: definitions, variables and the package are kept. Returns the " +
     "output, and the values of the last form as `=> value` lines, or [ERROR] with type, message and [Backtrace].",
   arguments: {
-    code: required("One or more forms"),
+    code: required(),
     package: text("Package for this call; in-package changes it for later ones"),
     "capture-time": flag("Show time and allocation"),
   },
