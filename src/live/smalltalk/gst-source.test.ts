@@ -100,7 +100,7 @@ describe("definitions", () => {
       ["statements", 1, "^Object subclass: #A", undefined],
       ["method", 3, "foo\n  [ ^'hi!' ]", "x"],
       ["method", 4, "bar: b\n  [ ^b ]", "x"],
-      ["statements", 1, "^A new foo", undefined],
+      ["statements", 7, "^A new foo", undefined],
     ]);
   });
 
@@ -109,5 +109,28 @@ describe("definitions", () => {
       ...{ kind: "method", class: "A", line: 1, category: "p", scopes: "1 4 1 a t" },
       text: 'foo: a\n  "why"\n  [ | t |\n  ^a ]',
     });
+  });
+
+  it("takes brackets around a part of a body for a block", () => {
+    const bodies = ["foo\n  [true] whileTrue: []", "foo [true] whileTrue: []. ^1", "foo\n  [ ^1 ]"];
+    expect(bodies.map((body) => methodPiece("A", body, 1).text)).toEqual([
+      "foo\n  [ [true] whileTrue: [] ]",
+      "foo [ [true] whileTrue: []. ^1 ]",
+      "foo\n  [ ^1 ]",
+    ]);
+  });
+
+  it("refuses code that is nested so deeply that GNU Smalltalk would crash", () => {
+    const deep = `${"(".repeat(200_000)}1${")".repeat(200_000)}`;
+    const mistake = { kind: "mistake", line: 1, text: "the code is nested more than 1,000 levels deep" };
+    expect(parseSource(deep)).toEqual([mistake]);
+    expect(methodPiece("A", `foo ^${deep}`, 1)).toEqual(mistake);
+    expect(parseSource(`${"(".repeat(900)}1${")".repeat(900)}`)).toMatchObject([{ kind: "statements" }]);
+  });
+
+  it("reads long sources in a time that grows with their length only", () => {
+    expect(parseSource("1!\n".repeat(50_000))).toHaveLength(50_000);
+    expect(parseSource(`Object subclass: A [ ${"|a|\n".repeat(50_000)} ]`)).toHaveLength(1);
+    expect(parseSource("[:a | | b | b ] value.\n".repeat(50_000))).toHaveLength(1);
   });
 });

@@ -3,7 +3,7 @@
 // GNU Smalltalk reads such files itself, but then it prints mistakes to stderr and answers no value.
 
 import { defined } from "../../core/values.ts";
-import { isMark, lineAt, readVariables, tokenize, type Scope, type Token } from "./gst-tokens.ts";
+import { isMark, Lines, nextMark, readVariables, tokenize, type Scope, type Token } from "./gst-tokens.ts";
 
 export interface Piece {
   /** `file`: something that only the reader of GNU Smalltalk itself understands. */
@@ -27,9 +27,15 @@ export interface Piece {
   readonly name?: string;
 }
 
-export function parseSource(source: string): readonly Piece[] {
+/** GNU Smalltalk crashes if code is nested very deeply. */
+const MAX_NESTING = 1_000;
+
+/** `firstLine` is the number of its first line. */
+export function parseSource(source: string, firstLine = 1): readonly Piece[] {
   const tokens = tokenize(source);
+  if (isTooDeep(tokens)) return [tooDeep(firstLine)];
   if (tokens.some((token) => isMark(token, "!"))) return parseChunks(source);
+  const lines = new Lines(source, firstLine);
   const pieces: Piece[] = [];
   let begin = 0;
   for (let i = 0; i < tokens.length;) {
@@ -41,22 +47,41 @@ export function parseSource(source: string): readonly Piece[] {
     const { start = 0 } = tokens[i] ?? {};
     const close = matching(tokens, definition.bracket);
     const end = tokens[close]?.end ?? source.length;
-    pieces.push(...statementPieces(source, begin, start));
-    pieces.push(...definitionPieces(source, tokens, i, close, definition));
+    pieces.push(...statementPieces(source, lines, begin, start));
+    pieces.push(...definitionPieces(source, lines, tokens, i, close, definition));
     begin = end;
     i = close + 1;
     // A period after a definition is not a statement.
     if (isMark(tokens[i], ".")) begin = (tokens[i++] as Token).end;
   }
-  return [...pieces, ...statementPieces(source, begin, source.length)];
+  return [...pieces, ...statementPieces(source, lines, begin, source.length)];
+}
+
+function isTooDeep(tokens: readonly Token[]): boolean {
+  let depth = 0;
+  return tokens.some(({ type, text }) => {
+    if (type === "mark" && text in CLOSERS) depth += 1;
+    else if (type === "mark" && /^[\])}]$/.test(text)) depth -= 1;
+    return depth > MAX_NESTING;
+  });
+}
+
+function tooDeep(line: number): Piece {
+  return {
+    kind: "mistake",
+    line,
+    text: `the code is nested more than ${MAX_NESTING.toLocaleString("en")} levels deep`,
+  };
 }
 
 /** A method as the tool compile-method takes it: a message pattern and a body, with or without brackets. */
 export function methodPiece(className: string, text: string, line: number, category?: string): Piece {
   const tokens = tokenize(text);
+  if (isTooDeep(tokens)) return tooDeep(line);
   const { parameters, next } = readPattern(tokens, 0);
   const start = tokens[next]?.start ?? text.length;
-  const isBracketed = isMark(tokens[next], "[");
+  // A body may begin with a block; brackets around the whole body end with it.
+  const isBracketed = isMark(tokens[next], "[") && matching(tokens, next) >= tokens.length - 1;
   // The scopes are counted from the first line of the text, so what stands before the body becomes empty lines.
   const before = text.slice(0, isBracketed ? start + 1 : start).replaceAll(/[^\n]/g, " ");
   const body = before + text.slice(before.length);
@@ -130,7 +155,7 @@ function matching(tokens: readonly Token[], open: number): number {
   return tokens.length;
 }
 
-function statementPieces(source: string, start: number, end: number): readonly Piece[] {
+function statementPieces(source: string, lines: Lines, start: number, end: number): readonly Piece[] {
   const raw = source.slice(start, end);
   const { scopes, assigned, globals, statements, declarations } = readVariables(raw);
   const last = statements.at(-1);
@@ -144,7 +169,7 @@ function statementPieces(source: string, start: number, end: number): readonly P
     }
     text = `| ${scopes[0]?.temporaries.join(" ")} | ${text}`;
   }
-  const line = lineAt(source, start);
+  const line = lines.at(start);
   const names = { assigned: assigned.join(" "), globals: globals.join(" ") };
   return [{ kind: "statements", line, text, ...names, scopes: scopeLines(scopes) }];
 }
@@ -160,6 +185,7 @@ function scopeLines(scopes: readonly Scope[]): string {
 
 function definitionPieces(
   source: string,
+  lines: Lines,
   tokens: readonly Token[],
   first: number,
   close: number,
@@ -167,17 +193,17 @@ function definitionPieces(
 ): readonly Piece[] {
   const start = tokens[first]?.start ?? 0;
   const end = tokens[close]?.end ?? source.length;
-  const file: Piece = { kind: "file", line: lineAt(source, start), text: source.slice(start, end) };
+  const file: Piece = { kind: "file", line: lines.at(start), text: source.slice(start, end) };
   if (close >= tokens.length)
-    return [{ kind: "mistake", line: lineAt(source, source.length), text: "expected ] at the end of the definition" }];
+    return [{ kind: "mistake", line: lines.at(source.length), text: "expected ] at the end of the definition" }];
   if (header.class === "Eval")
-    return statementPieces(source, tokens[header.bracket]?.end ?? 0, tokens[close]?.start ?? 0);
+    return statementPieces(source, lines, tokens[header.bracket]?.end ?? 0, tokens[close]?.start ?? 0);
   if (header.kind === "other") return [file];
   if (header.kind === "method") {
     const from = tokens[header.pattern ?? first]?.start ?? start;
-    return [methodPiece(header.class, source.slice(from, end), lineAt(source, from))];
+    return [methodPiece(header.class, source.slice(from, end), lines.at(from))];
   }
-  const body = readBody(source, tokens, header.bracket + 1, close, header.class);
+  const body = readBody(source, lines, tokens, header.bracket + 1, close, header.class);
   if (body === undefined) return [file];
   if (header.kind === "extend" && body.variables === undefined) return body.pieces;
   const variables = body.variables?.join(" ");
@@ -200,6 +226,7 @@ interface Body {
 /** Reads the inside of a class. Returns undefined for what is left to GNU Smalltalk, such as `<shape: #byte>`. */
 function readBody(
   source: string,
+  lines: Lines,
   tokens: readonly Token[],
   start: number,
   close: number,
@@ -208,11 +235,12 @@ function readBody(
   const body: Body = { pieces: [] };
   for (let i = start; i < close;) {
     const token = tokens[i] as Token;
-    const line = lineAt(source, token.start);
+    const line = lines.at(token.start);
     if (isMark(token, "|")) {
-      const end = tokens.findIndex((other, at) => at > i && isMark(other, "|"));
+      const end = nextMark(tokens, i, "|");
       if (end === -1 || end > close) return undefined;
-      body.variables = [...(body.variables ?? []), ...tokens.slice(i + 1, end).map(({ text }) => text)];
+      body.variables ??= [];
+      for (const { text } of tokens.slice(i + 1, end)) body.variables.push(text);
       i = end + 1;
     } else if (isMark(token, "<")) {
       const [key, value, end] = tokens.slice(i + 1, i + 4);
@@ -223,14 +251,14 @@ function readBody(
       else return undefined;
       i += 4;
     } else if (token.type === "name" && tokens[i + 1]?.type === "assign") {
-      const end = tokens.findIndex((other, at) => at > i && isMark(other, "."));
+      const end = nextMark(tokens, i, ".");
       if (end === -1 || end > close) return undefined;
       const text = `^${source.slice((tokens[i + 1] as Token).end, tokens[end]?.start)}`;
       body.pieces.push({ kind: "variable", class: className, name: token.text, line, text });
       i = end + 1;
     } else if (tokens[i + 1]?.text === "class" && isMark(tokens[i + 2], "[")) {
       const end = matching(tokens, i + 2);
-      const inner = readBody(source, tokens, i + 3, end, `${className} class`);
+      const inner = readBody(source, lines, tokens, i + 3, end, `${className} class`);
       if (inner === undefined) return undefined;
       const variables = inner.variables?.join(" ");
       if (variables !== undefined)
@@ -247,7 +275,7 @@ function readBody(
       const first = tokens[from] as Token;
       const owner = isQualified && /\sclass$/.test(header.class) ? `${className} class` : className;
       const text = source.slice(first.start, tokens[end]?.end);
-      body.pieces.push(methodPiece(owner, text, lineAt(source, first.start)));
+      body.pieces.push(methodPiece(owner, text, lines.at(first.start)));
       i = end + 1;
     }
   }
@@ -257,18 +285,17 @@ function readBody(
 /** Chunk format: chunks end with `!`; after `methodsFor:` come methods, up to an empty chunk. */
 function parseChunks(source: string): readonly Piece[] {
   return splitChunks(source).flatMap(({ text, line, class: owner, category }) =>
-    owner === undefined
-      ? parseSource("\n".repeat(line - 1) + text.replace(/\.\s*$/, ""))
-      : [methodPiece(owner, text, line, category)],
+    owner === undefined ? parseSource(text.replace(/\.\s*$/, ""), line) : [methodPiece(owner, text, line, category)],
   );
 }
 
 function splitChunks(source: string): readonly Chunk[] {
   const found: Chunk[] = [];
+  const lines = new Lines(source);
   let methods: { readonly class: string; readonly category: string } | undefined;
   for (const { start, text } of chunks(source)) {
     const trimmed = text.trim();
-    const line = lineAt(source, start + text.indexOf(trimmed));
+    const line = lines.at(start + text.indexOf(trimmed));
     const [, owner, category = ""] = /^([\w.]+(?: class)?)\s+methodsFor:\s*'((?:[^']|'')*)'$/.exec(trimmed) ?? [];
     if (trimmed === "") methods = undefined;
     else if (methods !== undefined) found.push({ text: trimmed, line, ...methods });

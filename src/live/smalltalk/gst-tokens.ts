@@ -17,18 +17,22 @@ export interface Scope {
   readonly temporaries: readonly string[];
 }
 
+/** The types in the order of the groups below. */
+const TYPES = [
+  ...["space", "string", "character", "assign", "symbol", "keyword", "name", "number", "binary", "mark"],
+] as readonly (Token["type"] | "space")[];
 const TOKEN = new RegExp(
   [
-    /(?<space>[\s]+|"[^"]*(?:"|$))/,
-    /(?<string>#?'(?:[^']|'')*(?:'|$))/,
-    /(?<character>\$[^])/,
-    /(?<assign>:=)/,
-    /(?<symbol>#(?:[A-Za-z_][\w]*:?(?:[A-Za-z_][\w]*:)*|[-+*/\\~<>=@%|&?,]+))/,
-    /(?<keyword>[A-Za-z_]\w*:(?!=))/,
-    /(?<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)/,
-    /(?<number>\d+r-?[0-9A-Z]+|\d+(?:\.\d+)?(?:[edqs]-?\d*)?)/,
-    /(?<binary>[-+*/\\~<>=@%|&?,]+)/,
-    /(?<mark>[^])/,
+    /([\s]+|"[^"]*(?:"|$))/,
+    /(#?'(?:[^']|'')*(?:'|$))/,
+    /(\$[^])/,
+    /(:=)/,
+    /(#(?:[A-Za-z_][\w]*:?(?:[A-Za-z_][\w]*:)*|[-+*/\\~<>=@%|&?,]+))/,
+    /([A-Za-z_]\w*:(?!=))/,
+    /([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)/,
+    /(\d+r-?[0-9A-Z]+|\d+(?:\.\d+)?(?:[edqs]-?\d*)?)/,
+    /([-+*/\\~<>=@%|&?,]+)/,
+    /([^])/,
   ]
     .map(({ source }) => source)
     .join("|"),
@@ -40,16 +44,19 @@ export function tokenize(source: string): readonly Token[] {
   const tokens: Token[] = [];
   for (let start = 0; start < source.length;) {
     TOKEN.lastIndex = start;
-    const { groups = {}, 0: text = "" } = TOKEN.exec(source) ?? {};
+    const found = TOKEN.exec(source) as RegExpExecArray;
+    const [text] = found;
     const end = start + text.length;
-    const [type = "mark"] = Object.entries(groups).find(([, found]) => found !== undefined) ?? [];
+    let group = 1;
+    while (found[group] === undefined) group += 1;
+    const type = TYPES[group - 1] ?? "mark";
     // `||` is an empty declaration, and `|-3` ends one.
     if (type === "binary" && text.startsWith("|") && text.length > 1) {
       tokens.push({ type: "binary", text: "|", start, end: start + 1 });
       start += 1;
       continue;
     }
-    if (type !== "space") tokens.push({ type: type as Token["type"], text, start, end });
+    if (type !== "space") tokens.push({ type, text, start, end });
     start = end;
   }
   return tokens;
@@ -59,11 +66,33 @@ export function isMark(token: Token | undefined, text: string): boolean {
   return token !== undefined && (token.type === "mark" || token.type === "binary") && token.text === text;
 }
 
-/** The number of the line at an index, from 1. */
-export function lineAt(source: string, index: number): number {
-  let line = 1;
-  for (let at = source.indexOf("\n"); at !== -1 && at < index; at = source.indexOf("\n", at + 1)) line += 1;
-  return line;
+/** The index of the next such mark after the token at `i`; -1 if there is none. */
+export function nextMark(tokens: readonly Token[], i: number, text: string): number {
+  for (let at = i + 1; at < tokens.length; at += 1) if (isMark(tokens[at], text)) return at;
+  return -1;
+}
+
+/** Finds the lines of a source. */
+export class Lines {
+  readonly #ends: number[] = [];
+  readonly #first: number;
+
+  /** `first` is the number of its first line. */
+  constructor(source: string, first = 1) {
+    this.#first = first;
+    for (let at = source.indexOf("\n"); at !== -1; at = source.indexOf("\n", at + 1)) this.#ends.push(at);
+  }
+
+  /** The number of the line at an index. */
+  at(index: number): number {
+    let low = 0;
+    for (let high = this.#ends.length; low < high;) {
+      const middle = (low + high) >> 1;
+      if ((this.#ends[middle] as number) < index) low = middle + 1;
+      else high = middle;
+    }
+    return this.#first + low;
+  }
 }
 
 export interface Variables {
@@ -79,7 +108,7 @@ export interface Variables {
   readonly declarations: readonly { readonly start: number; readonly end: number }[];
 }
 
-type OpenScope = { -readonly [Key in keyof Scope]: Scope[Key] } & { names: Set<string>; isBlock: boolean };
+type OpenScope = { -readonly [Key in keyof Scope]: Scope[Key] } & { readonly temporaries: string[] };
 
 /** Reads the body of a method or the statements of an evaluation. `parameters` are those of the method. */
 export function readVariables(source: string, parameters: readonly string[] = []): Variables {
@@ -90,27 +119,32 @@ export function readVariables(source: string, parameters: readonly string[] = []
   const statements: number[] = [];
   const globals = new Set<string>();
   const declarations: { start: number; end: number }[] = [];
-  const begin = (start: number, names: readonly string[], isBlock: boolean): OpenScope => {
-    const line = lineAt(source, start);
-    const scope = {
-      ...{ firstLine: line, lastLine: line, parameters: names, temporaries: [] as readonly string[] },
-      ...{ names: new Set(names), isBlock },
-    };
+  const declared = new Set<string>();
+  /** How many of the open scopes declare a name. */
+  const counts = new Map<string, number>();
+  const count = (names: readonly string[], by: number): void => {
+    for (const name of names) counts.set(name, (counts.get(name) ?? 0) + by);
+    for (const name of names) declared.add(name);
+  };
+  const lines = new Lines(source);
+  const begin = (start: number, names: readonly string[]): void => {
+    const line = lines.at(start);
+    const scope = { firstLine: line, lastLine: line, parameters: names, temporaries: [] };
+    count(names, 1);
     scopes.push(scope);
     open.push(scope);
-    return scope;
   };
-  begin(0, parameters, false);
+  begin(0, parameters);
   let isStart = true;
   let nesting = 0;
   for (let i = 0; i < tokens.length; i++) {
     const token = tokens[i] as Token;
     const scope = open.at(-1) as OpenScope;
     if (isMark(token, "|") && isStart) {
-      const end = tokens.findIndex((other, at) => at > i && isMark(other, "|"));
+      const end = nextMark(tokens, i, "|");
       const names = tokens.slice(i + 1, end === -1 ? undefined : end).map(({ text }) => text);
-      scope.temporaries = [...scope.temporaries, ...names];
-      for (const name of names) scope.names.add(name);
+      for (const name of names) scope.temporaries.push(name);
+      count(names, 1);
       if (open.length === 1) declarations.push({ start: token.start, end: tokens[end]?.end ?? source.length });
       if (end === -1) break;
       i = end;
@@ -121,7 +155,7 @@ export function readVariables(source: string, parameters: readonly string[] = []
     isStart = false;
     if (token.type === "assign") {
       const { type, text: name = "" } = tokens[i - 1] ?? {};
-      if (type === "name" && !open.some(({ names }) => names.has(name))) assigned.add(name);
+      if (type === "name" && (counts.get(name) ?? 0) === 0) assigned.add(name);
     } else if (token.type === "name" && /^[A-Z]/.test(token.text)) globals.add(token.text);
     else if (token.type !== "mark") continue;
     else if (token.text === "[") {
@@ -131,18 +165,19 @@ export function readVariables(source: string, parameters: readonly string[] = []
         i += 2;
       }
       if (names.length > 0 && isMark(tokens[i + 1], "|")) i += 1;
-      begin(token.start, names, true);
+      begin(token.start, names);
       isStart = true;
     } else if (token.text === "]") {
-      scope.lastLine = lineAt(source, token.start);
-      if (open.length > 1) open.pop();
+      scope.lastLine = lines.at(token.start);
+      if (open.length === 1) continue;
+      open.pop();
+      count([...scope.parameters, ...scope.temporaries], -1);
     } else if (token.text === "." && nesting === 0) isStart = true;
     else if (token.text === "(" || token.text === "{") nesting += 1;
     else if (token.text === ")" || token.text === "}") nesting -= 1;
   }
-  const lastLine = lineAt(source, source.length);
+  const lastLine = lines.at(source.length);
   for (const scope of open) scope.lastLine = lastLine;
-  const declared = new Set(scopes.flatMap(({ names }) => [...names]));
   const used = [...globals].filter((name) => !declared.has(name));
   return { scopes, assigned: [...assigned], globals: used, statements, declarations };
 }

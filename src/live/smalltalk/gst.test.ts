@@ -254,6 +254,33 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     expect(await ask("run-tests", { class: "Object" })).toMatchObject({ isError: true });
   });
 
+  it("keeps an error open if code in one of its frames is interrupted", async () => {
+    await evaluate("| x | x := 5. x / 0");
+    const before = await ask("list-restarts");
+    const code = "Transcript showCr: 'begun'. [true] whileTrue: []";
+    const { id, reply } = guest.request("evaluate-in-frame", { ...LIMITS, frame: 1, code });
+    await expect.poll(() => output).toContain("begun\n");
+    await guest.control("interrupt", { target: id });
+    expect(await reply).toMatchObject({ status: "interrupted" });
+    expect(await ask("list-restarts")).toEqual(before);
+    expect(await ask("evaluate-in-frame", { frame: 1, code: "x" })).toMatchObject({ status: "ok", values: ["5"] });
+    expect(await ask("take-restart", { restart: "resume", value: "7" })).toMatchObject({ status: "ok", values: ["7"] });
+  });
+
+  it("cuts long messages of errors", async () => {
+    const { condition } = await evaluate("self error: (String new: 5000000)");
+    expect(condition?.message).toHaveLength(20_003);
+    expect(await evaluate("3 + 4")).toMatchObject({ values: ["7"] });
+  });
+
+  it("says that a method is nested too deeply", async () => {
+    const source = `foo ^${"(".repeat(5_000)}1${")".repeat(5_000)}`;
+    expect(await ask("compile-method", { class: "Object", source })).toMatchObject({
+      text: expect.stringContaining("the code is nested more than 1,000 levels deep") as string,
+      isError: true,
+    });
+  });
+
   it("saves an image, from which a session starts with its variables, classes and definitions", async () => {
     const file = join(folder, "saved.im");
     await evaluate(`${POINT} kept := Pt new`);
