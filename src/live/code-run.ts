@@ -150,15 +150,19 @@ export class CodeRun implements EvaluationRun {
     return { content, facts: { calls } };
   }
 
-  /** Runs the work of one message, within the budget of calls, and sends its answer. */
+  /**
+   * Runs the work of one message, within the budget of calls, and sends its answer. Once the run is being stopped,
+   * nothing is answered, so that its code does not go on.
+   */
   async #answer(call: number, channel: RunChannel, work: () => Promise<Answer>): Promise<void> {
+    if (this.#isOver) return;
     let answer: Answer;
     const { maxCalls, maxResultBytes } = this.#options.budgets;
     this.#messages += 1;
-    if (this.#isOver) answer = { error: CANCELLED };
-    else if (this.#messages > maxCalls) answer = { error: overrun(`The run has made ${maxCalls} calls`, "maxCalls") };
+    if (this.#messages > maxCalls) answer = { error: overrun(`The run has made ${maxCalls} calls`, "maxCalls") };
     else if (this.#resultBytes >= maxResultBytes) answer = { error: tooManyBytes(maxResultBytes) };
-    else answer = await work().catch((error: unknown) => ({ error: this.#failureOf(error) }));
+    else answer = await work().catch((error: unknown) => ({ error: protocolFailure(error) }));
+    if (this.#isOver) return;
     const { record, ...sent } = answer;
     // The text is there twice if the content is too.
     const copied = sent.result?.content === undefined ? 0 : Buffer.byteLength(sent.result.text);
@@ -204,7 +208,7 @@ export class CodeRun implements EvaluationRun {
       return { ...answerOf(result), record };
     } catch (error) {
       record.isError = true;
-      return { error: this.#failureOf(error), record };
+      return { error: protocolFailure(error), record };
     } finally {
       if (this.#open.delete(token)) finish();
       this.#slots.release();
@@ -248,10 +252,6 @@ export class CodeRun implements EvaluationRun {
       release();
       this.#open.delete(token);
     }
-  }
-
-  #failureOf(error: unknown): CallFailure {
-    return this.#isOver ? CANCELLED : { kind: "protocol", message: errorMessage(error) };
   }
 
   async #search(query: unknown, { limit }: GuestReply): Promise<Answer> {
@@ -319,6 +319,10 @@ interface Answer {
   readonly error?: CallFailure;
   /** Gets the size of the answer. */
   readonly record?: CallRecord;
+}
+
+function protocolFailure(error: unknown): CallFailure {
+  return { kind: "protocol", message: errorMessage(error) };
 }
 
 interface WantedCall {

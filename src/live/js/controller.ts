@@ -55,6 +55,8 @@ const send = (message: ToMainThread): void => port.postMessage(message);
 const conditions = new ConditionBuilder(new URL(".", import.meta.url).href);
 const mainThread = new MainThread(send);
 let running: RunningJob | undefined;
+/** How many calls of tools wait for their answers. */
+let openCalls = 0;
 let lastError: Condition | undefined;
 /** Whether the main thread captures variables at errors. */
 let isWatching = true;
@@ -74,7 +76,10 @@ const channel = new Socket({ fd: 3, readable: true, writable: true });
 const reader = new FrameReader(
   (text) => {
     // The main thread reads it, so that it is parsed once.
-    if (text.startsWith('{"call":')) return send({ kind: "called", json: text });
+    if (text.startsWith('{"call":')) {
+      openCalls -= 1;
+      return send({ kind: "called", json: text });
+    }
     const request = JSON.parse(text) as GuestRequest;
     try {
       handle(request);
@@ -228,6 +233,7 @@ type JobOutcome = Omit<Done, "kind" | "id" | "thrown" | "runMs"> & {
 function finish(request: GuestRequest, outcome: JobOutcome): void {
   const cell = running?.cell;
   running = undefined;
+  openCalls = 0;
   endedAt = performance.now();
   if (!isWatching && request["holdErrors"] !== false) rest.refresh();
   const { condition, reply } = outcome;
@@ -302,6 +308,7 @@ async function stopJob(job: RunningJob): Promise<void> {
 }
 
 function waitText(resources: readonly string[]): string {
+  if (openCalls > 0) return openCalls === 1 ? "for a call of a tool" : `for ${openCalls} calls of tools`;
   const others = new Set(resources.filter((one) => !/^(?:MessagePort|PipeWrap)$/.test(one)));
   return others.size === 0 ? "for a promise that nothing resolves" : `(active: ${[...others].join(", ")})`;
 }
@@ -337,6 +344,7 @@ port.on("message", (message: ToController) => {
     case "idle":
       return mainThread.onIdle(message.token, message);
     case "message":
+      if (message.json.startsWith('{"call":')) openCalls += 1;
       return void channel.write(frame(message.json));
     case "uncaught": {
       const text = `${conditions.trimFrames(message.text)}\n`;
