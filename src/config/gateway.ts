@@ -14,6 +14,7 @@ import type { Handler, Middleware } from "../core/handler.ts";
 import { checkOptions } from "../core/options.ts";
 import { digest } from "../core/seal.ts";
 import { defined, errorMessage } from "../core/values.ts";
+import { createCodeMode } from "./live.ts";
 import { selectPart } from "./profiles.ts";
 import type { MiddlewareFactories } from "./readers.ts";
 import type { Config } from "./load.ts";
@@ -118,15 +119,25 @@ export class ConfigGateway {
   /** One change after the other. */
   #last: Promise<unknown> = Promise.resolve();
 
-  private constructor(config: Config, options: CreateGatewayOptions, built: BuiltGateway) {
+  private constructor(config: Config, options: CreateGatewayOptions, built: BuiltGateway, gateway: Gateway) {
     this.#config = config;
     this.#options = options;
     this.#built = built;
-    this.gateway = built.gateway;
+    this.gateway = gateway;
   }
 
   static async create(config: Config, options: CreateGatewayOptions): Promise<ConfigGateway> {
-    return new ConfigGateway(config, options, await buildGateway(config, options));
+    const built = await buildGateway(config, options);
+    const { gateway } = built;
+    try {
+      // Code mode stays as it is when the config changes: its sessions belong to callers.
+      const front = config.code === undefined ? gateway : await createCodeMode(gateway, config.code);
+      return new ConfigGateway(config, options, built, front);
+    } catch (error) {
+      await gateway.close();
+      const problem = { line: 1, column: 1, severity: "error", message: errorMessage(error) } as const;
+      throw new ConfigError(config.path, config.text, [problem]);
+    }
   }
 
   get config(): Config {
@@ -199,7 +210,7 @@ export class ConfigGateway {
     void this.gateway.update(built.gateway);
     this.#config = config;
     const old = this.#built.upstreams;
-    this.#built = { ...built, gateway: this.gateway };
+    this.#built = built;
     for (const [name, { inner }] of built.upstreams) {
       if (old.get(name)?.inner.made !== inner.made) this.#startIfWanted(name);
     }

@@ -1,10 +1,12 @@
-// Live sessions as a kind of entry under `mcpServers`: their settings, and the server that evaluates code from callers.
-// What differs between languages comes from the registry in src/live; a language is loaded only when it is used.
+// Live sessions as a kind of entry under `mcpServers`, and code mode, whose sessions call the tools of the gateway: their
+// settings, and what is created from them. What differs between languages comes from the registry in src/live; a language
+// is loaded only when it is used.
 
 import { resolve } from "node:path";
 import type { Handler } from "../core/handler.ts";
 import { defined } from "../core/values.ts";
-import type { LiveOptions } from "../live/index.ts";
+import type { CodeMode, CodeModeOptions } from "../live/code-mode.ts";
+import { js } from "../live/js/entry.ts";
 import {
   findLanguage,
   LANGUAGE_LIST,
@@ -16,6 +18,7 @@ import {
 } from "../live/languages.ts";
 import { DEFAULT_LIMITS, LIMIT_BOUNDS, type Limits } from "../live/runtime.ts";
 import type { SandboxOptions } from "../live/sandbox.ts";
+import type { LiveOptions } from "../live/server.ts";
 import type { LanguageEntry, LanguageOptions, SettingSpec } from "../live/tool.ts";
 import {
   cwd,
@@ -37,18 +40,50 @@ export type LiveSettings = Partial<Limits> &
   Pick<LiveOptions, "maxSessions" | "idleMs" | "sandbox"> &
   Omit<LanguageOptions, "command"> & { readonly program?: string };
 
+/** The settings of code mode: those of its sessions, and what their code may do. */
+export type CodeSettings = LiveSettings & {
+  /** The name of the language. */
+  readonly language?: string;
+} & Pick<CodeModeOptions, "include" | "confirm" | "maxCalls" | "maxParallel" | "maxResultBytes">;
+
 /** Loads a language and creates its server. */
 export async function createLiveServer(language: LanguageEntry, settings: LiveSettings): Promise<Handler> {
   const { createLiveServer: create } = await import("../live/server.ts");
-  const { program: file, ...given } = settings;
+  const options = optionsOf(settings);
+  return create(await language.create(options), options);
+}
+
+/** Puts code mode in front of a gateway. */
+export async function createCodeMode<G extends Handler>(gateway: G, settings: CodeSettings): Promise<CodeMode<G>> {
+  const [{ createCodeMode: create }, problem] = await Promise.all([
+    import("../live/code-mode.ts"),
+    codeProblem(settings),
+  ]);
+  if (problem !== undefined) throw new Error(`code: ${problem}`);
+  const { language: _name, ...given } = settings;
+  const options = optionsOf(given);
+  return create(gateway, () => codeLanguage(settings).create(options), options);
+}
+
+/** Why code mode cannot start on this machine. */
+export async function codeProblem({ sandbox = true }: CodeSettings): Promise<string | undefined> {
+  return sandbox === false ? undefined : (await import("../live/sandbox.ts")).sandboxProblem();
+}
+
+/** The language of code mode. */
+export function codeLanguage({ language = "js" }: CodeSettings): LanguageEntry {
+  return findLanguage(language) ?? js;
+}
+
+/** The options of a live server, as code names them. */
+function optionsOf({ program: file, ...settings }: LiveSettings): LanguageOptions & LiveOptions {
   const isLimit = ([name]: readonly [string, unknown]): boolean => Object.hasOwn(LIMIT_BOUNDS, name);
-  const entries = Object.entries(given);
-  const options = {
+  const entries = Object.entries(settings);
+  return {
     limits: Object.fromEntries(entries.filter(isLimit)),
     ...Object.fromEntries(entries.filter((entry) => !isLimit(entry))),
     ...defined({ command: file }),
   };
-  return create(await language.create(options), options);
 }
 
 function bounded(name: keyof Limits, unit: string): read.Reader<number> {
@@ -190,4 +225,60 @@ function problemOf(
   return {
     warning: { ...position, severity: "warning", message: `${field.path}: ${problem.message}`, hint: problem.hint },
   };
+}
+
+const CODE_FIELDS = {
+  language: read
+    .oneOf(LANGUAGE_NAMES, suggestLanguage)
+    .describe(`The language of the code: ${LANGUAGE_LIST}. Default: js.`),
+  include: read
+    .arrayOf(read.nonEmptyString, 'an array of names of tools, such as ["notes_search"]')
+    .describe("The tools that stay in the list beside those of code mode; `*` matches any characters. Default: none."),
+  confirm: read
+    .oneOf(["destructive"])
+    .describe(
+      "destructive: the user is asked before code calls tools that say that they may destroy something. Default: nobody is asked.",
+    ),
+  maxCalls: read.positiveInteger.describe("Maximum calls of tools in one run. Default: 100."),
+  maxParallel: read.positiveInteger.describe("Maximum calls of tools that run at once; others wait. Default: 8."),
+  maxResultBytes: read.positiveInteger.describe(
+    "Maximum bytes of the results of all calls in one run. Default: 10000000.",
+  ),
+} as const satisfies read.Fields;
+
+const { live: _live, sandbox, timeoutMs, maxSessions, idleMs, inheritEnv: environment, ...sessionFields } = LIVE_FIELDS;
+
+const codeObject = read.objectOf(
+  {
+    ...OWN_FIELDS,
+    ...sessionFields,
+    timeoutMs: timeoutMs.describe(
+      `Milliseconds that a run may take, without the time in which it waits for an answer of the user. Default: ${DEFAULT_LIMITS.timeoutMs}.`,
+    ),
+    sandbox: sandbox.describe(
+      "Where the code runs: true, in a sandbox (bubblewrap, Linux only) without network and files; an object, with what it may use; or false, without a sandbox. Default: true.",
+    ),
+    maxSessions: maxSessions.describe("Maximum sessions with a process at once. Default: 32."),
+    idleMs: idleMs.describe("Milliseconds after which the process of an idle session is ended. Default: 24 hours."),
+    inheritEnv: environment.describe(
+      "Which variables of the gateway's environment the sessions inherit: true for all, or an array of names. Default: false.",
+    ),
+    ...CODE_FIELDS,
+  },
+  'true, false, or an object, such as {"language": "js"}',
+);
+
+/** The key `code` of a config. Undefined if it is false. */
+export const code: read.Reader<CodeSettings> = read.reader<CodeSettings>(
+  { anyOf: [read.flag.schema, codeObject.schema] },
+  (cursor) => {
+    if (cursor.kind === "boolean") return cursor.value === true ? codeDefaults(cursor.context.folder) : undefined;
+    const values = codeObject(cursor);
+    return values && { ...codeDefaults(cursor.context.folder), ...values };
+  },
+);
+
+/** Callers run code, so by default they do not see the keys in the gateway's environment. */
+export function codeDefaults(folder: string): CodeSettings {
+  return { cwd: folder, inheritEnv: false };
 }

@@ -16,6 +16,7 @@ import { baseFolder } from "./clients.ts";
 import { adaptDocument } from "./dialects.ts";
 import { parseDocument, parseToml, ConfigError, Problems, sortProblems, type Problem } from "./document.ts";
 import type { RequiredProgram } from "./kinds.ts";
+import { code, codeLanguage, codeProblem, type CodeSettings } from "./live.ts";
 import { MIDDLEWARE_SCHEMAS, middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import { type Access, callers, profiles, readAccess, token } from "./profiles.ts";
 import * as read from "./readers.ts";
@@ -58,6 +59,8 @@ export interface Config {
   readonly disabled: readonly string[];
   /** Middleware in front of all upstreams, the outermost first. */
   readonly chain: readonly MiddlewareEntry[];
+  /** Code mode, if callers call the tools from code. */
+  readonly code?: CodeSettings;
   /** Where the gateway listens. */
   readonly listen: Listen;
   /** Parts of the gateway, by name. */
@@ -133,11 +136,15 @@ export async function examineConfig(path: string, options: ConfigOptions = {}): 
       ...problems,
       ...warnOfDefaultAddress(upstreams, config?.listen ?? {}),
       ...(await findMissingPrograms(upstreams)),
+      ...(await findCodeProblem(config)),
     ]),
     servers: upstreams.map(({ name }) => name),
     middleware: middleware.map((entry) => entry.name ?? (entry.kind === "module" ? entry.file : "")),
     starts: [
       ...upstreams.map(describeStart),
+      ...(config?.code === undefined
+        ? []
+        : [`code mode: sessions of ${codeLanguage(config.code).name}, in which callers can run code`]),
       ...middleware.flatMap((entry) => (entry.kind === "module" ? [`middleware: the module ${entry.file}`] : [])),
     ],
   };
@@ -341,6 +348,9 @@ const TOP = {
   ),
   defaults: upstreamDefaults.describe("Options for all commands and URLs in mcpServers that do not set them."),
   chain: middlewareList.describe("Middleware in front of all servers, the outermost first."),
+  code: code.describe(
+    "Code mode: callers see search-tools, describe-tools and run-code in place of all tools, and call the tools from code. true, or an object with settings. Default: false.",
+  ),
   listen: listen.describe("Where the gateway listens over HTTP."),
   profiles: profiles.describe("Parts of the gateway, by name: some servers, some tools. Each is at /mcp/NAME."),
   callers: callers.describe("Callers with tokens of their own, by name, and what each may use."),
@@ -460,7 +470,7 @@ function readRoot(root: read.Cursor, source: { path: string; text: string }): Co
     chain,
     listen: values.listen ?? {},
     ...readAccess(root, values, servers, values.listen?.token),
-    ...defined({ errorProfile: values.errorProfile }),
+    ...defined({ errorProfile: values.errorProfile, code: values.code }),
     limits: values.limits ?? {},
     warnings: [],
   };
@@ -481,6 +491,12 @@ export async function findMissingPrograms(upstreams: readonly UpstreamEntry[]): 
   const required = upstreams.flatMap(({ programs = [], secrets }) => programs.map((one) => ({ one, secrets })));
   const problems = await Promise.all(required.map(({ one, secrets }) => checkProgram(one, secrets)));
   return [...upstreams.map(({ warning }) => warning), ...problems].filter((problem) => problem !== undefined);
+}
+
+/** Only a warning too: a sandbox that is missing now may be installed when the config is used. */
+async function findCodeProblem(config: Config | undefined): Promise<Problem[]> {
+  const message = config?.code && (await codeProblem(config.code));
+  return message === undefined ? [] : [{ line: 1, column: 1, severity: "warning", message: `code: ${message}` }];
 }
 
 async function checkProgram(program: RequiredProgram, secrets: readonly Secret[]): Promise<Problem | undefined> {

@@ -2,13 +2,16 @@
 // with its own sessions. No process starts before the first evaluation. A session runs any code, and is a sandbox only
 // with the option `sandbox`.
 
-import { isObject } from "../core/values.ts";
-import { checkOptions, OptionReader } from "../core/options.ts";
+import type { Handler } from "../core/handler.ts";
+import { defined, isObject } from "../core/values.ts";
+import { checkOptions, kindOf, OptionReader, type OptionNames } from "../core/options.ts";
+import { createCodeMode, type CodeMode, type CodeModeOptions as CreateCodeModeOptions } from "./code-mode.ts";
 import { js } from "./js/entry.ts";
 import { jsLanguage, type JavaScriptGuestOptions } from "./js/index.ts";
 import { SANDBOX_SETTING } from "./languages.ts";
 import { lisp as lispEntry } from "./lisp/entry.ts";
 import { lispLanguage, type LispGuestOptions } from "./lisp/index.ts";
+import { LANGUAGES } from "./languages.ts";
 import { LIMIT_BOUNDS } from "./runtime.ts";
 import { createLiveServer, type Live, type LiveOptions } from "./server.ts";
 import type { SmalltalkGuestOptions } from "./smalltalk/engine.ts";
@@ -16,6 +19,7 @@ import { smalltalk as smalltalkEntry } from "./smalltalk/entry.ts";
 import { smalltalkLanguage } from "./smalltalk/index.ts";
 import type { LanguageEntry, SettingSpec } from "./tool.ts";
 
+export type { CodeMode } from "./code-mode.ts";
 export type { Evaluation } from "./evaluation.ts";
 export type { JavaScriptPermission } from "./js/index.ts";
 export type { Limits } from "./runtime.ts";
@@ -61,6 +65,50 @@ export function smalltalk(options: SmalltalkOptions = {}): Live {
   check("smalltalk()", options, smalltalkEntry);
   return createLiveServer(smalltalkLanguage(options), options);
 }
+
+/** Options of `codeMode()`: those of the language's sessions, and what their code may do. */
+export type CodeModeOptions = CreateCodeModeOptions &
+  JavaScriptGuestOptions &
+  SmalltalkGuestOptions &
+  LispGuestOptions & {
+    /** The language of the code. Default: "js". */
+    readonly language?: "js" | "lisp" | "smalltalk";
+  };
+
+/**
+ * Code mode in front of a gateway: callers see `search-tools`, `describe-tools` and `run-code` in place of all tools,
+ * and call the tools from code.
+ *
+ * @example
+ * await serve(codeMode(chain(log()).to({ notes: upstream({ command: "npx", args: ["-y", "notes-mcp"] }), mail })));
+ */
+export function codeMode<Gateway extends Handler>(gateway: Gateway, options: CodeModeOptions = {}): CodeMode<Gateway> {
+  if (typeof gateway !== "function") {
+    throw new TypeError(`codeMode(): the gateway must be a handler, not ${kindOf(gateway)}`);
+  }
+  const read = new OptionReader("codeMode()", options, Object.keys(options));
+  const { language: name = "js", include, confirm, maxCalls, maxParallel, maxResultBytes, ...live } = options;
+  const language = LANGUAGES.find((one) => one.name === name);
+  if (language === undefined) {
+    throw read.error("language", `must be ${LANGUAGES.map((one) => JSON.stringify(one.name)).join(", ")}`);
+  }
+  checkOptions("codeMode()", options, { ...COMMON, ...language.settings, ...CODE });
+  check("codeMode()", live, language);
+  read.strings("include");
+  read.choice("confirm", ["destructive"]);
+  for (const budget of ["maxCalls", "maxParallel", "maxResultBytes"]) read.count(budget);
+  const own = defined({ include, confirm, maxCalls, maxParallel, maxResultBytes });
+  return createCodeMode(gateway, () => language.create(live), { ...live, ...own });
+}
+
+const CODE: OptionNames<Omit<CreateCodeModeOptions, keyof LiveOptions>> & { readonly language: true } = {
+  language: true,
+  include: true,
+  confirm: true,
+  maxCalls: true,
+  maxParallel: true,
+  maxResultBytes: true,
+};
 
 /** The options that all languages have. */
 const COMMON = {

@@ -84,15 +84,6 @@ it("finds tools by path and by shown name, and searches them", async () => {
   expect(catalogue.find("send")).toBeUndefined();
   expect(first).toMatchObject({ summary: "Sends a mail.", isDestructive: true });
   expect(second).toMatchObject({ signature: "notes.list()", isDestructive: false });
-  expect(await catalogue.search("send mail", 5)).toEqual({
-    found: [
-      {
-        path: "mail.send",
-        name: "mail.send",
-        signature: "mail.send({ to: string, cc?: any[] })",
-        summary: "Sends a mail.",
-      },
-    ],
-    total: 1,
-  });
+  expect(await catalogue.search("send mail", 5)).toEqual({ found: [first], total: 1 });
+  expect(first?.signature).toBe("mail.send({ to: string, cc?: any[] })");
 });

@@ -6,7 +6,6 @@ import { digest } from "../core/seal.ts";
 import { isObject } from "../core/values.ts";
 import { OWN_NAMES, UPSTREAM } from "../protocol/lists.ts";
 import { signatureOf, summaryOf, ToolIndex, type ListedTool } from "../protocol/tool-index.ts";
-import type { Found } from "../protocol/tool-search.ts";
 
 export interface CatalogueEntry {
   /** How code names the tool: one or two valid identifiers, such as `notes.search`. Unique. */
@@ -69,14 +68,10 @@ export class ToolCatalogue {
   }
 
   /** The best matches first. Without words, the first tools. */
-  async search(
-    query: string,
-    limit: number,
-  ): Promise<Found & { readonly found: readonly { readonly path: string }[] }> {
+  async search(query: string, limit: number): Promise<{ found: readonly CatalogueEntry[]; total: number }> {
     const index = await ToolIndex.of(this.entries.map(({ path, tool }) => ({ ...tool, name: path })));
     const { found, total } = index.search(query, limit);
-    const entries = found.flatMap(({ tool }) => this.#byName.get(tool.name) ?? []);
-    return { found: entries.map(({ path, signature, summary }) => ({ path, name: path, signature, summary })), total };
+    return { found: found.flatMap(({ tool }) => this.#byName.get(tool.name) ?? []), total };
   }
 }
 

@@ -33,7 +33,7 @@ function optionsIn(help: string): string[] {
   ].toSorted();
 }
 
-const GATEWAY = ["live", "log-format", "sandbox", "start", "trace", "watch", "yes"];
+const GATEWAY = ["code", "live", "log-format", "sandbox", "start", "trace", "watch", "yes"];
 
 describe("help", () => {
   it.each([

@@ -46,6 +46,7 @@ const GATEWAY_HELP = `  --yes                  start what ./${CONFIG} says witho
   --live LANGUAGE        serve live sessions of ${orList(LANGUAGES.map(({ name }) => name))} instead of a config
   --sandbox              with --live: without network, your files and your environment; needs
                          bubblewrap
+  --code                 code mode: callers see three tools, and call the others from code
   --start                start all servers at once, and not with the first request
   --watch                read the config again when it changes; SIGHUP does so too
   --log-format FORMAT    text (the default), or json: one object for each line on stderr
@@ -99,6 +100,7 @@ Exit codes: 0 ok; 1 wrong command line or config; 2 no such file; 4 cannot liste
 const GATEWAY_FLAGS = {
   live: { type: "string" },
   sandbox: { type: "boolean" },
+  code: { type: "boolean" },
   start: { type: "boolean" },
   watch: { type: "boolean" },
   "log-format": { type: "string" },
@@ -196,6 +198,7 @@ async function openConfig({ given, command, isStdio, values }: GatewayLine): Pro
   if (values.live !== undefined) {
     if (given !== undefined) throw new UsageError("Give --live or a config, not both");
     if (values.watch === true) throw new UsageError("--watch needs a config");
+    if (values.code === true) throw new UsageError("--code needs a config, whose tools the code can call");
     const { gateway, ...about } = await openSessions(values.live, values.sandbox === true);
     return {
       handler: trace?.callers(gateway) ?? gateway,
@@ -215,7 +218,10 @@ async function openConfig({ given, command, isStdio, values }: GatewayLine): Pro
   }
   const { onNoise, onState, onStderr, onWarning } = new UpstreamReport(log, command === "up");
   const { middleware } = log;
-  const opened = await openGateway(path, { onNoise, onState, onStderr, onWarning, middleware }, isStdio, { trace });
+  const opened = await openGateway(path, { onNoise, onState, onStderr, onWarning, middleware }, isStdio, {
+    trace,
+    code: values.code,
+  });
   const { config, gateway, running, release } = opened;
   const { token, ...http } = config.listen;
   const isOpen = !isStdio && token === undefined && config.callers.size === 0;
@@ -348,7 +354,7 @@ async function serveSource(args: readonly string[]): Promise<undefined> {
   if (values.stdio === true && !isStdio) throw new UsageError("Give --stdio or --http, not both");
   if (values["no-token"] === true && isStdio) throw new UsageError("--no-token needs --http HOST:PORT");
   const isModule = file !== undefined && !(await isConfig(file));
-  const unused = (["live", "sandbox", "start", "watch", "log-format", "trace", "yes"] as const).find(
+  const unused = (["live", "code", "sandbox", "start", "watch", "log-format", "trace", "yes"] as const).find(
     (flag) => values[flag] !== undefined,
   );
   if (isModule && unused !== undefined) throw new UsageError(`--${unused} does not apply to the module ${file}`);

@@ -17,7 +17,8 @@ import {
   type UpstreamEntry,
 } from "../../config/index.ts";
 import { ConfigGateway } from "../../config/gateway.ts";
-import { createLiveServer } from "../../config/live.ts";
+import { baseFolder } from "../../config/clients.ts";
+import { codeDefaults, createLiveServer } from "../../config/live.ts";
 import { findMissingPrograms } from "../../config/load.ts";
 import { nearest } from "../../core/options.ts";
 import { findLanguage, LANGUAGE_NAMES, suggestLanguage } from "../../live/languages.ts";
@@ -56,14 +57,19 @@ export async function openSessions(
   return { gateway, source: `live sessions of ${name}`, name };
 }
 
-/** With `isStdio`, stdin belongs to a client, so the user is not asked for inputs. `only`: the name of one server. */
+/**
+ * With `isStdio`, stdin belongs to a client, so the user is not asked for inputs. `only`: the name of one server. `code`:
+ * whether callers get code mode; by default as the config says.
+ */
 export async function openGateway(
   path: string,
   report: Pick<CreateGatewayOptions, "onNoise" | "onStderr" | "onState" | "onWarning" | "middleware">,
   isStdio: boolean,
-  { only, trace }: { readonly only?: string | undefined; readonly trace?: Trace | undefined } = {},
+  { only, trace, code }: OpenOptions = {},
 ): Promise<OpenedGateway> {
-  const { config: whole, load } = await openConfig(path, isStdio);
+  const opened = await openConfig(path, isStdio);
+  const whole = withCodeMode(opened.config, code);
+  const load = async (): Promise<Config> => withCodeMode(await opened.load(), code);
   const config = only === undefined ? whole : { ...whole, upstreams: new Map([[only, findServer(whole, path, only)]]) };
   const release = reserveStdio(
     `A module of ${path} calls serve() itself; remove the call, and this command serves the module`,
@@ -81,6 +87,18 @@ export async function openGateway(
   const running = await reportProblems(path, () => ConfigGateway.create(config, options));
   if (trace !== undefined) trace.configOf = () => running.config;
   return { config, gateway: running.gateway, running, load, release };
+}
+
+export interface OpenOptions {
+  readonly only?: string | undefined;
+  readonly trace?: Trace | undefined;
+  readonly code?: boolean | undefined;
+}
+
+function withCodeMode(config: Config, wanted: boolean | undefined): Config {
+  if (wanted === undefined || (config.code !== undefined) === wanted) return config;
+  const { code: _code, ...others } = config;
+  return wanted ? { ...others, code: codeDefaults(baseFolder(config.path)) } : others;
 }
 
 /** Throws a NotFoundError if the config has no such server. */

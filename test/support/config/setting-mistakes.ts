@@ -232,6 +232,21 @@ export const SETTING_MISTAKES: readonly Mistake[] = [
     '1:57 error: errorProfile: expected one of "mcp", "chain", "reference"; did you mean chain?',
   ],
   [
+    "code mode that is neither a flag nor an object",
+    '{"mcpServers": {"a": {"command": "x"}}, "code": "js"}',
+    "detected",
+    '1:49 error: code: expected true, false, or an object, such as {"language": "js"}, got a string',
+  ],
+  [
+    "wrong settings of code mode",
+    '{"mcpServers": {"a": {"command": "x"}},\n"code": {"language": "jss",\n"maxCall": 3,\n"confirm": "always",\n"maxParallel": 0}}',
+    "detected",
+    '2:22 error: code.language: expected one of "js", "javascript", "lisp", "smalltalk"; did you mean js?',
+    "3:1 error: code.maxCall: unknown key; did you mean maxCalls?",
+    '4:12 error: code.confirm: expected one of "destructive"',
+    "5:16 error: code.maxParallel: expected a whole number above 0",
+  ],
+  [
     "a profile of error codes in the wrong key",
     '{"mcpServers": {"a": {"command": "x"}}, "profile": "chain"}',
     "detected",

@@ -114,9 +114,19 @@ export const GOOD: readonly GoodSample[] = [
     "allowedHosts": ["notes.example.com"], "allowedOrigins": ["https://app.example.com"], "token": "\${TOKEN}"
   },
   "limits": { "messageBytes": 1000000, "sessions": 10 },
-  "errorProfile": "chain"
+  "errorProfile": "chain",
+  "code": {
+    "language": "js", "include": ["notes_*"], "confirm": "destructive",
+    "maxCalls": 10, "maxParallel": "\${PARALLEL:-2}", "maxResultBytes": 1000,
+    "timeoutMs": 5000, "memoryMb": 256, "maxSessions": 3, "idleMs": 1000, "env": {}, "inheritEnv": false, "cwd": "."
+  }
 }`,
     upstreams: ["notes", "mine", "web"],
+  },
+  {
+    name: "code mode in one line",
+    text: '{"mcpServers": {"a": {"command": "x"}}, "code": true}',
+    upstreams: ["a"],
   },
   {
     name: "profiles and callers",

@@ -1,0 +1,261 @@
+// Code mode: callers of a gateway see three tools in place of all. They find tools with search-tools, read declarations
+// with describe-tools, and call as many as they like from the code of one run-code. What a caller finds and calls is what
+// its own list has, and each call passes through the gateway as the caller's own.
+
+import { BoundedMap } from "../core/collections.ts";
+import { ConnectionError } from "../core/errors.ts";
+import {
+  EVALUATES_CODE,
+  evaluatesCode,
+  type Context,
+  type Handler,
+  type Request,
+  type Result,
+} from "../core/handler.ts";
+import { matchesGlob } from "../core/text.ts";
+import { isObject } from "../core/values.ts";
+import { McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
+import { TASKS_EXTENSION } from "../protocol/tasks.ts";
+import type { ListedTool } from "../protocol/tool-index.ts";
+import {
+  answerDescribe,
+  answerSearch,
+  type Arguments,
+  DESCRIBE_TOOLS,
+  describeTool,
+  readTools,
+  SEARCH_TOOLS,
+  searchTool,
+  shortList,
+  USUAL_FOUND,
+  withInstructions,
+} from "../protocol/tool-search.ts";
+import { createCodeRunner, RUN_CODE, type CodeRunner, type CodeRunnerOptions } from "./code-runner.ts";
+import { declareTools } from "./declarations.ts";
+import type { Language } from "./tool.ts";
+import { ToolCatalogue } from "./tool-catalogue.ts";
+
+/** Options of code mode in every language. `sandbox` is true by default. */
+export interface CodeModeOptions extends Omit<CodeRunnerOptions, "tools"> {
+  /** The tools that stay in the list beside the three, by name; `*` matches any characters. Default: none. */
+  readonly include?: readonly string[];
+}
+
+/** A gateway in code mode. It has all that the gateway has; closing it closes the gateway and ends the sessions. */
+export type CodeMode<Gateway extends Handler> = Gateway & {
+  readonly [EVALUATES_CODE]: true;
+  /** Ends the sessions, and closes the gateway. */
+  close(budgetMs?: number): Promise<void>;
+};
+
+const INSTRUCTIONS = `The tools of this server are called from code. Find them with ${SEARCH_TOOLS}, read their declarations with ${DESCRIBE_TOOLS}, and call many of them in one ${RUN_CODE}: loop, filter and combine there, and return only what you need.`;
+
+const SEARCH = searchTool(
+  `Finds tools by words about what they do. Returns their signatures, the best match first. They are called in ${RUN_CODE}, as tools.NAME(...).`,
+);
+const DESCRIBE = describeTool("Returns TypeScript declarations of tools, with the descriptions of their arguments.");
+
+const LIVE_URI = "live://";
+const MAX_TASKS = 10_000;
+
+/** What a model sees of the tools: ours, and those that stay. `tools` is the whole list. */
+export async function codeModeTools(
+  language: Language,
+  tools: readonly ListedTool[],
+  { include = [] }: Pick<CodeModeOptions, "include">,
+): Promise<readonly ListedTool[]> {
+  const runner = createCodeRunner(language, { tools: () => Promise.reject(new Error("Nothing is run")) });
+  try {
+    return shortList(ownTools(runner), { tools, first: {} }, isIncluded(include))["tools"] as readonly ListedTool[];
+  } finally {
+    await runner.close();
+  }
+}
+
+/** The schema of the result is left out: a model can do without, and would load it in every conversation. */
+function ownTools({ tool: { outputSchema: _output, ...run } }: CodeRunner): readonly ListedTool[] {
+  return [SEARCH, DESCRIBE, run];
+}
+
+function isIncluded(include: readonly string[]): (tool: ListedTool) => boolean {
+  return ({ name }) => include.some((glob) => matchesGlob(glob, name));
+}
+
+/** `create` loads the language, with the first request that needs it. */
+export function createCodeMode<Gateway extends Handler>(
+  gateway: Gateway,
+  create: () => Promise<Language>,
+  { include = [], ...options }: CodeModeOptions,
+): CodeMode<Gateway> {
+  const state = new CodeModeState(gateway, create, include, options);
+  const { length: _length, name: _name, ...own } = Object.getOwnPropertyDescriptors(gateway);
+  const handler: Handler = (request, context) => state.handle(request, context);
+  return Object.defineProperties(handler, {
+    ...own,
+    [EVALUATES_CODE]: { value: true },
+    close: { value: (budgetMs?: number): Promise<void> => state.close(budgetMs) },
+  }) as unknown as CodeMode<Gateway>;
+}
+
+type GatewayParts = Handler & {
+  readonly upstreams?: ReadonlyMap<string, unknown>;
+  close?(budgetMs?: number): Promise<void> | void;
+};
+
+class CodeModeState {
+  readonly #gateway: GatewayParts;
+  readonly #create: () => Promise<Language>;
+  readonly #options: Omit<CodeModeOptions, "include">;
+  readonly #isShown: (tool: ListedTool) => boolean;
+  /** The tasks of our runs, by id. */
+  readonly #tasks = new BoundedMap<string, true>(MAX_TASKS);
+  #runner: Promise<CodeRunner> | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(
+    gateway: GatewayParts,
+    create: () => Promise<Language>,
+    include: readonly string[],
+    options: Omit<CodeModeOptions, "include">,
+  ) {
+    this.#gateway = gateway;
+    this.#create = create;
+    this.#options = options;
+    this.#isShown = isIncluded(include);
+  }
+
+  /** The sessions have resources, unless those of the gateway could have the same URIs. */
+  get #hasResources(): boolean {
+    return !evaluatesCode(this.#gateway);
+  }
+
+  handle(request: Request, context: Context): Promise<Result> {
+    const { method, params } = request;
+    switch (method) {
+      case "tools/list":
+        return this.#list(context);
+      case "tools/call":
+        return this.#call(request, context);
+      case "server/discover":
+        return this.#gateway(request, context).then((result) => this.#discovered(result));
+      case "resources/list":
+        return this.#hasResources ? this.#listBoth("resources", request, context) : this.#gateway(request, context);
+      case "resources/templates/list":
+        return this.#hasResources
+          ? this.#listBoth("resourceTemplates", request, context)
+          : this.#gateway(request, context);
+      case "resources/read":
+        return this.#isOurs(params["uri"]) ? this.#ask(request, context) : this.#gateway(request, context);
+      default:
+        return method.startsWith("tasks/") && this.#tasks.get(String(params["taskId"])) === true
+          ? this.#ask(request, context)
+          : this.#gateway(request, context);
+    }
+  }
+
+  close(budgetMs?: number): Promise<void> {
+    const close = async (): Promise<void> => {
+      // The sessions first: their calls go to the gateway.
+      await (await this.#runner?.catch(() => undefined))?.close();
+      await this.#gateway.close?.(budgetMs);
+    };
+    return (this.#closing ??= close());
+  }
+
+  /** Loads the language once. If that fails, the next request tries again. */
+  #open(): Promise<CodeRunner> {
+    if (this.#closing !== undefined) {
+      return Promise.reject(new ConnectionError("closed", "The gateway is closed", { mayHaveRun: false }));
+    }
+    const { sandbox = true } = this.#options;
+    const open = async (): Promise<CodeRunner> =>
+      createCodeRunner(await this.#create(), { ...this.#options, sandbox, tools: (context) => this.#toolsOf(context) });
+    this.#runner ??= open().catch((error: unknown) => {
+      this.#runner = undefined;
+      throw error;
+    });
+    return this.#runner;
+  }
+
+  async #ask(request: Request, context: Context): Promise<Result> {
+    return (await this.#open()).handler(request, context);
+  }
+
+  async #list(context: Context): Promise<Result> {
+    const [runner, read] = await Promise.all([this.#open(), readTools(this.#gateway, context)]);
+    return shortList(ownTools(runner), read, this.#isShown);
+  }
+
+  #call(request: Request, context: Context): Promise<Result> {
+    const { name, arguments: given } = request.params;
+    const args = isObject(given) ? given : {};
+    if (name === SEARCH_TOOLS) return this.#search(args, context);
+    if (name === DESCRIBE_TOOLS) return this.#describe(args, context);
+    return name === RUN_CODE ? this.#run(request, context) : this.#gateway(request, context);
+  }
+
+  async #run(request: Request, context: Context): Promise<Result> {
+    const result = await this.#ask(request, context);
+    if (typeof result["taskId"] === "string") this.#tasks.set(result["taskId"], true);
+    return result;
+  }
+
+  async #catalogue(context: Context): Promise<ToolCatalogue> {
+    const { tools } = await readTools(this.#gateway, context);
+    // The tools of a single upstream do not name it.
+    const [only, ...others] = this.#gateway.upstreams?.keys() ?? [];
+    return ToolCatalogue.of(tools, others.length === 0 ? only : undefined);
+  }
+
+  async #search(args: Arguments, context: Context): Promise<Result> {
+    const catalogue = await this.#catalogue(context);
+    return answerSearch(args, USUAL_FOUND, catalogue.entries.length, async (query, limit) => {
+      const { found, total } = await catalogue.search(query, limit);
+      return { found: found.map(({ path, signature, summary }) => ({ name: path, signature, summary })), total };
+    });
+  }
+
+  async #describe(args: Arguments, context: Context): Promise<Result> {
+    const catalogue = await this.#catalogue(context);
+    return answerDescribe(
+      args,
+      (name) => catalogue.find(name),
+      () => catalogue.entries.map(({ path }) => path),
+      (found) => ({ texts: found.length === 0 ? [] : [declareTools(found)] }),
+    );
+  }
+
+  async #toolsOf(context: Context): ReturnType<CodeRunnerOptions["tools"]> {
+    const catalogue = await this.#catalogue(context);
+    return {
+      entries: catalogue.entries,
+      gateway: this.#gateway,
+      search: async (query, limit) => (await catalogue.search(query, limit)).found,
+    };
+  }
+
+  #discovered(result: Result): Result {
+    const { capabilities } = result;
+    const known = isObject(capabilities) ? capabilities : {};
+    const { tools = {}, resources = this.#hasResources ? {} : undefined } = known;
+    const extensions = { ...(isObject(known["extensions"]) && known["extensions"]), [TASKS_EXTENSION]: {} };
+    const all = { ...known, extensions, tools, ...(resources === undefined ? undefined : { resources }) };
+    return withInstructions({ ...result, capabilities: all }, INSTRUCTIONS);
+  }
+
+  #isOurs(uri: unknown): boolean {
+    return this.#hasResources && typeof uri === "string" && uri.startsWith(LIVE_URI);
+  }
+
+  /** The resources of the sessions follow the last page of the gateway's. They are the caller's own. */
+  async #listBoth(field: string, request: Request, context: Context): Promise<Result> {
+    const theirs = await this.#gateway(request, context).catch((error: unknown): Result => {
+      if (error instanceof McpError && error.code === METHOD_NOT_FOUND) return { resultType: "complete", [field]: [] };
+      throw error;
+    });
+    if (typeof theirs["nextCursor"] === "string") return theirs;
+    const ours = await this.#ask({ method: request.method, params: {} }, context);
+    const items = [theirs[field], ours[field]].flatMap((list) => (Array.isArray(list) ? (list as unknown[]) : []));
+    return { ...theirs, ttlMs: 0, cacheScope: "private", [field]: items };
+  }
+}
