@@ -8,6 +8,9 @@ import type { StopStep } from "./runtime.ts";
 /** How an evaluation was stopped. "children" kills the programs that it waits for; "restart" ends the process, and its state is lost. */
 export type Step = StopStep | "children" | "restart";
 
+/** Tells a caller that wants progress why nothing happens yet. */
+export const WAITING = "Waiting for another evaluation in this session";
+
 export interface RunResult {
   /** "interrupted": by another call, or by the caller's signal. */
   readonly outcome: "answered" | "refused" | "timeout" | "interrupted" | "lost";

@@ -24,7 +24,7 @@ import type { GuestParams } from "./guest.ts";
 import { registerCheckpoints } from "./checkpoints.ts";
 import { registerResources, SessionListeners } from "./resources.ts";
 import { DEFAULT_LIMITS, type GuestTests, type GuestText, type Limits } from "./runtime.ts";
-import type { RunResult } from "./run-result.ts";
+import { WAITING, type RunResult } from "./run-result.ts";
 import { sandboxed, type SandboxOptions } from "./sandbox.ts";
 import type { RunOptions, RunPeer, Session } from "./session.ts";
 import { closedError, Sessions } from "./sessions.ts";
@@ -318,10 +318,15 @@ function progressOf(context: ToolContext): ProgressReports {
   };
   // A task shows the message, even if the caller wants no progress.
   if (context.meta["progressToken"] === undefined) return { onProgress, report };
-  return { onProgress, report, onSilence: (seconds) => report(`Still running after ${seconds} s`) };
+  return {
+    onProgress,
+    report,
+    onWait: () => report(WAITING),
+    onSilence: (seconds) => report(`Still running after ${seconds} s`),
+  };
 }
 
-interface ProgressReports extends Pick<RunOptions, "onProgress" | "onSilence"> {
+interface ProgressReports extends Pick<RunOptions, "onProgress" | "onSilence" | "onWait"> {
   readonly report: (message: string) => void;
 }
 

@@ -32,6 +32,8 @@ export interface RunOptions {
   readonly onProgress?: ProgressListener | undefined;
   /** Receives all output immediately. */
   readonly onOutput?: OutputListener | undefined;
+  /** Called if the run must wait for another one. */
+  readonly onWait?: (() => void) | undefined;
   /** Called every few seconds while nothing is printed, with the seconds since the run began. */
   readonly onSilence?: ((seconds: number) => void) | undefined;
   /** Whether the guest replies with an evaluation, which has the output, the notices and the definitions. */
@@ -173,7 +175,10 @@ export class Session {
     }
     // Without a wait, the context need not create its signal.
     const turn = this.#queue.acquire(this.#queue.isFull ? options.context.signal : undefined);
-    if (turn !== undefined) await turn;
+    if (turn !== undefined) {
+      options.onWait?.();
+      await turn;
+    }
     this.#options.onBusy();
     try {
       const guest = this.#guest ?? (await this.#startGuest());

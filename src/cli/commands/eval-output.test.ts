@@ -63,9 +63,14 @@ describe("an evaluation", () => {
     restarts: [],
     frames: [{ number: 0, text: "(/ 1 0)" }],
   };
+  const locals = [{ name: "X", value: "0" }];
 
   it.each<[Partial<EvaluationRecord>, string]>([
     [{ status: "error", condition }, "DIVISION-BY-ZERO: by zero\n  0: (/ 1 0)\n"],
+    [
+      { status: "error", condition: { ...condition, frames: [{ number: 0, text: "(F 0)", locals }] } },
+      "DIVISION-BY-ZERO: by zero\n  0: (F 0)\n       X = 0\n",
+    ],
     [
       { status: "timeout", step: "interrupt", condition },
       "catenary: Timed out after 30 s and was interrupted; use --timeout to allow more\n  0: (/ 1 0)\n",

@@ -30,6 +30,8 @@ describe("eval", () => {
     [["js", "1", "--timeout", "soon"], 1, "--timeout soon is not a number of seconds from 0 to "],
     [["js", "1", "--timeout=-1"], 1, "--timeout -1 is not a number of seconds"],
     [["js", "1", "--timout", "1"], 1, "There is no option --timout; did you mean --timeout?"],
+    [["js", "1", "--image", "x"], 1, "--image is not an option of JavaScript"],
+    [["smalltalk", "1", "--program", "/x/squeak"], 1, '--program is not gst, so it also needs "image"'],
     [["js", "--file"], 1, "--file needs the path of a file"],
     [["js", "--file", "/no/such/file.js"], 2, "There is no file /no/such/file.js"],
     [["js", "--file", "/"], 1, "Cannot read /: "],

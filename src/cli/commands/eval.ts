@@ -7,11 +7,12 @@ import { onAbort, within } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { defined } from "../../core/values.ts";
 import type { EvaluationRecord } from "../../live/evaluation.ts";
-import { findLanguage, LANGUAGE_NAMES, LANGUAGES, suggestLanguage } from "../../live/languages.ts";
+import { findLanguage, LANGUAGE_NAMES, suggestLanguage } from "../../live/languages.ts";
 import type { Runtime } from "../../live/runtime.ts";
 import type { LanguageEntry } from "../../live/tool.ts";
 import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
 import { defineCommand } from "../show/problems.ts";
+import { LANGUAGE_FLAGS, LANGUAGE_FLAGS_HELP, LANGUAGES_HELP, languageSettingsOf } from "../target/language.ts";
 import { parseFlags } from "../target/target.ts";
 import { Interruption } from "../terminal/interruption.ts";
 import { paint, printJson, printStatus } from "../terminal/output.ts";
@@ -25,17 +26,18 @@ const USAGE = `Usage: catenary eval LANGUAGE CODE [OPTIONS] [-- ARGS...]
 const HELP = `${USAGE}
 Evaluates CODE in a new live session. The languages are:
 
-${LANGUAGES.map(({ name, description }) => `  ${name.padEnd(22)} ${description}`).join("\n")}
+${LANGUAGES_HELP}
 
 Output of the code goes to stdout and stderr at once; then the values of its last expression go to
 stdout, one per line, on a terminal each after =>. undefined is not printed. An error goes to stderr
-with its backtrace. The session ends with the evaluation: a top-level await is awaited, timers and
-threads are not. The code can read stdin, and has ARGS as the arguments of its program. With - as
-CODE, the code itself is read from stdin. If no CODE comes before --, the first word after it is the
-CODE, which may then begin with a dash.
+with its frames and their variables. The session ends with the evaluation: a top-level await is
+awaited, timers and threads are not. The code can read stdin, and has ARGS as the arguments of its
+program. With - as CODE, the code itself is read from stdin. If no CODE comes before --, the first
+word after it is the CODE, which may then begin with a dash.
 
   --file PATH            evaluate the code in this file
   --timeout SECONDS      how long it may take; default 30, 0: no limit
+${LANGUAGE_FLAGS_HELP}
   --sandbox              without network, your files and your environment; needs bubblewrap
   --json                 print one JSON document on stdout at the end: {"status", "values",
                          "stdout", "stderr", "warnings", "condition", "timing", ...}
@@ -49,6 +51,7 @@ const FLAGS = {
   timeout: { type: "string" },
   sandbox: { type: "boolean" },
   json: { type: "boolean" },
+  ...LANGUAGE_FLAGS,
 } as const;
 const EXPECTED = { file: "the path of a file", timeout: "a number of seconds" };
 
@@ -67,6 +70,8 @@ interface EvalLine {
   readonly file?: string;
   readonly timeoutMs?: number;
   readonly sandbox: boolean;
+  /** Which program runs the language, and its own settings. */
+  readonly settings: ReturnType<typeof languageSettingsOf>;
   readonly json: boolean;
   /** The arguments of the program. */
   readonly args: readonly string[];
@@ -104,6 +109,7 @@ async function parseLine(given: readonly string[]): Promise<EvalLine> {
     code: await readCode(code, file),
     ...defined({ file, timeoutMs }),
     sandbox: values.sandbox === true,
+    settings: languageSettingsOf(language, values),
     json: values.json === true,
     args,
     isStdinUsed: code === "-",
@@ -132,7 +138,7 @@ async function readCode(code: string | undefined, file: string | undefined): Pro
 }
 
 async function evaluate(args: readonly string[]): Promise<number> {
-  const { language, code, file, json, isStdinUsed, sandbox, ...line } = await parseLine(args);
+  const { language, code, file, json, isStdinUsed, sandbox, settings, ...line } = await parseLine(args);
   // Imported here, because a wrong command line does not need them.
   const [{ evaluateOnce }, { DEFAULT_LIMITS }, { sandboxed }] = await Promise.all([
     import("../../live/evaluate-once.ts"),
@@ -140,7 +146,9 @@ async function evaluate(args: readonly string[]): Promise<number> {
     import("../../live/sandbox.ts"),
   ]);
   const { timeoutMs = DEFAULT_LIMITS.timeoutMs } = line;
-  const created = await language.create({ onWarning: (text) => printStatus(`catenary: ${text}`) });
+  const { program: command, ...others } = settings;
+  const onWarning = (text: string): void => printStatus(`catenary: ${text}`);
+  const created = await language.create({ ...others, ...defined({ command }), onWarning });
   const runtime = sandboxed(created.runtime, sandbox);
   const printer = new EvaluationPrinter();
   const interruption = new Interruption((text) => printStatus(`catenary: ${text}`));
@@ -244,7 +252,11 @@ export class EvaluationPrinter {
 }
 
 function failureLines({ status, condition, step, timing, notice }: EvaluationRecord, timeoutMs: number): string[] {
-  const frames = condition?.frames.map(({ number, text }) => paint("dim", `  ${number}: ${text}`)) ?? [];
+  const frames =
+    condition?.frames.flatMap(({ number, text, locals = [] }) => [
+      paint("dim", `  ${number}: ${text}`),
+      ...locals.map(({ name, value }) => paint("dim", `       ${name} = ${value}`)),
+    ]) ?? [];
   if (status === "error" && condition !== undefined) {
     return [`${paint("red", `${condition.type}:`)} ${condition.message}`, ...frames];
   }

@@ -62,7 +62,7 @@ describe("help", () => {
     ["login", loginCommand, ["config", "json", "header", ...SIGN_IN]],
     ["logout", logoutCommand, ["all", "config", "json"]],
     ["auth", authCommand, ["json"]],
-    ["eval", evalCommand, ["file", "timeout", "sandbox", "json"]],
+    ["eval", evalCommand, ["file", "timeout", "program", "image", "attach", "sandbox", "json"]],
     ["doctor", doctorCommand, ["timeout", "env", "cwd", "header", "token", "revision", "quiet", "json"]],
     ["add", addCommand, [...CHANGE, "config", "env", "cwd", "header", "force"]],
     ["remove", removeCommand, [...CHANGE, "config"]],

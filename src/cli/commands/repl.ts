@@ -3,13 +3,16 @@
 // prompt can do only what any client can do.
 
 import type { Client } from "../../client/client.ts";
+import { nearest } from "../../core/options.ts";
 import { isObject, defined, errorMessage } from "../../core/values.ts";
 import { findLanguage, LANGUAGES } from "../../live/languages.ts";
+import { WAITING } from "../../live/run-result.ts";
 import type { LanguageEntry } from "../../live/tool.ts";
-import { UPSTREAM } from "../../protocol/lists.ts";
+import { OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
 import type { CallToolResult, Tool } from "../../protocol/model/index.ts";
 import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
 import { defineCommand } from "../show/problems.ts";
+import { LANGUAGE_FLAGS, LANGUAGE_FLAGS_HELP, LANGUAGES_HELP, languageSettingsOf } from "../target/language.ts";
 import {
   EXIT_HELP,
   parseTargetLine,
@@ -23,7 +26,7 @@ import { LineReader } from "../terminal/line-reader.ts";
 import { paint, printStatus } from "../terminal/output.ts";
 import { isTerminal, sanitizeFor } from "../terminal/text.ts";
 
-const USAGE = `Usage: catenary repl LANGUAGE [--program PATH] [--sandbox]
+const USAGE = `Usage: catenary repl LANGUAGE [--program PATH] [--sandbox] [OPTIONS]
        catenary repl TARGET [--session NAME] [OPTIONS]
 `;
 
@@ -32,16 +35,16 @@ A prompt in a live session. With a LANGUAGE, in a new session, which ends with t
 TARGET, in a session of that server: what you define there, its other clients see, and what they
 have defined, you see. The languages are:
 
-${LANGUAGES.map(({ name, description }) => `  ${name.padEnd(22)} ${description}`).join("\n")}
+${LANGUAGES_HELP}
 
 Input goes on to the next line while a bracket, a string or a comment is open. Tab completes names,
-and the arrow keys go through earlier lines. Ctrl-C interrupts what runs, or drops the input; Ctrl-D
-or :quit leaves. :help lists the commands of the prompt. If stdin is not a terminal, it is evaluated
-without prompts.
+and the arrow keys go through earlier lines. Ctrl-C interrupts what you run, or drops the input; it
+does not touch what another client runs. Ctrl-D or :quit leaves. :help lists the commands of the
+prompt. If stdin is not a terminal, it is evaluated without prompts.
 
   --session NAME         the session; default main
   --tool NAME            the tool that evaluates, if the server has several
-  --program PATH         for a LANGUAGE: the program that runs it
+${LANGUAGE_FLAGS_HELP}
   --sandbox              for a LANGUAGE: without network, your files and your environment; needs
                          bubblewrap
 
@@ -51,8 +54,8 @@ ${EXIT_HELP}`;
 const REPL_FLAGS = {
   session: { type: "string" },
   tool: { type: "string" },
-  program: { type: "string" },
   sandbox: { type: "boolean" },
+  ...LANGUAGE_FLAGS,
 } as const;
 
 const COMMANDS_HELP = `:help                 this list
@@ -61,21 +64,26 @@ const COMMANDS_HELP = `:help                 this list
 :frame N CODE         evaluate in a frame of the last error
 :error                the last error again
 :inspect HANDLE [N]   the parts of a value that was not printed whole, from part N on
+:output NUMBER [N]    a long output or value, from character N on
 :definitions          what the session has defined
 :sessions             the sessions, and what each is doing
 :session NAME         go to another session
 :limits [NAME VALUE]  show or change the limits, such as :limits print-depth 10
+:save [NAME]          save the session as a checkpoint
+:restore [NAME]       replace the session with a checkpoint
 :reset                end the session's process and begin with a new one
 :quit                 leave`;
+
+const COMMANDS = Array.from(COMMANDS_HELP.matchAll(/^:([a-z]+)/gm), ([, name = ""]) => name);
 
 async function repl(args: readonly string[]): Promise<number> {
   const [first = ""] = args.filter((word) => !word.startsWith("-"));
   const language = args.includes("--") ? undefined : findLanguage(first);
   if (language !== undefined && first === args[0]) return inNewSession(language, args.slice(1));
   const line = parseTargetLine("repl", args, REPL_FLAGS, USAGE);
-  const { session = "main", tool, program, sandbox, json } = line.values;
-  if (program !== undefined) throw new UsageError("--program needs a LANGUAGE, not a target");
-  if (sandbox === true) throw new UsageError("--sandbox needs a LANGUAGE, not a target");
+  const { session = "main", tool, json } = line.values;
+  const misplaced = ["sandbox", ...Object.keys(LANGUAGE_FLAGS)].find((name) => Object.hasOwn(line.values, name));
+  if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a LANGUAGE, not a target`);
   if (json === true) throw new UsageError("repl has no --json; use catenary call");
   if (line.words.length > 0) throw unexpectedArguments("repl", line.words, USAGE);
   return withClient(line, async (context) => {
@@ -89,11 +97,15 @@ async function repl(args: readonly string[]): Promise<number> {
 async function inNewSession(language: LanguageEntry, args: readonly string[]): Promise<number> {
   const { positionals, values } = parseFlags("repl", args, { ...REPL_FLAGS, ...TARGET_FLAGS });
   if (positionals.length > 0) throw unexpectedArguments("repl", positionals, USAGE);
-  const { session = "main", program, sandbox, ...others } = values;
-  const [misplaced] = Object.keys(others).filter((name) => name !== "quiet" && name !== "verbose");
+  const { session = "main", sandbox, ...others } = values;
+  const own = ["quiet", "verbose", ...Object.keys(LANGUAGE_FLAGS)];
+  const [misplaced] = Object.keys(others).filter((name) => !own.includes(name));
   if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs a TARGET, not a language`);
   const { createLiveServer } = await import("../../config/live.ts");
-  const handler = await createLiveServer(language, defined({ program, sandbox }));
+  const handler = await createLiveServer(language, {
+    ...languageSettingsOf(language, values),
+    ...defined({ sandbox }),
+  });
   return withClient({ target: { handler, name: language.title }, values }, async (context) =>
     converse(await findSession(context.client, session), context),
   );
@@ -103,10 +115,10 @@ async function inNewSession(language: LanguageEntry, args: readonly string[]): P
 interface LiveSession {
   readonly client: Client;
   readonly language: LanguageEntry;
-  /** What a gateway puts before the names of this server's tools. */
-  readonly prefix: string;
-  /** Its name differs between the languages. */
-  readonly lastErrorTool: string;
+  /** What is shown before the first prompt, such as "Smalltalk (Amber)". */
+  readonly title: string;
+  /** The names of the server's tools as a gateway shows them, by their own names. */
+  readonly toolNames: ReadonlyMap<string, string>;
   /** The template of the resource that lists completions, if the server has one. */
   readonly completions: string | undefined;
   name: string;
@@ -127,10 +139,18 @@ async function findSession(client: Client, name: string, tool?: string): Promise
     throw new UsageError(`Choose one with --tool: ${found.map(({ one }) => one.name).join(", ")}`);
   }
   const { one, language } = chosen;
-  const prefix = one.name.slice(0, -`evaluate-${language.name}`.length);
-  const hasShortName = tools.some((other) => other.name === `${prefix}last-error`);
-  const lastErrorTool = hasShortName ? "last-error" : "describe-last-error";
-  return { client, language, prefix, lastErrorTool, name, completions: await findCompletions(client, one) };
+  const own = one.name.slice(0, -`evaluate-${language.name}`.length);
+  const toolNames = new Map(
+    tools.flatMap((other) => {
+      if (other._meta?.[UPSTREAM] !== one._meta?.[UPSTREAM]) return [];
+      const names = other._meta?.[OWN_NAMES];
+      const inner: unknown = Array.isArray(names) ? names[0] : other.name;
+      return typeof inner === "string" ? [[inner.startsWith(own) ? inner.slice(own.length) : inner, other.name]] : [];
+    }),
+  );
+  const { title: given } = client.server ?? {};
+  const title = given?.startsWith(language.title) === true ? given : language.title;
+  return { client, language, title, toolNames, name, completions: await findCompletions(client, one) };
 }
 
 /** Behind a gateway, several servers may have such a template. */
@@ -152,7 +172,7 @@ async function converse(session: LiveSession, context: CommandContext): Promise<
     signal: context.callOptions.signal,
   });
   if (reader.isInteractive) {
-    printStatus(`${session.language.title}, session ${session.name}. :help lists the commands, Ctrl-D leaves.`);
+    printStatus(`${session.title}, session ${session.name}. :help lists the commands, Ctrl-D leaves.`);
   }
   try {
     for (;;) {
@@ -174,13 +194,23 @@ async function complete({ client, completions, name }: LiveSession, code: string
   return completion.values;
 }
 
+interface Running {
+  readonly abort: AbortController;
+  isInterrupted: boolean;
+  /** Whether it had to wait for another evaluation of the session. */
+  isWaiting: boolean;
+}
+
+/** The last line of an error names tools; the prompt has commands instead. */
+const FOR_AGENTS = /\nThe evaluation waits at the error: .*$/;
+
 class Repl {
   /** Whether something has failed. */
   hasFailed = false;
   readonly #session: LiveSession;
   readonly #context: CommandContext;
   #package: string | undefined;
-  #running: { readonly abort: AbortController; isInterrupted: boolean } | undefined;
+  #running: Running | undefined;
 
   constructor(session: LiveSession, context: CommandContext) {
     this.#session = session;
@@ -193,7 +223,7 @@ class Repl {
 
   /** Runs code, or a command of the prompt. An unknown command is code, since `:name` is a keyword in some languages. */
   async run(input: string): Promise<void> {
-    const [, word = "", rest = ""] = /^:([a-z]+)(?:\s+([^]*))?$/.exec(input.trim()) ?? [];
+    const [, word = "", rest = ""] = /^:([a-z]+)(?:\s+([^]*))?$/.exec(input.trimEnd()) ?? [];
     try {
       const done = word !== "" && (await this.#command(word, rest.trim()));
       if (!done) await this.#evaluate("evaluate", { code: input });
@@ -208,7 +238,9 @@ class Repl {
   interrupt(): boolean {
     const running = this.#running;
     if (running === undefined) return false;
-    if (running.isInterrupted) running.abort.abort(new Error("Interrupted"));
+    // The session may still be at the work of another client, which is not to be interrupted.
+    if (running.isInterrupted || running.isWaiting) running.abort.abort(new Error("Interrupted"));
+    if (running.isWaiting) return true;
     running.isInterrupted = true;
     this.#call("interrupt-session", {}).catch(() => running.abort.abort(new Error("Interrupted")));
     return true;
@@ -234,12 +266,19 @@ class Repl {
         await this.#evaluate("evaluate-in-frame", { frame: Number(one), code: more });
         return true;
       case "error":
-        await this.#show(this.#session.lastErrorTool, {});
+        await this.#show(this.#session.toolNames.has("last-error") ? "last-error" : "describe-last-error", {});
         return true;
       case "inspect":
         if (!/^\d+$/.test(one)) throw new UsageError("Write a handle, such as :inspect 4");
         await this.#show("inspect", {
           handle: Number(one),
+          ...(others[0] !== undefined && { start: Number(others[0]) }),
+        });
+        return true;
+      case "output":
+        if (!/^\d+$/.test(one)) throw new UsageError("Write the number of a long output, such as :output 4");
+        await this.#show("inspect", {
+          output: Number(one),
           ...(others[0] !== undefined && { start: Number(others[0]) }),
         });
         return true;
@@ -257,17 +296,25 @@ class Repl {
       case "limits":
         await this.#show("configure-limits", one === "" ? {} : { [one]: Number(more) });
         return true;
+      case "save":
+      case "restore":
+        if (word === "restore") this.#package = undefined;
+        await this.#show(`${word}-session`, one === "" ? {} : { checkpoint: one });
+        return true;
       case "reset":
         this.#package = undefined;
         await this.#show("reset-session", {});
         return true;
-      default:
-        return false;
+      default: {
+        const [near] = nearest(word, COMMANDS, 1);
+        if (near === undefined) return false;
+        throw new UsageError(`There is no command :${word}; did you mean :${near}? As code, write a space before it`);
+      }
     }
   }
 
   async #evaluate(name: string, args: { readonly [name: string]: unknown }): Promise<void> {
-    const running = { abort: new AbortController(), isInterrupted: false };
+    const running: Running = { abort: new AbortController(), isInterrupted: false, isWaiting: false };
     this.#running = running;
     const output = new OutputEcho();
     const { signal } = this.#context.callOptions;
@@ -279,10 +326,15 @@ class Repl {
         {
           signal: signal === undefined ? running.abort.signal : AbortSignal.any([signal, running.abort.signal]),
           timeoutMs: 0,
-          onProgress: ({ progress, message }) => output.write(progress, message),
+          onProgress: ({ progress, message }) => {
+            output.write(progress, message);
+            if (message !== WAITING) return;
+            running.isWaiting = true;
+            printStatus(paint("dim", `${WAITING}; Ctrl-C gives up`));
+          },
         },
       );
-      output.finish(textOf(result));
+      output.finish(textOf(result).replace(FOR_AGENTS, ""));
       this.#note(result);
     } finally {
       this.#running = undefined;
@@ -312,8 +364,8 @@ class Repl {
     args: { readonly [name: string]: unknown },
     options: Parameters<Client["callTool"]>[2] = this.#context.callOptions,
   ): Promise<CallToolResult> {
-    const { client, prefix, name } = this.#session;
-    return client.callTool(`${prefix}${tool}`, { ...args, session: name }, options);
+    const { client, toolNames, name } = this.#session;
+    return client.callTool(toolNames.get(tool) ?? tool, { ...args, session: name }, options);
   }
 }
 
@@ -321,14 +373,18 @@ function textOf({ content }: CallToolResult): string {
   return content.map((item) => (item.type === "text" ? item.text : `[${item.type}]`)).join("\n");
 }
 
+/** What progress says when nothing was printed. */
+const NO_OUTPUT = /^(?:Waiting for|Still running after) /;
+
 /** Prints output while an evaluation runs, and then the rest of the result. */
 class OutputEcho {
   #printed = "";
   #total = 0;
 
-  /** Progress has the output since the last report, and how many characters there were in all. */
+  /** Progress has the output since the last report, and how many characters and other reports there were in all. */
   write(total: number, text = ""): void {
-    // A report without new output only says that the evaluation still runs, and a shorter text has lost some output.
+    if (NO_OUTPUT.test(text) && total === this.#total + 1) this.#total = total;
+    // A shorter text has lost some output.
     if (total - this.#total !== text.length || text === "") return;
     this.#total = total;
     this.#printed += text;

@@ -40,6 +40,7 @@ describe("a command line", () => {
     [["--path", "--json"], "--path needs a path"],
     [["--path="], "--path needs a path"],
     [["--allow-host"], "--allow-host needs a value"],
+    [["--path", "/x", "--path=/y"], "--path was given twice, and takes one value"],
     [["--json=yes"], "--json takes no value"],
   ])("%j is refused in one message", (args, message) => {
     expect(() => parsed(...args)).toThrow(new UsageError(message));

@@ -52,6 +52,7 @@ export function parseFlags<const F extends Flags>(
     strict: false,
     tokens: true,
   });
+  const seen = new Set<string>();
   for (const token of tokens) {
     if (token.kind !== "option") continue;
     const { name, rawName, value, inlineValue } = token;
@@ -62,6 +63,9 @@ export function parseFlags<const F extends Flags>(
     const isFlag = !inlineValue && value?.startsWith("-") === true && !(flag.dash === true && value === "-");
     const isMissing = flag.type === "string" && (value === undefined || isFlag);
     if (isMissing || value === "") throw new UsageError(`${rawName} needs ${expected[name] ?? "a value"}`);
+    if (flag.type === "string" && flag.multiple !== true && seen.has(name))
+      throw new UsageError(`${rawName} was given twice, and takes one value`);
+    seen.add(name);
   }
   return { positionals, values };
 }

@@ -92,7 +92,8 @@ export class LineReader {
     if (this.#typed.length === 0 && !this.#hasEnded) {
       if (this.isInteractive) {
         this.#input.setPrompt(prompt);
-        this.#input.prompt();
+        // Keeps what was typed ahead in order: without the argument, the next key would be put before it.
+        this.#input.prompt(true);
       }
       await new Promise<void>((resolve) => (this.#wake = resolve));
     }

@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect, serve } from "catenary";
+import { chain, connect, serve } from "catenary";
 import { javascript } from "catenary/live";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { CTRL_C, CTRL_D, ENTER, HAS_TERMINAL, Terminal } from "../../support/terminal/terminal.ts";
@@ -33,10 +33,7 @@ async function open(args: readonly string[], prompt: string): Promise<Terminal> 
 const skipped = "catenary repl in a real terminal is skipped: python3 is not installed";
 if (!HAS_TERMINAL) it.skipIf(process.env["CI"] !== "true")(skipped, () => expect.fail(skipped));
 
-/** On a machine that stalls, keys may come before the prompt takes them. */
-const RETRIES = { retry: 2 };
-
-describe.runIf(HAS_TERMINAL)("catenary repl in a terminal", RETRIES, () => {
+describe.runIf(HAS_TERMINAL)("catenary repl in a terminal", () => {
   it("takes several lines, keeps what was defined, and colours values", async () => {
     const terminal = await open(["js"], "js>");
     terminal.type(`function double(x) {${ENTER}`);
@@ -89,12 +86,40 @@ describe.runIf(HAS_TERMINAL)("catenary repl in a terminal", RETRIES, () => {
     await terminal.shows("=> 6");
   });
 
+  it("keeps what is typed while something runs, and its order", async () => {
+    const terminal = await open(["js"], "js>");
+    terminal.type(`console.log("begun"); await new Promise((done) => (globalThis.done = done))${ENTER}`);
+    await terminal.shows(/\nbegun/);
+    terminal.type("'typed' + ");
+    await terminal.shows("'typed' +");
+    terminal.type(CTRL_C);
+    await terminal.shows(/INTERRUPTED[^]*js> 'typed' \+/);
+    terminal.type(`' ahead'${ENTER}`);
+    await terminal.shows("=> 'typed ahead'");
+  });
+
   it("lists its commands, and explains a wrong one", async () => {
     const terminal = await open(["js"], "js>");
     terminal.type(`:help${ENTER}`);
     await terminal.shows(":restart N [CODE]");
     terminal.type(`:inspect x${ENTER}`);
     await terminal.shows("Write a handle, such as :inspect 4");
+    terminal.type(`:frames${ENTER}`);
+    await terminal.shows("There is no command :frames; did you mean :frame?");
+  });
+
+  it("saves and restores the session", async () => {
+    const terminal = await open(["js"], "js>");
+    terminal.type(`let saved = 6${ENTER}`);
+    await terminal.shows("; No values");
+    terminal.type(`:save six${ENTER}`);
+    await terminal.shows("Saved session main as checkpoint six");
+    terminal.type(`:reset${ENTER}`);
+    await terminal.shows("Session reset successfully");
+    terminal.type(`:restore six${ENTER}`);
+    await terminal.shows("Restored session main from checkpoint six");
+    terminal.type(`saved * 7${ENTER}`);
+    await terminal.shows("=> 42");
   });
 
   it("sits down in a session that another client uses", async () => {
@@ -116,7 +141,47 @@ describe.runIf(HAS_TERMINAL)("catenary repl in a terminal", RETRIES, () => {
   });
 });
 
-describe.runIf(HAS_TERMINAL && hasSbcl())("catenary repl lisp in a terminal", RETRIES, () => {
+describe.runIf(HAS_TERMINAL)("catenary repl in a session that another client uses", () => {
+  it("waits for the other's evaluation, and Ctrl-C does not end that", async () => {
+    const server = await serve(javascript(), { http: { port: 0, auth: false } });
+    const agent = await connect(server.url);
+    try {
+      await agent.callTool("evaluate-js", { code: "let seen = 1" });
+      const result = agent.callTool("evaluate-js", { code: "await new Promise(() => {})" });
+      const terminal = await open([server.url], "js>");
+      terminal.type(`seen + 1${ENTER}`);
+      await terminal.shows("Waiting for another evaluation in this session; Ctrl-C gives up");
+      terminal.type(CTRL_C);
+      await terminal.shows(/gives up\n[^]*\njs>/);
+      expect(await agent.callTool("list-sessions")).toMatchObject({
+        content: [{ text: expect.stringMatching(/main: busy \(eval for \d+ ms\), 1 evaluation/) as string }],
+      });
+      await agent.callTool("interrupt-session");
+      expect((await result).isError).toBe(true);
+    } finally {
+      await agent.close();
+      await server.close();
+    }
+  });
+
+  it("finds the tools of that server behind a gateway with several", async () => {
+    const gateway = chain().to({ one: javascript(), two: javascript() });
+    const server = await serve(gateway, { http: { port: 0, auth: false } });
+    try {
+      const terminal = await open([server.url, "--tool", "two_evaluate-js"], "js>");
+      terminal.type(`let here = 2${ENTER}`);
+      await terminal.shows("; No values");
+      terminal.type(`:sessions${ENTER}`);
+      await terminal.shows("main: idle, 1 evaluation");
+      terminal.type(`:definitions${ENTER}`);
+      await terminal.shows("here: number = 2");
+    } finally {
+      await server.close();
+    }
+  });
+});
+
+describe.runIf(HAS_TERMINAL && hasSbcl())("catenary repl lisp in a terminal", () => {
   it("shows the package, and takes a restart of an error", async () => {
     const terminal = await open(["lisp"], "lisp>");
     terminal.type(`(defpackage garden (:use cl))${ENTER}`);
@@ -125,6 +190,8 @@ describe.runIf(HAS_TERMINAL && hasSbcl())("catenary repl lisp in a terminal", RE
     await terminal.shows("GARDEN>");
     terminal.type(`(+ 1 (restart-case (error "no") (use-value (v) v)))${ENTER}`);
     await terminal.shows("[USE-VALUE]");
+    await terminal.shows(":restart N takes a restart");
+    expect(terminal.bytes).not.toContain("take-restart");
     terminal.type(`:restart use-value 41${ENTER}`);
     await terminal.shows("=> 42");
   });
@@ -149,6 +216,9 @@ describe("catenary repl without a terminal", () => {
   it.each([
     [["python"], 1, /There is no catenary\.json here that could have a server python/],
     [["js", "--token", "x"], 1, /--token needs a TARGET, not a language/],
+    [["js", "--image", "x"], 1, /--image is not an option of JavaScript/],
+    [["smalltalk", "--image", "x"], 1, /--image needs the virtual machine/],
+    [["http://127.0.0.1:1/mcp", "--program", "x"], 1, /--program needs a LANGUAGE, not a target/],
     [["http://127.0.0.1:1/mcp"], 4, /127\.0\.0\.1:1/],
   ])("refuses %j with one clear error", (args, code, message) => {
     const result = run(args, "");
