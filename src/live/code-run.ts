@@ -5,6 +5,7 @@ import { randomUUID } from "node:crypto";
 import { Semaphore } from "../core/async.ts";
 import { CANCEL_TOKEN, CancelToken } from "../core/cancel.ts";
 import type { AskOptions, Caller, Context, Handler, Meta, Notification, Request, Result } from "../core/handler.ts";
+import { nearest } from "../core/options.ts";
 import { sanitize } from "../core/text.ts";
 import { errorMessage, isObject } from "../core/values.ts";
 import { callWithInput } from "../dialogue/calls/input-required.ts";
@@ -175,7 +176,7 @@ export class CodeRun implements EvaluationRun {
 
   async #call(call: number, name: unknown, args: unknown, channel: RunChannel): Promise<Answer> {
     const tool = typeof name === "string" ? this.#byName.get(name) : undefined;
-    if (tool === undefined) return { error: { kind: "refused", message: `There is no tool ${JSON.stringify(name)}` } };
+    if (tool === undefined) return { error: { kind: "refused", message: this.#unknownTool(String(name)) } };
     if (!isObject(args))
       return { error: { kind: "refused", message: `The arguments of ${tool.path} must be an object` } };
     if (this.#options.confirm !== undefined && tool.isDestructive) {
@@ -252,6 +253,13 @@ export class CodeRun implements EvaluationRun {
       release();
       this.#open.delete(token);
     }
+  }
+
+  #unknownTool(name: string): string {
+    const [near] = nearest(name, [...this.#offered.entries.map(({ path }) => path), ...this.#byName.keys()]);
+    const path = this.#byName.get(near ?? "")?.path ?? near;
+    const suggestion = path === undefined ? "" : `did you mean ${path}? If not, `;
+    return `There is no tool ${name.slice(0, 100)}; ${suggestion}search for it first`;
   }
 
   async #search(query: unknown, { limit }: GuestReply): Promise<Answer> {

@@ -23,22 +23,23 @@
                    ((eql problem sb-unix:eintr))
                    (t (exit-now 0))))))
 
-(defun send-message (message)
-  "Send one JSON value as a frame."
+(defun send-message (message &optional (limit most-positive-fixnum))
+  "Send one JSON value as a frame, unless it has more than LIMIT octets; then return true."
+  (declare (type fixnum limit))
   (with-lock (*channel-lock*)
     (setf *fill* +head-room+)
     (put-value message)
-    (let ((start +head-room+) (length (- *fill* +head-room+)))
+    (let* ((start +head-room+) (length (- *fill* +head-room+)) (too-long (> length limit)))
       (declare (type index start length))
       (setf (aref *frame* (decf start)) 10)
       (loop do (multiple-value-bind (rest digit) (truncate length 10)
                  (setf (aref *frame* (decf start)) (+ 48 digit) length rest))
             until (zerop length))
-      (write-octets start *fill*))
-    ;; Do not keep a large buffer after a large reply.
-    (when (> (length *frame*) 1000000)
-      (setf *frame* (make-array 65536 :element-type '(unsigned-byte 8))))
-    nil))
+      (unless too-long (write-octets start *fill*))
+      ;; Do not keep a large buffer after a large reply.
+      (when (> (length *frame*) 1000000)
+        (setf *frame* (make-array 65536 :element-type '(unsigned-byte 8))))
+      too-long)))
 
 (defconstant +read-size+ 65536)
 

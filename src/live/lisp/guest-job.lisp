@@ -108,6 +108,7 @@
 
 (defun finish (job result problem)
   (when (claim job)
+    (end-calls job)
     (flush (job-out job))
     (flush (job-err job))
     (flush-background)

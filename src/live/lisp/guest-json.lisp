@@ -1,7 +1,8 @@
 ;;;; Writes JSON directly as octets, so that replies are valid UTF-8 whatever the user's strings contain. A lone
 ;;;; surrogate becomes an escape. JSON is never read: requests are Lisp forms.
 ;;;;
-;;;; A value is a string, a real, :TRUE, :FALSE, :NULL, a list (:OBJECT key value ...), or a list (:ARRAY item ...).
+;;;; A value is a string, a real, :TRUE, :FALSE, :NULL, or a list: (:OBJECT key value ...), (:ARRAY item ...), or
+;;;; (:NUMBER text) for a number that is written as it is. Values in requests have the same form.
 ;;;; A key with the value nil is left out.
 
 (in-package "CATENARY-GUEST")
@@ -110,7 +111,8 @@
     (real (put-real value))
     (cons (ecase (car value)
             (:object (put-octet 123) (put-members (cdr value)) (put-octet 125))
-            (:array (put-octet 91) (put-items (cdr value)) (put-octet 93))))
+            (:array (put-octet 91) (put-items (cdr value)) (put-octet 93))
+            (:number (put-ascii (cadr value)))))
     ((eql :true) (put-ascii "true"))
     ((eql :false) (put-ascii "false"))
     ((or null (eql :null)) (put-ascii "null"))))

@@ -134,6 +134,7 @@ export function lispRuntime(
 
 /** Encodes a request as a property list with keywords as keys. Values that cannot be written in Lisp become nil. */
 export function encodeRequest(request: GuestRequest): string {
+  if (request.op === "call-result") return encodeCallResult(request);
   let text = "";
   for (const name of Object.keys(request)) {
     // For the guest, an absent key and nil are the same.
@@ -141,6 +142,24 @@ export function encodeRequest(request: GuestRequest): string {
     if (value !== "nil") text += `${text === "" ? "(" : " "}:${name.replace(/[A-Z]/g, "-$&").toLowerCase()} ${value}`;
   }
   return text === "" ? "nil" : `${text})`;
+}
+
+/** Encodes the answer to a call of a tool. Its JSON keeps what property lists cannot say, such as false and null. */
+function encodeCallResult({ call, result, error }: GuestRequest): string {
+  const json = ([name, value]: readonly [string, unknown]): string =>
+    value === undefined ? "" : `:${name} ${encodeJson(value)} `;
+  const members = (value: unknown): string => (isObject(value) ? Object.entries(value).map(json).join("") : "");
+  return `(:call ${Number(call)} ${error === undefined ? ":result" : ":error"} (${members(result ?? error)}))`;
+}
+
+/** The form in which the guest writes JSON too. */
+function encodeJson(value: unknown): string {
+  if (value === null) return ":null";
+  if (Array.isArray(value)) return `(:array ${value.map(encodeJson).join(" ")})`;
+  if (typeof value === "boolean") return `:${value}`;
+  if (!isObject(value)) return encodeValue(value);
+  const members = Object.entries(value).filter(([, member]) => member !== undefined);
+  return `(:object ${members.map(([name, member]) => `${encodeValue(name)} ${encodeJson(member)}`).join(" ")})`;
 }
 
 function encodeEntry([name, value]: readonly [string, unknown]): string {
@@ -165,8 +184,16 @@ export function lispLanguage(options: LispGuestOptions = {}, onWarning?: (text: 
     tools: TOOLS,
     hasDebugger: true,
     resources: RESOURCES,
+    callsTools: CALLS_TOOLS,
   };
 }
+
+const CALLS_TOOLS =
+  'Run Common Lisp in a persistent SBCL session that calls tools: (call-tool "notes.search" :query "x" :max-results 3). ' +
+  "It waits for the result: structured content (objects are hash tables with strings as keys, arrays vectors, true T, " +
+  'false NIL, null :NULL), a string, or a table of "text" and "content". A tool that fails signals TOOL-ERROR. Threads ' +
+  "(sb-thread:make-thread, join-thread) run calls side by side. Only what the code prints and the values of its last form " +
+  "are returned; (show value) adds images and resource links of a result. Definitions are kept.";
 
 const INSTRUCTIONS =
   "Persistent Common Lisp sessions on SBCL. Evaluate with evaluate-lisp: definitions, variables and the current " +

@@ -79,6 +79,7 @@ const GUEST_FILES = [
   "heap",
   "evaluate",
   "tools",
+  "calls",
   "job",
   "handoff",
   "hold",

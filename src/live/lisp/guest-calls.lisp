@@ -1,0 +1,269 @@
+;;;; Calls of tools from the user's code, for code mode: CALL-TOOL and what belongs to it. A call is a message to the host.
+;;;; The calling thread waits for the answer and parses it itself; the thread that reads the channel only hands it over.
+;;;; The user gets these names in the package CATENARY-TOOLS, which exists only after the request set-tools.
+
+(in-package "CATENARY-GUEST")
+
+(declaim (optimize (speed 1) (safety 1) (debug 1)))
+
+(defconstant +max-call-octets+ 1000000 "Octets of the arguments of one call.")
+(defconstant +max-nesting+ 100 "Levels of a value that is sent to a tool.")
+(defconstant +printed-levels+ 20 "Levels of tables that are printed, since tables can be circular.")
+
+(defshared *callable* '() "The tools that can be called: property lists of :PATH, :NAME, :SIGNATURE and :SUMMARY.")
+(defshared *contents* (make-hash-table :test 'eq :weakness :key :synchronized t)
+  "The whole content of results, by the values that CALL-TOOL has returned for them.")
+
+(define-condition tool-failure (error)
+  ((tool :initarg :tool :reader tool-error-tool :documentation "The path of the tool.")
+   (text :initarg :text :reader tool-error-text :documentation "What the tool says about the error.")
+   (content :initarg :content :reader tool-error-content :documentation "The whole content, a vector of tables."))
+  (:report (lambda (condition stream) (write-string (tool-error-text condition) stream)))
+  (:documentation "A tool has reported an error. The user sees it as TOOL-ERROR, unless that name was redefined."))
+
+;;; Calls that wait for their answers
+
+(defstruct (call (:constructor make-call (id job)))
+  id
+  job
+  (signal (sb-thread:make-semaphore :name "catenary call"))
+  ;; The request with the answer, as text or read.
+  (answer nil))
+
+(defshared *calls-lock* (sb-thread:make-mutex :name "catenary calls") "Guards the variables below.")
+(defshared *calls* (make-hash-table) "Calls without an answer, by id.")
+(defshared *last-call* 0 "The id of the newest call.")
+
+(defun open-call ()
+  "A new call of the job that runs. Threads of the user have no job of their own."
+  (or (let ((job (or *job* (running-job nil))))
+        (and job
+             (with-lock (*calls-lock*)
+               (unless (job-answered job)
+                 (let ((id (incf *last-call*))) (setf (gethash id *calls*) (make-call id job)))))))
+      (error "Tools can be called only while the code of a run is running.")))
+
+(defun settle (call answer)
+  (setf (call-answer call) answer)
+  (sb-thread:signal-semaphore (call-signal call)))
+
+(defun take-answer (text)
+  "Hand the request TEXT to the thread that waits for it, if it is an answer to a call. Returns whether it is."
+  (when (eql (mismatch "(:call " text) 7)
+    (let ((call (with-lock (*calls-lock*) (gethash (parse-integer text :start 7 :junk-allowed t) *calls*))))
+      (when call (settle call text)))
+    t))
+
+(defun end-calls (job)
+  "JOB was answered, so the host has cancelled its calls. Other threads may still wait for them."
+  (dolist (call (with-lock (*calls-lock*)
+                  (loop for call being the hash-values of *calls* when (eq (call-job call) job) collect call)))
+    (settle call '(:error (:kind "cancelled" :message "The call was cancelled, since its run has ended.")))))
+
+(defun ask-host (&rest members)
+  "Send a call with MEMBERS and wait. Returns the answer, a property list with :RESULT or :ERROR."
+  (let ((call (open-call)))
+    (unwind-protect
+         (progn
+           (when (send-message (list* :object "call" (call-id call) "target" (job-id (call-job call)) members)
+                               +max-call-octets+)
+             (error "The arguments of a call can have ~:D octets of JSON; these have more." +max-call-octets+))
+           (sb-thread:wait-on-semaphore (call-signal call))
+           (let ((answer (call-answer call))) (if (stringp answer) (read-request answer) answer)))
+      (with-lock (*calls-lock*) (remhash (call-id call) *calls*)))))
+
+;;; JSON as the user sees it: objects are hash tables with strings as keys, arrays are vectors, true is T, false is NIL,
+;;; null is :NULL.
+
+(defun value-of-json (json)
+  (cond ((consp json)
+         (if (eq (first json) :array)
+             (map 'vector #'value-of-json (rest json))
+             (let ((table (make-hash-table :test 'equal)))
+               (loop for (key value) on (rest json) by #'cddr do (setf (gethash key table) (value-of-json value)))
+               table)))
+        ((eq json :true) t)
+        ((eq json :false) nil)
+        (t json)))
+
+(defun camel-case (name)
+  (with-output-to-string (out)
+    (loop with after-dash = nil
+          for char across name
+          do (cond ((char= char #\-) (setf after-dash t))
+                   (t (write-char (if after-dash (char-upcase char) char) out) (setf after-dash nil))))))
+
+(defun has-word-p (word text)
+  (loop for start = (search word text) then (search word text :start2 (1+ start))
+        while start
+        do (flet ((letter-p (at)
+                    (and (< -1 at (length text)) (or (alphanumericp (char text at)) (find (char text at) "_-")))))
+             (unless (or (letter-p (1- start)) (letter-p (+ start (length word)))) (return t)))))
+
+(defun member-name (key signature)
+  "The name that KEY has in JSON. :MAX-RESULTS is maxResults or max_results if SIGNATURE has such a name."
+  (let ((name (if (symbolp key) (symbol-name key) (princ-to-string key))))
+    (if (or (not (symbolp key)) (some #'lower-case-p name))
+        name
+        (let ((plain (string-downcase name)))
+          (or (find-if (lambda (candidate) (has-word-p candidate signature))
+                       (list plain (camel-case plain) (substitute #\_ #\- plain)))
+              plain)))))
+
+(defun number-text (float)
+  (when (or (sb-ext:float-infinity-p float) (sb-ext:float-nan-p float)) (error "JSON has no number for ~S." float))
+  (with-standard-io-syntax
+    (let ((*read-default-float-format* (type-of float))) (prin1-to-string float))))
+
+(defun pairs-p (list)
+  "Whether LIST is an association list: its keys are keywords, or strings in pairs with an atom."
+  (or (every (lambda (pair) (and (consp pair) (keywordp (car pair)))) list)
+      (every (lambda (pair) (and (consp pair) (stringp (car pair)) (not (listp (cdr pair))))) list)))
+
+(defun json-of-list (list signature depth)
+  (flet ((inner (value) (json-of value signature (1+ depth))) (name (key) (member-name key signature)))
+    (let ((length (ignore-errors (list-length list))))
+      (cond ((null length) (error "A list that is circular or ends with a dot cannot be sent to a tool."))
+            ((and (evenp length) (loop for key in list by #'cddr always (keywordp key)))
+             (cons :object (loop for (key value) on list by #'cddr append (list (name key) (inner value)))))
+            ((pairs-p list)
+             (cons :object (loop for (key . value) in list append (list (name key) (inner value)))))
+            (t (cons :array (mapcar #'inner list)))))))
+
+(defun json-of (value signature &optional (depth 0))
+  "VALUE as PUT-VALUE writes it. SIGNATURE is that of the tool that gets it."
+  (when (> depth +max-nesting+)
+    (error "A value that is circular, or nested in more than ~D levels, cannot be sent to a tool." +max-nesting+))
+  (typecase value
+    ((or string integer (member :true :false :null)) value)
+    (null :false)
+    ((eql t) :true)
+    (float (list :number (number-text value)))
+    (rational (list :number (number-text (coerce value 'double-float))))
+    (symbol (string-downcase value))
+    (character (string value))
+    (pathname (native-path value))
+    (vector (cons :array (map 'list (lambda (item) (json-of item signature (1+ depth))) value)))
+    (hash-table
+     (cons :object (loop for key being the hash-keys of value using (hash-value item)
+                         append (list (member-name key signature) (json-of item signature (1+ depth))))))
+    (cons (json-of-list value signature depth))
+    (t (error "A ~A cannot be sent to a tool; JSON has strings, numbers, booleans, arrays and objects."
+              (symbol-title (if (consp (type-of value)) (first (type-of value)) (type-of value)))))))
+
+(defvar *printed-level* 0 "How many tables are being printed.")
+
+(defun print-table (stream table)
+  "Print a table with strings as keys in the way of JSON, and others as SBCL does."
+  (if (and (eq (hash-table-test table) 'equal) (< *printed-level* +printed-levels+)
+           (loop for key being the hash-keys of table always (stringp key)))
+      (let ((*printed-level* (1+ *printed-level*)) (count 0))
+        (pprint-logical-block (stream nil :prefix "{" :suffix "}")
+          (loop for key being the hash-keys of table using (hash-value value)
+                do (unless (zerop count) (write-string ", " stream) (pprint-newline :fill stream))
+                   (when (and *print-length* (>= count *print-length*)) (write-string "..." stream) (return))
+                   (prin1 key stream)
+                   (write-string ": " stream)
+                   (prin1 value stream)
+                   (incf count))))
+      (let ((*print-pretty* nil)) (write table :stream stream))))
+
+;;; What the user calls
+
+(defun known-tool (path)
+  (flet ((named (key) (find path *callable* :key (lambda (tool) (getf tool key)) :test #'equal)))
+    (or (named :path) (named :name))))
+
+(defun fail (problem path)
+  "Signal the PROBLEM of an answer."
+  (let ((message (getf problem :message)) (type (optional-symbol "TOOL-ERROR" "CATENARY-TOOLS")))
+    (if (equal (getf problem :kind) "tool")
+        (error (if (and type (subtypep type 'tool-failure)) type 'tool-failure)
+               :tool path :text message
+               :content (value-of-json (or (getf problem :content)
+                                           `(:array (:object "type" "text" "text" ,message)))))
+        (error "~A" message))))
+
+(defun call-tool (path &rest arguments)
+  "Call the tool PATH, such as \"notes.search\", and wait for its result. ARGUMENTS are names and values, or one table or
+property list. Returns structured content as a value, a text as a string, else a table of \"text\" and \"content\"."
+  (let* ((tool (known-tool path)) (signature (getf tool :signature "")) (title (getf tool :path path))
+         (object (cond ((null arguments) '(:object))
+                       ((null (rest arguments)) (and (first arguments) (json-of (first arguments) signature)))
+                       ((evenp (length arguments))
+                        (cons :object (loop for (key value) on arguments by #'cddr
+                                            append (list (member-name key signature) (json-of value signature))))))))
+    (unless (or (eq (first (if (consp object) object)) :object) (equal arguments '(nil)))
+      (error "The arguments of ~A must be names and values, or one table: ~A" title signature))
+    ;; The host knows what a wrong name is close to.
+    (let* ((answer (ask-host "tool" (getf tool :name (princ-to-string path)) "arguments" (or object '(:object))))
+           (problem (getf answer :error)) (result (getf answer :result))
+           (structured (getf result :structured)) (content (value-of-json (getf result :content))))
+      (when problem (fail problem title))
+      (let ((value (cond (structured (value-of-json structured))
+                         (content (value-of-json `(:object "text" ,(getf result :text ""))))
+                         (t (getf result :text "")))))
+        (when content
+          (unless structured (setf (gethash "content" value) content))
+          (unless (typep value '(or symbol number character)) (setf (gethash value *contents*) content)))
+        value))))
+
+(defun tool-content (value)
+  "The whole content of a result, a vector of tables, or NIL if it was only text. VALUE is what CALL-TOOL has returned."
+  (values (gethash value *contents*)))
+
+(defun tools ()
+  "The tools that can be called: property lists of :PATH, :SIGNATURE and :SUMMARY."
+  (loop for tool in *callable*
+        collect (loop for key in '(:path :signature :summary) append (list key (getf tool key "")))))
+
+(defun search-tools (words &key (limit 10))
+  "The tools that match WORDS, the best first: property lists of :PATH, :SIGNATURE and :SUMMARY."
+  (let ((answer (ask-host "search" (princ-to-string words) "limit" (max 1 (floor limit)))))
+    (when (getf answer :error) (fail (getf answer :error) "search-tools"))
+    (loop for found across (value-of-json (getf (getf answer :result) :structured))
+          collect (list :path (gethash "path" found) :signature (gethash "signature" found)
+                        :summary (gethash "summary" found)))))
+
+(defun show (value)
+  "Add content that a tool has returned to the result of the run: a block such as an image or a resource link, a vector or
+list of blocks, or a value with content."
+  (flet ((block-p (it) (and (hash-table-p it) (stringp (gethash "type" it)))))
+    (let* ((job (or *job* (running-job nil)))
+           (content (or (tool-content value) (and (hash-table-p value) (gethash "content" value))))
+           (blocks (coerce (cond ((typep value '(and sequence (not string) (not null))) value)
+                                 ((typep content '(and vector (not string))) content)
+                                 (t (list value)))
+                           'list)))
+      (unless (and blocks (every #'block-p blocks))
+        (error "SHOW takes content that a tool has returned: a block such as an image or a resource link, a sequence of ~
+                blocks, or a value with content. Print other values."))
+      (when (or (null job) (job-answered job))
+        (error "Content can be shown only while the code of a run is running."))
+      (when (send-message (list :object "show" (json-of blocks "") "target" (job-id job)) +max-call-octets+)
+        (error "The content has more than ~:D octets and cannot be shown." +max-call-octets+))
+      (values))))
+
+(defparameter *provided*
+  '(call-tool tools search-tools tool-content show tool-error-tool tool-error-text tool-error-content)
+  "Functions that the user gets.")
+
+(defun give-name (name package)
+  "Export NAME from PACKAGE, and let CL-USER have it unless the user has such a symbol. Shadowing prevents a conflict if
+the user's code uses a package that exports the same name."
+  (let ((symbol (intern (string name) package)) (user (find-package "COMMON-LISP-USER")))
+    (export symbol package)
+    (unless (nth-value 1 (find-symbol (string name) user)) (shadowing-import symbol user))
+    symbol))
+
+(defun give-names ()
+  "The names belong to a package that is not locked, so that the user can define them again."
+  (let ((package (make-package "CATENARY-TOOLS" :use '())))
+    (dolist (name *provided*) (setf (fdefinition (give-name name package)) (fdefinition name)))
+    (eval `(define-condition ,(give-name "TOOL-ERROR" package) (tool-failure) ()))
+    (set-pprint-dispatch 'hash-table 'print-table 0 (sb-ext:symbol-global-value '*print-pprint-dispatch*))))
+
+(define-tool "set-tools" (&key tools)
+  (setf *callable* tools)
+  (unless (find-package "CATENARY-TOOLS") (give-names))
+  "")
