@@ -8,6 +8,7 @@ import { cpus } from "node:os";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { measureClient } from "./client.ts";
+import { measureCode } from "./code.ts";
 import { measureEndlessLine } from "./endless-line.ts";
 import { measureLiveLisp } from "./live-lisp.ts";
 import type { Figure, Measurement } from "./measurement.ts";
@@ -32,6 +33,7 @@ const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
   growth: measureGrowth,
   framing: measureEndlessLine,
   live: measureLiveLisp,
+  code: measureCode,
 };
 
 const { values: flags, positionals: names } = parseArgs({
