@@ -5,6 +5,7 @@ import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { Semaphore, unref } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
+import { findDescendants } from "../process/process-tree.ts";
 import type { Limits, Runtime } from "./runtime.ts";
 import { Session } from "./session.ts";
 
@@ -149,9 +150,8 @@ export class Sessions {
     this.#sweeps += 1;
     const checksIdle = this.#sweeps % SWEEPS_PER_IDLE_CHECK === 0;
     // All at once, so that the processes of the machine are listed once.
-    await Promise.all(
-      active.filter(({ state }) => state === "busy" || checksIdle).map((session) => this.#checkMemory(session)),
-    );
+    const checked = active.filter(({ state }) => state === "busy" || checksIdle);
+    await Promise.all(checked.map((session) => this.#checkMemory(session, checksIdle)));
     for (const session of active) {
       if (session.state === "idle" && idleMs > 0 && now - session.usedAt > idleMs) {
         await session.end(`it was not used for ${formatDuration(idleMs)}, so its process was ended`);
@@ -159,10 +159,15 @@ export class Sessions {
     }
   }
 
-  /** The language's runtime limits its heap itself; this check limits the memory outside the heap, and of children. */
-  async #checkMemory(session: Session): Promise<void> {
+  /**
+   * The language's runtime limits its heap itself; this check limits the memory outside the heap, and of children. With
+   * `isFull`, also of those whose parent has exited, which takes long to find out.
+   */
+  async #checkMemory(session: Session, isFull: boolean): Promise<void> {
     const { pid, memoryMb } = session;
-    const [own, ...children] = await Promise.all((await session.findPids()).map(readMemory));
+    if (pid === undefined) return;
+    const pids = isFull ? await session.findPids() : findDescendants(pid);
+    const [own, ...children] = await Promise.all(pids.map(readMemory));
     const mb = (own?.all ?? 0) + children.reduce((sum, { anonymous }) => sum + anonymous, 0);
     const max = memoryMb + OVERHEAD_MB;
     const what = children.length === 0 ? "its process used" : "its process and the programs that it started used";

@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { describe, expect, it, vi } from "vitest";
 import { eventually } from "../../test/support/waiting.ts";
-import { type Process, ProcessTree } from "./process-tree.ts";
+import { findDescendants, type Process, ProcessTree } from "./process-tree.ts";
 
 let all: Process[] = [];
 const list = (): Promise<Process[]> => Promise.resolve(all);
@@ -62,5 +62,18 @@ describe("a process tree", () => {
     await exit;
     tree.hasLeaderExited = true;
     await eventually(async () => expect((await tree.findLive()).pids).toEqual([]));
+  });
+});
+
+describe("the descendants of a process", () => {
+  it.runIf(process.platform === "linux")("are its children and theirs", async () => {
+    const parent = spawn("sh", ["-c", "sh -c 'sleep 1000 & echo $! $$; wait' & wait"], { detached: true });
+    const [line] = (await once(parent.stdout, "data")) as [Buffer];
+    const [leaf, child] = line.toString().trim().split(" ").map(Number);
+    expect(findDescendants(parent.pid ?? 0)).toEqual([parent.pid, child, leaf]);
+    const exit = once(parent, "exit");
+    process.kill(-(parent.pid ?? 0), "SIGKILL");
+    await exit;
+    expect(findDescendants(parent.pid ?? 0)).toEqual([parent.pid]);
   });
 });

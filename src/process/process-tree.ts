@@ -118,6 +118,32 @@ function readProc(): Process[] {
   return found;
 }
 
+/**
+ * The process and its descendants, without those whose parent has exited. Reads only their own files in /proc, where a
+ * list of all processes takes tens of milliseconds. Elsewhere than on Linux, the process alone.
+ */
+export function findDescendants(pid: number): readonly number[] {
+  const found = [pid];
+  if (!hasProc()) return found;
+  for (const one of found) {
+    const folder = `/proc/${one}/task`;
+    for (const thread of readFolder(folder)) {
+      const children = readFile(`${folder}/${thread}/children`).split(" ");
+      for (const child of children) if (child !== "") found.push(Number(child));
+    }
+  }
+  return found;
+}
+
+/** Empty if the process has exited. */
+function readFolder(path: string): readonly string[] {
+  try {
+    return readdirSync(path);
+  } catch {
+    return [];
+  }
+}
+
 /** The fields of /proc/PID/stat from the state on. The name before it, in parentheses, may contain any character. */
 function readStat(name: string): string[] {
   const stat = readFile(`/proc/${name}/stat`);
