@@ -66,6 +66,11 @@ describe("needsMore", () => {
     expect(findLanguage(language)?.needsMore(code)).toBe(false);
   });
 
+  it.each(["1 / 2 + ", "a      /* b */ / ", "x = 'a' + ", "f(/[/]/)\n, "])("takes time in proportion to %j", (part) => {
+    expect(findLanguage("js")?.needsMore(part.repeat(50_000))).toBe(true);
+    expect(findLanguage("js")?.needsMore(`${part.repeat(50_000)}1`)).toBe(false);
+  });
+
   it.each(UNFINISHED)("is true for %s %j", (language, code) => {
     expect(findLanguage(language)?.needsMore(code)).toBe(true);
   });

@@ -5,7 +5,7 @@ import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import { stateDirectory } from "../../auth/oauth/private-files.ts";
-import { onAbort } from "../../core/async.ts";
+import { onAbort, within } from "../../core/async.ts";
 import { isTerminal } from "./text.ts";
 
 export interface LineReaderOptions {
@@ -22,6 +22,11 @@ export interface LineReaderOptions {
 
 const MAX_HISTORY = 1_000;
 const CONTINUATION = "... ";
+/** Whether an input is finished is found out by reading all of it, so a longer one, which was pasted, is read less often. */
+const LONG_INPUT = 10_000;
+/** How long to wait for more of it, and by which factor it grows until it is read even if there is more. */
+const PASTE_PAUSE_MS = 100;
+const GROWTH = 1.5;
 /** The longest name that is completed. */
 const MAX_NAME = 200;
 
@@ -70,10 +75,16 @@ export class LineReader {
   async read(prompt: string): Promise<string | undefined> {
     this.#prompt = prompt;
     this.#begun = "";
+    let nextCheck = LONG_INPUT;
     for (;;) {
       const line = await this.#line(this.#begun === "" ? prompt : CONTINUATION);
       if (line === undefined) return this.#begun === "" ? undefined : this.#begun;
       const input = this.#begun === "" ? line : `${this.#begun}\n${line}`;
+      if (this.#begun.length > LONG_INPUT && input.length < nextCheck && (await this.#isPasting())) {
+        this.#begun = input;
+        continue;
+      }
+      nextCheck = Math.max(LONG_INPUT, input.length * GROWTH);
       // An empty line ends an input that can never be finished.
       if ((line === "" && this.#begun !== "" && this.isInteractive) || !this.#options.needsMore(input)) {
         this.#begun = "";
@@ -86,6 +97,14 @@ export class LineReader {
   close(): void {
     this.#forget();
     this.#input.close();
+  }
+
+  /** Whether there is another line, or comes at once. */
+  async #isPasting(): Promise<boolean> {
+    if (this.#typed.length === 0 && !this.#hasEnded) {
+      await within(PASTE_PAUSE_MS, new Promise<void>((resolve) => (this.#wake = resolve)));
+    }
+    return this.#typed.length > 0;
   }
 
   async #line(prompt: string): Promise<string | undefined> {

@@ -55,6 +55,7 @@ export const js: LanguageEntry = {
 const CONTINUES = /(?:[*/%&|^=,?:<.(]|[^+]\+|[^-]-|=>)\s*$/;
 /** After these, a slash begins a regular expression and is not a division. */
 const BEFORE_REGEXP = /(?:^|[-+*/%&|^=,?:<>(![{};~]|\b(?:return|typeof|case|in|of|void|delete|throw|await|yield))\s*$/;
+const MAX_SEEN = 20;
 const OPENING = "([{";
 const CLOSING = ")]}";
 
@@ -62,7 +63,7 @@ const CLOSING = ")]}";
 function needsMore(code: string): boolean {
   /** The open brackets; "`" is a template, and "$" the code within one. */
   const open: string[] = [];
-  /** The code since the last string, which decides what the next slash means. */
+  /** The end of the code since the last string, which decides what the next slash means. */
   let seen = "";
   for (let at = 0; at < code.length; at += 1) {
     const char = code[at] ?? "";
@@ -85,7 +86,8 @@ function needsMore(code: string): boolean {
     } else {
       if (char === "`" || OPENING.includes(char)) open.push(char);
       else if (CLOSING.includes(char)) open.pop();
-      seen += char;
+      // Long enough for the longest keyword. A space more would hide what is before it.
+      if (!/\s/.test(char) || !/\s$/.test(seen)) seen = (seen + char).slice(-MAX_SEEN);
     }
   }
   return open.length > 0 || CONTINUES.test(seen);
@@ -102,6 +104,7 @@ function skip(code: string, at: number, seen: string): number | undefined {
   // A string that is not closed on its line is an error, which another line cannot mend.
   const string = /^(?:"(?:\\[^]|[^"\\\n])*"?|'(?:\\[^]|[^'\\\n])*'?)/.exec(rest);
   if (string !== null) return at + string[0].length;
-  const regexp = BEFORE_REGEXP.test(seen) ? /^\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/\w*/.exec(rest) : null;
+  const mayBeRegexp = rest.startsWith("/") && BEFORE_REGEXP.test(seen);
+  const regexp = mayBeRegexp ? /^\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/\w*/.exec(rest) : null;
   return at + (regexp?.[0].length ?? 0);
 }

@@ -1,6 +1,9 @@
 // Sessions belong to the authenticated principal: over HTTP, no other principal can reach them, also through a chain.
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { AuthError, type Authenticator } from "../../../src/core/authentication.ts";
 import { chain, connect, serve, type Client, type Serving } from "../../../src/index.ts";
 import { javascript, type Live } from "../../../src/live/index.ts";
@@ -21,7 +24,9 @@ describe.each(["by itself", "behind a chain"])("a live server %s", (how) => {
   let bob: Client;
   const as = (who: string): Promise<Client> =>
     connect(front.url ?? "", { headers: { authorization: `Bearer ${who}` } });
+  const state = mkdtempSync(join(tmpdir(), "catenary-ownership-"));
   beforeAll(async () => {
+    vi.stubEnv("XDG_STATE_HOME", state);
     live = javascript();
     front = await serve(how === "by itself" ? live : chain().to({ js: live }), { http: { port: 0, auth } });
     [ada, bob] = await Promise.all([as("ada"), as("bob")]);
@@ -31,6 +36,8 @@ describe.each(["by itself", "behind a chain"])("a live server %s", (how) => {
     await bob?.close();
     await front?.close();
     await live?.close();
+    vi.unstubAllEnvs();
+    rmSync(state, { recursive: true, force: true });
   });
 
   const evaluate = async (who: Client, code: string, session?: string): Promise<EvaluationWithText> =>
@@ -59,6 +66,32 @@ describe.each(["by itself", "behind a chain"])("a live server %s", (how) => {
     await bob.callTool("configure-limits", { session: "vault", timeout: 0.1 });
     expect((await evaluate(ada, "treasure", "vault")).values).toEqual(["1"]);
     expect(textOf(await ada.callTool("configure-limits", { session: "vault" }))).toContain("timeout: 30 seconds");
+  });
+
+  it("keeps long output, transcript, handles, checkpoints and changes from other principals", async () => {
+    const changes: unknown[] = [];
+    const subscription = await bob.listen({ resourceSubscriptions: ["live://session/own/definitions"] }, (change) =>
+      changes.push(change),
+    );
+    const { text } = await evaluate(ada, 'const mine = 1; console.log("of ada".repeat(5_000)); process', "own");
+    const [uri = ""] = /live:\/\/session\/own\/output\/\d+/.exec(text) ?? [];
+    expect((await ada.readResource(uri)).contents).toMatchObject([
+      { text: expect.stringContaining("of ada") as string },
+    ]);
+    expect(textOf(await ada.callTool("save-session", { session: "own", checkpoint: "own" }))).toMatch(/^Saved/);
+    for (const name of ["own", "ada\nown", "../own"]) {
+      for (const what of ["transcript", "definitions", uri.slice("live://session/own/".length)])
+        await expect(bob.readResource(`live://session/${encodeURIComponent(name)}/${what}`)).rejects.toThrow(
+          /not found|A session name has/,
+        );
+    }
+    await evaluate(bob, "0", "own");
+    await expect(bob.readResource(uri)).rejects.toThrow("not found");
+    expect(textOf(await bob.callTool("inspect", { session: "own", handle: 1 }))).toMatch(/^There is no handle 1/);
+    const restored = await bob.callTool("restore-session", { session: "own", checkpoint: "own" });
+    expect(textOf(restored)).toBe("There is no checkpoint own; none was saved");
+    expect(changes).toEqual([]);
+    await subscription.close();
   });
 
   it("gives a principal that reconnects its earlier sessions", async () => {
