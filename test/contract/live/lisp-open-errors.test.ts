@@ -34,7 +34,7 @@ describe.runIf(hasSbcl())("an open error in a Lisp session", () => {
     });
     const [, frame = "", handle = ""] =
       /^(\d): \(TOTAL [^]*? {5}TABLE = #<HASH-TABLE .*> \[handle (\d+)\]$/m.exec(failed.text) ?? [];
-    expect(failed.text).toContain("[Restarts]\n0: [USE-RATE] Use a rate.\n");
+    expect(failed.text).toContain("[Restarts]\n0: [USE-RATE] Use a rate. (takes a value)\n");
     expect(await fixture.call("inspect", { handle: Number(handle) })).toContain("0: :EUR => 2");
     expect(await fixture.call("evaluate-in-frame", { frame: Number(frame), code: "(list sum entry)" })).toBe(
       "=> (20 (:USD . 5))",
