@@ -37,7 +37,7 @@ const GATEWAY = ["code", "live", "log-format", "sandbox", "start", "trace", "wat
 
 describe("help", () => {
   it.each([
-    ["tools", toolsCommand, COMMON],
+    ["tools", toolsCommand, [...COMMON, "code"]],
     ["resources", resourcesCommand, COMMON],
     ["prompts", promptsCommand, COMMON],
     ["types", typesCommand, COMMON],

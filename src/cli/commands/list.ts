@@ -89,12 +89,18 @@ function isFullName(
   return ["_", ".", "/"].some((separator) => name === `${upstream}${separator}${String(own)}`);
 }
 
-function namedCommand<Item extends { readonly name: string }>(kind: NamedKind<Item>, about: string): Command {
+function namedCommand<Item extends { readonly name: string }>(
+  kind: NamedKind<Item>,
+  about: string,
+  runOther?: (args: readonly string[], usage: string) => Promise<number> | undefined,
+): Command {
   const command = `${kind.noun}s`;
   const usage = `Usage: catenary ${command} TARGET [NAME] [OPTIONS]
        catenary ${command} [NAME] [OPTIONS] -- COMMAND ARGS...
 `;
   return defineCommand(`${usage}\n${about}\n${TARGET_HELP}\n${EXIT_HELP}`, (args) => {
+    const other = runOther?.(args, usage);
+    if (other !== undefined) return other;
     const line = parseTargetLine(command, args, {}, usage);
     const [name, ...more] = line.words;
     if (more.length > 0) throw unexpectedArguments(command, more, usage);
@@ -132,12 +138,36 @@ function printList(
   return EXIT.ok;
 }
 
+/** `catenary tools TARGET --code`: what a model would see in code mode, and what it costs. */
+function codeTools(args: readonly string[], usage: string): Promise<number> | undefined {
+  const end = args.indexOf("--");
+  if (!(end === -1 ? args : args.slice(0, end)).includes("--code")) return undefined;
+  const { target, words, values } = parseTargetLine("tools", args, { code: { type: "boolean" } }, usage);
+  if (words.length > 0) throw unexpectedArguments("tools", words, usage);
+  // The full list is what a config has without code mode.
+  const plain = "config" in target ? { ...target, withoutCode: true as const } : target;
+  return withClient({ target: plain, values }, async ({ client, callOptions, busy, done, code = {} }) => {
+    busy("Listing tools");
+    const { tools } = await client.listTools(callOptions);
+    const { formatCodeTools, reportCodeTools } = await import("../show/code-tools.ts");
+    const report = await reportCodeTools(withKey<Tool>(tools, "name"), code);
+    done();
+    if (values.json === true) printJson(report);
+    else printTrusted(formatCodeTools(report));
+    return EXIT.ok;
+  });
+}
+
 export const toolsCommand: Command = namedCommand(
   TOOLS,
   `Lists the tools of a server with their descriptions and arguments, as \`catenary call\` takes them;
 arguments in brackets are optional. With NAME: shows that tool and its schemas. With --json:
 {"tools": [...]}, or the tool.
+
+  --code                 what a model would see in code mode, and what its definitions cost in
+                         tokens beside the full list; gpt-tokenizer counts them if it is installed
 `,
+  codeTools,
 );
 
 export const promptsCommand: Command = namedCommand(

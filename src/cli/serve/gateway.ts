@@ -18,7 +18,7 @@ import {
 } from "../../config/index.ts";
 import { ConfigGateway } from "../../config/gateway.ts";
 import { baseFolder } from "../../config/clients.ts";
-import { codeDefaults, createLiveServer } from "../../config/live.ts";
+import { codeDefaults, type CodeSettings, createLiveServer } from "../../config/live.ts";
 import { findMissingPrograms } from "../../config/load.ts";
 import { nearest } from "../../core/options.ts";
 import { findLanguage, LANGUAGE_NAMES, suggestLanguage } from "../../live/languages.ts";
@@ -36,6 +36,8 @@ export interface OpenedGateway {
   readonly config: Config;
   readonly gateway: Gateway;
   readonly running: ConfigGateway;
+  /** Code mode as the config has it, or by default; whether or not callers get it. */
+  readonly code: CodeSettings;
   /** Reads the config again. Does not ask for inputs. */
   readonly load: () => Promise<Config>;
   /** Ends the reservation of stdin and stdout, so that we can serve on them. */
@@ -86,7 +88,8 @@ export async function openGateway(
   const options = { ...report, signIn, rememberNames, changing: true, upstream: create };
   const running = await reportProblems(path, () => ConfigGateway.create(config, options));
   if (trace !== undefined) trace.configOf = () => running.config;
-  return { config, gateway: running.gateway, running, load, release };
+  const settings = opened.config.code ?? codeDefaults(baseFolder(config.path));
+  return { config, gateway: running.gateway, running, code: settings, load, release };
 }
 
 export interface OpenOptions {

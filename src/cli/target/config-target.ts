@@ -2,6 +2,7 @@
 // servers have started, since a user would rather wait than see a part of it.
 
 import type { Gateway } from "../../chain/gateway.ts";
+import type { CodeSettings } from "../../config/live.ts";
 import { abortable, deferred, within } from "../../core/async.ts";
 import { LineSplitter } from "../terminal/output.ts";
 import { oneLine } from "../terminal/text.ts";
@@ -9,6 +10,8 @@ import { type ConfigTarget, requireConfig, type TargetValues } from "./target.ts
 
 export interface LocalGateway {
   readonly handler: Gateway;
+  /** Code mode, as the config has it or by default. */
+  readonly code: CodeSettings;
   /** Waits until no server is starting any more, at most this long. `busy` shows which ones are. */
   started(limitMs: number, signal: AbortSignal, busy: (text: string) => void): Promise<void>;
   /** Ends all servers. */
@@ -16,7 +19,7 @@ export interface LocalGateway {
 }
 
 export async function openConfigTarget(
-  { config, server }: ConfigTarget,
+  { config, server, withoutCode }: ConfigTarget,
   values: TargetValues,
   print: (text: string) => void,
 ): Promise<LocalGateway> {
@@ -43,9 +46,11 @@ export async function openConfigTarget(
       if (values.verbose === true) print(`${oneLine(name)}: ${oneLine(message)}`);
     },
   };
-  const { gateway, release } = await openGateway(path, report, false, { only: server });
+  const off = withoutCode === true ? { code: false } : undefined;
+  const { gateway, release, code } = await openGateway(path, report, false, { only: server, ...off });
   return {
     handler: gateway,
+    code,
     async started(limitMs, signal, busy) {
       const until = performance.now() + limitMs;
       for (;;) {

@@ -198,6 +198,8 @@ export interface CommandTarget {
 export interface ConfigTarget {
   readonly config: string;
   readonly server?: string;
+  /** Whether code mode is left out, even if the config has it. */
+  readonly withoutCode?: true;
 }
 
 export type CliTarget = URL | CommandTarget | ConfigTarget;

@@ -2,6 +2,7 @@
 // shows the server's progress and log messages, and lets the user answer its questions.
 
 import type { CallOptions } from "../../client/calls.ts";
+import type { CodeSettings } from "../../config/live.ts";
 import { MAX_DELAY_MS } from "../../core/async.ts";
 import type { Client } from "../../client/client.ts";
 import { connect, type ConnectOptions } from "../../client/connect.ts";
@@ -30,6 +31,8 @@ export interface LocalTarget {
 
 export interface CommandContext {
   readonly client: Client;
+  /** Code mode as the config has it or by default, if the target is a config. */
+  readonly code?: CodeSettings | undefined;
   /** Pass these options to every call, so that Ctrl-C cancels the call and its progress is shown. */
   readonly callOptions: CallOptions;
   /** Shows this text on the progress line if the work takes a while. */
@@ -93,6 +96,7 @@ export async function withClient(
     if (values.verbose === true) note(`Connected to ${serverName(client, target)}, revision ${client.revision}`);
     const code = await work({
       client,
+      code: gateway?.code,
       callOptions: { signal: interruption.signal, onProgress: (progress) => line.progress(progress) },
       busy,
       note,

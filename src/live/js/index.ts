@@ -265,10 +265,11 @@ const RESOURCES: readonly LanguageResource[] = [
 ];
 
 const CALLS_TOOLS =
-  "Run JavaScript or TypeScript in a persistent Node.js session in which every tool is an async function: `await " +
-  "tools.notes.search({ query })`. Structured content comes as a value, other results as a string or as { text, content }. " +
-  "A tool that fails throws a ToolError. Promise.all runs calls side by side. Only what the code prints and the value of its last " +
-  "statement are returned; show(value) adds images and resource links of a result. Variables are kept.";
+  "Run JavaScript or TypeScript in a persistent Node.js session in which every tool is an async function, as describe-tools " +
+  "declares it: `await tools.notes.search({ query })`. Structured content comes as a value, other results as a string or " +
+  "as { text, content }. A tool that fails throws a ToolError. Promise.all runs calls side by side. Only what the code " +
+  "prints and the value of its last statement are returned; show(value) adds images and resource links of a result. " +
+  "Variables and files are kept.";
 
 const INSTRUCTIONS =
   "Persistent JavaScript and TypeScript sessions, each in its own Node.js process. evaluate-js runs code and keeps its " +
