@@ -11,7 +11,7 @@ export interface SmalltalkGuestOptions {
    * or Cuis. Without it, sessions run on Amber, in Node.
    */
   readonly command?: string;
-  /** The image that `command` runs. Each session works on a copy of it. */
+  /** The image that `command` runs. Each session works on a copy of it; gst only reads it. */
   readonly image?: string;
   /**
    * The address of PharoSmalltalkInteropServer in a Pharo image that runs already, such as `http://127.0.0.1:8086`. All
@@ -50,12 +50,13 @@ export function engineOf(program: string | undefined, image: unknown, attach?: u
     const isAddress = typeof attach === "string" && URL.canParse(attach) && /^https?:/.test(attach);
     return isAddress ? "attached" : { setting: "attach", problem: "must be an address such as http://127.0.0.1:8086" };
   }
-  if (image !== undefined)
+  const isGst = program !== undefined && /^gst/i.test(basename(program));
+  if (image !== undefined && !isGst)
     return program === undefined
       ? { setting: "image", problem: "needs the virtual machine that runs it as the program" }
       : "image";
   if (program === undefined) return "amber";
-  if (/^gst/i.test(basename(program))) return "gst";
+  if (isGst) return "gst";
   const problem = `is not gst, so it also needs "image": the file of a Pharo, Squeak or Cuis image`;
   return { setting: "program", problem };
 }

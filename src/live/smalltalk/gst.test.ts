@@ -54,6 +54,15 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
   afterEach(async () => guest.close(0));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+  it("starts from an image that it has saved", async () => {
+    await evaluate("kept := 3 + 4");
+    await ask("save-image", { path: join(folder, "saved.image") });
+    await guest.close(0);
+    const options = { command: gstProgram() ?? "gst", image: "saved.image", cwd: folder };
+    guest = await Guest.start(gstRuntime(options), DEFAULT_LIMITS);
+    expect(await evaluate("kept")).toMatchObject({ status: "ok", values: ["7"] });
+  });
+
   it("prints values within the limits, with a handle where something is left out", async () => {
     expect(await evaluate("{#(1 $a 'it''s' #foo:). 3/4. 1->2. 'ä€'}")).toMatchObject({
       values: ["((1 $a 'it''s' #foo: ) 3/4 1->2 'ä€' )"],

@@ -2,6 +2,7 @@
 // files of this folder), and encodes requests in a form that takes few lines to read in Smalltalk. A saved image starts
 // with the same sources, so it always runs the guest of this release.
 
+import { resolve } from "node:path";
 import { ConnectionError } from "../../core/errors.ts";
 import { packageFile } from "../../core/files.ts";
 import { defined } from "../../core/values.ts";
@@ -22,7 +23,13 @@ const SOURCES = ["channel", "print", "evaluate", "tools", "main"].map((name) =>
   packageFile(`src/live/smalltalk/guest-${name}.st`),
 );
 
-export function gstRuntime({ command = "gst", env, inheritEnv, cwd }: SmalltalkGuestOptions = {}): GstRuntime {
+export function gstRuntime({
+  command = "gst",
+  image: own,
+  env,
+  inheritEnv,
+  cwd,
+}: SmalltalkGuestOptions = {}): GstRuntime {
   const start = async ({ memoryMb }: Limits, image?: string): Promise<GuestCommand> => ({
     command: await findProgram(command, `This session needs GNU Smalltalk; ${INSTALL}`, env?.["PATH"]),
     args: [...(image === undefined ? [] : ["--image", image]), "--quiet", "--no-user-files", ...SOURCES],
@@ -34,7 +41,7 @@ export function gstRuntime({ command = "gst", env, inheritEnv, cwd }: SmalltalkG
     language: "smalltalk",
     stopSteps: ["interrupt", "renew"],
     encode: encodeRequest,
-    start: (limits) => start(limits),
+    start: (limits) => start(limits, own === undefined ? undefined : resolve(cwd ?? ".", own)),
     checkpoint: { start },
   };
 }

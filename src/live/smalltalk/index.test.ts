@@ -10,6 +10,7 @@ describe("the engine", () => {
     [undefined, undefined, "amber"],
     ["gst", undefined, "gst"],
     ["/usr/local/bin/gst-3.2", undefined, "gst"],
+    ["gst", "saved.image", "gst"],
     ["/opt/pharo/pharo", "Pharo.image", "image"],
   ])("of the program %s and the image %s is %s", (program, image, engine) => {
     expect(engineOf(program, image)).toBe(engine);
