@@ -7,7 +7,7 @@ import { CodeRun, type CodeBudgets, type RunTools } from "./code-run.ts";
 import { createLiveServer, evaluationTool, type Live, type LiveOptions } from "./server.ts";
 import { required, type GuestTool, type Language } from "./tool.ts";
 
-export type { CodeBudgets, RunTool, RunTools } from "./code-run.ts";
+export type { RunTools } from "./code-run.ts";
 
 export interface CodeRunnerOptions extends LiveOptions, Partial<CodeBudgets> {
   /** Whether the caller is asked before code calls tools that may destroy something. Default: no. */
@@ -27,7 +27,7 @@ export interface CodeRunner {
 
 export const RUN_CODE = "run-code";
 
-export const DEFAULT_BUDGETS: CodeBudgets = { maxCalls: 100, maxParallel: 8, maxResultBytes: 10_000_000 };
+const DEFAULT_BUDGETS: CodeBudgets = { maxCalls: 100, maxParallel: 8, maxResultBytes: 10_000_000 };
 
 export function createCodeRunner(language: Language, options: CodeRunnerOptions): CodeRunner {
   const { callsTools, title, resources } = language;

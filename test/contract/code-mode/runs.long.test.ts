@@ -39,7 +39,7 @@ describe("a run that is cancelled in the middle of 50 calls", () => {
     const next = await runCode(client, "[names.length, ended, await tools.matrix.echo({ text: 'next' })]");
     expect(next.text).toBe(`=> [ ${PARALLEL}, 0, 'next' ]`);
     expect(next.calls.map(({ tool }) => tool)).toEqual(["matrix.echo"]);
-    expect(processesOf(program).toSorted()).toEqual(before.toSorted());
+    expect(new Set(processesOf(program))).toEqual(new Set(before));
     await client.close();
     await eventually(() => expect(processesOf(program)).toEqual([]));
   });
