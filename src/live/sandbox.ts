@@ -152,7 +152,8 @@ function rootArguments({ network, diskMb = DISK_MB }: SandboxOptions): string[] 
     ...SYSTEM.flatMap(systemFolder),
     ...names.flatMap((name) => ["--ro-bind-try", `/etc/${name}`, `/etc/${name}`]),
     ...["--ro-bind", packageFile("src/live/sandbox-passwd.txt"), "/etc/passwd"],
-    ...["--proc", "/proc", "--dev", "/dev"],
+    // For root, the settings of the kernel in /proc/sys would be writable, since their owner is root.
+    ...["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"],
     ...["--size", bytes(SHARED_MEMORY_MB), "--perms", "1777", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"],
     ...["--size", bytes(diskMb), "--perms", "0700", "--tmpfs", TMP, "--perms", "0700", "--dir", HOME],
   ];

@@ -4,7 +4,8 @@ import { rmSync } from "node:fs";
 import { installSuite } from "../../conformance/install-suite.ts";
 import { compilePrograms } from "../programs.ts";
 import { IS_LONG } from "../thoroughness.ts";
-import { installFiveam, installSbcl } from "./sbcl.ts";
+import { sandboxProblem } from "../../../src/live/sandbox.ts";
+import { installBubblewrap, installFiveam, installSbcl } from "./sbcl.ts";
 import { installGst, installSqueak } from "./smalltalk.ts";
 
 export async function setup(): Promise<void> {
@@ -13,6 +14,9 @@ export async function setup(): Promise<void> {
   }
   if (!installGst())
     console.error("Skipped: tests of GNU Smalltalk. gst is missing and could not be installed (Debian 11 has it).");
+  installBubblewrap();
+  const problem = await sandboxProblem();
+  if (problem !== undefined) console.error(`Skipped: tests of the sandbox of live sessions. ${problem}`);
   if (IS_LONG && !installFiveam())
     console.error("Skipped: tests of run-tests with FiveAM, which could not be installed (apt-get install cl-fiveam).");
   if (IS_LONG && !installSqueak())

@@ -1,5 +1,5 @@
-// Installs SBCL with apt-get, if the tests run as root. If it cannot be installed, the tests that need it are skipped with a
-// message.
+// Installs SBCL, FiveAM and bubblewrap with apt-get, if the tests run as root. If one cannot be installed, the tests that
+// need it are skipped with a message.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -23,6 +23,11 @@ export function installSbcl(): boolean {
 /** Returns whether FiveAM is installed afterwards. */
 export function installFiveam(): boolean {
   return hasFiveam() || (install("cl-fiveam") && hasFiveam());
+}
+
+/** Installs bubblewrap if it is missing. Whether it works here is another question, which the tests ask. */
+export function installBubblewrap(): void {
+  if (!existsSync("/usr/bin/bwrap")) install("bubblewrap");
 }
 
 function install(name: string): boolean {

@@ -1,0 +1,85 @@
+// Where a sandbox cannot be had, the error says why and what to do. Also one session in a real sandbox; what tries to
+// leave it is in test/contract/live/sandbox.long.test.ts.
+
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { connect } from "../client/index.ts";
+import { javascript } from "./index.ts";
+import { DEFAULT_LIMITS, type Runtime } from "./runtime.ts";
+import { sandboxed, sandboxProblem } from "./sandbox.ts";
+
+const isLinux = process.platform === "linux";
+const problem = await sandboxProblem();
+
+describe.skipIf(!isLinux)("where bubblewrap does not work", () => {
+  const folders: string[] = [];
+  afterEach(async () => {
+    vi.unstubAllEnvs();
+    await Promise.all(folders.splice(0).map((folder) => rm(folder, { recursive: true })));
+  });
+
+  /** The problem with programs of these names on the PATH, which print a text and fail. */
+  async function problemWith(programs: Readonly<Record<string, string>>): Promise<string | undefined> {
+    const folder = await mkdtemp(join(tmpdir(), "sandbox-programs-"));
+    folders.push(folder);
+    for (const [name, text] of Object.entries(programs))
+      await writeFile(join(folder, name), `#!/bin/sh\necho '${text}' >&2\nexit 1\n`, { mode: 0o755 });
+    vi.stubEnv("PATH", folder);
+    vi.resetModules();
+    return (await import("./sandbox.ts")).sandboxProblem();
+  }
+
+  it("says how to install it", async () => {
+    expect(await problemWith({ prlimit: "" })).toBe(
+      'A sandbox needs bubblewrap, but bwrap is not on the PATH; install it (Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap), or run without a sandbox ("sandbox": false)',
+    );
+    expect(await problemWith({ bwrap: "" })).toContain("needs prlimit, which is not on the PATH");
+  });
+
+  it.each([
+    [
+      "bwrap: setting up uid map: Permission denied",
+      "does not let bubblewrap create namespaces (bwrap: setting up uid",
+    ],
+    ["bwrap: Unknown option --disable-userns", "bubblewrap is too old, it must be 0.8 or later"],
+    ["bwrap: something else", "No sandbox can be had on this machine: bwrap: something else; or run without"],
+  ])("explains: %s", async (said, message) => {
+    expect(await problemWith({ bwrap: said, prlimit: "" })).toContain(message);
+  });
+});
+
+describe.skipIf(problem !== undefined)("a sandbox", () => {
+  it.each([
+    [{ read: ["/no/such/folder"] }, 'The path /no/such/folder in "sandbox.read" does not exist'],
+    [{ write: ["/"] }, 'The path / in "sandbox.write" cannot be shown in a sandbox; name folders in it'],
+    [{ read: ["/proc/"] }, 'The path /proc in "sandbox.read" cannot be shown'],
+  ])("cannot be had with %j", async (options, message) => {
+    const live = javascript({ sandbox: options });
+    const client = await connect(live);
+    const result = client.callTool("evaluate-js", { code: "1" });
+    await expect(result.then(({ content }) => JSON.stringify(content))).resolves.toContain(
+      JSON.stringify(message).slice(1, -1),
+    );
+    await client.close();
+    await live.close();
+  });
+
+  it("is refused where it would not hold the code", async () => {
+    const runtime = { noSandbox: "it runs elsewhere", start: () => Promise.reject(new Error("started")) };
+    const start = sandboxed(runtime as unknown as Runtime, true).start(DEFAULT_LIMITS);
+    await expect(start).rejects.toThrow("These sessions cannot run in a sandbox: it runs elsewhere");
+  });
+
+  it("shows a session no files, variables or processes of the host", async () => {
+    const live = javascript({ sandbox: true });
+    const client = await connect(live);
+    const code = `const { readdirSync } = require("fs"); [readdirSync("/tmp"), process.cwd(), process.env.HOME, process.pid < 9]`;
+    const { structuredContent, content } = await client.callTool("evaluate-js", { code });
+    expect(structuredContent).toMatchObject({ status: "ok" });
+    expect(JSON.stringify(content)).toContain("[ [ 'session' ], '/tmp/session', '/tmp/session', true ]");
+    await client.close();
+    await live.close();
+  });
+});
