@@ -14,7 +14,7 @@ export const USUAL_FOUND = 10;
 export const MAX_FOUND = 50;
 const MAX_DESCRIBED = 20;
 
-export const READS = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false };
+const READS = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false };
 
 /** The definition of search-tools. */
 export function searchTool(description: string): ListedTool {
