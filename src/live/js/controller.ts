@@ -17,7 +17,7 @@ import {
 } from "../runtime.ts";
 import { cellName, ConditionBuilder, parseCondition } from "./conditions.ts";
 import { MainThread } from "./main-thread.ts";
-import type { Cell, ControllerData, Done, PrintLimits, ToController, ToMainThread } from "./messages.ts";
+import type { AnswerQueue, Cell, ControllerData, Done, PrintLimits, ToController, ToMainThread } from "./messages.ts";
 import { findImports, parse } from "./parse.ts";
 import { syntaxReport, toolReport, type ToolOutcome } from "./reports.ts";
 import { rewrite } from "./rewrite.ts";
@@ -50,7 +50,8 @@ const NO_RESTARTS =
   "JavaScript has no restarts: an error ends the evaluation. evaluate-in-frame evaluates code with the variables of a " +
   "frame of the last error, and inspect shows a value by its handle.";
 
-const { port, isOtherLanguage } = workerData as ControllerData;
+const { port, answers } = workerData as ControllerData;
+const isOtherLanguage = answers !== undefined;
 const send = (message: ToMainThread): void => port.postMessage(message);
 const conditions = new ConditionBuilder(new URL(".", import.meta.url).href);
 const mainThread = new MainThread(send);
@@ -78,7 +79,7 @@ const reader = new FrameReader(
     // The main thread reads it, so that it is parsed once.
     if (text.startsWith('{"call":')) {
       openCalls -= 1;
-      return send({ kind: "called", json: text });
+      return answers === undefined ? send({ kind: "called", json: text }) : wake(answers, text);
     }
     const request = JSON.parse(text) as GuestRequest;
     try {
@@ -100,6 +101,15 @@ channel.on("data", (chunk: Buffer) => {
 channel.on("error", exit);
 channel.on("close", exit);
 channel.on("end", exit);
+
+/** Hands an answer to the main thread, which is blocked. */
+function wake({ port: answerPort, signal }: AnswerQueue, json: string): void {
+  const counter = new Int32Array(signal);
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- it is a port, not a window
+  answerPort.postMessage(json);
+  Atomics.add(counter, 0, 1);
+  Atomics.notify(counter, 0);
+}
 
 function write(message: object): void {
   channel.write(frame(JSON.stringify(message)));

@@ -12,9 +12,14 @@ const { port1, port2 } = new MessageChannel();
 // The rest of the arguments belongs to the user's program.
 const [given = "-"] = process.argv.splice(2, 1);
 const evaluatorFile = given === "-" ? undefined : given;
+const answers = new MessageChannel();
+const signal = new SharedArrayBuffer(4);
 const controller = new Worker(new URL("./controller.js", import.meta.url), {
-  workerData: { port: port2, isOtherLanguage: evaluatorFile !== undefined } satisfies ControllerData,
-  transferList: [port2],
+  workerData: {
+    port: port2,
+    ...(evaluatorFile !== undefined && { answers: { port: answers.port2, signal } }),
+  } satisfies ControllerData,
+  transferList: evaluatorFile === undefined ? [port2] : [port2, answers.port2],
 });
 
 // Without the controller, the host can no longer reach the process.
@@ -27,7 +32,7 @@ controller.once("error", (error) => {
 
 const { UserThread } = await import("./user-thread.ts");
 const evaluator = evaluatorFile === undefined ? undefined : await loadEvaluator(evaluatorFile);
-new UserThread(port1, evaluator).listen();
+new UserThread(port1, evaluator, { port: answers.port1, signal }).listen();
 
 async function loadEvaluator(file: string): Promise<Evaluator> {
   const { createEvaluator } = (await import(pathToFileURL(file).href)) as EvaluatorModule;

@@ -35,6 +35,29 @@ export interface Evaluator {
   perform(op: string, params: Job["params"], limits: PrintLimits): object | Promise<object>;
   /** The stack of the evaluation that was just terminated. */
   interruptedFrames(): readonly Frame[];
+  /** Lets the code call tools. */
+  setTools(tools: readonly CallableTool[], calls: BlockingCalls): void;
+}
+
+/** Calls of tools that block the thread until they are answered, for a language whose code cannot wait otherwise. */
+export interface BlockingCalls {
+  /** `body` has the members of the message as JSON, without braces. */
+  request(body: string): CallResult;
+  /** Adds content to the result of the run. Throws if nothing runs. */
+  show(blocks: readonly unknown[]): void;
+}
+
+/** The request `call-result`. */
+export interface CallResult {
+  readonly call: number;
+  readonly result?: { readonly structured?: unknown; readonly text: string; readonly content?: readonly unknown[] };
+  readonly error?: { readonly kind: string; readonly message: string; readonly content?: readonly unknown[] };
+}
+
+/** How answers reach a thread that is blocked: the number in `signal` grows with each message to the port. */
+export interface AnswerQueue {
+  readonly port: MessagePort;
+  readonly signal: SharedArrayBuffer;
 }
 
 /** What the module of another language exports. */
@@ -44,8 +67,8 @@ export interface EvaluatorModule {
 
 export interface ControllerData {
   readonly port: MessagePort;
-  /** Whether the main thread evaluates another language than JavaScript. */
-  readonly isOtherLanguage: boolean;
+  /** Present if the main thread evaluates another language than JavaScript. Gets the answers to its calls of tools. */
+  readonly answers?: AnswerQueue;
 }
 
 export type ToMainThread =

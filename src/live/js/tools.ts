@@ -2,7 +2,9 @@
 // call is a message to the host, and its answer settles a promise. The user's code may replace built-in functions, so
 // those that are used here are saved.
 
+import { receiveMessageOnPort } from "node:worker_threads";
 import type { CallableTool } from "../runtime.ts";
+import type { AnswerQueue, CallResult } from "./messages.ts";
 
 const { parse, stringify } = JSON;
 const { isArray } = Array;
@@ -11,6 +13,10 @@ const NativePromise = Promise;
 const NativeError: ErrorConstructor = Error;
 const NativeTypeError = TypeError;
 const laterTurn = setImmediate;
+const { load, wait } = Atomics;
+
+/** A blocked thread looks so often whether it is to be paused or terminated. */
+const BLOCK_MS = 50;
 
 /** More is refused, since the host would have to hold all of it. */
 const MAX_ARGUMENT_CHARS = 8_000_000;
@@ -20,13 +26,6 @@ const RUN_ENDED = "The call was cancelled, since its run has ended";
 const NOT_SHOWN =
   "show() takes content that a tool has returned: a block such as an image or a resource link, an array of blocks, or " +
   "a value with `content`. Print other values with console.log().";
-
-/** The request `call-result`. */
-interface CallResult {
-  readonly call: number;
-  readonly result?: { readonly structured?: unknown; readonly text: string; readonly content?: readonly unknown[] };
-  readonly error?: { readonly kind: string; readonly message: string; readonly content?: readonly unknown[] };
-}
 
 interface OpenCall {
   readonly job: number;
@@ -119,6 +118,19 @@ export class ToolCalls {
     this.#send(`{"show":${stringify(blocks)},"target":${job}}`);
   };
 
+  /** Sends a call and blocks the thread until it is answered. If the run is stopped, the thread is terminated. */
+  requestNow(body: string, answers: AnswerQueue): CallResult {
+    const job = this.#job();
+    if (job === undefined) throw new NativeError(NOT_RUNNING);
+    this.#calls += 1;
+    this.#send(`{"call":${this.#calls},"target":${job},${body}}`);
+    for (;;) {
+      const result = parse(nextAnswer(answers)) as CallResult;
+      // Others belong to runs that were stopped.
+      if (result.call === this.#calls) return result;
+    }
+  }
+
   settle(json: string): void {
     const result = parse(json) as CallResult;
     const open = this.#open.get(result.call);
@@ -166,6 +178,16 @@ export class ToolCalls {
     defineProperty(value, "name", { value: tool.path });
     // A tool may have the name of an upstream.
     if (!Object.hasOwn(at, last)) defineProperty(at, last, { value, enumerable: true });
+  }
+}
+
+function nextAnswer({ port, signal }: AnswerQueue): string {
+  const counter = new Int32Array(signal);
+  for (;;) {
+    const seen = load(counter, 0);
+    const received = receiveMessageOnPort(port);
+    if (received !== undefined) return received.message as string;
+    wait(counter, 0, seen, BLOCK_MS);
   }
 }
 

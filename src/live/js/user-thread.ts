@@ -12,7 +12,7 @@ import { complete, completeVariable, readVariable } from "./completion.ts";
 import { brokenGuest, evaluate, type JobState } from "./evaluator.ts";
 import { getSource, Globals, listVariables } from "./globals.ts";
 import { Handles } from "./handles.ts";
-import type { Evaluator, Job, ToController, ToMainThread } from "./messages.ts";
+import type { AnswerQueue, Evaluator, Job, ToController, ToMainThread } from "./messages.ts";
 import { describeThrown, errorText } from "./print.ts";
 import { abortProfiling, startProfiling } from "./profiling.ts";
 import { Reloader } from "./reload.ts";
@@ -37,13 +37,15 @@ export class UserThread {
   readonly #captures = new Captures((url) => url.startsWith(GUEST_FOLDER));
   readonly #handles = new Handles();
   readonly #toolCalls: ToolCalls;
+  readonly #answers: AnswerQueue;
   readonly #reloader = new Reloader(this.#globals);
   #current: JobState | undefined;
   #canImportTypeScript = ((process.features as { typescript?: unknown }).typescript ?? false) !== false;
 
-  constructor(port: MessagePort, evaluator?: Evaluator) {
+  constructor(port: MessagePort, evaluator: Evaluator | undefined, answers: AnswerQueue) {
     this.#port = port;
     this.#evaluator = evaluator;
+    this.#answers = answers;
     const send = port.postMessage.bind(port) as (message: ToController) => void;
     this.#send = send;
     this.#toolCalls = new ToolCalls(
@@ -89,6 +91,12 @@ export class UserThread {
         if (message.abandon !== undefined) this.#abortTools();
         return;
       case "tools":
+        if (this.#evaluator !== undefined) {
+          return this.#evaluator.setTools(message.tools, {
+            request: (body) => this.#toolCalls.requestNow(body, this.#answers),
+            show: this.#toolCalls.show,
+          });
+        }
         this.#globals.provide({ tools: this.#toolCalls.create(message.tools), show: this.#toolCalls.show, ToolError });
         return;
       case "called":

@@ -4,6 +4,7 @@
 import process from "node:process";
 import { conditionText, type GuestEvaluation, type GuestText } from "../runtime.ts";
 import type { Evaluator, PrintLimits } from "../js/messages.ts";
+import { AmberTools } from "./amber-tools.ts";
 import { AmberBrowser, countText, RequestError } from "./amber-browser.ts";
 import { AmberImage, type Behavior } from "./amber-image.ts";
 import { AmberPrinter } from "./amber-printer.ts";
@@ -54,10 +55,12 @@ export async function createEvaluator(): Promise<Evaluator> {
   const image = await AmberImage.load();
   writeTranscriptToStdout(image);
   const guest = new AmberGuest(image);
+  let tools: AmberTools | undefined;
   return {
     version: `Amber ${image.version}`,
     perform: (op, params, limits) => guest.perform(op, params, limits),
     interruptedFrames: () => guest.interruptedFrames(),
+    setTools: (callable, calls) => (tools ??= new AmberTools(image, calls)).set(callable),
   };
 }
 

@@ -31,6 +31,8 @@ export interface SmalltalkEngine {
   /** Its name for people and models, such as "Amber". */
   readonly title: string;
   readonly runtime: Runtime;
+  /** Whether the code of its sessions can call tools, for code mode. */
+  readonly callsTools?: true;
 }
 
 /** The engines that can run sessions. */

@@ -28,7 +28,7 @@ function amberEngine({ env, inheritEnv, cwd }: SmalltalkGuestOptions): Smalltalk
     checkAmber();
     return runtime.start(limits);
   };
-  return { title: "Amber", runtime: { ...runtime, language: "smalltalk", start } };
+  return { title: "Amber", runtime: { ...runtime, language: "smalltalk", start }, callsTools: true };
 }
 
 /** Throws if Amber is not installed: it is an optional dependency. */
@@ -47,7 +47,7 @@ export function smalltalkLanguage(options: SmalltalkGuestOptions = {}): Language
   if (typeof engine !== "string") throw new TypeError(`smalltalk(): the ${engine.setting} ${engine.problem}`);
   const create = ENGINES[engine];
   if (create === undefined) throw new TypeError(`smalltalk(): there is no engine ${engine} yet`);
-  const { title, runtime } = create(options);
+  const { title, runtime, callsTools } = create(options);
   return {
     runtime,
     title: `Smalltalk (${title})`,
@@ -57,5 +57,13 @@ export function smalltalkLanguage(options: SmalltalkGuestOptions = {}): Language
     hasDebugger: true,
     resources: RESOURCES,
     prompts: PROMPTS,
+    ...(callsTools && { callsTools: CALLS_TOOLS }),
   };
 }
+
+const CALLS_TOOLS =
+  "Run Smalltalk in a persistent session that calls tools: Tools notes search: (Dictionary new at: 'query' put: 'x'; " +
+  "yourself), or Tools call: 'notes.search' with: aDictionary. It waits for the result: structured content (objects are " +
+  "dictionaries with strings as keys, arrays are arrays), a string, or a dictionary of 'text' and 'content'. A tool that " +
+  "fails signals ToolError. Only what the code prints and the value of its last statement are returned; Tools show: value " +
+  "adds images and resource links of a result. Variables and classes are kept.";
