@@ -2,7 +2,7 @@
 // processes of the host, and using up disk and processes. Each is refused, and the session is usable afterwards. Then
 // what `network`, `read`, `write`, `env` and `cwd` open.
 
-import { execFile, spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { javascript, lisp, smalltalk, type Live, type LiveOptions } from "../../../src/live/index.ts";
 import { hasProcessLimit } from "../../../src/live/process-limit.ts";
 import { sandboxProblem, type SandboxOptions } from "../../../src/live/sandbox.ts";
+import { commandLine, processes } from "../../support/processes.ts";
 import { hasSbcl } from "../../support/setup/sbcl.ts";
 import { gstProgram } from "../../support/setup/smalltalk.ts";
 import { LiveFixture } from "./live-fixture.ts";
@@ -164,10 +165,10 @@ describe.skipIf(problem !== undefined)("a sandbox", () => {
         const mark = `9${process.pid}`;
         const stray = `setsid env -i sleep ${mark} > /dev/null 2>&1 < /dev/null 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- & sleep 0.2; echo begun`;
         expect((await other.evaluate(snippets.shell(stray), SLOW)).text).toContain("begun");
-        const running = (): string => spawnSync("pgrep", ["-f", `^sleep ${mark}$`]).stdout.toString();
-        expect(running()).not.toBe("");
+        const isRunning = (): boolean => processes().some(({ pid }) => commandLine(pid).startsWith(`sleep ${mark}`));
+        expect(isRunning()).toBe(true);
         await other.close();
-        await expect.poll(running).toBe("");
+        await expect.poll(isRunning).toBe(false);
       });
 
       it("opens what its options name", async () => {
