@@ -19,7 +19,7 @@ const { load, wait } = Atomics;
 const BLOCK_MS = 50;
 
 /** More is refused, since the host would have to hold all of it. */
-const MAX_ARGUMENT_CHARS = 8_000_000;
+const MAX_ARGUMENT_CHARS = 5_000_000;
 
 const NOT_RUNNING = "Tools can be called only while the code of a run is running";
 const RUN_ENDED = "The call was cancelled, since its run has ended";
