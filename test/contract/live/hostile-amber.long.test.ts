@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { smalltalk } from "../../../src/live/index.ts";
-import { HostileHarness, type HostileCase } from "./hostile-harness.ts";
+import { HostileHarness, RETRIES, type HostileCase } from "./hostile-harness.ts";
 import { LiveFixture } from "./live-fixture.ts";
 
 const STOPPED = { status: "timeout", step: "interrupt" } as const;
@@ -97,7 +97,7 @@ afterAll(async () => {
 });
 
 describe("hostile Smalltalk on Amber", () => {
-  it.each(CASES)("$name", async (hostile) => {
+  it.each(CASES)("$name", RETRIES, async (hostile) => {
     await harness.run(hostile);
   });
 

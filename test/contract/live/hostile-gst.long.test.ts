@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { smalltalk } from "../../../src/live/index.ts";
 import { gstProgram } from "../../support/setup/smalltalk.ts";
-import { HostileHarness, type HostileCase } from "./hostile-harness.ts";
+import { HostileHarness, RETRIES, type HostileCase } from "./hostile-harness.ts";
 import { LiveFixture } from "./live-fixture.ts";
 
 const STOPPED = { status: "timeout", step: "interrupt" } as const;
@@ -85,7 +85,7 @@ describe.skipIf(gstProgram() === undefined)("hostile GNU Smalltalk (needs gst)",
     console.error(harness.report("GNU Smalltalk"));
   });
 
-  it.each(CASES)("$name", async (hostile) => {
+  it.each(CASES)("$name", RETRIES, async (hostile) => {
     await harness.run(hostile);
   });
 

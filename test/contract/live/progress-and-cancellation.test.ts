@@ -73,7 +73,8 @@ describe("a long evaluation", () => {
 
   it("is stopped when its task is cancelled, and the session keeps its state", async () => {
     const { client } = fixture;
-    const task = await client.callToolAsTask("evaluate-js", { code: "const far = 10; for (;;);", session: "one" });
+    await fixture.evaluate("const far = 10", { session: "one" });
+    const task = await client.callToolAsTask("evaluate-js", { code: "for (;;);", session: "one" });
     await expect.poll(() => fixture.call("list-sessions")).toMatch(/^ {2}one: busy \(eval/m);
     await task.cancel();
     expect((await fixture.evaluate("far", { session: "one" })).values).toEqual(["10"]);
