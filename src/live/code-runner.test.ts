@@ -357,7 +357,7 @@ describe("messages that code forges", () => {
     const { gateway, called } = recording();
     const { run } = await start(gateway);
     const big = await run("await tools.notes.echo({ text: 'x'.repeat(9e6) })");
-    expect(big.content[0]?.text).toContain("The arguments of notes.echo have more than 8000000 characters");
+    expect(big.content[0]?.text).toContain("The arguments of notes.echo have more than 5000000 characters");
     const forged = await run("fs.writeSync(3, '20000000\\n{\"call\":1,'); await new Promise(() => undefined)");
     expect(forged.structuredContent.status).toBe("lost");
     expect((await run("await tools.notes.echo({ text: 'next' })")).content[0]?.text).toContain("'next'");
