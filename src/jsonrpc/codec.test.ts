@@ -329,3 +329,12 @@ describe("encode", () => {
     expect(JSON.stringify(new ExactId("1.0", 1))).toBe("1");
   });
 });
+
+describe("a response that also has params", () => {
+  it("keeps an exact token in its result", () => {
+    const token = "-14600665395637733";
+    const result = `{"_meta":{"io.modelcontextprotocol/subscriptionId":${token}}}`;
+    const text = `{"jsonrpc":"2.0","params":{"_meta":{}},"result":${result},"id":0}`;
+    expect(encode((decode(text) as { message: Message }).message)).toContain(token);
+  });
+});

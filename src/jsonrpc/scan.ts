@@ -57,6 +57,8 @@ type Values = { readonly [key: string]: Values } | null | undefined;
 export function hasPlainTokens(text: string, value: unknown): boolean {
   if (Array.isArray(value)) return false;
   const { id, params, result } = (value ?? {}) as NonNullable<Values>;
+  // No valid message has both, so it need not be fast.
+  if (params !== undefined && result !== undefined) return false;
   const meta = params?._meta ?? result?._meta;
   const others: readonly unknown[] = [params?.requestId, params?.progressToken, meta?.progressToken, meta?.[STREAM]];
   if (typeof id === "number" ? !isPlainId(text, id) : !isPlainString(text, id)) return false;
