@@ -237,7 +237,7 @@ const CODE_FIELDS = {
   confirm: read
     .oneOf(["destructive"])
     .describe(
-      "destructive: the user is asked before code calls tools that say that they may destroy something. Default: nobody is asked.",
+      "destructive: the user is asked before code calls tools that say that they may destroy something. Default: such calls run without a question.",
     ),
   maxCalls: read.positiveInteger.describe("Maximum calls of tools in one run. Default: 100."),
   maxParallel: read.positiveInteger.describe("Maximum calls of tools that run at once; others wait. Default: 8."),

@@ -334,7 +334,7 @@ export class KeyedMutex {
   }
 }
 
-/** A timer that can be held: the time in which somebody holds it does not count. */
+/** A timer that can be held. The time in which it is held does not count. */
 export class HeldTimer {
   readonly #fire: () => void;
   #timer: NodeJS.Timeout | undefined;

@@ -120,7 +120,7 @@ class CheckpointStore {
 
   async #saveImage(session: Session, draft: string, context: ToolContext): Promise<string> {
     const { ownFolder } = this.#runtime;
-    // Nobody can know the name, so there is no such file outside the sandbox.
+    // The name is random, so there is no such file outside the sandbox.
     const path = ownFolder === undefined ? draft : join(ownFolder, `checkpoint-${randomUUID()}`);
     const { outcome, reply, reason } = await session.run("save-session", { path }, { context });
     const { text: answer = "", isError } = reply as Partial<GuestText>;

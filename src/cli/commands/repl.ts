@@ -269,18 +269,10 @@ class Repl {
         await this.#show(this.#session.toolNames.has("last-error") ? "last-error" : "describe-last-error", {});
         return true;
       case "inspect":
-        if (!/^\d+$/.test(one)) throw new UsageError("Write a handle, such as :inspect 4");
-        await this.#show("inspect", {
-          handle: Number(one),
-          ...(others[0] !== undefined && { start: Number(others[0]) }),
-        });
+        await this.#inspect("handle", "a handle, such as :inspect 4", one, others[0]);
         return true;
       case "output":
-        if (!/^\d+$/.test(one)) throw new UsageError("Write the number of a long output, such as :output 4");
-        await this.#show("inspect", {
-          output: Number(one),
-          ...(others[0] !== undefined && { start: Number(others[0]) }),
-        });
+        await this.#inspect("output", "the number of a long output, such as :output 4", one, others[0]);
         return true;
       case "definitions":
         await this.#show("list-definitions", {});
@@ -352,6 +344,11 @@ class Repl {
         paint("dim", ":restart N takes a restart, :frame N CODE evaluates in a frame, :inspect HANDLE shows a value"),
       );
     }
+  }
+
+  async #inspect(what: "handle" | "output", expected: string, number: string, start?: string): Promise<void> {
+    if (!/^\d+$/.test(number)) throw new UsageError(`Write ${expected}`);
+    await this.#show("inspect", { [what]: Number(number), ...(start !== undefined && { start: Number(start) }) });
   }
 
   async #show(tool: string, args: { readonly [name: string]: unknown }): Promise<void> {

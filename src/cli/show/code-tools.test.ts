@@ -6,7 +6,7 @@ import { formatCodeTools, reportCodeTools } from "./code-tools.ts";
 
 const tools = Array.from({ length: 100 }, (_, at): Tool => {
   const inputSchema = { type: "object" as const, properties: { query: { type: "string" } } };
-  return { name: `tool-${at}`, description: "Finds something that somebody has lost.", inputSchema };
+  return { name: `tool-${at}`, description: "Finds notes by their words.", inputSchema };
 });
 
 it("compares the tokens of code mode with those of the full list", async () => {

@@ -9,6 +9,7 @@ import { eventually } from "../../../test/support/waiting.ts";
 import { packageFile } from "../../core/files.ts";
 import type { GuestTests } from "../runtime.ts";
 
+/** A file of the project that is tested. Its skipped test must be counted as skipped. */
 const NODE_TESTS = `
 import test, { describe, it } from "node:test";
 import assert from "node:assert";

@@ -221,7 +221,7 @@ export const ATTACKS: readonly Attack[] = [
     command: () => "cat /proc/*/cmdline",
     not: ({ secret }) => new RegExp(secret),
   },
-  { name: "the processes of the host in /proc", command: ({ victim }) => `ls /proc/${victim}/root/ && ${REACHED}` },
+  { name: "the processes of the host in /proc", command: ({ victim }) => `ls /proc/${victim}/root && ${REACHED}` },
   {
     name: "the files of the host through process 1",
     command: ({ folder }) => `ls /proc/1/root${folder} /proc/1/cwd${folder} && ${REACHED}`,
