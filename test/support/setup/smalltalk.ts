@@ -162,8 +162,10 @@ function unpackI386(apt: Apt, folder: string): void {
   const libraries = ["lib/i386-linux-gnu", "usr/lib/i386-linux-gnu", "usr/lib"].map((name) => join(root, name));
   const script = [
     "#!/bin/sh",
+    // The program accepts only one image, and a session may start from its own.
+    `case " $* " in *" --image "*) ;; *) set -- --image "${root}/usr/lib/gnu-smalltalk/gst.im" "$@" ;; esac`,
     `exec "${libraries[0]}/ld-linux.so.2" --library-path "${libraries.join(":")}" "${root}/usr/bin/gst" \\`,
-    `  --image "${root}/usr/lib/gnu-smalltalk/gst.im" --kernel-directory /usr/share/gnu-smalltalk/kernel "$@"`,
+    '  --kernel-directory /usr/share/gnu-smalltalk/kernel "$@"',
     "",
   ];
   writeFileSync(I386_PROGRAM, script.join("\n"), { mode: 0o755 });
