@@ -14,7 +14,7 @@ import type { Handler, Middleware } from "../core/handler.ts";
 import { checkOptions } from "../core/options.ts";
 import { digest } from "../core/seal.ts";
 import { defined, errorMessage } from "../core/values.ts";
-import { createCodeMode } from "./live.ts";
+import { codeSandbox, createCodeMode, sandboxProblems } from "./live.ts";
 import { selectPart } from "./profiles.ts";
 import type { MiddlewareFactories } from "./readers.ts";
 import type { Config } from "./load.ts";
@@ -127,17 +127,12 @@ export class ConfigGateway {
   }
 
   static async create(config: Config, options: CreateGatewayOptions): Promise<ConfigGateway> {
+    const problems = await sandboxProblems(codeSandbox(config), "error");
+    if (problems.length > 0) throw new ConfigError(config.path, config.text, problems);
     const built = await buildGateway(config, options);
-    const { gateway } = built;
-    try {
-      // Code mode stays as it is when the config changes: its sessions belong to callers.
-      const front = config.code === undefined ? gateway : await createCodeMode(gateway, config.code);
-      return new ConfigGateway(config, options, built, front);
-    } catch (error) {
-      await gateway.close();
-      const problem = { line: 1, column: 1, severity: "error", message: errorMessage(error) } as const;
-      throw new ConfigError(config.path, config.text, [problem]);
-    }
+    // Code mode stays as it is when the config changes: its sessions belong to callers.
+    const front = config.code === undefined ? built.gateway : await createCodeMode(built.gateway, config.code);
+    return new ConfigGateway(config, options, built, front);
   }
 
   get config(): Config {

@@ -31,6 +31,12 @@ export interface RequiredProgram {
   readonly hint?: string;
 }
 
+/** Where a setting is in the file, and its path for messages. */
+export interface ConfigPlace {
+  readonly path: string;
+  readonly position: Position;
+}
+
 /** An upstream as read from the config. */
 export interface UpstreamSource {
   readonly kind: string;
@@ -38,6 +44,8 @@ export interface UpstreamSource {
   readonly settings: Readonly<Record<string, unknown>>;
   /** The programs that the upstream starts. Absent if it starts none, or if an input has no answer yet. */
   readonly programs?: readonly RequiredProgram[];
+  /** Where the entry asks for a sandbox, if it does. */
+  readonly sandbox?: ConfigPlace;
   /** A reason why the upstream will not work on this machine. */
   readonly warning?: Problem;
   /** Rejects with an error that says what is missing. */

@@ -4,7 +4,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Handler, evaluatesCode, EVALUATES_CODE } from "../core/handler.ts";
 import { loadedBy } from "../../test/support/house/rules.ts";
 import { readSources } from "../../test/support/house/source.ts";
@@ -12,6 +12,7 @@ import { MIN_PERMISSION_NODE } from "../live/js/entry.ts";
 import { MIN_PERMISSION_NODE as SESSION_MIN_NODE } from "../live/js/index.ts";
 import type { Language } from "../live/tool.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
+import type { Problem } from "./document.ts";
 import { createGateway } from "./gateway.ts";
 import { examineConfig, loadConfig } from "./load.ts";
 
@@ -42,9 +43,9 @@ beforeEach(() => {
   closed.mockClear();
 });
 
-function written(servers: object): string {
+function written(servers: object, more: object = {}): string {
   const file = join(folder, "catenary.json");
-  writeFileSync(file, JSON.stringify({ mcpServers: servers }));
+  writeFileSync(file, JSON.stringify({ mcpServers: servers, ...more }));
   return file;
 }
 
@@ -190,5 +191,52 @@ describe("a live entry", () => {
     } finally {
       process.env["PATH"] = env;
     }
+  });
+});
+
+describe("where there can be no sandbox", () => {
+  const reason = (problem: Problem): string => `${problem.column} ${problem.severity}: ${problem.message}`;
+  const needs = process.platform === "linux" ? "a sandbox needs bubblewrap, but" : "a sandbox needs Linux";
+  beforeEach(() => {
+    vi.stubEnv("PATH", folder);
+    // A sandbox that worked is remembered.
+    vi.resetModules();
+  });
+  afterEach(() => {
+    vi.unstubAllEnvs();
+  });
+
+  it("a config is warned of where it asks for one", async () => {
+    const load = await import("./load.ts");
+    const servers = { a: { live: "js", sandbox: true }, b: { live: "js", sandbox: { network: true } } };
+    const others = { c: { live: "js", sandbox: false }, d: { live: "js" } };
+    const off = { e: { live: "js", sandbox: true, enabled: false } };
+    const file = written({ ...servers, ...others, ...off }, { code: true });
+    const text = JSON.stringify({ mcpServers: { ...servers, ...others, ...off }, code: true });
+    const { problems } = await load.examineConfig(file);
+    const columns = [/"sandbox":true/, /"sandbox":\{/, /"code":true/].map((key) => text.search(key) + 1);
+    expect(problems.map(reason)).toEqual(
+      ["mcpServers.a.sandbox", "mcpServers.b.sandbox", "code"].map(
+        (path, at) => expect.stringContaining(`${columns[at]} warning: ${path}: ${needs}`) as string,
+      ),
+    );
+    if (process.platform === "linux") expect(problems[2]?.hint).toContain("apt install bubblewrap");
+  });
+
+  it("code mode does not start, unless it is to run without", async () => {
+    const [load, { createGateway: create }] = await Promise.all([import("./load.ts"), import("./gateway.ts")]);
+    const web = { web: { url: "http://127.0.0.1:9/mcp" } };
+    const start = async (code: object): Promise<void> => {
+      const gateway = await create(await load.loadConfig(written(web, { code })));
+      await gateway.close();
+    };
+    const refused = expect.objectContaining({
+      line: 1,
+      column: JSON.stringify({ mcpServers: web, code: {} }).length - 1,
+      severity: "error",
+      message: expect.stringContaining(`code.sandbox: ${needs}`) as string,
+    }) as Problem;
+    await expect(start({ sandbox: {} })).rejects.toMatchObject({ problems: [refused] });
+    await start({ sandbox: false });
   });
 });

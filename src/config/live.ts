@@ -20,7 +20,9 @@ import { DEFAULT_LIMITS, LIMIT_BOUNDS, type Limits } from "../live/runtime.ts";
 import type { SandboxOptions } from "../live/sandbox.ts";
 import type { LiveOptions } from "../live/server.ts";
 import type { LanguageEntry, LanguageOptions, SettingSpec } from "../live/tool.ts";
+import type { Problem } from "./document.ts";
 import {
+  type ConfigPlace,
   cwd,
   defineKind,
   env,
@@ -55,19 +57,39 @@ export async function createLiveServer(language: LanguageEntry, settings: LiveSe
 
 /** Puts code mode in front of a gateway. */
 export async function createCodeMode<G extends Handler>(gateway: G, settings: CodeSettings): Promise<CodeMode<G>> {
-  const [{ createCodeMode: create }, problem] = await Promise.all([
-    import("../live/code-mode.ts"),
-    codeProblem(settings),
-  ]);
-  if (problem !== undefined) throw new Error(`code: ${problem}`);
+  const { createCodeMode: create } = await import("../live/code-mode.ts");
   const { language: _name, ...given } = settings;
   const options = optionsOf(given);
   return create(gateway, () => codeLanguage(settings).create(options), options);
 }
 
-/** Why code mode cannot start on this machine. */
-export async function codeProblem({ sandbox = true }: CodeSettings): Promise<string | undefined> {
-  return sandbox === false ? undefined : (await import("../live/sandbox.ts")).sandboxProblem();
+/** Where a config asks for the sandbox of code mode: nowhere, if it runs without one. */
+export function codeSandbox({ code: settings, codePlace = FIRST_LINE }: CodePart): readonly ConfigPlace[] {
+  return settings === undefined || settings.sandbox === false ? [] : [codePlace];
+}
+
+/** What a config says about code mode. `codePlace` is absent if the command line turned it on. */
+interface CodePart {
+  readonly code?: CodeSettings;
+  readonly codePlace?: ConfigPlace;
+}
+
+const FIRST_LINE: ConfigPlace = { path: "code mode", position: { line: 1, column: 1 } };
+
+/** Reports at each place why there can be no sandbox on this machine. */
+export async function sandboxProblems(
+  places: readonly ConfigPlace[],
+  severity: Problem["severity"],
+): Promise<Problem[]> {
+  const reason = places.length === 0 ? undefined : await (await import("../live/sandbox.ts")).sandboxProblem();
+  if (reason === undefined) return [];
+  const [what = "", ...advice] = reason.split("; ");
+  return places.map(({ path: at, position }) => ({
+    ...position,
+    severity,
+    message: `${at}: ${what.charAt(0).toLowerCase()}${what.slice(1)}`,
+    hint: advice.join("; "),
+  }));
 }
 
 /** The language of code mode. */
@@ -205,6 +227,7 @@ export const live: UpstreamKind = defineKind<typeof LIVE_FIELDS>(
         kind: "live",
         settings: { live: name, ...settings },
         ...problemOf(language, settings, cursor),
+        ...defined({ sandbox: sandboxPlace(cursor.get("sandbox"), settings) }),
         ...(file !== undefined &&
           requiredProgram(cursor, "program", { command: { command: file, cwd: settings.cwd }, position, hint })),
         resolve: async () => ({ target: await createLiveServer(language, settings) }),
@@ -212,6 +235,12 @@ export const live: UpstreamKind = defineKind<typeof LIVE_FIELDS>(
     },
   },
 );
+
+/** Where sessions get a sandbox; undefined if they run without one. */
+function sandboxPlace(field: read.Cursor | undefined, settings: LiveSettings): ConfigPlace | undefined {
+  const isWanted = settings.sandbox !== undefined && settings.sandbox !== false;
+  return field !== undefined && isWanted ? { path: field.path, position: field.keyPosition } : undefined;
+}
 
 function problemOf(
   language: LanguageEntry,
@@ -221,9 +250,13 @@ function problemOf(
   const problem = language.problem?.(settings);
   const field = problem && cursor.get(problem.setting);
   if (problem === undefined || field === undefined) return {};
-  const position = cursor.context.problems.position(field.keyOffset);
   return {
-    warning: { ...position, severity: "warning", message: `${field.path}: ${problem.message}`, hint: problem.hint },
+    warning: {
+      ...field.keyPosition,
+      severity: "warning",
+      message: `${field.path}: ${problem.message}`,
+      hint: problem.hint,
+    },
   };
 }
 

@@ -15,8 +15,8 @@ import { type Profile, PROFILES } from "../protocol/errors.ts";
 import { baseFolder } from "./clients.ts";
 import { adaptDocument } from "./dialects.ts";
 import { parseDocument, parseToml, ConfigError, Problems, sortProblems, type Problem } from "./document.ts";
-import type { RequiredProgram } from "./kinds.ts";
-import { code, codeLanguage, codeProblem, type CodeSettings } from "./live.ts";
+import type { ConfigPlace, RequiredProgram } from "./kinds.ts";
+import { code, codeLanguage, codeSandbox, sandboxProblems, type CodeSettings } from "./live.ts";
 import { MIDDLEWARE_SCHEMAS, middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import { type Access, callers, profiles, readAccess, token } from "./profiles.ts";
 import * as read from "./readers.ts";
@@ -61,6 +61,8 @@ export interface Config {
   readonly chain: readonly MiddlewareEntry[];
   /** Code mode, if callers call the tools from code. */
   readonly code?: CodeSettings;
+  /** Where the file turns code mode on. */
+  readonly codePlace?: ConfigPlace;
   /** Where the gateway listens. */
   readonly listen: Listen;
   /** Parts of the gateway, by name. */
@@ -136,7 +138,7 @@ export async function examineConfig(path: string, options: ConfigOptions = {}): 
       ...problems,
       ...warnOfDefaultAddress(upstreams, config?.listen ?? {}),
       ...(await findMissingPrograms(upstreams)),
-      ...(await findCodeProblem(config)),
+      ...(await sandboxProblems(codeSandbox(config ?? {}), "warning")),
     ]),
     servers: upstreams.map(({ name }) => name),
     middleware: middleware.map((entry) => entry.name ?? (entry.kind === "module" ? entry.file : "")),
@@ -461,6 +463,8 @@ function readRoot(root: read.Cursor, source: { path: string; text: string }): Co
   });
   const { name, instructions, names: when, separator, maxNameLength, defaults = {}, chain = [] } = values;
   const servers = readUpstreams(root, defaults, separator);
+  const codeKey = root.get("code");
+  const sandboxKey = codeKey?.get("sandbox") ?? codeKey;
   reportSelfCalls(root, servers.upstreams, values.listen ?? {}, source.path);
   return {
     ...source,
@@ -471,6 +475,7 @@ function readRoot(root: read.Cursor, source: { path: string; text: string }): Co
     listen: values.listen ?? {},
     ...readAccess(root, values, servers, values.listen?.token),
     ...defined({ errorProfile: values.errorProfile, code: values.code }),
+    ...(sandboxKey && { codePlace: { path: sandboxKey.path, position: sandboxKey.keyPosition } }),
     limits: values.limits ?? {},
     warnings: [],
   };
@@ -486,17 +491,15 @@ async function checkFile({ path, kind, severity, cursor, isSecret }: read.FileCh
   else cursor.warn(message, hint);
 }
 
-/** Returns only warnings: a program that is missing now may exist when the config is used. */
+/** Returns only warnings: a program or a sandbox that is missing now may exist when the config is used. */
 export async function findMissingPrograms(upstreams: readonly UpstreamEntry[]): Promise<Problem[]> {
   const required = upstreams.flatMap(({ programs = [], secrets }) => programs.map((one) => ({ one, secrets })));
   const problems = await Promise.all(required.map(({ one, secrets }) => checkProgram(one, secrets)));
-  return [...upstreams.map(({ warning }) => warning), ...problems].filter((problem) => problem !== undefined);
-}
-
-/** Only a warning too: a sandbox that is missing now may be installed when the config is used. */
-async function findCodeProblem(config: Config | undefined): Promise<Problem[]> {
-  const message = config?.code && (await codeProblem(config.code));
-  return message === undefined ? [] : [{ line: 1, column: 1, severity: "warning", message: `code: ${message}` }];
+  const sandboxes = upstreams.flatMap(({ sandbox = [] }) => sandbox);
+  return [
+    ...[...upstreams.map(({ warning }) => warning), ...problems].filter((problem) => problem !== undefined),
+    ...(await sandboxProblems(sandboxes, "warning")),
+  ];
 }
 
 async function checkProgram(program: RequiredProgram, secrets: readonly Secret[]): Promise<Problem | undefined> {

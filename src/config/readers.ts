@@ -315,6 +315,10 @@ export class Cursor {
     return this.context.problems.position(this.offset);
   }
 
+  get keyPosition(): Position {
+    return this.context.problems.position(this.keyOffset);
+  }
+
   expand(): Expanded | undefined {
     return this.context.variables.expand(String(this.value), this.offset);
   }

@@ -97,13 +97,13 @@ it("describes tools as TypeScript, by path or by shown name, and says which do n
     `declare const tools: {
   notes: {
     /** Finds notes. */
-    search(args: { query: string }): Promise<string>;
+    search(args: { query: string }): Promise<unknown>;
     /** Deletes all notes. */
-    delete_all(args?: object): Promise<string>;
+    delete_all(args?: object): Promise<unknown>;
   };
   big_mail: {
     /** Finds mails. */
-    search(args: { query: string }): Promise<string>;
+    search(args: { query: string }): Promise<unknown>;
   };
 };
 `,

@@ -53,9 +53,9 @@ describe("a tool", () => {
   });
 
   it("needs no arguments if none is required, and returns text if it declares no result", () => {
-    expect(declare({})).toContain("find(args?: object): Promise<string>;");
+    expect(declare({})).toContain("find(args?: object): Promise<unknown>;");
     expect(declare({ properties: { a: { type: "string" } } })).toContain(
-      "find(args?: { a?: string }): Promise<string>;",
+      "find(args?: { a?: string }): Promise<unknown>;",
     );
   });
 
@@ -63,13 +63,13 @@ describe("a tool", () => {
     const tools = ["a.one", "b.delete", "a.two", "alone"].map((path) => ({ path, tool: { name: path } }));
     expect(declareTools(tools)).toBe(`declare const tools: {
   a: {
-    one(args?: object): Promise<string>;
-    two(args?: object): Promise<string>;
+    one(args?: object): Promise<unknown>;
+    two(args?: object): Promise<unknown>;
   };
   b: {
-    delete(args?: object): Promise<string>;
+    delete(args?: object): Promise<unknown>;
   };
-  alone(args?: object): Promise<string>;
+  alone(args?: object): Promise<unknown>;
 };
 `);
   });

@@ -254,7 +254,7 @@ export interface DeclaredTool {
   readonly tool: ListedTool;
 }
 
-/** The tools as TypeScript: `declare const tools: { notes: { search(args: { query: string }): Promise<string> } }`. */
+/** The tools as TypeScript: `declare const tools: { notes: { search(args: { query: string }): Promise<unknown> } }`. */
 export function declareTools(tools: readonly DeclaredTool[]): string {
   let aliases = new Map<string, Alias>();
   const groups = new Map<string, string[]>();
@@ -289,7 +289,7 @@ function methodOf(name: string, tool: ListedTool, indent: number, max: number, w
   const needsNone =
     !isObject(inputSchema) || !Array.isArray(inputSchema["required"]) || !inputSchema["required"].length;
   const args = isEmpty ? "args?: object" : `args${needsNone ? "?" : ""}: ${type}`;
-  const result = outputSchema === undefined ? "string" : writer.write(outputSchema, indent);
+  const result = outputSchema === undefined ? UNKNOWN : writer.write(outputSchema, indent);
   return `${comment}${pad}${propertyKey(name)}(${args}): Promise<${result}>;\n`;
 }
 

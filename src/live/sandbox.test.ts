@@ -43,7 +43,10 @@ describe.skipIf(!isLinux)("where bubblewrap does not work", () => {
       "bwrap: setting up uid map: Permission denied",
       "does not let bubblewrap create namespaces (bwrap: setting up uid",
     ],
-    ["bwrap: Unknown option --disable-userns", "bubblewrap is too old, it must be 0.8 or later"],
+    [
+      "bwrap: Unknown option --disable-userns",
+      "bubblewrap is too old (bwrap: Unknown option --disable-userns); install version 0.8 or later",
+    ],
     ["bwrap: something else", "No sandbox can be had on this machine: bwrap: something else; or run without"],
   ])("explains: %s", async (said, message) => {
     expect(await problemWith({ bwrap: said, prlimit: "" })).toContain(message);

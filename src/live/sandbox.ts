@@ -52,6 +52,7 @@ const NETWORK_SETTINGS = [
 const INHERITED = ["LANG", "LANGUAGE", "LC_*", "TZ", "TERM"];
 
 const INSTALL = "install it (Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap)";
+const NEWER = "install version 0.8 or later, which Debian 12 and Ubuntu 24.04 have";
 const OTHERWISE = 'or run without a sandbox ("sandbox": false)';
 
 /** Returns a runtime whose guests run in a sandbox, or the same one if `sandbox` is false or undefined. */
@@ -133,7 +134,7 @@ function tryOut(command: string, args: readonly string[]): Promise<string | unde
 
 /** What to do about an error of bubblewrap. */
 function explain(said: string): string {
-  if (/unknown option/i.test(said)) return `bubblewrap is too old, it must be 0.8 or later (${said})`;
+  if (/unknown option/i.test(said)) return `bubblewrap is too old (${said}); ${NEWER}`;
   if (!/namespace|uid map|permission|not permitted|userns|Read-only/i.test(said)) return said;
   return `the system does not let bubblewrap create namespaces (${said}); allow user namespaces (on Ubuntu, an AppArmor profile for bwrap; in a container, --privileged)`;
 }
