@@ -307,6 +307,8 @@ export const code: read.Reader<CodeSettings> = read.reader<CodeSettings>(
   (cursor) => {
     if (cursor.kind === "boolean") return cursor.value === true ? codeDefaults(cursor.context.folder) : undefined;
     const values = codeObject(cursor);
+    const problem = values && codeLanguage(values).codeProblem?.(values);
+    if (problem !== undefined) return cursor.get(problem.setting)?.errorAtKey(problem.message, problem.hint);
     return values && { ...codeDefaults(cursor.context.folder), ...values };
   },
 );

@@ -218,6 +218,11 @@ it.each([
   [{ include: "x" }, "`include` must be an array"],
   [{ confirm: "always" }, '`confirm` must be "destructive"'],
   [{ maxCalls: 0 }, "`maxCalls` must be a whole number above 0"],
+  [
+    { language: "smalltalk", command: "pharo", image: "/tmp/x.image" },
+    "`image` cannot be used: code in an image of Pharo, Squeak or Cuis cannot call tools; code mode needs Amber",
+  ],
+  [{ language: "smalltalk", command: "pharo" }, "`command` cannot be used: is not gst"],
   [{ limits: { timeoutMs: "x" } }, "`limits.timeoutMs` must be a number"],
 ])("refuses the options %j", (given, message) => {
   expect(() => codeMode(notes(), given as never)).toThrow(message);

@@ -97,6 +97,11 @@ export function codeMode<Gateway extends Handler>(gateway: Gateway, options: Cod
   read.strings("include");
   read.choice("confirm", ["destructive"]);
   for (const budget of ["maxCalls", "maxParallel", "maxResultBytes"]) read.count(budget);
+  const problem = language.codeProblem?.(live);
+  if (problem !== undefined) {
+    const name = problem.setting === "program" ? "command" : problem.setting;
+    throw read.error(name, `cannot be used: ${problem.message}; ${problem.hint}`);
+  }
   const own = defined({ include, confirm, maxCalls, maxParallel, maxResultBytes });
   return createCodeMode(gateway, () => language.create(live), { ...live, ...own });
 }

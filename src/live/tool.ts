@@ -165,6 +165,8 @@ export interface LanguageEntry {
   readonly settings: Readonly<Record<string, SettingSpec>>;
   /** A reason why sessions with these settings will not work on this machine. */
   problem?(settings: Readonly<Record<string, unknown>>): SettingProblem | undefined;
+  /** A reason why the code of such sessions cannot call tools, which code mode needs. */
+  codeProblem?(settings: Readonly<Record<string, unknown>>): SettingProblem | undefined;
   create(options: LanguageOptions): Promise<Language>;
   /** Whether the code is unfinished, so that a person who types it wants another line. */
   needsMore(code: string): boolean;

@@ -34,6 +34,8 @@ describe("Smalltalk code on Amber that calls tools", () => {
       "Tools notes given: #{'a' -> #(1 2.5 'x'). 'b' -> true. 'c' -> nil. 'd' -> #{'e' -> #sym}. 'f' -> (OrderedCollection with: 1)}",
     );
     expect(JSON.parse(sent.slice(4, -1))).toEqual({ a: [1, 2.5, "x"], b: true, c: null, d: { e: "sym" }, f: [1] });
+    const paired = await code.text("Tools notes given: { 'a' -> 1. 'b' -> { 'c' -> {} } }");
+    expect(JSON.parse(paired.slice(4, -1))).toEqual({ a: 1, b: { c: [] } });
     expect(await code.text("Tools notes given: #{'a' -> Object new}")).toContain("A Object cannot be sent to a tool");
     expect(await code.text("Tools notes given: 3")).toContain("The arguments of notes.given must be a Dictionary");
   });

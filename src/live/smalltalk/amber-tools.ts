@@ -175,12 +175,15 @@ export class AmberTools {
     if (image.isNil(value)) return null;
     const behavior = image.classOf(value);
     const inner = (one: unknown): unknown => this.#jsonOf(one, depth + 1);
-    if (image.inherits(behavior, "AssociativeCollection") || image.inherits(behavior, "Dictionary")) {
-      const pairs = image.send(value, "associations") as { readonly key: unknown; readonly value: unknown }[];
-      return Object.fromEntries(pairs.map((pair) => [String(pair.key), inner(pair.value)]));
+    const objectOf = (pairs: readonly Pair[]): unknown =>
+      Object.fromEntries(pairs.map((pair) => [String(pair.key), inner(pair.value)]));
+    if (image.inherits(behavior, "AssociativeCollection") || image.inherits(behavior, "Dictionary"))
+      return objectOf(image.send(value, "associations") as readonly Pair[]);
+    if (behavior !== undefined && image.inherits(behavior, "Collection") && !image.inherits(behavior, "String")) {
+      const items = image.send(value, "asArray") as unknown[];
+      const isPair = (item: unknown): item is Pair => image.inherits(image.classOf(item), "Association");
+      return items.length > 0 && items.every(isPair) ? objectOf(items) : items.map(inner);
     }
-    if (behavior !== undefined && image.inherits(behavior, "Collection") && !image.inherits(behavior, "String"))
-      return (image.send(value, "asArray") as unknown[]).map(inner);
     const plain = (value as { valueOf(): unknown }).valueOf();
     if (typeof plain === "string" || typeof plain === "boolean") return plain;
     if (typeof plain === "number") {
@@ -193,6 +196,12 @@ export class AmberTools {
     }
     return Object.fromEntries(Object.entries(value as object).map(([key, member]) => [key, inner(member)]));
   }
+}
+
+/** An Association. */
+interface Pair {
+  readonly key: unknown;
+  readonly value: unknown;
 }
 
 function isReference(value: unknown): value is object {

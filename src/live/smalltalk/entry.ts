@@ -30,6 +30,17 @@ export const smalltalk: LanguageEntry = {
     const hint = 'write "program": "gst", or both "program" and "image", or "attach", or none of them for Amber';
     return { setting: engine.setting, message: engine.problem, hint };
   },
+  codeProblem(settings) {
+    const { program = settings["command"], image, attach } = settings;
+    const engine = engineOf(program as string | undefined, image, attach);
+    if (typeof engine !== "string") return smalltalk.problem?.({ program, image, attach });
+    if (engine === "amber" || engine === "gst") return undefined;
+    return {
+      setting: engine === "image" ? "image" : "attach",
+      message: "code in an image of Pharo, Squeak or Cuis cannot call tools",
+      hint: "code mode needs Amber, which is the default, or gst as the program",
+    };
+  },
   create: async (options) => (await import("./index.ts")).smalltalkLanguage(options),
   needsMore: (code) => scan(code).isOpen || (/^\s*!/.test(code) && !/!\s+!\s*$/.test(code)),
 };

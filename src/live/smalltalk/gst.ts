@@ -5,7 +5,7 @@
 import { resolve } from "node:path";
 import { ConnectionError } from "../../core/errors.ts";
 import { packageFile } from "../../core/files.ts";
-import { defined } from "../../core/values.ts";
+import { defined, isObject } from "../../core/values.ts";
 import { findProgram as lookUp } from "../../process/spawn-error.ts";
 import type { GuestCommand, GuestRequest, Limits, Runtime } from "../runtime.ts";
 import type { SmalltalkGuestOptions } from "./engine.ts";
@@ -19,9 +19,13 @@ const INSTALL =
   "install it or give its path (Debian 11: apt-get install gnu-smalltalk; macOS: brew install gnu-smalltalk)";
 
 /** The guest's sources in the order in which they are loaded. The last one starts it. */
-const SOURCES = ["channel", "print", "evaluate", "tools", "main"].map((name) =>
-  packageFile(`src/live/smalltalk/guest-${name}.st`),
-);
+const SOURCES = ["channel", "print", "evaluate", "tools", "main"].map(sourceFile);
+/** Loaded by the guest, when its code may call tools. */
+const CALLS = sourceFile("calls");
+
+function sourceFile(name: string): string {
+  return packageFile(`src/live/smalltalk/guest-${name}.st`);
+}
 
 export function gstRuntime({
   command = "gst",
@@ -34,7 +38,7 @@ export function gstRuntime({
     command: await findProgram(command, `This session needs GNU Smalltalk; ${INSTALL}`, env?.["PATH"]),
     args: [...(image === undefined ? [] : ["--image", image]), "--quiet", "--no-user-files", ...SOURCES],
     env: { ...env, CATENARY_MEMORY_MB: String(memoryMb) },
-    reads: image === undefined ? SOURCES : [...SOURCES, image],
+    reads: [...SOURCES, CALLS, ...(image === undefined ? [] : [image])],
     ...defined({ inheritEnv, cwd }),
   });
   return {
@@ -59,7 +63,38 @@ export async function findProgram(
 }
 
 export function encodeRequest(request: GuestRequest): string {
+  const { id, op, call, tools, result, error } = request;
+  if (op === "call-result") return encodeParts({ id, op, call, value: encodeJson(defined({ result, error })) }, []);
+  if (op === "set-tools") return encodeParts({ id, op, file: CALLS, value: encodeJson(tools) }, []);
   return encodeParts(request, piecesOf(request));
+}
+
+/** Encodes JSON for the reader of guest-calls.st: a letter for the kind, then sizes and numbers that end with `;`. */
+function encodeJson(value: unknown): string {
+  if (typeof value === "string") return `s${sized(value)}`;
+  if (typeof value === "number") return Number.isSafeInteger(value) ? `i${value};` : encodeFloat(value);
+  if (typeof value === "boolean") return value ? "t" : "f";
+  if (Array.isArray(value)) return `a${value.length};${value.map(encodeJson).join("")}`;
+  if (!isObject(value)) return "n";
+  const members = Object.entries(value).filter(([, member]) => member !== undefined);
+  return `o${members.length};${members.map(([name, member]) => sized(name) + encodeJson(member)).join("")}`;
+}
+
+function sized(text: string): string {
+  return `${Buffer.byteLength(text)};${text}`;
+}
+
+/** The 53 bits of the number in two halves, and the power of two by which they are multiplied. */
+function encodeFloat(value: number): string {
+  const bits = new DataView(new ArrayBuffer(8));
+  bits.setFloat64(0, value);
+  const top = bits.getUint32(0);
+  const exponent = (top >>> 20) & 0x7ff;
+  const low = bits.getUint32(4);
+  const mantissa = (exponent === 0 ? 0 : 2 ** 52) + (top & 0xfffff) * 2 ** 32 + low;
+  const sign = value < 0 ? "-" : "";
+  const half = 2 ** 26;
+  return `d${sign}${Math.floor(mantissa / half)};${sign}${mantissa % half};${Math.max(exponent, 1) - 1075};`;
 }
 
 /** Encodes a request as parts: name, space, number of bytes, newline, bytes. Code is sent as pieces (gst-source.ts). */

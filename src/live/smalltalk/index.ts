@@ -16,7 +16,7 @@ import { EVALUATE, EVALUATE_EXPRESSION, INSTRUCTIONS, PROMPTS, RESOURCES, TOOLS 
 
 const ENGINES: Readonly<Partial<Record<EngineName, (options: SmalltalkGuestOptions) => SmalltalkEngine>>> = {
   amber: amberEngine,
-  gst: (options) => ({ title: "GNU Smalltalk", runtime: gstRuntime(options) }),
+  gst: (options) => ({ title: "GNU Smalltalk", runtime: gstRuntime(options), callsTools: true }),
   image: (options) => ({ title: "an image", runtime: imageRuntime(options) }),
   attached: (options) => ({ title: `the image at ${options.attach}`, runtime: attachRuntime(options) }),
 };

@@ -247,6 +247,12 @@ export const SETTING_MISTAKES: readonly Mistake[] = [
     "5:16 error: code.maxParallel: expected a whole number above 0",
   ],
   [
+    "code mode in an image of Smalltalk",
+    '{"mcpServers": {"a": {"command": "x"}},\n"code": {"language": "smalltalk", "attach": "http://127.0.0.1:8086"}}',
+    "undetected",
+    "2:35 error: code.attach: code in an image of Pharo, Squeak or Cuis cannot call tools; code mode needs Amber, which is the default, or gst as the program",
+  ],
+  [
     "a profile of error codes in the wrong key",
     '{"mcpServers": {"a": {"command": "x"}}, "profile": "chain"}',
     "detected",
