@@ -3,6 +3,8 @@
 
 /** A length with more digits is not valid. */
 const MAX_DIGITS = 12;
+const NEWLINE = 10;
+const ZERO = 48;
 
 export function frame(text: string): string {
   return `${Buffer.byteLength(text)}\n${text}`;
@@ -30,9 +32,7 @@ export class FrameReader {
     if (this.#size < this.#needed) return;
     let rest = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks);
     for (;;) {
-      const payload = rest.subarray(0, MAX_DIGITS + 1).indexOf("\n") + 1;
-      this.#needed = payload === 0 ? 0 : payload + this.#parseLength(rest.toString("latin1", 0, payload - 1));
-      if (payload === 0 && rest.length > MAX_DIGITS) throw new Error("invalid frame");
+      const payload = this.#readLength(rest);
       if (payload === 0 || rest.length < this.#needed) break;
       const text = rest.toString("utf8", payload, this.#needed);
       rest = rest.subarray(this.#needed);
@@ -42,10 +42,21 @@ export class FrameReader {
     this.#size = rest.length;
   }
 
-  #parseLength(digits: string): number {
-    if (!/^\d+$/.test(digits)) throw new Error("invalid frame");
-    const length = Number(digits);
-    if (length > this.#maxBytes()) throw new Error(`a frame of ${length} bytes is too long`);
-    return length;
+  /** Returns where the payload begins; 0 if that has not arrived. */
+  #readLength(bytes: Buffer): number {
+    this.#needed = 0;
+    let length = 0;
+    for (let at = 0; at < bytes.length; at += 1) {
+      const byte = bytes[at] ?? 0;
+      if (byte === NEWLINE && at > 0) {
+        if (length > this.#maxBytes()) throw new Error(`a frame of ${length} bytes is too long`);
+        this.#needed = at + 1 + length;
+        return at + 1;
+      }
+      const digit = byte - ZERO;
+      if (digit < 0 || digit > 9 || at === MAX_DIGITS) throw new Error("invalid frame");
+      length = length * 10 + digit;
+    }
+    return 0;
   }
 }

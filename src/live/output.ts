@@ -14,13 +14,14 @@ export class OutputCapture {
   readonly #maxLength: number;
   readonly #kept: Record<OutputStream, string> = { stdout: "", stderr: "" };
   readonly #totals: Record<OutputStream, number> = { stdout: 0, stderr: 0 };
-  readonly #reports: OutputReports | undefined;
+  readonly #onProgress: ProgressListener | undefined;
+  #reports: OutputReports | undefined;
   readonly #onOutput: OutputListener | undefined;
 
   /** `onProgress` gets recent output at intervals; `onOutput` gets all output as soon as it arrives. */
   constructor(maxLength: number, onProgress?: ProgressListener, onOutput?: OutputListener) {
     this.#maxLength = maxLength;
-    this.#reports = onProgress && new OutputReports(onProgress);
+    this.#onProgress = onProgress;
     this.#onOutput = onOutput;
   }
 
@@ -28,7 +29,7 @@ export class OutputCapture {
     const free = this.#maxLength - this.#totals[stream];
     if (free > 0) this.#kept[stream] += firstChars(text, free);
     this.#totals[stream] += text.length;
-    this.#reports?.write(text);
+    if (this.#onProgress !== undefined) (this.#reports ??= new OutputReports(this.#onProgress)).write(text);
     this.#onOutput?.(text, stream);
   };
 

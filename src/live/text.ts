@@ -24,7 +24,8 @@ export function evaluationText(evaluation: EvaluationRecord, { withTiming, timeo
   if (evaluation.stdout !== "") parts.push(withoutNewline(evaluation.stdout));
   if (evaluation.stderr !== "") parts.push(`[stderr] ${withoutNewline(evaluation.stderr)}`);
   // The compiler repeats a warning for each use of a name; once is enough.
-  for (const line of new Set(warnings.map(({ type, message }) => `[Warning] ${type}: ${message}`))) parts.push(line);
+  if (warnings.length > 0)
+    for (const line of new Set(warnings.map(({ type, message }) => `[Warning] ${type}: ${message}`))) parts.push(line);
   if (status === "ok")
     parts.push(
       values.length === 0

@@ -139,7 +139,7 @@ export function encodeRequest(request: GuestRequest): string {
   for (const name of Object.keys(request)) {
     // For the guest, an absent key and nil are the same.
     const value = encodeValue(request[name]);
-    if (value !== "nil") text += `${text === "" ? "(" : " "}:${name.replace(/[A-Z]/g, "-$&").toLowerCase()} ${value}`;
+    if (value !== "nil") text += `${text === "" ? "(" : " "}${keyword(name)} ${value}`;
   }
   return text === "" ? "nil" : `${text})`;
 }
@@ -163,7 +163,20 @@ function encodeJson(value: unknown): string {
 }
 
 function encodeEntry([name, value]: readonly [string, unknown]): string {
-  return `:${name.replace(/[A-Z]/g, "-$&").toLowerCase()} ${encodeValue(value)}`;
+  return `${toKeyword(name)} ${encodeValue(value)}`;
+}
+
+/** The keywords of the parameters of requests, which are few. */
+const keywords = new Map<string, string>();
+
+function keyword(name: string): string {
+  let found = keywords.get(name);
+  if (found === undefined) keywords.set(name, (found = toKeyword(name)));
+  return found;
+}
+
+function toKeyword(name: string): string {
+  return `:${name.replace(/[A-Z]/g, "-$&").toLowerCase()}`;
 }
 
 function encodeValue(value: unknown): string {
