@@ -21,7 +21,8 @@ import type { AnswerQueue, Cell, ControllerData, Done, PrintLimits, ToController
 import { findImports, parse } from "./parse.ts";
 import { syntaxReport, toolReport, type ToolOutcome } from "./reports.ts";
 import { rewrite } from "./rewrite.ts";
-import { startTests, testsProblem } from "./test-run.ts";
+import type { SessionTestResults } from "./session-tests.ts";
+import { fromSession, namesTests, startTests, testsProblem } from "./test-run.ts";
 
 interface RunningJob {
   /** Stops a run of tests, which is not in the main thread. */
@@ -144,7 +145,8 @@ function handle(request: GuestRequest): void {
     case "evaluate-in-frame":
       return evaluateInFrame(request);
     case "run-tests":
-      return void runTests(request);
+      // If the session has tests of its own, they run in the main thread.
+      return namesTests(request) ? void runTests(request) : startJob(request);
     case "complete":
     case "complete-argument":
     case "inspect":
@@ -258,12 +260,13 @@ function finish(request: GuestRequest, outcome: JobOutcome): void {
 }
 
 function toEvaluation(outcome: JobOutcome, cell: Cell | undefined, value: string | undefined): GuestEvaluation {
-  const { condition, isInterrupted, undeclared = [], realMs, runMs, handle } = outcome;
+  const { condition, isInterrupted, undeclared = [], realMs, runMs, handle, note } = outcome;
   return {
     status: condition === undefined ? "ok" : isInterrupted === true ? "interrupted" : "error",
     values: condition !== undefined || value === undefined ? [] : [value],
     warnings: [],
     ...(handle === undefined ? undefined : { handles: [handle] }),
+    ...(note === undefined ? undefined : { note }),
     ...(condition && { condition: { ...condition, frames: condition.frames.map(withoutCapture) } }),
     defined: (cell?.declared ?? [])
       .filter(({ name }) => !undeclared.includes(name))
@@ -284,6 +287,7 @@ function toText({ op }: GuestRequest, outcome: JobOutcome, value?: string): obje
   const { condition } = outcome;
   if (condition !== undefined) return { text: conditionText(condition), isError: true } satisfies GuestText;
   if (op === "complete" || op === "complete-argument") return outcome.found as object;
+  if (op === "run-tests") return fromSession(outcome.found as SessionTestResults, conditions);
   return toolReport(op, { ...outcome, value } as ToolOutcome, conditions);
 }
 
@@ -338,6 +342,8 @@ function onDone(message: Done): void {
   if (running?.request.id !== message.id) return;
   const { thrown, ...outcome } = message;
   const { request } = running;
+  const hasNoTests = request.op === "run-tests" && thrown === undefined && outcome.found === undefined;
+  if (hasNoTests && !isOtherLanguage) return void runTests(request);
   try {
     finish(request, { ...outcome, ...(thrown && { condition: conditions.fromThrown(thrown) }) });
   } catch (error) {

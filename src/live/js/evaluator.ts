@@ -13,6 +13,7 @@ import type { Globals } from "./globals.ts";
 import { isWhole, type Handles } from "./handles.ts";
 import type { Cell, Done, PrintLimits, Thrown, ThrownFrame } from "./messages.ts";
 import { describeThrown, printValue } from "./print.ts";
+import type { SessionTests } from "./session-tests.ts";
 
 // Saved because the user's code may declare or replace these.
 const NativePromise = Promise;
@@ -43,7 +44,7 @@ interface EvaluationScope {
   readonly o?: boolean;
   /** A promise that never settles. */
   readonly n?: Promise<never>;
-  /** Returns the awaited value, its second argument. */
+  /** Returns the awaited value, its second argument, or what the session has in its place. */
   u?(before: unknown, awaited: unknown): unknown;
   /** Checks that a module has the imported names. */
   i?(module: unknown, name: string, keys: readonly string[]): unknown;
@@ -56,6 +57,7 @@ export interface SessionState {
   readonly globals: Globals;
   readonly captures: Captures;
   readonly handles: Handles;
+  readonly tests: SessionTests;
 }
 
 export interface EvaluationOptions {
@@ -68,7 +70,7 @@ export interface EvaluationOptions {
 
 /** Calls `done` once, possibly before it returns, unless the job is terminated or abandoned. */
 export function evaluate(
-  { globals, captures, handles }: SessionState,
+  { globals, captures, handles, tests }: SessionState,
   { cell, job, limits, frame }: EvaluationOptions,
   done: (outcome: Omit<Done, "kind" | "id">) => void,
 ): void {
@@ -78,7 +80,8 @@ export function evaluate(
     if (job.isOver) return;
     if (cell.declared.length + cell.imported.length > 0) globals.remember(cell.declared, cell.imported);
     const used = process.cpuUsage(usedBefore);
-    done({ ...result, realMs: performance.now() - startedAt, runMs: (used.user + used.system) / 1000 });
+    const note = testsNote(tests.takeDefined());
+    done({ ...result, ...note, realMs: performance.now() - startedAt, runMs: (used.user + used.system) / 1000 });
   };
   const succeed = (value: unknown): void => {
     if (job.isOver) return;
@@ -125,8 +128,13 @@ export function evaluate(
       fail(error);
     }
   };
-  if (cell.form === "async") runAsync(code as (scope: EvaluationScope) => Promise<unknown>, job, end, fail);
+  if (cell.form === "async") runAsync(code as (scope: EvaluationScope) => Promise<unknown>, { job, tests }, end, fail);
   else run(code, end, fail);
+}
+
+function testsNote(defined: number): Pick<Done, "note"> | undefined {
+  if (defined === 0) return undefined;
+  return { note: `${defined === 1 ? "1 test" : `${defined} tests`} defined; run-tests runs the tests of the session` };
 }
 
 /** The error if the user's code has replaced something that this code needs. */
@@ -190,7 +198,7 @@ function afterOutput(work: () => void, turns = 3): void {
 
 function runAsync(
   code: (scope: EvaluationScope) => Promise<unknown>,
-  job: JobState,
+  { job, tests }: { readonly job: JobState; readonly tests: SessionTests },
   end: (scope: EvaluationScope) => void,
   fail: (error: unknown) => void,
 ): void {
@@ -203,7 +211,7 @@ function runAsync(
     get n() {
       return never();
     },
-    u: (_before, awaited) => awaited,
+    u: (_before, awaited) => tests.imported(awaited),
     i: checkImports,
   };
   const ran = code(scope);

@@ -43,9 +43,10 @@ export class Globals {
   /** The names that the user has declared, and where, such as `<eval 3>:1`. */
   readonly #declared = new Map<string, string>();
 
-  constructor() {
+  /** `wrapRequire` returns the session's own form of `require`. */
+  constructor(wrapRequire: (require: NodeJS.Require) => NodeJS.Require) {
     // As in a module in the working directory.
-    defineLazy("require", () => createRequire(sessionFile()));
+    defineLazy("require", () => wrapRequire(createRequire(sessionFile())));
     defineAccessor("__dirname", () => process.cwd());
     defineAccessor("__filename", sessionFile);
     defineAccessor(IMPORT_META, importMeta);

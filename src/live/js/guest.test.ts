@@ -101,13 +101,20 @@ describe("an evaluation", () => {
   });
 
   it("has what a reporter prints just after the awaited code", async () => {
-    // In a session of its own, since node:test listens for uncaught errors.
+    // In a session of its own, since Node's runner changes the process for good.
     const tested = await JavaScriptGuest.start();
-    const { stdout } = await tested.evaluate("await require('node:test').test('adds', () => assert.equal(1 + 1, 3))");
+    await tested.evaluate("const nodeTest = require('node:module').createRequire('/')('node:test')");
+    const { stdout } = await tested.evaluate("await nodeTest.test('adds', () => assert.equal(1 + 1, 3))");
     const next = await tested.evaluate("1");
-    await tested.close();
     expect(stdout).toMatch(/not ok 1 - adds|✖ adds/);
     expect(next.stdout).toBe("");
+    // The runner does not take the errors of the session.
+    const late = "await new Promise((end) => setTimeout(end, 5))";
+    const { stderr } = await tested.evaluate(
+      `setTimeout(() => { throw new Error('timer') }, 1); Promise.reject(new Error('refused')); ${late}`,
+    );
+    await tested.close();
+    expect(stderr).toMatch(/Uncaught Error: refused[^]*Uncaught Error: timer/);
   });
 
   it("respects the print limits", async () => {

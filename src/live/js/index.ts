@@ -227,10 +227,10 @@ export const TOOLS: readonly GuestTool[] = [
     name: "run-tests",
     title: "Run tests",
     description:
-      "Run the tests of the session's folder with vitest or node:test, in a process of their own. Shows counts, and each " +
-      "failure with its reason.",
+      "Run the tests defined in the session (node:test), else those of its folder (vitest or node:test). Shows counts, " +
+      "and each failure with its reason.",
     arguments: {
-      files: { type: "array", items: { type: "string" }, description: "Default: all" },
+      files: { type: "array", items: { type: "string" }, description: "Of the folder" },
       pattern: text("Regular expression for names"),
       framework: choice(["vitest", "node"]),
     },

@@ -121,6 +121,8 @@ export interface Done {
   readonly thrown?: Thrown;
   /** Names whose declarations did not run because the cell failed. */
   readonly undeclared?: readonly string[];
+  /** A line for the text of the evaluation. */
+  readonly note?: string;
   readonly realMs: number;
   readonly runMs: number;
   /** What a tool found. */

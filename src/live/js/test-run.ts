@@ -1,5 +1,6 @@
 // run-tests: runs the tests of the session's folder with node:test or vitest, in a process group of their own, so that
-// the session stays usable and a run can be stopped. Both report in a form for programs.
+// the session stays usable and a run can be stopped. Both report in a form for programs. The tests that the session has
+// defined run in the main thread (session-tests.ts).
 
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -9,6 +10,8 @@ import { dirname, join, relative } from "node:path";
 import { lastChars } from "../../core/text.ts";
 import { errorMessage } from "../../core/values.ts";
 import type { GuestTests } from "../runtime.ts";
+import type { ConditionBuilder } from "./conditions.ts";
+import type { SessionTestResults } from "./session-tests.ts";
 
 type Tests = GuestTests["tests"];
 type Failure = Tests["failures"][number];
@@ -86,6 +89,24 @@ export function startTests(params: Readonly<Record<string, unknown>>, folder: st
     return { reply: Promise.reject(new Error(missing)), stop: () => undefined };
   }
   return vitest === undefined ? runNode(files, pattern, folder) : runVitest(vitest, files, pattern, folder);
+}
+
+/** Whether a request is for tests in files, and not for those that the session has defined. */
+export function namesTests({ files, framework }: Readonly<Record<string, unknown>>): boolean {
+  return (Array.isArray(files) && files.length > 0) || framework !== undefined;
+}
+
+/** The reply with the results of the session's own tests. */
+export function fromSession(
+  { failures, output, ...counts }: SessionTestResults,
+  conditions: ConditionBuilder,
+): GuestTests {
+  const shown = failures.map(({ name, thrown }) => {
+    const { type, message, frames } = conditions.fromThrown(thrown);
+    const place = frames[0] === undefined ? "" : `\n  at ${frames[0].text}`;
+    return { name, reason: lastChars(`${message === "" ? type : message.trim()}${place}`, MAX_REASON) };
+  });
+  return toReply(counts, shown, conditions.trimFrames(output));
 }
 
 /** The program of vitest, if the folder's package uses it, or if it was asked for. */

@@ -16,6 +16,7 @@ import type { AnswerQueue, Evaluator, Job, ToController, ToMainThread } from "./
 import { describeThrown, errorText } from "./print.ts";
 import { abortProfiling, startProfiling } from "./profiling.ts";
 import { Reloader } from "./reload.ts";
+import { refuseRunnersListeners, SessionTests } from "./session-tests.ts";
 import { ToolCalls, ToolError } from "./tools.ts";
 
 const enqueueMicrotask = queueMicrotask;
@@ -31,7 +32,8 @@ const GUEST_FOLDER = new URL(".", import.meta.url).href;
 export class UserThread {
   readonly #port: MessagePort;
   readonly #send: (message: ToController) => void;
-  readonly #globals = new Globals();
+  readonly #tests = new SessionTests(() => this.#current?.id);
+  readonly #globals = new Globals((require) => this.#tests.wrapRequire(require));
   /** Evaluates another language instead of JavaScript. */
   readonly #evaluator: Evaluator | undefined;
   readonly #captures = new Captures((url) => url.startsWith(GUEST_FOLDER));
@@ -59,10 +61,11 @@ export class UserThread {
     hideLoaderWarning();
     // A capture callback, because the user's code could remove a listener. No exception ends the process.
     process.setUncaughtExceptionCaptureCallback((error: unknown) => {
-      if (error === RECOVERY) return;
+      if (error === RECOVERY || this.#tests.fail(error)) return;
       if (process.listenerCount("uncaughtException") > 0) process.emit("uncaughtException", error as Error);
       else this.#send({ kind: "uncaught", text: `Uncaught ${errorText(error)}` });
     });
+    refuseRunnersListeners();
     makeOutputSynchronous();
     this.#port.on("message", (message: ToMainThread) => this.#receive(message));
     this.#send({ kind: "ready", ...(this.#evaluator && { version: this.#evaluator.version }) });
@@ -137,11 +140,17 @@ export class UserThread {
     const { cell, op, params } = job;
     if (this.#evaluator !== undefined) return void this.#performOther(this.#evaluator, job, done);
     this.#abortTools();
-    if (op === "reload") return void this.#reload(done);
+    if (op === "reload") return void this.#later(() => this.#reloader.reload(), done);
+    if (op === "run-tests") return void this.#later(() => this.#tests.run(params["pattern"], () => state.isOver), done);
     const isProfiled = op === "profile-code" || op === "heap-report";
     const stopProfiling = isProfiled ? startProfiling(op, params, cell !== undefined) : undefined;
     if (cell !== undefined) {
-      const session = { globals: this.#globals, captures: this.#captures, handles: this.#handles };
+      const session = {
+        globals: this.#globals,
+        captures: this.#captures,
+        handles: this.#handles,
+        tests: this.#tests,
+      };
       const frame = op === "evaluate-in-frame" ? this.#captures.frames[params["frame"] as number] : undefined;
       evaluate(session, { cell, job: state, limits: job, frame }, (outcome) =>
         done(stopProfiling === undefined ? outcome : { ...outcome, found: stopProfiling() }),
@@ -155,11 +164,12 @@ export class UserThread {
   #abortTools(): void {
     abortProfiling();
     this.#reloader.abort();
+    this.#tests.abort();
   }
 
-  async #reload(done: (outcome: object) => void): Promise<void> {
+  async #later(find: () => Promise<unknown>, done: (outcome: object) => void): Promise<void> {
     try {
-      done({ found: await this.#reloader.reload() });
+      done({ found: await find() });
     } catch (error) {
       done({ thrown: describeThrown(error) });
     }
