@@ -80,6 +80,20 @@ describe("queued calls", () => {
     await running[0];
   });
 
+  it("can ask while several run, if all belong to one run of code", async () => {
+    const queue = new AskableCallQueue();
+    const [first, second, other] = [work(), work(), work()];
+    const running = [first, second].map(({ run }) => queue.run(signal, run, false, "run 1"));
+    expect(await queue.asking(async () => "answer")).toBe("answer");
+    const mixed = queue.run(signal, other.run, false, "run 2");
+    await expect(queue.asking(async () => "never")).rejects.toThrow(/Several calls are running/);
+    other.end();
+    await mixed;
+    expect(await queue.asking(async () => "answer")).toBe("answer");
+    for (const { end } of [first, second]) end();
+    await Promise.all(running);
+  });
+
   it("wait for a caller that answers soon", async () => {
     const queue = new AskableCallQueue();
     const program = work();

@@ -96,6 +96,8 @@ export const SESSION_BUSY: Error = new Error("The session cannot take the call")
  */
 export class AskableCallQueue {
   #running = 0;
+  /** How many of the running calls belong to each run of code. */
+  readonly #runs = new Map<string, number>();
   /** How many requests to the caller of the running call are unanswered. */
   #asking = 0;
   #parkTimer: NodeJS.Timeout | undefined;
@@ -110,25 +112,38 @@ export class AskableCallQueue {
 
   /**
    * Runs the work when all earlier work is done, or at once if `waits` is false. Rejects with the signal's reason if it
-   * is aborted before that, and with SESSION_BUSY if earlier work is parked.
+   * is aborted before that, and with SESSION_BUSY if earlier work is parked. `run`: the run of code that makes the call.
    */
-  async run<T>(signal: AbortSignal, work: () => Promise<T>, waits = true): Promise<T> {
+  async run<T>(signal: AbortSignal, work: () => Promise<T>, waits = true, run?: string): Promise<T> {
     signal.throwIfAborted();
     if (this.#isParked) throw SESSION_BUSY;
     if (this.#running === 0 || !waits) this.#running += 1;
     else await this.#wait(signal);
+    this.#count(run, 1);
     try {
       return await work();
     } finally {
       this.#running -= 1;
+      this.#count(run, -1);
       const [next] = this.#waiting;
       if (this.#running === 0) next?.start();
     }
   }
 
-  /** Runs `ask`, which sends a request to the caller of the running call. */
+  #count(run: string | undefined, change: number): void {
+    if (run === undefined) return;
+    const count = (this.#runs.get(run) ?? 0) + change;
+    if (count === 0) this.#runs.delete(run);
+    else this.#runs.set(run, count);
+  }
+
+  /**
+   * Runs `ask`, which sends a request to the caller of the running call. If all running calls belong to one run of code,
+   * it does not matter which of them asks, since the caller of the run answers.
+   */
   async asking<T>(ask: () => Promise<T>): Promise<T> {
-    if (this.#running > 1) {
+    const [ofOneRun] = this.#runs.values();
+    if (this.#running > 1 && ofOneRun !== this.#running) {
       throw refusal("Several calls are running, and the upstream does not say to which of them its request belongs");
     }
     if (this.#asking === 0) this.#parkTimer = unref(setTimeout(() => this.#park(), PARKED_AFTER_MS));

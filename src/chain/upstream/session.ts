@@ -283,7 +283,7 @@ export class UpstreamSession implements CatalogueOwner {
     if (connection.attributesRequests) return during(context);
     // Calls wait for each other only if the upstream is known to ask.
     const run = during({ ...context, ask: (...question) => this.#queue.asking(() => context.ask(...question)) });
-    return (request) => this.#queue.run(context.signal, () => run(request, context), asks);
+    return (request) => this.#queue.run(context.signal, () => run(request, context), asks, context.run);
   }
 
   #rememberTask({ taskId, ttlMs }: Result): void {

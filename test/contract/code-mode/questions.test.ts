@@ -18,6 +18,8 @@ const CASES = [
   ...(IS_LONG ? [NEWEST, NEWEST_SESSION] : []).flatMap(({ name: server }) =>
     NAMES.map((revision) => ({ transport: "stdio", revision, server })),
   ),
+  // The gateway does not know yet that this upstream asks, which cannot say for which call.
+  ...(IS_LONG ? [] : [{ transport: "stdio", revision: NEWEST.name, server: NEWEST_SESSION.name }]),
 ];
 
 describe.each(CASES)("a caller of $revision over $transport, with a server of $server", (one) => {
@@ -33,8 +35,6 @@ describe.each(CASES)("a caller of $revision over $transport, with a server of $s
       const ask = async (name) => {
         try { return await tools.matrix.${tool}({ name }) } catch (error) { return error.name + " " + error.message }
       };
-      // Only now does the gateway know that an upstream asks which cannot say for which call.
-      await ask("first");
       console.log((await Promise.all(["x", "y"].map(ask))).join("\\n"))`;
     const asked = await runCode(client, code("elicit_for"));
     if (revision < THIRD) {
@@ -42,7 +42,7 @@ describe.each(CASES)("a caller of $revision over $transport, with a server of $s
       expect(received.requests).toEqual([]);
     } else {
       expect(asked.text).toContain("x: accept ada answers Who is x?\ny: accept ada answers Who is y?");
-      expect([...new Set(received.requests)].toSorted()).toEqual(["Who is first?", "Who is x?", "Who is y?"]);
+      expect([...new Set(received.requests)].toSorted()).toEqual(["Who is x?", "Who is y?"]);
     }
     const sampled = await runCode(client, code("sample_for"));
     for (const name of ["x", "y"]) {
