@@ -6,10 +6,9 @@ import type { Context, Handler, Middleware, Request, Result } from "../core/hand
 import { checkOptions, kindOf, type OptionNames, optionNames } from "../core/options.ts";
 import { defined, isObject } from "../core/values.ts";
 import { McpError, METHOD_NOT_FOUND, methodNotFound } from "../protocol/errors.ts";
-import { type List, LISTS, page } from "../protocol/lists.ts";
+import { LISTS, page, walkPages, type List } from "../protocol/lists.ts";
 import { META } from "../protocol/model/base.ts";
 import type { Implementation, Prompt, Resource, ResourceTemplate, Tool } from "../protocol/model/index.ts";
-import { walkPages } from "../protocol/pages.ts";
 import type { GatewayUpstream } from "./gateway.ts";
 import { LISTS_BY_METHOD } from "./result-items.ts";
 

@@ -5,7 +5,7 @@ import { ConnectionError } from "../core/errors.ts";
 import { type Handler, LOG_LEVELS, type LogLevel, type Params, type Result } from "../core/handler.ts";
 import { defined, isObject } from "../core/values.ts";
 import type { ServerConnection } from "../dialogue/connect.ts";
-import { LISTS, type List } from "../protocol/lists.ts";
+import { LISTS, NO_LIMITS, walkPages, type List } from "../protocol/lists.ts";
 import type { MethodName, Methods } from "../protocol/methods.ts";
 import {
   META,
@@ -25,7 +25,6 @@ import {
   type SubscriptionFilter,
   type Tool,
 } from "../protocol/model/index.ts";
-import { NO_LIMITS, walkPages } from "../protocol/pages.ts";
 import type { ToolCall, ToolName, ToolResult, ToolTypes } from "../protocol/tool-types.ts";
 import { isVendorMethod } from "../protocol/revisions/index.ts";
 import { hasTasks, TASKS_EXTENSION } from "../protocol/tasks.ts";

@@ -1,8 +1,7 @@
 // Log messages are filtered by the present level, not by the level at the start of the call.
 
 import { expect, it } from "vitest";
-import { ClientRequests } from "./client-requests.ts";
-import { Contexts } from "./contexts.ts";
+import { ClientRequests, Contexts } from "./contexts.ts";
 
 const log = (level: string): { method: string; params: { level: string; data: string } } => ({
   method: "notifications/message",

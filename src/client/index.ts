@@ -38,13 +38,14 @@ export {
   type ClientRequestHandler,
   type ClientRequestHandlers,
   type FormHandler,
+  type NotificationListeners,
+  type Progress,
   type SampleHandler,
   type UrlHandler,
   userRejected,
-} from "./client-requests.ts";
+} from "./contexts.ts";
 export type { Client, ListOptions } from "./client.ts";
 export type { Command, CommandOptions, Program } from "./command.ts";
 export { connect, type ConnectOptions, type HttpClientOptions, type Target } from "./connect.ts";
-export type { NotificationListeners, Progress } from "./contexts.ts";
 export type { ChangeEvent, ListenOptions, Subscription } from "./subscriptions.ts";
 export type { TaskHandle } from "./tasks.ts";

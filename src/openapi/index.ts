@@ -15,10 +15,18 @@ import { printProblem } from "../server/handler-errors.ts";
 import { lazyServer } from "../server/lazy.ts";
 import { createServer, type Server } from "../server/server.ts";
 import type { ToolAnswer } from "../server/tools.ts";
-import { attempt, isUrl, type Json, listOperations, loadDocument, objectAt, type OpenApiDocument } from "./document.ts";
+import {
+  attempt,
+  isUrl,
+  listOperations,
+  loadDocument,
+  objectAt,
+  SchemaConverter,
+  type Json,
+  type OpenApiDocument,
+} from "./document.ts";
 import { isJsonType, type Operation, toolName, toOperation } from "./operation.ts";
 import { type Api, type Arguments, type Credential, toHttpRequest } from "./request.ts";
-import { SchemaConverter } from "./schema.ts";
 
 /** Options of `openapi()`. */
 export interface OpenApiOptions {

@@ -4,8 +4,16 @@
 import { firstChars } from "../core/text.ts";
 import { isObject } from "../core/values.ts";
 import type { JsonSchema, ToolAnnotations } from "../protocol/model/index.ts";
-import { type Json, type Method, objectAt, type OpenApiDocument, type RawOperation, resolve } from "./document.ts";
-import { type SchemaConverter, strings } from "./schema.ts";
+import {
+  objectAt,
+  resolve,
+  strings,
+  type Json,
+  type Method,
+  type OpenApiDocument,
+  type RawOperation,
+  type SchemaConverter,
+} from "./document.ts";
 
 /** An argument of the tool, and its place in the request. */
 export interface Argument {

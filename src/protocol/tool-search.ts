@@ -4,7 +4,7 @@
 import type { Context, Handler, Result } from "../core/handler.ts";
 import { nearest } from "../core/options.ts";
 import { isObject } from "../core/values.ts";
-import { toolPages } from "./pages.ts";
+import { toolPages } from "./lists.ts";
 import type { ListedTool } from "./tool-index.ts";
 
 export const SEARCH_TOOLS = "search-tools";

@@ -1,7 +1,7 @@
 // Options of createServer() and the checks that all registrations share. Mistakes are reported when the options are
 // passed, since code without type checks would otherwise only notice them in a call.
 
-import { scopesProblem } from "../auth/bearer/scopes.ts";
+import { scopesProblem } from "../protocol/caller.ts";
 import { isObject } from "../core/values.ts";
 import { checkOptions, type OptionNames, optionNames, shown } from "../core/options.ts";
 import { type ErrorListener, printProblem } from "./handler-errors.ts";

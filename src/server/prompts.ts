@@ -2,7 +2,7 @@
 // object with `messages` (the whole result). Arguments are strings. Also `completion/complete`, which suggests values for
 // an argument of a prompt or a variable of a template.
 
-import { demandScopes } from "../auth/bearer/scopes.ts";
+import { demandScopes } from "../protocol/caller.ts";
 import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
 import { defined, isObject } from "../core/values.ts";
 import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";

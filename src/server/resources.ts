@@ -3,7 +3,7 @@
 // whose `contents` are resource contents is the whole result, undefined is "not found", and anything else is JSON.
 
 import { Buffer } from "node:buffer";
-import { demandScopes } from "../auth/bearer/scopes.ts";
+import { demandScopes } from "../protocol/caller.ts";
 import type { Context, Meta, Request, Result } from "../core/handler.ts";
 import { type OptionNames, optionNames } from "../core/options.ts";
 import { defined } from "../core/values.ts";

@@ -2,7 +2,7 @@
 // become results that the model can read (specification, server/tools, error handling). Only an McpError becomes a
 // protocol error.
 
-import { demandScopes } from "../auth/bearer/scopes.ts";
+import { demandScopes } from "../protocol/caller.ts";
 import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts";
 import { type OptionNames, optionNames } from "../core/options.ts";
 import { defined } from "../core/values.ts";
@@ -14,7 +14,14 @@ import { hasTasks, type TaskSupport, type ToolExecution } from "../protocol/task
 import { CallContext, type RetryInput, type ToolContext } from "./call-context.ts";
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
 import { alreadyRegistered, checkName, checkRegistration, readTaskOptions, type TaskOptions } from "./options.ts";
-import { OrderedMap, type ResultBuilder } from "./result-builder.ts";
+import {
+  checkedToolResult,
+  errorResult,
+  OrderedMap,
+  toolResult,
+  TrustedResult,
+  type ResultBuilder,
+} from "./result-builder.ts";
 import type { Visible } from "./sessions.ts";
 import type { SchemaCheck } from "../protocol/schema-kind.ts";
 import {
@@ -26,7 +33,6 @@ import {
   toJsonSchema,
 } from "./schema.ts";
 import type { Tasks } from "./tasks.ts";
-import { checkedToolResult, errorResult, toolResult, TrustedResult } from "./tool-result.ts";
 
 /** Options of `server.tool()`. */
 export interface ToolOptions<Input = Schema | undefined, Output = Schema | undefined> {

@@ -10,8 +10,7 @@ import { decode, DEFAULT_LIMITS, type Limits, faultText } from "../jsonrpc/codec
 import type { ErrorMessage, Message } from "../jsonrpc/message.ts";
 import { startChild, type Child, type ChildOptions, type Exit } from "../process/child.ts";
 import { withoutNpm } from "../process/npx.ts";
-import { LineInput } from "./line-input.ts";
-import { BACKLOG_BYTES, LineWriter, refuse } from "./line-writer.ts";
+import { BACKLOG_BYTES, LineInput, LineWriter, refuse } from "./line-pipe.ts";
 import type { Inbound, Transport } from "./transport.ts";
 
 /** Options of `childTransport()`. */

@@ -6,8 +6,7 @@ import { ConnectionError } from "../core/errors.ts";
 import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
 import { decode, DEFAULT_LIMITS, type Limits } from "../jsonrpc/codec.ts";
 import type { ErrorMessage, Message } from "../jsonrpc/message.ts";
-import { LineInput } from "./line-input.ts";
-import { BACKLOG_BYTES, LineWriter } from "./line-writer.ts";
+import { BACKLOG_BYTES, LineInput, LineWriter } from "./line-pipe.ts";
 import type { Inbound, Transport } from "./transport.ts";
 
 /** Options of `stdioTransport()`. */

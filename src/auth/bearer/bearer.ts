@@ -9,7 +9,7 @@ import { checkOptions, OptionError } from "../../core/options.ts";
 import { defined, isObject } from "../../core/values.ts";
 import { isLoopback } from "../../http/server/guard.ts";
 import type { InvalidToken, JwtRules, JwtVerifier } from "./jwt.ts";
-import { isScope, scopesProblem } from "./scopes.ts";
+import { isScope, scopesProblem } from "../../protocol/caller.ts";
 
 /** Options of `bearer()`. */
 export interface BearerOptions {

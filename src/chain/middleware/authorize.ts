@@ -2,7 +2,7 @@
 // decision counts for lists, calls, completions and subscriptions, which `hideItems` of filter.ts applies. What a list
 // shows then depends on the caller, so no cache may share it between callers.
 
-import { permits, scopesProblem } from "../../auth/bearer/scopes.ts";
+import { permits, scopesProblem } from "../../protocol/caller.ts";
 import type { Caller, Middleware, Request, Result } from "../../core/handler.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { McpError } from "../../protocol/errors.ts";

@@ -9,7 +9,7 @@ import { copyContext } from "../../core/cancel.ts";
 import type { Caller, Context, Handler, Middleware, Notification, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
-import { jsonLength } from "../../protocol/pages.ts";
+import { jsonLength } from "../../protocol/lists.ts";
 import { notFound } from "../result-items.ts";
 import { isMethodNotFound } from "../router/failures.ts";
 

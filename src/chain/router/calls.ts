@@ -7,9 +7,8 @@ import { invalidParams, McpError } from "../../protocol/errors.ts";
 import { withUpstreamName, isNoAnswer, isNotFound, withRequestedName } from "./failures.ts";
 import type { Route, RoutedUpstream } from "./names.ts";
 import type { NamedKind } from "./shown-names.ts";
-import type { UpstreamView, View, IsFound } from "./view.ts";
+import type { AddressRoutes, IsFound, UpstreamView, View } from "./view.ts";
 import type { CompleteParams } from "../../protocol/model/index.ts";
-import type { AddressRoutes } from "./addresses.ts";
 
 const NOUNS = {
   tools: { noun: "tool", errorKind: "tool_not_found", field: "toolName" },

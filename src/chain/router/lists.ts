@@ -8,13 +8,13 @@ import {
   decodeCursor,
   encodeCursor,
   invalidCursor,
+  jsonLength,
   LIST_CAPABILITIES,
   LISTS,
   type ListCapability,
   type ListKind,
 } from "../../protocol/lists.ts";
 import { type Implementation, META } from "../../protocol/model/index.ts";
-import { jsonLength } from "../../protocol/pages.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { allFailed, isTimeout, nestedUnavailable, UNAVAILABLE, type Unavailable, unavailable } from "./failures.ts";
 import type { NameIndex, RoutedUpstream } from "./names.ts";

@@ -9,15 +9,13 @@ import { methodNotFound } from "../../protocol/errors.ts";
 import type { Implementation } from "../../protocol/model/index.ts";
 import { checkParams } from "../../protocol/params.ts";
 import { hasTasks } from "../../protocol/tasks.ts";
-import { unknownTask } from "./addresses.ts";
+import { unknownTask, View, type OfferedList } from "./view.ts";
 import { call, send, complete, read } from "./calls.ts";
 import { isMethodNotFound, isNoAnswer, withRequestedName } from "./failures.ts";
 import { combine, discover, listItems, readLists, type RouterInfo } from "./lists.ts";
 import type { Naming, RoutedUpstream } from "./names.ts";
-import { createNaming, type GatewayPart, type NamingOptions, type SelectPart } from "./naming.ts";
-import type { ShownNames } from "./shown-names.ts";
+import { createNaming, type GatewayPart, type NamingOptions, type SelectPart, type ShownNames } from "./shown-names.ts";
 import { listen } from "./subscriptions.ts";
-import { View, type OfferedList } from "./view.ts";
 
 export interface RouterOptions extends Omit<NamingOptions, "rememberNames"> {
   readonly select?: SelectPart;

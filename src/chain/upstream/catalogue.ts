@@ -8,8 +8,14 @@ import { unref } from "../../core/async.ts";
 import { cacheFolder, checkCacheFolder, isOwnCacheFile, makeDirectory } from "../../core/files.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { deepFreeze, isObject } from "../../core/values.ts";
-import { changedFlag, LIST_CAPABILITIES, LISTS, type List, type ListCapability } from "../../protocol/lists.ts";
-import { jsonLength } from "../../protocol/pages.ts";
+import {
+  changedFlag,
+  jsonLength,
+  LIST_CAPABILITIES,
+  LISTS,
+  type List,
+  type ListCapability,
+} from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { isMethodNotFound } from "../router/failures.ts";
 import { readAllPages } from "../router/pages.ts";

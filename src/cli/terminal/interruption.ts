@@ -1,6 +1,6 @@
 // Handles Ctrl-C: the first one cancels the work and waits for it to end, the second one exits at once. No child
 // process survives: the first Ctrl-C closes the connection and with it the child; after the second, a guardian process
-// (src/process/guardian.ts) ends the child when we have exited. SIGTERM and SIGHUP count as Ctrl-C.
+// (src/process/child.ts) ends the child when we have exited. SIGTERM and SIGHUP count as Ctrl-C.
 
 import { EXIT } from "../command.ts";
 

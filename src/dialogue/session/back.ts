@@ -29,8 +29,7 @@ import { ServerSubscriptions } from "./subscriptions-back.ts";
 import type { TaskRequestOptions } from "./server-tasks.ts";
 import { TasksBack } from "./tasks-back.ts";
 import type { OutgoingCall, PeerListener, Peer } from "../calls/peer.ts";
-import { cancellationError, toErrorBody } from "../calls/errors.ts";
-import { ELICITATION_COMPLETE, requiredUrlElicitations } from "../calls/url-elicitation.ts";
+import { cancellationError, ELICITATION_COMPLETE, requiredUrlElicitations, toErrorBody } from "../calls/errors.ts";
 
 /** How long a call waits for the server to confirm the log level. */
 const LOG_LEVEL_WAIT_MS = 1_000;

@@ -34,7 +34,7 @@ import { isVendorMethod, NEWEST_SESSION } from "../../protocol/revisions/index.t
 import { hasTasks, isTasksNotDeclared } from "../../protocol/tasks.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import { answerInputRequired } from "../calls/input-required.ts";
-import { toErrorBody, unsupportedRevision } from "../calls/errors.ts";
+import { toErrorBody, unsupportedRevision, urlElicitationAsText } from "../calls/errors.ts";
 import {
   type InFlightCall,
   type InFlightCalls,
@@ -45,7 +45,6 @@ import {
 import { ClientRequests, type ClientRequestTarget } from "../calls/client-requests.ts";
 import type { ClientTasks } from "./client-tasks.ts";
 import { ClientSubscriptions } from "./subscriptions-front.ts";
-import { urlElicitationAsText } from "../calls/url-elicitation.ts";
 
 const SHUTDOWN_GRACE_MS = 30_000;
 

@@ -31,10 +31,9 @@ import type { Json, Revision } from "../../protocol/revision.ts";
 import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
 import { hasTasks, tasksNotDeclared } from "../../protocol/tasks.ts";
 import type { Inbound } from "../../transport/transport.ts";
-import { toErrorBody, unsupportedRevision } from "../calls/errors.ts";
+import { toErrorBody, unsupportedRevision, urlElicitationAsInput } from "../calls/errors.ts";
 import { checkResult, type InFlightCall, progressFilter } from "../calls/in-flight.ts";
 import type { StatelessCall, ParkedCalls } from "./parked-calls.ts";
-import { urlElicitationAsInput } from "../calls/url-elicitation.ts";
 
 export interface StatelessFrontOptions {
   /** Stateless revisions that may be spoken, oldest first. */

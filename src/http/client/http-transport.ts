@@ -6,8 +6,15 @@ import { Buffer } from "node:buffer";
 import { onAbort, withTimeout } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { isObject } from "../../core/values.ts";
-import { readHead, decode, type Decoded, type Limits, tooLong } from "../../jsonrpc/codec.ts";
-import { decodeLong, LONG_MESSAGE_BYTES } from "../../jsonrpc/long-message.ts";
+import {
+  decode,
+  decodeLong,
+  LONG_MESSAGE_BYTES,
+  readHead,
+  tooLong,
+  type Decoded,
+  type Limits,
+} from "../../jsonrpc/codec.ts";
 import {
   type ErrorBody,
   plainId,

@@ -24,7 +24,7 @@ import { HttpError, type HttpRequest } from "./http-request.ts";
 import type { ReplayStore } from "./replay.ts";
 import type { Reply } from "./reply.ts";
 import { HttpSession, SessionTable } from "./session.ts";
-import type { SessionIds } from "./session-ids.ts";
+import type { SessionIds } from "./session.ts";
 import type { StatelessEndpoint } from "./stateless.ts";
 
 export class McpEndpoint {

@@ -6,7 +6,7 @@ import type { Identity } from "../../core/authentication.ts";
 import type { Caller, Handler } from "../../core/handler.ts";
 import { encode } from "../../jsonrpc/codec.ts";
 import type { Message } from "../../jsonrpc/message.ts";
-import { type SseWriter, formatEvent } from "./sse.ts";
+import { type SseWriter, formatEvent } from "./reply.ts";
 import { HttpError } from "./http-request.ts";
 import type { Inbound, Transport } from "../../transport/transport.ts";
 import { serveTransport, type ConnectionOptions } from "../../dialogue/connection.ts";
@@ -20,8 +20,7 @@ import {
   type SharedLimits,
 } from "./admission.ts";
 
-import { SessionTable } from "./session.ts";
-import { randomId } from "./session-ids.ts";
+import { randomId, SessionTable } from "./session.ts";
 import type { Reply } from "./reply.ts";
 
 export class LegacySse {

@@ -24,7 +24,7 @@ import {
   bodyTooSlow,
 } from "./http-request.ts";
 import { isAscii, isUtf8 } from "node:buffer";
-import { SharedTimer } from "./shared-timer.ts";
+import { SharedTimer } from "./reply.ts";
 
 /** If we respond before the body is complete, a body up to this length is drained to reuse the connection. */
 const MAX_DRAINED_BYTES = 64 * 1024;

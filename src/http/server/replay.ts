@@ -2,7 +2,7 @@
 // its connection can resume after the last id it saw, and gets each event once and in order. The number of events is
 // limited per stream, and their size in total. A client that asks for dropped events gets an error.
 
-import { formatEvent, type SseWriter } from "./sse.ts";
+import { formatEvent, type SseWriter } from "./reply.ts";
 
 /** The connection that a stream is attached to. */
 export type StreamOutput = Pick<SseWriter, "send" | "end">;

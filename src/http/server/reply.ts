@@ -2,14 +2,193 @@
 // as a JSON body, any other message as the first event of an SSE stream. A stream is also opened after a long silence,
 // because proxies close connections that look dead.
 
-import { encode } from "../../jsonrpc/codec.ts";
-import { isResponse, type ErrorBody, type Id, type Message, type ResponseMessage } from "../../jsonrpc/message.ts";
-import { SseWriter } from "./sse.ts";
-import { SharedTimer } from "./shared-timer.ts";
+import { unref } from "../../core/async.ts";
 import { ByteBudget } from "../../core/budgets.ts";
-import type { HttpRequest, UnsentResponse } from "./http-request.ts";
+import type { ByteHolder } from "../../core/budgets.ts";
+import { ChurningSet } from "../../core/collections.ts";
 import { unsendableResponse } from "../../dialogue/calls/errors.ts";
+import { encode } from "../../jsonrpc/codec.ts";
+import { isResponse } from "../../jsonrpc/message.ts";
+import type { ErrorBody, Id, Message, ResponseMessage } from "../../jsonrpc/message.ts";
+import type { HttpRequest, StreamSink, UnsentResponse } from "./http-request.ts";
 import type { HttpLimits } from "./options.ts";
+
+// Writes server-sent events, and disconnects clients that read too slowly, so that unread data cannot fill the memory.
+// It has no timer, so `tick` must be called about once a second.
+
+/** One event; every part is optional. Without `data` it only sets the id or the reconnection time. */
+export interface SseEvent {
+  readonly id?: string;
+  readonly event?: string;
+  /** Milliseconds after which a disconnected client reconnects. */
+  readonly retry?: number;
+  readonly data?: string;
+}
+
+export interface StreamLimits {
+  /** A client is disconnected at once if more than this is unread when the next event is sent. */
+  readonly unreadBytes: number;
+  /** A client is disconnected if more than `lingeringBytes` stay unread for `lingeringMs`. */
+  readonly lingeringBytes: number;
+  readonly lingeringMs: number;
+  /** A comment is sent after this much silence. */
+  readonly keepAliveMs: number;
+}
+
+const COMMENT = ":\n\n";
+
+export class SseWriter implements ByteHolder {
+  readonly #sink: StreamSink;
+  readonly #limits: StreamLimits;
+  readonly #budget: ByteBudget;
+  readonly #onClose: (how: "ended" | "destroyed", unsent?: UnsentResponse) => void;
+  #isClosed = false;
+  /** Whether anything was written since the last tick. True at first, so that the first tick sets `#silentSince`. */
+  #hasWritten = true;
+  #silentSince = 0;
+  #lingersSince: number | undefined;
+
+  /**
+   * `onClose` is called once: by `end`, by `destroy`, or when a slow client is disconnected. The owner must call
+   * `destroy` if the client disconnects. An ended stream may have a part that is not sent yet.
+   */
+  constructor(
+    sink: StreamSink,
+    limits: StreamLimits,
+    onClose: (how: "ended" | "destroyed", unsent?: UnsentResponse) => void = () => {},
+    budget: ByteBudget = new ByteBudget({ peerBytes: limits.unreadBytes, totalBytes: Infinity }),
+  ) {
+    this.#sink = sink;
+    this.#limits = limits;
+    this.#onClose = onClose;
+    this.#budget = budget;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Bytes written that have not been sent to the client yet. */
+  get heldBytes(): number {
+    return this.#sink.bufferedBytes;
+  }
+
+  /** Sends one or more events made by `formatEvent`. */
+  send(text: string): void {
+    if (this.#isClosed) return;
+    if (!this.#budget.admits(this)) return this.destroy();
+    this.#hasWritten = true;
+    this.#sink.write(text);
+    if (this.#sink.bufferedBytes > 0) this.#budget.update(this);
+  }
+
+  /** Sends a comment, which every client skips. */
+  comment(text = ""): void {
+    this.send(text === "" ? COMMENT : `: ${text.replaceAll(/\r\n|\r|\n/g, "\n: ")}\n\n`);
+  }
+
+  /** `now` must be monotonic. */
+  tick(now: number): void {
+    if (this.#isClosed) return;
+    if (this.#sink.bufferedBytes <= this.#limits.lingeringBytes) this.#lingersSince = undefined;
+    else if (this.#lingersSince === undefined) this.#lingersSince = now;
+    else if (now - this.#lingersSince >= this.#limits.lingeringMs) return this.destroy();
+    if (this.#hasWritten) {
+      this.#hasWritten = false;
+      this.#silentSince = now;
+    } else if (now - this.#silentSince >= this.#limits.keepAliveMs) {
+      this.comment();
+    }
+  }
+
+  /** Ends the stream once everything sent so far is written. */
+  end(): void {
+    if (!this.#close()) return;
+    this.#onClose("ended", this.#sink.end());
+  }
+
+  /** Disconnects at once; unsent data is lost. */
+  destroy(): void {
+    if (!this.#close()) return;
+    this.#sink.destroy();
+    this.#onClose("destroyed");
+  }
+
+  disconnect(): void {
+    this.destroy();
+  }
+
+  #close(): boolean {
+    if (this.#isClosed) return false;
+    this.#isClosed = true;
+    this.#budget.release(this);
+    return true;
+  }
+}
+
+/** Formats an event for the stream. */
+export function formatEvent(parts: SseEvent): string {
+  const { id, event, retry, data } = parts;
+  let text = "";
+  if (id !== undefined) text += `id: ${oneLine("id", id)}\n`;
+  if (event !== undefined) text += `event: ${oneLine("event", event)}\n`;
+  if (retry !== undefined) text += `retry: ${Math.max(0, Math.ceil(retry))}\n`;
+  if (data !== undefined) text += `data: ${hasLineBreak(data) ? data.replaceAll(/\r\n|\r|\n/g, "\ndata: ") : data}\n`;
+  return `${text}\n`;
+}
+
+function hasLineBreak(text: string): boolean {
+  return text.includes("\n") || text.includes("\r");
+}
+
+function oneLine(field: string, text: string): string {
+  // Clients ignore an id that contains NUL, and read what follows a line break as another field.
+  if (hasLineBreak(text) || text.includes("\0")) throw new TypeError(`the ${field} of an event must be a single line`);
+  return text;
+}
+
+// One interval timer for many members, such as open streams and incomplete request bodies, so that none needs its own
+// timer. It runs only while it has members, and never keeps the process alive.
+
+export class SharedTimer<T> extends ChurningSet<T> {
+  readonly #tickMs: number;
+  readonly #act: (member: T, now: number) => void;
+  #timer: ReturnType<typeof setInterval> | undefined;
+
+  /** Calls `act` for each member at each tick; `now` is monotonic. Removes a member if `act` throws. */
+  constructor(tickMs: number, act: (member: T, now: number) => void) {
+    super();
+    this.#tickMs = tickMs;
+    this.#act = act;
+  }
+
+  /** After `delete`, an empty timer stops at its next tick. Otherwise it would restart for each member that comes. */
+  override add(member: T): void {
+    this.set(member, member);
+    this.#timer ??= unref(setInterval(() => this.#tick(), this.#tickMs));
+  }
+
+  /** Removes all members and stops the timer. */
+  override clear(): void {
+    super.clear();
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #tick(): void {
+    if (this.size === 0) return this.clear();
+    const now = performance.now();
+    for (const member of this.all()) {
+      if (!this.has(member)) continue;
+      try {
+        this.#act(member, now);
+      } catch {
+        // An exception in a timer would end the process.
+        this.delete(member);
+      }
+    }
+  }
+}
 
 type Headers = Readonly<Record<string, string>>;
 

@@ -19,15 +19,14 @@ import {
   type SharedLimits,
 } from "./admission.ts";
 import { McpEndpoint } from "./endpoint.ts";
-import { StatelessEndpoint } from "./stateless.ts";
+import { StatelessEndpoint, withoutState } from "./stateless.ts";
 import { LegacySse } from "./legacy-sse.ts";
 import { httpLimits, type HttpRouterOptions, type HttpLimits } from "./options.ts";
-import { SessionIds } from "./session-ids.ts";
+import { SessionIds } from "./session.ts";
 import { ReplyTimers, Reply, type Denial } from "./reply.ts";
 import { checkProfile, type Profile } from "../../protocol/errors.ts";
 import { REVISION_HEADER } from "../headers.ts";
 import { ReplayStore } from "./replay.ts";
-import { withoutState } from "./without-state.ts";
 
 type Action = (reply: Reply, identity: Identity | undefined) => Promise<void> | void;
 /** Actions by HTTP method. */

@@ -3,33 +3,30 @@
 // streams after the last event received, and a request runs until it is answered or cancelled. This file also has the
 // session table.
 
-import { ChurningSet } from "../../core/collections.ts";
+import { unref } from "../../core/async.ts";
 import type { FairLimit } from "../../core/budgets.ts";
+import { BoundedMap, ChurningSet } from "../../core/collections.ts";
 import type { Caller } from "../../core/handler.ts";
-import { encode } from "../../jsonrpc/codec.ts";
-import { isResponse, type Message, type ErrorBody, type ResponseMessage } from "../../jsonrpc/message.ts";
+import { createSeal, digest } from "../../core/seal.ts";
+import type { Seal } from "../../core/seal.ts";
 import { isObject } from "../../core/values.ts";
+import type { ServedConnection } from "../../dialogue/connection.ts";
+import { encode } from "../../jsonrpc/codec.ts";
+import { isResponse } from "../../jsonrpc/message.ts";
+import type { ErrorBody, Message, ResponseMessage } from "../../jsonrpc/message.ts";
 import { McpError } from "../../protocol/errors.ts";
-import type { Revision } from "../../protocol/revision.ts";
-import { revisionNamed } from "../../protocol/revisions/index.ts";
 import { changedMethod, LIST_CAPABILITIES } from "../../protocol/lists.ts";
-import type { Json } from "../../protocol/revision.ts";
-import { isUnsolicited, SessionStreams, type ReplayStore, type ReplayStream } from "./replay.ts";
-import { HttpError } from "./http-request.ts";
+import type { Json, Revision } from "../../protocol/revision.ts";
+import { revisionNamed } from "../../protocol/revisions/index.ts";
 import type { BatchItem, Inbound, ReplyOptions, Transport } from "../../transport/transport.ts";
 import { SESSION_HEADER } from "../headers.ts";
-
-import {
-  toInbound,
-  neverAbortedSignal,
-  expectsResponse,
-  takePlace,
-  type ParsedBody,
-  type SharedLimits,
-} from "./admission.ts";
-import { type Reply, type SilenceListener, encodeResponse } from "./reply.ts";
-import { unref } from "../../core/async.ts";
-import type { ServedConnection } from "../../dialogue/connection.ts";
+import { expectsResponse, neverAbortedSignal, takePlace, toInbound } from "./admission.ts";
+import type { ParsedBody, SharedLimits } from "./admission.ts";
+import { HttpError } from "./http-request.ts";
+import { isUnsolicited, SessionStreams } from "./replay.ts";
+import type { ReplayStore, ReplayStream } from "./replay.ts";
+import { encodeResponse } from "./reply.ts";
+import type { Reply, SilenceListener } from "./reply.ts";
 
 /** Messages are sent, or kept for the client, at once. */
 const SENT: Promise<void> = Promise.resolve();
@@ -382,4 +379,56 @@ export class SessionTable<Session extends TableSession> {
     clearInterval(this.#sweeper);
     this.#sweeper = undefined;
   }
+}
+
+// Session ids. With a key, an id is the sealed handshake of its session: after a restart of the server, the session is
+// opened again from it, and the client goes on. An id that a client has ended is not accepted again in this process.
+// Without a key, or if the handshake is too long for a header, an id is 128 random bits. An id is no credential: a
+// session belongs to the principal that opened it.
+
+/** How long after its beginning a session can be opened again. */
+const SEALED_MS = 7 * 24 * 60 * 60 * 1_000;
+const MAX_LENGTH = 2_048;
+const MAX_ENDED = 10_000;
+const PREFIX = "s.";
+
+interface SealedSession {
+  readonly session: Json;
+  readonly principal: string;
+}
+
+export class SessionIds {
+  readonly #seal: Seal | undefined;
+  readonly #ended = new BoundedMap<string, true>(MAX_ENDED);
+
+  constructor(key: string | Uint8Array | undefined) {
+    this.#seal = key === undefined ? undefined : createSeal(key);
+  }
+
+  /** `handshake` is the params of `initialize`, with the revision that was agreed on. */
+  create(handshake: Json, principal: string | undefined): string {
+    const payload: SealedSession = { session: handshake, principal: digest(principal) };
+    const sealed = this.#seal?.seal(payload, SEALED_MS);
+    return sealed === undefined || sealed.length > MAX_LENGTH ? randomId() : `${PREFIX}${sealed}`;
+  }
+
+  /** The handshake; undefined if the id is forged, expired, ended, or of another principal. */
+  open(id: string, principal: string | undefined): Json | undefined {
+    if (!id.startsWith(PREFIX) || id.length > MAX_LENGTH + PREFIX.length || this.#ended.get(id) === true) {
+      return undefined;
+    }
+    const payload: Partial<SealedSession> | undefined = this.#seal?.open(id.slice(PREFIX.length));
+    // The same key may seal other things.
+    return isObject(payload?.session) && payload.principal === digest(principal) ? payload.session : undefined;
+  }
+
+  /** Makes the id invalid. */
+  end(id: string): void {
+    if (id.startsWith(PREFIX)) this.#ended.set(id, true);
+  }
+}
+
+export function randomId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

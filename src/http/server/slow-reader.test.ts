@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import { nodeHttpServer } from "../../../test/support/http/node-http-server.ts";
-import { SseWriter, formatEvent } from "./sse.ts";
+import { SseWriter, formatEvent } from "./reply.ts";
 
 const MIB = 1024 * 1024;
 

@@ -2,8 +2,16 @@
 // them in the newest revision, and tasks. Types only.
 
 import type { Meta } from "../../core/handler.ts";
-import type { RequestParams, CompleteResultBase } from "./base.ts";
-import type { AudioContent, ContentBlock, ImageContent, Role, TextContent, Tool } from "./content.ts";
+import type {
+  AudioContent,
+  CompleteResultBase,
+  ContentBlock,
+  ImageContent,
+  RequestParams,
+  Role,
+  TextContent,
+  Tool,
+} from "./base.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
 
 interface Field {

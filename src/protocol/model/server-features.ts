@@ -1,9 +1,19 @@
 // The types of tools, resources, prompts and completion, and of the requests and results about them.
 
 import type { Meta } from "../../core/handler.ts";
-import type { CacheableResult, CompleteResultBase, PageResult, RequestParams } from "./base.ts";
+import type {
+  Annotations,
+  CacheableResult,
+  CompleteResultBase,
+  ContentBlock,
+  Icon,
+  PageResult,
+  RequestParams,
+  ResourceContents,
+  Role,
+  Tool,
+} from "./base.ts";
 import type { RetryableParams } from "./client-requests.ts";
-import type { Annotations, ContentBlock, Icon, ResourceContents, Role, Tool } from "./content.ts";
 
 export interface ListToolsResult extends PageResult {
   readonly tools: readonly Tool[];

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Context, Handler, Notification, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { sharingListens } from "./shared-listens.ts";
+import { sharingListens } from "./stateless.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { InvalidResult } from "./handler-errors.ts";
-import { checkedToolResult, toolResult } from "./tool-result.ts";
+import { checkedToolResult, toolResult } from "./result-builder.ts";
 
 /** The message of the error for a result that cannot be sent. */
 const problemOf = async (make: () => unknown): Promise<string> => {

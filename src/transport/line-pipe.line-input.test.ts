@@ -2,8 +2,7 @@
 
 import { PassThrough } from "node:stream";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { LineInput } from "./line-input.ts";
-import { LineWriter } from "./line-writer.ts";
+import { LineInput, LineWriter } from "./line-pipe.ts";
 
 const LIMIT = 4 * 1024 * 1024;
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -2,10 +2,10 @@
 // before the check.
 
 import { describe, expect, it, vi } from "vitest";
-import { fakeClient } from "../../../test/support/handlers/fake-client.ts";
-import type { Caller } from "../../core/handler.ts";
-import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
-import { createServer, type Server } from "../../server/server.ts";
+import { fakeClient } from "../../test/support/handlers/fake-client.ts";
+import type { Caller } from "../core/handler.ts";
+import { TASKS_EXTENSION } from "./tasks.ts";
+import { createServer, type Server } from "../server/server.ts";
 
 const info = { name: "test", version: "1" };
 const ran = vi.fn(() => "x");
