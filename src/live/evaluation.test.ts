@@ -1,11 +1,9 @@
 // Evaluations as records and as text: every section in its place, and none empty.
 
 import { describe, expect, it } from "vitest";
-import { summaryOf, toEvaluation } from "./evaluation.ts";
-import { OutputCapture } from "./output.ts";
+import { evaluationText, stoppedText, summaryOf, testsText, toEvaluation } from "./evaluation.ts";
+import { OutputCapture, type RunResult } from "./output.ts";
 import type { GuestEvaluation } from "./runtime.ts";
-import type { RunResult } from "./run-result.ts";
-import { evaluationText, stoppedText, testsText } from "./text.ts";
 
 const TIMING = { realMs: 12.4, runMs: 3, gcMs: 0, bytes: 65_536 };
 const OK: GuestEvaluation = { status: "ok", values: [], warnings: [], timing: TIMING, defined: [] };

@@ -8,7 +8,7 @@ import { changedMethod } from "../protocol/lists.ts";
 import type { ContentBlock, Tool } from "../protocol/model/index.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import { createServer, type Server } from "../server/server.ts";
-import { TrustedResult } from "../server/tool-result.ts";
+import { TrustedResult } from "../server/result-builder.ts";
 import type { ToolAnswer } from "../server/tools.ts";
 import {
   DEBUGGER_TOOLS,
@@ -19,16 +19,23 @@ import {
   SESSION_ARGUMENT,
   sessionName,
 } from "./common-tools.ts";
-import { EVALUATION_SCHEMA, summaryOf, toEvaluation } from "./evaluation.ts";
+import {
+  EVALUATION_SCHEMA,
+  evaluationText,
+  stoppedText,
+  summaryOf,
+  testsText,
+  toEvaluation,
+  withNotices,
+} from "./evaluation.ts";
 import type { GuestParams } from "./guest.ts";
 import { registerCheckpoints } from "./checkpoints.ts";
 import { registerResources, SessionListeners } from "./resources.ts";
 import { DEFAULT_LIMITS, type GuestTests, type GuestText, type Limits } from "./runtime.ts";
-import { WAITING, type RunResult } from "./run-result.ts";
+import { WAITING, type RunResult } from "./output.ts";
 import { sandboxed, type SandboxOptions } from "./sandbox.ts";
 import type { RunOptions, RunPeer, Session } from "./session.ts";
 import { closedError, Sessions } from "./sessions.ts";
-import { evaluationText, stoppedText, testsText, withNotices } from "./text.ts";
 import {
   fits,
   toCamelCase,

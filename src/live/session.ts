@@ -9,7 +9,7 @@ import type { Context } from "../core/handler.ts";
 import type { ProgressListener } from "../core/text.ts";
 import { McpError } from "../protocol/errors.ts";
 import { Guest, GuestExited, type GuestParams, type GuestReply, type OutputListener } from "./guest.ts";
-import { BackgroundOutput, OutputCapture } from "./output.ts";
+import { BackgroundOutput, OutputCapture, type RunResult, type Step } from "./output.ts";
 import {
   KEPT_CHARS,
   type CallableTool,
@@ -19,9 +19,7 @@ import {
   type Runtime,
   type StopStep,
 } from "./runtime.ts";
-import type { RunResult, Step } from "./run-result.ts";
-import { exitReason, StateLoss } from "./state-loss.ts";
-import { SessionLog } from "./session-log.ts";
+import { exitReason, SessionLog, StateLoss } from "./session-log.ts";
 
 export interface RunOptions {
   /** Aborting its signal interrupts the run. */

@@ -337,7 +337,11 @@ const MIN_UPTIME_MS = 1_000;
 const groups = new Map<string, number>();
 let guardian: ChildProcess | undefined;
 
-/** Must be called before the child is started, so that our death never leaves it unguarded. */
+/**
+ * Must be called before the child is started, so that our death never leaves it unguarded.
+ *
+ * @public A test calls it in a process of its own.
+ */
 export function guard(mark: string): GuardedChild {
   groups.set(mark, 0);
   if (guardian === undefined) startGuardian();

@@ -6,13 +6,13 @@ import type { Client } from "../../client/client.ts";
 import { nearest } from "../../core/options.ts";
 import { isObject, defined, errorMessage } from "../../core/values.ts";
 import { findLanguage, LANGUAGES } from "../../live/languages.ts";
-import { WAITING } from "../../live/run-result.ts";
+import { WAITING } from "../../live/output.ts";
 import type { LanguageEntry } from "../../live/tool.ts";
 import { OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
 import type { CallToolResult, Tool } from "../../protocol/model/index.ts";
 import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
 import { defineCommand } from "../show/problems.ts";
-import { LANGUAGE_FLAGS, LANGUAGE_FLAGS_HELP, LANGUAGES_HELP, languageSettingsOf } from "../target/language.ts";
+import { LANGUAGE_FLAGS, LANGUAGE_FLAGS_HELP, LANGUAGES_HELP, languageSettingsOf } from "./eval.ts";
 import {
   EXIT_HELP,
   parseTargetLine,

@@ -7,8 +7,7 @@ import { startCode, type RunningCode } from "../../../test/support/live/code-run
 import { gstProgram } from "../../../test/support/setup/smalltalk.ts";
 import { IS_LONG } from "../../../test/support/thoroughness.ts";
 import { sandboxProblem } from "../sandbox.ts";
-import { encodeRequest } from "./gst.ts";
-import { smalltalkLanguage } from "./index.ts";
+import { encodeRequest, smalltalkLanguage } from "./index.ts";
 
 const gst = gstProgram();
 const language = () => smalltalkLanguage({ command: gst ?? "gst" });

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { gstProgram } from "../../../test/support/setup/smalltalk.ts";
 import { Guest, type GuestReply } from "../guest.ts";
 import { DEFAULT_LIMITS, type GuestEvaluation } from "../runtime.ts";
-import { encodeRequest, gstRuntime } from "./gst.ts";
+import { encodeRequest, gstRuntime } from "./index.ts";
 
 const LIMITS = { printLength: 5, printDepth: 4, outputChars: 100_000, holdErrors: true };
 const POINT =
