@@ -8,13 +8,8 @@ import { defined } from "../core/values.ts";
 import type { Implementation } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
 import { checkMiddleware, createGateway, type Gateway, type GatewayUpstream } from "./gateway.ts";
-import {
-  checkNamingOptions,
-  createNaming,
-  ShownNames,
-  type NamingOptions,
-  type SelectPart,
-} from "./router/shown-names.ts";
+import { checkNamingOptions, createNaming, type NamingOptions, type SelectPart } from "./router/naming.ts";
+import { ShownNames } from "./router/shown-names.ts";
 import { singleUpstream } from "./router/single.ts";
 import { handlerOf, isMetadataServer, type MetadataServer } from "./transform.ts";
 import { upstream } from "./upstream/upstream.ts";

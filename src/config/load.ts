@@ -6,7 +6,7 @@ import { readFile, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { GatewayOptions } from "../chain/chain.ts";
 import { MIDDLEWARE } from "../chain/middleware/index.ts";
-import { NAME_LENGTHS, SEPARATOR } from "../chain/router/shown-names.ts";
+import { NAME_LENGTHS, SEPARATOR } from "../chain/router/naming.ts";
 import { checkOptions } from "../core/options.ts";
 import { defined } from "../core/values.ts";
 import type { HttpLimits } from "../http/server/options.ts";

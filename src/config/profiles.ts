@@ -2,7 +2,7 @@
 // each may use, and the paths of profiles and single servers. All of them share the same upstreams.
 
 import { filterUpstream, type FilterOptions, type FilterRule } from "../chain/middleware/filter.ts";
-import type { GatewayPart, SelectPart } from "../chain/router/shown-names.ts";
+import type { GatewayPart, SelectPart } from "../chain/router/naming.ts";
 import { TOKEN_PRINCIPAL } from "../core/authentication.ts";
 import { defined } from "../core/values.ts";
 import { McpError } from "../protocol/errors.ts";

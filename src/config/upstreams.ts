@@ -4,7 +4,7 @@
 
 import { MIDDLEWARE } from "../chain/middleware/index.ts";
 import { createLabels, DEFAULT_SEPARATOR, MAX_LABEL_LENGTH } from "../chain/router/names.ts";
-import { NAMES_OPTIONS, PREFIX, type UpstreamNaming } from "../chain/router/shown-names.ts";
+import { NAMES_OPTIONS, PREFIX, type UpstreamNaming } from "../chain/router/naming.ts";
 import { SHARES, type UpstreamOptions } from "../chain/upstream/options.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import { defined } from "../core/values.ts";

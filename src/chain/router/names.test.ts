@@ -4,7 +4,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createLabels, NameIndex, type NamesOption, type NameTable, validName } from "./names.ts";
-import { createNaming, ShownNames } from "./shown-names.ts";
+import { createNaming } from "./naming.ts";
+import { ShownNames } from "./shown-names.ts";
 
 /** Names that are easily confused, and any others. */
 const name = fc.oneof(

@@ -8,7 +8,7 @@ import { NEWEST, REVISIONS } from "../../protocol/revisions/index.ts";
 import { createServer, type Server } from "../../server/index.ts";
 import { connectInMemory } from "../../testing.ts";
 import { filterUpstream } from "../middleware/filter.ts";
-import type { GatewayPart, SelectPart } from "./shown-names.ts";
+import type { GatewayPart, SelectPart } from "./naming.ts";
 import { createRouter } from "./router.ts";
 
 const [OLDEST = NEWEST] = REVISIONS;

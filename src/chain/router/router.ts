@@ -14,7 +14,8 @@ import { call, send, complete, read } from "./calls.ts";
 import { isMethodNotFound, isNoAnswer, withRequestedName } from "./failures.ts";
 import { combine, discover, listItems, readLists, type RouterInfo } from "./lists.ts";
 import type { Naming, RoutedUpstream } from "./names.ts";
-import { createNaming, type GatewayPart, type NamingOptions, type SelectPart, type ShownNames } from "./shown-names.ts";
+import { createNaming, type GatewayPart, type NamingOptions, type SelectPart } from "./naming.ts";
+import type { ShownNames } from "./shown-names.ts";
 import { listen } from "./subscriptions.ts";
 
 export interface RouterOptions extends Omit<NamingOptions, "rememberNames"> {
