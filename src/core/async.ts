@@ -12,9 +12,11 @@ export function attempt<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
+function ignore(): void {}
+
 /** Returns the same promise, marked as handled: if nothing awaits it, its rejection does not end the process. */
 export function ignoreRejection<T>(promise: Promise<T>): Promise<T> {
-  promise.catch(() => undefined);
+  promise.then(undefined, ignore);
   return promise;
 }
 

@@ -3,8 +3,8 @@
 // cannot end the process, and an exception in its `notify` does not reach the upstream. Middleware may call `next` any
 // number of times, at any time. It is in protocol/ because server/ and chain/ both have middleware.
 
-import { forwardAbort } from "../core/async.ts";
-import { copyContext } from "../core/cancel.ts";
+import { forwardAbort, ignoreRejection } from "../core/async.ts";
+import { copyContext, isCancelled } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
 import { isObject, errorMessage } from "../core/values.ts";
@@ -52,13 +52,13 @@ class MiddlewareCall {
   readonly #request: Request;
   readonly #context: Context;
   readonly #next: Handler;
-  /** What the first `next` returned, until the middleware has returned. Most middleware returns the same promise. */
+  /** What `next` returned, if it was called before the middleware returned. Most middleware returns the same promise. */
   #first: Promise<Result> | undefined;
+  /** What other calls of `next` returned. */
+  #others: Promise<Result>[] | undefined;
   #hasReturned = false;
   /** Whether the middleware intercepts notifications, and so may fail at any time. */
   #intercepts = false;
-  /** Errors and contents that came from `next`, which are not the middleware's own. */
-  #passed: unknown[] | undefined;
   #reject: ((error: unknown) => void) | undefined;
   /** A failure in `notify` before the middleware has returned. */
   #failure: { readonly error: unknown } | undefined;
@@ -73,12 +73,12 @@ class MiddlewareCall {
   readonly next: Handler = (given, own) => {
     let outcome: Promise<Result>;
     try {
-      outcome = Promise.resolve(this.#run(given, own));
+      outcome = this.#run(given, own);
     } catch (error) {
       outcome = Promise.reject(error);
     }
-    if (this.#hasReturned || this.#first !== undefined) this.#record(outcome);
-    else this.#first = outcome;
+    if (this.#first === undefined && !this.#hasReturned) this.#first = outcome;
+    else (this.#others ??= []).push(ignoreRejection(outcome));
     return outcome;
   };
 
@@ -103,62 +103,66 @@ class MiddlewareCall {
   finish(returned: unknown): Promise<Result> {
     const first = this.#first;
     this.#hasReturned = true;
-    if (first === undefined || this.#intercepts) {
-      if (first !== undefined) this.#record(first);
-      return new Promise<Result>((resolve, reject) => {
-        this.#reject = reject;
-        this.#settled(returned).then(resolve, reject);
-        if (this.#failure !== undefined) reject(this.#failure.error);
-      });
+    if (first !== undefined) {
+      // What came from `next` was checked there, and is returned as it is.
+      if (returned === first && !this.#intercepts) return first;
+      // The middleware may not await it.
+      ignoreRejection(first);
     }
-    // What came from `next` was checked there, and is returned as it is.
-    if (returned === first) return first;
-    this.#record(first);
-    return this.#settled(returned);
-  }
-
-  #settled(returned: unknown): Promise<Result> {
-    return Promise.resolve(returned).then(
+    const outcome = Promise.resolve(returned).then(
       (result) => this.#check(result),
-      (error: unknown) => {
-        throw this.#ownFailure(error);
-      },
+      (error: unknown) => this.#rethrow(error),
     );
+    if (first !== undefined && !this.#intercepts) return outcome;
+    return new Promise<Result>((resolve, reject) => {
+      this.#reject = reject;
+      if (this.#failure !== undefined) reject(this.#failure.error);
+      outcome.then(resolve, reject);
+    });
   }
 
-  #check(result: unknown): Result {
+  #check(result: unknown): Result | Promise<Result> {
     if (this.#failure !== undefined) throw this.#failure.error;
     if (!isObject(result)) throw noResult(this.#name, this.#request, result);
-    if (hasContent(this.#request, result) || this.#hasPassed(result["content"])) return result;
-    throw wrongContent(this.#name);
+    if (hasContent(this.#request, result)) return result;
+    return this.#hasPassed(result["content"]).then((isPassed) => {
+      if (isPassed) return result;
+      throw wrongContent(this.#name);
+    });
   }
 
-  /** Remembers what comes from `next`. So a promise that the middleware does not await cannot end the process. */
-  #record(outcome: Promise<Result>): void {
-    outcome.then(
-      ({ content }) => content !== undefined && (this.#passed ??= []).push(content),
-      (error: unknown) => (this.#passed ??= []).push(error),
-    );
+  async #rethrow(error: unknown): Promise<never> {
+    throw this.#isReason(error) || (await this.#hasPassed(error)) ? error : ownError(this.#name, error);
   }
 
-  #hasPassed(value: unknown): boolean {
-    return this.#passed?.includes(value) === true;
+  /** Whether the content or error came from `next`, so that it is not the middleware's own. */
+  async #hasPassed(value: unknown): Promise<boolean> {
+    for (const outcome of [this.#first, ...(this.#others ?? [])]) {
+      // One that is not settled is not waited for.
+      const isThis = await Promise.race([outcome, UNSETTLED]).then(
+        (result) => result?.["content"] === value && value !== undefined,
+        (error: unknown) => Object.is(error, value),
+      );
+      if (isThis) return true;
+    }
+    return false;
+  }
+
+  /** Whether the call was cancelled for this reason. */
+  #isReason(error: unknown): boolean {
+    return isCancelled(this.#context) && this.#context.signal.reason === error;
   }
 
   /** Fails the call because of an error in `notify`. */
   #fail(error: unknown, notification: string): unknown {
-    const failure = this.#ownFailure(error, notification);
+    const failure = this.#isReason(error) ? error : ownError(this.#name, error, notification);
     this.#failure ??= { error: failure };
     this.#reject?.(failure);
     return failure;
   }
-
-  #ownFailure(error: unknown, notification?: string): unknown {
-    const { signal } = this.#context;
-    const isOwn = !this.#hasPassed(error) && !(signal.aborted && signal.reason === error);
-    return isOwn ? ownError(this.#name, error, notification) : error;
-  }
 }
+
+const UNSETTLED = Promise.resolve(undefined);
 
 /** Catches exceptions in the middleware's `notify`, so that they do not reach the upstream. */
 function withGuardedNotify(
