@@ -1,6 +1,7 @@
 // `npm run bench`: measures costs as ratios to bare Node in the same run, beside other implementations. Figures go to
 // stdout (as JSON with `--json`), progress to stderr. `npm run bench -- http` runs one measurement, `--write` writes
-// docs/reference/performance.md, `--check` fails where a ratio is worse than on that page, `--quick` gives a rough idea.
+// docs/reference/performance.md, `--check` fails where a ratio is worse than on that page or a figure is over its limit,
+// `--quick` gives a rough idea. `npm run bench -- middleware --only log,trace` measures some middleware.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -43,13 +44,21 @@ const { values: flags, positionals: names } = parseArgs({
     write: { type: "boolean" },
     check: { type: "boolean" },
     quick: { type: "boolean" },
+    only: { type: "string" },
   },
 });
 const unknown = names.find((name) => !Object.hasOwn(MEASUREMENTS, name));
 if (unknown !== undefined) {
   throw new Error(`Unknown measurement: ${unknown}. Expected one of ${Object.keys(MEASUREMENTS).join(", ")}`);
 }
-if (flags.write === true && names.length > 0) throw new Error("--write measures everything: leave out the names");
+/** The page has a description of the machine for this one alone, and it has no peers. */
+const isAlone = names.length === 1 && names[0] === "middleware";
+if (flags.write === true && names.length > 0 && !isAlone) {
+  throw new Error("--write measures everything, or middleware alone: leave out the other names");
+}
+if (flags.only !== undefined && (!isAlone || flags.write === true)) {
+  throw new Error("--only is for `npm run bench -- middleware`, without --write");
+}
 if (flags.quick === true && (flags.write === true || flags.check === true)) {
   throw new Error("--write and --check measure in full: leave out --quick");
 }
@@ -58,7 +67,7 @@ const onProgress = (line: string): void => void process.stderr.write(`${line}\n`
 
 /** A check needs only our own figures. */
 async function findPeers(): Promise<readonly Peer[]> {
-  if (flags.check === true) return [];
+  if (flags.check === true || isAlone) return [];
   const peers = await installPeers();
   if (typeof peers !== "string") return peers;
   onProgress(`left out ${PEERS.map(({ name }) => name).join(", ")}: ${peers}`);
@@ -69,7 +78,8 @@ const peers = await findPeers();
 const figures: Figure[] = [];
 for (const [name, measure] of Object.entries(MEASUREMENTS)) {
   if (names.length > 0 && !names.includes(name)) continue;
-  figures.push(...(await measure({ onProgress, peers, divisor: flags.quick === true ? 10 : 1 })));
+  const divisor = flags.quick === true ? 10 : 1;
+  figures.push(...(await measure({ onProgress, peers, divisor, only: flags.only?.split(",") })));
 }
 
 if (flags.json === true) process.stdout.write(`${JSON.stringify(figures, undefined, 2)}\n`);
@@ -82,8 +92,9 @@ if (flags.write === true) {
   const versions = peers.map((peer) => `${peer.package} ${peerVersion(peer)}`).join(", ");
   const machine = `${cpus()[0]?.model.trim() ?? process.arch}, ${cpus().length} cores, Node ${process.versions.node}`;
   const date = new Date().toISOString().slice(0, 10);
-  const description = `Measured on ${date}: ${machine}, ${process.platform}. Beside ${versions || "no others"}.`;
-  writeFileSync(PAGE, writeTables(readFileSync(PAGE, "utf8"), figures, description));
+  const beside = isAlone ? "" : ` Beside ${versions || "no others"}.`;
+  const description = `Measured on ${date}: ${machine}, ${process.platform}.${beside}`;
+  writeFileSync(PAGE, writeTables(readFileSync(PAGE, "utf8"), figures, description, !isAlone));
   execFileSync(process.execPath, [OXFMT, PAGE]);
 }
 if (flags.check === true) {

@@ -6,9 +6,10 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { Peer } from "./peers.ts";
 
-/** The names of two results: what the others are compared with, and ours. */
+/** The names of results: what the others are compared with, ours, and ours without work that cannot be left out. */
 export const BASELINE = "Baseline";
 export const OURS = "Catenary";
+export const BEYOND = "Beyond own work";
 
 export type Unit = "µs" | "ms" | "MB";
 
@@ -28,7 +29,7 @@ export interface Figure {
   readonly unit: Unit;
   /** By implementation. The first is the baseline, with the ratio 1. */
   readonly results: Readonly<Record<string, Result>>;
-  /** If present, this is how much more than the baseline it may be, and the ratio does not matter. */
+  /** If present, this is how much more than the baseline it (or what is beyond own work) may be, whatever the ratio. */
   readonly maxExtra?: number;
 }
 
@@ -39,6 +40,8 @@ export interface Settings {
   readonly peers: readonly Peer[];
   /** Divides the number of slices and rounds, for a quick look. */
   readonly divisor: number;
+  /** Only these middleware are measured. */
+  readonly only?: readonly string[] | undefined;
 }
 
 export type Measurement = (settings: Settings) => Promise<Figure[]>;

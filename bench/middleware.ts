@@ -1,15 +1,25 @@
-// What each built-in middleware adds to a `tools/call` in the same process, compared with a chain without middleware. The
-// middleware passes the call on. Work that it has with every call (bare-work.ts) is measured by itself in the same rounds.
+// What each built-in middleware adds to a `tools/call` in the same process, compared with a chain without middleware, and
+// how much of that is beyond the work that it cannot do without (programs/bare-work.js). All three take turns. The
+// middleware passes the call on.
 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { chain, createServer, type Chain } from "catenary";
 import { MIDDLEWARE } from "catenary/middleware";
 import { serveTransport } from "catenary/stdio";
 import { memoryPair } from "catenary/testing";
 import { NEWEST } from "../src/protocol/revisions/index.ts";
-import { BARE_WORK } from "./bare-work.ts";
-import { BASELINE, createFigure, median, OURS, takeTurns, type Figure, type Measurement } from "./measurement.ts";
+import {
+  BASELINE,
+  BEYOND,
+  createFigure,
+  OURS,
+  programPath,
+  takeTurns,
+  type Figure,
+  type Measurement,
+} from "./measurement.ts";
 
 /** Options with which the middleware passes the call on. Those that are not here are created without options. */
 const OPTIONS: Readonly<Record<string, unknown>> = {
@@ -29,13 +39,15 @@ const OPTIONS: Readonly<Record<string, unknown>> = {
   timeout: { totalMs: 60_000, methods: ["prompts/get"] },
 };
 
-/** What a middleware may add to a call beyond its own work. */
-const MAX_EXTRA_US = 1;
+/** What a middleware may cost on a call beyond its own work. */
+const MAX_BEYOND_US = 1;
 /** The name of the column. */
 const OWN_WORK = "Own work";
-const FIRST_CALLS = 50_000;
+/** Before it is measured, every middleware gets these calls: what is shared is then compiled for all of them. */
+const FIRST_CALLS = 10_000;
+/** So many that the collections of garbage that a middleware causes are in each slice. */
 const SLICE = 5_000;
-const ROUNDS = 40;
+const ROUNDS = 60;
 
 const server = createServer({ name: "bench", version: "1.0.0" }).tool(
   "echo",
@@ -84,32 +96,56 @@ async function start(middleware: Chain): Promise<Subject> {
   return { makeCalls, close: () => Promise.all([served.close(), gateway.close()]) };
 }
 
-/** Does the work of a middleware alone, and returns its CPU time in microseconds. */
-function doBareWork(work: (count: number) => void, count: number): number {
-  const before = process.cpuUsage();
-  work(count);
-  const { user, system } = process.cpuUsage(before);
-  return (user + system) / count;
+/** By the name of the middleware: does its work so many times. */
+type BareWork = ReadonlyMap<string, (count: number) => void>;
+
+async function loadBareWork(): Promise<BareWork> {
+  const { href } = pathToFileURL(programPath("bare-work.js"));
+  return ((await import(href)) as { readonly BARE_WORK: BareWork }).BARE_WORK;
 }
 
-export const measureMiddleware: Measurement = async ({ onProgress, divisor }) => {
-  const figures: Figure[] = [];
-  const empty = chain((request, context, next) => next(request, context));
-  const chains = [...MIDDLEWARE].map(([name, create]) => [name, chain(create(OPTIONS[name]))] as const);
-  for (const [name, one] of [["Only calls `next`", empty] as const, ...chains]) {
-    onProgress(`middleware ${name}: ${ROUNDS / divisor} slices of ${SLICE} calls with and without it`);
-    const [without, through] = [await start(chain()), await start(one)];
-    for (const { makeCalls } of [without, through]) await makeCalls(FIRST_CALLS / divisor);
-    const work = BARE_WORK[name];
-    work?.(FIRST_CALLS);
-    const subjects = { [BASELINE]: () => without.makeCalls(SLICE), [OURS]: () => through.makeCalls(SLICE) };
-    const own = work && { [OWN_WORK]: () => doBareWork(work, SLICE) };
-    const { [OWN_WORK]: ownRounds, ...rounds } = await takeTurns({ ...subjects, ...own }, ROUNDS / divisor);
-    const figure = createFigure("middleware", name, "µs", rounds);
-    const ownUs = ownRounds === undefined ? 0 : median(ownRounds);
-    const ownResult = ownRounds && { [OWN_WORK]: { value: ownUs, ratio: 1, extra: ownUs } };
-    figures.push({ ...figure, results: { ...figure.results, ...ownResult }, maxExtra: MAX_EXTRA_US + ownUs });
-    await Promise.all([without.close(), through.close()]);
+/** Does the work of a middleware alone, and returns its CPU time in microseconds. */
+function doBareWork(work: ((count: number) => void) | undefined): number {
+  if (work === undefined) return 0;
+  const before = process.cpuUsage();
+  work(SLICE);
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / SLICE;
+}
+
+export const measureMiddleware: Measurement = async ({ onProgress, divisor, only }) => {
+  const unknown = only?.find((name) => !MIDDLEWARE.has(name));
+  if (unknown !== undefined) {
+    throw new Error(`Unknown middleware: ${unknown}. Expected one of ${[...MIDDLEWARE.keys()].join(", ")}`);
   }
+  const without = await start(chain());
+  const subjects = new Map<string, Subject>();
+  subjects.set("Only calls `next`", await start(chain((request, context, next) => next(request, context))));
+  for (const [name, create] of MIDDLEWARE) subjects.set(name, await start(chain(create(OPTIONS[name]))));
+  for (const { makeCalls } of [without, ...subjects.values()]) await makeCalls(FIRST_CALLS / divisor);
+  const bareWork = await loadBareWork();
+  for (const work of bareWork.values()) work(FIRST_CALLS);
+  const figures: Figure[] = [];
+  for (const [name, through] of subjects) {
+    if (only?.includes(name) === false) continue;
+    onProgress(`middleware ${name}: ${ROUNDS / divisor} slices of ${SLICE} calls with and without it`);
+    const { base, all, own } = await takeTurns(
+      {
+        base: () => without.makeCalls(SLICE),
+        all: () => through.makeCalls(SLICE),
+        own: () => doBareWork(bareWork.get(name)),
+      },
+      ROUNDS / divisor,
+    );
+    const ownIn = (round: number): number => own?.[round] ?? Number.NaN;
+    const rounds = {
+      [BASELINE]: base ?? [],
+      [OURS]: all ?? [],
+      [OWN_WORK]: (base ?? []).map((us, round) => us + ownIn(round)),
+      [BEYOND]: (all ?? []).map((us, round) => us - ownIn(round)),
+    };
+    figures.push({ ...createFigure("middleware", name, "µs", rounds), maxExtra: MAX_BEYOND_US });
+  }
+  for (const { close } of [without, ...subjects.values()]) await close();
   return figures;
 };
