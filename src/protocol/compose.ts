@@ -107,7 +107,7 @@ class MiddlewareCall {
       // What came from `next` was checked there, and is returned as it is.
       if (returned === first && !this.#intercepts) return first;
       // The middleware may not await it.
-      ignoreRejection(first);
+      void ignoreRejection(first);
     }
     const outcome = Promise.resolve(returned).then(
       (result) => this.#check(result),
