@@ -40,7 +40,8 @@
 (defparameter *frameworks*
   '(("IT.BESE.FIVEAM" "RUN" fiveam-outcomes)
     ("PARACHUTE" "TEST" parachute-outcomes)
-    ("ROVE" "RUN" rove-outcomes)))
+    ("ROVE" "RUN" rove-outcomes)
+    ("ROVE" "RUN-SUITE" rove-outcomes)))
 
 (defun watched-function (package name)
   (let ((symbol (and (find-package package) (find-symbol name package))))
@@ -69,11 +70,75 @@
       (dolist (symbol watched) (sb-int:unencapsulate symbol 'catenary-tests)))
     collected))
 
+;;; What can be run by name. A target has the package and the name by which it is found, whether it is a suite, and the
+;;; function that runs it.
+
+(defstruct target package name suite-p run)
+
+(defun fiveam-targets ()
+  (let ((suite (find-symbol "TEST-SUITE" "IT.BESE.FIVEAM")))
+    (loop for name in (call-in "IT.BESE.FIVEAM" "TEST-NAMES")
+          when (and name (symbolp name))
+            collect (let ((name name))
+                      (make-target :package (symbol-package name) :name (symbol-name name)
+                                   :suite-p (typep (call-in "IT.BESE.FIVEAM" "GET-TEST" name) suite)
+                                   :run (lambda () (call-in "IT.BESE.FIVEAM" "RUN" name)))))))
+
+(defun parachute-targets ()
+  (loop for package in (call-in "PARACHUTE" "TEST-PACKAGES")
+        for tests = (call-in "PARACHUTE" "PACKAGE-TESTS" package)
+        append (loop for test in tests
+                     collect (let ((test test))
+                               (make-target :package package :name (string (call-in "PARACHUTE" "NAME" test))
+                                            :suite-p (null (call-in "PARACHUTE" "PARENT" test))
+                                            :run (lambda () (call-in "PARACHUTE" "TEST" test)))))
+        collect (let ((package package))
+                  (make-target :name (package-name package) :suite-p t
+                               :run (lambda () (call-in "PARACHUTE" "TEST" package))))))
+
+(defun rove-targets ()
+  "In Rove, the suites are packages."
+  (loop for suite in (call-in "ROVE" "ALL-SUITES")
+        collect (let ((suite suite))
+                  (make-target :name (call-in "ROVE/CORE/SUITE/PACKAGE" "SUITE-NAME" suite) :suite-p t
+                               :run (lambda () (call-in "ROVE" "RUN-SUITE" suite))))))
+
+(defun all-targets ()
+  (loop for (package reader) in '(("IT.BESE.FIVEAM" fiveam-targets) ("PARACHUTE" parachute-targets)
+                                  ("ROVE" rove-targets))
+        when (find-package package) append (funcall reader)))
+
+(defun target-title (target)
+  (format nil "~@[~A::~]~A" (and (target-package target) (package-name (target-package target))) (target-name target)))
+
+(defun listed-suites (targets)
+  "The names of the suites; of all targets if there are no suites."
+  (let ((titles (sort (mapcar #'target-title (or (remove-if-not #'target-suite-p targets) targets)) #'string<)))
+    (format nil "~{~A~^, ~}~:[~;, ...~]" (subseq titles 0 (min *failure-limit* (length titles)))
+            (> (length titles) *failure-limit*))))
+
 (defun run-suite (name package-name)
-  (let* ((symbol (symbol-named name package-name))
-         (framework (find-if (lambda (entry) (watched-function (first entry) (second entry))) *frameworks*)))
-    (unless framework (refuse "No test framework is loaded: load the system of the tests first, or give `system`"))
-    (funcall (watched-function (first framework) (second framework)) symbol)))
+  (unless (find-if (lambda (entry) (watched-function (first entry) (second entry))) *frameworks*)
+    (refuse "No test framework is loaded: load the system of the tests first, or give `system`"))
+  (multiple-value-bind (prefix bare) (name-parts (string-trim " '\"" name))
+    (let* ((wanted (or (and (not (equal prefix "KEYWORD")) prefix) package-name))
+           (home (and wanted (package-named wanted)))
+           (targets (all-targets))
+           (found (remove-if-not (lambda (target)
+                                   (and (string-equal bare (target-name target))
+                                        (or (null home) (null (target-package target))
+                                            (eq home (target-package target)))))
+                                 targets))
+           (own (remove (package-named nil) found :test-not #'eq :key #'target-package)))
+      (cond ((null targets)
+             (refuse "There is no suite or test ~A: none is defined. Load the system of the tests first, or give `system`"
+                     name))
+            ((null found)
+             (refuse "There is no suite or test ~A~@[ in package ~A~]. The suites are: ~A" name
+                     (and home (package-name home)) (listed-suites targets)))
+            ((and (rest found) (/= 1 (length own)))
+             (refuse "The name ~A is ambiguous; give one of these: ~{~A~^, ~}" name (mapcar #'target-title found)))
+            (t (funcall (target-run (first (or own found)))))))))
 
 (defun needed-for-tests (system)
   "The systems that ASDF loads only for the test operation of SYSTEM."
@@ -82,7 +147,19 @@
           when (string-equal operation "TEST-OP")
             append (loop for (nil . names) in needs append (mapcar #'dependency-name names)))))
 
+(defun findable-systems ()
+  "The names of the systems that ASDF would find in its registries and in the session's folder, without SBCL's own."
+  (let* ((local (loop for pattern in '("*.asd" "*/*.asd")
+                      append (ignore-errors (directory (merge-pathnames pattern (uiop:getcwd))))))
+         (names (append (mapcar #'pathname-name local) (mapcar #'car (systems-on-disk)))))
+    (sort (remove-duplicates (remove 0 names :key (lambda (name) (search "sb-" name))) :test #'string=) #'string<)))
+
 (defun test-system (name)
+  ;; An error is one of a system that cannot be read.
+  (unless (handler-case (asdf:find-system (system-title name) nil) (error () t))
+    (let ((names (findable-systems)))
+      (refuse "There is no system ~A. ~:[ASDF finds none~;The systems are: ~:*~{~A~^, ~}~]" name
+              (subseq names 0 (min *failure-limit* (length names))))))
   ;; Loaded first, so that the frameworks exist when they are watched.
   (let ((system (system-named name)))
     (asdf:load-system system)
@@ -117,6 +194,7 @@
             (t (when failure
                  (push (make-outcome :status :failed :name (or suite system) :reason (cut-reason (failure-message failure)))
                        outcomes))
-               (unless outcomes
-                 (push (make-outcome :name (format nil "the test operation of ~A" (or suite system))) outcomes))
+               ;; A test operation may use no framework. A suite without outcomes is one without tests.
+               (unless (or outcomes suite)
+                 (push (make-outcome :name (format nil "the test operation of ~A" system)) outcomes))
                (values "" :tests (tests-json outcomes) :output output))))))

@@ -61,4 +61,23 @@ describe.skipIf(!hasSbcl() || !hasFiveam())("run-tests with FiveAM (needs cl-fiv
       );
     },
   );
+
+  it.each([
+    [{ suite: "ledger-suit" }, "There is no suite or test ledger-suit. The suites are: LEDGER-TESTS::LEDGER-SUITE"],
+    [
+      { suite: "adds", package: "ledger" },
+      "There is no suite or test adds in package LEDGER. The suites are: LEDGER-TESTS::LEDGER-SUITE",
+    ],
+    [{ system: "leger" }, /^There is no system leger\. The systems are: .*\bledger\b/],
+  ])("names what %j could mean", async (which, expected) => {
+    const { content, isError } = await client.callTool("run-tests", which);
+    const [{ text = "" } = {}] = content as readonly { text?: string }[];
+    expect(isError).toBe(true);
+    expect(text).toMatch(expected);
+  });
+
+  it("finds a suite or test without its package", async () => {
+    const { structuredContent } = await client.callTool("run-tests", { suite: "other" });
+    expect(structuredContent).toEqual({ passed: 1, failed: 0, skipped: 0 });
+  });
 });
