@@ -17,6 +17,7 @@ import { withoutSecrets } from "../protocol/redactor.ts";
 import { hasTasks } from "../protocol/tasks.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import type { GuestReply } from "./guest.ts";
+import { orList } from "./languages.ts";
 import type { EvaluationRun } from "./server.ts";
 import type { CallableTool } from "./runtime.ts";
 import type { RunChannel } from "./session.ts";
@@ -64,6 +65,8 @@ interface CallFailure {
   readonly kind: FailureKind;
   readonly message: string;
   readonly content?: readonly unknown[];
+  /** The names that a wrong name may mean. */
+  readonly near?: readonly string[];
 }
 
 /** A call in the result of the run. */
@@ -75,6 +78,7 @@ interface CallRecord {
 }
 
 const CANCELLED: CallFailure = { kind: "cancelled", message: "The call was cancelled, since its run was stopped" };
+const MAX_SUGGESTED = 3;
 const MAX_FOUND = 50;
 const FOUND = 10;
 /** More content blocks than anybody looks at. */
@@ -176,7 +180,7 @@ export class CodeRun implements EvaluationRun {
 
   async #call(call: number, name: unknown, args: unknown, channel: RunChannel): Promise<Answer> {
     const tool = typeof name === "string" ? this.#byName.get(name) : undefined;
-    if (tool === undefined) return { error: { kind: "refused", message: this.#unknownTool(String(name)) } };
+    if (tool === undefined) return { error: this.#unknownTool(String(name)) };
     if (!isObject(args))
       return { error: { kind: "refused", message: `The arguments of ${tool.path} must be an object` } };
     if (this.#options.confirm !== undefined && tool.isDestructive) {
@@ -255,18 +259,28 @@ export class CodeRun implements EvaluationRun {
     }
   }
 
-  #unknownTool(name: string): string {
-    const [near] = nearest(name, [...this.#offered.entries.map(({ path }) => path), ...this.#byName.keys()]);
-    const path = this.#byName.get(near ?? "")?.path ?? near;
-    const suggestion = path === undefined ? "" : `did you mean ${path}? If not, `;
-    return `There is no tool ${name.slice(0, 100)}; ${suggestion}search for it first`;
+  /** Suggests tools with a similar path or name, or with the same name on another server. */
+  #unknownTool(name: string): CallFailure {
+    const paths = this.#offered.entries.map(({ path }) => path);
+    const servers = paths.flatMap((path) => (path.includes(".") ? [path.slice(0, path.indexOf("."))] : []));
+    let near = nearest(name, new Set([...paths, ...this.#byName.keys(), ...servers]));
+    if (near.length === 0) {
+      const last = nearest(lastPart(name), new Set(paths.map(lastPart)), 1);
+      near = last.flatMap((part) => paths.filter((path) => lastPart(path) === part));
+    }
+    const nearNames = [...new Set(near.map((one) => this.#byName.get(one)?.path ?? one))].slice(0, MAX_SUGGESTED);
+    const suggestion = nearNames.length === 0 ? "" : `did you mean ${orList(nearNames)}? If not, `;
+    const message = `There is no tool ${name.slice(0, 100)}; ${suggestion}search for it first`;
+    return { kind: "refused", message, ...(nearNames.length > 0 && { near: nearNames }) };
   }
 
   async #search(query: unknown, { limit }: GuestReply): Promise<Answer> {
     if (typeof query !== "string")
       return { error: { kind: "refused", message: "The words to search for must be a string" } };
     const wanted = typeof limit === "number" && limit >= 1 ? Math.min(Math.floor(limit), MAX_FOUND) : FOUND;
-    return { result: { structured: await this.#offered.search(query, wanted), text: "" } };
+    const found = await this.#offered.search(query, wanted);
+    const structured = found.map(({ path, signature, summary }) => ({ path, signature, summary }));
+    return { result: { structured, text: "" } };
   }
 
   /** Invalid blocks can only come from forged messages, so they are dropped. */
@@ -327,6 +341,10 @@ interface Answer {
   readonly error?: CallFailure;
   /** Gets the size of the answer. */
   readonly record?: CallRecord;
+}
+
+function lastPart(path: string): string {
+  return path.slice(path.lastIndexOf(".") + 1);
 }
 
 function protocolFailure(error: unknown): CallFailure {

@@ -116,6 +116,36 @@ describe("a call from code", () => {
     ]);
   });
 
+  it.each([
+    [
+      "tools.notes.ecoh({})",
+      "There is no tool notes.ecoh; did you mean tools.notes.echo? If not, find it with tools.search",
+    ],
+    ["tools.note.echo({})", "There is no tool note.echo; did you mean tools.notes.echo?"],
+    ["tools.ecoh()", "There is no tool ecoh; did you mean tools.notes.echo?"],
+    ["tools.mail.echo()", "There is no tool mail.echo; did you mean tools.notes.echo?"],
+    ["tools.nots()", "There is no tool nots; did you mean tools.notes?"],
+    ["tools.call('notes.pictur')", "There is no tool notes.pictur; did you mean tools.notes.picture?"],
+    ["tools.notes.frobnicate()", 'There is no tool notes.frobnicate; find it with tools.search("words")'],
+    ["tools.notes.__proto__.echo()", "is not a function"],
+  ])("says for %s what may be meant", async (code, message) => {
+    const { run } = await start(notes());
+    const { content, structuredContent } = await run(`await ${code}`);
+    expect(content[0]?.text).toContain(message);
+    expect(structuredContent.calls).toEqual([]);
+  });
+
+  it("can await, print and compare the tools, and sees those that do not exist as functions", async () => {
+    const { run } = await start(notes());
+    const { content } = await run(`
+      [(await tools) === tools, (await tools.notes) === tools.notes, "ecoh" in tools.notes, Object.keys(tools.notes).length,
+        JSON.stringify(tools), typeof tools.notes.ecoh, typeof tools.notes.constructor, tools.notes[Symbol.iterator],
+        (await tools.search("ech")).map(Object.keys).join()]`);
+    expect(content[0]?.text.replaceAll(/\s+/g, " ")).toBe(
+      `=> [ true, true, false, 5, '{"notes":{}}', 'function', 'function', undefined, 'path,signature,summary' ]`,
+    );
+  });
+
   it("throws a ToolError with the text of the tool, whose stack shows the code", async () => {
     const { run } = await start(notes());
     const caught = await run(`

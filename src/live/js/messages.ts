@@ -51,7 +51,12 @@ export interface BlockingCalls {
 export interface CallResult {
   readonly call: number;
   readonly result?: { readonly structured?: unknown; readonly text: string; readonly content?: readonly unknown[] };
-  readonly error?: { readonly kind: string; readonly message: string; readonly content?: readonly unknown[] };
+  readonly error?: {
+    readonly kind: string;
+    readonly message: string;
+    readonly content?: readonly unknown[];
+    readonly near?: readonly string[];
+  };
 }
 
 /** How answers reach a thread that is blocked: the number in `signal` grows with each message to the port. */

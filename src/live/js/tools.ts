@@ -12,6 +12,7 @@ const { defineProperty } = Object;
 const NativePromise = Promise;
 const NativeError: ErrorConstructor = Error;
 const NativeTypeError = TypeError;
+const NativeProxy = Proxy;
 const laterTurn = setImmediate;
 const { load, wait } = Atomics;
 
@@ -70,18 +71,33 @@ export class ToolCalls {
     ]);
     const root = {};
     for (const tool of tools) this.#add(root, tool);
+    for (const [name, server] of Object.entries(root)) {
+      if (typeof server === "object") defineProperty(root, name, { value: this.#withMissing(server as object, name) });
+    }
     const catalogue = tools.map(({ path, signature, summary }) => ({ path, signature, summary }));
     const own = { catalogue, search: this.search, call: this.call };
     for (const [name, value] of Object.entries(own)) {
       defineProperty(root, name, { value, enumerable: false, configurable: true });
     }
-    return root;
+    return this.#withMissing(root, "");
+  }
+
+  /** What the object lacks is a function, which fails when it is called, with the names that may be meant. */
+  #withMissing(known: object, path: string): object {
+    const get = (target: object, key: string | symbol): unknown => {
+      // A value with a method `then` would be awaited, and one with `toJSON` would be called.
+      const isName = typeof key === "string" && key !== "then" && key !== "toJSON";
+      if (!isName || key in target) return (target as Record<string | symbol, unknown>)[key];
+      const missing = path === "" ? key : `${path}.${key}`;
+      return this.#withMissing((args?: unknown) => this.call(missing, args), missing);
+    };
+    return new NativeProxy(known, { get });
   }
 
   /** Calls a tool by its path or its name. */
   readonly call = async (path: string, args: unknown = {}): Promise<unknown> => {
     const tool = this.#known.get(path);
-    if (tool === undefined) throw new NativeError(`There is no tool ${path}; find tools with tools.search("words")`);
+    if (tool === undefined) return this.#callUnknown(path);
     if (typeof args !== "object" || args === null || isArray(args)) {
       throw new NativeTypeError(`The arguments of ${tool.path} must be an object: ${tool.signature}`);
     }
@@ -97,6 +113,16 @@ export class ToolCalls {
     if (error !== undefined) throw new NativeError(error.message);
     return valueOf(result);
   };
+
+  /** The host knows what a wrong name is close to. */
+  async #callUnknown(given: unknown): Promise<never> {
+    const path = String(given);
+    const { error } = await this.#request(`"tool":${stringify(path)},"arguments":{}`);
+    const near = (error?.near ?? []).map((name) => `tools.${name}`).join(" or ");
+    if (error !== undefined && error.kind !== "refused") throw new NativeError(error.message);
+    const suggestion = near === "" ? "" : `did you mean ${near}? If not, `;
+    throw new NativeError(`There is no tool ${path.slice(0, 100)}; ${suggestion}find it with tools.search("words")`);
+  }
 
   /** Finds tools by words. */
   readonly search = async (query: unknown, limit?: unknown): Promise<unknown> => {
@@ -171,7 +197,7 @@ export class ToolCalls {
     const last = parts.pop() ?? "";
     let at = root as Record<string, object>;
     for (const part of parts) {
-      if (!Object.hasOwn(at, part)) defineProperty(at, part, { value: {}, enumerable: true });
+      if (!Object.hasOwn(at, part)) defineProperty(at, part, { value: {}, enumerable: true, configurable: true });
       at = at[part] as Record<string, object>;
     }
     const value = (args?: unknown): Promise<unknown> => this.call(tool.path, args);
