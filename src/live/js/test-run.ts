@@ -2,7 +2,6 @@
 // the session stays usable and a run can be stopped. Both report in a form for programs. The tests that the session has
 // defined run in the main thread (session-tests.ts).
 
-import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -151,6 +150,8 @@ function run(
 ): { readonly finished: Promise<Finished>; readonly stop: () => void } {
   // The guest itself may have been started by a test.
   const { NODE_TEST_CONTEXT: _context, VITEST: _vitest, ...env } = process.env;
+  // Loaded on first use, since it would delay the start of every session.
+  const { spawn } = createRequire(import.meta.url)("node:child_process") as typeof import("node:child_process");
   const child = spawn(process.execPath, args, { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"], detached: true });
   const output = { stdout: "", stderr: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => void (output.stdout += text));
