@@ -261,16 +261,36 @@ frames below these."
           ((member (first parameters) lambda-list-keywords) :optional)
           (t t))))
 
+;;; A restart has functions of the user, which may fail: one tells whether it applies to a condition, one reports it.
+
+(defun established-restarts (&optional condition)
+  "All restarts for CONDITION, without asking them whether they apply."
+  (let ((found '()))
+    (sb-kernel::map-restarts (lambda (restart) (push restart found)) condition nil)
+    (nreverse found)))
+
+(defun failed-note (function condition)
+  (format nil "(its ~A function failed: ~A)" function (symbol-title (type-of condition))))
+
+(defun restart-applies (restart condition)
+  "Whether RESTART applies to CONDITION. If its function for that fails: true, and a note."
+  (handler-case (and (funcall (sb-kernel::restart-test-function restart) condition) t)
+    (serious-condition (problem) (values t (failed-note "test" problem)))))
+
+(defun restart-text (restart)
+  (handler-case (values (print-bounded 500 (lambda (stream) (princ restart stream))))
+    (serious-condition (problem) (failed-note "report" problem))))
+
 (defun restart-offers (condition job)
   "An offer for each restart, without those of the guest's thread."
   (with-plain-printing ()
     (let ((*print-pretty* nil))
-      (loop for restart in (compute-restarts condition)
-            unless (and job (member restart (job-base-restarts job)))
+      (loop for restart in (established-restarts condition)
+            for (applies note) = (unless (and job (member restart (job-base-restarts job)))
+                                   (multiple-value-list (restart-applies restart condition)))
+            when applies
               collect (make-offer :name (and (restart-name restart) (symbol-name (restart-name restart)))
-                                  :text (handler-case
-                                            (values (print-bounded 500 (lambda (stream) (princ restart stream))))
-                                          (error () ""))
+                                  :text (format nil "~A~@[ ~A~]" (restart-text restart) note)
                                   :restart restart
                                   :takes-value (restart-arity restart)
                                   :asks (and (sb-kernel::restart-interactive-function restart) t))))))

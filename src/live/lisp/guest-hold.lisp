@@ -63,7 +63,7 @@
   "Run JOB. If it leaves by one of the restarts, the evaluation goes on and answers the job."
   ;; The handlers of the failed code are not for this job.
   (progv (list 'sb-kernel:*handler-clusters*) (list *own-handlers*)
-    (unwind-protect (do-job job (compute-restarts))
+    (unwind-protect (do-job job (established-restarts))
       (unless (or (job-answered job) (not (eq *own-evaluator* *evaluator*))) (adopt held job)))))
 
 (defun adopt (held job)

@@ -63,6 +63,25 @@ describe.skipIf(!hasSbcl())("an open error in a Lisp guest (needs SBCL)", () => 
     expect(await isOpen()).toBe(true);
   });
 
+  it("has restarts whose own functions fail", async () => {
+    const { condition } = await run(`(restart-case (error "stuck")
+      (good () :report "Go on." :went-on)
+      (untested () :report "Untested." :test (lambda (c) (declare (ignore c)) (error "no")) :tested)
+      (unreported () :report (lambda (s) (write-string "half" s) (/ 1 0)) :reported)
+      (refused () :test (lambda (c) (declare (ignore c)) nil) :refused)
+      (better () :report "Better." :got-better))`);
+    expect(condition?.restarts).toMatchObject([
+      { name: "GOOD", description: "Go on." },
+      { name: "UNTESTED", description: "Untested. (its test function failed: SIMPLE-ERROR)" },
+      { name: "UNREPORTED", description: "(its report function failed: DIVISION-BY-ZERO)" },
+      { name: "BETTER", description: "Better." },
+    ]);
+    expect((await ask("list-restarts"))["text"]).toContain(
+      "1: [UNTESTED] Untested. (its test function failed: SIMPLE-ERROR)\n2: [UNREPORTED] (its report function failed",
+    );
+    expect(await ask("take-restart", { restart: "BETTER" })).toMatchObject({ values: [":GOT-BETTER"] });
+  });
+
   it("is not kept open unless the request asks for it", async () => {
     expect((await lisp.evaluate("(total 3)")).condition).not.toHaveProperty("open");
     const { text, isError } = await ask("take-restart", { restart: "skip" });

@@ -35,7 +35,7 @@
 
 (defun evaluator-loop (evaluator)
   (setf (evaluator-thread evaluator) sb-thread:*current-thread*)
-  (let ((base (compute-restarts)) (*own-evaluator* evaluator) (*own-handlers* sb-kernel:*handler-clusters*))
+  (let ((base (established-restarts)) (*own-evaluator* evaluator) (*own-handlers* sb-kernel:*handler-clusters*))
     (unwind-protect
          (loop for job = (or (shiftf (evaluator-next evaluator) nil) (next-job evaluator))
                while (and job (not (eq job *wanted-save*)))
