@@ -1,6 +1,7 @@
 // A server that is a command: its stderr, its stray output, and its limits.
 
 import { afterEach, expect, it } from "vitest";
+import { IS_LONG } from "../../test/support/thoroughness.ts";
 import { NEWEST_SESSION } from "../protocol/revisions/index.ts";
 import type { Client } from "./client.ts";
 import { connect } from "./connect.ts";
@@ -43,7 +44,7 @@ it("applies the limits", async () => {
   expect(await client.callTool("x", { size: 1 })).toMatchObject({ content: [{ text: "x" }] });
 });
 
-it("quotes the output of a command that does not answer", async () => {
+it.runIf(IS_LONG)("quotes the output of a command that does not answer", async () => {
   const silent = "console.log('Listening on a port'); console.error('not in stdio mode'); setInterval(() => 0, 1000)";
   const connecting = connect({ command: process.execPath, args: ["-e", silent] }, { startTimeoutMs: 300 });
   await expect(connecting).rejects.toMatchObject({

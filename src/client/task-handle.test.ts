@@ -4,6 +4,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { eventually } from "../../test/support/waiting.ts";
 import { taskServer, type TaskServer, type TaskServerOptions } from "../../test/support/tasks/task-server.ts";
+import { IS_LONG } from "../../test/support/thoroughness.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
@@ -56,7 +57,7 @@ describe("a task of a server that is hard to reach", () => {
     expect(server.count("tasks/cancel")).toBe(0);
   });
 
-  it("is given up after more failures, and cancelled with its call", async () => {
+  it.runIf(IS_LONG)("is given up after more failures, and cancelled with its call", async () => {
     const { server, client, break: fail } = await facing({ grantsSubscriptions: false });
     fail("tasks/get", lost(), lost(), lost(), lost());
     await expect(client.callTool("job")).rejects.toMatchObject({ name: "ConnectionError", kind: "http" });

@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { compilerErrors } from "../../test/support/compiler.ts";
+import { IS_LONG } from "../../test/support/thoroughness.ts";
 import { declareTools } from "./declarations.ts";
 
 const declare = (inputSchema: object, more: object = {}): string =>
@@ -166,7 +167,7 @@ describe("what is too long", () => {
     expect(long).toContain("… */");
   });
 
-  it("ends soon, however much there is", () => {
+  it.runIf(IS_LONG)("ends soon, however much there is", () => {
     let wide: object = { type: "object", properties: fields(50, { type: "string" }) };
     for (let at = 0; at < 6; at += 1) wide = { type: "object", properties: fields(50, wide) };
     const $defs = Object.fromEntries(
@@ -184,7 +185,7 @@ describe("what is too long", () => {
   });
 });
 
-it("compiles whatever a schema says", () => {
+it.runIf(IS_LONG)("compiles whatever a schema says", () => {
   const word = fc.constantFrom("a", "b-c", "*/ x", 'q"', "\u2028", "delete", "__proto__", "1", "");
   const { schema } = fc.letrec<{ schema: unknown }>((tie) => ({
     schema: fc.oneof(

@@ -2,6 +2,7 @@
 // the process is gone afterwards in any case.
 
 import { describe, expect, it } from "vitest";
+import { sampleOf } from "../../test/support/thoroughness.ts";
 import { evaluateOnce } from "./evaluate-once.ts";
 import type { GuestCommand, Runtime } from "./runtime.ts";
 
@@ -113,7 +114,7 @@ describe("evaluateOnce", () => {
     expect(values).toEqual(["\ufffd", "\ufffdx", "\u{1f600}", String.raw`\ud83d`]);
   });
 
-  it.each(["null", "1", "[1]", '"text"', "{", "x".repeat(10_000_000)])(
+  it.each(sampleOf(2, ["null", "1", "[1]", '"text"', "{", "x".repeat(10_000_000)]))(
     "loses a guest that sends %.5s",
     async (text) => {
       const code = `const text = ${JSON.stringify(text)}; channel.write(text.length + "\\n" + text)`;

@@ -7,6 +7,7 @@ import { createInterface } from "node:readline";
 import { describe, expect, it } from "vitest";
 import { eventually } from "../../test/support/waiting.ts";
 import { compiledImport } from "../../test/support/programs.ts";
+import { IS_LONG } from "../../test/support/thoroughness.ts";
 import { listProcesses } from "./process-tree.ts";
 
 /** The line that the process under test prints. */
@@ -112,7 +113,7 @@ describe.runIf(onLinux)("the guardian", () => {
     await eventually(async () => expect(await survivors(report)).toEqual([]), 20);
   });
 
-  it("is restarted if it is killed", async () => {
+  it.runIf(IS_LONG)("is restarted if it is killed", async () => {
     const holder = start(`
       import { guardianPid, startChild } from ${child};
       const one = await startChild({ command: "sh", args: ["-c", "trap '' TERM; sleep 1000; sleep 1000"] });

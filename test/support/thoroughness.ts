@@ -13,6 +13,11 @@ export function runs(full: number): number {
   return IS_LONG ? full : Math.min(full, SHORT_RUNS);
 }
 
+/** The rows of a table that this run covers: all of them, or the first `count` in the short run. */
+export function sampleOf<const Row>(count: number, rows: readonly Row[]): readonly Row[] {
+  return IS_LONG ? rows : rows.slice(0, count);
+}
+
 export interface RevisionPair {
   readonly caller: string;
   readonly server: string;

@@ -1,6 +1,7 @@
 // Many resource subscriptions of a caller over few listens: grants, updates, ends, and servers that refuse a combined one.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { IS_LONG } from "../../../test/support/thoroughness.ts";
 import type { Context, Handler, Notification, Result } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { sharingListens } from "./stateless.ts";
@@ -63,7 +64,7 @@ function stage(maxUris = Infinity, refuse?: Error) {
 const uri = (at: number): string => `r:${String(at).padStart(5, "0")}`;
 
 describe("sharingListens", () => {
-  it("needs few listens for many subscriptions, and each gets its updates", async () => {
+  it.runIf(IS_LONG)("needs few listens for many subscriptions, and each gets its updates", async () => {
     const { open, subscribe, update, most } = stage();
     const all = [];
     for (let at = 0; at < 700; at += 1) {

@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { startLispGuest } from "../../../test/support/live/lisp-guest.ts";
 import { hasSbcl } from "../../../test/support/setup/sbcl.ts";
+import { IS_LONG } from "../../../test/support/thoroughness.ts";
 import { DEFAULT_LIMITS } from "../runtime.ts";
 import { lispRuntime } from "./index.ts";
 import { findSbcl } from "./sbcl.ts";
@@ -55,7 +56,7 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
     await lisp.close();
   });
 
-  it("replaces a truncated core", async () => {
+  it.runIf(IS_LONG)("replaces a truncated core", async () => {
     await truncate(await fileWith(".core"), 1_000_000);
     const lisp = await startLispGuest();
     expect((await lisp.evaluate("(+ 1 2)")).values).toEqual(["3"]);
@@ -64,30 +65,33 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
     await lisp.close();
   });
 
-  it("replaces a core that does not start and a compiled guest that does not load, and deletes old cores", async () => {
-    for (const letter of ["a", "b", "c", "d"]) {
-      const path = join(folder, "lisp", `${letter.repeat(32)}.core`);
-      await writeFile(path, "");
-      const at = new Date(Date.now() - letter.charCodeAt(0) * 60_000);
-      await utimes(path, at, at);
-    }
-    const core = (await fileWith(".fasl")).replace(/fasl$/, "core");
-    await writeFile(core, "no core");
-    await writeFile(await fileWith(".fasl"), "no fasl");
-    const runtime = lispRuntime();
-    expect((await runtime.start(DEFAULT_LIMITS)).args[0]).toBe("--core");
-    const lisp = await startLispGuest({}, runtime);
-    expect((await lisp.evaluate("(+ 1 2)")).values).toEqual(["3"]);
-    expect(await runtime.saved()).toBeUndefined();
-    expect((await stat(await fileWith(".fasl"))).size).toBeGreaterThan(100_000);
-    await lisp.close();
-    const cores = (await cached()).filter((name) => name.endsWith(".core"));
-    expect(cores.map((name) => join(folder, "lisp", name))).toContain(core);
-    expect(cores.filter((name) => /^(.)\1{31}\./.test(name))).toEqual([
-      `${"a".repeat(32)}.core`,
-      `${"b".repeat(32)}.core`,
-    ]);
-  });
+  it.runIf(IS_LONG)(
+    "replaces a core that does not start and a compiled guest that does not load, and deletes old cores",
+    async () => {
+      for (const letter of ["a", "b", "c", "d"]) {
+        const path = join(folder, "lisp", `${letter.repeat(32)}.core`);
+        await writeFile(path, "");
+        const at = new Date(Date.now() - letter.charCodeAt(0) * 60_000);
+        await utimes(path, at, at);
+      }
+      const core = (await fileWith(".fasl")).replace(/fasl$/, "core");
+      await writeFile(core, "no core");
+      await writeFile(await fileWith(".fasl"), "no fasl");
+      const runtime = lispRuntime();
+      expect((await runtime.start(DEFAULT_LIMITS)).args[0]).toBe("--core");
+      const lisp = await startLispGuest({}, runtime);
+      expect((await lisp.evaluate("(+ 1 2)")).values).toEqual(["3"]);
+      expect(await runtime.saved()).toBeUndefined();
+      expect((await stat(await fileWith(".fasl"))).size).toBeGreaterThan(100_000);
+      await lisp.close();
+      const cores = (await cached()).filter((name) => name.endsWith(".core"));
+      expect(cores.map((name) => join(folder, "lisp", name))).toContain(core);
+      expect(cores.filter((name) => /^(.)\1{31}\./.test(name))).toEqual([
+        `${"a".repeat(32)}.core`,
+        `${"b".repeat(32)}.core`,
+      ]);
+    },
+  );
 
   it("lets one guest compile while the others wait", async () => {
     const fasl = await fileWith(".fasl");

@@ -1,6 +1,7 @@
 // Pieces of GNU Smalltalk source: where statements, classes and methods begin, and which variables they have.
 
 import { describe, expect, it } from "vitest";
+import { IS_LONG } from "../../../test/support/thoroughness.ts";
 import { methodPiece, parseSource } from "./gst-source.ts";
 
 const kinds = (source: string): readonly string[] =>
@@ -128,7 +129,7 @@ describe("definitions", () => {
     expect(parseSource(`${"(".repeat(900)}1${")".repeat(900)}`)).toMatchObject([{ kind: "statements" }]);
   });
 
-  it("reads long sources in a time that grows with their length only", () => {
+  it.runIf(IS_LONG)("reads long sources in a time that grows with their length only", () => {
     expect(parseSource("1!\n".repeat(50_000))).toHaveLength(50_000);
     expect(parseSource(`Object subclass: A [ ${"|a|\n".repeat(50_000)} ]`)).toHaveLength(1);
     expect(parseSource("[:a | | b | b ] value.\n".repeat(50_000))).toHaveLength(1);

@@ -73,7 +73,7 @@ export default async ({ method }) => {
 };`;
 
 describe("up without a terminal", () => {
-  it("opens no browser and tells callers to sign in; after `login` it works", async () => {
+  it.runIf(IS_LONG)("opens no browser and tells callers to sign in; after `login` it works", async () => {
     writeFileSync(join(state, "other.mjs"), OTHER);
     const mcpServers = { vault: { url: front.url }, other: { module: "./other.mjs" } };
     writeFileSync(join(state, "catenary.json"), JSON.stringify({ mcpServers }));

@@ -8,6 +8,7 @@ import { connect } from "catenary";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { ENTER, HAS_TERMINAL, Terminal } from "../../support/terminal/terminal.ts";
+import { IS_LONG } from "../../support/thoroughness.ts";
 import {
   catenary,
   CLI,
@@ -160,7 +161,7 @@ describe("serve", () => {
 });
 
 describe("up", () => {
-  it("goes on with the sessions of its clients after a restart", async () => {
+  it.runIf(IS_LONG)("goes on with the sessions of its clients after a restart", async () => {
     const file = config("again.json", { mcpServers: { mine: { module: "./mine.mjs" } } });
     const env = { XDG_STATE_HOME: join(folder, "state") };
     const one = run(["up", file, "--http", ":0", "--json"], { env });
@@ -249,19 +250,22 @@ describe("inputs", () => {
       servers: { demo: { ...DEMO, env: { KEY: "${input:demo-key}" } } },
     });
 
-  it("are taken from the environment, which upstreams do not inherit, or reported as missing", async () => {
-    const through = [process.execPath, CLI, "serve", asking()];
-    const env = { CATENARY_INPUT_DEMO_KEY: "from outside" };
-    const value = async (name: string): Promise<string> =>
-      (await catenary(["call", "environment", `name=${name}`, "--", ...through], "", { env })).out;
-    expect(await value("KEY")).toBe("from outside\n");
-    expect(await value("CATENARY_INPUT_DEMO_KEY")).toBe("undefined\n");
-    const missed = await catenary(["serve", asking()]);
-    expect(missed).toMatchObject({ code: 1, out: "" });
-    expect(missed.err).toContain("CATENARY_INPUT_DEMO_KEY");
-  });
+  it.runIf(IS_LONG)(
+    "are taken from the environment, which upstreams do not inherit, or reported as missing",
+    async () => {
+      const through = [process.execPath, CLI, "serve", asking()];
+      const env = { CATENARY_INPUT_DEMO_KEY: "from outside" };
+      const value = async (name: string): Promise<string> =>
+        (await catenary(["call", "environment", `name=${name}`, "--", ...through], "", { env })).out;
+      expect(await value("KEY")).toBe("from outside\n");
+      expect(await value("CATENARY_INPUT_DEMO_KEY")).toBe("undefined\n");
+      const missed = await catenary(["serve", asking()]);
+      expect(missed).toMatchObject({ code: 1, out: "" });
+      expect(missed.err).toContain("CATENARY_INPUT_DEMO_KEY");
+    },
+  );
 
-  it.runIf(HAS_TERMINAL)("are asked for at the terminal, without echoing a password", async () => {
+  it.runIf(IS_LONG && HAS_TERMINAL)("are asked for at the terminal, without echoing a password", async () => {
     const { mark, env } = markProcesses();
     const terminal = new Terminal([process.execPath, CLI, "up", asking(), "--http", ":0"], { env });
     await terminal.shows("The key:");

@@ -21,7 +21,7 @@ export default async ({ method }) => {
   return { content: [{ type: "text", text: "${tool} " + (process.env.NUMBER ?? "") }] };
 };`;
 
-const CHANGES = IS_LONG ? 200 : 10;
+const CHANGES = IS_LONG ? 200 : 4;
 
 let folder = "";
 let file = "";

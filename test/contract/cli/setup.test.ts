@@ -47,10 +47,8 @@ function write(path: string, text: string, mode?: number): string {
 const read = (path: string): string => readFileSync(join(home, path), "utf8");
 const backups = (path: string): string[] => readdirSync(join(home, path)).filter((name) => name.endsWith(".bak"));
 
-/** One of each kind of file; all of them in the long run. */
-const TRIED = CLIENTS.map(({ name }) => name).filter(
-  (name) => IS_LONG || ["claude-code", "vscode", "codex", "opencode"].includes(name),
-);
+/** One with JSON and one with TOML; all of them in the long run. */
+const TRIED = CLIENTS.map(({ name }) => name).filter((name) => IS_LONG || ["claude-code", "codex"].includes(name));
 
 const CONFIG = '{ "mcpServers": { "notes": { "command": "node", "args": ["notes.js"] } } }\n';
 

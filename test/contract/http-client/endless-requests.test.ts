@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import type { Client, ConnectOptions } from "../../../src/client/index.ts";
 import type { Json, RawRequest } from "../../support/http/raw-server.ts";
 import type { FaultyServer, FaultyServerOptions } from "../../support/faulty-server/server.ts";
+import { IS_LONG } from "../../support/thoroughness.ts";
 import { connectTo, LEGACY_SSE, startServer, STYLES, textOf } from "./fixture.ts";
 
 const KINDS: readonly [string, FaultyServerOptions][] = [
@@ -35,7 +36,7 @@ async function connectWithStream(
 }
 
 describe.each(KINDS)("endless requests of a server (%s)", (_, options) => {
-  it("take a bounded number of connections, and are answered later", async () => {
+  it.runIf(IS_LONG)("take a bounded number of connections, and are answered later", async () => {
     const server = await startServer(options);
     const held: RawRequest[] = [];
     let isHolding = true;

@@ -3,6 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import { redirect, silence, answerTwice } from "../../support/faulty-server/faults.ts";
+import { sampleOf } from "../../support/thoroughness.ts";
 import { FAILING_CALLS, WORKING_CALLS } from "./fault-table.ts";
 import { expectHelpful, startAndConnect, startServer, outcome, STYLES, textOf } from "./fixture.ts";
 
@@ -161,7 +162,7 @@ describe.each(Object.entries(STYLES))("a call (%s)", (_, options) => {
   });
 });
 
-describe.each(["stateless", "sessions"])("a call with a custom fetch (%s)", (style) => {
+describe.each(sampleOf(1, ["stateless", "sessions"]))("a call with a custom fetch (%s)", (style) => {
   const options = STYLES[style] ?? {};
 
   it.each(Object.entries(FAILING_CALLS))(

@@ -5,6 +5,7 @@
 import { describe, expect, it } from "vitest";
 import { hangUp, errorResponse, reset, status } from "../../support/faulty-server/faults.ts";
 import type { Fault } from "../../support/faulty-server/server.ts";
+import { IS_LONG } from "../../support/thoroughness.ts";
 import { expectHelpful, startAndConnect, outcome, STYLES, textOf } from "./fixture.ts";
 
 const SESSION = STYLES["sessions"] ?? {};
@@ -84,7 +85,7 @@ describe("the stream of a call", () => {
     expect(backAt - brokeAt).toBeGreaterThanOrEqual(398);
   });
 
-  it("is resumed after several failed attempts", async () => {
+  it.runIf(IS_LONG)("is resumed after several failed attempts", async () => {
     const { server, client } = await startAndConnect(SESSION);
     await server.untilSubscribed();
     server.inject("tools/call", breaksAfter(1));

@@ -6,6 +6,7 @@ import { NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index
 import { silence } from "../../support/faulty-server/faults.ts";
 import { NOTE } from "../../support/faulty-server/backend.ts";
 import type { Fault } from "../../support/faulty-server/server.ts";
+import { IS_LONG } from "../../support/thoroughness.ts";
 import {
   expectHelpful,
   connectTo,
@@ -85,7 +86,7 @@ describe("a session", () => {
     await updated;
   });
 
-  it("works while its GET has no answer", async () => {
+  it.runIf(IS_LONG)("works while its GET has no answer", async () => {
     const server = await startServer(SESSION);
     server.inject("GET", silence, 10);
     const client = await connectTo(server);

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { IS_LONG } from "../../support/thoroughness.ts";
 import { META } from "../../../src/protocol/model/index.ts";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 
@@ -146,7 +147,7 @@ describe("over HTTP", () => {
     expect(second.out).toBe("");
   });
 
-  it("reports usage errors with a correction", async () => {
+  it.runIf(IS_LONG)("reports usage errors with a correction", async () => {
     const mistakes: [string[], string][] = [
       [[slow, "--http"], "--http needs an address"],
       [[slow, "--http", "--json"], "--http needs an address"],

@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
 import { compiled } from "../../support/programs.ts";
+import { IS_LONG } from "../../support/thoroughness.ts";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 
 const INITIALIZE = { id: 0, method: "initialize", params: { protocolVersion: NEWEST_SESSION.name } };
@@ -157,7 +158,7 @@ describe("the command", () => {
     expect(version.out).toBe(`${expected}\n`);
   });
 
-  it("reports mistakes in one line with the right exit code", async () => {
+  it.runIf(IS_LONG)("reports mistakes in one line with the right exit code", async () => {
     const mistakes: [string[], number, string][] = [
       [["nonsense"], 1, "no command nonsense"],
       [["serve", "a.js", "b.js"], 1, "one CONFIG or MODULE"],

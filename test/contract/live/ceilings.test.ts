@@ -50,7 +50,7 @@ describe("a limit that the operator has set", () => {
   });
 });
 
-it.runIf(process.platform === "linux")("the memory of programs that a session starts counts", async () => {
+it.runIf(IS_LONG && process.platform === "linux")("the memory of programs that a session starts counts", async () => {
   const fixture = await open({ limits: { memoryMb: 64 } });
   const hog =
     "const hog = []; for (let n = 0; n < 44; n += 1) hog.push(Buffer.alloc(16 << 20, 1)); setTimeout(() => {}, 60_000)";

@@ -2,6 +2,7 @@
 // few lines of Node that run the given code, so that each test decides what the guest does.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { sampleOf } from "../../support/thoroughness.ts";
 import { createLiveServer } from "../../../src/live/server.ts";
 import type { Runtime } from "../../../src/live/runtime.ts";
 import type { GuestTool } from "../../../src/live/tool.ts";
@@ -188,7 +189,7 @@ describe("code that writes to the channel", () => {
     },
   );
 
-  it.each(['{"event":"ready"}', '{"event":"background","text":""}', '{"id":1,"output":""}', '{"what":1}'])(
+  it.each(sampleOf(1, ['{"event":"ready"}', '{"event":"background","text":""}', '{"id":1,"output":""}', '{"what":1}']))(
     "is stopped by its timeout if it sends %s endlessly, and others are served meanwhile",
     async (message) => {
       const flood = `const text = ${JSON.stringify(`${message.length}\n${message}`)}.repeat(1000);

@@ -2,6 +2,7 @@
 // Tested with JavaScript, which is always available; sessions work the same in all languages.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { IS_LONG } from "../../support/thoroughness.ts";
 import { javascript } from "../../../src/live/index.ts";
 import { LiveFixture } from "./live-fixture.ts";
 
@@ -166,7 +167,7 @@ describe("a session", () => {
 });
 
 describe("too many sessions", () => {
-  it("are refused until one is stopped", async () => {
+  it.runIf(IS_LONG)("are refused until one is stopped", async () => {
     const own = await open({ maxSessions: 2 });
     await own.evaluate("1", { session: "a" });
     await own.evaluate("1", { session: "b" });

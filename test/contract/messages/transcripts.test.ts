@@ -3,6 +3,7 @@
 // its revision, no other message is sent, and the server exits by itself.
 
 import { afterAll, describe, expect, it } from "vitest";
+import { sampleOf } from "../../support/thoroughness.ts";
 import { missing, LineValidator } from "./transcript-checks.ts";
 import { EXCEPTIONS, type Exception } from "./seed-exceptions.ts";
 import { TRANSCRIPTS } from "./golden-transcripts.ts";
@@ -68,7 +69,8 @@ describe.each(CONNECTIONS)("over %s", (_, open) => {
   );
 
   // Seed 000 under "Concurrency": one request at a time, responses sent in order.
-  for (const transcript of TRANSCRIPTS.filter(({ seed }) => seed.startsWith("000") || seed.startsWith("001"))) {
+  const ordered = TRANSCRIPTS.filter(({ seed }) => seed.startsWith("000") || seed.startsWith("001"));
+  for (const transcript of sampleOf(4, ordered)) {
     const { seed, name, server, options } = transcript;
     it(`seed ${seed}, ${name}, sent ahead to a server with sequential ordering`, async () => {
       await play(await open(server, { ...options, ordering: "sequential" }), transcript, true);

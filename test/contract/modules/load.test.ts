@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { IS_LONG } from "../../support/thoroughness.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const run = promisify(execFile);
@@ -82,7 +83,7 @@ describe("a user's modules", () => {
     expect(plain).toEqual(["SyntaxError", `${join(folder, "slip.mjs")}:2:18: Unexpected token ';'`, null]);
   });
 
-  it("are loaded by the sources", async () => {
+  it.runIf(IS_LONG)("are loaded by the sources", async () => {
     const { place, thrown, plain, ...rest } = await loaded("src/modules/load-module.ts", ["--import", "tsx"]);
     expect(rest).toMatchObject({ greeting: "hi you 2 plain", late: true, isSame: true });
     expect(place).toContain("server.ts:10:");
