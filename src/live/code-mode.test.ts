@@ -115,6 +115,49 @@ it("describes tools as TypeScript, by path or by shown name, and says which do n
   });
 });
 
+it.each([
+  [
+    "lisp",
+    '(call-tool "box.find" :query string [:max-results integer] [:sort-by {"name" | "date"}] ["baseURL" string])',
+    '(call-tool "box.empty")',
+  ] as const,
+  [
+    "smalltalk",
+    `Tools box find: { 'query' -> string. 'maxResults' -> integer (optional). 'sort_by' -> "name" | "date" (optional). 'baseURL' -> string (optional) }`,
+    "Tools box empty",
+  ] as const,
+])("shows calls as %s writes them", async (language, find, empty) => {
+  const inputSchema = {
+    type: "object",
+    properties: {
+      maxResults: { type: "integer", description: "How many." },
+      query: { type: "string" },
+      sort_by: { enum: ["name", "date"] },
+      baseURL: { type: "string" },
+    },
+    required: ["query"],
+  } as const;
+  const box = createServer({ name: "box", version: "1.0.0" })
+    .tool("find", { description: "Finds things. In a box.", inputSchema, input: undefined }, () => "none")
+    .tool("empty", { description: "Empties it." }, () => "empty");
+  const { client, call } = await start({ language }, chain().to({ box }));
+  expect(await call("search-tools", { query: "things" })).toBe(`${find} - Finds things.`);
+  expect(await call("describe-tools", { names: ["box.find", "box.empty"] })).toBe(
+    [
+      find,
+      "Finds things. In a box.",
+      "  maxResults (optional): number - How many.",
+      "  query: string",
+      '  sort_by (optional): "name" | "date"',
+      "  baseURL (optional): string",
+      empty,
+      "Empties it.",
+    ].join("\n"),
+  );
+  const { tools } = await client.listTools();
+  expect(JSON.stringify(tools.slice(0, 2))).not.toMatch(/TypeScript|tools\.NAME/);
+});
+
 it("runs code that calls the tools of all upstreams", async () => {
   const { call } = await start();
   const code = `

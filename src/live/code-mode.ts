@@ -16,7 +16,7 @@ import { matchesGlob } from "../core/text.ts";
 import { isObject } from "../core/values.ts";
 import { McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { TASKS_EXTENSION } from "../protocol/tasks.ts";
-import type { ListedTool } from "../protocol/tool-index.ts";
+import { signatureOf, type ListedTool } from "../protocol/tool-index.ts";
 import {
   answerDescribe,
   answerSearch,
@@ -31,9 +31,9 @@ import {
   withInstructions,
 } from "../protocol/tool-search.ts";
 import { createCodeRunner, RUN_CODE, type CodeRunner, type CodeRunnerOptions } from "./code-runner.ts";
-import { declareTools } from "./declarations.ts";
+import { declareTools, describeCall } from "./declarations.ts";
 import type { Language } from "./tool.ts";
-import { ToolCatalogue } from "./tool-catalogue.ts";
+import { ToolCatalogue, type CatalogueEntry } from "./tool-catalogue.ts";
 
 /** Options of code mode in every language. `sandbox` is true by default. */
 export interface CodeModeOptions extends Omit<CodeRunnerOptions, "tools"> {
@@ -54,6 +54,11 @@ const SEARCH = searchTool(
   `Finds tools by words about what they do. Returns their signatures, the best match first. They are called in ${RUN_CODE}, as tools.NAME(...).`,
 );
 const DESCRIBE = describeTool("Returns TypeScript declarations of tools, with the descriptions of their arguments.");
+/** In other languages, the results show how a tool is called. */
+const OTHER_SEARCH = searchTool(
+  `Finds tools by words about what they do. Returns how they are called in ${RUN_CODE}, the best match first.`,
+);
+const OTHER_DESCRIBE = describeTool(`Returns how tools are called in ${RUN_CODE}, and describes their arguments.`);
 
 const LIVE_URI = "live://";
 const MAX_TASKS = 10_000;
@@ -73,8 +78,8 @@ export async function codeModeTools(
 }
 
 /** The schema of the result is left out: a model can do without, and would load it in every conversation. */
-function ownTools({ tool: { outputSchema: _output, ...run } }: CodeRunner): readonly ListedTool[] {
-  return [SEARCH, DESCRIBE, run];
+function ownTools({ tool: { outputSchema: _output, ...run }, callSyntax }: CodeRunner): readonly ListedTool[] {
+  return callSyntax === undefined ? [SEARCH, DESCRIBE, run] : [OTHER_SEARCH, OTHER_DESCRIBE, run];
 }
 
 function isIncluded(include: readonly string[]): (tool: ListedTool) => boolean {
@@ -208,20 +213,27 @@ class CodeModeState {
   }
 
   async #search(args: Arguments, context: Context): Promise<Result> {
-    const catalogue = await this.#catalogue(context);
+    const [{ callSyntax }, catalogue] = await Promise.all([this.#open(), this.#catalogue(context)]);
+    const write = ({ path, tool, signature }: CatalogueEntry): string =>
+      callSyntax === undefined ? signature : signatureOf({ ...tool, name: path }, callSyntax);
     return answerSearch(args, USUAL_FOUND, catalogue.entries.length, async (query, limit) => {
       const { found, total } = await catalogue.search(query, limit);
-      return { found: found.map(({ path, signature, summary }) => ({ name: path, signature, summary })), total };
+      const shown = found.map((entry) => ({ name: entry.path, signature: write(entry), summary: entry.summary }));
+      return { found: shown, total };
     });
   }
 
   async #describe(args: Arguments, context: Context): Promise<Result> {
-    const catalogue = await this.#catalogue(context);
+    const [{ callSyntax }, catalogue] = await Promise.all([this.#open(), this.#catalogue(context)]);
+    const describe = (found: readonly CatalogueEntry[]): readonly string[] => {
+      if (callSyntax !== undefined) return found.map((entry) => describeCall(entry, callSyntax));
+      return found.length === 0 ? [] : [declareTools(found)];
+    };
     return answerDescribe(
       args,
       (name) => catalogue.find(name),
       () => catalogue.entries.map(({ path }) => path),
-      (found) => ({ texts: found.length === 0 ? [] : [declareTools(found)] }),
+      (found) => ({ texts: describe(found) }),
     );
   }
 

@@ -3,6 +3,7 @@
 
 import type { Context, Handler } from "../core/handler.ts";
 import type { Tool } from "../protocol/model/index.ts";
+import type { CallSyntax } from "../protocol/tool-index.ts";
 import { CodeRun, type CodeBudgets, type RunTools } from "./code-run.ts";
 import { createLiveServer, evaluationTool, type Live, type LiveOptions } from "./server.ts";
 import { required, type GuestTool, type Language } from "./tool.ts";
@@ -21,6 +22,8 @@ export interface CodeRunner {
   readonly handler: Handler & Pick<Live, "notify">;
   /** The definition of `run-code`, as it is listed. */
   readonly tool: Tool;
+  /** How the code writes a call, if not as JavaScript does. */
+  readonly callSyntax: CallSyntax | undefined;
   /** Ends all sessions. */
   close(): Promise<void>;
 }
@@ -30,7 +33,7 @@ export const RUN_CODE = "run-code";
 const DEFAULT_BUDGETS: CodeBudgets = { maxCalls: 100, maxParallel: 8, maxResultBytes: 10_000_000 };
 
 export function createCodeRunner(language: Language, options: CodeRunnerOptions): CodeRunner {
-  const { callsTools, title, resources } = language;
+  const { callsTools, callSyntax, title, resources } = language;
   if (callsTools === undefined) throw new TypeError(`Code in ${title} cannot call tools; use another language`);
   const { tools, confirm, maxCalls, maxParallel, maxResultBytes, ...liveOptions } = options;
   const budgets: CodeBudgets = {
@@ -50,5 +53,5 @@ export function createCodeRunner(language: Language, options: CodeRunnerOptions)
     liveOptions,
     { begin: (context, report) => CodeRun.begin(context, { tools, budgets, confirm, report }) },
   );
-  return { handler: server, tool: evaluationTool(evaluate), close: () => server.close() };
+  return { handler: server, tool: evaluationTool(evaluate), callSyntax, close: () => server.close() };
 }

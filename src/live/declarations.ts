@@ -3,7 +3,7 @@
 // does not fit is cut, with a comment that says so.
 
 import { isObject } from "../core/values.ts";
-import type { ListedTool } from "../protocol/tool-index.ts";
+import { signatureOf, type CallSyntax, type ListedTool } from "../protocol/tool-index.ts";
 
 /** How much of a schema is written. */
 export interface TypeLimits {
@@ -276,6 +276,37 @@ export function declareTools(tools: readonly DeclaredTool[]): string {
     group === "" ? methods.join("") : `  ${propertyKey(group)}: {\n${methods.join("")}  };\n`,
   );
   return `${types.join("")}declare const tools: {\n${members.join("")}};\n`;
+}
+
+/** A tool for a language without declarations: how it is called, its description, and a line for each argument. */
+export function describeCall({ path, tool }: DeclaredTool, syntax: CallSyntax): string {
+  const [limits = LEVELS[0] as (typeof LEVELS)[number]] = LEVELS.slice(1);
+  const writer = new TypeWriter({ ...limits, comment: 0 });
+  const { description, inputSchema, outputSchema } = tool;
+  const { properties, required } = isObject(inputSchema) ? inputSchema : {};
+  const isRequired = (name: string): boolean => Array.isArray(required) && required.includes(name);
+  const fields = isObject(properties) ? Object.entries(properties).slice(0, limits.properties) : [];
+  const lines = fields.map(([name, field]) => {
+    const about = isObject(field) && typeof field["description"] === "string" ? field["description"] : "";
+    const what = about === "" ? "" : ` - ${commentText(about, limits.comment)}`;
+    const root = isObject(field) && isObject(inputSchema) ? withDefinitions(field, inputSchema) : field;
+    return `  ${propertyKey(name)}${isRequired(name) ? "" : " (optional)"}: ${writer.write(root, 1)}${what}`;
+  });
+  const result = outputSchema === undefined ? [] : [`Result: ${writer.write(outputSchema, 0)}`];
+  const text = typeof description === "string" ? commentText(description, limits.description) : "";
+  return [
+    signatureOf({ ...tool, name: path }, syntax),
+    ...(text === "" ? [] : [text]),
+    ...lines,
+    ...result,
+    ...writer.aliases.map((alias) => `where ${alias.replace(/^type |;$/g, "")}`),
+  ].join("\n");
+}
+
+/** A part of a schema that refers to definitions of the whole. */
+function withDefinitions(part: Schema, whole: Schema): Schema {
+  const { $defs, definitions } = whole;
+  return { ...($defs !== undefined && { $defs }), ...(definitions !== undefined && { definitions }), ...part };
 }
 
 function methodOf(name: string, tool: ListedTool, indent: number, max: number, writer: TypeWriter): string {

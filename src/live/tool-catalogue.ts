@@ -5,7 +5,7 @@ import { BoundedMap } from "../core/collections.ts";
 import { digest } from "../core/seal.ts";
 import { isObject } from "../core/values.ts";
 import { OWN_NAMES, UPSTREAM } from "../protocol/lists.ts";
-import { signatureOf, summaryOf, ToolIndex, type ListedTool } from "../protocol/tool-index.ts";
+import { OBJECT_SYNTAX, signatureOf, summaryOf, ToolIndex, type ListedTool } from "../protocol/tool-index.ts";
 
 export interface CatalogueEntry {
   /** How code names the tool: one or two valid identifiers, such as `notes.search`. Unique. */
@@ -44,7 +44,7 @@ export class ToolCatalogue {
         path,
         name: tool.name,
         tool,
-        signature: signatureOf({ ...tool, name: path }, true),
+        signature: signatureOf({ ...tool, name: path }, OBJECT_SYNTAX),
         summary: summaryOf(tool),
         isDestructive: hints["destructiveHint"] === true && hints["readOnlyHint"] !== true,
       };

@@ -5,6 +5,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { defined, isObject } from "../core/values.ts";
 import { nearest } from "../core/options.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
+import type { CallSyntax } from "../protocol/tool-index.ts";
 import type { InheritEnv } from "../process/environment.ts";
 import type { GuestText, Limits, Runtime } from "./runtime.ts";
 
@@ -119,6 +120,8 @@ export interface Language {
    * not implement `set-tools`, so that the language cannot be used for code mode.
    */
   readonly callsTools?: string;
+  /** How the code writes a call of a tool. Default: as JavaScript does, with declarations in TypeScript. */
+  readonly callSyntax?: CallSyntax;
 }
 
 /** What a language is created with: the options that all languages have, and its own settings. */

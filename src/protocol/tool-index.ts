@@ -128,16 +128,31 @@ function parametersOf({ inputSchema }: ListedTool): Parameter[] {
   }));
 }
 
-/**
- * One line, such as `search(query: string, limit?: integer)`. Required parameters come first. With `asObject`, as code
- * calls it: `search({ query: string, limit?: integer })`.
- */
-export function signatureOf(tool: ListedTool, asObject = false): string {
+/** How a language writes a call. */
+export interface CallSyntax {
+  parameter(name: string, type: string, isRequired: boolean): string;
+  /** `parameters` are written by `parameter`; the last may say how many there are more. */
+  call(name: string, parameters: readonly string[]): string;
+}
+
+const PLAIN: CallSyntax = {
+  parameter: (name, type, isRequired) => `${name}${isRequired ? "" : "?"}: ${type}`,
+  call: (name, parameters) => `${name}(${parameters.join(", ")})`,
+};
+
+/** As JavaScript calls a tool: `search({ query: string, limit?: integer })`. */
+export const OBJECT_SYNTAX: CallSyntax = {
+  ...PLAIN,
+  call: (name, parameters) => `${name}(${parameters.length === 0 ? "" : `{ ${parameters.join(", ")} }`})`,
+};
+
+/** One line, such as `search(query: string, limit?: integer)`. Required parameters come first. */
+export function signatureOf(tool: ListedTool, syntax: CallSyntax = PLAIN): string {
   const all = parametersOf(tool).toSorted((a, b) => Number(b.isRequired) - Number(a.isRequired));
   const parameters: string[] = [];
   let length = tool.name.length;
   for (const [at, { name, schema, isRequired }] of all.entries()) {
-    const text = `${name}${isRequired ? "" : "?"}: ${typeOf(schema)}`.slice(0, MAX_SIGNATURE);
+    const text = syntax.parameter(name, typeOf(schema), isRequired).slice(0, MAX_SIGNATURE);
     length += text.length + 2;
     if (length > MAX_SIGNATURE && at > 0) {
       parameters.push(`… ${all.length - at} more`);
@@ -145,8 +160,7 @@ export function signatureOf(tool: ListedTool, asObject = false): string {
     }
     parameters.push(text);
   }
-  const listed = parameters.join(", ");
-  return oneLine(`${tool.name}(${asObject && listed !== "" ? `{ ${listed} }` : listed})`);
+  return oneLine(syntax.call(tool.name, parameters));
 }
 
 const MAX_CHOICES = 6;

@@ -5,6 +5,7 @@
 import { within } from "../../core/async.ts";
 import { defined, isObject } from "../../core/values.ts";
 import type { InheritEnv } from "../../process/environment.ts";
+import type { CallSyntax } from "../../protocol/tool-index.ts";
 import type { GuestCommand, GuestRequest, Runtime } from "../runtime.ts";
 import type { Language } from "../tool.ts";
 import { Installation } from "./sbcl.ts";
@@ -198,7 +199,23 @@ export function lispLanguage(options: LispGuestOptions = {}, onWarning?: (text: 
     hasDebugger: true,
     resources: RESOURCES,
     callsTools: CALLS_TOOLS,
+    callSyntax: CALL_SYNTAX,
   };
+}
+
+/** Such as `(call-tool "notes.search" :query string [:max-results integer])`. */
+const CALL_SYNTAX: CallSyntax = {
+  parameter: (name, type, isRequired) => {
+    const text = `${argumentName(name)} ${/ /.test(type) ? `{${type}}` : type}`;
+    return isRequired ? text : `[${text}]`;
+  },
+  call: (name, parameters) => `(${["call-tool", JSON.stringify(name), ...parameters].join(" ")})`,
+};
+
+/** A keyword that the guest changes back into the name, or a string, which it leaves as it is. */
+function argumentName(name: string): string {
+  if (/^[a-z][a-z0-9]*(?:[A-Z][a-z0-9]+)*$/.test(name)) return toKeyword(name);
+  return /^[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*$/.test(name) ? `:${name.replaceAll("_", "-")}` : JSON.stringify(name);
 }
 
 const CALLS_TOOLS =

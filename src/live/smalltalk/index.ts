@@ -10,6 +10,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import { packageFile } from "../../core/files.ts";
 import { defined, isObject } from "../../core/values.ts";
 import { findProgram as lookUp } from "../../process/spawn-error.ts";
+import type { CallSyntax } from "../../protocol/tool-index.ts";
 import { jsRuntime } from "../js/index.ts";
 import type { GuestCommand, GuestRequest, Limits, Runtime } from "../runtime.ts";
 import type { Language } from "../tool.ts";
@@ -228,9 +229,18 @@ export function smalltalkLanguage(options: SmalltalkGuestOptions = {}): Language
     hasDebugger: true,
     resources: RESOURCES,
     prompts: PROMPTS,
-    ...(callsTools && { callsTools: CALLS_TOOLS }),
+    ...(callsTools && { callsTools: CALLS_TOOLS, callSyntax: CALL_SYNTAX }),
   };
 }
+
+/** Such as `Tools notes search: { 'query' -> string. 'limit' -> integer (optional) }`. */
+const CALL_SYNTAX: CallSyntax = {
+  parameter: (name, type, isRequired) => `'${name.replaceAll("'", "''")}' -> ${type}${isRequired ? "" : " (optional)"}`,
+  call: (name, parameters) => {
+    const call = `Tools ${name.split(".").join(" ")}`;
+    return parameters.length === 0 ? call : `${call}: { ${parameters.join(". ")} }`;
+  },
+};
 
 const CALLS_TOOLS =
   "Run Smalltalk in a persistent session that calls tools: Tools notes search: (Dictionary new at: 'query' put: 'x'; " +
