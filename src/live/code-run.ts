@@ -98,6 +98,8 @@ export class CodeRun implements EvaluationRun {
   readonly #shown: ContentBlock[] = [];
   /** Calls that need the consent of the caller, until it is asked. */
   #unasked: { readonly calls: WantedCall[]; readonly refusal: Promise<CallFailure | undefined> } | undefined;
+  #shownBytes = 0;
+  #notShown = 0;
   #messages = 0;
   #resultBytes = 0;
   #isOver = false;
@@ -151,6 +153,10 @@ export class CodeRun implements EvaluationRun {
   result(): ReturnType<EvaluationRun["result"]> {
     const calls = this.#records.map((record) => ({ ...record }));
     const content: ContentBlock[] = [...this.#shown];
+    if (this.#notShown > 0) {
+      const limits = `a run can show ${MAX_SHOWN} blocks and ${this.#options.budgets.maxResultBytes} bytes`;
+      content.push({ type: "text", text: `[Notice] Blocks that are not shown: ${this.#notShown}; ${limits}` });
+    }
     if (calls.length > 0) content.push({ type: "text", text: callsText(calls) });
     return { content, facts: { calls } };
   }
@@ -287,7 +293,13 @@ export class CodeRun implements EvaluationRun {
   #show(content: unknown): void {
     const blocks: readonly unknown[] = Array.isArray(content) ? content : [content];
     for (const block of blocks) {
-      if (this.#isOver || this.#shown.length >= MAX_SHOWN || contentProblem([block]) !== undefined) continue;
+      if (this.#isOver || contentProblem([block]) !== undefined) continue;
+      const bytes = Buffer.byteLength(JSON.stringify(block));
+      if (this.#shown.length >= MAX_SHOWN || this.#shownBytes + bytes > this.#options.budgets.maxResultBytes) {
+        this.#notShown += 1;
+        continue;
+      }
+      this.#shownBytes += bytes;
       this.#shown.push(block as ContentBlock);
     }
   }

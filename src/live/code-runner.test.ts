@@ -135,6 +135,31 @@ describe("a call from code", () => {
     expect(structuredContent.calls).toEqual([]);
   });
 
+  it.each(["3", "null", "[1]", "() => 1", "{ toJSON() {} }", "{ toJSON: () => [1] }"])(
+    "refuses the arguments %s",
+    async (args) => {
+      const { run } = await start(notes());
+      const { content, structuredContent } = await run(`await tools.notes.echo(${args})`);
+      expect(content[0]?.text).toContain("The arguments of notes.echo must be an object");
+      expect(structuredContent.calls).toEqual([]);
+    },
+  );
+
+  it("shows as many blocks and bytes as a run may have, and says what is left out", async () => {
+    const { run } = await start(notes(), { maxResultBytes: 10_000 });
+    const block = (length: number): string => `{ type: "text", text: "x".repeat(${length}) }`;
+    const large = await run(`show(${block(9_000)}); show([${block(2_000)}, ${block(3_000)}, ${block(1)}])`);
+    expect(large.content.map(({ text }) => (text.length > 100 ? text.length : text))).toEqual([
+      "=> undefined",
+      9_000,
+      "x",
+      "[Notice] Blocks that are not shown: 2; a run can show 50 blocks and 10000 bytes",
+    ]);
+    const many = await run(`show(Array.from({ length: 60 }, () => (${block(1)})))`);
+    expect(many.content).toHaveLength(52);
+    expect(many.content.at(-1)?.text).toContain("Blocks that are not shown: 10;");
+  });
+
   it("can await, print and compare the tools, and sees those that do not exist as functions", async () => {
     const { run } = await start(notes());
     const { content } = await run(`

@@ -50,7 +50,8 @@ export function createCodeRunner(language: Language, options: CodeRunnerOptions)
   };
   const server = createLiveServer(
     { runtime: language.runtime, title, instructions: "", evaluate, tools: [], ...(resources && { resources }) },
-    liveOptions,
+    // Callers have no tools that could use an error that stays open.
+    { ...liveOptions, limits: { ...liveOptions.limits, errorHoldMs: 0 } },
     { begin: (context, report) => CodeRun.begin(context, { tools, budgets, confirm, report }) },
   );
   return { handler: server, tool: evaluationTool(evaluate), callSyntax, close: () => server.close() };

@@ -98,10 +98,11 @@ export class ToolCalls {
   readonly call = async (path: string, args: unknown = {}): Promise<unknown> => {
     const tool = this.#known.get(path);
     if (tool === undefined) return this.#callUnknown(path);
-    if (typeof args !== "object" || args === null || isArray(args)) {
+    // Undefined if the object has a method `toJSON` that returns that.
+    const json: string | undefined = isArray(args) ? undefined : stringify(args);
+    if (typeof args !== "object" || args === null || json === undefined) {
       throw new NativeTypeError(`The arguments of ${tool.path} must be an object: ${tool.signature}`);
     }
-    const json = stringify(args);
     if (json.length > MAX_ARGUMENT_CHARS) {
       throw new NativeError(`The arguments of ${tool.path} have more than ${MAX_ARGUMENT_CHARS} characters`);
     }

@@ -96,6 +96,8 @@ describe.skipIf(gst === undefined)("code in GNU Smalltalk that calls tools (need
     const open = await code.text("Object subclass: Worker [ work [ ^Tools notes fail ] ]\nWorker new work");
     expect(open).toMatch(/\[ERROR\] ToolError\nIt is locked\n\n\[Backtrace\]\n0: Worker>>work/);
     expect(open).not.toContain("Catenary");
+    // No tool of code mode could take a restart.
+    expect(open).not.toContain("Restarts");
     expect(await code.text("Tools notes ehco: {'text'->1}")).toContain("no tool notes.ehco; did you mean notes.echo?");
     expect(await code.text("Tools notes foo: 1 bar: 2")).toContain("does not understand #foo:bar:");
     expect(await code.text("Tools show: 3")).toContain("show: takes content that a tool has returned");
