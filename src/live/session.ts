@@ -215,10 +215,14 @@ export class Session {
       return true;
     }
     await active?.stop("interrupted");
-    if (active !== undefined || this.#errorTimer === undefined) return active !== undefined;
-    this.#stopErrorTimer();
-    await this.control("close-error", {});
-    return true;
+    if (active !== undefined) return true;
+    if (this.#errorTimer !== undefined) {
+      this.#stopErrorTimer();
+      await this.control("close-error", {});
+      return true;
+    }
+    // Callbacks may go on after their evaluation, such as those of timers.
+    return (await this.control("interrupt", {}))?.["busy"] === true;
   }
 
   /**

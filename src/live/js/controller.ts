@@ -299,6 +299,8 @@ function lastErrorText(): GuestText {
 
 function interrupt({ id, target }: GuestRequest): void {
   const job = running;
+  // The host gives 0 if no request runs.
+  if (job === undefined && (target === undefined || target === 0)) return void stopCallbacks(id);
   const isBusy = job !== undefined && (target === undefined || job.request.id === target);
   write({ id, result: { busy: isBusy } });
   if (!isBusy) return;
@@ -306,6 +308,12 @@ function interrupt({ id, target }: GuestRequest): void {
   running = undefined;
   job.stop();
   write({ id: job.request.id, result: { status: "interrupted" } });
+}
+
+/** Stops a callback, such as of a timer, that runs although its evaluation has ended. */
+async function stopCallbacks(id: number): Promise<void> {
+  const stopped = await mainThread.stop(undefined, () => running !== undefined);
+  write({ id, result: { busy: stopped?.wasIdle === false } });
 }
 
 async function stopJob(job: RunningJob): Promise<void> {

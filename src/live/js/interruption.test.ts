@@ -82,6 +82,31 @@ describe("an interrupt", () => {
     expect(await guest.value("late")).toBe("0");
   });
 
+  it.each([
+    ["a timer", "setTimeout(whirl, 1)"],
+    ["an interval", "setInterval(whirl, 1)"],
+    ["intervals", "for (let i = 0; i < 5; i++) setInterval(whirl, 1)"],
+    ["a promise", "new Promise((r) => setTimeout(r, 1)).then(whirl)"],
+    [
+      "microtasks",
+      "setTimeout(() => queueMicrotask(function again() { if (!again.n) { again.n = 1; console.log('begun') } queueMicrotask(again) }), 1)",
+    ],
+  ])("stops a loop in %s after the evaluation, by itself and for the next one", async (_name, code) => {
+    await guest.evaluate(`${code}; 1`);
+    await begun();
+    // More intervals than one may loop, one after the other.
+    await eventually(async () =>
+      expect(await guest.guest.control("interrupt", { target: 0 })).toEqual({ busy: false }),
+    );
+    expect(await guest.value("kept + 1")).toBe("42");
+    await guest.evaluate(`${code}; 1`);
+    await begun();
+    const next = await guest.evaluate("kept + 1", Promise.resolve());
+    expect(["ok", "interrupted"]).toContain(next.status);
+    await eventually(async () => expect(await guest.guest.control("interrupt", {})).toEqual({ busy: false }));
+    expect(await guest.value("kept + 1")).toBe("42");
+  });
+
   it("reports that nothing runs", async () => {
     expect(await guest.guest.control("interrupt", { target: 1 })).toEqual({ busy: false });
     expect(await guest.value("kept")).toBe("41");

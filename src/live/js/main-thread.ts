@@ -17,9 +17,9 @@ const PROBE_TIMEOUT_MS = 100;
 const PAUSE_TIMEOUT_MS = 600;
 /** The same in later rounds, when the backtrace is already known. */
 const PAUSE_AGAIN_TIMEOUT_MS = 100;
-/** How long a terminated thread may take to answer before it is terminated again. */
-const TERMINATE_TIMEOUT_MS = 150;
-const MAX_TERMINATIONS = 20;
+/** How long a terminated thread may take to answer before it is paused again: another callback may loop too. */
+const TERMINATE_TIMEOUT_MS = 50;
+const MAX_TERMINATIONS = 40;
 
 export interface IdleReport {
   /** What the thread may be waiting for, by Node's names of active resources. */
@@ -66,8 +66,11 @@ export class MainThread {
     }
   }
 
-  /** Stops and abandons the job. Undefined if `isDone` became true first, or if the job cannot be stopped. */
-  async stop(job: number, isDone: () => boolean): Promise<StoppedJob | undefined> {
+  /**
+   * Stops what runs, and abandons the job; without one, stops callbacks that run after their job. Undefined if `isDone`
+   * became true first, or if the code cannot be stopped.
+   */
+  async stop(job: number | undefined, isDone: () => boolean): Promise<StoppedJob | undefined> {
     const answers = [this.#probe(job)];
     const idle = await within(PROBE_TIMEOUT_MS, Promise.race(answers));
     if (idle !== undefined)
