@@ -28,7 +28,11 @@ export function complete(globals: Globals, code: string, position: number): Comp
   const start = before.length - typed.length;
   // A number, or a property of something that is not a name.
   if (/^\d/.test(typed) || (path === undefined && /\.\s*$/.test(before.slice(0, start)))) return { start, values: [] };
-  if (path === undefined) return { start, values: best(typed, globals.names(), namesOf(GLOBAL)) };
+  if (path === undefined) {
+    // Read once, since a session with thousands of globals takes milliseconds to list them.
+    const own = getOwnPropertyNames(GLOBAL);
+    return { start, values: best(typed, globals.names(own), namesOf(GLOBAL, own)) };
+  }
   const value = lookUpPath(path.replaceAll("?.", "."));
   if (value === undefined || value === null) return { start, values: [] };
   return { start, values: best(typed, namesOf(value)) };
@@ -45,9 +49,9 @@ function best(typed: string, ...lists: readonly (readonly string[])[]): string[]
 }
 
 /** The names of own and inherited properties; those of Object.prototype only for an object that has no others. */
-function namesOf(value: unknown): string[] {
-  const names: string[] = [];
-  for (let at = value; at !== null && at !== undefined; at = getPrototypeOf(at) as unknown) {
+function namesOf(value: unknown, own: readonly string[] = getOwnPropertyNames(value)): string[] {
+  const names = [...own];
+  for (let at = getPrototypeOf(value) as unknown; at !== null && at !== undefined; at = getPrototypeOf(at) as unknown) {
     if (at !== objectPrototype || names.length === 0) names.push(...getOwnPropertyNames(at));
   }
   return names;

@@ -120,9 +120,9 @@ export class Globals {
     return this.#declared.get(name) ?? "";
   }
 
-  /** The names that the user has created, the oldest first. */
-  names(): string[] {
-    return getOwnPropertyNames(GLOBAL).filter((name) => !this.#initial.has(name) || this.#declared.has(name));
+  /** The names that the user has created, the oldest first. `own` is what the global object has. */
+  names(own: readonly string[] = getOwnPropertyNames(GLOBAL)): string[] {
+    return own.filter((name) => !this.#initial.has(name) || this.#declared.has(name));
   }
 }
 
