@@ -288,9 +288,13 @@ export class Semaphore {
 
   /** The next one that waits takes the slot, so that a new one cannot overtake it. */
   release(): void {
+    // In the usual case, none waits, and this takes less time than to ask for the first one.
+    if (this.#waiting.size === 0) {
+      this.#free += 1;
+      return;
+    }
     const [next] = this.#waiting;
-    if (next === undefined) this.#free += 1;
-    else next();
+    next?.();
   }
 
   /** Lets all that wait go on at once, without slots. */

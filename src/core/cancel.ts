@@ -12,6 +12,8 @@ export const CANCEL_TOKEN: unique symbol = Symbol("catenary.cancelToken");
 interface StoredToken {
   readonly token: CancelToken;
   context: Context | undefined;
+  /** Whether `copyContext` has just made the context, so that only the code that passes it on knows it. */
+  isFresh: boolean;
 }
 
 /** A context with a token, or a wrapper whose `behind` returns such a context. */
@@ -38,6 +40,7 @@ function addSignal(context: ContextBeforeSignal): Context {
 export class CancelToken implements StoredToken {
   readonly token: CancelToken = this;
   context: Context | undefined;
+  isFresh = false;
   aborted = false;
   #controller: AbortController | undefined;
   #reason: unknown;
@@ -108,7 +111,7 @@ type CopiedFields = { readonly [Name in Exclude<keyof Context, "signal"> | typeo
 export function copyContext(context: CancellableContext, changes: ContextChanges): Context {
   const stored = context[CANCEL_TOKEN];
   if (stored?.context !== context) return { ...context, ...changes };
-  const own: StoredToken = { token: stored.token, context: undefined };
+  const own: StoredToken = { token: stored.token, context: undefined, isFresh: true };
   // A token is stored only for contexts of our own, which have no other fields.
   const fields: ContextFields = context;
   const { notify, ask, onRoute, headers, headersChecked } = fields;
@@ -130,4 +133,13 @@ export function copyContext(context: CancellableContext, changes: ContextChanges
     run,
   };
   return (own.context = addSignal(copy as unknown as ContextBeforeSignal));
+}
+
+/** The context with another `notify`. A copy that `copyContext` has just made is not copied again. */
+export function replaceNotify(context: CancellableContext, notify: Context["notify"]): Context {
+  const stored = context[CANCEL_TOKEN];
+  if (stored?.context !== context || !stored.isFresh) return copyContext(context, { notify });
+  stored.isFresh = false;
+  context.notify = notify;
+  return context;
 }

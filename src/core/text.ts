@@ -27,17 +27,25 @@ export function matchesGlob(glob: string, name: string): boolean {
   const star = glob.indexOf("*");
   if (star === -1) return glob === name;
   if (star === glob.length - 1) return star === 0 || name.startsWith(glob.slice(0, star));
+  return globMatcher(glob)(name);
+}
+
+/** The same as `matchesGlob`, for a pattern that many names are compared with. */
+export function globMatcher(glob: string): (name: string) => boolean {
   const [first = "", ...rest] = glob.split("*");
-  const last = rest.pop() ?? "";
-  if (!name.startsWith(first) || name.length < first.length + last.length || !name.endsWith(last)) return false;
-  const until = name.length - last.length;
-  let at = first.length;
-  for (const part of rest) {
-    const found = name.indexOf(part, at);
-    if (found === -1 || found + part.length > until) return false;
-    at = found + part.length;
-  }
-  return true;
+  const last = rest.pop();
+  if (last === undefined) return (name) => name === glob;
+  return (name) => {
+    if (!name.startsWith(first) || name.length < first.length + last.length || !name.endsWith(last)) return false;
+    const until = name.length - last.length;
+    let at = first.length;
+    for (const part of rest) {
+      const found = name.indexOf(part, at);
+      if (found === -1 || found + part.length > until) return false;
+      at = found + part.length;
+    }
+    return true;
+  };
 }
 
 /** The minimum time between two reports. */

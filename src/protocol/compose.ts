@@ -4,7 +4,7 @@
 // number of times, at any time. It is in protocol/ because server/ and chain/ both have middleware.
 
 import { forwardAbort, ignoreRejection } from "../core/async.ts";
-import { copyContext, isCancelled } from "../core/cancel.ts";
+import { isCancelled, replaceNotify } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
 import { isObject, errorMessage } from "../core/values.ts";
@@ -109,15 +109,26 @@ class MiddlewareCall {
       // The middleware may not await it.
       void ignoreRejection(first);
     }
-    const outcome = Promise.resolve(returned).then(
-      (result) => this.#check(result),
-      (error: unknown) => this.#rethrow(error),
-    );
-    if (first !== undefined && !this.#intercepts) return outcome;
+    const settled = Promise.resolve(returned);
+    if (first !== undefined && !this.#intercepts) {
+      return settled.then(
+        (result) => this.#check(result),
+        (error: unknown) => this.#rethrow(error),
+      );
+    }
     return new Promise<Result>((resolve, reject) => {
       this.#reject = reject;
       if (this.#failure !== undefined) reject(this.#failure.error);
-      outcome.then(resolve, reject);
+      settled.then(
+        (result) => {
+          try {
+            resolve(this.#check(result));
+          } catch (error) {
+            reject(error);
+          }
+        },
+        (error: unknown) => resolve(this.#rethrow(error)),
+      );
     });
   }
 
@@ -172,6 +183,9 @@ function withGuardedNotify(
 ): Context {
   // If `notify` fails, a call ends by itself, but a subscription would stay open. So abort the subscription.
   const stop = method === "subscriptions/listen" ? forwardAbort(given.signal) : undefined;
+  // It is read now, since it may be replaced in the context.
+  const fields: { readonly notify: unknown } = given;
+  const own = fields.notify as (this: Context, notification: Notification) => unknown;
   const notify = (notification: Notification): void => {
     const onError = (error: unknown): void => {
       const failure = fail(error, notification.method);
@@ -179,13 +193,13 @@ function withGuardedNotify(
     };
     try {
       // `notify` may be an async function, though its type returns nothing.
-      const returned: unknown = given.notify(notification);
+      const returned = own.call(given, notification);
       if (returned instanceof Promise) returned.catch(onError);
     } catch (error) {
       onError(error);
     }
   };
-  return stop === undefined ? copyContext(given, { notify }) : { ...given, notify, signal: stop.signal };
+  return stop === undefined ? replaceNotify(given, notify) : { ...given, notify, signal: stop.signal };
 }
 
 /** Adds the middleware's name to its own errors. McpErrors stay as they are. */

@@ -91,8 +91,13 @@ class Circuits {
     return "test";
   }
 
+  /** Whether there is nothing to record about a call that worked, and nothing that could refuse one. */
+  get isEmpty(): boolean {
+    return this.#circuits.size === 0;
+  }
+
   record(key: string, outcome: Outcome, wasTest: boolean): void {
-    const circuit = this.#circuits.size === 0 ? undefined : this.#circuits.get(key);
+    const circuit = this.#circuits.get(key);
     if (outcome === "failed") {
       const failures = (circuit?.failures ?? 0) + 1;
       this.#circuits.set(key, { failures, openUntil: performance.now() + this.#openMs });
@@ -155,8 +160,8 @@ class GuardedCall {
 
   #pass(key: string, what: string): void {
     // An attempt that `retry` makes is a part of the same call.
-    if (this.#passed.some((one) => one.key === key)) return;
-    const entered = this.#circuits.enter(key);
+    for (const one of this.#passed) if (one.key === key) return;
+    const entered = this.#circuits.isEmpty ? "always" : this.#circuits.enter(key);
     if (typeof entered !== "number") {
       this.#passed.push({ key, isTest: entered === "test" });
       return;
@@ -169,6 +174,7 @@ class GuardedCall {
 
   /** A failure is that of the last upstream on the route. */
   #record(outcome: Outcome): void {
+    if (outcome !== "failed" && this.#circuits.isEmpty) return;
     const last = this.#passed.at(-1);
     for (const passed of this.#passed) {
       this.#circuits.record(passed.key, outcome === "failed" && passed !== last ? "unclear" : outcome, passed.isTest);

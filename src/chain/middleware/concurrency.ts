@@ -63,9 +63,10 @@ export function concurrency(options: number | ConcurrencyOptions): Middleware {
   const methods = methodsOption(read) ?? COUNTED;
   if (methods.has(LISTEN)) throw read.error("methods", `must not have ${LISTEN}: subscriptions have no end`);
   const limits = new Map<string, Limit>();
+  const keyOf = KEYS[by];
   return function concurrency(request, context, next) {
     if (!methods.has(request.method)) return next(request, context);
-    const key = KEYS[by](request, context);
+    const key = keyOf(request, context);
     const limit = limits.get(key) ?? { slots: new Semaphore(calls), users: 0 };
     const { slots } = limit;
     if (slots.isFull && slots.waiting >= queue) {

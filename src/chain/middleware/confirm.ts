@@ -5,14 +5,13 @@
 
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
-import { sanitize } from "../../core/text.ts";
+import { globMatcher, sanitize } from "../../core/text.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { answerInputRequired } from "../../dialogue/calls/input-required.ts";
 import { checkClientRequest } from "../../protocol/client-requests.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { withoutSecrets } from "../../protocol/redactor.ts";
 import { CallerTools } from "../caller-tools.ts";
-import { matchesGlob } from "./filter.ts";
 
 /** Options of `confirm()`. */
 export interface ConfirmOptions {
@@ -57,7 +56,7 @@ const NAME_LENGTH = 200;
  */
 export function confirm(options: ConfirmOptions = {}): Middleware {
   const read = new OptionReader(NAME, options, Object.keys(CONFIRM.options));
-  const globs = read.strings("tools");
+  const concerns = read.strings("tools")?.flatMap(matchersOf);
   const isAll = read.choice("only", ["destructive", "all"]) === "all";
   const allowsUnasked = read.choice("unasked", ["refuse", "allow"]) === "allow";
   const shown = read.any("arguments") ?? true;
@@ -87,15 +86,15 @@ export function confirm(options: ConfirmOptions = {}): Middleware {
     if (!isAll && method === "tools/list") return list(request, context, next);
     if (!isAll && method === "subscriptions/listen") return next(request, tools.watch(context));
     if (method !== "tools/call") return next(request, context);
-    const isConcerned = globs?.some((glob) => concerns(glob, params["name"] as string)) !== false;
+    const isConcerned = concerns?.some((matches) => matches(params["name"] as string)) !== false;
     const isHarmless = !isAll && isConcerned && tools.get(params["name"], context.caller)?.mayDestroy === false;
     return isConcerned && !isHarmless ? check(request, context, next) : next(request, context);
   };
 }
 
 /** Also with the prefix that a tool gets when another server has one of the same name. In doubt, the user is asked. */
-function concerns(glob: string, name: string): boolean {
-  return [glob, `*_${glob}`, `*-${glob}`].some((form) => matchesGlob(form, name));
+function matchersOf(glob: string): ((name: string) => boolean)[] {
+  return [glob, `*_${glob}`, `*-${glob}`].map(globMatcher);
 }
 
 function questionFor({ params }: Request, maxLength: number): Request {

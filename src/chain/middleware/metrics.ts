@@ -68,8 +68,18 @@ export function metrics(options: MetricsOptions = {}): Middleware {
   return middleware;
 }
 
-interface Run {
+/** What is known about the requests of a method. */
+interface Operation {
   readonly method: string;
+  inFlight: number;
+  /** Whether there was a request, and not only a list with names for it. */
+  isUsed: boolean;
+  /** Names that were listed, or used with success. Undefined if requests of the method have no name. */
+  readonly known: Set<string> | undefined;
+}
+
+interface Run {
+  readonly operation: Operation;
   readonly request: Request;
   readonly begun: number;
   readonly onRoute: NonNullable<Context["onRoute"]>;
@@ -98,19 +108,18 @@ class Figures {
   /** By method, name, server and error. */
   readonly #tree: SeriesTree = new Map();
   readonly #series: Series[] = [];
-  readonly #inFlight = new Map<string, number>();
-  /** Names that were listed, or used with success, by the method that uses them. */
-  readonly #known = new Map([...NAME_LABELS.keys()].map((method) => [method, new Set<string>()]));
+  readonly #operations = new Map<string, Operation>();
 
   constructor(maxSeries: number) {
     this.#maxSeries = maxSeries;
   }
 
   begin(request: Request, context: Context): Run {
-    const method = REQUEST_NAMES.has(request.method) ? request.method : OTHER;
-    this.#inFlight.set(method, (this.#inFlight.get(method) ?? 0) + 1);
+    const operation = this.#operations.get(request.method) ?? this.#operation(request.method);
+    operation.inFlight += 1;
+    operation.isUsed = true;
     const run: Run = {
-      method,
+      operation,
       request,
       begun: performance.now(),
       server: undefined,
@@ -122,24 +131,35 @@ class Figures {
     return run;
   }
 
+  /** Of a method that was not used yet. Callers choose methods, so those that are unknown share one. */
+  #operation(name: string): Operation {
+    const method = REQUEST_NAMES.has(name) ? name : OTHER;
+    let operation = this.#operations.get(method);
+    if (operation === undefined) {
+      operation = { method, inFlight: 0, isUsed: false, known: NAME_LABELS.has(method) ? new Set() : undefined };
+      this.#operations.set(method, operation);
+    }
+    return operation;
+  }
+
   succeed(run: Run, result: Result): void {
     if (result["isError"] === true) {
       this.end(run, "tool_error");
       return;
     }
-    const { method, request } = run;
-    if (NAME_LABELS.has(method)) this.#learn(method, request.params["name"]);
+    const { known, method } = run.operation;
+    if (known !== undefined) this.#learn(known, run.request.params["name"]);
     else if (method.endsWith("/list")) this.#learnList(method, result);
     this.end(run, "");
   }
 
-  end({ method, request, begun, server = "" }: Run, error: string): void {
-    this.#inFlight.set(method, (this.#inFlight.get(method) ?? 1) - 1);
+  end({ operation, request, begun, server = "" }: Run, error: string): void {
+    const { method, known } = operation;
+    operation.inFlight -= 1;
     // A subscription is open for as long as its caller likes.
     if (method === "subscriptions/listen") return;
     const seconds = (performance.now() - begun) / 1_000;
     const { name } = request.params;
-    const known = this.#known.get(method);
     const shown = known === undefined ? "" : typeof name === "string" && known.has(name) ? name : OTHER;
     const series =
       this.#find(method, shown, server, error) ??
@@ -171,21 +191,21 @@ class Figures {
     const list = LISTS_BY_METHOD.get(method);
     const items = list && result[list.field];
     const user = method === "tools/list" ? "tools/call" : method === "prompts/list" ? "prompts/get" : undefined;
-    if (user === undefined || !Array.isArray(items)) return;
-    for (const item of items as readonly unknown[]) if (isObject(item)) this.#learn(user, item["name"]);
+    const known = user === undefined ? undefined : this.#operation(user).known;
+    if (known === undefined || !Array.isArray(items)) return;
+    for (const item of items as readonly unknown[]) if (isObject(item)) this.#learn(known, item["name"]);
   }
 
-  #learn(method: string, name: unknown): void {
-    const known = this.#known.get(method);
+  #learn(known: Set<string>, name: unknown): void {
     const fits = typeof name === "string" && name.length <= MAX_NAME_LENGTH;
-    if (known !== undefined && fits && known.size < this.#maxSeries) known.add(name);
+    if (fits && known.size < this.#maxSeries) known.add(name);
   }
 
   format(upstreams: Readonly<Record<string, { readonly restarts: number }>>): string {
     const durations = this.#series.flatMap(formatHistogram);
-    const running = [...this.#inFlight].map(
-      ([method, count]) => `${IN_FLIGHT}${formatLabels({ mcp_method_name: method })} ${count}`,
-    );
+    const running = [...this.#operations.values()]
+      .filter(({ isUsed }) => isUsed)
+      .map(({ method, inFlight }) => `${IN_FLIGHT}${formatLabels({ mcp_method_name: method })} ${inFlight}`);
     const restarts = Object.entries(upstreams).map(
       ([server, one]) => `${RESTARTS}${formatLabels({ server })} ${one.restarts}`,
     );

@@ -5,7 +5,15 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { Attributes, Context as OtelContext, Span, TextMapGetter, TextMapSetter } from "@opentelemetry/api";
+import type {
+  Attributes,
+  Context as OtelContext,
+  Span,
+  SpanKind,
+  SpanStatusCode,
+  TextMapGetter,
+  TextMapSetter,
+} from "@opentelemetry/api";
 import { ignoreRejection, within } from "../../core/async.ts";
 import { copyContext } from "../../core/cancel.ts";
 import type { Context, Handler, Meta, Middleware, Request, Result } from "../../core/handler.ts";
@@ -114,22 +122,30 @@ interface Flushable {
 }
 
 class Tracer {
-  readonly #api: Api;
-  readonly #kind: "server" | "client";
+  // The parts of the API, since it takes long to look them up in a module.
+  readonly #contexts: Api["context"];
+  readonly #propagation: Api["propagation"];
+  readonly #traces: Api["trace"];
+  readonly #errorCode: SpanStatusCode;
+  readonly #kind: SpanKind;
   readonly #hasContent: boolean;
 
   constructor(api: Api, kind: "server" | "client", hasContent: boolean) {
-    this.#api = api;
-    this.#kind = kind;
+    this.#contexts = api.context;
+    this.#propagation = api.propagation;
+    this.#traces = api.trace;
+    this.#errorCode = api.SpanStatusCode.ERROR;
+    this.#kind = kind === "server" ? api.SpanKind.SERVER : api.SpanKind.CLIENT;
     this.#hasContent = hasContent;
   }
 
   run(request: Request, context: Context, next: Handler): Promise<Result> {
-    const { context: contexts, propagation, SpanKind, trace: traces } = this.#api;
+    const contexts = this.#contexts;
+    const traces = this.#traces;
     const { _meta: meta } = request.params;
     const outer = contexts.active();
-    const parent = meta === undefined ? outer : propagation.extract(outer, meta, GETTER);
-    const kind = this.#kind === "server" ? SpanKind.SERVER : SpanKind.CLIENT;
+    const parent = meta === undefined ? outer : this.#propagation.extract(outer, meta, GETTER);
+    const kind = this.#kind;
     const attributes = attributesOf(request, context, this.#hasContent);
     // The provider may be set up after this middleware was created, so the tracer is asked for each time.
     const span = traces.getTracer("catenary").startSpan(spanName(request), { kind, attributes }, parent);
@@ -155,7 +171,7 @@ class Tracer {
 
   /** Sends spans that the SDK still holds, since the program may end now. The API has no function for that. */
   async flush(): Promise<void> {
-    const provider = this.#api.trace.getTracerProvider() as Flushable & { getDelegate?(): Flushable };
+    const provider = this.#traces.getTracerProvider() as Flushable & { getDelegate?(): Flushable };
     const sent = async (): Promise<void> => (provider.getDelegate?.() ?? provider).forceFlush?.();
     // What the exporter cannot send is its own concern.
     await within(
@@ -167,8 +183,8 @@ class Tracer {
   /** The request with the span in its `_meta`. Unchanged if nothing is propagated. */
   #withSpan(request: Request, active: OtelContext): Request {
     const carrier: Record<string, unknown> = {};
-    this.#api.propagation.inject(active, carrier, SETTER);
-    if (Object.keys(carrier).length === 0) return request;
+    this.#propagation.inject(active, carrier, SETTER);
+    if (isEmpty(carrier)) return request;
     const { params } = request;
     return { ...request, params: { ...params, _meta: { ...params._meta, ...carrier } } };
   }
@@ -186,9 +202,14 @@ class Tracer {
     if (error instanceof McpError) span.setAttribute("rpc.response.status_code", String(error.code));
     const message =
       this.#hasContent && error !== undefined ? { message: withoutSecrets(errorMessage(error)) } : undefined;
-    span.setStatus({ code: this.#api.SpanStatusCode.ERROR, ...message });
+    span.setStatus({ code: this.#errorCode, ...message });
     span.end();
   }
+}
+
+function isEmpty(fields: object): boolean {
+  for (const _key in fields) return false;
+  return true;
 }
 
 /** Without a URI, of which there are too many. */
@@ -200,13 +221,19 @@ function spanName({ method, params }: Request): string {
 }
 
 function attributesOf({ method, params }: Request, { revision }: Context, hasContent: boolean): Attributes {
-  const attributes: Attributes = { "mcp.method.name": method, "mcp.protocol.version": revision };
   const { name, uri, arguments: args } = params;
   if (method === "tools/call") {
-    attributes["gen_ai.operation.name"] = "execute_tool";
-    if (typeof name === "string") attributes["gen_ai.tool.name"] = name;
+    const attributes: Attributes = {
+      "mcp.method.name": method,
+      "mcp.protocol.version": revision,
+      "gen_ai.operation.name": "execute_tool",
+      "gen_ai.tool.name": String(name),
+    };
     if (hasContent && args !== undefined) attributes["gen_ai.tool.call.arguments"] = jsonOf(args);
-  } else if (method === "prompts/get" && typeof name === "string") attributes["gen_ai.prompt.name"] = name;
+    return attributes;
+  }
+  const attributes: Attributes = { "mcp.method.name": method, "mcp.protocol.version": revision };
+  if (method === "prompts/get" && typeof name === "string") attributes["gen_ai.prompt.name"] = name;
   // A query, and user info before an @, may be secret.
   if (typeof uri === "string") {
     attributes["mcp.resource.uri"] = uri.replace(/[?#].*$/s, "").replace(/\/\/[^/]*@/, "//");
