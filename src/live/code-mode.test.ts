@@ -120,13 +120,15 @@ it.each([
     "lisp",
     '(call-tool "box.find" :query string [:max-results integer] [:sort-by {"name" | "date"}] ["baseURL" string])',
     '(call-tool "box.empty")',
+    '(call-tool "box.list_all" :path string)',
   ] as const,
   [
     "smalltalk",
     `Tools box find: { 'query' -> string. 'maxResults' -> integer (optional). 'sort_by' -> "name" | "date" (optional). 'baseURL' -> string (optional) }`,
     "Tools box empty",
+    "Tools call: 'box.list_all' with: { 'path' -> string }",
   ] as const,
-])("shows calls as %s writes them", async (language, find, empty) => {
+])("shows calls as %s writes them", async (language, find, empty, listAll) => {
   const inputSchema = {
     type: "object",
     properties: {
@@ -137,9 +139,11 @@ it.each([
     },
     required: ["query"],
   } as const;
+  const listed = { type: "object", properties: { path: { type: "string" } }, required: ["path"] } as const;
   const box = createServer({ name: "box", version: "1.0.0" })
     .tool("find", { description: "Finds things. In a box.", inputSchema, input: undefined }, () => "none")
-    .tool("empty", { description: "Empties it." }, () => "empty");
+    .tool("empty", { description: "Empties it." }, () => "empty")
+    .tool("list_all", { inputSchema: listed, input: undefined }, () => "all");
   const { client, call } = await start({ language }, chain().to({ box }));
   expect(await call("search-tools", { query: "things" })).toBe(`${find} - Finds things.`);
   expect(await call("describe-tools", { names: ["box.find", "box.empty"] })).toBe(
@@ -154,6 +158,7 @@ it.each([
       "Empties it.",
     ].join("\n"),
   );
+  expect(await call("describe-tools", { names: ["box.list_all"] })).toBe(`${listAll}\n  path: string`);
   const { tools } = await client.listTools();
   expect(JSON.stringify(tools.slice(0, 2))).not.toMatch(/TypeScript|tools\.NAME/);
 });

@@ -419,6 +419,16 @@ describe("messages that code forges", () => {
     expect(called).toEqual(["next"]);
   });
 
+  it("work again in the next run after code has given the name `tools` another value", async () => {
+    const { gateway, called } = recording();
+    const { run } = await start(gateway);
+    for (const code of ["tools = 3", "const tools = 4", "function tools() {}", "delete globalThis.tools"]) {
+      await run(code);
+      expect((await run("await tools.notes.echo({ text: 'next' })")).content[0]?.text).toBe("=> 'next'");
+    }
+    expect(called).toEqual(["next", "next", "next", "next"]);
+  });
+
   it("after the end of a run are answered with an error", async () => {
     const { gateway, called } = recording();
     const { run } = await start(gateway);
@@ -431,6 +441,19 @@ describe("messages that code forges", () => {
     );
     expect(called).toEqual([]);
   });
+});
+
+it("names no tools that a caller of code mode does not have", async () => {
+  const { run } = await start(recording().gateway, { limits: { outputChars: 100 } });
+  const texts = [
+    await run("for (;;);", { timeout: 0.1 }),
+    await run("console.log('x'.repeat(1000))"),
+    await run("({ a: new Map([[1, { b: 2 }]]) })"),
+  ].map(({ content }) => String(content[0]?.text));
+  expect(texts[0]).toContain("pass a longer `timeout`, or raise the setting timeoutMs.");
+  expect(texts[1]).toContain("characters left out here; all are in live://session/main/output/1]");
+  expect(texts[2]).toContain("=> {");
+  expect(texts.join()).not.toMatch(/configure-limits|inspect|handle/);
 });
 
 /** A gateway that records the texts of its calls. It has one more tool than it lists. */

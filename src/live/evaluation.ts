@@ -218,10 +218,13 @@ const STEP_TEXTS: Readonly<Record<Step, string>> = {
 interface EvaluationTextOptions {
   readonly withTiming: boolean;
   readonly timeoutMs: number;
+  /** Whether the caller has only the tool that evaluates, as in code mode. */
+  readonly isOnlyTool?: boolean;
 }
 
 /** The text of an evaluation. */
-export function evaluationText(evaluation: EvaluationRecord, { withTiming, timeoutMs }: EvaluationTextOptions): string {
+export function evaluationText(evaluation: EvaluationRecord, options: EvaluationTextOptions): string {
+  const { withTiming, timeoutMs, isOnlyTool = false } = options;
   const { status, values, warnings, condition, timing, handles } = evaluation;
   const parts = notices(evaluation.notice, evaluation.background);
   if (evaluation.stdout !== "") parts.push(withoutNewline(evaluation.stdout));
@@ -237,7 +240,8 @@ export function evaluationText(evaluation: EvaluationRecord, { withTiming, timeo
     );
   if (status === "ok" && withTiming) parts.push(`\n${timingText(timing)}`);
   if (condition !== undefined && status === "error") parts.push(conditionText(condition));
-  if (status === "timeout") parts.push(timeoutText(timeoutMs, evaluation), backtraceText(condition?.frames));
+  if (status === "timeout")
+    parts.push(timeoutText(timeoutMs, evaluation, isOnlyTool), backtraceText(condition?.frames));
   if (status === "interrupted")
     parts.push(`[INTERRUPTED] ${STEP_TEXTS[evaluation.step ?? "interrupt"]}`, backtraceText(condition?.frames));
   if (evaluation.note !== undefined) parts.push(`; ${evaluation.note}`);
@@ -280,13 +284,14 @@ function withoutNewline(output: string): string {
   return output.endsWith("\n") ? output.slice(0, -1) : output;
 }
 
-function timeoutText(timeoutMs: number, { step = "interrupt" }: { readonly step?: Step }): string {
+function timeoutText(timeoutMs: number, { step = "interrupt" }: { readonly step?: Step }, isOnlyTool = false): string {
+  const raise = isOnlyTool ? "raise the setting timeoutMs" : "raise the limit with configure-limits";
   const seconds = timeoutMs / 1000;
   return [
     `[TIMEOUT] Evaluation exceeded ${seconds} ${seconds === 1 ? "second" : "seconds"}`,
     "",
     STEP_TEXTS[step],
-    "If this is not an endless loop, pass a longer `timeout`, or raise the limit with configure-limits.",
+    `If this is not an endless loop, pass a longer \`timeout\`, or ${raise}.`,
   ].join("\n");
 }
 

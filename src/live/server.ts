@@ -27,6 +27,7 @@ import {
   testsText,
   toEvaluation,
   withNotices,
+  type EvaluationRecord,
 } from "./evaluation.ts";
 import type { GuestParams } from "./guest.ts";
 import { registerCheckpoints } from "./checkpoints.ts";
@@ -35,6 +36,7 @@ import { DEFAULT_LIMITS, type GuestTests, type GuestText, type Limits } from "./
 import { WAITING, type RunResult } from "./output.ts";
 import { sandboxed, type SandboxOptions } from "./sandbox.ts";
 import type { RunOptions, RunPeer, Session } from "./session.ts";
+import { withoutLimitsTool } from "./session-log.ts";
 import { closedError, Sessions } from "./sessions.ts";
 import {
   fits,
@@ -212,11 +214,13 @@ function registerEvaluation(host: Host, tool: GuestTool, op: string): void {
     // The guest says so if there is nothing to evaluate in, such as no error.
     const { text: refusal, status: replied } = result.reply;
     if (refusal !== undefined && replied === undefined) return toolAnswer(result, session);
-    const record = toEvaluation(session.name, result, performance.now() - startedAt);
-    const { evaluation, truncated } = session.log.shorten(record, session.limits);
+    const whole = toEvaluation(session.name, result, performance.now() - startedAt);
+    const isOnlyTool = peer !== undefined;
+    const record = isOnlyTool ? withoutOtherTools(whole) : whole;
+    const { evaluation, truncated } = session.log.shorten(record, session.limits, !isOnlyTool);
     const { status, values, notice } = evaluation;
     const withTiming = args["capture-time"] === true;
-    const text = evaluationText(evaluation, { withTiming, timeoutMs: result.timeoutMs });
+    const text = evaluationText(evaluation, { withTiming, timeoutMs: result.timeoutMs, isOnlyTool });
     session.log.add(op === "eval" ? String(args["code"]) : `${op} ${JSON.stringify(args)}`, text);
     // Code that failed is kept only if it has defined something before.
     const hasDefined = status === "error" && evaluation.defined !== undefined;
@@ -235,6 +239,13 @@ function registerEvaluation(host: Host, tool: GuestTool, op: string): void {
   const isMain = op === "eval" && evaluates === undefined;
   const output = isMain ? { output: UNCHECKED, outputSchema: EVALUATION_SCHEMA } : undefined;
   server.tool(tool.name, { ...toolOptions({ ...tool, runsCode: true }, isMain), ...output }, evaluate);
+}
+
+/** Leaves out what only other tools could use: the handles of values, and the advice to call configure-limits. */
+function withoutOtherTools({ handles: _handles, ...evaluation }: EvaluationRecord): EvaluationRecord {
+  const { notice } = evaluation;
+  if (notice === undefined) return evaluation;
+  return { ...evaluation, notice: withoutLimitsTool(notice, "; the setting memoryMb raises it") };
 }
 
 /** The definition of a tool that evaluates code, as it is listed. */

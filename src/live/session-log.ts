@@ -84,8 +84,8 @@ export class SessionLog {
     return entries.join("\n");
   }
 
-  /** Cuts the output and the values that are longer than the limits. */
-  shorten(evaluation: EvaluationRecord, limits: Limits): ShortenedEvaluation {
+  /** Cuts the output and the values that are longer than the limits. `hasInspect`: the caller has the tool inspect. */
+  shorten(evaluation: EvaluationRecord, limits: Limits, hasInspect = true): ShortenedEvaluation {
     const { stdout, stderr, values, truncated: totals } = evaluation;
     const { outputChars, valueChars } = limits;
     const isShort =
@@ -99,12 +99,12 @@ export class SessionLog {
     const truncated: { stdout?: CutText; stderr?: CutText; values?: CutText[] } = {};
     const output = (stream: "stdout" | "stderr"): string => {
       const total = totals[stream] === false ? evaluation[stream].length : totals[stream];
-      const cut = this.#cut(evaluation[stream], outputChars, total);
+      const cut = this.#cut(evaluation[stream], outputChars, hasInspect, total);
       if (cut.whole !== undefined) truncated[stream] = cut.whole;
       return cut.text;
     };
     const shown = values.map((value) => {
-      const cut = this.#cut(value, valueChars);
+      const cut = this.#cut(value, valueChars, hasInspect);
       if (cut.whole !== undefined) (truncated.values ??= []).push(cut.whole);
       return cut.text;
     });
@@ -116,7 +116,7 @@ export class SessionLog {
 
   /** The text, or its head and tail if it is longer than `max`. */
   shortenText(text: string, max: number): string {
-    return this.#cut(text, max).text;
+    return this.#cut(text, max, true).text;
   }
 
   /** A part of a long text, for clients that do not let a model read resources. */
@@ -134,7 +134,7 @@ export class SessionLog {
   }
 
   /** `total` is the number of characters that were printed; not all of them may have been kept. */
-  #cut(text: string, max: number, total: number = text.length): { readonly text: string; readonly whole?: CutText } {
+  #cut(text: string, max: number, hasInspect: boolean, total = text.length): { text: string; whole?: CutText } {
     if (text.length <= max && total <= text.length) return { text };
     const number = this.#keep(text);
     const uri = `live://session/${this.#session}/output/${number}`;
@@ -142,8 +142,8 @@ export class SessionLog {
     const tail = begunAtLine(lastChars(text, Math.min(Math.floor(max / 2), text.length - head.length)));
     const left = (total - head.length - tail.length).toLocaleString("en");
     const where = total > text.length ? `the first ${text.length.toLocaleString("en")} are` : "all are";
-    const how = `inspect {"output": ${number}, "start": ${head.length}} shows them`;
-    const gap = `[${left} of ${total.toLocaleString("en")} characters left out here; ${where} in ${uri}; ${how}]`;
+    const how = hasInspect ? `; inspect {"output": ${number}, "start": ${head.length}} shows them` : "";
+    const gap = `[${left} of ${total.toLocaleString("en")} characters left out here; ${where} in ${uri}${how}]`;
     const before = head.endsWith("\n") ? head : `${head}\n`;
     return { text: `${before}${gap}\n${tail}`, whole: { chars: total, uri } };
   }
@@ -231,4 +231,9 @@ export class StateLoss {
 export function exitReason(how: string, stderr: string, memoryMb: number, verb = "ended"): string {
   if (!/heap out of memory|Heap exhausted/.test(stderr)) return `its process ${verb} (${how})`;
   return `its process ran out of memory (limit ${memoryMb} MB; configure-limits raises it from the next reset on)`;
+}
+
+/** The reason for a caller that does not have the tool. */
+export function withoutLimitsTool(reason: string, instead = ""): string {
+  return reason.replace(/; configure-limits [^)]*/, instead);
 }

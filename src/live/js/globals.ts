@@ -12,6 +12,7 @@ import { preview, typeName } from "./print.ts";
 import { IMPORT_META, type Declared } from "./rewrite.ts";
 
 const { defineProperty, entries, getOwnPropertyDescriptor, getOwnPropertyNames, getPrototypeOf, is } = Object;
+const { defineProperty: redefineProperty, set: setProperty } = Reflect;
 const GLOBAL = globalThis as Record<string, unknown>;
 // Unbound on purpose: it is called on functions of the user.
 // oxlint-disable-next-line typescript/unbound-method
@@ -63,7 +64,9 @@ export class Globals {
   provide(values: Readonly<Record<string, unknown>>): void {
     for (const [name, value] of entries(values)) {
       this.#initial.add(name);
-      defineProperty(GLOBAL, name, { value, writable: true, enumerable: false, configurable: true });
+      const property = { value, writable: true, enumerable: false, configurable: true };
+      // A function that the user's code has declared can only be assigned to. Neither throws if the name is constant.
+      if (!redefineProperty(GLOBAL, name, property)) setProperty(GLOBAL, name, value);
     }
   }
 

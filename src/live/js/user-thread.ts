@@ -42,6 +42,8 @@ export class UserThread {
   readonly #answers: AnswerQueue;
   readonly #reloader = new Reloader(this.#globals);
   #current: JobState | undefined;
+  /** The value of the global `tools`, in code mode. */
+  #tools: object | undefined;
   #canImportTypeScript = ((process.features as { typescript?: unknown }).typescript ?? false) !== false;
 
   constructor(port: MessagePort, evaluator: Evaluator | undefined, answers: AnswerQueue) {
@@ -100,7 +102,8 @@ export class UserThread {
             show: this.#toolCalls.show,
           });
         }
-        this.#globals.provide({ tools: this.#toolCalls.create(message.tools), show: this.#toolCalls.show, ToolError });
+        this.#tools = this.#toolCalls.create(message.tools);
+        this.#globals.provide({ show: this.#toolCalls.show, ToolError });
         return;
       case "called":
         return this.#toolCalls.settle(message.json);
@@ -140,6 +143,8 @@ export class UserThread {
     const { cell, op, params } = job;
     if (this.#evaluator !== undefined) return void this.#performOther(this.#evaluator, job, done);
     this.#abortTools();
+    // Code that has given the name another value must not lose the tools for the runs after it.
+    if (this.#tools !== undefined) this.#globals.provide({ tools: this.#tools });
     if (op === "reload") return void this.#later(() => this.#reloader.reload(), done);
     if (op === "run-tests") return void this.#later(() => this.#tests.run(params["pattern"], () => state.isOver), done);
     const isProfiled = op === "profile-code" || op === "heap-report";

@@ -233,12 +233,16 @@ export function smalltalkLanguage(options: SmalltalkGuestOptions = {}): Language
   };
 }
 
-/** Such as `Tools notes search: { 'query' -> string. 'limit' -> integer (optional) }`. */
+/** What every engine reads as a message; on Amber, names have no `_`. */
+const IS_MESSAGE = /^[A-Za-z][A-Za-z0-9]*(?:\.[A-Za-z][A-Za-z0-9]*)?$/;
+
+/** Such as `Tools notes search: { 'query' -> string }`, or `Tools call: 'notes.find_all' with: { 'query' -> string }`. */
 const CALL_SYNTAX: CallSyntax = {
   parameter: (name, type, isRequired) => `'${name.replaceAll("'", "''")}' -> ${type}${isRequired ? "" : " (optional)"}`,
   call: (name, parameters) => {
-    const call = `Tools ${name.split(".").join(" ")}`;
-    return parameters.length === 0 ? call : `${call}: { ${parameters.join(". ")} }`;
+    const isMessage = IS_MESSAGE.test(name);
+    const call = isMessage ? `Tools ${name.split(".").join(" ")}` : `Tools call: '${name}'`;
+    return parameters.length === 0 ? call : `${call}${isMessage ? "" : " with"}: { ${parameters.join(". ")} }`;
   },
 };
 
