@@ -65,6 +65,13 @@ describe("the text of an evaluation", () => {
     );
   });
 
+  it("has times with at most two decimals", () => {
+    const timing = { realMs: 0.123_456, runMs: 1.005_9, gcMs: 0, bytes: 7 };
+    const record = toEvaluation("main", runResult({ ...OK, timing }), 1);
+    expect(record.timing).toEqual({ realMs: 0.12, runMs: 1.01, gcMs: 0, bytes: 7 });
+    expect(toEvaluation("main", runResult({}, { outcome: "lost" }), 2.345_6).timing).toEqual({ realMs: 2.35 });
+  });
+
   it("says how it was stopped and whether the state was kept", () => {
     const kept = text(runResult({ ...OK, status: "interrupted" }, { outcome: "timeout", step: "renew" }));
     expect(kept).toMatch(/^\[TIMEOUT\] Evaluation exceeded 2 seconds\n\n.*evaluator was replaced; .*keeps its state/);

@@ -144,6 +144,19 @@ export const EVALUATION_SCHEMA: JsonSchema = {
 
 const INVALID = "The session's process sent an invalid evaluation result; did the code write to file descriptor 3?";
 
+/** The times with two decimals: more say nothing, and every reader pays for them. */
+function rounded({ realMs, runMs, gcMs, bytes }: Timing): Timing {
+  const timing: { -readonly [Key in keyof Timing]: Timing[Key] } = { realMs: hundredths(realMs) };
+  if (runMs !== undefined) timing.runMs = hundredths(runMs);
+  if (gcMs !== undefined) timing.gcMs = hundredths(gcMs);
+  if (bytes !== undefined) timing.bytes = bytes;
+  return timing;
+}
+
+function hundredths(value: number): number {
+  return Math.round(value * 100) / 100;
+}
+
 /** Throws if the guest's reply is not an evaluation. */
 export function toEvaluation(session: string, result: RunResult, realMs: number): EvaluationRecord {
   const reply = result.reply as Partial<GuestEvaluation>;
@@ -159,7 +172,7 @@ export function toEvaluation(session: string, result: RunResult, realMs: number)
     stderr: stderr.text,
     warnings: reply.warnings ?? [],
     truncated: { stdout: truncatedTotal(stdout), stderr: truncatedTotal(stderr) },
-    timing: reply.timing ?? { realMs },
+    timing: rounded(reply.timing ?? { realMs }),
     state: result.state,
   };
   // Set one by one instead of spread, for speed: every evaluation comes through here.
@@ -286,7 +299,7 @@ function withoutNewline(output: string): string {
 
 function timeoutText(timeoutMs: number, { step = "interrupt" }: { readonly step?: Step }, isOnlyTool = false): string {
   const raise = isOnlyTool ? "raise the setting timeoutMs" : "raise the limit with configure-limits";
-  const seconds = timeoutMs / 1000;
+  const seconds = hundredths(timeoutMs / 1000);
   return [
     `[TIMEOUT] Evaluation exceeded ${seconds} ${seconds === 1 ? "second" : "seconds"}`,
     "",

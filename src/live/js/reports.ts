@@ -115,7 +115,12 @@ function timeReport({ value, realMs, found }: ToolOutcome, isGuestFile: (url: st
     ...(lines.length > 0 ? ["Self time by function:", ...lines] : ["The code was too short to be sampled."]),
   ];
   if (value !== undefined) text.push("", `=> ${value}`);
-  return { text: text.join("\n"), data: { realMs, samples: samples.length, functions: shown } };
+  const functions = shown.map((row) => ({ ...row, self: hundredths(row.self) }));
+  return { text: text.join("\n"), data: { realMs: hundredths(realMs), samples: samples.length, functions } };
+}
+
+function hundredths(value: number): number {
+  return Math.round(value * 100) / 100;
 }
 
 interface HeapNode {

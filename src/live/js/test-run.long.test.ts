@@ -61,7 +61,7 @@ it("counts the tests of node:test and names the failures with their reasons", as
       reason: expect.stringMatching(/2 (?:==|!==) 3[^]*\n {2}at test\/some\.test\.mjs:5:\d+$/) as string,
     },
     { name: "suite > bad", reason: expect.stringMatching(/^boom\n {2}at test\/some\.test\.mjs:8:\d+$/) as string },
-    { name: "test/broken.test.mjs", reason: "the file could not be run; see the output" },
+    { name: "test/broken.test.mjs", reason: expect.stringMatching(/exit code 1: SyntaxError: Unexpected/) as string },
   ]);
   expect(output).toContain("printed");
   expect(output).toContain("SyntaxError: Unexpected token ';'");
@@ -69,6 +69,21 @@ it("counts the tests of node:test and names the failures with their reasons", as
     passed: 1,
     failed: 0,
   });
+});
+
+it.each([
+  ["exits", "process.exit(3)", "the file ended with exit code 3; see the output"],
+  [
+    "exits as if all were well",
+    "test('b', async () => { await 1; process.exit(0) })",
+    /exit code 1: process\.exit\(0\) was called before the tests had ended$/,
+  ],
+  ["throws", "throw new TypeError('bad start')", /^the file ended with exit code \d+: TypeError: bad start$/],
+  ["is killed", "process.kill(process.pid, 'SIGKILL')", "the file was ended by SIGKILL; see the output"],
+])("reports a file that %s as a failure with the reason", async (_how, code, reason) => {
+  writeFileSync(join(folder, "ends.mjs"), `import test from "node:test"; test("a", () => {}); ${code};`);
+  const { tests } = await runTests({ files: ["ends.mjs"], framework: "node" });
+  expect(tests.failures).toContainEqual({ name: "ends.mjs", reason: expect.stringMatching(reason) as string });
 });
 
 it("runs the tests of vitest", async () => {

@@ -33,7 +33,8 @@ async function* report(events: AsyncIterable<{ type: string; data: TestEvent }>)
       .find((line) => /^\s+at .*(?:file:\/\/|\()/.test(line) && !line.includes("node:"));
     const isSuite = details?.type === "suite" || error?.failureType === "subtestsFailed";
     const isSkipped = skip !== undefined || todo !== undefined;
-    yield `${JSON.stringify({ type, name, nesting, file, message, reason, stack, isSuite, isSkipped })}\n`;
+    const end = error?.signal ?? error?.exitCode;
+    yield `${JSON.stringify({ type, name, nesting, file, message, reason, stack, isSuite, isSkipped, end })}\n`;
   }
 }
 
@@ -49,6 +50,9 @@ interface TestEvent {
     readonly error?: {
       readonly message: string;
       readonly failureType?: string;
+      /** How the process of a file has ended. */
+      readonly exitCode?: number;
+      readonly signal?: string | null;
       readonly cause?: { readonly message?: string; readonly stack?: string } | undefined;
     };
   };
@@ -64,7 +68,24 @@ interface ReportLine {
   readonly stack?: string;
   readonly isSuite?: boolean;
   readonly isSkipped?: boolean;
+  readonly end?: string | number;
 }
+
+const EXIT_CALLED = "process.exit(0) was called before the tests had ended";
+
+/** Runs before each file: one that ends itself in the middle would pass, without the results of its tests. */
+const PRELOAD = `data:text/javascript,${encodeURIComponent(`
+import { writeSync } from "node:fs";
+import { isMainThread } from "node:worker_threads";
+if (process.env.NODE_TEST_CONTEXT !== undefined && process.channel == null && isMainThread) {
+  let hasEnded = false;
+  process.once("beforeExit", () => { hasEnded = true });
+  process.on("exit", (code) => {
+    if (hasEnded || code !== 0) return;
+    process.exitCode = 1;
+    writeSync(2, "${EXIT_CALLED}\\n");
+  });
+}`)}`;
 
 const REPORTER = `data:text/javascript,${encodeURIComponent(`export default ${report.toString()}`)}`;
 
@@ -122,7 +143,10 @@ function findVitest(folder: string, isWanted: boolean): string | undefined {
 
 function runNode(files: readonly string[], pattern: string | undefined, folder: string): TestRun {
   const named = pattern === undefined ? [] : [`--test-name-pattern=${pattern}`];
-  const { finished, stop } = run(["--test", `--test-reporter=${REPORTER}`, ...named, ...files], folder);
+  const { finished, stop } = run(
+    ["--test", `--import=${PRELOAD}`, `--test-reporter=${REPORTER}`, ...named, ...files],
+    folder,
+  );
   return { reply: finished.then(({ stdout, stderr }) => fromLines(stdout, stderr, folder)), stop };
 }
 
@@ -178,6 +202,7 @@ function fromLines(stdout: string, stderr: string, folder: string): GuestTests {
   const counts = { passed: 0, failed: 0, skipped: 0 };
   const failures: Failure[] = [];
   let output = "";
+  const printed = new Map<string, string>();
   for (const line of stdout.split("\n")) {
     const event = parseLine(line);
     if (event === undefined) {
@@ -191,6 +216,7 @@ function fromLines(stdout: string, stderr: string, folder: string): GuestTests {
       path.splice(nesting, path.length, name);
     } else if (type === "test:stdout" || type === "test:stderr") {
       output += message;
+      printed.set(file, (printed.get(file) ?? "") + message);
     } else if (event.isSuite === true) {
       continue;
     } else if (event.isSkipped === true) {
@@ -199,13 +225,20 @@ function fromLines(stdout: string, stderr: string, folder: string): GuestTests {
       const isFile = isFileName(name, file, folder);
       counts.failed += 1;
       const whole = isFile ? relative(folder, file) : [...path.slice(0, nesting), name].join(" > ");
-      const where = isFile ? "the file could not be run; see the output" : `${reason}${placeOf(event, folder)}`;
+      const where = isFile ? fileReason(event, printed.get(file) ?? "") : `${reason}${placeOf(event, folder)}`;
       failures.push({ name: whole, reason: lastChars(where, MAX_REASON) });
     } else if (!isFileName(name, file, folder)) {
       counts.passed += 1;
     }
   }
   return toReply(counts, failures, output + stderr);
+}
+
+/** Why a file failed as a whole, such as by a syntax error or process.exit(). */
+function fileReason({ end }: ReportLine, printed: string): string {
+  const how = typeof end === "string" ? `was ended by ${end}` : `ended with exit code ${end ?? 1}`;
+  const problem = printed.split("\n").find((line) => line === EXIT_CALLED || /^(?:Uncaught )?\w*Error\b.*:/.test(line));
+  return `the file ${how}${problem === undefined ? "; see the output" : `: ${problem}`}`;
 }
 
 function isFileName(name: string, file: string, folder: string): boolean {
