@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { measureClient } from "./client.ts";
 import { measureCode } from "./code.ts";
+import { measureCompletion } from "./completion.ts";
 import { measureEndlessLine } from "./endless-line.ts";
 import { measureLiveLisp } from "./live-lisp.ts";
 import type { Figure, Measurement } from "./measurement.ts";
@@ -35,6 +36,7 @@ const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
   framing: measureEndlessLine,
   live: measureLiveLisp,
   code: measureCode,
+  completion: measureCompletion,
 };
 
 const { values: flags, positionals: names } = parseArgs({
@@ -51,12 +53,12 @@ const unknown = names.find((name) => !Object.hasOwn(MEASUREMENTS, name));
 if (unknown !== undefined) {
   throw new Error(`Unknown measurement: ${unknown}. Expected one of ${Object.keys(MEASUREMENTS).join(", ")}`);
 }
-/** The page has a description of the machine for this one alone, and it has no peers. */
-const isAlone = names.length === 1 && names[0] === "middleware";
+/** The page has a description of the machine for each of these alone, and they have no peers. */
+const isAlone = names.length === 1 && ["middleware", "completion"].includes(names[0] ?? "");
 if (flags.write === true && names.length > 0 && !isAlone) {
-  throw new Error("--write measures everything, or middleware alone: leave out the other names");
+  throw new Error("--write measures everything, or middleware or completion alone: leave out the other names");
 }
-if (flags.only !== undefined && (!isAlone || flags.write === true)) {
+if (flags.only !== undefined && (names.join() !== "middleware" || flags.write === true)) {
   throw new Error("--only is for `npm run bench -- middleware`, without --write");
 }
 if (flags.quick === true && (flags.write === true || flags.check === true)) {
