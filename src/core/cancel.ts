@@ -12,8 +12,6 @@ export const CANCEL_TOKEN: unique symbol = Symbol("catenary.cancelToken");
 interface StoredToken {
   readonly token: CancelToken;
   context: Context | undefined;
-  /** Whether `copyContext` has just made the context, so that only the code that passes it on knows it. */
-  isFresh: boolean;
 }
 
 /** A context with a token, or a wrapper whose `behind` returns such a context. */
@@ -27,20 +25,19 @@ function getSignal(this: ContextBeforeSignal): AbortSignal {
   return this[CANCEL_TOKEN].token.signal;
 }
 
-/** Takes a third less time than `Object.defineProperty`, and every request and every copy of a context needs it. */
-const defineGetter = (Object.prototype as unknown as Record<"__defineGetter__", unknown>).__defineGetter__ as {
-  call(context: object, name: string, get: () => unknown): void;
-};
+interface WithDefineGetter {
+  __defineGetter__(name: string, get: () => unknown): void;
+}
 
 function addSignal(context: ContextBeforeSignal): Context {
-  defineGetter.call(context, "signal", getSignal);
+  // Takes less time than `Object.defineProperty`, and every request and every copy of a context needs it.
+  (context as unknown as WithDefineGetter).__defineGetter__("signal", getSignal);
   return context as unknown as Context;
 }
 
 export class CancelToken implements StoredToken {
   readonly token: CancelToken = this;
   context: Context | undefined;
-  isFresh = false;
   aborted = false;
   #controller: AbortController | undefined;
   #reason: unknown;
@@ -111,35 +108,24 @@ type CopiedFields = { readonly [Name in Exclude<keyof Context, "signal"> | typeo
 export function copyContext(context: CancellableContext, changes: ContextChanges): Context {
   const stored = context[CANCEL_TOKEN];
   if (stored?.context !== context) return { ...context, ...changes };
-  const own: StoredToken = { token: stored.token, context: undefined, isFresh: true };
+  const own: StoredToken = { token: stored.token, context: undefined };
   // A token is stored only for contexts of our own, which have no other fields.
   const fields: ContextFields = context;
-  const { notify, ask, onRoute, headers, headersChecked } = fields;
-  const { revision, caller, logLevel, timeouts, hangUp, isNotification, session, run } = fields;
   const copy: CopiedFields = {
     [CANCEL_TOKEN]: own,
-    revision,
-    caller,
-    logLevel,
-    timeouts,
-    notify: changes.notify ?? notify,
-    ask: changes.ask ?? ask,
-    hangUp,
-    isNotification,
-    session,
-    onRoute: changes.onRoute ?? onRoute,
-    headers: changes.headers ?? headers,
-    headersChecked: changes.headersChecked ?? headersChecked,
-    run,
+    revision: fields.revision,
+    caller: fields.caller,
+    logLevel: fields.logLevel,
+    timeouts: fields.timeouts,
+    notify: changes.notify ?? fields.notify,
+    ask: changes.ask ?? fields.ask,
+    hangUp: fields.hangUp,
+    isNotification: fields.isNotification,
+    session: fields.session,
+    onRoute: changes.onRoute ?? fields.onRoute,
+    headers: changes.headers ?? fields.headers,
+    headersChecked: changes.headersChecked ?? fields.headersChecked,
+    run: fields.run,
   };
   return (own.context = addSignal(copy as unknown as ContextBeforeSignal));
-}
-
-/** The context with another `notify`. A copy that `copyContext` has just made is not copied again. */
-export function replaceNotify(context: CancellableContext, notify: Context["notify"]): Context {
-  const stored = context[CANCEL_TOKEN];
-  if (stored?.context !== context || !stored.isFresh) return copyContext(context, { notify });
-  stored.isFresh = false;
-  context.notify = notify;
-  return context;
 }

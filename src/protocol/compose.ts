@@ -4,7 +4,7 @@
 // number of times, at any time. It is in protocol/ because server/ and chain/ both have middleware.
 
 import { forwardAbort, ignoreRejection } from "../core/async.ts";
-import { isCancelled, replaceNotify } from "../core/cancel.ts";
+import { copyContext, isCancelled } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
 import { isObject, errorMessage } from "../core/values.ts";
@@ -103,32 +103,20 @@ class MiddlewareCall {
   finish(returned: unknown): Promise<Result> {
     const first = this.#first;
     this.#hasReturned = true;
-    if (first !== undefined) {
-      // What came from `next` was checked there, and is returned as it is.
-      if (returned === first && !this.#intercepts) return first;
-      // The middleware may not await it.
-      void ignoreRejection(first);
-    }
-    const settled = Promise.resolve(returned);
-    if (first !== undefined && !this.#intercepts) {
-      return settled.then(
-        (result) => this.#check(result),
-        (error: unknown) => this.#rethrow(error),
-      );
-    }
+    const isPlain = first !== undefined && !this.#intercepts;
+    // What came from `next` was checked there, and is returned as it is.
+    if (isPlain && returned === first) return first;
+    // The middleware may not await it.
+    if (first !== undefined) void ignoreRejection(first);
+    const outcome = Promise.resolve(returned).then(
+      (result) => this.#check(result),
+      (error: unknown) => this.#rethrow(error),
+    );
+    if (isPlain) return outcome;
     return new Promise<Result>((resolve, reject) => {
       this.#reject = reject;
       if (this.#failure !== undefined) reject(this.#failure.error);
-      settled.then(
-        (result) => {
-          try {
-            resolve(this.#check(result));
-          } catch (error) {
-            reject(error);
-          }
-        },
-        (error: unknown) => resolve(this.#rethrow(error)),
-      );
+      outcome.then(resolve, reject);
     });
   }
 
@@ -138,7 +126,10 @@ class MiddlewareCall {
     if (hasContent(this.#request, result)) return result;
     return this.#hasPassed(result["content"]).then((isPassed) => {
       if (isPassed) return result;
-      throw wrongContent(this.#name);
+      throw middlewareError(
+        this.#name,
+        'returned `content` that is not an array of blocks such as [{ type: "text", text: "..." }]',
+      );
     });
   }
 
@@ -183,9 +174,6 @@ function withGuardedNotify(
 ): Context {
   // If `notify` fails, a call ends by itself, but a subscription would stay open. So abort the subscription.
   const stop = method === "subscriptions/listen" ? forwardAbort(given.signal) : undefined;
-  // It is read now, since it may be replaced in the context.
-  const fields: { readonly notify: unknown } = given;
-  const own = fields.notify as (this: Context, notification: Notification) => unknown;
   const notify = (notification: Notification): void => {
     const onError = (error: unknown): void => {
       const failure = fail(error, notification.method);
@@ -193,13 +181,13 @@ function withGuardedNotify(
     };
     try {
       // `notify` may be an async function, though its type returns nothing.
-      const returned = own.call(given, notification);
+      const returned: unknown = given.notify(notification);
       if (returned instanceof Promise) returned.catch(onError);
     } catch (error) {
       onError(error);
     }
   };
-  return stop === undefined ? replaceNotify(given, notify) : { ...given, notify, signal: stop.signal };
+  return stop === undefined ? copyContext(given, { notify }) : { ...given, notify, signal: stop.signal };
 }
 
 /** Adds the middleware's name to its own errors. McpErrors stay as they are. */
@@ -213,15 +201,15 @@ function ownError(name: string, error: unknown, notification?: string): unknown 
     // The thrown value may be a Proxy whose traps throw.
   }
   const during = notification === undefined ? "" : ` at ${notification}`;
-  return middlewareError(name, `The middleware ${name} failed${during}: ${errorMessage(error)}`, error);
+  return middlewareError(name, `failed${during}: ${errorMessage(error)}`, error);
 }
 
 function noResult(name: string, { method }: Request, result: unknown): McpError {
   const hint =
     typeof result === "function"
-      ? "it returned a function: call the factory and put the middleware it returns into the chain"
+      ? "it returned a function: call the factory, and use what it returns"
       : "it must return the result of next, or its own";
-  return middlewareError(name, `The middleware ${name} answered ${method} without a result; ${hint}`);
+  return middlewareError(name, `answered ${method} without a result; ${hint}`);
 }
 
 /** Whether the content of a tool's result, if there is one, is an array of objects. Their types are the client's matter. */
@@ -229,18 +217,12 @@ function hasContent({ method }: Request, { content }: Result): boolean {
   return method !== "tools/call" || content === undefined || (Array.isArray(content) && content.every(isObject));
 }
 
-function wrongContent(name: string): McpError {
-  const form = 'such as [{ type: "text", text: "..." }]';
-  return middlewareError(name, `The middleware ${name} returned \`content\` that is not an array of blocks, ${form}`);
-}
-
 function wrongNext(name: string): McpError {
-  const what = `The middleware ${name} called next without a request and a context`;
-  return middlewareError(name, `${what}: next(request, context)`);
+  return middlewareError(name, "must call next(request, context)");
 }
 
-function middlewareError(name: string, message: string, cause?: unknown): McpError {
-  return McpError.of("internal_error", message, { middlewareName: name }, { cause });
+function middlewareError(name: string, what: string, cause?: unknown): McpError {
+  return McpError.of("internal_error", `The middleware ${name} ${what}`, { middlewareName: name }, { cause });
 }
 
 function isRequest(request: unknown): boolean {
