@@ -2,13 +2,14 @@
 // handler, for use in a chain: it has no cache, and passes requests from the server to the caller's context.
 
 import { ConnectionError } from "../core/errors.ts";
-import { type Handler, LOG_LEVELS, type LogLevel, type Params, type Result } from "../core/handler.ts";
+import { LOG_LEVELS, type Handler, type LogLevel, type Params, type Result } from "../core/handler.ts";
 import { defined, isObject } from "../core/values.ts";
 import type { ServerConnection } from "../dialogue/connect.ts";
 import { LISTS, NO_LIMITS, walkPages, type List } from "../protocol/lists.ts";
 import type { MethodName, Methods } from "../protocol/methods.ts";
 import {
   META,
+  type CallToolResult,
   type CompleteParams,
   type CompleteResult,
   type GetPromptResult,
@@ -25,14 +26,48 @@ import {
   type SubscriptionFilter,
   type Tool,
 } from "../protocol/model/index.ts";
-import type { ToolCall, ToolName, ToolResult, ToolTypes } from "../protocol/tool-types.ts";
 import { isVendorMethod } from "../protocol/revisions/index.ts";
 import { hasTasks, TASKS_EXTENSION } from "../protocol/tasks.ts";
-import { type CallOptions, Calls } from "./calls.ts";
+import { Calls, type CallOptions } from "./calls.ts";
 import type { Program } from "./command.ts";
 import type { Contexts } from "./contexts.ts";
-import { type ChangeEvent, type ListenOptions, type Subscription, Subscriptions } from "./subscriptions.ts";
+import { Subscriptions, type ChangeEvent, type ListenOptions, type Subscription } from "./subscriptions.ts";
 import type { TaskHandle, Tasks } from "./tasks.ts";
+
+// The types of the tools of one server, so that a client can be typed by it: `connect<typeof server>(...)`, or with the
+// declarations that `catenary types` writes. Types only; they are here because server/ makes them and client/ reads them.
+
+/** The types of one tool: its arguments and its structured content. */
+export interface ToolType {
+  /** Its arguments. */
+  readonly input: object;
+  /** Its structured content. */
+  readonly output: unknown;
+}
+
+/** The types of the tools of a server by name. Without any declaration: any name, any arguments. */
+export interface ToolTypes {
+  readonly [name: string]: { readonly input: { readonly [name: string]: unknown }; readonly output: unknown };
+}
+
+/** The tools of `typeof server`, of declarations by `catenary types`, or of an unknown server. */
+export type ToolsOf<Of> = unknown extends Of ? ToolTypes : "~tools" extends keyof Of ? NonNullable<Of["~tools"]> : Of;
+
+/** The names of the tools. */
+export type ToolName<Tools> = keyof Tools & string;
+
+type InputOf<Tool> = Tool extends { readonly input: infer Input } ? Input : never;
+type OutputOf<Tool> = Tool extends { readonly output: infer Output } ? Output : unknown;
+
+/** What follows the name in a call: the arguments, which may be missing if none is required, and options. */
+export type ToolCall<Tool, Options> =
+  Partial<InputOf<Tool>> extends InputOf<Tool>
+    ? [args?: InputOf<Tool>, options?: Options]
+    : [args: InputOf<Tool>, options?: Options];
+
+/** The result of a call, with the type of its structured content if that is known. */
+export type ToolResult<Tool> =
+  unknown extends OutputOf<Tool> ? CallToolResult : CallToolResult & { readonly structuredContent?: OutputOf<Tool> };
 
 /** With a cursor: one page, as the server returned it. Without: all pages. */
 export interface ListOptions extends CallOptions {

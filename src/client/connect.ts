@@ -26,11 +26,10 @@ import type { ClientCapabilities, Implementation } from "../protocol/model/index
 import { checkParams } from "../protocol/params.ts";
 import { Cache } from "../protocol/result-cache.ts";
 import { isVendorMethod, knownRevision, NEWEST } from "../protocol/revisions/index.ts";
-import type { ToolsOf } from "../protocol/tool-types.ts";
+import { Client, type ToolsOf } from "./client.ts";
 import type { Transport } from "../transport/transport.ts";
 import { cancelled } from "./calls.ts";
 import { ClientRequests, Contexts, type ClientRequestHandlers, type NotificationListeners } from "./contexts.ts";
-import { Client } from "./client.ts";
 import { openCommand, type Command, type CommandOptions, type Program } from "./command.ts";
 
 // Connects a client to a handler in this process: no transport, and only the newest revision. LocalConnection does

@@ -29,7 +29,6 @@ export type {
 export { McpError, type ErrorKind } from "../protocol/errors.ts";
 export type { ClientMethods, MethodName, Methods, Notifications } from "../protocol/methods.ts";
 export type * from "../protocol/model/index.ts";
-export type { ToolCall, ToolName, ToolResult, ToolsOf, ToolType, ToolTypes } from "../protocol/tool-types.ts";
 export type { Noise } from "../transport/child-process.ts";
 export type { BatchItem, Inbound, QuietCancel, ReplyOptions, SendOptions, Transport } from "../transport/transport.ts";
 export type { CallOptions } from "./calls.ts";
@@ -44,7 +43,7 @@ export {
   type UrlHandler,
   userRejected,
 } from "./contexts.ts";
-export type { Client, ListOptions } from "./client.ts";
+export type { Client, ListOptions, ToolCall, ToolName, ToolResult, ToolsOf, ToolType, ToolTypes } from "./client.ts";
 export type { Command, CommandOptions, Program } from "./command.ts";
 export { connect, type ConnectOptions, type HttpClientOptions, type Target } from "./connect.ts";
 export type { ChangeEvent, ListenOptions, Subscription } from "./subscriptions.ts";

@@ -10,12 +10,11 @@ import { NAME_LENGTHS, SEPARATOR } from "../chain/router/naming.ts";
 import { checkOptions } from "../core/options.ts";
 import { defined } from "../core/values.ts";
 import type { HttpLimits } from "../http/server/options.ts";
-import { findSpawnProblem } from "../process/spawn-error.ts";
 import { type Profile, PROFILES } from "../protocol/errors.ts";
 import { baseFolder } from "./clients.ts";
 import { adaptDocument } from "./dialects.ts";
 import { parseDocument, parseToml, ConfigError, Problems, sortProblems, type Problem } from "./document.ts";
-import type { ConfigPlace, RequiredProgram } from "./kinds.ts";
+import type { ConfigPlace } from "./kinds.ts";
 import { code, codeLanguage, codeSandbox, sandboxProblems, type CodeSettings } from "./live.ts";
 import { MIDDLEWARE_SCHEMAS, middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import { type Access, callers, profiles, readAccess, token } from "./profiles.ts";
@@ -24,6 +23,7 @@ import { reportSelfCalls, warnOfDefaultAddress } from "./self-calls.ts";
 import { COMMENT_KEY, IGNORED_AT_TOP, type Places, rejectKey } from "./unknown-keys.ts";
 import {
   ENTRY_KEYS,
+  findMissingPrograms,
   names,
   POLICY_KEYS,
   readUpstreams,
@@ -31,15 +31,7 @@ import {
   upstreamDefaults,
   type UpstreamEntry,
 } from "./upstreams.ts";
-import {
-  type AskInput,
-  createRedactor,
-  type Environment,
-  type Input,
-  inputVariable,
-  type Secret,
-  Variables,
-} from "./variables.ts";
+import { type AskInput, createRedactor, type Environment, type Input, inputVariable, Variables } from "./variables.ts";
 
 /** A valid config: variables are expanded and paths are absolute. It may contain secrets, so do not print it. */
 export interface Config {
@@ -489,24 +481,4 @@ async function checkFile({ path, kind, severity, cursor, isSecret }: read.FileCh
   const hint = isSecret ? "check the variables in it" : `looked for ${path}`;
   if (severity === "error") cursor.error(message, hint);
   else cursor.warn(message, hint);
-}
-
-/** Returns only warnings: a program or a sandbox that is missing now may exist when the config is used. */
-export async function findMissingPrograms(upstreams: readonly UpstreamEntry[]): Promise<Problem[]> {
-  const required = upstreams.flatMap(({ programs = [], secrets }) => programs.map((one) => ({ one, secrets })));
-  const problems = await Promise.all(required.map(({ one, secrets }) => checkProgram(one, secrets)));
-  const sandboxes = upstreams.flatMap(({ sandbox = [] }) => sandbox);
-  return [
-    ...[...upstreams.map(({ warning }) => warning), ...problems].filter((problem) => problem !== undefined),
-    ...(await sandboxProblems(sandboxes, "warning")),
-  ];
-}
-
-async function checkProgram(program: RequiredProgram, secrets: readonly Secret[]): Promise<Problem | undefined> {
-  const found = await findSpawnProblem(program.command);
-  if (found === undefined) return undefined;
-  const [what = "", ...advice] = createRedactor(secrets)(found.message).split("; ");
-  const message = `${what.charAt(0).toUpperCase()}${what.slice(1)}`;
-  const { position, hint = advice.join("; ") } = program;
-  return { ...position, severity: "warning", message, ...(hint !== "" && { hint }) };
 }

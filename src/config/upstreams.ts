@@ -6,17 +6,26 @@ import { MIDDLEWARE } from "../chain/middleware/index.ts";
 import { createLabels, DEFAULT_SEPARATOR, MAX_LABEL_LENGTH } from "../chain/router/names.ts";
 import { NAMES_OPTIONS, PREFIX, type UpstreamNaming } from "../chain/router/naming.ts";
 import { SHARES, type UpstreamOptions } from "../chain/upstream/options.ts";
+import { findSpawnProblem } from "../process/spawn-error.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import { defined } from "../core/values.ts";
 import { CONVERTED, IN_SECONDS, RENAMED } from "./dialects.ts";
-import type { Position } from "./document.ts";
-import { command, inheritEnv, module, url, type UpstreamKind, type UpstreamSource } from "./kinds.ts";
-import { live } from "./live.ts";
+import type { Position, Problem } from "./document.ts";
+import {
+  command,
+  inheritEnv,
+  module,
+  url,
+  type RequiredProgram,
+  type UpstreamKind,
+  type UpstreamSource,
+} from "./kinds.ts";
+import { live, sandboxProblems } from "./live.ts";
 import { middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import * as read from "./readers.ts";
 import { openapi, programs } from "./tool-kinds.ts";
 import { COMMENT_KEY, IGNORED_IN_ENTRIES, type Places, rejectKey, UNSUPPORTED_IN_ENTRIES } from "./unknown-keys.ts";
-import type { Secret } from "./variables.ts";
+import { createRedactor, type Secret } from "./variables.ts";
 
 /** The kinds of entries, in the order in which hints list them. */
 const KINDS: readonly UpstreamKind[] = [command, url, module, live, programs, openapi];
@@ -389,4 +398,24 @@ function rejectEmpty(root: read.Cursor, areDisabled: boolean): void {
       : `did you mean ${read.nearestKey(misspelt.name, SECTIONS)} instead of ${misspelt.name}?`;
   const message = areDisabled ? "All servers are disabled" : "The config has no servers";
   root.context.problems.error(cursor?.keyOffset ?? root.offset, message, hint);
+}
+
+/** Returns only warnings: a program or a sandbox that is missing now may exist when the config is used. */
+export async function findMissingPrograms(upstreams: readonly UpstreamEntry[]): Promise<Problem[]> {
+  const required = upstreams.flatMap(({ programs = [], secrets }) => programs.map((one) => ({ one, secrets })));
+  const problems = await Promise.all(required.map(({ one, secrets }) => checkProgram(one, secrets)));
+  const sandboxes = upstreams.flatMap(({ sandbox = [] }) => sandbox);
+  return [
+    ...[...upstreams.map(({ warning }) => warning), ...problems].filter((problem) => problem !== undefined),
+    ...(await sandboxProblems(sandboxes, "warning")),
+  ];
+}
+
+async function checkProgram(program: RequiredProgram, secrets: readonly Secret[]): Promise<Problem | undefined> {
+  const found = await findSpawnProblem(program.command);
+  if (found === undefined) return undefined;
+  const [what = "", ...advice] = createRedactor(secrets)(found.message).split("; ");
+  const message = `${what.charAt(0).toUpperCase()}${what.slice(1)}`;
+  const { position, hint = advice.join("; ") } = program;
+  return { ...position, severity: "warning", message, ...(hint !== "" && { hint }) };
 }

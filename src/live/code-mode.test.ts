@@ -185,9 +185,10 @@ it.runIf(IS_LONG)("offers each caller what its own list has", async () => {
   );
   expect(await call("search-tools", { query: "delete" })).toMatch(/^No tool matches; there are 3 tools/);
   const text = await call("run-code", {
-    code: `[typeof tools.notes.delete_all, await tools.call("delete-all", {}).catch((error) => error.message)]`,
+    code: `["delete_all" in tools.notes, await tools.notes.delete_all({}).catch((error) => error.message)]`,
   });
-  expect(text).toMatch(/undefined/);
+  expect(text).toMatch(/false/);
+  expect(text).toContain("There is no tool notes.delete_all");
   expect(text).not.toContain("gone");
 });
 

@@ -29,7 +29,7 @@ import {
   shortList,
   USUAL_FOUND,
   withInstructions,
-} from "../protocol/tool-search.ts";
+} from "../protocol/tool-index.ts";
 import { createCodeRunner, RUN_CODE, type CodeRunner, type CodeRunnerOptions } from "./code-runner.ts";
 import { declareTools, describeCall } from "./declarations.ts";
 import type { Language } from "./tool.ts";

@@ -38,7 +38,7 @@ export async function evaluateOnce(
     return { ...(runtime.withArguments?.(command, args) ?? command), ...defined({ input }) };
   };
   const params = { code, ...(args.length > 0 && runtime.withArguments === undefined && { arguments: args }) };
-  // Nobody could use an error that stays open.
+  // No later call could use an error that stays open.
   const limits = { ...DEFAULT_LIMITS, errorHoldMs: 0, ...options.limits };
   const session = new Session({
     name: "main",

@@ -2,7 +2,8 @@
 // channel too. Programs get the part that the text for the language model does not say.
 
 import type { JsonSchema } from "../protocol/model/index.ts";
-import type { CapturedOutput, RunResult, Step } from "./output.ts";
+import type { Step } from "./guest.ts";
+import type { CapturedOutput, RunResult } from "./output.ts";
 import {
   backtraceText,
   conditionText,

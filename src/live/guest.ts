@@ -9,7 +9,7 @@ import { ConnectionError } from "../core/errors.ts";
 import { isObject, errorMessage } from "../core/values.ts";
 import { startChild, type Child } from "../process/child.ts";
 import { frame, FrameReader } from "./frames.ts";
-import type { GuestCommand, GuestRequest, Limits, Runtime } from "./runtime.ts";
+import type { GuestCommand, GuestRequest, Limits, Runtime, StopStep } from "./runtime.ts";
 
 export type OutputStream = "stdout" | "stderr";
 export type OutputListener = (text: string, stream: OutputStream) => void;
@@ -308,4 +308,59 @@ function parseMessage(text: string): GuestReply {
 
 function withoutLoneSurrogates(_key: string, value: unknown): unknown {
   return typeof value === "string" ? value.replace(/\p{Cs}/gu, "\ufffd") : value;
+}
+
+/** How an evaluation was stopped. "children" kills the programs that it waits for; "restart" ends the process, and its state is lost. */
+export type Step = StopStep | "children" | "restart";
+
+/** How long each step may take before the next is tried. */
+const STEP_TIMEOUT_MS = 2_000;
+/** How long code may take to end, once the programs that it waited for were killed. */
+const CHILDREN_TIMEOUT_MS = 1_000;
+
+/** Stops the request `target`, whose reply is `reply`, and returns the step that worked. */
+export async function stopRequest(
+  guest: Guest,
+  steps: readonly StopStep[],
+  target: number,
+  reply: Promise<GuestReply>,
+): Promise<Step> {
+  const answered = reply.then(
+    () => true,
+    () => true,
+  );
+  for (const step of steps) {
+    // A guest that does not support the step refuses at once.
+    const stopped = guest.control(step, { target }).then(
+      () => answered,
+      () => false,
+    );
+    const isStopped = await within(STEP_TIMEOUT_MS, Promise.race([answered, stopped]));
+    if (guest.hasExited) break;
+    if (isStopped === true) return step;
+  }
+  // Code that waits for a program which it has started cannot be interrupted, but it goes on when the program ends.
+  if (!guest.hasExited && (await killDescendants(guest))) {
+    for (const step of ["interrupt", undefined] as const) {
+      const isStopped = await within(CHILDREN_TIMEOUT_MS, answered);
+      if (isStopped === true && !guest.hasExited) return "children";
+      // It may go on with other work instead of ending.
+      if (step !== undefined && !guest.hasExited) guest.control(step, { target }).catch(() => undefined);
+    }
+  }
+  await guest.close(0);
+  return "restart";
+}
+
+/** Returns whether there were any. */
+async function killDescendants({ child, ownPids }: Guest): Promise<boolean> {
+  const found = (await child.findPids()).filter((one) => !ownPids.includes(one));
+  for (const one of found) {
+    try {
+      process.kill(one, "SIGKILL");
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+  return found.length > 0;
 }

@@ -2,8 +2,7 @@
 // limited: the first characters of an evaluation's output are kept, and the last ones of background output.
 
 import { firstChars, lastChars, OutputReports, type ProgressListener } from "../core/text.ts";
-import type { Guest, GuestReply, OutputListener, OutputStream } from "./guest.ts";
-import type { StopStep } from "./runtime.ts";
+import type { Guest, GuestReply, OutputListener, OutputStream, Step } from "./guest.ts";
 
 export interface CapturedOutput {
   readonly text: string;
@@ -88,9 +87,6 @@ export class BackgroundOutput {
 
 // What the run of one request has given: the guest's reply, how it ended, and what was printed. Separate from the session,
 // which keeps records that are made of it.
-
-/** How an evaluation was stopped. "children" kills the programs that it waits for; "restart" ends the process, and its state is lost. */
-export type Step = StopStep | "children" | "restart";
 
 /** Tells a caller that wants progress why nothing happens yet. */
 export const WAITING = "Waiting for another evaluation in this session";

@@ -2,14 +2,22 @@
 // evaluation is stopped with the gentlest step that works; the last step ends the process. The next call then starts a
 // new process and reports once what was lost.
 
-import { HeldTimer, Semaphore, unref, within } from "../core/async.ts";
+import { HeldTimer, Semaphore, unref } from "../core/async.ts";
 import { isCancelled, onCancel } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Context } from "../core/handler.ts";
 import type { ProgressListener } from "../core/text.ts";
 import { McpError } from "../protocol/errors.ts";
-import { Guest, GuestExited, type GuestParams, type GuestReply, type OutputListener } from "./guest.ts";
-import { BackgroundOutput, OutputCapture, type RunResult, type Step } from "./output.ts";
+import {
+  Guest,
+  GuestExited,
+  stopRequest,
+  type GuestParams,
+  type GuestReply,
+  type OutputListener,
+  type Step,
+} from "./guest.ts";
+import { BackgroundOutput, OutputCapture, type RunResult } from "./output.ts";
 import {
   KEPT_CHARS,
   type CallableTool,
@@ -17,7 +25,6 @@ import {
   type Definition,
   type Limits,
   type Runtime,
-  type StopStep,
 } from "./runtime.ts";
 import { exitReason, SessionLog, StateLoss } from "./session-log.ts";
 
@@ -456,7 +463,7 @@ export class Session {
     this.#options.onLoaded?.();
   }
 
-  /** Gives up an error that nobody uses, so that what it holds is released. */
+  /** Gives up an error that is not used any more, so that what it holds is released. */
   #startErrorTimer(guest: Guest): void {
     const close = (): void => {
       this.#errorTimer = undefined;
@@ -488,56 +495,4 @@ function startHeartbeat(report: (seconds: number) => void, capture: OutputCaptur
 function interruptedBeforeStart(timeoutMs: number): RunResult {
   const common = { reason: undefined, notice: undefined, background: "", timeoutMs, capture: new OutputCapture(0) };
   return { ...common, outcome: "interrupted", reply: {}, step: "interrupt", state: "kept" };
-}
-
-/** How long each step may take before the next is tried. */
-const STEP_TIMEOUT_MS = 2_000;
-/** How long code may take to end, once the programs that it waited for were killed. */
-const CHILDREN_TIMEOUT_MS = 1_000;
-
-/** Stops the request `target`, whose reply is `reply`, and returns the step that worked. */
-async function stopRequest(
-  guest: Guest,
-  steps: readonly StopStep[],
-  target: number,
-  reply: Promise<GuestReply>,
-): Promise<Step> {
-  const answered = reply.then(
-    () => true,
-    () => true,
-  );
-  for (const step of steps) {
-    // A guest that does not support the step refuses at once.
-    const stopped = guest.control(step, { target }).then(
-      () => answered,
-      () => false,
-    );
-    const isStopped = await within(STEP_TIMEOUT_MS, Promise.race([answered, stopped]));
-    if (guest.hasExited) break;
-    if (isStopped === true) return step;
-  }
-  // Code that waits for a program which it has started cannot be interrupted, but it goes on when the program ends.
-  if (!guest.hasExited && (await killDescendants(guest))) {
-    for (const step of ["interrupt", undefined] as const) {
-      const isStopped = await within(CHILDREN_TIMEOUT_MS, answered);
-      if (isStopped === true && !guest.hasExited) return "children";
-      // It may go on with other work instead of ending.
-      if (step !== undefined && !guest.hasExited) guest.control(step, { target }).catch(() => undefined);
-    }
-  }
-  await guest.close(0);
-  return "restart";
-}
-
-/** Returns whether there were any. */
-async function killDescendants({ child, ownPids }: Guest): Promise<boolean> {
-  const found = (await child.findPids()).filter((one) => !ownPids.includes(one));
-  for (const one of found) {
-    try {
-      process.kill(one, "SIGKILL");
-    } catch {
-      // It has ended meanwhile.
-    }
-  }
-  return found.length > 0;
 }

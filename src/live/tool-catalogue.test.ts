@@ -5,7 +5,7 @@ import { fakeContext } from "../../test/support/handlers/fake-client.ts";
 import { chain } from "../chain/chain.ts";
 import { rename } from "../chain/middleware/rename.ts";
 import type { ListedTool } from "../protocol/tool-index.ts";
-import { readTools } from "../protocol/tool-search.ts";
+import { readTools } from "../protocol/tool-index.ts";
 import { createServer, type Server } from "../server/server.ts";
 import { ToolCatalogue } from "./tool-catalogue.ts";
 

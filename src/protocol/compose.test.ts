@@ -185,11 +185,13 @@ it("names middleware that returns no result or calls next without a request", as
       through,
     ]);
     expect(empty).toMatchObject({
-      message: expect.stringContaining("The middleware empty called next without") as string,
+      message: expect.stringContaining("The middleware empty must call next(request, context)") as string,
     });
   }
   const bare = await failureOf([entry("bare", (request, _context, next) => next(request, {} as never)), through]);
-  expect(bare).toMatchObject({ message: expect.stringContaining("The middleware bare called next without") as string });
+  expect(bare).toMatchObject({
+    message: expect.stringContaining("The middleware bare must call next(request, context)") as string,
+  });
 });
 
 it("reports an upstream that answers without a result", async () => {

@@ -2,14 +2,19 @@
 // stdout ("noise") is counted and kept for diagnosis. The end of the connection is reported once, with the reason,
 // after the output has been read. Starting and ending the process is in process/.
 
-import { ConnectionError } from "../core/errors.ts";
-import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
-import { lastLines } from "../core/values.ts";
+import { randomBytes } from "node:crypto";
+import { constants } from "node:fs";
+import { access, readFile, realpath } from "node:fs/promises";
+import { basename, delimiter, join, resolve } from "node:path";
 import { within } from "../core/async.ts";
-import { decode, DEFAULT_LIMITS, type Limits, faultText } from "../jsonrpc/codec.ts";
+import { ConnectionError } from "../core/errors.ts";
+import { packageFile } from "../core/files.ts";
+import { checkOptions, optionNames, type OptionNames } from "../core/options.ts";
+import { lastLines } from "../core/values.ts";
+import { decode, DEFAULT_LIMITS, faultText, type Limits } from "../jsonrpc/codec.ts";
 import type { ErrorMessage, Message } from "../jsonrpc/message.ts";
 import { startChild, type Child, type ChildOptions, type Exit } from "../process/child.ts";
-import { withoutNpm } from "../process/npx.ts";
+import { inheritedEnvironment, type InheritEnv } from "../process/environment.ts";
 import { BACKLOG_BYTES, LineInput, LineWriter, refuse } from "./line-pipe.ts";
 import type { Inbound, Transport } from "./transport.ts";
 
@@ -274,4 +279,65 @@ function startFailure(stderr: string): string {
 function describeStderr(stderr: string): string {
   const lines = lastLines(stderr, MAX_STDERR_LENGTH);
   return lines === "" ? "; it wrote nothing on stderr" : `; the end of its stderr:\n${lines}`;
+}
+
+// Starts servers by `npx` without keeping npm in memory: under npx, two more processes (npm and a shell) wait for the
+// server to end, and npm alone takes more memory than most servers. The work is done by npx.sh. Everything that is not
+// plainly the npx of npm is started as it is.
+
+interface Program {
+  readonly command: string;
+  readonly args?: readonly string[] | undefined;
+  readonly cwd?: string | undefined;
+  /** Added to the environment that it inherits. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
+  readonly inheritEnv?: InheritEnv | undefined;
+}
+
+/** The first version of npm whose npx is `npm exec`. */
+const MIN_NPM = 7;
+
+/** The command and the arguments to start instead of these. */
+export async function withoutNpm({ command, args = [], cwd = ".", env, inheritEnv }: Program): Promise<{
+  readonly command: string;
+  readonly args: readonly string[];
+}> {
+  const unchanged = { command, args };
+  if (basename(command) !== "npx" || process.platform === "win32") return unchanged;
+  // With --call, npm runs a shell command and not a program.
+  if (args.some((word) => /^(?:-c|--call)(?:=|$)/.test(word))) return unchanged;
+  const all = { ...(inheritEnv === undefined ? process.env : inheritedEnvironment(inheritEnv)), ...env };
+  // The user has a shell of their own for npm.
+  if (Object.keys(all).some((name) => name.toLowerCase() === "npm_config_script_shell")) return unchanged;
+  const isKnown = await isNpxOfNpm(command, cwd, all["PATH"] ?? "");
+  if (!isKnown) return unchanged;
+  const mark = `found-${randomBytes(16).toString("hex")}`;
+  return { command: "/bin/sh", args: [packageFile("src/process/npx.sh"), mark, command, ...args] };
+}
+
+async function isNpxOfNpm(command: string, cwd: string, path: string): Promise<boolean> {
+  const folders = command.includes("/") ? [cwd] : path.split(delimiter).map((folder) => resolve(cwd, folder));
+  for (const folder of folders) {
+    const file = resolve(folder, command);
+    const isExecutable = await access(file, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (isExecutable) return isNpmFile(file);
+  }
+  return false;
+}
+
+async function isNpmFile(file: string): Promise<boolean> {
+  try {
+    const real = await realpath(file);
+    if (basename(real) !== "npx-cli.js") return false;
+    const { name, version } = JSON.parse(await readFile(join(real, "../../package.json"), "utf8")) as {
+      readonly name?: unknown;
+      readonly version?: unknown;
+    };
+    return name === "npm" && Number.parseInt(String(version), 10) >= MIN_NPM;
+  } catch {
+    return false;
+  }
 }

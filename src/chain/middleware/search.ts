@@ -7,11 +7,9 @@ import type { Context, Handler, Middleware, Request, Result } from "../../core/h
 import { isObject } from "../../core/values.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { ToolIndex, type ListedTool } from "../../protocol/tool-index.ts";
 import {
   answerDescribe,
   answerSearch,
-  type Arguments,
   DESCRIBE_TOOLS,
   describeTool,
   MAX_FOUND,
@@ -21,9 +19,12 @@ import {
   SEARCH_TOOLS,
   searchTool,
   shortList,
+  ToolIndex,
   USUAL_FOUND,
   withInstructions,
-} from "../../protocol/tool-search.ts";
+  type Arguments,
+  type ListedTool,
+} from "../../protocol/tool-index.ts";
 import { matchesGlob } from "./filter.ts";
 
 /** Options of `search()`. */

@@ -1,4 +1,4 @@
-// Huge results: what stays of them, that the whole can be read by its caller and by nobody else, and for how long.
+// Huge results: what stays of them, that the whole can be read by its caller and by no other, and for how long.
 
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { callRequest, fakeClient, textResult } from "../../../test/support/handlers/fake-client.ts";

@@ -1,6 +1,6 @@
-// Manages all sessions with one upstream: those that callers share (sharing.ts), or one for each request with `share:
-// "per-request"`. A session that belongs to one client ends with it; the others end when they are idle. Limits the
-// number of sessions.
+// Manages all sessions with one upstream: those that callers share (client-requests.ts), or one for each request with
+// `share: "per-request"`. A session that belongs to one client ends with it; the others end when they are idle. Limits
+// the number of sessions.
 
 import { forwardAbort, Semaphore, unref } from "../../core/async.ts";
 import { BoundedMap } from "../../core/collections.ts";
@@ -14,10 +14,9 @@ import { NEWEST } from "../../protocol/revisions/index.ts";
 import { keepSubscribed, type Grant } from "../../protocol/subscription.ts";
 import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
 import { CatalogueStore, type CatalogueFile } from "./catalogue.ts";
-import { SESSION_BUSY } from "./client-requests.ts";
+import { declaredCapabilities, Ownership, SESSION_BUSY, sessionKeyFor, type SessionKey } from "./client-requests.ts";
 import { forwardedHeaders, type Share, type UpstreamState, type UpstreamStatus } from "./options.ts";
 import { UpstreamSession, type UpstreamSettings } from "./session.ts";
-import { declaredCapabilities, Ownership, type SessionKey, sessionKeyFor } from "./sharing.ts";
 
 /** For whom a session is opened. */
 type Opener = Pick<Context, "caller" | "revision">;

@@ -1,7 +1,7 @@
-// A session with an upstream, used by one client or by all callers of a principal (sharing.ts). While the upstream does
-// not run, lists are answered from the catalogue, and any other request starts it. A request from the upstream reaches
-// the call that it belongs to. Subscriptions stay open while the upstream stops, fails and restarts; only those to
-// resources or tasks start and restart it.
+// A session with an upstream, used by one client or by all callers of a principal (client-requests.ts). While the
+// upstream does not run, lists are answered from the catalogue, and any other request starts it. A request from the
+// upstream reaches the call that it belongs to. Subscriptions stay open while the upstream stops, fails and
+// restarts; only those to resources or tasks start and restart it.
 
 import { ConnectionError } from "../../core/errors.ts";
 import type { Caller, Context, Handler, Notification, Request, Result } from "../../core/handler.ts";

@@ -4,21 +4,20 @@
 import { stat } from "node:fs/promises";
 import { CLIENTS, clientFilePath, type Client, type ClientFile } from "../../config/clients.ts";
 import { ConfigError, loadConfig, type UpstreamEntry } from "../../config/index.ts";
-import { findMissingPrograms } from "../../config/load.ts";
+import { findMissingPrograms } from "../../config/upstreams.ts";
 import { isOwnEntry, isOwnUrl } from "../../config/self-calls.ts";
 import { createRedactor, type Secret } from "../../config/variables.ts";
 import { Semaphore } from "../../core/async.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { isLoopback } from "../../http/server/guard.ts";
 import { findSpawnProblem } from "../../process/spawn-error.ts";
-import { beforeSeparator, EXIT, type Command } from "../command.ts";
+import { beforeSeparator, EXIT, Interruption, type Command } from "../command.ts";
 import { findGateways } from "../serve/control.ts";
 import { findServer, inputsFrom } from "../serve/gateway.ts";
 import { confirmConfig } from "../serve/trust.ts";
-import { shortPath, valueIn } from "../setup/change-file.ts";
+import { openClientFile, shortPath, valueIn } from "../setup/change-file.ts";
 import { checkEntryPatterns, checkSharedPatterns } from "../setup/check-patterns.ts";
 import { type Check, checkServer, checkTcp, type ServerCheckOptions } from "../setup/check-server.ts";
-import { openClientFile } from "../setup/clients.ts";
 import { defineCommand, plural } from "../show/problems.ts";
 import { createAuthorizer, findAuthorizer, takeToken } from "../target/sign-in.ts";
 import {
@@ -34,7 +33,6 @@ import {
   type TargetValues,
   unexpectedArguments,
 } from "../target/target.ts";
-import { Interruption } from "../terminal/interruption.ts";
 import { paint, printJson, printStatus, printTrusted } from "../terminal/output.ts";
 import { ProgressLine } from "../terminal/progress-line.ts";
 import { oneLine, sanitizeFor } from "../terminal/text.ts";

@@ -10,10 +10,9 @@ import type { EvaluationRecord } from "../../live/evaluation.ts";
 import { findLanguage, LANGUAGE_NAMES, LANGUAGES, languageSettings, suggestLanguage } from "../../live/languages.ts";
 import type { Runtime } from "../../live/runtime.ts";
 import type { LanguageEntry } from "../../live/tool.ts";
-import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
+import { EXIT, Interruption, NotFoundError, UsageError, type Command } from "../command.ts";
 import { defineCommand } from "../show/problems.ts";
 import { parseFlags } from "../target/target.ts";
-import { Interruption } from "../terminal/interruption.ts";
 import { paint, printJson, printStatus } from "../terminal/output.ts";
 import { isTerminal } from "../terminal/text.ts";
 

@@ -18,12 +18,13 @@ import {
   CHANGE_FLAGS,
   CHANGE_HELP,
   changeFile,
-  type Edit,
+  CLIENTS_HELP,
   editText,
+  findClient,
   shortPath,
   valueIn,
+  type Edit,
 } from "../setup/change-file.ts";
-import { CLIENTS_HELP, findClient } from "../setup/clients.ts";
 import { coverSecrets, defineCommand, plural, problemLines } from "../show/problems.ts";
 import { CONFIG, parseFlags, unexpectedArguments } from "../target/target.ts";
 import { printStatus } from "../terminal/output.ts";

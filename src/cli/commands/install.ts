@@ -9,8 +9,20 @@ import { isOwnEntry } from "../../config/self-calls.ts";
 import { isObject } from "../../core/values.ts";
 import { isLoopback } from "../../http/server/guard.ts";
 import { NotFoundError, UsageError, type Command } from "../command.ts";
-import { CHANGE_FLAGS, CHANGE_HELP, changeFile, editText, shortPath, valueIn } from "../setup/change-file.ts";
-import { CLIENTS_HELP, configArgument, fileOf, findClient, openClientFile, ownCommand } from "../setup/clients.ts";
+import {
+  CHANGE_FLAGS,
+  CHANGE_HELP,
+  changeFile,
+  CLIENTS_HELP,
+  configArgument,
+  editText,
+  fileOf,
+  findClient,
+  openClientFile,
+  ownCommand,
+  shortPath,
+  valueIn,
+} from "../setup/change-file.ts";
 import { defineCommand, plural } from "../show/problems.ts";
 import {
   CONFIG,

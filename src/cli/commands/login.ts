@@ -8,7 +8,7 @@ import { connect } from "../../client/connect.ts";
 import type { SignInSettings } from "../../config/index.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { defined } from "../../core/values.ts";
-import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
+import { EXIT, Interruption, NotFoundError, UsageError, type Command } from "../command.ts";
 import { defineCommand } from "../show/problems.ts";
 import { createAuthorizer, readSettings, withAdvice } from "../target/sign-in.ts";
 import {
@@ -22,7 +22,6 @@ import {
   SIGN_IN_FLAGS,
   SIGN_IN_HELP,
 } from "../target/target.ts";
-import { Interruption } from "../terminal/interruption.ts";
 import { printJson, printStatus, printTrusted, terminalWidth } from "../terminal/output.ts";
 import { formatTable, oneLine, sanitizeFor } from "../terminal/text.ts";
 

@@ -19,7 +19,7 @@ import {
 import { ConfigGateway } from "../../config/gateway.ts";
 import { baseFolder } from "../../config/clients.ts";
 import { codeDefaults, type CodeSettings, createLiveServer } from "../../config/live.ts";
-import { findMissingPrograms } from "../../config/load.ts";
+import { findMissingPrograms } from "../../config/upstreams.ts";
 import { nearest } from "../../core/options.ts";
 import { findLanguage, LANGUAGE_NAMES, suggestLanguage } from "../../live/languages.ts";
 import { EXIT, NotFoundError, UsageError } from "../command.ts";

@@ -3,10 +3,11 @@
 
 import { lstat, readdir, readFile, realpath, rm, stat } from "node:fs/promises";
 import { homedir } from "node:os";
-import { basename, dirname, isAbsolute, join, relative, resolve } from "node:path";
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import type { Client } from "../../config/clients.ts";
+import { clientFilePath, CLIENTS, type Client, type ClientFile, type ClientServer } from "../../config/clients.ts";
 import { makeDirectory, replaceFile } from "../../core/files.ts";
+import { nearest } from "../../core/options.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { EXIT, UsageError } from "../command.ts";
 import { coverSecrets } from "../show/problems.ts";
@@ -264,4 +265,49 @@ function splitLines(text: string): string[] {
 export function shortPath(path: string): string {
   const below = isAbsolute(path) ? relative(homedir(), path) : "..";
   return below.startsWith("..") || below === "" ? path : join("~", below);
+}
+
+// What the set-up commands share: finding a client by its name, the file that the client reads, and the entry with which
+// a client starts us.
+
+const CLIENT_NAMES: readonly string[] = CLIENTS.map(({ name }) => name);
+
+/** The names in columns that fit a help text. */
+export const CLIENTS_HELP: string = `CLIENT is one of
+${CLIENT_NAMES.join(", ").replaceAll(/(.{1,90})(?:, |$)/g, (_, line: string) => `  ${line}\n`)}`;
+
+export function findClient(name: string): Client {
+  const found = CLIENTS.find((client) => client.name === name.toLowerCase());
+  if (found !== undefined) return found;
+  const [near] = nearest(name, CLIENT_NAMES);
+  const hint = near === undefined ? `the clients are ${CLIENT_NAMES.join(", ")}` : `did you mean ${near}?`;
+  throw new UsageError(`There is no client ${name}; ${hint}`);
+}
+
+/** The file of a client for all projects, or for the project in the current folder. */
+export function fileOf({ files, title }: Client, isProject: boolean): ClientFile {
+  const scope = isProject ? "project" : "user";
+  const found = files.find((file) => file.scope === scope && file.isOld !== true);
+  if (found === undefined) throw new UsageError(`${title} has no config for a project; leave --project out`);
+  return found;
+}
+
+export async function openClientFile(client: Client, file: ClientFile): Promise<EditedFile> {
+  const root = file.scope === "project" ? process.cwd() : homedir();
+  return openForEdit(clientFilePath(file), client.format, root);
+}
+
+/** A command that starts this program, also for a client with another PATH. */
+export async function ownCommand(args: readonly string[], isProject: boolean): Promise<ClientServer> {
+  const script = await realpath(process.argv[1] ?? "").catch(() => "");
+  // The cache of npx may be cleared at any time.
+  if (script.includes(`${sep}_npx${sep}`)) return { command: "npx", args: ["-y", "catenary", ...args] };
+  // The file of a project is shared with other machines.
+  if (isProject) return { command: "catenary", args };
+  return { command: process.execPath, args: [script, ...args] };
+}
+
+/** The path of the config for an entry: absolute, or for a project relative to it. */
+export function configArgument(path: string, isProject: boolean): string {
+  return isProject && resolve(path).startsWith(process.cwd() + sep) ? path : resolve(path);
 }

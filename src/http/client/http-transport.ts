@@ -29,10 +29,9 @@ import {
 } from "../../jsonrpc/message.ts";
 import { changedMethod } from "../../protocol/lists.ts";
 import { SessionLost, type Inbound, type SendOptions, type Transport } from "../../transport/transport.ts";
-import { decodeBody, decodeUtf8 } from "./growable-buffer.ts";
+import { decodeBody, decodeUtf8, readSse, type ServerSentEvent } from "./sse-reader.ts";
 import { quote, readQuotable, type HttpConnection } from "./http-connection.ts";
 import type { HttpResponse } from "./requester.ts";
-import { readSse, type ServerSentEvent } from "./sse-reader.ts";
 import type { ToolFacts } from "../../protocol/tool-facts.ts";
 
 /** The position in an SSE stream, to resume it after a break. */

@@ -7,7 +7,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import { encode, type Decoded } from "../../jsonrpc/codec.ts";
 import { isResponse, plainId, type Id, type Message, type RequestMessage } from "../../jsonrpc/message.ts";
 import { SessionLost, type SendOptions } from "../../transport/transport.ts";
-import { decodeUtf8 } from "./growable-buffer.ts";
+import { decodeUtf8, type ServerSentEvent } from "./sse-reader.ts";
 import {
   GET_HEADERS,
   type HttpSession,
@@ -20,7 +20,6 @@ import {
   StreamPosition,
 } from "./http-transport.ts";
 import type { HttpResponse } from "./requester.ts";
-import type { ServerSentEvent } from "./sse-reader.ts";
 
 interface Session extends HttpSession {
   /** Where to post. Undefined until the server has sent it. */

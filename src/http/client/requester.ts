@@ -5,7 +5,7 @@
 import { abortable, attempt } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { defined, errorMessage } from "../../core/values.ts";
-import { decodeBody, GrowableBuffer } from "./growable-buffer.ts";
+import { decodeBody, GrowableBuffer } from "./sse-reader.ts";
 
 export interface ClientHttpRequest {
   readonly method: "GET" | "HEAD" | "OPTIONS" | "POST" | "PUT" | "PATCH" | "DELETE";

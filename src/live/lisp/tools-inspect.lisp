@@ -1,5 +1,5 @@
 ;;;; inspect: the parts of a value by its handle, a page at a time; and what CL:INSPECT and STEP do in a session, where
-;;;; nobody can answer a prompt. The handles are those of guest-handles.lisp.
+;;;; a prompt could not be answered. The handles are those of guest-handles.lisp.
 
 (in-package "CATENARY-GUEST")
 
@@ -191,7 +191,7 @@ lists of a label or nil and a value, or of a label and :UNBOUND alone, or (:ENTR
 ;;; CL:INSPECT and STEP
 
 (defun inspect-here (object input output)
-  "What CL:INSPECT does in a session: it describes OBJECT and gives it a handle, instead of a prompt that nobody answers."
+  "What CL:INSPECT does in a session: it describes OBJECT and gives it a handle, instead of a prompt without an answer."
   (declare (ignore input))
   (format output "~&~A~%[handle ~D]~%" (inspection object 0 +page+) (handle-of object))
   (values))

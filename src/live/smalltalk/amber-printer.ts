@@ -46,7 +46,7 @@ export class AmberPrinter {
     return isWhole ? { text } : { text, handle: this.#keep(value) };
   }
 
-  /** The same, for values that nobody asked for. Never throws. */
+  /** The same, for values that were not asked for. Never throws. */
   printSafely(value: unknown): Printed {
     try {
       return this.print(value, SHORT);

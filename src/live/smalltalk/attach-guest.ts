@@ -118,7 +118,7 @@ async function evaluate({ code }: GuestRequest): Promise<GuestEvaluation> {
 }
 
 function interruptedCondition(): Condition {
-  const message = "Nobody waits for it any more, but it may still run in the image";
+  const message = "Its caller no longer waits for it, but it may still run in the image";
   return { type: "Interrupted", message, restarts: [], frames: [] };
 }
 
