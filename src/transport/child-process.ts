@@ -59,7 +59,7 @@ const MAX_STDERR_LENGTH = 1_000;
 /** How long a server that has closed one of its pipes may take to exit by itself. */
 const EXIT_TIMEOUT_MS = 1_000;
 /** How long to wait for the rest of a server's output after it has exited. */
-const OUTPUT_TIMEOUT_MS = 500;
+const OUTPUT_TIMEOUT_MS = 2_000;
 
 const OPTIONS: OptionNames<ChildTransportOptions> = optionNames(
   "command args env inheritEnv inheritsNothing cwd channel input stdinGraceMs termGraceMs onStderr limits onNoise",

@@ -69,7 +69,8 @@ describe("an interrupt", () => {
     ]);
   });
 
-  it("reports the position of code that is slow to pause", async () => {
+  // The limit is half a second, so a stall of the machine can exceed it.
+  it("reports the position of code that is slow to pause", { retry: 3 }, async () => {
     const native = "require('node:child_process').execFileSync('sleep', ['0.48'])";
     const { condition } = await guest.evaluate(BEGIN + native, begun());
     expect(condition?.frames.map(({ text }) => text)).toEqual([expect.stringMatching(/^<eval \d+>:1:\d+$/)]);
