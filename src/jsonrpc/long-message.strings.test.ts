@@ -3,7 +3,7 @@
 import { deepStrictEqual } from "node:assert/strict";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { readString } from "./codec.ts";
+import { readString } from "./long-message.ts";
 
 /** Reads `raw` from within other bytes, which must not change. */
 function read(raw: string | Buffer, blockBytes?: number): string {

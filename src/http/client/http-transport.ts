@@ -6,15 +6,8 @@ import { Buffer } from "node:buffer";
 import { onAbort, withTimeout } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { isObject } from "../../core/values.ts";
-import {
-  decode,
-  decodeLong,
-  LONG_MESSAGE_BYTES,
-  readHead,
-  tooLong,
-  type Decoded,
-  type Limits,
-} from "../../jsonrpc/codec.ts";
+import { decode, readHead, tooLong, type Decoded, type Limits } from "../../jsonrpc/codec.ts";
+import { decodeLong, LONG_MESSAGE_BYTES } from "../../jsonrpc/long-message.ts";
 import {
   type ErrorBody,
   plainId,

@@ -3,7 +3,8 @@
 import { deepStrictEqual } from "node:assert/strict";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { decode, decodeLong, DEFAULT_LIMITS, PARSE_ERROR, type Decoded } from "./codec.ts";
+import { decode, DEFAULT_LIMITS, type Decoded, PARSE_ERROR } from "./codec.ts";
+import { decodeLong } from "./long-message.ts";
 import { ExactId } from "./message.ts";
 
 const LIMITS = { ...DEFAULT_LIMITS, batch: 3, depth: 8 };
