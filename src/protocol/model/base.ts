@@ -74,9 +74,7 @@ export interface EmbeddedResource {
   readonly _meta?: Meta;
 }
 
-/** A resource that can be read; it need not be in any list. */
-export interface ResourceLink {
-  readonly type: "resource_link";
+export interface Resource {
   readonly uri: string;
   readonly name: string;
   readonly title?: string;
@@ -87,6 +85,11 @@ export interface ResourceLink {
   readonly icons?: readonly Icon[];
   readonly annotations?: Annotations;
   readonly _meta?: Meta;
+}
+
+/** A resource that can be read; it need not be in any list. */
+export interface ResourceLink extends Resource {
+  readonly type: "resource_link";
 }
 
 export type ContentBlock = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource;

@@ -3,5 +3,4 @@
 export type * from "./base.ts";
 export { META } from "./base.ts";
 export type * from "./client-requests.ts";
-export type * from "./base.ts";
 export type * from "./server-features.ts";

@@ -9,6 +9,7 @@ import type {
   Icon,
   PageResult,
   RequestParams,
+  Resource,
   ResourceContents,
   Role,
   Tool,
@@ -29,19 +30,6 @@ export interface CallToolResult extends CompleteResultBase {
   /** Any JSON value that matches the tool's output schema. */
   readonly structuredContent?: unknown;
   readonly isError?: boolean;
-}
-
-export interface Resource {
-  readonly uri: string;
-  readonly name: string;
-  readonly title?: string;
-  readonly description?: string;
-  readonly mimeType?: string;
-  /** In bytes. */
-  readonly size?: number;
-  readonly icons?: readonly Icon[];
-  readonly annotations?: Annotations;
-  readonly _meta?: Meta;
 }
 
 export interface ResourceTemplate {
