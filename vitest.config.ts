@@ -12,16 +12,21 @@ const cache = join(tmpdir(), `catenary-test-cache-${process.pid}`);
 process.env["CATENARY_TEST_CACHE"] = cache;
 
 /**
- * Tests that count the timers or the pooled connections of the whole process. The others share their modules, which
- * saves a third of the time.
+ * Tests that count the timers or the pooled connections of the whole process, or that replace a module. The others
+ * share their modules, which saves a third of the time.
  */
-const ISOLATED = [
+export const ISOLATED = [
   "src/chain/router/subscriptions.test.ts",
-  "src/client/{calls,subscriptions}.test.ts",
+  "src/client/calls.test.ts",
+  "src/client/subscriptions.test.ts",
+  "src/config/live.test.ts",
   "src/dialogue/calls/task-watch.test.ts",
-  "src/dialogue/session/{client-tasks,server-task}.test.ts",
+  "src/dialogue/session/client-tasks.test.ts",
+  "src/dialogue/session/server-task.test.ts",
   "src/dialogue/stateless/parked-calls.test.ts",
-  "src/http/client/{connection-pool,node-requester}.test.ts",
+  "src/http/client/connection-pool.test.ts",
+  "src/http/client/node-requester.test.ts",
+  "src/live/js/main-thread.test.ts",
 ];
 
 const config: ViteUserConfig = {

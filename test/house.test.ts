@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { ISOLATED } from "../vitest.config.ts";
 import { REVISIONS } from "../src/protocol/revisions/index.ts";
 import {
   dangerFaults,
@@ -88,6 +89,12 @@ describe("the source tree", () => {
     expect(outside).toEqual([]);
     expect(files.size).toBeGreaterThan(10);
     expect([...files].filter((file) => file.startsWith("src/protocol/revisions/index"))).toEqual([]);
+  });
+
+  it("replaces modules only in tests that do not share them", () => {
+    const replacing = SOURCES.filter(({ text }) => /^\s*vi\.(?:do)?[mM]ock\(/m.test(text));
+    expect(replacing.length).toBeGreaterThan(0);
+    expect(replacing.map(({ path }) => path).filter((path) => !ISOLATED.includes(path))).toEqual([]);
   });
 
   it("never turns data into code", () => {
