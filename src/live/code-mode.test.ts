@@ -2,6 +2,7 @@
 
 import { afterEach, expect, it } from "vitest";
 import { fakeContext } from "../../test/support/handlers/fake-client.ts";
+import { hasSbcl } from "../../test/support/setup/sbcl.ts";
 import { IS_LONG } from "../../test/support/thoroughness.ts";
 import { chain } from "../chain/chain.ts";
 import type { Gateway } from "../chain/gateway.ts";
@@ -161,6 +162,33 @@ it.each([
   expect(await call("describe-tools", { names: ["box.list_all"] })).toBe(`${listAll}\n  path: string`);
   const { tools } = await client.listTools();
   expect(JSON.stringify(tools.slice(0, 2))).not.toMatch(/TypeScript|tools\.NAME/);
+});
+
+const box = (): Server =>
+  createServer({ name: "box", version: "1.0.0" }).tool(
+    "find",
+    {
+      description: "Finds things.",
+      inputSchema: { type: "object", properties: { query: { type: "string" }, maxResults: { type: "integer" } } },
+      input: undefined,
+    },
+    (args) => JSON.stringify(args),
+  );
+
+it.skipIf(!hasSbcl())("shows signatures of Lisp to code in Lisp, and sends the names of the schema", async () => {
+  const { call } = await start({ language: "lisp" }, chain().to({ box: box() }));
+  const signature = '(call-tool "box.find" [:query string] [:max-results integer])';
+  const code = `(format t "~{~A~%~}" (mapcar (lambda (tool) (getf tool :signature)) (append (tools) (search-tools "find"))))
+    (write-string (call-tool "box.find" :max-results 2)) (values)`;
+  const text = await call("run-code", { code });
+  expect(text.split("\n").slice(0, 3)).toEqual([signature, signature, '{"maxResults":2}']);
+});
+
+it("shows signatures of Smalltalk to code in Smalltalk", async () => {
+  const { call } = await start({ language: "smalltalk" }, chain().to({ box: box() }));
+  const code = "{ Tools catalogue first at: 'signature'. (Tools search: 'find') first at: 'signature' }";
+  const signature = "'Tools box find: { ''query'' -> string (optional). ''maxResults'' -> integer (optional) }'";
+  expect(await call("run-code", { code })).toContain(`=> an Array (${signature} ${signature})`);
 });
 
 it("runs code that calls the tools of all upstreams", async () => {

@@ -12,17 +12,18 @@ import {
   type Request,
   type Result,
 } from "../core/handler.ts";
+import { digest } from "../core/seal.ts";
 import { matchesGlob } from "../core/text.ts";
 import { isObject } from "../core/values.ts";
 import { McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { TASKS_EXTENSION } from "../protocol/tasks.ts";
-import { signatureOf, type ListedTool } from "../protocol/tool-index.ts";
 import {
   answerDescribe,
   answerSearch,
   type Arguments,
   DESCRIBE_TOOLS,
   describeTool,
+  type ListedTool,
   readTools,
   SEARCH_TOOLS,
   searchTool,
@@ -62,6 +63,8 @@ const OTHER_DESCRIBE = describeTool(`Returns how tools are called in ${RUN_CODE}
 
 const LIVE_URI = "live://";
 const MAX_TASKS = 10_000;
+/** Lists for which a catalogue is kept. Callers with equal lists share one. */
+const MAX_CATALOGUES = 20;
 
 /** What a model sees of the tools: ours, and those that stay. `tools` is the whole list. */
 export async function codeModeTools(
@@ -114,6 +117,7 @@ class CodeModeState {
   readonly #isShown: (tool: ListedTool) => boolean;
   /** The tasks of our runs, by id. */
   readonly #tasks = new BoundedMap<string, true>(MAX_TASKS);
+  readonly #catalogues = new BoundedMap<string, ToolCatalogue>(MAX_CATALOGUES);
   #runner: Promise<CodeRunner> | undefined;
   #closing: Promise<void> | undefined;
 
@@ -206,19 +210,21 @@ class CodeModeState {
   }
 
   async #catalogue(context: Context): Promise<ToolCatalogue> {
-    const { tools } = await readTools(this.#gateway, context);
+    const [{ callSyntax }, { tools }] = await Promise.all([this.#open(), readTools(this.#gateway, context)]);
     // The tools of a single upstream do not name it.
-    const [only, ...others] = this.#gateway.upstreams?.keys() ?? [];
-    return ToolCatalogue.of(tools, others.length === 0 ? only : undefined);
+    const [first, ...others] = this.#gateway.upstreams?.keys() ?? [];
+    const only = others.length === 0 ? first : undefined;
+    const key = `${only ?? ""} ${digest(tools)}`;
+    const catalogue = this.#catalogues.get(key) ?? new ToolCatalogue(tools, only, callSyntax);
+    this.#catalogues.set(key, catalogue);
+    return catalogue;
   }
 
   async #search(args: Arguments, context: Context): Promise<Result> {
-    const [{ callSyntax }, catalogue] = await Promise.all([this.#open(), this.#catalogue(context)]);
-    const write = ({ path, tool, signature }: CatalogueEntry): string =>
-      callSyntax === undefined ? signature : signatureOf({ ...tool, name: path }, callSyntax);
+    const catalogue = await this.#catalogue(context);
     return answerSearch(args, USUAL_FOUND, catalogue.entries.length, async (query, limit) => {
       const { found, total } = await catalogue.search(query, limit);
-      const shown = found.map((entry) => ({ name: entry.path, signature: write(entry), summary: entry.summary }));
+      const shown = found.map(({ path, signature, summary }) => ({ name: path, signature, summary }));
       return { found: shown, total };
     });
   }

@@ -225,8 +225,11 @@ export interface CallableTool {
   readonly path: string;
   /** Its name at the gateway. */
   readonly name: string;
+  /** As the language of the session writes a call. */
   readonly signature: string;
   readonly summary: string;
+  /** The names of its parameters, since a language may write them in another way. */
+  readonly parameters: readonly string[];
 }
 
 /** A guest's reply to `complete`: what can stand from the character `start` on. */

@@ -344,7 +344,9 @@ export class Session {
   }
 
   async #sendTools(guest: Guest, all: readonly CallableTool[]): Promise<void> {
-    const tools = all.map(({ path, name, signature, summary }) => ({ path, name, signature, summary }));
+    const tools = all.map(({ path, name, signature, summary, parameters }) => {
+      return { path, name, signature, summary, parameters };
+    });
     const json = JSON.stringify(tools);
     if (this.#sentTools?.guest === guest && this.#sentTools.json === json) return;
     await guest.request("set-tools", { tools }).reply;

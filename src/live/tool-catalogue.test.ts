@@ -16,7 +16,7 @@ function serverWith(...names: readonly string[]): Server {
 }
 
 const pathsOf = (tools: readonly ListedTool[], only?: string): string[] =>
-  ToolCatalogue.of(tools, only).entries.map(({ path, name }) => `${path} = ${name}`);
+  new ToolCatalogue(tools, only).entries.map(({ path, name }) => `${path} = ${name}`);
 
 const upstream = (name: string, tool: string, own?: string): ListedTool => ({
   name: tool,
@@ -75,7 +75,7 @@ it("finds tools by path and by shown name, and searches them", async () => {
     required: ["to"],
   };
   const send = { ...upstream("mail", "mail_send", "send"), inputSchema, description: "Sends a mail. At once." };
-  const catalogue = ToolCatalogue.of([
+  const catalogue = new ToolCatalogue([
     { ...send, annotations: { destructiveHint: true } },
     { ...upstream("notes", "list"), annotations: { destructiveHint: true, readOnlyHint: true } },
   ]);

@@ -1,11 +1,17 @@
 // The tools that one caller can call from code, with the names that they have there: `notes.search` for the tool `search`
 // of the upstream `notes`, whatever the gateway calls it. Made from the caller's own list.
 
-import { BoundedMap } from "../core/collections.ts";
-import { digest } from "../core/seal.ts";
 import { isObject } from "../core/values.ts";
 import { OWN_NAMES, UPSTREAM } from "../protocol/lists.ts";
-import { OBJECT_SYNTAX, signatureOf, summaryOf, ToolIndex, type ListedTool } from "../protocol/tool-index.ts";
+import {
+  type CallSyntax,
+  type ListedTool,
+  OBJECT_SYNTAX,
+  parameterNames,
+  signatureOf,
+  summaryOf,
+  ToolIndex,
+} from "../protocol/tool-index.ts";
 
 export interface CatalogueEntry {
   /** How code names the tool: one or two valid identifiers, such as `notes.search`. Unique. */
@@ -13,16 +19,16 @@ export interface CatalogueEntry {
   /** How the gateway names it. */
   readonly name: string;
   readonly tool: ListedTool;
-  /** Such as `notes.search({ query: string })`. */
+  /** As the language writes a call, such as `notes.search({ query: string })`. */
   readonly signature: string;
+  /** The names of its parameters, as the schema has them. */
+  readonly parameters: readonly string[];
   /** The first sentence of its description. */
   readonly summary: string;
   /** Whether it says that it may destroy something. */
   readonly isDestructive: boolean;
 }
 
-/** Lists for which a catalogue is kept. Callers with equal lists share one. */
-const MAX_CATALOGUES = 20;
 /** What `tools` itself has in a session, or what would make it look like a promise. */
 const RESERVED: ReadonlySet<string> = new Set(["call", "catalogue", "search"]);
 const NOWHERE: ReadonlySet<string> = new Set(["then", "__proto__"]);
@@ -30,11 +36,11 @@ const NOWHERE: ReadonlySet<string> = new Set(["then", "__proto__"]);
 const CHANGED = /-[0-9a-z]{7}$/;
 
 export class ToolCatalogue {
-  static readonly #known = new BoundedMap<string, ToolCatalogue>(MAX_CATALOGUES);
   readonly entries: readonly CatalogueEntry[];
   readonly #byName = new Map<string, CatalogueEntry>();
 
-  private constructor(tools: readonly ListedTool[], only: string | undefined) {
+  /** `only`: the name of the upstream, if there is only one, since its tools do not say it. */
+  constructor(tools: readonly ListedTool[], only?: string, syntax: CallSyntax = OBJECT_SYNTAX) {
     const taken = new Set<string>();
     this.entries = tools.map((tool) => {
       const path = freePath(pathOf(tool, only), taken);
@@ -44,7 +50,8 @@ export class ToolCatalogue {
         path,
         name: tool.name,
         tool,
-        signature: signatureOf({ ...tool, name: path }, OBJECT_SYNTAX),
+        signature: signatureOf({ ...tool, name: path }, syntax),
+        parameters: parameterNames(tool),
         summary: summaryOf(tool),
         isDestructive: hints["destructiveHint"] === true && hints["readOnlyHint"] !== true,
       };
@@ -52,14 +59,6 @@ export class ToolCatalogue {
     for (const entry of this.entries) this.#byName.set(entry.name, entry);
     // A path wins over the shown name of another tool.
     for (const entry of this.entries) this.#byName.set(entry.path, entry);
-  }
-
-  /** `only`: the name of the upstream, if there is only one, since its tools do not say it. */
-  static of(tools: readonly ListedTool[], only?: string): ToolCatalogue {
-    const key = `${only ?? ""} ${digest(tools)}`;
-    const known = ToolCatalogue.#known.get(key) ?? new ToolCatalogue(tools, only);
-    ToolCatalogue.#known.set(key, known);
-    return known;
   }
 
   /** Finds a tool by its path, as `tools.notes.search` too, or by the name that the gateway shows. */

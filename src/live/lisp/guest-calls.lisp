@@ -10,7 +10,8 @@
 (defconstant +max-nesting+ 100 "Levels of a value that is sent to a tool.")
 (defconstant +printed-levels+ 20 "Levels of tables that are printed, since tables can be circular.")
 
-(defshared *callable* '() "The tools that can be called: property lists of :PATH, :NAME, :SIGNATURE and :SUMMARY.")
+(defshared *callable* '() "The tools that can be called: property lists of :PATH, :NAME, :SIGNATURE,
+:SUMMARY and :PARAMETERS.")
 (defshared *contents* (make-hash-table :test 'eq :weakness :key :synchronized t)
   "The whole content of results, by the values that CALL-TOOL has returned for them.")
 
@@ -93,20 +94,13 @@
           do (cond ((char= char #\-) (setf after-dash t))
                    (t (write-char (if after-dash (char-upcase char) char) out) (setf after-dash nil))))))
 
-(defun has-word-p (word text)
-  (loop for start = (search word text) then (search word text :start2 (1+ start))
-        while start
-        do (flet ((letter-p (at)
-                    (and (< -1 at (length text)) (or (alphanumericp (char text at)) (find (char text at) "_-")))))
-             (unless (or (letter-p (1- start)) (letter-p (+ start (length word)))) (return t)))))
-
-(defun member-name (key signature)
-  "The name that KEY has in JSON. :MAX-RESULTS is maxResults or max_results if SIGNATURE has such a name."
+(defun member-name (key names)
+  "The name that KEY has in JSON. :MAX-RESULTS is maxResults or max_results if NAMES has such a name."
   (let ((name (if (symbolp key) (symbol-name key) (princ-to-string key))))
     (if (or (not (symbolp key)) (some #'lower-case-p name))
         name
         (let ((plain (string-downcase name)))
-          (or (find-if (lambda (candidate) (has-word-p candidate signature))
+          (or (find-if (lambda (candidate) (find candidate names :test #'equal))
                        (list plain (camel-case plain) (substitute #\_ #\- plain)))
               plain)))))
 
@@ -120,8 +114,8 @@
   (or (every (lambda (pair) (and (consp pair) (keywordp (car pair)))) list)
       (every (lambda (pair) (and (consp pair) (stringp (car pair)) (not (listp (cdr pair))))) list)))
 
-(defun json-of-list (list signature depth)
-  (flet ((inner (value) (json-of value signature (1+ depth))) (name (key) (member-name key signature)))
+(defun json-of-list (list names depth)
+  (flet ((inner (value) (json-of value names (1+ depth))) (name (key) (member-name key names)))
     (let ((length (ignore-errors (list-length list))))
       (cond ((null length) (error "A list that is circular or ends with a dot cannot be sent to a tool."))
             ((and (evenp length) (loop for key in list by #'cddr always (keywordp key)))
@@ -130,8 +124,8 @@
              (cons :object (loop for (key . value) in list append (list (name key) (inner value)))))
             (t (cons :array (mapcar #'inner list)))))))
 
-(defun json-of (value signature &optional (depth 0))
-  "VALUE as PUT-VALUE writes it. SIGNATURE is that of the tool that gets it."
+(defun json-of (value names &optional (depth 0))
+  "VALUE as PUT-VALUE writes it. NAMES are those of the parameters of the tool that gets it."
   (when (> depth +max-nesting+)
     (error "A value that is circular, or nested in more than ~D levels, cannot be sent to a tool." +max-nesting+))
   (typecase value
@@ -143,11 +137,11 @@
     (symbol (string-downcase value))
     (character (string value))
     (pathname (native-path value))
-    (vector (cons :array (map 'list (lambda (item) (json-of item signature (1+ depth))) value)))
+    (vector (cons :array (map 'list (lambda (item) (json-of item names (1+ depth))) value)))
     (hash-table
      (cons :object (loop for key being the hash-keys of value using (hash-value item)
-                         append (list (member-name key signature) (json-of item signature (1+ depth))))))
-    (cons (json-of-list value signature depth))
+                         append (list (member-name key names) (json-of item names (1+ depth))))))
+    (cons (json-of-list value names depth))
     (t (error "A ~A cannot be sent to a tool; JSON has strings, numbers, booleans, arrays and objects."
               (symbol-title (if (consp (type-of value)) (first (type-of value)) (type-of value)))))))
 
@@ -187,14 +181,14 @@
 (defun call-tool (path &rest arguments)
   "Call the tool PATH, such as \"notes.search\", and wait for its result. ARGUMENTS are names and values, or one table or
 property list. Returns structured content as a value, a text as a string, else a table of \"text\" and \"content\"."
-  (let* ((tool (known-tool path)) (signature (getf tool :signature "")) (title (getf tool :path path))
+  (let* ((tool (known-tool path)) (names (getf tool :parameters)) (title (getf tool :path path))
          (object (cond ((null arguments) '(:object))
-                       ((null (rest arguments)) (and (first arguments) (json-of (first arguments) signature)))
+                       ((null (rest arguments)) (and (first arguments) (json-of (first arguments) names)))
                        ((evenp (length arguments))
                         (cons :object (loop for (key value) on arguments by #'cddr
-                                            append (list (member-name key signature) (json-of value signature))))))))
+                                            append (list (member-name key names) (json-of value names))))))))
     (unless (or (eq (first (if (consp object) object)) :object) (equal arguments '(nil)))
-      (error "The arguments of ~A must be names and values, or one table: ~A" title signature))
+      (error "The arguments of ~A must be names and values, or one table: ~A" title (getf tool :signature "")))
     ;; The host knows what a wrong name is close to.
     (let* ((answer (ask-host "tool" (getf tool :name (princ-to-string path)) "arguments" (or object '(:object))))
            (problem (getf answer :error)) (result (getf answer :result))
@@ -240,7 +234,7 @@ list of blocks, or a value with content."
                 blocks, or a value with content. Print other values."))
       (when (or (null job) (job-answered job))
         (error "Content can be shown only while the code of a run is running."))
-      (when (send-message (list :object "show" (json-of blocks "") "target" (job-id job)) +max-call-octets+)
+      (when (send-message (list :object "show" (json-of blocks nil) "target" (job-id job)) +max-call-octets+)
         (error "The content has more than ~:D octets and cannot be shown." +max-call-octets+))
       (values))))
 

@@ -63,7 +63,7 @@ describe.skipIf(!hasSbcl())("Lisp code that calls tools (needs SBCL)", () => {
   });
 
   it.each([
-    ['"x"', "The arguments of notes.given must be names and values, or one table: notes.given({"],
+    ['"x"', "The arguments of notes.given must be names and values, or one table: notes.given(...)"],
     [":a", "The arguments of notes.given must be names and values, or one table"],
     [":a 1 :b", "The arguments of notes.given must be names and values, or one table"],
     [":a #'car", "cannot be sent to a tool; JSON has strings"],

@@ -75,7 +75,7 @@ describe.skipIf(gst === undefined)("code in GNU Smalltalk that calls tools (need
   });
 
   it.each([
-    ["3", "The arguments of notes.given must be a Dictionary: notes.given({"],
+    ["3", "The arguments of notes.given must be a Dictionary: notes.given(..."],
     ["#(1)", "The arguments of notes.given must be a Dictionary"],
     ["{'a'->Object new}", "An Object cannot be sent to a tool; JSON has strings"],
     ["{'a'->(1 asFloatD / 0 asFloatD)}", /JSON has no number for|divide/],

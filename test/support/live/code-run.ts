@@ -34,18 +34,17 @@ export interface RunningCode {
 
 const ANY = { inputSchema: { type: "object" } } as const;
 
-/** The signatures that the tools are listed with; the others have `name(...)`. */
-const SIGNATURES: Readonly<Record<string, string>> = {
-  given: "notes.given({ maxResults?: number, page_size?: number, dry-run?: boolean })",
-};
+/** The names of parameters that the tools are listed with; the others have none. */
+const PARAMETERS: Readonly<Record<string, readonly string[]>> = { given: ["maxResults", "page_size", "dry-run"] };
 
 async function toolsOf(gateway: Handler, context: Parameters<Handler>[1]): Promise<RunTools> {
   const { tools } = await gateway({ method: "tools/list", params: {} }, context);
   const entries = (tools as { name: string }[]).map(({ name }) => ({
     path: `notes.${name}`,
     name,
-    signature: SIGNATURES[name] ?? `notes.${name}(...)`,
+    signature: `notes.${name}(...)`,
     summary: `The tool ${name}`,
+    parameters: PARAMETERS[name] ?? [],
     isDestructive: false,
   }));
   return {
