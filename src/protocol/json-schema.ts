@@ -1,7 +1,7 @@
 // Checks values against plain JSON Schemas with ajv. Most servers never need ajv, so it is loaded when the first value
 // is checked. A schema is compiled for a check that stops at the first issue and, after an invalid value, also for one
 // that finds all issues. References must point into the schema itself, because nothing is fetched. Where ajv is missing
-// or may not generate code, interpreted-schema.ts checks instead.
+// or may not generate code, and for very large schemas, interpreted-schema.ts checks instead.
 
 import type { Ajv, ErrorObject, FuncKeywordDefinition, Options } from "ajv";
 import { canonical } from "../core/seal.ts";
@@ -19,6 +19,12 @@ import {
 
 /** More issues would not help the model. */
 const MAX_ISSUES = 20;
+
+/**
+ * A schema with more schemas inside is not compiled: the code of ajv nests a block for each property, so that it takes
+ * long to make and overflows the stack at about twice as many.
+ */
+const MAX_COMPILED = 1_000;
 
 /** Where ajv has its class for a dialect, and the dialect's keyword for a dynamic reference, if it has one. */
 const DIALECTS = {
@@ -93,7 +99,7 @@ type Validate = (value: unknown) => readonly string[] | undefined;
 
 async function compile(schema: JsonSchema, dialect: Dialect, owner: string, allErrors: boolean): Promise<Validate> {
   const { dynamic } = DIALECTS[dialect];
-  const Ajv = loadAjv(dialect);
+  const Ajv = countSchemas(schema) > MAX_COMPILED ? undefined : loadAjv(dialect);
   if (Ajv === undefined) return interpretSchema(schema, dialect, owner, allErrors);
   // Formats are annotations and are not checked. The schema itself is not validated either: that would take thirty
   // times as long as compiling it, and the compiler finds invalid keywords anyway.
@@ -270,6 +276,15 @@ function findPath(schema: JsonSchema, isMatch: (inner: JsonSchema) => boolean): 
     return inner;
   });
   return found;
+}
+
+function countSchemas(schema: JsonSchema): number {
+  let count = 0;
+  mapSchema(schema, (inner) => {
+    count += 1;
+    return inner;
+  });
+  return count;
 }
 
 /** Maps the schemas inside a schema, then the schema itself. */

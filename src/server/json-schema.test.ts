@@ -35,6 +35,16 @@ describe("checks of plain JSON Schema", () => {
     expect(await items(Array.from({ length: 50_000 }, () => 1))).toEqual({ issues: ["[0]: must be string"] });
   });
 
+  it("work for a schema with thousands of properties", async () => {
+    const names = Array.from({ length: 5_000 }, (_, at) => `p${at}`);
+    const properties = Object.fromEntries(names.map((name) => [name, { type: "string" }]));
+    const many = createSchemaCheck({ type: "object", properties, required: ["p7"] });
+    expect(await many({ p7: "a", p4999: "b" })).toEqual({ value: { p7: "a", p4999: "b" } });
+    expect(await many({ p1: 1, p4999: 2 })).toEqual({
+      issues: ["p7: is required", "p1: must be string", "p4999: must be string"],
+    });
+  });
+
   it("limit the number of issues", async () => {
     const { issues } = (await check(
       { items: { type: "string" } },
