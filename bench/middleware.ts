@@ -1,11 +1,11 @@
 // What each built-in middleware adds to a `tools/call` in the same process, compared with a chain without middleware, and
-// how much of that is beyond the work that it cannot do without (programs/bare-work.js). All three take turns. The
-// middleware passes the call on.
+// how much of that is beyond its own work: what the same job adds if it is written by hand, in front of the server and
+// behind the same empty chain (programs/bare-middleware.js). All three take turns. The middleware passes the call on.
 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { chain, createServer, type Chain } from "catenary";
+import { chain, createServer, type Chain, type Handler } from "catenary";
 import { MIDDLEWARE } from "catenary/middleware";
 import { serveTransport } from "catenary/stdio";
 import { memoryPair } from "catenary/testing";
@@ -71,8 +71,8 @@ interface Subject {
 }
 
 /** A gateway to the server, which gets messages in memory. */
-async function start(middleware: Chain): Promise<Subject> {
-  const gateway = middleware.to(server);
+async function start(middleware: Chain, target: Handler = server): Promise<Subject> {
+  const gateway = middleware.to(target);
   const [client, transport] = memoryPair();
   const served = await serveTransport(gateway, transport);
   let answered: (message: unknown) => void = () => undefined;
@@ -96,21 +96,13 @@ async function start(middleware: Chain): Promise<Subject> {
   return { makeCalls, close: () => Promise.all([served.close(), gateway.close()]) };
 }
 
-/** By the name of the middleware: does its work so many times. */
-type BareWork = ReadonlyMap<string, (count: number) => void>;
-
-async function loadBareWork(): Promise<BareWork> {
-  const { href } = pathToFileURL(programPath("bare-work.js"));
-  return ((await import(href)) as { readonly BARE_WORK: BareWork }).BARE_WORK;
-}
-
-/** Does the work of a middleware alone, and returns its CPU time in microseconds. */
-function doBareWork(work: ((count: number) => void) | undefined): number {
-  if (work === undefined) return 0;
-  const before = process.cpuUsage();
-  work(SLICE);
-  const { user, system } = process.cpuUsage(before);
-  return (user + system) / SLICE;
+/** By the name of the middleware: the server behind one that was written by hand. */
+async function loadBareHandlers(): Promise<ReadonlyMap<string, Handler>> {
+  const { href } = pathToFileURL(programPath("bare-middleware.js"));
+  const { createBareHandlers } = (await import(href)) as {
+    readonly createBareHandlers: (server: Handler) => ReadonlyMap<string, Handler>;
+  };
+  return createBareHandlers(server);
 }
 
 export const measureMiddleware: Measurement = async ({ onProgress, divisor, only }) => {
@@ -122,30 +114,36 @@ export const measureMiddleware: Measurement = async ({ onProgress, divisor, only
   const subjects = new Map<string, Subject>();
   subjects.set("Only calls `next`", await start(chain((request, context, next) => next(request, context))));
   for (const [name, create] of MIDDLEWARE) subjects.set(name, await start(chain(create(OPTIONS[name]))));
-  for (const { makeCalls } of [without, ...subjects.values()]) await makeCalls(FIRST_CALLS / divisor);
-  const bareWork = await loadBareWork();
-  for (const work of bareWork.values()) work(FIRST_CALLS);
+  const bare = new Map<string, Subject>();
+  for (const [name, handler] of await loadBareHandlers()) bare.set(name, await start(chain(), handler));
+  const all = [without, ...subjects.values(), ...bare.values()];
+  for (const { makeCalls } of all) await makeCalls(FIRST_CALLS / divisor);
   const figures: Figure[] = [];
-  for (const [name, through] of subjects) {
+  for (const [name, ours] of subjects) {
     if (only?.includes(name) === false) continue;
     onProgress(`middleware ${name}: ${ROUNDS / divisor} slices of ${SLICE} calls with and without it`);
-    const { base, all, own } = await takeTurns(
+    const byHand = bare.get(name);
+    const {
+      base = [],
+      through = [],
+      own = base,
+    } = await takeTurns(
       {
         base: () => without.makeCalls(SLICE),
-        all: () => through.makeCalls(SLICE),
-        own: () => doBareWork(bareWork.get(name)),
+        through: () => ours.makeCalls(SLICE),
+        ...(byHand && { own: () => byHand.makeCalls(SLICE) }),
       },
       ROUNDS / divisor,
     );
-    const ownIn = (round: number): number => own?.[round] ?? Number.NaN;
+    const ownWork = (round: number): number => (own[round] ?? Number.NaN) - (base[round] ?? Number.NaN);
     const rounds = {
-      [BASELINE]: base ?? [],
-      [OURS]: all ?? [],
-      [OWN_WORK]: (base ?? []).map((us, round) => us + ownIn(round)),
-      [BEYOND]: (all ?? []).map((us, round) => us - ownIn(round)),
+      [BASELINE]: base,
+      [OURS]: through,
+      [OWN_WORK]: own,
+      [BEYOND]: through.map((us, round) => us - ownWork(round)),
     };
     figures.push({ ...createFigure("middleware", name, "µs", rounds), maxExtra: MAX_BEYOND_US });
   }
-  for (const { close } of [without, ...subjects.values()]) await close();
+  for (const { close } of all) await close();
   return figures;
 };
