@@ -457,6 +457,19 @@ it("names no tools that a caller of code mode does not have", async () => {
   expect(texts.join()).not.toMatch(/configure-limits|inspect|handle/);
 });
 
+it("names no tools that a caller of code mode does not have if a run is refused or loses its process", async () => {
+  const { run } = await start(recording().gateway, { maxSessions: 1, limits: { memoryMb: 200 } });
+  const textOf = async (...args: Parameters<typeof run>): Promise<string> =>
+    String((await run(...args)).content[0]?.text);
+  await run("1");
+  expect(await textOf("1", { session: "other" })).toBe(
+    "The limit of 1 running sessions is reached; use one of yours: main",
+  );
+  expect(await textOf("process.stderr.write('heap out of memory', () => process.exit(134)); await null")).toContain(
+    "its process ran out of memory (limit 200 MB; the setting memoryMb raises it)",
+  );
+});
+
 /** A gateway that records the texts of its calls. It has one more tool than it lists. */
 function recording(): { gateway: Handler; called: unknown[] } {
   const called: unknown[] = [];

@@ -7,7 +7,6 @@ import { toEvaluation, type EvaluationRecord } from "./evaluation.ts";
 import type { OutputListener } from "./guest.ts";
 import { DEFAULT_LIMITS, type GuestCommand, type Limits, type Runtime } from "./runtime.ts";
 import { Session } from "./session.ts";
-import { withoutLimitsTool } from "./session-log.ts";
 
 export interface EvaluateOnceOptions {
   /** Aborting it interrupts the evaluation. */
@@ -63,9 +62,6 @@ function withoutSession(evaluation: EvaluationRecord): EvaluationRecord {
   const [, reason] =
     /^The state of session \S+ was lost: (.*); (?:nothing was|lost definitions)/.exec(evaluation.notice ?? "") ?? [];
   if (reason === undefined) return evaluation;
-  const notice = withoutLimitsTool(reason).replace(
-    /^its process ended \(exit code/,
-    "the code ended its process (exit code",
-  );
+  const notice = reason.replace(/^its process ended \(exit code/, "the code ended its process (exit code");
   return { ...evaluation, notice: notice.charAt(0).toUpperCase() + notice.slice(1) };
 }

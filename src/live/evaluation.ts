@@ -3,7 +3,7 @@
 
 import type { JsonSchema } from "../protocol/model/index.ts";
 import type { Step } from "./guest.ts";
-import type { CapturedOutput, RunResult } from "./output.ts";
+import { withoutMemoryReport, type CapturedOutput, type RunResult } from "./output.ts";
 import {
   backtraceText,
   conditionText,
@@ -170,7 +170,7 @@ export function toEvaluation(session: string, result: RunResult, realMs: number)
     status: statusOf(result, reply.status),
     values: reply.values ?? [],
     stdout: stdout.text,
-    stderr: stderr.text,
+    stderr: result.outcome === "lost" ? withoutMemoryReport(stderr.text) : stderr.text,
     warnings: reply.warnings ?? [],
     truncated: { stdout: truncatedTotal(stdout), stderr: truncatedTotal(stderr) },
     timing: rounded(reply.timing ?? { realMs }),

@@ -1,6 +1,7 @@
 // Captures what an evaluation prints, and what its process prints between evaluations (background output). Both are
 // limited: the first characters of an evaluation's output are kept, and the last ones of background output.
 
+import { unref } from "../core/async.ts";
 import { firstChars, lastChars, OutputReports, type ProgressListener } from "../core/text.ts";
 import type { Guest, GuestReply, OutputListener, OutputStream, Step } from "./guest.ts";
 
@@ -49,6 +50,22 @@ export class OutputCapture {
   }
 }
 
+/** How often a silent run reports that it still goes on; clients give up after a minute or so of silence. */
+const HEARTBEAT_MS = 5_000;
+
+export function startHeartbeat(
+  report: (seconds: number) => void,
+  capture: OutputCapture,
+  since: number,
+): NodeJS.Timeout {
+  let printed = 0;
+  const beat = (): void => {
+    if (capture.total === printed) report(Math.round((performance.now() - since) / 1000));
+    printed = capture.total;
+  };
+  return unref(setInterval(beat, HEARTBEAT_MS));
+}
+
 /** How many characters of background output are kept for the next evaluation. */
 const MAX_BACKGROUND_LENGTH = 4_000;
 /** After this many characters, reading stops until the next request, and the process may block. */
@@ -78,11 +95,32 @@ export class BackgroundOutput {
     this.#length = 0;
   }
 
+  /** The process has ended by itself. */
+  end(): void {
+    this.#text = withoutMemoryReport(this.#text);
+  }
+
   take(): string {
     const text = this.#text;
     this.#text = "";
     return text;
   }
+}
+
+const OUT_OF_MEMORY = /heap out of memory|Heap exhausted/;
+
+/** Describes why a process ended. A runtime that runs out of memory reports it on stderr before it exits. */
+export function exitReason(how: string, stderr: string, memoryLimit: string, verb = "ended"): string {
+  if (!OUT_OF_MEMORY.test(stderr)) return `its process ${verb} (${how})`;
+  return `its process ran out of memory (limit ${memoryLimit})`;
+}
+
+/** What V8 and SBCL print about their own memory and frames when they have none left, up to the end. */
+const MEMORY_REPORT = /(?:\n?<--- Last few GCs --->|FATAL ERROR: .*heap out of memory|^Heap exhausted d)[^]*$/m;
+
+/** The output of a process that has ended. If it ran out of memory, the notice says so, and its report is left out. */
+export function withoutMemoryReport(output: string): string {
+  return OUT_OF_MEMORY.test(output) ? output.replace(MEMORY_REPORT, "") : output;
 }
 
 // What the run of one request has given: the guest's reply, how it ended, and what was printed. Separate from the session,

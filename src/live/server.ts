@@ -36,7 +36,6 @@ import { DEFAULT_LIMITS, type GuestTests, type GuestText, type Limits } from "./
 import { WAITING, type RunResult } from "./output.ts";
 import { sandboxed, type SandboxOptions } from "./sandbox.ts";
 import type { RunOptions, RunPeer, Session } from "./session.ts";
-import { withoutLimitsTool } from "./session-log.ts";
 import { closedError, Sessions } from "./sessions.ts";
 import {
   fits,
@@ -110,6 +109,7 @@ export function createLiveServer(language: Language, options: LiveOptions, hooks
     maxSessions: options.maxSessions ?? MAX_SESSIONS,
     idleMs: options.idleMs ?? IDLE_MS,
     onLoaded: () => server.notify({ method: changedMethod("tools") }),
+    isOnlyTool: hooks !== undefined,
   });
   const info = { name: options.name ?? `catenary-${runtime.language}`, version: packageVersion(), title };
   const listeners = new SessionListeners();
@@ -216,7 +216,7 @@ function registerEvaluation(host: Host, tool: GuestTool, op: string): void {
     if (refusal !== undefined && replied === undefined) return toolAnswer(result, session);
     const whole = toEvaluation(session.name, result, performance.now() - startedAt);
     const isOnlyTool = peer !== undefined;
-    const record = isOnlyTool ? withoutOtherTools(whole) : whole;
+    const record = isOnlyTool ? withoutHandles(whole) : whole;
     const { evaluation, truncated } = session.log.shorten(record, session.limits, !isOnlyTool);
     const { status, values, notice } = evaluation;
     const withTiming = args["capture-time"] === true;
@@ -241,11 +241,9 @@ function registerEvaluation(host: Host, tool: GuestTool, op: string): void {
   server.tool(tool.name, { ...toolOptions({ ...tool, runsCode: true }, isMain), ...output }, evaluate);
 }
 
-/** Leaves out what only other tools could use: the handles of values, and the advice to call configure-limits. */
-function withoutOtherTools({ handles: _handles, ...evaluation }: EvaluationRecord): EvaluationRecord {
-  const { notice } = evaluation;
-  if (notice === undefined) return evaluation;
-  return { ...evaluation, notice: withoutLimitsTool(notice, "; the setting memoryMb raises it") };
+/** Only other tools could use the handles of values. */
+function withoutHandles({ handles: _handles, ...evaluation }: EvaluationRecord): EvaluationRecord {
+  return evaluation;
 }
 
 /** The definition of a tool that evaluates code, as it is listed. */

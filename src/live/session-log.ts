@@ -226,14 +226,3 @@ export class StateLoss {
     return notice;
   }
 }
-
-/** Describes why a process ended. A runtime that runs out of memory reports it on stderr before it exits. */
-export function exitReason(how: string, stderr: string, memoryMb: number, verb = "ended"): string {
-  if (!/heap out of memory|Heap exhausted/.test(stderr)) return `its process ${verb} (${how})`;
-  return `its process ran out of memory (limit ${memoryMb} MB; configure-limits raises it from the next reset on)`;
-}
-
-/** The reason for a caller that does not have the tool. */
-export function withoutLimitsTool(reason: string, instead = ""): string {
-  return reason.replace(/; configure-limits [^)]*/, instead);
-}

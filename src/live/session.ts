@@ -17,7 +17,7 @@ import {
   type OutputListener,
   type Step,
 } from "./guest.ts";
-import { BackgroundOutput, OutputCapture, type RunResult } from "./output.ts";
+import { BackgroundOutput, exitReason, OutputCapture, startHeartbeat, type RunResult } from "./output.ts";
 import {
   KEPT_CHARS,
   type CallableTool,
@@ -26,7 +26,7 @@ import {
   type Limits,
   type Runtime,
 } from "./runtime.ts";
-import { exitReason, SessionLog, StateLoss } from "./session-log.ts";
+import { SessionLog, StateLoss } from "./session-log.ts";
 
 export interface RunOptions {
   /** Aborting its signal interrupts the run. */
@@ -90,6 +90,8 @@ export interface SessionOptions {
   /** Calls `start` as soon as a process may be started; rejects if too many sessions have one. */
   readonly mayStart: <T>(start: () => Promise<T>) => Promise<T>;
   readonly onBusy: () => void;
+  /** How the caller can raise the memory limit, for notices. */
+  readonly memoryAdvice?: string;
   /** Called if the libraries that are loaded have changed. */
   readonly onLoaded?: () => void;
 }
@@ -324,8 +326,9 @@ export class Session {
       if (this.#guest !== guest) return;
       this.#forgetGuest();
       if (this.#active !== undefined) return;
-      const reason = exitReason(how, guest.child.stderrTail(), memoryMb, "ended by itself");
+      const reason = exitReason(how, guest.child.stderrTail(), this.#memoryLimit, "ended by itself");
       this.#stateLoss.notice = this.#describeLoss(reason);
+      this.#background.end();
     };
     return (this.#guest = guest);
   }
@@ -420,7 +423,8 @@ export class Session {
       return result(outcome, answer, "restart", lost);
     } catch (error) {
       if (!(error instanceof GuestExited)) return result("refused", {}, undefined, (error as Error).message);
-      const how = cause === undefined ? exitReason(error.message, capture.captured("stderr").text, this.memoryMb) : "";
+      const { text } = capture.captured("stderr");
+      const how = cause === undefined ? exitReason(error.message, text, this.#memoryLimit) : "";
       const lost = active.lost ?? this.#stateLoss.takeNotice() ?? this.#describeLoss(how);
       await this.#discard(guest);
       return result(cause ?? "lost", {}, "restart", lost);
@@ -434,6 +438,11 @@ export class Session {
       else guest.onRawOutput = () => undefined;
       this.#active = undefined;
     }
+  }
+
+  get #memoryLimit(): string {
+    const { memoryAdvice } = this.#options;
+    return `${this.memoryMb} MB${memoryAdvice === undefined ? "" : `; ${memoryAdvice}`}`;
   }
 
   #describeLoss(reason: string): string {
@@ -479,18 +488,6 @@ export class Session {
     clearTimeout(this.#errorTimer);
     this.#errorTimer = undefined;
   }
-}
-
-/** How often a silent run reports that it still goes on; clients give up after a minute or so of silence. */
-const HEARTBEAT_MS = 5_000;
-
-function startHeartbeat(report: (seconds: number) => void, capture: OutputCapture, since: number): NodeJS.Timeout {
-  let printed = 0;
-  const beat = (): void => {
-    if (capture.total === printed) report(Math.round((performance.now() - since) / 1000));
-    printed = capture.total;
-  };
-  return unref(setInterval(beat, HEARTBEAT_MS));
 }
 
 /** The result of a run that was interrupted while its process was starting. */

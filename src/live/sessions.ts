@@ -20,6 +20,8 @@ export interface SessionsOptions {
   readonly idleMs: number;
   /** Called if the libraries that are loaded in a session have changed. */
   readonly onLoaded: () => void;
+  /** Whether callers have no tool but the one that evaluates, so that messages must name no other. */
+  readonly isOnlyTool: boolean;
 }
 
 /** Valid names of sessions and checkpoints. */
@@ -53,7 +55,7 @@ export class Sessions {
     // The call may have begun before the server was closed.
     if (this.#isClosed) throw closedError();
     this.#forgetOldest();
-    const { runtime, limits, onLoaded } = this.#options;
+    const { runtime, limits, onLoaded, isOnlyTool } = this.#options;
     const session = new Session({
       name,
       runtime,
@@ -69,6 +71,7 @@ export class Sessions {
       },
       onBusy: () => this.#startSweeping(),
       onLoaded,
+      memoryAdvice: isOnlyTool ? "the setting memoryMb raises it" : "configure-limits raises it from the next reset on",
     });
     this.#sessions.set(key, session);
     return session;
@@ -111,13 +114,14 @@ export class Sessions {
 
   /** Throws if too many sessions have a process. The message names only sessions of the same owner. */
   #admit(owner: string, name: string): void {
-    const { maxSessions } = this.#options;
+    const { maxSessions, isOnlyTool } = this.#options;
     const active = [...this.#sessions.values()].filter(({ state }) => state !== "stopped").length;
     // The session that wants to start is counted too, since it is busy.
     if (active <= maxSessions) return;
     const own = this.list(owner).filter((session) => session.name !== name && session.state !== "stopped");
     const names = own.map((session) => session.name).join(", ");
-    const advice = names === "" ? "try again later" : `close one of yours with close-session: ${names}`;
+    const reuse = isOnlyTool ? "use one of yours" : "close one of yours with close-session";
+    const advice = names === "" ? "try again later" : `${reuse}: ${names}`;
     throw new Error(`The limit of ${maxSessions} running sessions is reached; ${advice}`);
   }
 

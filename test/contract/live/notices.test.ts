@@ -102,6 +102,24 @@ describe("lost state", () => {
   });
 
   it.each([
+    [
+      "V8",
+      "\n<--- Last few GCs --->\n\n[1:0x1] 4 ms: Mark-Compact\n\nFATAL ERROR: x - JavaScript heap out of memory\n 1: 0xb",
+    ],
+    [
+      "V8 without collections",
+      "FATAL ERROR: x - JavaScript heap out of memory\n----- Native stack trace -----\n\n 1: 0xb",
+    ],
+    ["SBCL", "Heap exhausted during garbage collection: 0 bytes available.\n Gen layout\nfatal error\n   0: fp=0x7f"],
+  ])("leaves out what %s prints when it has run out of memory", async (_runtime, report) => {
+    const printed = JSON.stringify(`mine\n${report}`);
+    const text = await fixture.call("evaluate-js", {
+      code: `process.stderr.write(${printed}, () => process.exit(134))`,
+    });
+    expect(text).toMatch(/^\[Notice\] .*its process ran out of memory[^\n]*\n\[stderr\] mine\n\[LOST\] [^\n]*$/);
+  });
+
+  it.each([
     ["reset-session", "reset"],
     ["close-session", "closed"],
   ])("is reported to the call that %s has stopped", async (tool, done) => {
@@ -117,10 +135,12 @@ describe("lost state", () => {
 
   it("has the reason out of memory, even between two calls", async () => {
     await fixture.evaluate(
-      `${OK}; setImmediate(() => process.stderr.write("heap out of memory", () => process.exit(134)))`,
+      `${OK}; setImmediate(() => process.stderr.write("FATAL ERROR: heap out of memory", () => process.exit(134)))`,
     );
     await expect.poll(() => fixture.call("list-sessions")).toContain("main: stopped");
-    expect((await fixture.evaluate(OK)).notice).toContain("its process ran out of memory (limit 512 MB; ");
+    const next = await fixture.evaluate(OK);
+    expect(next.notice).toContain("its process ran out of memory (limit 512 MB; ");
+    expect(next.background).toBeUndefined();
   });
 
   it("does not fail a tool that runs beside it: the next process answers", async () => {
