@@ -3,7 +3,7 @@
 import { expect, it, onTestFinished, vi } from "vitest";
 import { callRequest, fakeContext, textResult } from "../../test/support/handlers/fake-client.ts";
 import { connect } from "../client/connect.ts";
-import type { Handler, Middleware, Request } from "../core/handler.ts";
+import type { Context, Handler, Middleware, Request } from "../core/handler.ts";
 import { META } from "../protocol/model/index.ts";
 import { serveTransport } from "../dialogue/connection.ts";
 import { createServer } from "../server/server.ts";
@@ -48,6 +48,25 @@ it("does not tell callers the path of an upstream, even if the upstream repeats 
   const failure = await gateway(callRequest("x"), fakeContext().context).catch((error: unknown) => String(error));
   expect(failure).toContain("nothing at ...");
   expect(failure).not.toContain("letmein");
+});
+
+it("reports an upstream that answers without a result, before middleware gets it", async () => {
+  const notes = server();
+  const broken = (async (request: Request, context: Context) =>
+    request.method === "tools/call" ? undefined : notes(request, context)) as Handler;
+  const { context } = fakeContext();
+  const error = (method: string): object => ({
+    kind: "protocol",
+    message: expect.stringContaining(`answered ${method} without a result`) as string,
+  });
+  for (const upstreams of [broken, { broken, other: server("other") }]) {
+    const gateway = chain(marking("a")).to(upstreams);
+    await expect(gateway(callRequest("notes-echo"), context)).rejects.toMatchObject(error("tools/call"));
+  }
+  const empty = (async () => undefined) as unknown as Handler;
+  for (const method of ["tools/list", "ping"]) {
+    await expect(chain().to(empty)({ method, params: {} }, context)).rejects.toMatchObject(error(method));
+  }
 });
 
 it("names each middleware by its function, and numbers equal names", () => {

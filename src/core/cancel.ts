@@ -97,6 +97,11 @@ export function onCancel(context: CancellableFields, listener: () => void): () =
   return cancelTokenOf(context)?.watch(listener) ?? onAbort(context.signal, listener);
 }
 
+/** Whether it is a copy by `copyContext`, so that its functions are those of built-in middleware. */
+export function isCopy(context: CancellableContext): boolean {
+  return context[CANCEL_TOKEN]?.context === context;
+}
+
 /** The fields that middleware changes, without the signal. */
 type ContextChanges = Partial<Pick<Context, "notify" | "ask" | "onRoute" | "headers" | "headersChecked">>;
 

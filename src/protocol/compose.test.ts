@@ -194,16 +194,6 @@ it("names middleware that returns no result or calls next without a request", as
   });
 });
 
-it("reports an upstream that answers without a result", async () => {
-  const reading = entry("reading", async (request, context, next) => ({
-    seen: Object.keys(await next(request, context)),
-  }));
-  expect(await failureOf([reading], (async () => undefined) as never)).toMatchObject({
-    kind: "protocol",
-    message: "The upstream answered tools/call without a result",
-  });
-});
-
 it("fails the request, not the upstream, if notify throws", async () => {
   const failing = (fail: () => unknown): ChainEntry =>
     entry("hearing", (request, context, next) => next(request, { ...context, notify: fail }));

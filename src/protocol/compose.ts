@@ -4,7 +4,7 @@
 // number of times, at any time. It is in protocol/ because server/ and chain/ both have middleware.
 
 import { forwardAbort, ignoreRejection } from "../core/async.ts";
-import { copyContext, isCancelled } from "../core/cancel.ts";
+import { copyContext, isCancelled, isCopy } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
 import { isObject, errorMessage } from "../core/values.ts";
@@ -19,18 +19,9 @@ export interface ChainEntry {
   readonly middleware: Middleware;
 }
 
+/** The handler must return promises of results: what an upstream answers is checked before it gets here. */
 export function compose(entries: readonly ChainEntry[], handler: Handler): Handler {
-  if (entries.length === 0) return handler;
-  return entries.reduceRight<Handler>((next, entry) => withMiddleware(entry, next), withResultCheck(handler));
-}
-
-/** Checks the upstream's result before middleware gets it, so that an invalid result is not blamed on middleware. */
-function withResultCheck(handler: Handler): Handler {
-  return (request, context) =>
-    Promise.resolve<unknown>(handler(request, context)).then((result) => {
-      if (isObject(result)) return result;
-      throw new ConnectionError("protocol", `The upstream answered ${request.method} without a result`);
-    });
+  return entries.reduceRight<Handler>((next, entry) => withMiddleware(entry, next), handler);
 }
 
 function withMiddleware({ name, middleware }: ChainEntry, next: Handler): Handler {
@@ -91,7 +82,9 @@ class MiddlewareCall {
     }
     if (own === this.#context) return this.#next(given, own);
     if (!isContext(own)) throw wrongNext(this.#name);
-    if (own.notify === this.#context.notify) return this.#next(given, own);
+    // A subscription goes on for long, so not even the `notify` of built-in middleware may fail it unnoticed.
+    const isGuarded = own.notify === this.#context.notify || (isCopy(own) && given.method !== "subscriptions/listen");
+    if (isGuarded) return this.#next(given, own);
     this.#intercepts = true;
     return this.#next(
       given,

@@ -2,7 +2,9 @@
 // For an unknown name, the lists of all upstreams are read once.
 
 import { copyContext } from "../../core/cancel.ts";
+import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Request, Result } from "../../core/handler.ts";
+import { isObject } from "../../core/values.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
 import { withUpstreamName, isNoAnswer, isNotFound, withRequestedName } from "./failures.ts";
 import type { Route, RoutedUpstream } from "./names.ts";
@@ -35,13 +37,17 @@ export async function send({ name, handler }: RoutedUpstream, request: Request, 
   const { onRoute } = context;
   onRoute?.(name, request);
   try {
-    return await handler(
-      request,
-      onRoute === undefined ? context : copyContext(context, { onRoute: within(name, onRoute) }),
-    );
+    const own = onRoute === undefined ? context : copyContext(context, { onRoute: within(name, onRoute) });
+    return checkResult(await handler(request, own), request);
   } catch (error) {
     throw context.signal.aborted ? error : withUpstreamName(name, error);
   }
+}
+
+/** Checks what an upstream answered before middleware gets it, so that an invalid result is not blamed on middleware. */
+export function checkResult(result: unknown, { method }: Request): Result {
+  if (isObject(result)) return result;
+  throw new ConnectionError("protocol", `The upstream answered ${method} without a result`);
 }
 
 type OnRoute = NonNullable<Context["onRoute"]>;

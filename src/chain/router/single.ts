@@ -7,7 +7,7 @@ import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { LISTS, OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
 import { mapItems } from "../result-items.ts";
-import { otherName } from "./calls.ts";
+import { checkResult, otherName } from "./calls.ts";
 import { isMethodNotFound } from "./failures.ts";
 import { invalidNamesMessage, validName, type Naming } from "./names.ts";
 import { backgroundContext, readAllPages, shownItem } from "./pages.ts";
@@ -48,7 +48,7 @@ export function singleUpstream(
   const load = async (): Promise<Loaded> => (loaded ??= create(typeof naming === "function" ? await naming() : naming));
   const list = async (kind: NamedKind, request: Request, context: Context): Promise<Result> => {
     const [result, own] = await Promise.all([handler(request, context), loaded ?? (loading ??= load())]);
-    return own[kind].show(result);
+    return own[kind].show(checkResult(result, request));
   };
   const send = async (kind: NamedKind, request: Request, context: Context): Promise<Result> => {
     const own = (loaded ?? (await (loading ??= load())))[kind];
@@ -65,14 +65,15 @@ export function singleUpstream(
       if (named !== holder) sent = { method, params: holder === params ? named : { ...params, ref: named } };
     }
     context.onRoute?.(undefined, sent);
-    return handler(sent, context);
+    return checkResult(await handler(sent, context), sent);
+  };
+  const pass = async (request: Request, context: Context): Promise<Result> => {
+    context.onRoute?.(undefined, request);
+    return checkResult(await handler(request, context), request);
   };
   return (request, context) => {
     const kind = KIND_OF.get(request.method);
-    if (kind === undefined) {
-      context.onRoute?.(undefined, request);
-      return handler(request, context);
-    }
+    if (kind === undefined) return pass(request, context);
     return request.method.endsWith("/list") ? list(kind, request, context) : send(kind, request, context);
   };
 }
