@@ -20,6 +20,16 @@ async function begun(): Promise<void> {
   await eventually(() => expect(guest.printed).toContain("begun"), 5);
 }
 
+/** The value of code that is interrupted and tried again when it takes long, as a caller does who meets a timeout. */
+async function valueInTime(code: string): Promise<string | undefined> {
+  for (;;) {
+    const late = new Promise((resolve) => setTimeout(resolve, 500));
+    const { status, values } = await guest.evaluate(code, late);
+    if (status === "ok") return values[0];
+    expect(status).toBe("interrupted");
+  }
+}
+
 const BEGIN = "console.log('begun');";
 
 /** The code with a message when it runs: at its start, or in `whirl`. */
@@ -99,13 +109,10 @@ describe("an interrupt", () => {
     await eventually(async () =>
       expect(await guest.guest.control("interrupt", { target: 0 })).toEqual({ busy: false }),
     );
-    expect(await guest.value("kept + 1")).toBe("42");
+    expect(await valueInTime("kept + 1")).toBe("42");
     await guest.evaluate(`${code}; 1`);
     await begun();
-    const next = await guest.evaluate("kept + 1", Promise.resolve());
-    expect(["ok", "interrupted"]).toContain(next.status);
-    await eventually(async () => expect(await guest.guest.control("interrupt", {})).toEqual({ busy: false }));
-    expect(await guest.value("kept + 1")).toBe("42");
+    expect(await valueInTime("kept + 1")).toBe("42");
   });
 
   it("reports that nothing runs", async () => {
