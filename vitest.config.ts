@@ -1,6 +1,6 @@
-// How the tests are run: `unit` and `isolated` beside the sources, `whole` for everything under test/. Files named
-// *.long.test.ts, and full matrices and properties, run only with CATENARY_LONG=1 (npm run test:long). Only the type is
-// imported, so that tools which read this file need not load vitest.
+// How the tests are run: most files of one worker share their modules (`shared`), a few have their own (`isolated`).
+// Files named *.long.test.ts, and full matrices and properties, run only with CATENARY_LONG=1 (npm run test:long). Only
+// the type is imported, so that tools which read this file need not load vitest.
 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -45,10 +45,14 @@ const config: ViteUserConfig = {
     projects: [
       {
         extends: true,
-        test: { name: "unit", include: ["src/**/*.test.ts"], exclude: [...exclude, ...ISOLATED], isolate: false },
+        test: {
+          name: "shared",
+          include: ["{src,test}/**/*.test.ts"],
+          exclude: [...exclude, ...ISOLATED],
+          isolate: false,
+        },
       },
       { extends: true, test: { name: "isolated", include: ISOLATED, exclude } },
-      { extends: true, test: { name: "whole", include: ["test/**/*.test.ts"], exclude, isolate: false } },
     ],
   },
 };

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { DEFAULT_LIMITS, decode, encode } from "./codec.ts";
 import { ExactId, idKey } from "./message.ts";
 import type { Id, Message } from "./message.ts";
+import { IS_LONG } from "../../test/support/thoroughness.ts";
 
 function echoed(rawId: string): { id: Id; text: string } {
   const decoded = decode(`{"jsonrpc":"2.0","id":${rawId},"method":"m"}`);
@@ -127,7 +128,7 @@ describe("nesting", () => {
     expect(decode(text).kind).toBe("message");
   });
 
-  it("of five million is refused, closed or not", () => {
+  it.runIf(IS_LONG)("of five million is refused, closed or not", () => {
     const limits = { ...DEFAULT_LIMITS, messageBytes: 64 * 1024 * 1024 };
     for (const text of ["[".repeat(5_000_000), '{"a":'.repeat(5_000_000), nested(5_000_000), "[{".repeat(2_500_000)]) {
       expect(decode(text, limits)).toMatchObject({ kind: "fault", fault: { error: { code: -32600 } } });
@@ -141,7 +142,7 @@ describe("nesting", () => {
 });
 
 describe("large and odd strings", () => {
-  it("reads a message of backslashes, quotes, keys or tokens as large as the limit allows", () => {
+  it.runIf(IS_LONG)("reads a message of backslashes, quotes, keys or tokens as large as the limit allows", () => {
     const room = DEFAULT_LIMITS.messageBytes - 200;
     const around = (body: string): string => `{"jsonrpc":"2.0","id":1,"method":"m","params":{${body}}}`;
     const bodies = [
@@ -170,7 +171,7 @@ describe("large and odd strings", () => {
     expect(decoded.items).toHaveLength(100);
   });
 
-  it("refuses a batch of a million with one error", () => {
+  it.runIf(IS_LONG)("refuses a batch of a million with one error", () => {
     const decoded = decode(`[${"{},".repeat(1_000_000)}{}]`);
     expect(decoded).toMatchObject({ kind: "fault", fault: { id: null, error: { code: -32600 } } });
   });

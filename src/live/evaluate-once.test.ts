@@ -2,7 +2,7 @@
 // the process is gone afterwards in any case.
 
 import { describe, expect, it } from "vitest";
-import { sampleOf } from "../../test/support/thoroughness.ts";
+import { IS_LONG, sampleOf } from "../../test/support/thoroughness.ts";
 import { evaluateOnce } from "./evaluate-once.ts";
 import type { GuestCommand, Runtime } from "./runtime.ts";
 
@@ -77,7 +77,7 @@ describe("evaluateOnce", () => {
     expect(fixture.output).toEqual([]);
   });
 
-  it("says that the code ended its process, without mentioning a session", async () => {
+  it.runIf(IS_LONG)("says that the code ended its process, without mentioning a session", async () => {
     const fixture = new Fixture();
     const { status, notice } = await fixture.run("process.exit(3)");
     expect({ status, notice }).toEqual({ status: "lost", notice: "The code ended its process (exit code 3)" });
@@ -93,7 +93,7 @@ describe("evaluateOnce", () => {
     expect(started).toEqual([process.execPath]);
   });
 
-  it("removes messages of the language runtime from the output, with and without onStart", async () => {
+  it.runIf(IS_LONG)("removes messages of the language runtime from the output, with and without onStart", async () => {
     const { runtime, abort } = new Fixture();
     const noisy: Runtime = { ...runtime, noise: /^INFO: .*\n/gm };
     const code = `print("INFO: a page\\n", "stderr"); print("INFO: mine\\n", "stdout");

@@ -7,6 +7,7 @@ import { listProcesses } from "../process/process-tree.ts";
 import { childTransport } from "./child-process.ts";
 import type { ChildTransport, ChildTransportOptions } from "./child-process.ts";
 import type { Inbound } from "./transport.ts";
+import { IS_LONG } from "../../test/support/thoroughness.ts";
 
 const ping = (id: number): Message => ({ jsonrpc: "2.0", id, method: "ping" });
 const open: ChildTransport[] = [];
@@ -131,7 +132,7 @@ describe("childTransport", () => {
     expect(transport.noise.count).toBe(18_000);
   });
 
-  it("stops reading a server that asks and does not read the answers, until it reads", async () => {
+  it.runIf(IS_LONG)("stops reading a server that asks and does not read the answers, until it reads", async () => {
     const text = "x".repeat(16 * 1024);
     let asked = 0;
     const transport = childTransport({
@@ -191,7 +192,7 @@ describe("childTransport", () => {
     expect(got).toHaveLength(20_001);
   });
 
-  it("reports the end while descendants still live, and ends those too", async () => {
+  it.runIf(IS_LONG)("reports the end while descendants still live, and ends those too", async () => {
     const deaf = `process.on("SIGTERM", () => {}); console.error("up"); setInterval(() => {}, 1_000);`;
     const script = `
       const { spawn } = require("node:child_process");

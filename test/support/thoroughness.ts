@@ -1,4 +1,4 @@
-// How thorough a run of the tests is. `npm test` runs in minutes: properties with 150 cases, matrices with
+// How thorough a run of the tests is. `npm test` runs in minutes: properties with 60 cases, matrices with
 // representative pairs. `npm run test:long` sets CATENARY_LONG and runs everything in full.
 
 import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../src/protocol/revisions/index.ts";
@@ -6,7 +6,7 @@ import { NEWEST, NEWEST_SESSION, REVISIONS } from "../../src/protocol/revisions/
 export const IS_LONG: boolean = process.env["CATENARY_LONG"] === "1";
 
 /** The number of cases in a short run of a property. */
-const SHORT_RUNS = 150;
+const SHORT_RUNS = 60;
 
 /** The number of cases for a property test that has `full` in the long run. */
 export function runs(full: number): number {

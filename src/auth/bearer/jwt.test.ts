@@ -19,6 +19,7 @@ import {
 } from "../../../test/support/auth/token-issuer.ts";
 import { type Authenticator, AuthError } from "../../core/authentication.ts";
 import { bearer } from "./bearer.ts";
+import { sampleOf } from "../../../test/support/thoroughness.ts";
 
 // A frozen clock, to test the limits of the tolerance.
 vi.useFakeTimers({ toFake: ["Date"] });
@@ -48,7 +49,7 @@ describe("a valid token", () => {
     }
   });
 
-  it.each([["RS256"], ["PS384"], ["ES512"], ["EdDSA"]])("may be signed by %s", async (alg) => {
+  it.each(sampleOf(2, [["ES512"], ["EdDSA"], ["RS256"], ["PS384"]]))("may be signed by %s", async (alg) => {
     const other = await newSigner(alg);
     const authenticator = bearer({ ...options, jwks: { keys: [other.jwk] } });
     expect((await authenticate(authenticator, await other.sign(claims()))).principal).toBe(`${issuer.url} ada`);

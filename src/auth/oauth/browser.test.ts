@@ -93,7 +93,7 @@ describe("a URL that is not a web page", () => {
 
 describe("a URL with special characters of a shell", () => {
   it.each(
-    sampleOf(4, [
+    sampleOf(1, [
       ["https://a.example/authorize?a=$(touch pwned)", "https://a.example/authorize?a=$(touch%20pwned)"],
       ["https://a.example/`touch pwned`?b=`id`", "https://a.example/%60touch%20pwned%60?b=%60id%60"],
       ["https://a.example/?a=1&calc", "https://a.example/?a=1&calc"],

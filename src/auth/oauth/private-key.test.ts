@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openAuthorizationServer, type AuthorizationServer } from "../../../test/support/auth/authorization-server.ts";
 import { failure, grantContext } from "../../../test/support/auth/grant-context.ts";
 import { clientCredentials } from "./grants.ts";
+import { IS_LONG } from "../../../test/support/thoroughness.ts";
 
 let server: AuthorizationServer;
 
@@ -67,7 +68,7 @@ describe("client credentials with a key", () => {
     expect(new Set(ids).size).toBe(2);
   });
 
-  it("are signed by a CryptoKey with its own algorithm", async () => {
+  it.runIf(IS_LONG)("are signed by a CryptoKey with its own algorithm", async () => {
     const { privateKey, publicKey } = await generateKeyPair("PS384");
     await clientCredentials({ id: "c", privateKey }).obtain(grantContext(server));
     const assertion = server.at("/token")[0]?.form.get("client_assertion") ?? "";
@@ -76,7 +77,7 @@ describe("client credentials with a key", () => {
     ).toBe("PS384");
   });
 
-  it("are signed with the configured algorithm", async () => {
+  it.runIf(IS_LONG)("are signed with the configured algorithm", async () => {
     await clientCredentials({ id: "c", privateKey: pkcs8(rsa()), alg: "PS512" }).obtain(grantContext(server));
     expect(decodeProtectedHeader(server.at("/token")[0]?.form.get("client_assertion") ?? "").alg).toBe("PS512");
   });

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { ShownNames } from "./shown-names.ts";
+import { IS_LONG } from "../../../test/support/thoroughness.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -90,7 +91,7 @@ it.each([
   expect((await reopen()).owner("tools", "a")).toEqual({ upstream: "n", name: "a" });
 });
 
-it("are forgotten if one upstream shows too many, the oldest first, and only its own", () => {
+it.runIf(IS_LONG)("are forgotten if one upstream shows too many, the oldest first, and only its own", () => {
   const shown = new ShownNames();
   shown.use("notes", "r");
   shown.use("evil", "r");
@@ -100,7 +101,7 @@ it("are forgotten if one upstream shows too many, the oldest first, and only its
   expect(shown.owner("tools", "a")?.upstream).toBe("notes");
 });
 
-it("take a limited number of bytes, whatever names a server has", async () => {
+it.runIf(IS_LONG)("take a limited number of bytes, whatever names a server has", async () => {
   const all = await ShownNames.open(`${folder}/long.json`);
   all.use("notes", "r");
   all.use("mail", "r");

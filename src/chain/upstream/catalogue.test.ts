@@ -21,6 +21,7 @@ import type { Handler } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { type Catalogue, CatalogueFile, CatalogueKeeper, CatalogueStore } from "./catalogue.ts";
 import type { UpstreamConnection } from "./supervisor.ts";
+import { IS_LONG } from "../../../test/support/thoroughness.ts";
 
 let folder = "";
 beforeEach(() => {
@@ -42,7 +43,7 @@ it("are found by the identity of the upstream and the caller", async () => {
   expect([statSync(folder).mode & 0o777, statSync(join(folder, name)).mode & 0o777]).toEqual([0o700, 0o600]);
 });
 
-it("are at most a thousand: the oldest are deleted", async () => {
+it.runIf(IS_LONG)("are at most a thousand: the oldest are deleted", async () => {
   mkdirSync(folder, { mode: 0o700 });
   for (let n = 0; n < 1_000; n += 1) {
     writeFileSync(join(folder, `${n}.json`), "{}");
@@ -104,7 +105,7 @@ it("cannot be changed, since all callers get the same one", async () => {
   }
 });
 
-it("are let go of if all together are too long, and read again from their files", async () => {
+it.runIf(IS_LONG)("are let go of if all together are too long, and read again from their files", async () => {
   const tool = { name: "t", description: "x".repeat(3.5 * MEGABYTE) };
   const catalogue = { ...CATALOGUE, lists: { "tools/list": [tool] } };
   const stores = Array.from({ length: 20 }, (_, n) => new CatalogueStore(new CatalogueFile(n)));
@@ -135,7 +136,7 @@ async function readFrom(handler: Handler): Promise<CatalogueStore> {
   return store;
 }
 
-it("are not read to the end if an upstream's lists are too long", async () => {
+it.runIf(IS_LONG)("are not read to the end if an upstream's lists are too long", async () => {
   const requests: string[] = [];
   const endless: Handler = async ({ method }) => {
     requests.push(method);

@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { startLispGuest, type LispReply, type LispGuest } from "../../../test/support/live/lisp-guest.ts";
 import { hasSbcl } from "../../../test/support/setup/sbcl.ts";
 import { lispRuntime } from "./index.ts";
+import { IS_LONG } from "../../../test/support/thoroughness.ts";
 
 const STEP_MS = 400;
 const LATE = Symbol("late");
@@ -124,7 +125,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest with hostile code (needs SBCL)", () =>
     expect(bound.stderr + lisp.raw()).toBe("");
   });
 
-  it("survives a full heap, even if what fills it stays referenced", async () => {
+  it.runIf(IS_LONG)("survives a full heap, even if what fills it stays referenced", async () => {
     await lisp.guest.close(0);
     lisp = await startLispGuest({ memoryMb: 128 }, runtime);
     await lisp.evaluate("(defvar *kept* 42) (defvar *l* nil)");

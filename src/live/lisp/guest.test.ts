@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../../../test/support/waiting.ts";
 import { startLispGuest, type LispGuest } from "../../../test/support/live/lisp-guest.ts";
 import { hasSbcl } from "../../../test/support/setup/sbcl.ts";
+import { IS_LONG } from "../../../test/support/thoroughness.ts";
 
 describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
   let lisp: LispGuest;
@@ -110,25 +111,30 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     expect(own?.frames).toEqual([{ number: 0, text: "(top-level form)", locals: [{ name: "K", value: "(1)" }] }]);
   });
 
-  it("compiles only the code of the session for debugging, and not if the user declaims otherwise", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "catenary-lisp-"));
-    const path = join(folder, "tail.lisp");
-    writeFileSync(path, "(defun loaded-down (n) (if (= n 0) :done (loaded-down (1- n))))");
-    const down = (name: string): string => `(defun ${name} (n) (if (= n 0) :done (${name} (1- n))))`;
-    const other = await startLispGuest({}, lisp.runtime);
-    try {
-      await other.ask("load-file", { path }).answer;
-      expect((await other.evaluate("(loaded-down 3000000)")).values).toEqual([":DONE"]);
-      expect((await other.evaluate(`(load ${JSON.stringify(path)}) (loaded-down 3000000)`)).values).toEqual([":DONE"]);
-      expect((await other.evaluate(`${down("own")} (own 100000)`)).values).toEqual([":DONE"]);
-      expect((await other.evaluate("(own 3000000)")).condition?.message).toContain("(declaim (optimize (debug 2)))");
-      const declaimed = `(declaim (optimize (debug 2))) ${down("own")} (own 3000000)`;
-      expect((await other.evaluate(declaimed)).values).toEqual([":DONE"]);
-    } finally {
-      await other.guest.close(0);
-      rmSync(folder, { recursive: true, force: true });
-    }
-  });
+  it.runIf(IS_LONG)(
+    "compiles only the code of the session for debugging, and not if the user declaims otherwise",
+    async () => {
+      const folder = mkdtempSync(join(tmpdir(), "catenary-lisp-"));
+      const path = join(folder, "tail.lisp");
+      writeFileSync(path, "(defun loaded-down (n) (if (= n 0) :done (loaded-down (1- n))))");
+      const down = (name: string): string => `(defun ${name} (n) (if (= n 0) :done (${name} (1- n))))`;
+      const other = await startLispGuest({}, lisp.runtime);
+      try {
+        await other.ask("load-file", { path }).answer;
+        expect((await other.evaluate("(loaded-down 3000000)")).values).toEqual([":DONE"]);
+        expect((await other.evaluate(`(load ${JSON.stringify(path)}) (loaded-down 3000000)`)).values).toEqual([
+          ":DONE",
+        ]);
+        expect((await other.evaluate(`${down("own")} (own 100000)`)).values).toEqual([":DONE"]);
+        expect((await other.evaluate("(own 3000000)")).condition?.message).toContain("(declaim (optimize (debug 2)))");
+        const declaimed = `(declaim (optimize (debug 2))) ${down("own")} (own 3000000)`;
+        expect((await other.evaluate(declaimed)).values).toEqual([":DONE"]);
+      } finally {
+        await other.guest.close(0);
+        rmSync(folder, { recursive: true, force: true });
+      }
+    },
+  );
 
   it("keeps definitions and the current package, even one created in the same code", async () => {
     const first = await lisp.evaluate("(defpackage :kept (:use :cl)) (in-package :kept) (defun twice (x) (* 2 x))");
@@ -325,7 +331,7 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     }
   });
 
-  it("compiles a file under a name that no other session uses at the same time", async () => {
+  it.runIf(IS_LONG)("compiles a file under a name that no other session uses at the same time", async () => {
     const folder = mkdtempSync(join(tmpdir(), "catenary-lisp-"));
     const path = join(folder, "named.lisp");
     writeFileSync(path, '(format t "~&loaded from ~a~%" (file-namestring *load-truename*))');

@@ -33,16 +33,19 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it("starts from the sources, caches the compiled guest, and saves a core in the background", async () => {
-    const lisp = await startLispGuest({ memoryMb: 256 });
-    expect(lisp.guest.version).toMatch(/^SBCL \d/);
-    expect((await lisp.evaluate("(sb-ext:dynamic-space-size)")).values).toEqual([String(256 * 1024 * 1024)]);
-    expect(await lisp.runtime.saved()).toBeUndefined();
-    expect((await cached()).map((name) => name.slice(32))).toEqual([".core", ".fasl"]);
-    await lisp.close();
-  });
+  it.runIf(IS_LONG)(
+    "starts from the sources, caches the compiled guest, and saves a core in the background",
+    async () => {
+      const lisp = await startLispGuest({ memoryMb: 256 });
+      expect(lisp.guest.version).toMatch(/^SBCL \d/);
+      expect((await lisp.evaluate("(sb-ext:dynamic-space-size)")).values).toEqual([String(256 * 1024 * 1024)]);
+      expect(await lisp.runtime.saved()).toBeUndefined();
+      expect((await cached()).map((name) => name.slice(32))).toEqual([".core", ".fasl"]);
+      await lisp.close();
+    },
+  );
 
-  it("then starts from the core, with everything loaded and SBCL's contribs available", async () => {
+  it.runIf(IS_LONG)("then starts from the core, with everything loaded and SBCL's contribs available", async () => {
     const runtime = lispRuntime();
     expect((await runtime.start(DEFAULT_LIMITS)).args.slice(0, 2)).toEqual(["--core", await fileWith(".core")]);
     const lisp = await startLispGuest({ memoryMb: 256 }, runtime);
@@ -93,7 +96,7 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
     },
   );
 
-  it("lets one guest compile while the others wait", async () => {
+  it.runIf(IS_LONG)("lets one guest compile while the others wait", async () => {
     const fasl = await fileWith(".fasl");
     await rm(fasl.replace(/fasl$/, "core"));
     await rm(fasl);
@@ -149,7 +152,7 @@ describe.skipIf(!hasSbcl())("the Lisp runtime (needs SBCL)", () => {
     vi.stubEnv("CATENARY_CACHE", folder);
   });
 
-  it("saves no core after it is closed", async () => {
+  it.runIf(IS_LONG)("saves no core after it is closed", async () => {
     const runtime = lispRuntime();
     await runtime.start(DEFAULT_LIMITS);
     runtime.onReady?.();

@@ -45,7 +45,7 @@ describe("a config as the target", () => {
     expect(err).toContain("tools needs a target; for all servers of this folder: catenary tools catenary.json\n");
   });
 
-  it("calls a tool of one of its servers", async () => {
+  it.runIf(IS_LONG)("calls a tool of one of its servers", async () => {
     expect(await run("call", "one.json", "echo", "text=hi")).toMatchObject({ code: 0, out: "hi\n", err: "" });
   });
 

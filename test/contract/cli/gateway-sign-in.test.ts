@@ -264,7 +264,7 @@ describe("login, auth and logout", () => {
     expect(result.err).toContain(message);
   });
 
-  it("login says that a server does not ask", async () => {
+  it.runIf(IS_LONG)("login says that a server does not ask", async () => {
     const open = await serve(
       createServer({ name: "open", version: "1" }).tool("a", {}, () => "a"),
       { http: { port: 0 } },

@@ -99,7 +99,7 @@ describe("check", () => {
 });
 
 describe("serve", () => {
-  it("goes on after an exception that belongs to no request, and prints it", async () => {
+  it.runIf(IS_LONG)("goes on after an exception that belongs to no request, and prints it", async () => {
     const stray = `export default async (request, context, next) => {
       if (request.method === "tools/call") {
         setTimeout(() => { throw new Error("thrown in a timer"); });
@@ -134,7 +134,7 @@ describe("serve", () => {
     expect(none).toMatchObject({ code: 2, out: "", err: "catenary: There is no config other.json; check the path\n" });
   });
 
-  it("reports a module that never finishes loading", async () => {
+  it.runIf(IS_LONG)("reports a module that never finishes loading", async () => {
     writeFileSync(join(folder, "never.mjs"), "await new Promise(() => undefined);");
     const result = await catenary(["serve", join(folder, "never.mjs")]);
     expect(result).toMatchObject({ code: 1, out: "" });
@@ -187,7 +187,7 @@ describe("up", () => {
     expect((await post({ method: "ping" }, { "mcp-session-id": "unknown" })).status).toBe(404);
   });
 
-  it("reports on its upstreams, and shuts down at a signal", async () => {
+  it.runIf(IS_LONG)("reports on its upstreams, and shuts down at a signal", async () => {
     const far = { url: "http://127.0.0.1:1/${FAR}/mcp" };
     const file = config("two.json", { mcpServers: { demo: DEMO, far, gone: { command: "catenary-no-such-command" } } });
     const one = run(["up", file, "--http", ":0"], { env: { FAR: "a-key-in-a-path" } });
@@ -219,13 +219,16 @@ describe("up", () => {
     expect(one.err + listed.err + listed.out).not.toContain("a-key-in-a-path");
   });
 
-  it("keeps the host of the config if --http has only a port, and shows servers that it starts as starting", async () => {
-    const file = config("host.json", { mcpServers: { demo: DEMO }, listen: { host: "127.0.0.2" } });
-    const one = run(["up", file, "--http", ":0", "--json", "--start"]);
-    const { url, upstreams } = await ready(one);
-    expect(url).toMatch(/^http:\/\/127\.0\.0\.2:\d+\/mcp$/);
-    expect(upstreams["demo"]?.state).toMatch(/^(?:starting|running)$/);
-  });
+  it.runIf(IS_LONG)(
+    "keeps the host of the config if --http has only a port, and shows servers that it starts as starting",
+    async () => {
+      const file = config("host.json", { mcpServers: { demo: DEMO }, listen: { host: "127.0.0.2" } });
+      const one = run(["up", file, "--http", ":0", "--json", "--start"]);
+      const { url, upstreams } = await ready(one);
+      expect(url).toMatch(/^http:\/\/127\.0\.0\.2:\d+\/mcp$/);
+      expect(upstreams["demo"]?.state).toMatch(/^(?:starting|running)$/);
+    },
+  );
 
   it("serves a module, and prints JSON for programs", async () => {
     const file = config("mine.json", { mcpServers: { mine: { module: "./mine.mjs" } }, listen: { port: 0 } });

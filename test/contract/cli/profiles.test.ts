@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vites
 import { META } from "../../../src/protocol/model/index.ts";
 import { NEWEST } from "../../../src/protocol/revisions/index.ts";
 import { cliRunner, type CliProcess } from "./cli-process.ts";
+import { IS_LONG } from "../../support/thoroughness.ts";
 
 const TOKENS = { ada: "ada-key", bob: "bob-key", eve: "eve-key", all: "shared-key" } as const;
 
@@ -134,7 +135,7 @@ describe("paths and callers", () => {
     );
   });
 
-  it("have nothing at other paths, and need a token", async () => {
+  it.runIf(IS_LONG)("have nothing at other paths, and need a token", async () => {
     await start();
     for (const path of ["/mcp", "/mcp/work", "/servers/notes/mcp", "/servers/nope/mcp", "/nope"]) {
       expect([path, await statusOf(path, undefined), await statusOf(path, "wrong")]).toEqual([path, 401, 401]);
@@ -169,7 +170,7 @@ describe("paths and callers", () => {
     await client.close();
   });
 
-  it("end the open subscription of a caller that is removed while the gateway runs", async () => {
+  it.runIf(IS_LONG)("end the open subscription of a caller that is removed while the gateway runs", async () => {
     await start();
     const method = "subscriptions/listen";
     const _meta = { [META.revision]: NEWEST.name, [META.clientCapabilities]: {} };

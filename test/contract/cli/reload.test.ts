@@ -128,7 +128,7 @@ describe("a changed config", () => {
     expect(await one.exited).toBe(0);
   });
 
-  it("is read with --watch, and on stdio too", async () => {
+  it.runIf(IS_LONG)("is read with --watch, and on stdio too", async () => {
     write(1);
     const through = [CLI, "serve", file, "--watch"];
     const stderr: string[] = [];

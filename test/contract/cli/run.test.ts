@@ -6,6 +6,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { HAS_TERMINAL, Terminal } from "../../support/terminal/terminal.ts";
 import { catenary, CLI, TEST_SERVER_COMMAND, markProcesses, expectNoProcesses, CliProcess } from "./cli-process.ts";
+import { IS_LONG } from "../../support/thoroughness.ts";
 
 const THROUGH = [process.execPath, CLI, "run", "--", ...TEST_SERVER_COMMAND] as const;
 const FAILING = [process.execPath, "-e", "console.error('no key'); process.exit(3)"] as const;
@@ -54,14 +55,19 @@ describe("run", () => {
     expect(result.err).toContain(`Connected to demo 1.2.3, revision ${revision}\n`);
   });
 
-  it("answers requests sent before its input ended, although the command must be started first", async () => {
-    const run = start(["--", ...TEST_SERVER_COMMAND]);
-    const call = { method: "tools/call", params: { name: "arguments", arguments: { text: "last" } } };
-    const requests = [INITIALIZE, { jsonrpc: "2.0", id: 2, ...call }].map((one) => `${JSON.stringify(one)}\n`).join("");
-    run.process.stdin.end(requests);
-    expect(await run.exited).toBe(0);
-    expect(run.out).toContain("last");
-  });
+  it.runIf(IS_LONG)(
+    "answers requests sent before its input ended, although the command must be started first",
+    async () => {
+      const run = start(["--", ...TEST_SERVER_COMMAND]);
+      const call = { method: "tools/call", params: { name: "arguments", arguments: { text: "last" } } };
+      const requests = [INITIALIZE, { jsonrpc: "2.0", id: 2, ...call }]
+        .map((one) => `${JSON.stringify(one)}\n`)
+        .join("");
+      run.process.stdin.end(requests);
+      expect(await run.exited).toBe(0);
+      expect(run.out).toContain("last");
+    },
+  );
 
   it("passes stderr on, and ends with all its processes when stdin closes", async () => {
     const run = start(["--env", "GIVEN=by us", "--", ...TEST_SERVER_COMMAND]);
@@ -91,7 +97,7 @@ describe("run", () => {
     expect(run.err.includes("no key")).toBe(code === 4);
   });
 
-  it("passes long messages both ways, and reports stdout lines that are not messages", async () => {
+  it.runIf(IS_LONG)("passes long messages both ways, and reports stdout lines that are not messages", async () => {
     const program = `
       console.log("Listening on nothing");
       const result = { initialize: { protocolVersion: "${NEWEST_SESSION.name}", capabilities: { tools: {} }, serverInfo: { name: "long", version: "1" } },
@@ -112,7 +118,7 @@ describe("run", () => {
     expect(stderr).toContain("stdout (not a message): Listening on nothing\n");
   });
 
-  it("serves over HTTP", async () => {
+  it.runIf(IS_LONG)("serves over HTTP", async () => {
     const run = start(["--http", "127.0.0.1:0", "--json", "--", ...TEST_SERVER_COMMAND]);
     const { url } = (await answered(run)) as { url: string };
     const client = await connect(url);

@@ -83,7 +83,7 @@ describe("add and remove", () => {
     expect(backups("project")).toHaveLength(2);
   });
 
-  it("refuse what they cannot do, and write nothing", async () => {
+  it.runIf(IS_LONG)("refuse what they cannot do, and write nothing", async () => {
     write("project/catenary.json", CONFIG);
     const refused = async (code: number, message: string, ...args: string[]): Promise<void> => {
       expect(await run(...args)).toMatchObject({ code, err: expect.stringContaining(message) });
@@ -225,7 +225,7 @@ describe("import", () => {
   const servers = (): Record<string, unknown> =>
     (JSON.parse(read("project/catenary.json")) as { mcpServers: Record<string, unknown> }).mcpServers;
 
-  it("brings the servers of all clients into one config, in our format", async () => {
+  it.runIf(IS_LONG)("brings the servers of all clients into one config, in our format", async () => {
     const cursor = {
       files: { command: "npx", args: ["-y", "files", "."], env: { KEY: "1" } },
       catenary: { command: process.execPath, args: [CLI, "serve", "x.json"] },

@@ -6,6 +6,7 @@ import { NEWEST } from "../../../src/protocol/revisions/index.ts";
 import { cut, hangUp, runThenStatus, reset, status } from "../../support/faulty-server/faults.ts";
 import type { FaultyServerOptions, Fault } from "../../support/faulty-server/server.ts";
 import { expectHelpful, connectTo, startAndConnect, startServer, outcome, STYLES, textOf } from "./fixture.ts";
+import { IS_LONG } from "../../support/thoroughness.ts";
 
 /** In parallel, since retries take some time. */
 async function inEveryStyle(work: (options: FaultyServerOptions, style: string) => Promise<void>): Promise<void> {
@@ -68,7 +69,7 @@ describe("in each style", () => {
       expect(server.backend.runCount("a"), style).toBe(isKnown ? 2 : 1);
     }));
 
-  it("a call whose retries failed may have run if one of the attempts may have", () =>
+  it.runIf(IS_LONG)("a call whose retries failed may have run if one of the attempts may have", () =>
     inEveryStyle(async (options, style) => {
       const { server, client } = await startAndConnect(options);
       await client.listTools();
@@ -81,7 +82,8 @@ describe("in each style", () => {
       expect(server.backend.runCount("a"), style).toBe(1);
       expect(error, style).toMatchObject({ mayHaveRun: true });
       await server.server.start();
-    }));
+    }),
+  );
 
   it("lists and reads are retried", () =>
     inEveryStyle(async (options, style) => {

@@ -6,6 +6,7 @@ import { cut, respondWith, errorResponse, status } from "../../support/faulty-se
 import { NOTE } from "../../support/faulty-server/backend.ts";
 import type { FaultyServerOptions } from "../../support/faulty-server/server.ts";
 import { expectHelpful, connectTo, startAndConnect, startServer, outcome, STYLES, textOf } from "./fixture.ts";
+import { sampleOf } from "../../support/thoroughness.ts";
 
 const SESSIONS: readonly [string, FaultyServerOptions][] = [
   ["sessions", STYLES["sessions"] ?? {}],
@@ -16,7 +17,7 @@ const SESSION = STYLES["sessions"] ?? {};
 const idOf = (request: { headers: Readonly<Record<string, string>> } | undefined): string | undefined =>
   request?.headers["mcp-session-id"];
 
-describe.each(SESSIONS)("a forgotten session (%s)", (_, options) => {
+describe.each(sampleOf(1, SESSIONS))("a forgotten session (%s)", (_, options) => {
   it("is replaced, and the call runs once in the new one", async () => {
     const { server, client } = await startAndConnect(options);
     // Otherwise `notifications/initialized` may detect it first.

@@ -9,6 +9,7 @@ import { connect, type Client } from "../../../src/client/index.ts";
 import { fetchHandler, type MountOptions } from "../../../src/http.ts";
 import { REVISIONS } from "../../../src/protocol/revisions/index.ts";
 import { createServer, inputRequired, type Server } from "../../../src/server/index.ts";
+import { sampleOf } from "../../support/thoroughness.ts";
 
 const URL_OF_BOTH = "http://localhost/mcp";
 const FORM = { type: "object", properties: { name: { type: "string" } } } as const;
@@ -66,7 +67,7 @@ async function opened(revision: string, fetch: typeof globalThis.fetch): Promise
 const SESSION_NAMES = REVISIONS.filter(({ style }) => style === "session").map(({ name }) => name);
 const STATELESS_NAMES = REVISIONS.filter(({ style }) => style === "stateless").map(({ name }) => name);
 
-describe.each(SESSION_NAMES)("a client of %s behind a balancer", (revision) => {
+describe.each(sampleOf(1, SESSION_NAMES))("a client of %s behind a balancer", (revision) => {
   it("lists, calls and reads, with progress and logs of the call", async () => {
     await using client = await opened(revision, balanced().fetch);
     expect((await client.listTools()).tools.map(({ name }) => name)).toContain("echo");

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { IS_LONG } from "../../support/thoroughness.ts";
+import { IS_LONG, sampleOf } from "../../support/thoroughness.ts";
 import { META } from "../../../src/protocol/model/index.ts";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 
@@ -114,7 +114,7 @@ describe("over HTTP", () => {
     expect(command.out).toBe("");
   });
 
-  it("prints JSON on stdout with --json, and serves both styles at the given path", async () => {
+  it.runIf(IS_LONG)("prints JSON on stdout with --json, and serves both styles at the given path", async () => {
     const command = serve(BOARD, "--http", ":0", "--path", "/tools", "--json");
     const url = await command.url();
     expect(command.out).toBe(`{"url":"${url}"}\n`);
@@ -186,11 +186,13 @@ describe("a module that serves itself", () => {
     return file;
   };
 
-  it.each([
-    ["without exports", "await serve(server);"],
-    ["with an exported server", "await serve(server); export default server;"],
-    ["without await", "serve(server); export { server };"],
-  ])("%s is refused, and the command exits", async (name, last) => {
+  it.each(
+    sampleOf(1, [
+      ["without exports", "await serve(server);"],
+      ["with an exported server", "await serve(server); export default server;"],
+      ["without await", "serve(server); export { server };"],
+    ]),
+  )("%s is refused, and the command exits", async (name, last) => {
     const file = writeModule(`${name.replaceAll(" ", "-")}.mjs`, last);
     for (const args of [[file], [file, "--http", "0"]]) {
       // Its stdin stays open. The message in it is never answered.
@@ -204,21 +206,21 @@ describe("a module that serves itself", () => {
     }
   });
 
-  it("is accepted if it serves over HTTP itself", async () => {
+  it.runIf(IS_LONG)("is accepted if it serves over HTTP itself", async () => {
     const last = "await serve(server, { http: { port: 0 } }); export { server };";
     expect(await serve(writeModule("elsewhere.mjs", last), "--http", "0", "--json").url()).toContain(
       "http://127.0.0.1:",
     );
   });
 
-  it("is not reported if it fails for another reason", async () => {
+  it.runIf(IS_LONG)("is not reported if it fails for another reason", async () => {
     const last = "Promise.reject(new Error('no key')); export { server };";
     const command = serve(writeModule("failing.mjs", last), "--http", "0");
     expect(await command.exited).toEqual({ code: 1, signal: null });
     expect(command.err).toContain("Error: no key");
   });
 
-  it("is not waited for if it exports nothing and keeps the process open", async () => {
+  it.runIf(IS_LONG)("is not waited for if it exports nothing and keeps the process open", async () => {
     const command = serve(writeModule("open.mjs", "setInterval(() => server, 1_000);"), "--http", "0");
     expect(await command.exited).toEqual({ code: 1, signal: null });
     expect(command.err).toContain("exports no server");
@@ -226,12 +228,14 @@ describe("a module that serves itself", () => {
 });
 
 describe("exit over HTTP", () => {
-  it.each([
-    ["SIGTERM", 0, "stateless"],
-    ["SIGTERM", 0, "session"],
-    ["SIGINT", 130, "stateless"],
-    ["SIGINT", 130, "session"],
-  ] as const)("%s: exits with %i after it has answered a running call (%s style)", async (...row) => {
+  it.each(
+    sampleOf(2, [
+      ["SIGTERM", 0, "stateless"],
+      ["SIGINT", 130, "session"],
+      ["SIGTERM", 0, "session"],
+      ["SIGINT", 130, "stateless"],
+    ]),
+  )("%s: exits with %i after it has answered a running call (%s style)", async (...row) => {
     const [signal, code, style] = row;
     const command = serve(slow, "--http", "0", "--json");
     const url = await command.url();

@@ -10,6 +10,7 @@ import { NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index
 import { serve, type ServeOptions, type Serving } from "../../../src/serve.ts";
 import { createServer } from "../../../src/server/index.ts";
 import { stdioTransport } from "../../../src/transport/stdio.ts";
+import { IS_LONG } from "../../support/thoroughness.ts";
 
 const BATCHING = REVISIONS.find(({ batches }) => batches)!.name;
 
@@ -223,7 +224,7 @@ describe("the end of input", () => {
 });
 
 describe("a client that does not read", () => {
-  it("is not read from, and its progress notifications are dropped", async () => {
+  it.runIf(IS_LONG)("is not read from, and its progress notifications are dropped", async () => {
     const input = new PassThrough();
     const output = new PassThrough({ highWaterMark: 1024 });
     const transport = stdioTransport({ input, output });

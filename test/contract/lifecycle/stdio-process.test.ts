@@ -83,7 +83,7 @@ describe("a server on its own stdio", () => {
     expect(await served.exited).toEqual({ code: 0, signal: null });
   });
 
-  it("first answers what it can within the grace period", async () => {
+  it.runIf(IS_LONG)("first answers what it can within the grace period", async () => {
     const served = stubborn();
     served.send(INITIALIZE, { id: 1, method: "tools/call", params: { name: "wait", arguments: { ms: 200 } } });
     served.send({ id: 2, method: "tools/call", params: { name: "wait", arguments: { ms: 60_000 } } });
@@ -114,7 +114,7 @@ describe("a server on its own stdio", () => {
     expect((await served.exited).signal).toBe(null);
   });
 
-  it("ends its children, even those that ignore SIGTERM", async () => {
+  it.runIf(IS_LONG)("ends its children, even those that ignore SIGTERM", async () => {
     const served = stubborn("child");
     served.send(INITIALIZE);
     await served.answerTo(0);
@@ -124,7 +124,7 @@ describe("a server on its own stdio", () => {
     await expect.poll(() => served.left()).toEqual([]);
   });
 
-  it("redirects the output of tools to stderr", async () => {
+  it.runIf(IS_LONG)("redirects the output of tools to stderr", async () => {
     const served = stubborn();
     served.send(INITIALIZE, { id: 1, method: "tools/call", params: { name: "print" } });
     await served.answerTo(1);

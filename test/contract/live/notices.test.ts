@@ -2,7 +2,7 @@
 // few lines of Node that run the given code, so that each test decides what the guest does.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { sampleOf } from "../../support/thoroughness.ts";
+import { IS_LONG, sampleOf } from "../../support/thoroughness.ts";
 import { createLiveServer } from "../../../src/live/server.ts";
 import type { Runtime } from "../../../src/live/runtime.ts";
 import type { GuestTool } from "../../../src/live/tool.ts";
@@ -72,7 +72,7 @@ describe("lost state", () => {
     expect(textOf(refused)).toBe(`${NOTICE}; lost definitions: mine\nPackage rooms not found`);
   });
 
-  it("is reported by another tool that is refused", async () => {
+  it.runIf(IS_LONG)("is reported by another tool that is refused", async () => {
     await lose();
     expect(await fixture.call("look", { code: 'refuse("not today")' })).toBe(
       `${NOTICE}; lost definitions: mine\nnot today`,
@@ -143,7 +143,7 @@ describe("lost state", () => {
     expect(next.background).toBeUndefined();
   });
 
-  it("does not fail a tool that runs beside it: the next process answers", async () => {
+  it.runIf(IS_LONG)("does not fail a tool that runs beside it: the next process answers", async () => {
     const { ended } = await begun("setTimeout(() => undefined, 60_000)");
     const glance = 'globalThis.busy ? process.exit(4) : answer({ text: "nothing runs" })';
     expect(await fixture.call("glance", { code: glance })).toBe("nothing runs");

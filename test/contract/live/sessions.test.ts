@@ -108,7 +108,7 @@ describe("a session", () => {
     );
   });
 
-  it("is fresh after a reset, without a notice", async () => {
+  it.runIf(IS_LONG)("is fresh after a reset, without a notice", async () => {
     await fixture.evaluate("const gone = 1; globalThis.also = 2", { session: "one" });
     expect(await fixture.call("reset-session", { session: "one" })).toBe("Session reset successfully.");
     const fresh = await fixture.evaluate("[typeof gone, typeof also]", { session: "one" });
@@ -124,7 +124,7 @@ describe("a session", () => {
     expect(await waiting).toMatchObject({ status: "ok", values: ["3"] });
   });
 
-  it("is closed with all waiting calls, and its name can be used again", async () => {
+  it.runIf(IS_LONG)("is closed with all waiting calls, and its name can be used again", async () => {
     const { ended } = await fixture.begun("const old = 1; for (;;);", "two");
     const waiting = fixture.answer("4", { session: "two" });
     await expect.poll(() => fixture.call("list-sessions")).toMatch(/^ {2}two: busy .*, 1 waiting/m);
@@ -182,7 +182,7 @@ describe("too many sessions", () => {
 });
 
 describe("an idle session", () => {
-  it("is ended, which the next result says; a busy one is not", async () => {
+  it.runIf(IS_LONG)("is ended, which the next result says; a busy one is not", async () => {
     const own = await open({ idleMs: 300 });
     const { values } = await own.evaluate("const idled = 1; process.pid", { session: "rests" });
     const { ended } = await own.begun("const worked = 5; await new Promise(() => {})", "works");
