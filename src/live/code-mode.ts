@@ -1,13 +1,13 @@
 // Code mode: callers of a gateway see three tools in place of all. They find tools with search-tools, read declarations
 // with describe-tools, and call as many as they like from the code of one run-code. What a caller finds and calls is what
-// its own list has, and each call passes through the gateway as the caller's own.
+// its own list has, and each call passes through the gateway as the caller's own. One run is in code-run.ts.
 
 import { BoundedMap } from "../core/collections.ts";
 import { ConnectionError } from "../core/errors.ts";
 import {
+  type Context,
   EVALUATES_CODE,
   evaluatesCode,
-  type Context,
   type Handler,
   type Request,
   type Result,
@@ -16,25 +16,80 @@ import { digest } from "../core/seal.ts";
 import { matchesGlob } from "../core/text.ts";
 import { isObject } from "../core/values.ts";
 import { McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
+import { OWN_NAMES, UPSTREAM } from "../protocol/lists.ts";
+import type { Tool } from "../protocol/model/index.ts";
 import { TASKS_EXTENSION } from "../protocol/tasks.ts";
 import {
   answerDescribe,
   answerSearch,
   type Arguments,
+  type CallSyntax,
   DESCRIBE_TOOLS,
   describeTool,
   type ListedTool,
+  OBJECT_SYNTAX,
+  parameterNames,
   readTools,
   SEARCH_TOOLS,
   searchTool,
   shortList,
+  signatureOf,
+  summaryOf,
+  ToolIndex,
   USUAL_FOUND,
   withInstructions,
 } from "../protocol/tool-index.ts";
-import { createCodeRunner, RUN_CODE, type CodeRunner, type CodeRunnerOptions } from "./code-runner.ts";
+import { type CodeBudgets, CodeRun, type RunTools } from "./code-run.ts";
 import { declareTools, describeCall } from "./declarations.ts";
-import type { Language } from "./tool.ts";
-import { ToolCatalogue, type CatalogueEntry } from "./tool-catalogue.ts";
+import { createLiveServer, evaluationTool, type Live, type LiveOptions } from "./server.ts";
+import { type GuestTool, type Language, required } from "./tool.ts";
+
+export interface CodeRunnerOptions extends LiveOptions, Partial<CodeBudgets> {
+  /** Whether the caller is asked before code calls tools that may destroy something. Default: no. */
+  readonly confirm?: "destructive" | undefined;
+  /** What a caller may call. Called for each run, with a context of that caller. */
+  readonly tools: (context: Context) => Promise<RunTools>;
+}
+
+export interface CodeRunner {
+  /** Answers `tools/call` of `run-code`, and has the resources of the sessions. */
+  readonly handler: Handler & Pick<Live, "notify">;
+  /** The definition of `run-code`, as it is listed. */
+  readonly tool: Tool;
+  /** How the code writes a call, if not as JavaScript does. */
+  readonly callSyntax: CallSyntax | undefined;
+  /** Ends all sessions. */
+  close(): Promise<void>;
+}
+
+export const RUN_CODE = "run-code";
+
+const DEFAULT_BUDGETS: CodeBudgets = { maxCalls: 100, maxParallel: 8, maxResultBytes: 10_000_000 };
+
+export function createCodeRunner(language: Language, options: CodeRunnerOptions): CodeRunner {
+  const { callsTools, callSyntax, title, resources } = language;
+  if (callsTools === undefined) throw new TypeError(`Code in ${title} cannot call tools; use another language`);
+  const { tools, confirm, maxCalls, maxParallel, maxResultBytes, ...liveOptions } = options;
+  const budgets: CodeBudgets = {
+    maxCalls: maxCalls ?? DEFAULT_BUDGETS.maxCalls,
+    maxParallel: maxParallel ?? DEFAULT_BUDGETS.maxParallel,
+    maxResultBytes: maxResultBytes ?? DEFAULT_BUDGETS.maxResultBytes,
+  };
+  const evaluate: GuestTool = {
+    name: RUN_CODE,
+    title: "Run code",
+    description: callsTools,
+    arguments: { code: required() },
+    runsCode: true,
+  };
+  const server = createLiveServer(
+    { runtime: language.runtime, title, instructions: "", evaluate, tools: [], ...(resources && { resources }) },
+    // Callers have no tools that could use an error that stays open.
+    { ...liveOptions, limits: { ...liveOptions.limits, errorHoldMs: 0 } },
+    { begin: (context, report) => CodeRun.begin(context, { tools, budgets, confirm, report }) },
+  );
+  return { handler: server, tool: evaluationTool(evaluate), callSyntax, close: () => server.close() };
+}
 
 /** Options of code mode in every language. `sandbox` is true by default. */
 export interface CodeModeOptions extends Omit<CodeRunnerOptions, "tools"> {
@@ -276,4 +331,92 @@ class CodeModeState {
     const items = [theirs[field], ours[field]].flatMap((list) => (Array.isArray(list) ? (list as unknown[]) : []));
     return { ...theirs, ttlMs: 0, cacheScope: "private", [field]: items };
   }
+}
+
+// The tools that one caller can call from code, with the names that they have there: `notes.search` for the tool `search`
+// of the upstream `notes`, whatever the gateway calls it. Made from the caller's own list.
+
+export interface CatalogueEntry {
+  /** How code names the tool: one or two valid identifiers, such as `notes.search`. Unique. */
+  readonly path: string;
+  /** How the gateway names it. */
+  readonly name: string;
+  readonly tool: ListedTool;
+  /** As the language writes a call, such as `notes.search({ query: string })`. */
+  readonly signature: string;
+  /** The names of its parameters, as the schema has them. */
+  readonly parameters: readonly string[];
+  /** The first sentence of its description. */
+  readonly summary: string;
+  /** Whether it says that it may destroy something. */
+  readonly isDestructive: boolean;
+}
+
+/** What `tools` itself has in a session, or what would make it look like a promise. */
+const RESERVED: ReadonlySet<string> = new Set(["call", "catalogue", "search"]);
+const NOWHERE: ReadonlySet<string> = new Set(["then", "__proto__"]);
+/** The gateway shows a name with such an end if the upstream's own one was too long or not valid. */
+const CHANGED = /-[0-9a-z]{7}$/;
+
+export class ToolCatalogue {
+  readonly entries: readonly CatalogueEntry[];
+  readonly #byName = new Map<string, CatalogueEntry>();
+
+  /** `only`: the name of the upstream, if there is only one, since its tools do not say it. */
+  constructor(tools: readonly ListedTool[], only?: string, syntax: CallSyntax = OBJECT_SYNTAX) {
+    const taken = new Set<string>();
+    this.entries = tools.map((tool) => {
+      const path = freePath(pathOf(tool, only), taken);
+      const { annotations } = tool;
+      const hints = isObject(annotations) ? annotations : {};
+      return {
+        path,
+        name: tool.name,
+        tool,
+        signature: signatureOf({ ...tool, name: path }, syntax),
+        parameters: parameterNames(tool),
+        summary: summaryOf(tool),
+        isDestructive: hints["destructiveHint"] === true && hints["readOnlyHint"] !== true,
+      };
+    });
+    for (const entry of this.entries) this.#byName.set(entry.name, entry);
+    // A path wins over the shown name of another tool.
+    for (const entry of this.entries) this.#byName.set(entry.path, entry);
+  }
+
+  /** Finds a tool by its path, as `tools.notes.search` too, or by the name that the gateway shows. */
+  find(name: string): CatalogueEntry | undefined {
+    return this.#byName.get(name) ?? this.#byName.get(name.replace(/^tools\./, ""));
+  }
+
+  /** The best matches first. Without words, the first tools. */
+  async search(query: string, limit: number): Promise<{ found: readonly CatalogueEntry[]; total: number }> {
+    const index = await ToolIndex.of(this.entries.map(({ path, tool }) => ({ ...tool, name: path })));
+    const { found, total } = index.search(query, limit);
+    return { found: found.flatMap(({ tool }) => this.#byName.get(tool.name) ?? []), total };
+  }
+}
+
+function pathOf({ name, _meta: meta }: ListedTool, only: string | undefined): readonly string[] {
+  const { [UPSTREAM]: upstream = only, [OWN_NAMES]: names } = isObject(meta) ? meta : {};
+  const own: unknown = Array.isArray(names) ? names[0] : undefined;
+  // A name that ends otherwise was chosen by a person, with the middleware `rename`.
+  const isShown = typeof own !== "string" || !(name.endsWith(own) || CHANGED.test(name));
+  const last = identifier(isShown ? name : own);
+  return typeof upstream === "string" ? [identifier(upstream), last] : [last];
+}
+
+/** `sequential-thinking` becomes `sequential_thinking`. */
+function identifier(name: string): string {
+  const valid = name.replaceAll(/[^A-Za-z0-9_$]/g, "_");
+  return /^[A-Za-z_$]/.test(valid) ? valid : `_${valid}`;
+}
+
+function freePath([first = "", ...rest]: readonly string[], taken: Set<string>): string {
+  const safe = (part: string): string => (NOWHERE.has(part) ? `${part}_` : part);
+  const path = [RESERVED.has(first) ? `${first}_` : first, ...rest].map(safe).join(".");
+  let free = path;
+  for (let count = 2; taken.has(free); count += 1) free = `${path}_${count}`;
+  taken.add(free);
+  return free;
 }

@@ -10,9 +10,8 @@ import process from "node:process";
 import { errorMessage } from "../../core/values.ts";
 import type { CapturedFrame, Captures } from "./captures.ts";
 import type { Globals } from "./globals.ts";
-import { isWhole, type Handles } from "./handles.ts";
+import { describeThrown, type Handles, isWhole, printValue } from "./print.ts";
 import type { Cell, Done, PrintLimits, Thrown, ThrownFrame } from "./messages.ts";
-import { describeThrown, printValue } from "./print.ts";
 import type { SessionTests } from "./session-tests.ts";
 
 // Saved because the user's code may declare or replace these.

@@ -6,7 +6,7 @@ import { parseCondition, type ConditionBuilder } from "./conditions.ts";
 import type { SourceInfo, VariableList } from "./globals.ts";
 import { CodeSyntaxError, parse } from "./parse.ts";
 import type { Thrown } from "./messages.ts";
-import type { HeapProfile } from "./profiling.ts";
+import type { HeapProfile } from "./inspector.ts";
 import type { ReloadReport } from "./reload.ts";
 import { rewrite } from "./rewrite.ts";
 

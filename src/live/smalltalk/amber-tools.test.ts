@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startCode, type RunningCode } from "../../../test/support/live/code-run.ts";
-import { createCodeRunner } from "../code-runner.ts";
+import { createCodeRunner } from "../code-mode.ts";
 import { smalltalkLanguage } from "./index.ts";
 
 describe("Smalltalk code on Amber that calls tools", () => {

@@ -4,7 +4,8 @@
 import type { Client } from "../../../src/client/client.ts";
 import { connect } from "../../../src/client/connect.ts";
 import type { Handler } from "../../../src/core/handler.ts";
-import { createCodeRunner, type CodeRunnerOptions, type RunTools } from "../../../src/live/code-runner.ts";
+import { createCodeRunner, type CodeRunnerOptions } from "../../../src/live/code-mode.ts";
+import type { RunTools } from "../../../src/live/code-run.ts";
 import type { Language } from "../../../src/live/tool.ts";
 import { createServer } from "../../../src/server/server.ts";
 

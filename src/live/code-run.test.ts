@@ -8,7 +8,8 @@ import type { Context, Handler } from "../core/handler.ts";
 import { hasTasks } from "../protocol/tasks.ts";
 import { createServer } from "../server/server.ts";
 import { eventually } from "../../test/support/waiting.ts";
-import { createCodeRunner, type CodeRunner, type CodeRunnerOptions, type RunTools } from "./code-runner.ts";
+import { createCodeRunner, type CodeRunner, type CodeRunnerOptions } from "./code-mode.ts";
+import type { RunTools } from "./code-run.ts";
 import { jsLanguage } from "./js/index.ts";
 
 const open: { close(): unknown }[] = [];
