@@ -6,15 +6,16 @@ import { readFile } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { SERVER_KINDS } from "../chain/transform.ts";
-import { isForwardable, type UpstreamTarget, type UpstreamOptions } from "../chain/upstream/options.ts";
+import { isForwardable, type UpstreamOptions, type UpstreamTarget } from "../chain/upstream/options.ts";
 import type { Command } from "../client/command.ts";
 import type { Handler } from "../core/handler.ts";
 import { defined, errorMessage } from "../core/values.ts";
 import { findServer, loadUserModule } from "../modules/load-module.ts";
+import { CLIENTS } from "./clients.ts";
 import type { Position, Problem } from "./document.ts";
 import * as read from "./readers.ts";
+import { type Cursor, suggest } from "./readers.ts";
 import { SIGN_IN_FIELDS, type SignInSettings } from "./sign-in.ts";
-import { warnOfPlaceholder } from "./unknown-keys.ts";
 
 /** The arguments of `upstream()`. */
 export interface UpstreamArguments {
@@ -352,5 +353,72 @@ async function serverFromModule(file: string): Promise<Handler> {
     return findServer(module, SERVER_KINDS);
   } catch (error) {
     throw new Error(`${file} ${errorMessage(error)}`, { cause: error });
+  }
+}
+
+// What is said about a key that we do not have: where it belongs if it is one of ours, and whether it is a key of another
+// client that means nothing to a gateway. A key that would be ignored silently may be one that a user relies on, such
+// as a token or a filter, so every other key is an error.
+
+/** Keys that have a right place elsewhere, and the place. */
+export type Places = readonly (readonly [keys: Iterable<string>, place: (key: string) => string])[];
+
+/** Keys of an entry that mean nothing to a gateway, such as lists of tools that need no approval. */
+export const IGNORED_IN_ENTRIES: ReadonlySet<string> = new Set([
+  ...CLIENTS.flatMap(({ ignored = [] }) => ignored),
+  // Written by directories of servers and by other gateways.
+  ...["description", "displayName", "icon", "name", "note", "tags", "title", "version"],
+]);
+
+export const IGNORED_AT_TOP: ReadonlySet<string> = new Set(CLIENTS.flatMap(({ ignoredAtTop = [] }) => ignoredAtTop));
+
+/** Keys of an entry that promise something that the gateway does not do, and what that means. */
+export const UNSUPPORTED_IN_ENTRIES: ReadonlyMap<string, string> = new Map(
+  CLIENTS.flatMap(({ unsupported = {} }) => Object.entries(unsupported)),
+);
+
+/** Keys that a person writes as a comment. For the schema, too. */
+export const COMMENT_KEY = "^(_|x-|//|\\$comment$)";
+const isComment = new RegExp(COMMENT_KEY);
+
+/** Reports a key that an object does not have, unless it may be ignored. */
+export function rejectKey(
+  unknown: Cursor,
+  known: readonly string[],
+  places: Places,
+  ignored: ReadonlySet<string>,
+): void {
+  const { name: key } = unknown;
+  const place = places.find(([keys]) => [...keys].includes(key))?.[1](key);
+  if (place !== undefined) return unknown.errorAtKey("not a key here", place);
+  if (ignored.has(key) || isComment.test(key)) return;
+  const near = suggest(key, known);
+  // A client may have new keys in its own file.
+  if (unknown.context.isForeign && near === undefined) {
+    unknown.warnAtKey("ignored", "it is not a known key; check that nothing depends on it");
+    return;
+  }
+  unknown.errorAtKey("unknown key", near ?? `the keys are ${known.join(", ")}`);
+}
+
+/** What a value that was meant to be replaced looks like, and what to write instead. */
+const PLACEHOLDERS: readonly (readonly [RegExp, (match: RegExpExecArray) => readonly [string, string]])[] = [
+  [/(?<![\w$])\$([A-Z_][A-Z0-9_]*)\b/, ([shown, name]) => [`${shown} is not expanded`, `write \${${name}}`]],
+  [/%([A-Z_][A-Z0-9_]*)%/, ([shown, name]) => [`${shown} is not expanded`, `write \${${name}}`]],
+  [
+    /<[A-Za-z][\w .-]{2,40}>|\byour[-_ ](?:[\w-]*[-_ ])?(?:key|token|secret|password)\b/i,
+    ([shown]) => [`${shown} looks like a placeholder`, "write the value, or ${NAME} to take it from the environment"],
+  ],
+];
+
+/** Warns of a string that was probably meant to be something else: a variable of a shell, or a placeholder. */
+function warnOfPlaceholder(cursor: Cursor): void {
+  const text = cursor.kind === "string" ? String(cursor.value) : "";
+  for (const [pattern, explain] of PLACEHOLDERS) {
+    // The text between the braces of a reference is not looked at.
+    const match = pattern.exec(text.replaceAll(/\$\{[^{}]*\}/g, " "));
+    if (match === null) continue;
+    cursor.warn(...explain(match));
+    return;
   }
 }

@@ -14,13 +14,12 @@ import { type Profile, PROFILES } from "../protocol/errors.ts";
 import { baseFolder } from "./clients.ts";
 import { adaptDocument } from "./dialects.ts";
 import { parseDocument, parseToml, ConfigError, Problems, sortProblems, type Problem } from "./document.ts";
-import type { ConfigPlace } from "./kinds.ts";
+import { COMMENT_KEY, type ConfigPlace, IGNORED_AT_TOP, type Places, rejectKey } from "./kinds.ts";
 import { code, codeLanguage, codeSandbox, sandboxProblems, type CodeSettings } from "./live.ts";
 import { MIDDLEWARE_SCHEMAS, middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import { type Access, callers, profiles, readAccess, token } from "./profiles.ts";
 import * as read from "./readers.ts";
 import { reportSelfCalls, warnOfDefaultAddress } from "./self-calls.ts";
-import { COMMENT_KEY, IGNORED_AT_TOP, type Places, rejectKey } from "./unknown-keys.ts";
 import {
   ENTRY_KEYS,
   findMissingPrograms,

@@ -6,25 +6,29 @@ import { MIDDLEWARE } from "../chain/middleware/index.ts";
 import { createLabels, DEFAULT_SEPARATOR, MAX_LABEL_LENGTH } from "../chain/router/names.ts";
 import { NAMES_OPTIONS, PREFIX, type UpstreamNaming } from "../chain/router/naming.ts";
 import { SHARES, type UpstreamOptions } from "../chain/upstream/options.ts";
-import { findSpawnProblem } from "../process/spawn-error.ts";
+import { findSpawnProblem } from "../process/program.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import { defined } from "../core/values.ts";
 import { CONVERTED, IN_SECONDS, RENAMED } from "./dialects.ts";
 import type { Position, Problem } from "./document.ts";
 import {
   command,
+  COMMENT_KEY,
+  IGNORED_IN_ENTRIES,
   inheritEnv,
   module,
-  url,
+  type Places,
+  rejectKey,
   type RequiredProgram,
+  UNSUPPORTED_IN_ENTRIES,
   type UpstreamKind,
   type UpstreamSource,
+  url,
 } from "./kinds.ts";
 import { live, sandboxProblems } from "./live.ts";
 import { middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import * as read from "./readers.ts";
 import { openapi, programs } from "./tool-kinds.ts";
-import { COMMENT_KEY, IGNORED_IN_ENTRIES, type Places, rejectKey, UNSUPPORTED_IN_ENTRIES } from "./unknown-keys.ts";
 import { createRedactor, type Secret } from "./variables.ts";
 
 /** The kinds of entries, in the order in which hints list them. */

@@ -62,7 +62,7 @@ export interface CodeRunner {
   close(): Promise<void>;
 }
 
-export const RUN_CODE = "run-code";
+const RUN_CODE = "run-code";
 
 const DEFAULT_BUDGETS: CodeBudgets = { maxCalls: 100, maxParallel: 8, maxResultBytes: 10_000_000 };
 

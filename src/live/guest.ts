@@ -8,8 +8,15 @@ import { onAbort, within } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { isObject, errorMessage } from "../core/values.ts";
 import { startChild, type Child } from "../process/child.ts";
-import { frame, FrameReader } from "./frames.ts";
-import type { GuestCommand, GuestRequest, Limits, Runtime, StopStep } from "./runtime.ts";
+import {
+  frame,
+  FrameReader,
+  type GuestCommand,
+  type GuestRequest,
+  type Limits,
+  type Runtime,
+  type StopStep,
+} from "./runtime.ts";
 
 export type OutputStream = "stdout" | "stderr";
 export type OutputListener = (text: string, stream: OutputStream) => void;

@@ -10,8 +10,7 @@ import { pipeline } from "node:stream/promises";
 import { ConnectionError } from "../core/errors.ts";
 import { packageFile } from "../core/files.ts";
 import { defined } from "../core/values.ts";
-import { namedEnvironment } from "../process/environment.ts";
-import { findProgram } from "../process/spawn-error.ts";
+import { findProgram, namedEnvironment } from "../process/program.ts";
 import type { GuestCommand, Runtime } from "./runtime.ts";
 
 /** What a session in a sandbox may use beyond its own folder and the programs of the system. */

@@ -12,10 +12,11 @@ import { TrustedResult } from "../server/result-builder.ts";
 import type { ToolAnswer } from "../server/tools.ts";
 import {
   DEBUGGER_TOOLS,
+  DEFAULT_SESSION,
   ownerOf,
   READ_ONLY,
+  registerCheckpoints,
   registerSessionTools,
-  DEFAULT_SESSION,
   SESSION_ARGUMENT,
   sessionName,
 } from "./common-tools.ts";
@@ -30,7 +31,6 @@ import {
   type EvaluationRecord,
 } from "./evaluation.ts";
 import type { GuestParams } from "./guest.ts";
-import { registerCheckpoints } from "./checkpoints.ts";
 import { registerResources, SessionListeners } from "./resources.ts";
 import { DEFAULT_LIMITS, type GuestTests, type GuestText, type Limits } from "./runtime.ts";
 import { WAITING, type RunResult } from "./output.ts";

@@ -6,7 +6,7 @@ import { defined, isObject } from "../core/values.ts";
 import { nearest } from "../core/options.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 import type { CallSyntax } from "../protocol/tool-index.ts";
-import type { InheritEnv } from "../process/environment.ts";
+import type { InheritEnv } from "../process/program.ts";
 import type { GuestText, Limits, Runtime } from "./runtime.ts";
 
 /** A JSON Schema with the few keywords that are used here. */

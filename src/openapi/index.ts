@@ -25,8 +25,16 @@ import {
   type Json,
   type OpenApiDocument,
 } from "./document.ts";
-import { isJsonType, type Operation, toolName, toOperation } from "./operation.ts";
-import { type Api, type Arguments, type Credential, toHttpRequest } from "./request.ts";
+import {
+  type Api,
+  type Arguments,
+  type Credential,
+  isJsonType,
+  type Operation,
+  toHttpRequest,
+  toolName,
+  toOperation,
+} from "./operation.ts";
 
 /** Options of `openapi()`. */
 export interface OpenApiOptions {

@@ -1,18 +1,20 @@
 // From an operation of a document to a tool: its name, and its parameters and the fields of its body as arguments of one
 // flat object. Each argument remembers where it goes in the request.
 
+import { UserError } from "../core/errors.ts";
 import { firstChars } from "../core/text.ts";
 import { isObject } from "../core/values.ts";
+import type { ClientHttpRequest } from "../http/client/requester.ts";
 import type { JsonSchema, ToolAnnotations } from "../protocol/model/index.ts";
 import {
-  objectAt,
-  resolve,
-  strings,
   type Json,
   type Method,
+  objectAt,
   type OpenApiDocument,
   type RawOperation,
+  resolve,
   type SchemaConverter,
+  strings,
 } from "./document.ts";
 
 /** An argument of the tool, and its place in the request. */
@@ -200,7 +202,7 @@ export function isJsonType(type: string): boolean {
   return /^[\w.+-]+\/(?:[\w.-]+\+)?json\b/i.test(type.trim());
 }
 
-export const FORM_TYPE = "application/x-www-form-urlencoded";
+const FORM_TYPE = "application/x-www-form-urlencoded";
 
 /** The kind of body that is sent, in the order of preference. */
 const BODY_TYPES: readonly ((type: string) => boolean)[] = [
@@ -303,4 +305,171 @@ function outputSchema(root: Json, operation: Json, converter: SchemaConverter): 
 
 function securityOf(value: unknown): readonly (readonly string[])[] {
   return Array.isArray(value) ? value.filter(isObject).map((one) => Object.keys(one)) : [];
+}
+
+// From the arguments of a call to the HTTP request of an operation: the styles in which OpenAPI writes parameters, the
+// body, and the credentials. The address is always below the base URL: a path parameter is one segment, or is refused.
+
+/** What is sent for a security scheme. */
+export interface Credential {
+  readonly in: "header" | "query" | "cookie";
+  readonly name: string;
+  readonly value: string;
+}
+
+export interface Api {
+  readonly base: URL;
+  /** Sent with every request. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** By security scheme. */
+  readonly credentials: ReadonlyMap<string, Credential>;
+}
+
+export type Arguments = Readonly<Record<string, unknown>>;
+
+/** Throws a UserError for a value that cannot be sent. */
+export function toHttpRequest(operation: Operation, args: Arguments, api: Api): ClientHttpRequest {
+  const { method, path, contentType } = operation;
+  const given = [...operation.arguments].flatMap(([name, argument]) =>
+    args[name] === undefined ? [] : [{ ...argument, value: args[name] }],
+  );
+  const inPlace = (place: Argument["in"]): GivenArgument[] => given.filter((one) => one.in === place);
+  const credentials = credentialsFor(operation, api.credentials);
+  const sent = (place: Credential["in"]): Pair[] =>
+    credentials.filter((one) => one.in === place).map(({ name, value }) => [name, value] as const);
+  // An argument that is an object may have any names, also that of a key.
+  const pairs = (place: "query" | "cookie"): Pair[] => {
+    const own = sent(place);
+    const isOwn = ([name]: Pair): boolean => own.some(([key]) => key === name);
+    return [
+      ...inPlace(place)
+        .flatMap(queryPairs)
+        .filter((pair) => !isOwn(pair)),
+      ...own,
+    ];
+  };
+  const query = pairs("query");
+  const cookies = pairs("cookie");
+  const body =
+    contentType === undefined ? undefined : bodyOf(operation, contentType, inPlace("field"), inPlace("body"));
+  const headers: Record<string, string> = { accept: "application/json, text/*;q=0.9, */*;q=0.8" };
+  for (const one of inPlace("header")) headers[one.name.toLowerCase()] = headerValue(one);
+  for (const [name, value] of [...Object.entries(api.headers), ...sent("header")]) headers[name.toLowerCase()] = value;
+  if (cookies.length > 0)
+    headers["cookie"] = cookies.map(([name, value]) => `${encode(name)}=${encode(value)}`).join("; ");
+  if (body !== undefined && contentType !== undefined) headers["content-type"] = contentType;
+  return { method, url: urlOf(api.base, path, inPlace("path"), query), headers, ...(body !== undefined && { body }) };
+}
+
+type GivenArgument = Argument & { readonly value: unknown };
+
+/** Those of the first alternative that the config has all credentials for. */
+function credentialsFor({ security }: Operation, known: Api["credentials"]): Credential[] {
+  const usable = security.find((names) => names.length > 0 && names.every((name) => known.has(name))) ?? [];
+  return usable.flatMap((name) => known.get(name) ?? []);
+}
+
+function urlOf(base: URL, template: string, given: readonly GivenArgument[], query: readonly Pair[]): URL {
+  const path = template.replaceAll(/\{([^}]+)\}/g, (_, name: string) => {
+    const argument = given.find((one) => one.name === name);
+    if (argument === undefined) throw new UserError(`The path parameter ${name} is missing`);
+    return pathValue(argument);
+  });
+  const search = query.map(([name, value]) => `${encode(name)}=${encode(value)}`).join("&");
+  const prefix = base.pathname.replace(/\/+$/, "");
+  const url = new URL(base);
+  url.pathname = `${prefix}${path}`;
+  url.search = search;
+  // A parser of URLs removes dot segments. They have been refused already; this makes sure of it.
+  if (!url.pathname.startsWith(`${prefix}/`)) throw new UserError("The path would leave the address of the API");
+  return url;
+}
+
+function pathValue({ name, value, style, explode }: GivenArgument): string {
+  const text = (one: unknown): string => {
+    const plain = primitive(one);
+    const isUnsafe = plain === "" || plain.split(/[/\\]/).some((part) => part === "." || part === "..");
+    if (isUnsafe)
+      throw new UserError(
+        `The value of ${name} cannot be a part of a path: it must not be empty, nor have . or .. as a part`,
+      );
+    return encode(plain);
+  };
+  const items = Array.isArray(value) ? value.map(text) : undefined;
+  const pairs = isObject(value)
+    ? Object.entries(value).map(([key, one]) => [encode(key), text(one)] as const)
+    : undefined;
+  const listed = items ?? pairs?.flatMap((pair) => (explode ? [pair.join("=")] : [...pair])) ?? [text(value)];
+  if (listed.length === 0)
+    throw new UserError(`The value of ${name} must not be empty, since it is a part of the path`);
+  if (style === "label") return `.${listed.join(explode ? "." : ",")}`;
+  if (style !== "matrix") return listed.join(",");
+  const key = encode(name);
+  if (explode && pairs !== undefined) return listed.map((one) => `;${one}`).join("");
+  return explode ? listed.map((one) => `;${key}=${one}`).join("") : `;${key}=${listed.join(",")}`;
+}
+
+type Pair = readonly [name: string, value: string];
+
+const DELIMITERS: Readonly<Record<string, string>> = { spaceDelimited: " ", pipeDelimited: "|" };
+
+function queryPairs({ name, value, style, explode, isJson }: GivenArgument): Pair[] {
+  if (value === null) return [];
+  if (isJson) return [[name, JSON.stringify(value)]];
+  if (style === "deepObject") return nestedPairs(name, value);
+  if (Array.isArray(value)) {
+    if (explode) return value.map((one) => [name, primitive(one)]);
+    return value.length === 0 ? [] : [[name, value.map(primitive).join(DELIMITERS[style] ?? ",")]];
+  }
+  if (!isObject(value)) return [[name, primitive(value)]];
+  const entries = Object.entries(value).map(([key, one]) => [key, primitive(one)] as const);
+  return explode ? entries : [[name, entries.flat().join(",")]];
+}
+
+/** `name[key]=value`, at any depth; items of arrays have their numbers as keys. */
+function nestedPairs(name: string, value: unknown): Pair[] {
+  if (value === null || value === undefined) return [];
+  if (typeof value !== "object") return [[name, primitive(value)]];
+  return Object.entries(value).flatMap(([key, one]) => nestedPairs(`${name}[${key}]`, one));
+}
+
+function headerValue({ name, value, explode, isJson }: GivenArgument): string {
+  const pairs =
+    isObject(value) && !isJson ? Object.entries(value).map(([key, one]) => [key, primitive(one)]) : undefined;
+  const listed =
+    pairs?.map((pair) => pair.join(explode ? "=" : ",")) ?? (Array.isArray(value) ? value.map(primitive) : []);
+  const text = isJson ? JSON.stringify(value) : listed.length > 0 ? listed.join(",") : primitive(value);
+  // oxlint-disable-next-line no-control-regex
+  if (/[\u0000-\u0008\u000a-\u001f\u007f]/.test(text)) throw new UserError(`The value of ${name} must be one line`);
+  return text;
+}
+
+function bodyOf(
+  { isBodyRequired }: Operation,
+  type: string,
+  fields: readonly GivenArgument[],
+  [whole]: readonly GivenArgument[],
+): string | undefined {
+  if (whole === undefined && fields.length === 0 && !isBodyRequired) return undefined;
+  const value = whole === undefined ? Object.fromEntries(fields.map((one) => [one.name, one.value])) : whole.value;
+  if (isJsonType(type)) return JSON.stringify(value);
+  if (!type.startsWith(FORM_TYPE)) return primitive(value);
+  const styles = new Map(fields.map(({ name, style }) => [name, style]));
+  const pairs = Object.entries(isObject(value) ? value : {}).flatMap(([name, one]) =>
+    // The standard has no way to write objects in a form; this one is the most common.
+    Array.isArray(one) && styles.get(name) !== "deepObject"
+      ? one.flatMap((item) => nestedPairs(name, item))
+      : nestedPairs(name, one),
+  );
+  return pairs.map(([name, item]) => `${encode(name)}=${encode(item)}`).join("&");
+}
+
+function primitive(value: unknown): string {
+  if (value === null || value === undefined) return "";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** Half a surrogate pair becomes U+FFFD, as in the body of a request. */
+function encode(text: string): string {
+  return encodeURIComponent(Buffer.from(text).toString());
 }

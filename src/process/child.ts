@@ -8,9 +8,8 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import type { Duplex, Readable, Writable } from "node:stream";
-import { inheritedEnvironment, type InheritEnv } from "./environment.ts";
+import { inheritedEnvironment, type InheritEnv, spawnError } from "./program.ts";
 import { MARK_VARIABLE, ProcessTree } from "./process-tree.ts";
-import { spawnError } from "./spawn-error.ts";
 
 export interface ChildOptions {
   readonly command: string;

@@ -12,8 +12,7 @@ import { checkOptions, optionNames, OptionReader, type OptionNames } from "../co
 import { OutputReports, type ProgressListener } from "../core/text.ts";
 import { defined, errorMessage, isObject } from "../core/values.ts";
 import { startChild, type ChildOptions, type Exit } from "../process/child.ts";
-import type { InheritEnv } from "../process/environment.ts";
-import { findSpawnProblem } from "../process/spawn-error.ts";
+import { findSpawnProblem, type InheritEnv } from "../process/program.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import { printProblem } from "../server/handler-errors.ts";
 import { lazyServer } from "../server/lazy.ts";

@@ -14,7 +14,7 @@ import { lastLines } from "../core/values.ts";
 import { decode, DEFAULT_LIMITS, faultText, type Limits } from "../jsonrpc/codec.ts";
 import type { ErrorMessage, Message } from "../jsonrpc/message.ts";
 import { startChild, type Child, type ChildOptions, type Exit } from "../process/child.ts";
-import { inheritedEnvironment, type InheritEnv } from "../process/environment.ts";
+import { inheritedEnvironment, type InheritEnv } from "../process/program.ts";
 import { BACKLOG_BYTES, LineInput, LineWriter, refuse } from "./line-pipe.ts";
 import type { Inbound, Transport } from "./transport.ts";
 

@@ -16,9 +16,8 @@ import {
   type UpstreamTarget,
 } from "./options.ts";
 import { UpstreamPool } from "./pool.ts";
-import { RestartPolicy } from "./restart-policy.ts";
+import { RestartPolicy, type UpstreamConnection } from "./supervisor.ts";
 import type { UpstreamSessionHost } from "./session.ts";
-import type { UpstreamConnection } from "./supervisor.ts";
 
 /** How long a request waits for the first answer of the upstream, unless `startTimeoutMs` is set. */
 const START_WAIT_MS = 60_000;

@@ -19,8 +19,7 @@ import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
 import { keepSubscribed, type EndedSubscription, type Grant, type Reopens } from "../../protocol/subscription.ts";
 import { answerFrom, CatalogueKeeper, grantedBy, type CatalogueOwner, type CatalogueStore } from "./catalogue.ts";
 import { AskableCallQueue, refusal, StrayRequests } from "./client-requests.ts";
-import type { RecoveryOptions } from "./restart-policy.ts";
-import { Supervisor, type UpstreamConnection } from "./supervisor.ts";
+import { type RecoveryOptions, Supervisor, type UpstreamConnection } from "./supervisor.ts";
 
 /** What one session gets from the pool. */
 export interface UpstreamSessionHost {

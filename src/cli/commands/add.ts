@@ -5,7 +5,7 @@ import { dirname, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { isObject } from "../../core/values.ts";
 import { nearest } from "../../core/options.ts";
-import { findSpawnProblem } from "../../process/spawn-error.ts";
+import { findSpawnProblem } from "../../process/program.ts";
 import { NotFoundError, UsageError, type Command } from "../command.ts";
 import {
   CHANGE_FLAGS,
@@ -26,8 +26,7 @@ import {
   splitAtCommand,
   unexpectedArguments,
 } from "../target/target.ts";
-import { printStatus } from "../terminal/output.ts";
-import { quoteWord, sanitizeFor } from "../terminal/text.ts";
+import { printStatus, quoteWord, sanitizeFor } from "../terminal/output.ts";
 
 const USAGE = `Usage: catenary add NAME [OPTIONS] [--] COMMAND ARGS...
        catenary add NAME URL [OPTIONS]

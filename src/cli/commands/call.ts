@@ -29,8 +29,7 @@ import {
 } from "../target/arguments.ts";
 import { EXIT_HELP, parseTargetLine, TARGET_HELP, unexpectedArguments } from "../target/target.ts";
 import { withClient } from "../target/with-client.ts";
-import { paint, printBytes, printJson, printRaw, printTrusted } from "../terminal/output.ts";
-import { isTerminal, oneLine } from "../terminal/text.ts";
+import { isTerminal, oneLine, paint, printBytes, printJson, printRaw, printTrusted } from "../terminal/output.ts";
 import { findNamed, PROMPTS, TOOLS } from "./list.ts";
 
 const CALL_FLAGS = { args: { type: "string", dash: true }, ...SAVE_FLAGS } as const;

@@ -5,8 +5,7 @@ import { examineConfig, type ConfigReport } from "../../config/index.ts";
 import { EXIT, type Command } from "../command.ts";
 import { defineCommand, plural, problemLines, tally } from "../show/problems.ts";
 import { CONFIG, parseFlags, requireConfig, unexpectedArguments } from "../target/target.ts";
-import { paint, printJson, printStatus, printTrusted } from "../terminal/output.ts";
-import { oneLine, sanitizeFor } from "../terminal/text.ts";
+import { oneLine, paint, printJson, printStatus, printTrusted, sanitizeFor } from "../terminal/output.ts";
 
 const USAGE = "Usage: catenary check [CONFIG] [--json]";
 

@@ -10,14 +10,20 @@ import { createRedactor, type Secret } from "../../config/variables.ts";
 import { Semaphore } from "../../core/async.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { isLoopback } from "../../http/server/guard.ts";
-import { findSpawnProblem } from "../../process/spawn-error.ts";
+import { findSpawnProblem } from "../../process/program.ts";
 import { beforeSeparator, EXIT, Interruption, type Command } from "../command.ts";
 import { findGateways } from "../serve/control.ts";
 import { findServer, inputsFrom } from "../serve/gateway.ts";
 import { confirmConfig } from "../serve/trust.ts";
 import { openClientFile, shortPath, valueIn } from "../setup/change-file.ts";
-import { checkEntryPatterns, checkSharedPatterns } from "../setup/check-patterns.ts";
-import { type Check, checkServer, checkTcp, type ServerCheckOptions } from "../setup/check-server.ts";
+import {
+  type Check,
+  checkEntryPatterns,
+  checkServer,
+  checkSharedPatterns,
+  checkTcp,
+  type ServerCheckOptions,
+} from "../setup/check-server.ts";
 import { defineCommand, plural } from "../show/problems.ts";
 import { createAuthorizer, findAuthorizer, takeToken } from "../target/sign-in.ts";
 import {
@@ -33,9 +39,8 @@ import {
   type TargetValues,
   unexpectedArguments,
 } from "../target/target.ts";
-import { paint, printJson, printStatus, printTrusted } from "../terminal/output.ts";
+import { oneLine, paint, printJson, printStatus, printTrusted, sanitizeFor } from "../terminal/output.ts";
 import { ProgressLine } from "../terminal/progress-line.ts";
-import { oneLine, sanitizeFor } from "../terminal/text.ts";
 
 const USAGE = `Usage: catenary doctor [TARGET] [OPTIONS]
        catenary doctor [OPTIONS] -- COMMAND ARGS...

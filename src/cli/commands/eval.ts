@@ -13,8 +13,7 @@ import type { LanguageEntry } from "../../live/tool.ts";
 import { EXIT, Interruption, NotFoundError, UsageError, type Command } from "../command.ts";
 import { defineCommand } from "../show/problems.ts";
 import { parseFlags } from "../target/target.ts";
-import { paint, printJson, printStatus } from "../terminal/output.ts";
-import { isTerminal } from "../terminal/text.ts";
+import { isTerminal, paint, printJson, printStatus } from "../terminal/output.ts";
 
 // The LANGUAGE of `eval` and `repl`: the list for their help, and the flags that choose the program which runs it. Both
 // come from the registry of languages.

@@ -27,8 +27,7 @@ import {
 } from "../setup/change-file.ts";
 import { coverSecrets, defineCommand, plural, problemLines } from "../show/problems.ts";
 import { CONFIG, parseFlags, unexpectedArguments } from "../target/target.ts";
-import { printStatus } from "../terminal/output.ts";
-import { oneLine, sanitizeFor } from "../terminal/text.ts";
+import { oneLine, printStatus, sanitizeFor } from "../terminal/output.ts";
 import { openConfigFile } from "./add.ts";
 
 const USAGE = "Usage: catenary import [CLIENT|FILE] [OPTIONS]";

@@ -32,8 +32,7 @@ import {
   requireConfig,
   unexpectedArguments,
 } from "../target/target.ts";
-import { printStatus } from "../terminal/output.ts";
-import { oneLine, quoteWord } from "../terminal/text.ts";
+import { oneLine, printStatus, quoteWord } from "../terminal/output.ts";
 
 const DEFAULT_NAME = "catenary";
 

@@ -22,8 +22,15 @@ import {
   SIGN_IN_FLAGS,
   SIGN_IN_HELP,
 } from "../target/target.ts";
-import { printJson, printStatus, printTrusted, terminalWidth } from "../terminal/output.ts";
-import { formatTable, oneLine, sanitizeFor } from "../terminal/text.ts";
+import {
+  formatTable,
+  oneLine,
+  printJson,
+  printStatus,
+  printTrusted,
+  sanitizeFor,
+  terminalWidth,
+} from "../terminal/output.ts";
 
 const TARGET_HELP = `TARGET is a URL, or the name of a server in a config: ./${CONFIG}, or that of --config.`;
 

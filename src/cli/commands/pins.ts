@@ -10,8 +10,7 @@ import { isObject } from "../../core/values.ts";
 import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
 import { defineCommand } from "../show/problems.ts";
 import { CONFIG, parseFlags, requireConfig } from "../target/target.ts";
-import { paint, printJson, printTrusted } from "../terminal/output.ts";
-import { oneLine, quoteWord } from "../terminal/text.ts";
+import { oneLine, paint, printJson, printTrusted, quoteWord } from "../terminal/output.ts";
 
 const USAGE = `Usage: catenary pins [CONFIG] [SERVER[/NAME]] [--file FILE] [--json]
        catenary pins approve [CONFIG] SERVER[/NAME]... [--file FILE] [--json]

@@ -23,8 +23,7 @@ import {
 } from "../target/target.ts";
 import { type CommandContext, withClient } from "../target/with-client.ts";
 import { LineReader } from "../terminal/line-reader.ts";
-import { paint, printStatus } from "../terminal/output.ts";
-import { isTerminal, sanitizeFor } from "../terminal/text.ts";
+import { isTerminal, paint, printStatus, sanitizeFor } from "../terminal/output.ts";
 
 const USAGE = `Usage: catenary repl LANGUAGE [--program PATH] [--sandbox] [OPTIONS]
        catenary repl TARGET [--session NAME] [OPTIONS]

@@ -16,7 +16,7 @@ import type { Command as ProgramCommand } from "../../client/command.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { defined } from "../../core/values.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
-import { findSpawnProblem } from "../../process/spawn-error.ts";
+import { findSpawnProblem } from "../../process/program.ts";
 import { serve } from "../../serve.ts";
 import { EXIT, UsageError, type Command } from "../command.ts";
 import {
@@ -31,8 +31,7 @@ import {
   SIGNAL_HELP,
   startServing,
 } from "../serve/start.ts";
-import { EventLog } from "../serve/event-log.ts";
-import { UpstreamReport } from "../serve/upstream-report.ts";
+import { EventLog, UpstreamReport } from "../serve/event-log.ts";
 import { defineCommand, toFailure } from "../show/problems.ts";
 import { bearerAuthorizer, readSettings, takeToken } from "../target/sign-in.ts";
 import {
@@ -50,8 +49,7 @@ import {
   splitAtCommand,
   unexpectedArguments,
 } from "../target/target.ts";
-import { printStatus } from "../terminal/output.ts";
-import { isTerminal, sanitizeFor } from "../terminal/text.ts";
+import { isTerminal, printStatus, sanitizeFor } from "../terminal/output.ts";
 
 const HELP = `Usage: catenary run [--http HOST:PORT] [OPTIONS] [--] COMMAND ARGS...
        catenary run URL [--http HOST:PORT] [OPTIONS]
@@ -236,7 +234,7 @@ async function addressOptions(url: URL, { values, http }: RunLine, given?: strin
   if (hasHeader) return { headers };
   const [{ createAuthorizer }, { createSignIn }] = await Promise.all([
     import("../../config/sign-in.ts"),
-    import("../serve/sign-in.ts"),
+    import("../serve/gateway.ts"),
   ]);
   const signIn = createSignIn(http === undefined);
   const onNotice = (text: string): void => printStatus(`catenary: ${sanitizeFor(process.stderr, text)}`);

@@ -17,7 +17,7 @@ import type { Profile } from "../../protocol/errors.ts";
 import { NotFoundError, UsageError, type Command } from "../command.ts";
 import type { GatewayInfo } from "../serve/control.ts";
 import type { OpenedGateway } from "../serve/gateway.ts";
-import { EventLog, LOG_FORMATS, type LogFormat } from "../serve/event-log.ts";
+import { EventLog, LOG_FORMATS, type LogFormat, UpstreamReport, upstreamTable } from "../serve/event-log.ts";
 import { loadHandler, moduleName, reserveStdio, servesItself } from "../serve/module.ts";
 import {
   announce,
@@ -38,7 +38,6 @@ import {
   TOKEN_HELP,
 } from "../serve/start.ts";
 import type { Trace } from "../serve/trace.ts";
-import { UpstreamReport, upstreamTable } from "../serve/upstream-report.ts";
 import { defineCommand } from "../show/problems.ts";
 import { CONFIG, type FlagValues, isConfig, parseFlags, requireConfig, unexpectedArguments } from "../target/target.ts";
 
@@ -144,7 +143,7 @@ async function operate(
   if (configured === undefined) return;
   const { running, load } = configured;
   running.start({ isAll: values.start === true, principal });
-  const { Reloader } = await import("../serve/reload.ts");
+  const { Reloader } = await import("../serve/gateway.ts");
   const reloader = new Reloader({ path: source, running, log, load, check });
   if (values.watch === true) reloader.watch();
   // A gateway whose terminal is closed would go on unseen, so it ends with the terminal.

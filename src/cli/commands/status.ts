@@ -3,12 +3,10 @@
 import { resolve } from "node:path";
 import { EXIT, NotFoundError, UnreachableError, UsageError, type Command } from "../command.ts";
 import { askGateway, findGateways, GatewayRefusal, readLog, type RunningGateway } from "../serve/control.ts";
-import { formatEntry } from "../serve/event-log.ts";
-import { upstreamTable } from "../serve/upstream-report.ts";
+import { formatEntry, upstreamTable } from "../serve/event-log.ts";
 import { defineCommand } from "../show/problems.ts";
 import { CONFIG, parseFlags, unexpectedArguments } from "../target/target.ts";
-import { paint, printJson, printTrusted } from "../terminal/output.ts";
-import { oneLine } from "../terminal/text.ts";
+import { oneLine, paint, printJson, printTrusted } from "../terminal/output.ts";
 
 const WHICH = `  --gateway WHICH   the gateway, if several run: its config, its URL or its process id`;
 

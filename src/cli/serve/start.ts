@@ -16,8 +16,7 @@ import { type Profile, PROFILES } from "../../protocol/errors.ts";
 import { serve, type Closeable, type ServeOptions, type Serving } from "../../serve.ts";
 import { EXIT, UnreachableError, UsageError } from "../command.ts";
 import type { FlagValues } from "../target/target.ts";
-import { paint, printStatus } from "../terminal/output.ts";
-import { oneLine, sanitizeFor } from "../terminal/text.ts";
+import { oneLine, paint, printStatus, sanitizeFor } from "../terminal/output.ts";
 
 export const SERVE_FLAGS = {
   http: { type: "string" },

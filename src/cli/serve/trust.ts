@@ -17,10 +17,9 @@ import { examineConfig } from "../../config/index.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { EXIT, UsageError } from "../command.ts";
 import { coverSecrets } from "../show/problems.ts";
-import { exit, printStatus } from "../terminal/output.ts";
+import { exit, oneLine, printStatus } from "../terminal/output.ts";
 import { ProgressLine } from "../terminal/progress-line.ts";
 import { Prompter } from "../terminal/prompter.ts";
-import { oneLine } from "../terminal/text.ts";
 
 /** The digests of the approved configs by their absolute paths. */
 type Approved = Readonly<Record<string, unknown>>;

@@ -11,10 +11,9 @@ import { nearest } from "../../core/options.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { EXIT, UsageError } from "../command.ts";
 import { coverSecrets } from "../show/problems.ts";
-import { paint, printJson, printStatus, printTrusted } from "../terminal/output.ts";
+import { oneLine, paint, printJson, printStatus, printTrusted, sanitizeFor } from "../terminal/output.ts";
 import { ProgressLine } from "../terminal/progress-line.ts";
 import { Prompter } from "../terminal/prompter.ts";
-import { oneLine, sanitizeFor } from "../terminal/text.ts";
 
 export const CHANGE_FLAGS = {
   "dry-run": { type: "boolean" },

@@ -8,8 +8,7 @@ import { makeDirectory, replaceFile } from "../../core/files.ts";
 import { isObject, errorMessage } from "../../core/values.ts";
 import type { CallToolResult, ContentBlock, ResourceContents } from "../../protocol/model/index.ts";
 import { UsageError } from "../command.ts";
-import { printText, printValue } from "../terminal/output.ts";
-import { isTerminal } from "../terminal/text.ts";
+import { isTerminal, printText, printValue } from "../terminal/output.ts";
 import { formatBytes } from "./lists.ts";
 
 export interface ContentOutput {

@@ -6,8 +6,7 @@ import { isObject } from "../../core/values.ts";
 import { UPSTREAM } from "../../protocol/lists.ts";
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../protocol/model/index.ts";
 import { argumentTable, promptProperties, readProperties, signature, withKey } from "../target/arguments.ts";
-import { pad, truncate, widthOf, oneLine, sanitize, sanitizeJson } from "../terminal/text.ts";
-import { paint, terminalWidth } from "../terminal/output.ts";
+import { oneLine, pad, paint, sanitize, sanitizeJson, terminalWidth, truncate, widthOf } from "../terminal/output.ts";
 
 export interface ListStyle {
   /** The maximum width of a line; undefined: unlimited. */

@@ -3,8 +3,16 @@
 // may write our output to its log.
 
 import type { Problem } from "../../config/index.ts";
-import { truncate, widthOf, sanitize, sanitizeFor } from "../terminal/text.ts";
-import { paint, terminalWidth, printJson, stdoutError } from "../terminal/output.ts";
+import {
+  paint,
+  printJson,
+  sanitize,
+  sanitizeFor,
+  stdoutError,
+  terminalWidth,
+  truncate,
+  widthOf,
+} from "../terminal/output.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { defined, errorMessage, isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -251,7 +259,7 @@ function failure(exit: number, message: string): Failure {
 function connectionExit({ kind, cause }: ConnectionError): number {
   if (kind === "unauthorized") return EXIT.auth;
   if (kind === "cancelled") return EXIT.interrupted;
-  // The cause is our explanation (see spawn-error.ts); its own cause is the system's error.
+  // The cause is our explanation (see process/program.ts); its own cause is the system's error.
   const code = ((cause as Error | undefined)?.cause as NodeJS.ErrnoException | undefined)?.code;
   return kind === "spawn" && code === "ENOENT" ? EXIT.notFound : EXIT.unreachable;
 }

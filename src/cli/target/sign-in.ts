@@ -9,7 +9,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import { defined } from "../../core/values.ts";
 import { isLoopback } from "../../http/server/guard.ts";
 import { UsageError } from "../command.ts";
-import { sanitize } from "../terminal/text.ts";
+import { sanitize } from "../terminal/output.ts";
 import type { SignInFlag, TargetValues } from "./target.ts";
 
 const TOKEN_VARIABLE = "CATENARY_TOKEN";

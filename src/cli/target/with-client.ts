@@ -14,10 +14,9 @@ import { McpError } from "../../protocol/errors.ts";
 import type { LogMessageParams } from "../../protocol/model/index.ts";
 import { EXIT, Interruption } from "../command.ts";
 import { createElicitation } from "../terminal/elicitation.ts";
-import { LineSplitter } from "../terminal/output.ts";
+import { LineSplitter, oneLine, sanitizeFor } from "../terminal/output.ts";
 import { ProgressLine } from "../terminal/progress-line.ts";
 import { Prompter } from "../terminal/prompter.ts";
-import { oneLine, sanitizeFor } from "../terminal/text.ts";
 import { findAuthorizer, openPage, takeToken, withAdvice } from "./sign-in.ts";
 import {
   parseHeaders,

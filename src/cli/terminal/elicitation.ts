@@ -5,8 +5,7 @@
 import type { FormHandler, UrlHandler } from "../../client/contexts.ts";
 import { isObject } from "../../core/values.ts";
 import type { ElicitResult, ElicitValue } from "../../protocol/model/index.ts";
-import { truncate, oneLine, parseNumber, sanitize } from "./text.ts";
-import { paint } from "./output.ts";
+import { oneLine, paint, parseNumber, sanitize, truncate } from "./output.ts";
 import type { Dialog, Prompter } from "./prompter.ts";
 
 /** Opens a URL in the browser; false if that is not possible. */

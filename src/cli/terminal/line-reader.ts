@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import { stateDirectory } from "../../auth/oauth/private-files.ts";
 import { onAbort, within } from "../../core/async.ts";
-import { isTerminal } from "./text.ts";
+import { isTerminal } from "./output.ts";
 
 export interface LineReaderOptions {
   /** Names the file of the history. */

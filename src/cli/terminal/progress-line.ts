@@ -3,7 +3,7 @@
 // the server, so its numbers may have any value and its messages any length.
 
 import type { Progress } from "../../client/contexts.ts";
-import { truncate, oneLine } from "./text.ts";
+import { truncate, oneLine } from "./output.ts";
 
 export interface Screen {
   readonly isTTY?: boolean;

@@ -5,7 +5,7 @@ import { createInterface, type Interface } from "node:readline";
 import { Writable } from "node:stream";
 import { onAbort } from "../../core/async.ts";
 import type { ProgressLine } from "./progress-line.ts";
-import { isTerminal } from "./text.ts";
+import { isTerminal } from "./output.ts";
 
 /** One or more related questions. An answer is undefined if the user closed the input (Ctrl-D). */
 export interface Dialog {

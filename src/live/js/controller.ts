@@ -5,12 +5,13 @@
 import { writeSync } from "node:fs";
 import { Socket } from "node:net";
 import { workerData } from "node:worker_threads";
-import { FrameReader, frame } from "../frames.ts";
 import {
-  conditionText,
   type CallableTool,
   type Condition,
+  conditionText,
+  frame,
   type Frame,
+  FrameReader,
   type GuestEvaluation,
   type GuestRequest,
   type GuestText,

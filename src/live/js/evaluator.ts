@@ -8,7 +8,7 @@ import { compileFunction, constants, Script } from "node:vm";
 import { performance } from "node:perf_hooks";
 import process from "node:process";
 import { errorMessage } from "../../core/values.ts";
-import type { CapturedFrame, Captures } from "./captures.ts";
+import type { CapturedFrame, Captures } from "./inspector.ts";
 import type { Globals } from "./globals.ts";
 import { describeThrown, type Handles, isWhole, printValue } from "./print.ts";
 import type { Cell, Done, PrintLimits, Thrown, ThrownFrame } from "./messages.ts";

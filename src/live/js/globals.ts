@@ -250,7 +250,7 @@ export function getSource(path: string): SourceInfo | string {
 }
 
 /** The value of a path such as `shop.items`. */
-export function lookUpPath(path: string): unknown {
+function lookUpPath(path: string): unknown {
   const [first = "", ...rest] = path.split(".");
   let value = lookUp(GLOBAL, first);
   for (const name of rest) value = lookUp(value, name);

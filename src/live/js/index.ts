@@ -8,7 +8,7 @@ import { createRequire } from "node:module";
 import { ConnectionError } from "../../core/errors.ts";
 import { packageFile } from "../../core/files.ts";
 import { defined } from "../../core/values.ts";
-import type { InheritEnv } from "../../process/environment.ts";
+import type { InheritEnv } from "../../process/program.ts";
 import type { GuestCommand, Limits, Runtime } from "../runtime.ts";
 import { choice, count, flag, required, text, type GuestTool, type Language, type LanguageResource } from "../tool.ts";
 

@@ -7,8 +7,7 @@ import { inspect, types } from "node:util";
 import { runInNewContext } from "node:vm";
 import { firstChars } from "../../core/text.ts";
 import type { GuestText } from "../runtime.ts";
-import { HIDDEN } from "./captures.ts";
-import { internalsOf, releaseInternals, valueOf } from "./inspector.ts";
+import { HIDDEN, internalsOf, releaseInternals, valueOf } from "./inspector.ts";
 import type { PrintLimits, Thrown } from "./messages.ts";
 
 // Saved, because the user's code may declare these names.

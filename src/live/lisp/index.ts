@@ -4,7 +4,7 @@
 
 import { within } from "../../core/async.ts";
 import { defined, isObject } from "../../core/values.ts";
-import type { InheritEnv } from "../../process/environment.ts";
+import type { InheritEnv } from "../../process/program.ts";
 import type { CallSyntax } from "../../protocol/tool-index.ts";
 import type { GuestCommand, GuestRequest, Runtime } from "../runtime.ts";
 import type { Language } from "../tool.ts";

@@ -174,7 +174,7 @@ export function behaviorName({ name, instanceClass }: Behavior): string {
   return name ?? `${instanceClass?.name ?? "?"} class`;
 }
 
-export function methodName(behavior: Behavior, selector: string): string {
+function methodName(behavior: Behavior, selector: string): string {
   return `${behaviorName(behavior)} >> #${selector}`;
 }
 

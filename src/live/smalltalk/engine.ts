@@ -2,7 +2,7 @@
 // languages needs it before the engines are loaded.
 
 import { basename } from "node:path";
-import type { InheritEnv } from "../../process/environment.ts";
+import type { InheritEnv } from "../../process/program.ts";
 import type { Runtime } from "../runtime.ts";
 
 export interface SmalltalkGuestOptions {

@@ -9,7 +9,7 @@ import { basename, dirname, resolve } from "node:path";
 import { ConnectionError } from "../../core/errors.ts";
 import { packageFile } from "../../core/files.ts";
 import { defined, isObject } from "../../core/values.ts";
-import { findProgram as lookUp } from "../../process/spawn-error.ts";
+import { findProgram as lookUp } from "../../process/program.ts";
 import type { CallSyntax } from "../../protocol/tool-index.ts";
 import { jsRuntime } from "../js/index.ts";
 import type { GuestCommand, GuestRequest, Limits, Runtime } from "../runtime.ts";

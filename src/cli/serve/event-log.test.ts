@@ -3,8 +3,7 @@
 import { styleText } from "node:util";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { UpstreamStatus } from "../../chain/upstream/options.ts";
-import { EventLog } from "./event-log.ts";
-import { UpstreamReport, upstreamTable } from "./upstream-report.ts";
+import { EventLog, UpstreamReport, upstreamTable } from "./event-log.ts";
 
 let printed: string[] = [];
 const log = (): EventLog => new EventLog({ hasTimes: false });

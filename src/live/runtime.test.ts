@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { frame, FrameReader } from "./frames.ts";
+import { frame, FrameReader } from "./runtime.ts";
 
 function read(bytes: Buffer, size: number): string[] {
   const frames: string[] = [];

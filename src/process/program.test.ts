@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { findSpawnProblem, spawnError } from "./spawn-error.ts";
+import { findSpawnProblem, inheritedEnvironment, type InheritEnv, spawnError } from "./program.ts";
 
 let folder = "";
 beforeAll(() => {
@@ -57,5 +57,42 @@ describe("a command", () => {
     expect(missing.message).toContain("there is no command of that name on the PATH");
     const found = await spawnError({ command: "plain", env: { PATH: folder } }, { code: "EACCES" });
     expect(found.message).toContain("the command of that name on the PATH is not executable");
+  });
+});
+
+// Which variables of our environment a program gets.
+
+const ENV = {
+  ...{ HOME: "/home/me", PATH: "/bin", LC_ALL: "C", HTTPS_PROXY: "http://proxy", NODE_EXTRA_CA_CERTS: "/ca.pem" },
+  ...{
+    GITHUB_TOKEN: "1",
+    AWS_SECRET_ACCESS_KEY: "2",
+    AWS_REGION: "3",
+    NODE_OPTIONS: "--inspect",
+    npm_config__auth: "4",
+  },
+  ...{ CATENARY_TOKEN: "5", CATENARY_INPUT_KEY: "6", CATENARY_CACHE: "7", TERM: "() { :; }" },
+};
+const SAFE = ["HOME", "PATH", "LC_ALL", "HTTPS_PROXY", "NODE_EXTRA_CA_CERTS", "NODE_OPTIONS", "CATENARY_CACHE"];
+
+const names = (inherit: InheritEnv): string[] => Object.keys(inheritedEnvironment(inherit, ENV)).toSorted();
+
+describe("a program", () => {
+  it("gets what programs need, and no keys", () => {
+    expect(names(false)).toEqual(SAFE.toSorted());
+  });
+
+  it("gets the variables that are named, too", () => {
+    expect(names(["AWS_*", "(.*)+$"])).toEqual([...SAFE, "AWS_SECRET_ACCESS_KEY", "AWS_REGION"].toSorted());
+    expect(names(["GITHUB_TOKEN"])).toEqual([...SAFE, "GITHUB_TOKEN"].toSorted());
+    expect(names(["GITHUB", "GITHUB_TOKEN_*", "X*"])).toEqual(SAFE.toSorted());
+    expect(names(["*_*_ACCESS*Y", "A*R*GION"])).toEqual([...SAFE, "AWS_SECRET_ACCESS_KEY", "AWS_REGION"].toSorted());
+  });
+
+  it("gets everything if wanted, but never the secrets of the gateway", () => {
+    const all = Object.keys(ENV).filter((name) => name !== "CATENARY_TOKEN" && name !== "CATENARY_INPUT_KEY");
+    expect(names(true)).toEqual(all.toSorted());
+    expect(names(["*"])).toEqual(all.filter((name) => name !== "TERM").toSorted());
+    expect(names(["CATENARY_*"])).toEqual(SAFE.toSorted());
   });
 });
