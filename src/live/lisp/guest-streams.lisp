@@ -125,8 +125,8 @@
 (defmethod close ((stream bounded-stream) &key abort) (declare (ignore abort)) t)
 
 (defun flush (stream)
-  (unless (zerop (buffered stream))
-    (with-lock (*output-lock*) (send-buffer stream))))
+  ;; With the lock even if nothing is buffered: another thread may be about to send what was.
+  (with-lock (*output-lock*) (send-buffer stream)))
 
 (defun flush-now (stream)
   "Flush on request, so that output before a crash is not lost, but not for each of many small writes."

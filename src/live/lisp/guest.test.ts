@@ -198,6 +198,18 @@ describe.skipIf(!hasSbcl())("a Lisp guest (needs SBCL)", () => {
     expect((await lisp.evaluate('(y-or-n-p "sure")')).stdout).toBe("sure (y or n) ");
   });
 
+  it("answers after output that another thread is just sending", async () => {
+    const slow = `(defvar *sending* nil)
+      (sb-int:encapsulate 'catenary-guest::send-message 'slow
+        (lambda (send message &rest more)
+          (when (and (not *sending*) (member "slow" message :test 'equal)) (setf *sending* t) (sleep 1/5))
+          (apply send message more)))`;
+    expect(await lisp.evaluate(slow)).toMatchObject({ status: "ok" });
+    const answer = await lisp.evaluate('(princ "slow") (loop until *sending* do (sleep 1/1000)) (values)');
+    await lisp.evaluate("(sb-int:unencapsulate 'catenary-guest::send-message 'slow)");
+    expect(answer).toMatchObject({ values: [], stdout: "slow" });
+  });
+
   it("sends output while it runs", async () => {
     const heard: string[] = [];
     const code = '(princ "early") (sleep 60)';
