@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chain, connect, upstream, type Client, type Middleware } from "catenary";
 import { codeMode } from "catenary/live";
-import { reportCodeTools } from "../../src/cli/show/code-tools.ts";
+import { reportCodeTools } from "../../src/cli/show/lists.ts";
 import { sandboxProblem } from "../../src/live/sandbox.ts";
 import { UPSTREAM } from "../../src/protocol/lists.ts";
 import type { Tool } from "../../src/protocol/model/index.ts";

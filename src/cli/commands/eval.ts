@@ -177,7 +177,7 @@ async function evaluate(args: readonly string[]): Promise<number> {
   const { language, code, file, json, isStdinUsed, sandbox, settings, ...line } = await parseLine(args);
   // Imported here, because a wrong command line does not need them.
   const [{ evaluateOnce }, { DEFAULT_LIMITS }, { sandboxed }] = await Promise.all([
-    import("../../live/evaluate-once.ts"),
+    import("../../live/sessions.ts"),
     import("../../live/runtime.ts"),
     import("../../live/sandbox.ts"),
   ]);

@@ -16,16 +16,18 @@ import type {
 import { EXIT, type Command } from "../command.ts";
 import {
   findMissingUpstreams,
-  type ListResult,
+  formatCodeTools,
   listStyle,
-  type ListStyle,
   missingUpstreamsMeta,
   noteMissingUpstreams,
   promptDetail,
   promptList,
+  reportCodeTools,
   resourceList,
   toolDetail,
   toolList,
+  type ListResult,
+  type ListStyle,
 } from "../show/lists.ts";
 import { defineCommand } from "../show/problems.ts";
 import { notFound, withKey } from "../target/arguments.ts";
@@ -149,7 +151,6 @@ function codeTools(args: readonly string[], usage: string): Promise<number> | un
   return withClient({ target: plain, values }, async ({ client, callOptions, busy, done, code = {} }) => {
     busy("Listing tools");
     const { tools } = await client.listTools(callOptions);
-    const { formatCodeTools, reportCodeTools } = await import("../show/code-tools.ts");
     const report = await reportCodeTools(withKey<Tool>(tools, "name"), code);
     done();
     if (values.json === true) printJson(report);

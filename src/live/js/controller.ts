@@ -16,11 +16,10 @@ import {
   type GuestRequest,
   type GuestText,
 } from "../runtime.ts";
-import { cellName, ConditionBuilder, parseCondition } from "./conditions.ts";
+import { cellName, ConditionBuilder, parseCondition, syntaxReport, type ToolOutcome, toolReport } from "./reports.ts";
 import { MainThread } from "./main-thread.ts";
 import type { AnswerQueue, Cell, ControllerData, Done, PrintLimits, ToController, ToMainThread } from "./messages.ts";
 import { findImports, parse } from "./parse.ts";
-import { syntaxReport, toolReport, type ToolOutcome } from "./reports.ts";
 import { rewrite } from "./rewrite.ts";
 import type { SessionTestResults } from "./session-tests.ts";
 import { fromSession, namesTests, startTests, testsProblem } from "./test-run.ts";

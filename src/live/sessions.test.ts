@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import { IS_LONG, sampleOf } from "../../test/support/thoroughness.ts";
-import { evaluateOnce } from "./evaluate-once.ts";
+import { evaluateOnce } from "./sessions.ts";
 import type { GuestCommand, Runtime } from "./runtime.ts";
 
 /** Runs the code of `eval` with a function `done` that sends the result; an interrupt sends the result for it. */
