@@ -47,7 +47,7 @@ const OWN_WORK = "Own work";
 const FIRST_CALLS = 10_000;
 /** So many that the collections of garbage that a middleware causes are in each slice. */
 const SLICE = 5_000;
-const ROUNDS = 60;
+const ROUNDS = 50;
 
 const server = createServer({ name: "bench", version: "1.0.0" }).tool(
   "echo",
@@ -105,6 +105,11 @@ async function loadBareHandlers(): Promise<ReadonlyMap<string, Handler>> {
   return createBareHandlers(server);
 }
 
+/** What else runs on the machine only adds to the time, so the faster rounds say more. */
+function firstQuartile(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 4)] ?? Number.NaN;
+}
+
 export const measureMiddleware: Measurement = async ({ onProgress, divisor, only }) => {
   const unknown = only?.find((name) => !MIDDLEWARE.has(name));
   if (unknown !== undefined) {
@@ -135,14 +140,14 @@ export const measureMiddleware: Measurement = async ({ onProgress, divisor, only
       },
       ROUNDS / divisor,
     );
-    const ownWork = (round: number): number => (own[round] ?? Number.NaN) - (base[round] ?? Number.NaN);
-    const rounds = {
-      [BASELINE]: base,
-      [OURS]: through,
-      [OWN_WORK]: own,
-      [BEYOND]: through.map((us, round) => us - ownWork(round)),
+    const [usBase, usThrough, usOwn] = [firstQuartile(base), firstQuartile(through), firstQuartile(own)];
+    const values = {
+      [BASELINE]: [usBase],
+      [OURS]: [usThrough],
+      [OWN_WORK]: [usOwn],
+      [BEYOND]: [usBase + usThrough - usOwn],
     };
-    figures.push({ ...createFigure("middleware", name, "µs", rounds), maxExtra: MAX_BEYOND_US });
+    figures.push({ ...createFigure("middleware", name, "µs", values), maxExtra: MAX_BEYOND_US });
   }
   for (const { close } of all) await close();
   return figures;

@@ -5,7 +5,7 @@
 import { copyContext } from "../../core/cancel.ts";
 import { BoundedMap } from "../../core/collections.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
+import type { Context, Middleware, Request } from "../../core/handler.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
@@ -56,7 +56,35 @@ export function breaker(options: BreakerOptions = {}): Middleware {
     const { method } = request;
     if (method === "subscriptions/listen" || context.isNotification === true) return next(request, context);
     if (byTool && method !== "tools/call") return next(request, context);
-    return new GuardedCall(circuits, request, context).run(next, byTool, toolErrors);
+    const call = new GuardedCall(circuits, request);
+    let passedOn = context;
+    try {
+      if (byTool) {
+        const name = String(request.params["name"]);
+        call.pass(name, `the tool ${name}`);
+      } else {
+        // An upstream that is not behind a gateway has no route.
+        call.pass("", "the upstream");
+        const onRoute: Context["onRoute"] = (upstream, sent) => {
+          if (upstream !== undefined) call.pass(upstream, `the upstream ${upstream}`);
+          context.onRoute?.(upstream, sent);
+        };
+        passedOn = copyContext(context, { onRoute });
+      }
+    } catch (error) {
+      call.end("unclear");
+      return Promise.reject(error);
+    }
+    return next(request, passedOn).then(
+      (result) => {
+        call.end(toolErrors && result["isError"] === true ? "failed" : "worked");
+        return result;
+      },
+      (error: unknown) => {
+        call.end(call.isRefused || context.signal.aborted ? "unclear" : outcomeOf(error));
+        throw error;
+      },
+    );
   };
 }
 
@@ -112,72 +140,40 @@ class Circuits {
 class GuardedCall {
   readonly #circuits: Circuits;
   readonly #request: Request;
-  readonly #context: Context;
-  readonly #passed: { readonly key: string; readonly isTest: boolean }[] = [];
-  #isRefused = false;
+  /** The keys of the circuits. */
+  readonly #passed: string[] = [];
+  /** Those of them that the call tests. */
+  #tests: string[] | undefined;
+  isRefused = false;
 
-  constructor(circuits: Circuits, request: Request, context: Context) {
+  constructor(circuits: Circuits, request: Request) {
     this.#circuits = circuits;
     this.#request = request;
-    this.#context = context;
   }
 
-  run(next: Handler, byTool: boolean, toolErrors: boolean): Promise<Result> {
-    let context: Context;
-    try {
-      context = this.#enter(byTool);
-    } catch (error) {
-      this.#record("unclear");
-      return Promise.reject(error);
-    }
-    return next(this.#request, context).then(
-      (result) => {
-        this.#record(toolErrors && result["isError"] === true ? "failed" : "worked");
-        return result;
-      },
-      (error: unknown) => {
-        this.#record(this.#isRefused || this.#context.signal.aborted ? "unclear" : outcomeOf(error));
-        throw error;
-      },
-    );
-  }
-
-  /** The context for the call. Throws if it is refused. */
-  #enter(byTool: boolean): Context {
-    if (byTool) {
-      const name = String(this.#request.params["name"]);
-      this.#pass(name, `the tool ${name}`);
-      return this.#context;
-    }
-    // An upstream that is not behind a gateway has no route.
-    this.#pass("", "the upstream");
-    const onRoute: Context["onRoute"] = (upstream, sent) => {
-      if (upstream !== undefined) this.#pass(upstream, `the upstream ${upstream}`);
-      this.#context.onRoute?.(upstream, sent);
-    };
-    return copyContext(this.#context, { onRoute });
-  }
-
-  #pass(key: string, what: string): void {
+  /** Throws if the circuit is open. */
+  pass(key: string, what: string): void {
     // An attempt that `retry` makes is a part of the same call.
-    for (const one of this.#passed) if (one.key === key) return;
+    if (this.#passed.includes(key)) return;
     const entered = this.#circuits.isEmpty ? "always" : this.#circuits.enter(key);
     if (typeof entered !== "number") {
-      this.#passed.push({ key, isTest: entered === "test" });
+      this.#passed.push(key);
+      if (entered === "test") (this.#tests ??= []).push(key);
       return;
     }
-    this.#isRefused = true;
+    this.isRefused = true;
     const why = `${what} has failed several times in a row; try again in ${entered} ms`;
     const message = `The middleware ${NAME} refused ${this.#request.method}: ${why}`;
     throw McpError.of("unreachable", message, { middlewareName: NAME, retryAfterMs: entered });
   }
 
   /** A failure is that of the last upstream on the route. */
-  #record(outcome: Outcome): void {
+  end(outcome: Outcome): void {
     if (outcome !== "failed" && this.#circuits.isEmpty) return;
     const last = this.#passed.at(-1);
-    for (const passed of this.#passed) {
-      this.#circuits.record(passed.key, outcome === "failed" && passed !== last ? "unclear" : outcome, passed.isTest);
+    for (const key of this.#passed) {
+      const own = outcome === "failed" && key !== last ? "unclear" : outcome;
+      this.#circuits.record(key, own, this.#tests?.includes(key) === true);
     }
   }
 }

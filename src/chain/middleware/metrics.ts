@@ -52,8 +52,12 @@ export function metrics(options: MetricsOptions = {}): Middleware {
   const read = new OptionReader("metrics", options, Object.keys(METRICS.options));
   const figures = new Figures(read.count("maxSeries") ?? MAX_SERIES);
   const middleware: Middleware = function metrics(request, context, next) {
-    const run = figures.begin(request, context);
-    return next(request, copyContext(context, { onRoute: run.onRoute })).then(
+    const run = figures.begin(request);
+    const onRoute: Context["onRoute"] = (upstream, sent) => {
+      run.server = upstream;
+      context.onRoute?.(upstream, sent);
+    };
+    return next(request, copyContext(context, { onRoute })).then(
       (result) => {
         figures.succeed(run, result);
         return result;
@@ -82,7 +86,6 @@ interface Run {
   readonly operation: Operation;
   readonly request: Request;
   readonly begun: number;
-  readonly onRoute: NonNullable<Context["onRoute"]>;
   /** The upstream that got the request last. */
   server: string | undefined;
 }
@@ -114,21 +117,11 @@ class Figures {
     this.#maxSeries = maxSeries;
   }
 
-  begin(request: Request, context: Context): Run {
+  begin(request: Request): Run {
     const operation = this.#operations.get(request.method) ?? this.#operation(request.method);
     operation.inFlight += 1;
     operation.isUsed = true;
-    const run: Run = {
-      operation,
-      request,
-      begun: performance.now(),
-      server: undefined,
-      onRoute: (upstream, sent) => {
-        run.server = upstream;
-        context.onRoute?.(upstream, sent);
-      },
-    };
-    return run;
+    return { operation, request, begun: performance.now(), server: undefined };
   }
 
   /** Of a method that was not used yet. Callers choose methods, so those that are unknown share one. */
