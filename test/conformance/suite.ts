@@ -18,15 +18,24 @@ const RUN_TIMEOUT_MS = 900_000;
 /** For one scenario of a client. It is long because the suite starts many clients at once. */
 const CLIENT_TIMEOUT_MS = 300_000;
 /**
- * Loaded into the suite. Its servers would close a connection 5 s after a response, even if the next request waits to be
- * read because the suite did not get to run for so long. The client must not repeat a tool call that was not answered.
+ * Loaded into the suite, for machines that are busy or stall for seconds. Its servers would close a connection 5 s after
+ * a response, even if the next request waits to be read because the suite did not get to run for so long; the client
+ * must not repeat a tool call that was not answered. And it waits only 0.5 to 1.5 s for the messages of some streams.
+ * These limits are doubled here, and counted in steps, so that a time in which nothing runs counts as one step.
  */
-const KEEP_CONNECTIONS = `data:text/javascript,${encodeURIComponent(`
+const PATIENCE = `data:text/javascript,${encodeURIComponent(`
 import { Server } from "node:http";
 const { listen } = Server.prototype;
 Server.prototype.listen = function (...args) {
   this.keepAliveTimeout = 0;
   return listen.apply(this, args);
+};
+const { setTimeout } = globalThis;
+globalThis.setTimeout = (act, ms, ...args) => {
+  if (!(ms >= 500 && ms < 2_000)) return setTimeout(act, ms, ...args);
+  let steps = ms / 10;
+  const timer = setTimeout(() => (--steps > 0 ? timer.refresh() : act(...args)), 20);
+  return timer;
 };`)}`;
 /** Marks the scenarios of extensions, which the suite runs at the newest revision. */
 export const EXTENSION = "extension";
@@ -121,7 +130,7 @@ export class Suite {
   async #execute(args: readonly string[], timeout: number): Promise<string> {
     const { node, script } = this.#installed;
     const options = { cwd: ROOT, timeout, maxBuffer: 64 * 1024 * 1024 };
-    return (await execute(node, ["--import", KEEP_CONNECTIONS, script, ...args], options)).stdout;
+    return (await execute(node, ["--import", PATIENCE, script, ...args], options)).stdout;
   }
 }
 
