@@ -10,8 +10,14 @@ import type { AskOptions, Context, Middleware, Notification, Request, Result } f
 import { isObject } from "../core/values.ts";
 import { answerInputRequired } from "../dialogue/calls/input-required.ts";
 import { McpError } from "../protocol/errors.ts";
-import type { ClientMethods, MethodName, Methods, Notifications } from "../protocol/methods.ts";
-import type { CreateTaskResult, InputRequiredResult } from "../protocol/model/index.ts";
+import type {
+  ClientMethods,
+  CreateTaskResult,
+  InputRequiredResult,
+  MethodName,
+  Methods,
+  Notifications,
+} from "../protocol/model/index.ts";
 import { CLIENT_METHOD_NAMES, NOTIFICATION_NAMES, noSuchMethod, REQUEST_NAMES } from "./method-names.ts";
 
 type ClientMethodName = keyof ClientMethods;

@@ -6,9 +6,7 @@ import { LOG_LEVELS, type Handler, type LogLevel, type Params, type Result } fro
 import { defined, isObject } from "../core/values.ts";
 import type { ServerConnection } from "../dialogue/connect.ts";
 import { LISTS, NO_LIMITS, walkPages, type List } from "../protocol/lists.ts";
-import type { MethodName, Methods } from "../protocol/methods.ts";
 import {
-  META,
   type CallToolResult,
   type CompleteParams,
   type CompleteResult,
@@ -18,6 +16,9 @@ import {
   type ListResourcesResult,
   type ListResourceTemplatesResult,
   type ListToolsResult,
+  META,
+  type MethodName,
+  type Methods,
   type Prompt,
   type ReadResourceResult,
   type Resource,

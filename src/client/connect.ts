@@ -18,7 +18,7 @@ import {
 } from "../core/handler.ts";
 import { checkOptions, optionNames, type OptionNames } from "../core/options.ts";
 import { defined, errorMessage, isObject } from "../core/values.ts";
-import { DEFAULT_TIMEOUTS, PendingCalls, type PendingCall, type Timeouts } from "../dialogue/calls/pending.ts";
+import { DEFAULT_TIMEOUTS, PendingCalls, type PendingCall, type Timeouts } from "../dialogue/calls/peer.ts";
 import { openConnection, type ServerConnection, type ServerConnectionOptions } from "../dialogue/connect.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";
 import { toMcpError } from "../protocol/errors.ts";

@@ -27,7 +27,7 @@ export type {
   ResultMessage,
 } from "../jsonrpc/message.ts";
 export { McpError, type ErrorKind } from "../protocol/errors.ts";
-export type { ClientMethods, MethodName, Methods, Notifications } from "../protocol/methods.ts";
+export type { ClientMethods, MethodName, Methods, Notifications } from "../protocol/model/index.ts";
 export type * from "../protocol/model/index.ts";
 export type { Noise } from "../transport/child-process.ts";
 export type { BatchItem, Inbound, QuietCancel, ReplyOptions, SendOptions, Transport } from "../transport/transport.ts";

@@ -6,7 +6,7 @@ import { attempt, deferred, onAbort } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Notification } from "../core/handler.ts";
 import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
-import { DEFAULT_TIMEOUTS } from "../dialogue/calls/pending.ts";
+import { DEFAULT_TIMEOUTS } from "../dialogue/calls/peer.ts";
 import { changedMethod, LIST_CAPABILITIES, RESOURCE_UPDATED, SUBSCRIPTION_ACKNOWLEDGED } from "../protocol/lists.ts";
 import type {
   RequestParams,

@@ -10,10 +10,9 @@ import { McpError, codeOf } from "../protocol/errors.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
 import { knownRevision, NEWEST, REVISIONS } from "../protocol/revisions/index.ts";
 import type { Transport } from "../transport/transport.ts";
-import type { Timeouts } from "./calls/pending.ts";
+import { Peer, type PeerListener, type Timeouts } from "./calls/peer.ts";
 import { SessionBack } from "./session/back.ts";
 import type { SessionOptions } from "./session/handshake.ts";
-import { Peer, type PeerListener } from "./calls/peer.ts";
 import { StatelessBack } from "./stateless/back.ts";
 
 export interface ServerConnectionOptions extends SessionOptions {

@@ -40,7 +40,7 @@ import {
   unexpectedArguments,
 } from "../target/target.ts";
 import { oneLine, paint, printJson, printStatus, printTrusted, sanitizeFor } from "../terminal/output.ts";
-import { ProgressLine } from "../terminal/progress-line.ts";
+import { ProgressLine } from "../terminal/prompter.ts";
 
 const USAGE = `Usage: catenary doctor [TARGET] [OPTIONS]
        catenary doctor [OPTIONS] -- COMMAND ARGS...

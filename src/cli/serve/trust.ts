@@ -18,8 +18,7 @@ import { errorMessage, isObject } from "../../core/values.ts";
 import { EXIT, UsageError } from "../command.ts";
 import { coverSecrets } from "../show/problems.ts";
 import { exit, oneLine, printStatus } from "../terminal/output.ts";
-import { ProgressLine } from "../terminal/progress-line.ts";
-import { Prompter } from "../terminal/prompter.ts";
+import { ProgressLine, Prompter } from "../terminal/prompter.ts";
 
 /** The digests of the approved configs by their absolute paths. */
 type Approved = Readonly<Record<string, unknown>>;

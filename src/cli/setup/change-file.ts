@@ -12,8 +12,7 @@ import { errorMessage, isObject } from "../../core/values.ts";
 import { EXIT, UsageError } from "../command.ts";
 import { coverSecrets } from "../show/problems.ts";
 import { oneLine, paint, printJson, printStatus, printTrusted, sanitizeFor } from "../terminal/output.ts";
-import { ProgressLine } from "../terminal/progress-line.ts";
-import { Prompter } from "../terminal/prompter.ts";
+import { ProgressLine, Prompter } from "../terminal/prompter.ts";
 
 export const CHANGE_FLAGS = {
   "dry-run": { type: "boolean" },

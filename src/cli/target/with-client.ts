@@ -15,8 +15,7 @@ import type { LogMessageParams } from "../../protocol/model/index.ts";
 import { EXIT, Interruption } from "../command.ts";
 import { createElicitation } from "../terminal/elicitation.ts";
 import { LineSplitter, oneLine, sanitizeFor } from "../terminal/output.ts";
-import { ProgressLine } from "../terminal/progress-line.ts";
-import { Prompter } from "../terminal/prompter.ts";
+import { ProgressLine, Prompter } from "../terminal/prompter.ts";
 import { findAuthorizer, openPage, takeToken, withAdvice } from "./sign-in.ts";
 import {
   parseHeaders,
