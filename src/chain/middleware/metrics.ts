@@ -80,6 +80,8 @@ interface Operation {
   isUsed: boolean;
   /** Names that were listed, or used with success. Undefined if requests of the method have no name. */
   readonly known: Set<string> | undefined;
+  /** By name, server and error. */
+  readonly series: SeriesTree;
 }
 
 interface Run {
@@ -98,7 +100,7 @@ interface Series {
 }
 
 /** Looked up with every request, which is faster level by level than with a key that is put together. */
-type SeriesTree = Map<string, Map<string, Map<string, Map<string, Series>>>>;
+type SeriesTree = Map<string, Map<string, Map<string, Series>>>;
 
 function branch<Key, Inner extends Map<unknown, unknown>>(map: Map<Key, Inner>, key: Key): Inner {
   let inner = map.get(key);
@@ -108,8 +110,6 @@ function branch<Key, Inner extends Map<unknown, unknown>>(map: Map<Key, Inner>, 
 
 class Figures {
   readonly #maxSeries: number;
-  /** By method, name, server and error. */
-  readonly #tree: SeriesTree = new Map();
   readonly #series: Series[] = [];
   readonly #operations = new Map<string, Operation>();
 
@@ -129,7 +129,8 @@ class Figures {
     const method = REQUEST_NAMES.has(name) ? name : OTHER;
     let operation = this.#operations.get(method);
     if (operation === undefined) {
-      operation = { method, inFlight: 0, isUsed: false, known: NAME_LABELS.has(method) ? new Set() : undefined };
+      const known = NAME_LABELS.has(method) ? new Set<string>() : undefined;
+      operation = { method, inFlight: 0, isUsed: false, known, series: new Map() };
       this.#operations.set(method, operation);
     }
     return operation;
@@ -141,22 +142,17 @@ class Figures {
       return;
     }
     const { known, method } = run.operation;
-    if (known !== undefined) this.#learn(known, run.request.params["name"]);
-    else if (method.endsWith("/list")) this.#learnList(method, result);
+    if (known === undefined && method.endsWith("/list")) this.#learnList(method, result);
     this.end(run, "");
   }
 
-  end({ operation, request, begun, server = "" }: Run, error: string): void {
-    const { method, known } = operation;
+  end(run: Run, error: string): void {
+    const { operation, begun } = run;
     operation.inFlight -= 1;
     // A subscription is open for as long as its caller likes.
-    if (method === "subscriptions/listen") return;
+    if (operation.method === "subscriptions/listen") return;
     const seconds = (performance.now() - begun) / 1_000;
-    const { name } = request.params;
-    const shown = known === undefined ? "" : typeof name === "string" && known.has(name) ? name : OTHER;
-    const series =
-      this.#find(method, shown, server, error) ??
-      this.#find(method, shown === "" ? "" : OTHER, "", error === "" ? "" : OTHER, true);
+    const series = this.#seriesOf(run, error);
     if (series === undefined) return;
     let at = 0;
     while (at < BUCKETS.length && seconds > (BUCKETS[at] ?? 0)) at += 1;
@@ -164,9 +160,32 @@ class Figures {
     series.seconds += seconds;
   }
 
+  /** Undefined if there are too many. A name has series only if it is known, so that those are looked for first. */
+  #seriesOf({ operation, request, server = "" }: Run, error: string): Series | undefined {
+    const { known } = operation;
+    const { name } = request.params;
+    const found = operation.series
+      .get(known === undefined ? "" : (name as string))
+      ?.get(server)
+      ?.get(error);
+    if (found !== undefined) return found;
+    if (known !== undefined && error === "") this.#learn(known, name);
+    const shown = known === undefined ? "" : typeof name === "string" && known.has(name) ? name : OTHER;
+    return (
+      this.#find(operation, shown, server, error) ??
+      this.#find(operation, shown === "" ? "" : OTHER, "", error === "" ? "" : OTHER, true)
+    );
+  }
+
   /** Undefined if there are too many. The last resort has few combinations, so it does not count. */
-  #find(method: string, name: string, server: string, error: string, isLastResort = false): Series | undefined {
-    const found = this.#tree.get(method)?.get(name)?.get(server)?.get(error);
+  #find(
+    { method, series: tree }: Operation,
+    name: string,
+    server: string,
+    error: string,
+    isLastResort = false,
+  ): Series | undefined {
+    const found = tree.get(name)?.get(server)?.get(error);
     if (found !== undefined || (this.#series.length >= this.#maxSeries && !isLastResort)) return found;
     const labels = formatLabels({
       mcp_method_name: method,
@@ -176,7 +195,7 @@ class Figures {
     });
     const series = { labels, counts: Array.from({ length: BUCKETS.length + 1 }, () => 0), seconds: 0 };
     this.#series.push(series);
-    branch(branch(branch(this.#tree, method), name), server).set(error, series);
+    branch(branch(tree, name), server).set(error, series);
     return series;
   }
 
