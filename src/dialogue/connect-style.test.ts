@@ -104,7 +104,8 @@ describe("a stateless server when a session is preferred", () => {
     ["is silent", undefined],
   ];
   it.each(cases)("is addressed statelessly if it %s", async (_, initialize) => {
-    const { asked, outcome } = await connectTo("session", { startTimeoutMs: 30 }, { ...BOTH, initialize });
+    const limit = initialize === undefined ? { startTimeoutMs: 300 } : {};
+    const { asked, outcome } = await connectTo("session", limit, { ...BOTH, initialize });
     expect(outcome).toMatchObject({ revision: NEWEST, attributesRequests: true });
     expect(asked).toEqual(["initialize", "server/discover"]);
   });

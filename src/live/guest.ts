@@ -325,6 +325,18 @@ const STEP_TIMEOUT_MS = 2_000;
 /** How long code may take to end, once the programs that it waited for were killed. */
 const CHILDREN_TIMEOUT_MS = 1_000;
 
+/**
+ * Waits as `within` does, but in ten parts: when the machine has stalled, timers fire before what was received meanwhile
+ * is read. So a stall counts as one part, and does not cost a session its state.
+ */
+async function withinParts<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
+  for (let part = 0; part < 10; part += 1) {
+    const value = await within(ms / 10, promise);
+    if (value !== undefined) return value;
+  }
+  return undefined;
+}
+
 /** Stops the request `target`, whose reply is `reply`, and returns the step that worked. */
 export async function stopRequest(
   guest: Guest,
@@ -342,14 +354,14 @@ export async function stopRequest(
       () => answered,
       () => false,
     );
-    const isStopped = await within(STEP_TIMEOUT_MS, Promise.race([answered, stopped]));
+    const isStopped = await withinParts(STEP_TIMEOUT_MS, Promise.race([answered, stopped]));
     if (guest.hasExited) break;
     if (isStopped === true) return step;
   }
   // Code that waits for a program which it has started cannot be interrupted, but it goes on when the program ends.
   if (!guest.hasExited && (await killDescendants(guest))) {
     for (const step of ["interrupt", undefined] as const) {
-      const isStopped = await within(CHILDREN_TIMEOUT_MS, answered);
+      const isStopped = await withinParts(CHILDREN_TIMEOUT_MS, answered);
       if (isStopped === true && !guest.hasExited) return "children";
       // It may go on with other work instead of ending.
       if (step !== undefined && !guest.hasExited) guest.control(step, { target }).catch(() => undefined);

@@ -1,8 +1,10 @@
 // evaluateOnce with a guest of a few lines of Node: output is reported as it is printed, an abort interrupts it, and
-// the process is gone afterwards in any case.
+// the process is gone afterwards in any case. Also how long an interrupt is waited for.
 
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { IS_LONG, sampleOf } from "../../test/support/thoroughness.ts";
+import { deferred } from "../core/async.ts";
+import { stopRequest, type Guest } from "./guest.ts";
 import { evaluateOnce } from "./sessions.ts";
 import type { GuestCommand, Runtime } from "./runtime.ts";
 
@@ -128,5 +130,42 @@ describe("evaluateOnce", () => {
   it("rejects with the reason of a refusal", async () => {
     const fixture = new Fixture();
     await expect(fixture.run("refuse")).rejects.toThrow("not today");
+  });
+});
+
+describe("an interrupt", () => {
+  afterEach(() => void vi.useRealTimers());
+
+  /** A guest that does not answer to controls. */
+  const deaf = {
+    control: () => new Promise(() => undefined),
+    close: () => Promise.resolve(),
+    child: { findPids: async () => [] },
+    hasExited: false,
+    ownPids: [],
+  } as unknown as Guest;
+  const events = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+
+  it("is not given up because the machine has stalled", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const { promise: reply, resolve } = deferred<Record<string, unknown>>();
+    const step = stopRequest(deaf, ["interrupt"], 1, reply);
+    // A late timer fires before the reply is read.
+    vi.advanceTimersByTime(10_000);
+    await events();
+    resolve({});
+    expect(await step).toBe("interrupt");
+  });
+
+  it("is given up after two seconds", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    let step: string | undefined;
+    void stopRequest(deaf, ["interrupt"], 1, new Promise(() => undefined)).then((one) => (step = one));
+    await vi.advanceTimersByTimeAsync(1_999);
+    await events();
+    expect(step).toBeUndefined();
+    await vi.advanceTimersByTimeAsync(1);
+    await events();
+    expect(step).toBe("restart");
   });
 });

@@ -157,9 +157,10 @@ describe("a program", () => {
   });
 
   it("is ended with all its processes by the time limit, a cancelled call, and the end of the server", async () => {
-    const limited = await open({ timeoutMs: 300 });
-    const { text, isError } = await run(limited, "hang");
-    expect(text).toMatch(/^STDOUT:\n\d+\n\nEnded after 0.3 seconds, the time limit$/);
+    let { text, isError } = await run(await open({ timeoutMs: 300 }), "hang");
+    // On a busy machine, the program may not have begun so soon.
+    if (!text.startsWith("STDOUT")) ({ text, isError } = await run(await open({ timeoutMs: 20_000 }), "hang"));
+    expect(text).toMatch(/^STDOUT:\n\d+\n\nEnded after (?:0.3|20) seconds, the time limit$/);
     expect(isError).toBe(true);
     const child = Number(/\d+/.exec(text)?.[0]);
     expect(await isAlive(child)).toBe(false);

@@ -1,7 +1,7 @@
 // Requests to a stateless client during a call, as rounds of `input_required`.
 
 import { queryObjects } from "node:v8";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { eventually } from "../../../test/support/waiting.ts";
 import { RawPeer, statelessMeta } from "../../../test/support/dialogue/raw-peer.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
@@ -350,13 +350,18 @@ describe("a parked call", () => {
   it("does not expire once its client is back", async () => {
     const slow: Tool = async (context) => {
       await context.ask(QUESTION, { key: "who" });
-      await new Promise((resolve) => setTimeout(resolve, 150));
+      await vi.advanceTimersByTimeAsync(150);
       return text(context.signal.aborted ? "aborted" : "done");
     };
-    const { call } = await setUp({ slow }, { ttlMs: 40 });
-    const { result } = await call("slow");
-    const done = await call("slow", { requestState: result!.requestState, inputResponses: { who: accept("x") } });
-    expect(done.result?.content?.[0]?.text).toBe("done");
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance", "Date"] });
+    try {
+      const { call } = await setUp({ slow }, { ttlMs: 40 });
+      const { result } = await call("slow");
+      const done = await call("slow", { requestState: result!.requestState, inputResponses: { who: accept("x") } });
+      expect(done.result?.content?.[0]?.text).toBe("done");
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it("counts toward the limits", async () => {

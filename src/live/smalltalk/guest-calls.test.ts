@@ -150,7 +150,8 @@ describe.skipIf(gst === undefined)("code in GNU Smalltalk that calls tools (need
   });
 
   it("interrupts a call when the time of the run is over", async () => {
-    const { content, structuredContent } = await code.run("late := 1. Tools notes wait", { timeout: 0.3 });
+    await code.run("late := 1");
+    const { content, structuredContent } = await code.run("Tools notes wait", { timeout: 0.3 });
     expect(content[0]?.text).toContain("[TIMEOUT]");
     expect(structuredContent.state).toBe("kept");
     expect(await code.text("late")).toBe("=> 1");

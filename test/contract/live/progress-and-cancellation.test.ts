@@ -1,6 +1,9 @@
 // An evaluation while it runs: its output is reported as progress, it can be cancelled, and it may run as a task.
 // Tested with JavaScript, which is always available.
 
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { javascript } from "../../../src/live/index.ts";
 import { LiveFixture, withText } from "./live-fixture.ts";
@@ -37,17 +40,25 @@ describe("output", () => {
     const reports: { readonly progress: number; readonly message?: string }[] = [];
     let isOver = false;
     const before: boolean[] = [];
+    const folder = mkdtempSync(join(tmpdir(), "catenary-progress-"));
+    const file = join(folder, "reported");
+    writeFileSync(file, "");
+    // The code goes on when its line was reported.
+    const isMissing = `!fs.readFileSync(${JSON.stringify(file)}, "utf8").includes("line " + i)`;
+    const wait = `while (${isMissing}) await new Promise((go) => setTimeout(go, 10));`;
     const evaluation = fixture.evaluate(
-      'for (let i = 0; i < 3; i++) { console.log("line", i); await new Promise((go) => setTimeout(go, 150)); }',
+      `for (let i = 0; i < 3; i++) { console.log("line", i); ${wait} }`,
       { session: "one" },
       {
         onProgress: (progress) => {
           reports.push(progress);
+          appendFileSync(file, progress.message ?? "");
           before.push(isOver);
         },
       },
     );
-    expect((await evaluation).stdout).toBe("line 0\nline 1\nline 2");
+    const { stdout } = await evaluation.finally(() => rmSync(folder, { recursive: true }));
+    expect(stdout).toBe("line 0\nline 1\nline 2");
     isOver = true;
     expect(reports.map(({ message }) => message).join("")).toBe("line 0\nline 1\nline 2\n");
     expect(reports.length).toBeGreaterThan(1);
