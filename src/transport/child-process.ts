@@ -15,7 +15,7 @@ import { decode, DEFAULT_LIMITS, faultText, type Limits } from "../jsonrpc/codec
 import type { ErrorMessage, Message } from "../jsonrpc/message.ts";
 import { startChild, type Child, type ChildOptions, type Exit } from "../process/child.ts";
 import { inheritedEnvironment, type InheritEnv } from "../process/program.ts";
-import { BACKLOG_BYTES, LineInput, LineWriter, refuse } from "./line-pipe.ts";
+import { BACKLOG_BYTES, LineInput, LineWriter, refuse } from "./stdio.ts";
 import type { Inbound, Transport } from "./transport.ts";
 
 /** Options of `childTransport()`. */

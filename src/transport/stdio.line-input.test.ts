@@ -2,7 +2,7 @@
 
 import { PassThrough } from "node:stream";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { LineInput, LineWriter } from "./line-pipe.ts";
+import { LineInput, LineWriter } from "./stdio.ts";
 
 const LIMIT = 4 * 1024 * 1024;
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
