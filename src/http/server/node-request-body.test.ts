@@ -29,7 +29,9 @@ describe("a body", () => {
       caller.send([...POST, "Content-Length: 5"], "hello");
       expect(await caller.answer()).toMatchObject({ status: 200, body: "hello" });
     }
-    expect([each.mock.calls.length, shared.mock.calls.length <= 1]).toEqual([0, true]);
+    expect(each).not.toHaveBeenCalled();
+    // The shared one ends when it has nothing to watch, so it may start again on a machine that stalls.
+    expect(shared.mock.calls.length).toBeLessThan(10);
     vi.restoreAllMocks();
   });
 
