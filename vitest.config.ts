@@ -33,7 +33,7 @@ const config: ViteUserConfig = {
   test: {
     globalSetup: ["test/support/setup/index.ts"],
     // For two cores, the smallest machine that we test on: many tests wait for child processes and timers.
-    maxWorkers: 3,
+    maxWorkers: 4,
     // Longer than a machine that runs many tests at once stalls. test/support/waiting.ts has the times for programs.
     testTimeout: 180_000,
     hookTimeout: 180_000,

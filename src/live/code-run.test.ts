@@ -14,6 +14,7 @@ import { eventually } from "../../test/support/waiting.ts";
 import { createCodeRunner, type CodeRunner, type CodeRunnerOptions } from "./code-mode.ts";
 import type { RunTools } from "./code-run.ts";
 import { jsLanguage } from "./js/index.ts";
+import { IS_LONG } from "../../test/support/thoroughness.ts";
 
 const open: { close(): unknown }[] = [];
 afterEach(async () => {
@@ -150,7 +151,7 @@ describe("a call from code", () => {
     },
   );
 
-  it("shows as many blocks and bytes as a run may have, and says what is left out", async () => {
+  it.runIf(IS_LONG)("shows as many blocks and bytes as a run may have, and says what is left out", async () => {
     const { run } = await start(notes(), { maxResultBytes: 10_000 });
     const block = (length: number): string => `{ type: "text", text: "x".repeat(${length}) }`;
     const large = await run(`show(${block(9_000)}); show([${block(2_000)}, ${block(3_000)}, ${block(1)}])`);
@@ -231,7 +232,7 @@ describe("the budget", () => {
     expect(next.content[0]?.text).toBe("=> '0,1,2,next'");
   });
 
-  it("of bytes refuses a result that is too long, but not a shorter one", async () => {
+  it.runIf(IS_LONG)("of bytes refuses a result that is too long, but not a shorter one", async () => {
     const { run } = await start(notes(), { maxResultBytes: 5000 });
     const over = await run(`
       const caught = [];
@@ -378,7 +379,7 @@ describe("consent", () => {
     expect(done).toEqual(["1", "2"]);
   });
 
-  it("is a refusal if the caller cannot be asked", async () => {
+  it.runIf(IS_LONG)("is a refusal if the caller cannot be asked", async () => {
     const done: string[] = [];
     const { run } = await start(destroying(done), { confirm: "destructive" });
     const refused = await run("await tools.notes.delete({ id: 1 })");
@@ -416,7 +417,7 @@ describe("messages that code forges", () => {
     expect(called).toEqual(["still here"]);
   });
 
-  it("with arguments of any size end at most the session", async () => {
+  it.runIf(IS_LONG)("with arguments of any size end at most the session", async () => {
     const { gateway, called } = recording();
     const { run } = await start(gateway);
     const big = await run("await tools.notes.echo({ text: 'x'.repeat(9e6) })");

@@ -168,7 +168,7 @@ describe("a lock", () => {
     expect(readdirSync(locks())).toEqual([]);
   });
 
-  it.each([
+  it.runIf(IS_LONG).each([
     ["in another PID scope", otherScope],
     ["that has not written its name", () => ""],
   ])("is held by a process %s until it is silent for long", async (_which, change) => {

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../../../test/support/waiting.ts";
 import { JavaScriptGuest } from "../../../test/support/live/javascript-guest.ts";
+import { IS_LONG } from "../../../test/support/thoroughness.ts";
 
 /** Newer versions of Node remove the types of imported files themselves, and do not support enums there. */
 const NODE_STRIPS_TYPES = ((process.features as { typescript?: unknown }).typescript ?? false) !== false;
@@ -100,7 +101,7 @@ describe("an evaluation", () => {
     expect(stderr).toBe("bad\n");
   });
 
-  it("has what a reporter prints just after the awaited code", async () => {
+  it.runIf(IS_LONG)("has what a reporter prints just after the awaited code", async () => {
     // In a session of its own, since Node's runner changes the process for good.
     const tested = await JavaScriptGuest.start();
     await tested.evaluate("const nodeTest = require('node:module').createRequire('/')('node:test')");
@@ -196,7 +197,7 @@ describe("a redeclaration", () => {
     expect(await guest.value("const fs = require('fs'); typeof fs.readFileSync")).toBe("'function'");
   });
 
-  it("may have the name of a module or a getter that fails, beside a function", async () => {
+  it.runIf(IS_LONG)("may have the name of a module or a getter that fails, beside a function", async () => {
     const named = await JavaScriptGuest.start();
     await named.value("Object.defineProperty(globalThis, 'failing', { get() { throw 1 }, configurable: true })");
     for (const name of [...builtinModules.filter((one) => /^[a-z]\w+$/.test(one)), "failing"]) {

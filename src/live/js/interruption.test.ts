@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { eventually } from "../../../test/support/waiting.ts";
 import { JavaScriptGuest } from "../../../test/support/live/javascript-guest.ts";
-import { sampleOf } from "../../../test/support/thoroughness.ts";
+import { IS_LONG, sampleOf } from "../../../test/support/thoroughness.ts";
 
 let guest: JavaScriptGuest;
 beforeAll(async () => {
@@ -93,16 +93,18 @@ describe("an interrupt", () => {
     expect(await guest.value("late")).toBe("0");
   });
 
-  it.each([
-    ["a timer", "setTimeout(whirl, 1)"],
-    ["an interval", "setInterval(whirl, 1)"],
-    ["intervals", "for (let i = 0; i < 5; i++) setInterval(whirl, 1)"],
-    ["a promise", "new Promise((r) => setTimeout(r, 1)).then(whirl)"],
-    [
-      "microtasks",
-      "setTimeout(() => queueMicrotask(function again() { if (!again.n) { again.n = 1; console.log('begun') } queueMicrotask(again) }), 1)",
-    ],
-  ])("stops a loop in %s after the evaluation, by itself and for the next one", async (_name, code) => {
+  it.each(
+    sampleOf(1, [
+      ["intervals", "for (let i = 0; i < 5; i++) setInterval(whirl, 1)"],
+      ["a timer", "setTimeout(whirl, 1)"],
+      ["an interval", "setInterval(whirl, 1)"],
+      ["a promise", "new Promise((r) => setTimeout(r, 1)).then(whirl)"],
+      [
+        "microtasks",
+        "setTimeout(() => queueMicrotask(function again() { if (!again.n) { again.n = 1; console.log('begun') } queueMicrotask(again) }), 1)",
+      ],
+    ]),
+  )("stops a loop in %s after the evaluation, by itself and for the next one", async (_name, code) => {
     await guest.evaluate(`${code}; 1`);
     await begun();
     // More intervals than one may loop, one after the other.
@@ -187,17 +189,19 @@ describe("code that breaks globals of the guest", () => {
 });
 
 describe("the process ends", () => {
-  it.each([
-    ["when the code exits", "process.exit(3)", "exit code 3"],
-    ["when the code kills it", "process.kill(process.pid, 'SIGKILL'); for (;;);", "SIGKILL"],
-    ["when the code closes its channel", "fs.closeSync(3); for (;;);", /^SIG(?:TERM|KILL)$/],
-  ])("%s", async (_name, code, how) => {
+  it.each(
+    sampleOf(1, [
+      ["when the code exits", "process.exit(3)", "exit code 3"],
+      ["when the code kills it", "process.kill(process.pid, 'SIGKILL'); for (;;);", "SIGKILL"],
+      ["when the code closes its channel", "fs.closeSync(3); for (;;);", /^SIG(?:TERM|KILL)$/],
+    ] as const),
+  )("%s", async (_name, code, how) => {
     const ended = await JavaScriptGuest.start();
     await expect(ended.evaluate(code)).rejects.toThrow(how);
     await ended.close();
   });
 
-  it("when its memory is full", async () => {
+  it.runIf(IS_LONG)("when its memory is full", async () => {
     const full = await JavaScriptGuest.start({}, { memoryMb: 64 });
     await expect(full.evaluate("const all = []; for (;;) all.push(new Array(1000).fill({}))")).rejects.toThrow(
       // Which signal V8 uses depends on the processor.

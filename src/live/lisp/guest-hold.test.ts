@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { eventually } from "../../../test/support/waiting.ts";
 import { startLispGuest, type LispGuest, type LispReply } from "../../../test/support/live/lisp-guest.ts";
 import { hasSbcl } from "../../../test/support/setup/sbcl.ts";
+import { IS_LONG } from "../../../test/support/thoroughness.ts";
 
 const DEFINITIONS = `(defvar *log* '()) (defvar *kept* 42)
   (defun convert (amount) (let ((rate (count :rate *log*))) (restart-case (/ amount rate)
@@ -194,7 +195,7 @@ describe.skipIf(!hasSbcl())("an open error in a Lisp guest (needs SBCL)", () => 
     expect(await isOpen()).toBe(true);
   });
 
-  it("survives code in a frame that loops, overflows the stack or fills the heap", async () => {
+  it.runIf(IS_LONG)("survives code in a frame that loops, overflows the stack or fills the heap", async () => {
     await run("(defun deep (n) (+ 1 (deep (1+ n))))");
     await run("(total 3)");
     const { reply } = await interrupted("evaluate-in-frame", { code: '(princ "go") (loop)' });

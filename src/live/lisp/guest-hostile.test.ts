@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { startLispGuest, type LispReply, type LispGuest } from "../../../test/support/live/lisp-guest.ts";
 import { hasSbcl } from "../../../test/support/setup/sbcl.ts";
 import { lispRuntime } from "./index.ts";
-import { IS_LONG } from "../../../test/support/thoroughness.ts";
+import { IS_LONG, sampleOf } from "../../../test/support/thoroughness.ts";
 
 const STEP_MS = 400;
 const LATE = Symbol("late");
@@ -95,11 +95,13 @@ describe.skipIf(!hasSbcl())("a Lisp guest with hostile code (needs SBCL)", () =>
     expect(await isKept()).toBe(true);
   });
 
-  it.each([
-    '(unwind-protect (progn (princ "go") (loop)) (loop))',
-    '(unwind-protect (progn (princ "go") (loop)) (unwind-protect (loop) (unwind-protect (loop) (loop))))',
-    '(sb-sys:without-interrupts (princ "go") (loop))',
-  ])("gets a new evaluator after %s", async (code) => {
+  it.each(
+    sampleOf(1, [
+      '(unwind-protect (progn (princ "go") (loop)) (unwind-protect (loop) (unwind-protect (loop) (loop))))',
+      '(unwind-protect (progn (princ "go") (loop)) (loop))',
+      '(sb-sys:without-interrupts (princ "go") (loop))',
+    ]),
+  )("gets a new evaluator after %s", async (code) => {
     const { id, answer } = await interrupted(code);
     expect(await orLate(answer, STEP_MS)).toBe(LATE);
     expect(await lisp.guest.control("renew", { target: id })).toEqual({});

@@ -209,7 +209,7 @@ describe.runIf(HAS_TERMINAL && IS_LONG)("up at a terminal", () => {
 });
 
 describe("login, auth and logout", () => {
-  it("sign in, list and forget", async () => {
+  it.runIf(IS_LONG)("sign in, list and forget", async () => {
     const { origin } = new URL(String(front.url));
     expect(await catenary(["auth"], "", options())).toMatchObject({ code: 0, out: "" });
     const login = await catenary(["login", "vault", "--scope", "read", "--json"], "", options());

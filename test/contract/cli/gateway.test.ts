@@ -230,7 +230,7 @@ describe("up", () => {
     },
   );
 
-  it("serves a module, and prints JSON for programs", async () => {
+  it.runIf(IS_LONG)("serves a module, and prints JSON for programs", async () => {
     const file = config("mine.json", { mcpServers: { mine: { module: "./mine.mjs" } }, listen: { port: 0 } });
     const one = run(["up", file, "--json"]);
     const { url, upstreams } = await ready(one);

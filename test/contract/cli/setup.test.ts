@@ -48,7 +48,7 @@ const read = (path: string): string => readFileSync(join(home, path), "utf8");
 const backups = (path: string): string[] => readdirSync(join(home, path)).filter((name) => name.endsWith(".bak"));
 
 /** One with JSON and one with TOML; all of them in the long run. */
-const TRIED = CLIENTS.map(({ name }) => name).filter((name) => IS_LONG || ["claude-code", "codex"].includes(name));
+const TRIED = CLIENTS.map(({ name }) => name).filter((name) => IS_LONG || name === "codex");
 
 const CONFIG = '{ "mcpServers": { "notes": { "command": "node", "args": ["notes.js"] } } }\n';
 

@@ -10,7 +10,7 @@ import { expectHelpful, startAndConnect, startServer, outcome, STYLES, textOf } 
 /** On a machine that stalls, a call may time out before the server has got it. */
 const RETRIES = { retry: 5 };
 
-describe.each(Object.entries(STYLES))("a call (%s)", (_, options) => {
+describe.each(sampleOf(3, Object.entries(STYLES)))("a call (%s)", (_, options) => {
   it.each(Object.entries(FAILING_CALLS))(
     "fails after %s, and the next one works",
     async (_name, { fault, runs, error }) => {

@@ -6,7 +6,7 @@ import { cut, respondWith, errorResponse, status } from "../../support/faulty-se
 import { NOTE } from "../../support/faulty-server/backend.ts";
 import type { FaultyServerOptions } from "../../support/faulty-server/server.ts";
 import { expectHelpful, connectTo, startAndConnect, startServer, outcome, STYLES, textOf } from "./fixture.ts";
-import { sampleOf } from "../../support/thoroughness.ts";
+import { IS_LONG, sampleOf } from "../../support/thoroughness.ts";
 
 const SESSIONS: readonly [string, FaultyServerOptions][] = [
   ["sessions", STYLES["sessions"] ?? {}],
@@ -154,7 +154,7 @@ describe("a new session", () => {
     await server.until(() => [...server.sessions.sessions.values()].some(({ logLevel }) => logLevel === "warning"));
   });
 
-  it("is not needed for a stateless subscription, which is opened again", async () => {
+  it.runIf(IS_LONG)("is not needed for a stateless subscription, which is opened again", async () => {
     const { server, client } = await startAndConnect({ style: "stateless" });
     let wake: () => void = () => undefined;
     let updates = 0;

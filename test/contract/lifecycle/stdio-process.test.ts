@@ -134,7 +134,7 @@ describe("a server on its own stdio", () => {
 });
 
 describe("the command", () => {
-  it("prints its usage", async () => {
+  it.runIf(IS_LONG)("prints its usage", async () => {
     const help = cli("--help");
     expect(await help.exited).toEqual({ code: 0, signal: null });
     expect(help.out).toContain("serve");

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect, type Client } from "../../../src/client/index.ts";
 import { lisp, type Live } from "../../../src/live/index.ts";
 import { hasSbcl } from "../../support/setup/sbcl.ts";
+import { IS_LONG } from "../../support/thoroughness.ts";
 
 describe.skipIf(!hasSbcl())("a Lisp session (needs SBCL)", () => {
   let server: Live;
@@ -55,7 +56,7 @@ describe.skipIf(!hasSbcl())("a Lisp session (needs SBCL)", () => {
     expect(await evaluate("(package-name *package*)")).toBe('=> "COMMON-LISP-USER"');
   });
 
-  it("is saved as an image, goes on, and is restored after its process was killed", async () => {
+  it.runIf(IS_LONG)("is saved as an image, goes on, and is restored after its process was killed", async () => {
     await evaluate('(defvar *bed* (make-hash-table)) (setf (gethash :x *bed*) 7) (error "held")', {
       session: "bed",
     });

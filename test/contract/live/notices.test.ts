@@ -79,7 +79,7 @@ describe("lost state", () => {
     );
   });
 
-  it("is reported by one evaluation, even if other tools reported it before", async () => {
+  it.runIf(IS_LONG)("is reported by one evaluation, even if other tools reported it before", async () => {
     await lose();
     expect(await fixture.call("look", { code: 'answer({ text: "looked" })' })).toContain(NOTICE);
     expect((await fixture.evaluate(OK)).notice).toContain("ended by itself (exit code 3)");
@@ -175,14 +175,14 @@ describe("output between two evaluations", () => {
     expect((await fixture.evaluate(OK)).background).toBeUndefined();
   });
 
-  it("is dropped when the session is reset", async () => {
+  it.runIf(IS_LONG)("is dropped when the session is reset", async () => {
     await fixture.evaluate(OK);
     await fixture.call("look", { code: PRINT });
     await fixture.call("reset-session");
     expect((await fixture.evaluate(OK)).background).toBeUndefined();
   });
 
-  it("of a process that is being reset is dropped", async () => {
+  it.runIf(IS_LONG)("of a process that is being reset is dropped", async () => {
     await fixture.evaluate(
       `channel.removeAllListeners("end").on("end", () => process.stdout.write("late", () => process.exit())); ${OK}`,
     );

@@ -153,7 +153,7 @@ describe("a session", () => {
     expect(notices.at(-1)).toBeUndefined();
   });
 
-  it("shows the notice before the next result", async () => {
+  it.runIf(IS_LONG)("shows the notice before the next result", async () => {
     const { values } = await fixture.evaluate("const again = 1; process.pid", { session: "one" });
     process.kill(Number(values[0]), "SIGKILL");
     const stopped = expect.poll(() => fixture.call("list-sessions"));
@@ -198,7 +198,7 @@ describe("an idle session", () => {
 });
 
 describe("limits", () => {
-  it("are shown, and changed for one session within bounds", async () => {
+  it.runIf(IS_LONG)("are shown, and changed for one session within bounds", async () => {
     const shown = "Current limits:\n  timeout: 30 seconds\n  max-output: 10000 characters";
     expect(await fixture.call("configure-limits")).toContain(shown);
     const set = { session: "small", timeout: 0.3, "max-output": 30, "print-length": 2 };
