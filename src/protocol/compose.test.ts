@@ -6,7 +6,7 @@ import { callRequest, fakeContext, textResult } from "../../test/support/handler
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Middleware, Notification } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
-import { compose, type ChainEntry } from "./compose.ts";
+import { compose, trusted, type ChainEntry } from "./compose.ts";
 
 const entry = (name: string, middleware: Middleware): ChainEntry => ({ name, middleware });
 const echo: Handler = async (request) => textResult(String(request.params["name"]));
@@ -123,7 +123,7 @@ it("names the middleware whose content is not an array of blocks, but passes on 
   for (const content of ["oops", [null], { type: "text", text: "x" }]) {
     const error = await failureOf([through, entry("odd", async () => ({ content })), through]);
     expect(error).toMatchObject({
-      message: expect.stringMatching(/^The middleware odd returned `content` that is not an array of blocks/),
+      message: expect.stringMatching(/^The middleware odd returned `content` that is not an array of content blocks/),
       data: { middlewareName: "odd" },
     });
     const copying = entry("copying", async (request, context, next) => ({ ...(await next(request, context)) }));
@@ -178,7 +178,7 @@ it("names middleware that returns no result or calls next without a request", as
     message: expect.stringContaining("The middleware silent answered tools/call") as string,
   });
   const maker = await failureOf([entry("log", (() => through.middleware) as never)]);
-  expect(maker).toMatchObject({ message: expect.stringContaining("call the factory") as string });
+  expect(maker).toMatchObject({ message: expect.stringContaining("use what that returns") as string });
   for (const wrong of [undefined, {}, { method: "x" }, { method: 1, params: {} }]) {
     const empty = await failureOf([
       entry("empty", (_request, context, next) => next(wrong as never, context)),
@@ -273,4 +273,30 @@ it("passes a changed context on, with a signal for each call of next", async () 
   expect(await compose([listening], upstream)(callRequest("a"), caller.context)).toEqual(textResult("done"));
   expect(signals.map((signal) => signal.aborted)).toEqual([true, false]);
   expect(received).toHaveLength(2);
+});
+
+it("does not watch trusted middleware, except in a subscription", async () => {
+  const { context } = fakeContext();
+  const seen: unknown[] = [];
+  const observer = entry(
+    "observer",
+    trusted(function observer(request, own, next) {
+      if (request.params["name"] === "own") throw new Error("own");
+      const changed = { ...own, notify: () => expect.fail("broken") };
+      return next(request, changed).finally(() => seen.push(request.method));
+    }),
+  );
+  const upstream = vi.fn<Handler>((request, { notify }) => {
+    if (request.method === "subscriptions/listen") notify({ method: "notifications/tools/list_changed" });
+    if (request.params["name"] === "thrown") throw new Error("thrown");
+    return echo(request, context);
+  });
+  const handler = compose([observer], upstream);
+  expect(await handler(callRequest("a"), context)).toEqual(textResult("a"));
+  // Both are rejections, even if they are thrown before there is a promise.
+  await expect(handler(callRequest("thrown"), context)).rejects.toThrow(/^thrown$/);
+  await expect(handler(callRequest("own"), context)).rejects.toThrow(/^own$/);
+  expect(seen).toEqual(["tools/call", "tools/call"]);
+  const listening = handler({ method: "subscriptions/listen", params: { notifications: {} } }, context);
+  await expect(listening).rejects.toThrow("The middleware observer failed at notifications/tools/list_changed");
 });

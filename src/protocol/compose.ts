@@ -19,13 +19,24 @@ export interface ChainEntry {
   readonly middleware: Middleware;
 }
 
+const TRUSTED = new WeakSet<Middleware>();
+
+/**
+ * For built-in middleware that runs no code of users, and awaits or returns what `next` returned: its calls need not be
+ * watched, which takes longer than its own work.
+ */
+export function trusted(middleware: Middleware): Middleware {
+  TRUSTED.add(middleware);
+  return middleware;
+}
+
 /** The handler must return promises of results: what an upstream answers is checked before it gets here. */
 export function compose(entries: readonly ChainEntry[], handler: Handler): Handler {
   return entries.reduceRight<Handler>((next, entry) => withMiddleware(entry, next), handler);
 }
 
 function withMiddleware({ name, middleware }: ChainEntry, next: Handler): Handler {
-  return (request, context) => {
+  const watched: Handler = (request, context) => {
     const call = new MiddlewareCall(name, request, context, next);
     let returned: unknown;
     try {
@@ -34,6 +45,22 @@ function withMiddleware({ name, middleware }: ChainEntry, next: Handler): Handle
       returned = Promise.reject(error);
     }
     return call.finish(returned);
+  };
+  if (!TRUSTED.has(middleware)) return watched;
+  const passOn = rejecting(next);
+  const unwatched = rejecting((request, context) => middleware(request, context, passOn));
+  // A subscription goes on for long, so its `notify` is watched.
+  return (request, context) => (request.method === "subscriptions/listen" ? watched : unwatched)(request, context);
+}
+
+/** The same handler, but what it throws is a rejection. */
+function rejecting(handler: Handler): Handler {
+  return (request, context) => {
+    try {
+      return handler(request, context);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   };
 }
 
@@ -119,10 +146,7 @@ class MiddlewareCall {
     if (hasContent(this.#request, result)) return result;
     return this.#hasPassed(result["content"]).then((isPassed) => {
       if (isPassed) return result;
-      throw middlewareError(
-        this.#name,
-        'returned `content` that is not an array of blocks such as [{ type: "text", text: "..." }]',
-      );
+      throw middlewareError(this.#name, "returned `content` that is not an array of content blocks");
     });
   }
 
@@ -200,7 +224,7 @@ function ownError(name: string, error: unknown, notification?: string): unknown 
 function noResult(name: string, { method }: Request, result: unknown): McpError {
   const hint =
     typeof result === "function"
-      ? "it returned a function: call the factory, and use what it returns"
+      ? "it returned a function: use what that returns"
       : "it must return the result of next, or its own";
   return middlewareError(name, `answered ${method} without a result; ${hint}`);
 }

@@ -5,6 +5,7 @@
 import { permits, scopesProblem } from "../../protocol/caller.ts";
 import type { Caller, Middleware, Request, Result } from "../../core/handler.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { CACHEABLE, LIST_CAPABILITIES, type ListCapability } from "../../protocol/lists.ts";
 import { hideItems, matchesGlob, nameMatcher, type HideOptions, type IsVisible, type NameMatcher } from "./filter.ts";
@@ -107,7 +108,7 @@ export function authorize(options: AuthorizeOptions): Middleware {
     refuse: tell ? (capability, name) => refusal(rules, caller, capability, name) : undefined,
   });
   const hidingForAll: HideOptions | undefined = decide === undefined && !tell ? { knowsNames } : undefined;
-  return function authorize(request, context, next) {
+  const middleware: Middleware = function authorize(request, context, next) {
     const { caller } = context;
     const isVisible: IsVisible = (capability, name, own) => rulingOf(rules, caller, capability, name, own) ?? isOpen;
     const answer = hideItems(request, context, next, isVisible, hidingForAll ?? hidingFor(caller));
@@ -115,6 +116,7 @@ export function authorize(options: AuthorizeOptions): Middleware {
       ? answer.then((result) => asPrivate(request, result))
       : answer;
   };
+  return decide === undefined ? trusted(middleware) : middleware;
 }
 
 /** What the first rule that matches says. */

@@ -8,6 +8,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Middleware, Request } from "../../core/handler.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { isObject } from "../../core/values.ts";
+import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { isNoAnswer } from "../router/failures.ts";
 
@@ -52,7 +53,7 @@ export function breaker(options: BreakerOptions = {}): Middleware {
   const circuits = new Circuits(read.count("failures") ?? FAILURES, read.ms("openMs") ?? OPEN_MS);
   const byTool = (read.choice("by", ["upstream", "tool"]) ?? "upstream") === "tool";
   const toolErrors = read.boolean("toolErrors") ?? false;
-  return function breaker(request, context, next) {
+  return trusted(function breaker(request, context, next) {
     const { method } = request;
     if (method === "subscriptions/listen" || context.isNotification === true) return next(request, context);
     if (byTool && method !== "tools/call") return next(request, context);
@@ -85,7 +86,7 @@ export function breaker(options: BreakerOptions = {}): Middleware {
         throw error;
       },
     );
-  };
+  });
 }
 
 type Outcome = "worked" | "failed" | "unclear";

@@ -9,6 +9,7 @@ import type { Context, Middleware, Request, Result } from "../../core/handler.ts
 import { OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { sanitize } from "../../core/text.ts";
 import { errorMessage } from "../../core/values.ts";
+import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { withoutSecrets } from "../../protocol/redactor.ts";
 
@@ -71,7 +72,7 @@ export function log(options: LogOptions = {}): Middleware {
       // A log that cannot be written must not fail the request.
     }
   };
-  return function log(request, context, next) {
+  return trusted(function log(request, context, next) {
     const run: Run = { begun: performance.now(), upstream: undefined };
     const onRoute: Context["onRoute"] = (upstream, sent) => {
       run.upstream = upstream;
@@ -87,7 +88,7 @@ export function log(options: LogOptions = {}): Middleware {
         throw error;
       },
     );
-  };
+  });
 }
 
 interface Run {

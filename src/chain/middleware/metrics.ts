@@ -7,6 +7,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Middleware, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { REQUEST_NAMES } from "../method-names.ts";
 import { LISTS_BY_METHOD } from "../result-items.ts";
@@ -51,7 +52,7 @@ const NAME_LABELS: ReadonlyMap<string, string> = new Map([
 export function metrics(options: MetricsOptions = {}): Middleware {
   const read = new OptionReader("metrics", options, Object.keys(METRICS.options));
   const figures = new Figures(read.count("maxSeries") ?? MAX_SERIES);
-  const middleware: Middleware = function metrics(request, context, next) {
+  const middleware: Middleware = trusted(function metrics(request, context, next) {
     const run = figures.begin(request);
     const onRoute: Context["onRoute"] = (upstream, sent) => {
       run.server = upstream;
@@ -67,7 +68,7 @@ export function metrics(options: MetricsOptions = {}): Middleware {
         throw error;
       },
     );
-  };
+  });
   middleware.metrics = (upstreams) => figures.format(upstreams);
   return middleware;
 }

@@ -6,6 +6,7 @@ import type { Context, Middleware } from "../../core/handler.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { DEFAULT_SHAPES, MIN_VALUE_LENGTH, Redactor, SHAPES, type SecretShape } from "../../protocol/redactor.ts";
 import { matchesGlob } from "./filter.ts";
+import { trusted } from "../../protocol/compose.ts";
 
 /** Options of `redact()`. */
 export interface RedactOptions {
@@ -56,7 +57,7 @@ export function redact(options: RedactOptions = {}): Middleware {
   const isSecret = (name: string): boolean => keys.some((glob) => matchesGlob(glob, name.toLowerCase()));
   const redactor = new Redactor(shapes, values, keys.length > 0 ? isSecret : undefined);
   const [inResults, inArguments] = [places.includes("results"), places.includes("arguments")];
-  return function redact(request, context, next) {
+  return trusted(function redact(request, context, next) {
     const sent = inArguments ? redactor.request(request) : request;
     const ask: Context["ask"] = async (question, options) => {
       const asked = inResults ? { ...question, params: redactor.protocol(question.params) } : question;
@@ -71,7 +72,7 @@ export function redact(options: RedactOptions = {}): Middleware {
         throw redactor.error(error);
       },
     );
-  };
+  });
 }
 
 function choices(read: OptionReader, name: string, known: readonly string[]): readonly string[] | undefined {

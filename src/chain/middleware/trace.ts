@@ -19,6 +19,7 @@ import { copyContext } from "../../core/cancel.ts";
 import type { Context, Handler, Meta, Middleware, Request, Result } from "../../core/handler.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { errorMessage } from "../../core/values.ts";
+import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { withoutSecrets } from "../../protocol/redactor.ts";
 import { errorType } from "./metrics.ts";
@@ -77,13 +78,13 @@ export function trace(options: TraceOptions = {}): Middleware {
   let tracer = read.any("api") === undefined ? undefined : new Tracer(read.any("api") as Api, kind, hasContent);
   let loading: Promise<Tracer> | undefined;
   const load = async (): Promise<Tracer> => (tracer = new Tracer(await loadApi(), kind, hasContent));
-  const middleware: Middleware = function trace(request, context, next) {
+  const middleware: Middleware = trusted(function trace(request, context, next) {
     // A subscription is open for as long as its caller likes.
     if (request.method === "subscriptions/listen") return next(request, context);
     if (tracer !== undefined) return tracer.run(request, context, next);
     loading ??= ignoreRejection(load());
     return loading.then((loaded) => loaded.run(request, context, next));
-  };
+  });
   middleware.close = async () => tracer?.flush();
   return middleware;
 }
