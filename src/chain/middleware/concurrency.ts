@@ -6,6 +6,7 @@ import { copyContext } from "../../core/cancel.ts";
 import { forwardAbort, Semaphore } from "../../core/async.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
+import { trusted } from "../../protocol/compose.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { METHODS_SCHEMA, methodsOption } from "../method-names.ts";
 
@@ -64,7 +65,7 @@ export function concurrency(options: number | ConcurrencyOptions): Middleware {
   if (methods.has(LISTEN)) throw read.error("methods", `must not have ${LISTEN}: subscriptions have no end`);
   const limits = new Map<string, Limit>();
   const keyOf = KEYS[by];
-  return function concurrency(request, context, next) {
+  return trusted(function concurrency(request, context, next) {
     if (!methods.has(request.method)) return next(request, context);
     const key = keyOf(request, context);
     const limit = limits.get(key) ?? { slots: new Semaphore(calls), users: 0 };
@@ -90,7 +91,7 @@ export function concurrency(options: number | ConcurrencyOptions): Middleware {
         throw error;
       },
     );
-  };
+  });
 }
 
 interface Limit {

@@ -7,6 +7,7 @@ import type { Context, Handler, Middleware, Request, Result } from "../../core/h
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { digest } from "../../core/seal.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
+import { trusted } from "../../protocol/compose.ts";
 import { invalidArguments, invalidArgumentsError, McpError } from "../../protocol/errors.ts";
 import type { JsonSchema } from "../../protocol/model/index.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
@@ -95,7 +96,7 @@ export function validate(options: ValidateOptions = {}): Middleware {
     if (isObject(ofTask)) await checkResult(tool, ofTask);
     return result;
   };
-  return function validate(request, context, next) {
+  return trusted(function validate(request, context, next) {
     const { method, params } = request;
     if (method === "subscriptions/listen") return next(request, tools.watch(context));
     if (method === "tools/call") {
@@ -113,7 +114,7 @@ export function validate(options: ValidateOptions = {}): Middleware {
       tools.learn(result, context.caller);
       return result;
     });
-  };
+  });
 }
 
 /** In older revisions, invalid arguments are a protocol error. */
