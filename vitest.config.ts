@@ -16,17 +16,26 @@ process.env["CATENARY_TEST_CACHE"] = cache;
  * share their modules, which saves a third of the time.
  */
 export const ISOLATED = [
+  "src/chain/middleware/retry.test.ts",
+  "src/chain/middleware/shape.test.ts",
+  "src/chain/middleware/timeout.test.ts",
+  "src/chain/router/subscription-retry.test.ts",
   "src/chain/router/subscriptions.test.ts",
+  "src/chain/router/upstream-view.test.ts",
+  "src/cli/terminal/prompter.test.ts",
   "src/client/calls.test.ts",
   "src/client/subscriptions.test.ts",
   "src/config/live.test.ts",
+  "src/core/backoff.test.ts",
   "src/dialogue/calls/task-watch.test.ts",
   "src/dialogue/session/client-tasks.test.ts",
   "src/dialogue/session/server-task.test.ts",
   "src/dialogue/stateless/parked-calls.test.ts",
   "src/http/client/connection-pool.test.ts",
   "src/http/client/node-requester.test.ts",
+  "src/http/server/reply.shared-timer.test.ts",
   "src/live/js/main-thread.test.ts",
+  "src/server/task-limits.test.ts",
 ];
 
 const config: ViteUserConfig = {

@@ -91,8 +91,8 @@ describe("the source tree", () => {
     expect([...files].filter((file) => file.startsWith("src/protocol/revisions/index"))).toEqual([]);
   });
 
-  it("replaces modules only in tests that do not share them", () => {
-    const replacing = SOURCES.filter(({ text }) => /^vi\.mock\(/m.test(text));
+  it("replaces modules and counts timers only in tests that do not share them", () => {
+    const replacing = SOURCES.filter(({ text }) => /^vi\.mock\(|vi\.getTimerCount\(/m.test(text));
     expect(replacing.length).toBeGreaterThan(0);
     expect(replacing.map(({ path }) => path).filter((path) => !ISOLATED.includes(path))).toEqual([]);
   });
