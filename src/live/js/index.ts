@@ -65,6 +65,8 @@ function guestCommand(options: JavaScriptGuestOptions, limits: Limits, flags: re
       `--max-old-space-size=${limits.memoryMb}`,
       // Without this flag, Node aborts when an interrupt terminates a callback of its event loop.
       "--no-force-async-hooks-checks",
+      // An interrupt uses the debugger, which can crash V8 (before version 13) while it compiles in another thread.
+      "--no-concurrent-recompilation",
       ...flags,
       guestFile(),
     ],

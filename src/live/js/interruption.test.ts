@@ -70,6 +70,27 @@ describe("an interrupt", () => {
     expect(await guest.value("await fs.promises.readFile('/dev/null', 'utf8')")).toBe("''");
   });
 
+  it("stops a loop in a session with tens of thousands of scripts", async () => {
+    const large = await JavaScriptGuest.start();
+    try {
+      await large.value("globalThis.made = Array.from({ length: 30_000 }, (_, i) => new Function(`return ${i}`)); 1");
+      expect(await large.evaluate("for (;;);", Promise.resolve())).toMatchObject({ status: "interrupted" });
+      expect(await large.value("made[41]()")).toBe("41");
+    } finally {
+      await large.close();
+    }
+  });
+
+  it.runIf(IS_LONG)("stops microtasks and ticks each time, while they are compiled", async () => {
+    for (let round = 0; round < 60; round += 1) {
+      for (const again of ["queueMicrotask", "process.nextTick"]) {
+        const code = `${BEGIN} (function again() { ${again}(again) })(); await new Promise(() => {})`;
+        expect(await guest.evaluate(code, begun())).toMatchObject({ status: "interrupted" });
+        expect(await guest.value("kept")).toBe("41");
+      }
+    }
+  });
+
   it("reports the position", async () => {
     const { condition } = await guest.evaluate(`${BEGIN}function outer() { spin() }\n outer()`, begun());
     expect(condition?.frames.map(({ text }) => text.replace(/<eval \d+>/, "<eval>"))).toEqual([

@@ -16,7 +16,7 @@ const PROBE_TIMEOUT_MS = 100;
  */
 const PAUSE_TIMEOUT_MS = 600;
 /** The same in later rounds, when the backtrace is already known. */
-const PAUSE_AGAIN_TIMEOUT_MS = 100;
+const PAUSE_AGAIN_TIMEOUT_MS = 300;
 /** How long a terminated thread may take to answer before it is paused again: another callback may loop too. */
 const TERMINATE_TIMEOUT_MS = 50;
 const MAX_TERMINATIONS = 40;
@@ -71,10 +71,9 @@ export class MainThread {
    * became true first, or if the code cannot be stopped.
    */
   async stop(job: number | undefined, isDone: () => boolean): Promise<StoppedJob | undefined> {
-    const answers = [this.#probe(job)];
-    const idle = await within(PROBE_TIMEOUT_MS, Promise.race(answers));
-    if (idle !== undefined)
-      return { wasIdle: true, resources: idle.resources, frames: [], ...(idle.frames && { ownFrames: idle.frames }) };
+    let answers = [this.#probe(job)];
+    let first = await within(PROBE_TIMEOUT_MS, Promise.race(answers));
+    if (first !== undefined) return stoppedJob(first, true, []);
     const inspector = new Inspector();
     let frames: readonly string[] = [];
     try {
@@ -84,20 +83,19 @@ export class MainThread {
         const response = await within(timeoutMs, Promise.race([inspector.pause(), ...answers]));
         if (response === undefined || Array.isArray(response)) {
           if (frames.length === 0) frames = (response ?? []).map(({ text }) => text);
-          if (response === undefined || !isReceiving(response)) inspector.terminate();
-          else inspector.resume();
+          if (response === undefined) inspector.terminate();
+          else inspector.resume(!isReceiving(response));
           // The termination may have interrupted the answer to the previous probe.
           answers.push(this.#probe(job));
         }
         const report = await within(TERMINATE_TIMEOUT_MS, Promise.race(answers));
         if (report === undefined) continue;
+        first ??= report;
+        // Ticks that are still queued run after the answer, and may loop too. So the thread has to answer once more.
         this.#send({ kind: "recover" });
-        return {
-          wasIdle: false,
-          resources: report.resources,
-          frames,
-          ...(report.frames && { ownFrames: report.frames }),
-        };
+        answers = [this.#probe(job)];
+        if ((await within(TERMINATE_TIMEOUT_MS, Promise.race(answers))) === undefined) continue;
+        return stoppedJob(first, false, frames);
       }
       return undefined;
     } finally {
@@ -114,33 +112,43 @@ export class MainThread {
   }
 }
 
+function stoppedJob(report: IdleReport, wasIdle: boolean, frames: readonly string[]): StoppedJob {
+  return { wasIdle, resources: report.resources, frames, ...(report.frames && { ownFrames: report.frames }) };
+}
+
 interface PausedFrame {
   readonly url: string;
   /** The frame as it is shown, such as `name (url:line:column)`. */
   readonly text: string;
 }
 
-/** A debugger of the main thread. It is connected only while it is needed, since it delays the exit of the process. */
+/**
+ * A debugger of the main thread. It is connected only while it is needed, since it delays the exit of the process. To
+ * enable it takes long in a session with thousands of scripts, so it happens once.
+ */
 class Inspector {
   readonly #session = new Session();
   readonly #urls = new Map<string, string>();
+  /** Pending until the thread pauses, and present until it is resumed. */
+  #paused: Promise<readonly Debugger.CallFrame[]> | undefined;
   #onPaused: ((frames: readonly Debugger.CallFrame[]) => void) | undefined;
 
   constructor() {
     this.#session.connectToMainThread();
     this.#session.on("Debugger.scriptParsed", ({ params }) => this.#urls.set(params.scriptId, params.url));
-    // One listener for all rounds: a listener per round would leak in each round in which the thread does not pause.
     this.#session.on("Debugger.paused", ({ params }) => this.#onPaused?.(params.callFrames));
+    this.#session.post("Debugger.enable");
   }
 
   /** Resolves when the thread is paused, with its frames, the innermost first. */
   async pause(): Promise<PausedFrame[]> {
-    const paused = new Promise<readonly Debugger.CallFrame[]>((resolve) => {
-      this.#onPaused = resolve;
-    });
-    this.#session.post("Debugger.enable");
-    this.#session.post("Debugger.pause");
-    const frames = await paused;
+    if (this.#paused === undefined) {
+      this.#paused = new Promise((resolve) => {
+        this.#onPaused = resolve;
+      });
+      this.#session.post("Debugger.pause");
+    }
+    const frames = await this.#paused;
     return frames.map(({ functionName: name, location }) => {
       const url = this.#urls.get(location.scriptId) ?? "";
       const position = `${url}:${location.lineNumber + 1}:${(location.columnNumber ?? 0) + 1}`;
@@ -148,14 +156,15 @@ class Inspector {
     });
   }
 
+  /** Terminates what a thread runs that does not pause. */
   terminate(): void {
     this.#session.post("Runtime.terminateExecution");
-    this.resume();
   }
 
-  resume(): void {
-    this.#session.post("Debugger.resume");
-    this.#session.post("Debugger.disable");
+  /** Lets a paused thread go on, or terminates what it ran. */
+  resume(isTerminated: boolean): void {
+    this.#paused = undefined;
+    this.#session.post("Debugger.resume", { terminateOnResume: isTerminated });
   }
 
   /** Disconnects. A paused thread resumes. */
