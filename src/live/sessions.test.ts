@@ -137,7 +137,7 @@ describe("an interrupt", () => {
   afterEach(() => void vi.useRealTimers());
 
   /** A guest that does not answer to controls. */
-  const deaf = {
+  const unresponsive = {
     control: () => new Promise(() => undefined),
     close: () => Promise.resolve(),
     child: { findPids: async () => [] },
@@ -149,7 +149,7 @@ describe("an interrupt", () => {
   it("is not given up because the machine has stalled", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const { promise: reply, resolve } = deferred<Record<string, unknown>>();
-    const step = stopRequest(deaf, ["interrupt"], 1, reply);
+    const step = stopRequest(unresponsive, ["interrupt"], 1, reply);
     // A late timer fires before the reply is read.
     vi.advanceTimersByTime(10_000);
     await events();
@@ -160,7 +160,7 @@ describe("an interrupt", () => {
   it("is given up after two seconds", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     let step: string | undefined;
-    void stopRequest(deaf, ["interrupt"], 1, new Promise(() => undefined)).then((one) => (step = one));
+    void stopRequest(unresponsive, ["interrupt"], 1, new Promise(() => undefined)).then((one) => (step = one));
     await vi.advanceTimersByTimeAsync(1_999);
     await events();
     expect(step).toBeUndefined();

@@ -193,10 +193,10 @@ describe("childTransport", () => {
   });
 
   it.runIf(IS_LONG)("reports the end while descendants still live, and ends those too", async () => {
-    const deaf = `process.on("SIGTERM", () => {}); console.error("up"); setInterval(() => {}, 1_000);`;
+    const unresponsive = `process.on("SIGTERM", () => {}); console.error("up"); setInterval(() => {}, 1_000);`;
     const script = `
       const { spawn } = require("node:child_process");
-      const child = spawn(process.execPath, ["-e", ${JSON.stringify(deaf)}], { stdio: ["ignore", "inherit", "pipe"] });
+      const child = spawn(process.execPath, ["-e", ${JSON.stringify(unresponsive)}], { stdio: ["ignore", "inherit", "pipe"] });
       child.stderr.once("data", () => {
         console.log(JSON.stringify({ jsonrpc: "2.0", method: "pid", params: { pid: child.pid } }));
         setTimeout(() => process.kill(process.pid, "SIGKILL"), 50);

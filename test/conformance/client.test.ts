@@ -94,7 +94,7 @@ if (typeof installed === "string") {
   console.warn(skipped);
   it.skipIf(process.env["CI"] !== "true")(skipped, () => expect.fail(skipped));
 } else {
-  const suite = new Suite(installed, "client");
+  const suite = new Suite(installed, "client", expectConformance);
   const known = await suite.scenarios();
 
   const tested = IS_LONG ? [...WITHOUT_REQUIREMENTS, ...WITH_REQUIREMENTS] : [NEWEST];

@@ -28,7 +28,7 @@ if (typeof installed === "string") {
   console.warn(skipped);
   it.skipIf(process.env["CI"] !== "true")(skipped, () => expect.fail(skipped));
 } else {
-  const suite = new Suite(installed, "server");
+  const suite = new Suite(installed, "server", expectConformance);
   const known = await suite.scenarios();
 
   const tested = IS_LONG ? [...WITHOUT_REQUIREMENTS, ...WITH_REQUIREMENTS] : [NEWEST];

@@ -94,7 +94,7 @@ const LOSSES: readonly Loss[] = [
 
 const installed = await installSuite();
 if (typeof installed === "string") throw new Error(`The official conformance suite is not installed: ${installed}`);
-const suite = new Suite(installed, "server");
+const suite = new Suite(installed, "server", expectConformance);
 const known = await suite.scenarios();
 
 /** A gateway process, and the everything server where the gateway does not start it. */
