@@ -52,6 +52,10 @@ describe("interpret", () => {
     );
   });
 
+  it("reports a missing value as an issue", () => {
+    expect(issues({ type: "object" }, undefined)).toEqual(["must not be undefined"]);
+  });
+
   it("counts only own properties", () => {
     expect(issues({ required: ["constructor"] }, {})).toEqual(["constructor: is required"]);
     expect(issues({ properties: { constructor: { type: "string" } } }, {})).toBeUndefined();

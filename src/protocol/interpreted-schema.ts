@@ -33,6 +33,8 @@ export function interpret(
     throw new Error(`it refers to ${String($ref)}, which is not in the schema; references are not fetched`);
   }
   return (value) => {
+    // The package throws an error that would blame the schema.
+    if (value === undefined) return ["must not be undefined"];
     const { valid, errors } = validate(value, rooted, DRAFTS[dialect], lookup, !allErrors);
     return valid ? undefined : errors.flatMap(toIssue);
   };

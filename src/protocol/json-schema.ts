@@ -7,6 +7,7 @@ import type { Ajv, ErrorObject, FuncKeywordDefinition, Options } from "ajv";
 import { canonical } from "../core/seal.ts";
 import { isObject, errorMessage } from "../core/values.ts";
 import { McpError } from "./errors.ts";
+import { jsonLength } from "./lists.ts";
 import type { JsonSchema } from "./model/index.ts";
 import {
   type Dialect,
@@ -24,7 +25,7 @@ const MAX_ISSUES = 20;
  * A schema with more schemas inside is not compiled: the code of ajv nests a block for each property, so that it takes
  * long to make and overflows the stack at about twice as many.
  */
-const MAX_COMPILED = 1_000;
+const MAX_COMPILED_SUBSCHEMAS = 1_000;
 
 /** Where ajv has its class for a dialect, and the dialect's keyword for a dynamic reference, if it has one. */
 const DIALECTS = {
@@ -80,7 +81,7 @@ export function createJsonSchemaCheck(schema: JsonSchema, dialect: Dialect, owne
   const check = (validate: Validate, value: unknown): SchemaCheckResult | Promise<SchemaCheckResult> => {
     const first = issuesOf(validate, value);
     if (first === undefined) return { value };
-    if (JSON.stringify(value).length > MAX_THOROUGH_LENGTH) return { issues: shorten(first) };
+    if (jsonLength(value) > MAX_THOROUGH_LENGTH) return { issues: shorten(first) };
     return compileThorough().then((thorough) => ({ issues: shorten(issuesOf(thorough, value) ?? first) }));
   };
   return (value) =>
@@ -99,7 +100,7 @@ type Validate = (value: unknown) => readonly string[] | undefined;
 
 async function compile(schema: JsonSchema, dialect: Dialect, owner: string, allErrors: boolean): Promise<Validate> {
   const { dynamic } = DIALECTS[dialect];
-  const Ajv = countSchemas(schema) > MAX_COMPILED ? undefined : loadAjv(dialect);
+  const Ajv = countSchemas(schema) > MAX_COMPILED_SUBSCHEMAS ? undefined : loadAjv(dialect);
   if (Ajv === undefined) return interpretSchema(schema, dialect, owner, allErrors);
   // Formats are annotations and are not checked. The schema itself is not validated either: that would take thirty
   // times as long as compiling it, and the compiler finds invalid keywords anyway.
@@ -220,11 +221,12 @@ type Path = readonly (string | number)[];
 type SchemaMapper = (schema: JsonSchema, path: Path) => JsonSchema;
 
 /** Keywords whose value is data and contains no schemas. */
-const DATA_KEYWORDS: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
+const DATA_KEYWORDS: ReadonlySet<string> = new Set(["const", "default", "dependentRequired", "enum", "examples"]);
 /** Keywords whose value is an object of schemas, under names that the author chose. */
 const NAMED_KEYWORDS: ReadonlySet<string> = new Set([
   "$defs",
   "definitions",
+  "dependencies",
   "dependentSchemas",
   "patternProperties",
   "properties",
@@ -288,7 +290,7 @@ function countSchemas(schema: JsonSchema): number {
 }
 
 /** Maps the schemas inside a schema, then the schema itself. */
-function mapSchema(schema: JsonSchema, map: SchemaMapper, path: Path = []): JsonSchema {
+export function mapSchema(schema: JsonSchema, map: SchemaMapper, path: Path = []): JsonSchema {
   const mapped = Object.entries(schema).map(([keyword, value]): [string, unknown] => {
     if (DATA_KEYWORDS.has(keyword)) return [keyword, value];
     if (!NAMED_KEYWORDS.has(keyword) || !isObject(value)) return [keyword, mapValue(value, map, [...path, keyword])];

@@ -35,6 +35,19 @@ describe("checks of plain JSON Schema", () => {
     expect(await items(Array.from({ length: 50_000 }, () => 1))).toEqual({ issues: ["[0]: must be string"] });
   });
 
+  it("name the issues of a value that JSON cannot hold", async () => {
+    const endless: { self?: unknown } = {};
+    endless.self = endless;
+    for (const value of [undefined, 1n, endless]) {
+      expect(await check({ type: "string" }, value)).toEqual({ issues: ["must be string"] });
+    }
+    const server = createServer({ name: "s", version: "1" }).tool("sum", { output: person }, () => undefined as never);
+    expect(await fakeClient(server).call("tools/call", { name: "sum" })).toMatchObject({
+      isError: true,
+      content: [{ text: "The output of the tool sum does not fit its schema:\n- must be object" }],
+    });
+  });
+
   it("work for a schema with thousands of properties", async () => {
     const names = Array.from({ length: 5_000 }, (_, at) => `p${at}`);
     const properties = Object.fromEntries(names.map((name) => [name, { type: "string" }]));
@@ -43,6 +56,17 @@ describe("checks of plain JSON Schema", () => {
     expect(await many({ p1: 1, p4999: 2 })).toEqual({
       issues: ["p7: is required", "p1: must be string", "p4999: must be string"],
     });
+  });
+
+  it("keep the names of properties that are also keywords, in schemas of every size", async () => {
+    const $schema = "http://json-schema.org/draft-07/schema#";
+    const many = Object.fromEntries(Array.from({ length: 2_000 }, (_, at) => [`p${at}`, {}]));
+    for (const properties of [{}, many]) {
+      expect(await check({ properties, dependentRequired: { format: ["b"] } }, { format: 1 })).toHaveProperty("issues");
+      for (const format of [["b"], { required: ["b"] }]) {
+        expect(await check({ $schema, properties, dependencies: { format } }, { format: 1 })).toHaveProperty("issues");
+      }
+    }
   });
 
   it("limit the number of issues", async () => {

@@ -112,10 +112,14 @@ it("does not check patterns, which could take minutes, nor what depends on them"
     properties: { a: { type: "string", pattern }, pattern: { type: "number" } },
     patternProperties: { "^x": { type: "number" } },
     additionalProperties: false,
+    dependentRequired: { pattern: ["a"] },
   };
   const behind = () => upstream(textResult("done"), { inputSchema });
   expect(await call({}, behind(), { a: `${"a".repeat(50)}!`, x1: "?" })).toEqual(textResult("done"));
-  expect(await call({}, behind(), { pattern: "no" })).toMatchObject({ isError: true });
+  expect(await call({}, behind(), { a: "a", pattern: 1 })).toEqual(textResult("done"));
+  for (const args of [{ a: "a", pattern: "no" }, { pattern: 1 }]) {
+    expect(await call({}, behind(), args)).toMatchObject({ isError: true });
+  }
 });
 
 it("passes calls of a tool whose schema cannot be used, with one warning", async () => {

@@ -154,38 +154,22 @@ class SchemaChecks {
 
   async #create(schema: JsonSchema, owner: string): Promise<SchemaCheck> {
     // Loaded late, since it needs packages.
-    const { createJsonSchemaCheck } = await import("../../protocol/json-schema.ts");
+    const { createJsonSchemaCheck, mapSchema } = await import("../../protocol/json-schema.ts");
     const key = digest(schema);
     const check =
       this.#byContent.get(key) ??
-      createJsonSchemaCheck(withoutPatterns(schema) as JsonSchema, dialectOf(schema, owner), owner);
+      createJsonSchemaCheck(mapSchema(schema, withoutPatterns), dialectOf(schema, owner), owner);
     this.#byContent.set(key, check);
     this.#bySchema.set(schema, check);
     return check;
   }
 }
 
-/** Keywords whose value has schemas by name, so that its keys are not keywords. */
-const BY_NAME: ReadonlySet<string> = new Set(["properties", "$defs", "definitions", "dependentSchemas"]);
-/** Keywords whose value is data. */
-const DATA: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
-/** Says which properties are left over, which depends on the patterns. */
-const LEFT_OVER: ReadonlySet<string> = new Set(["additionalProperties", "unevaluatedProperties"]);
-
-function withoutPatterns(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(withoutPatterns);
-  if (!isObject(schema)) return schema;
-  const hasPatterns = Object.hasOwn(schema, "patternProperties");
-  const kept = Object.entries(schema).filter(
-    ([key]) => key !== "pattern" && key !== "patternProperties" && !(hasPatterns && LEFT_OVER.has(key)),
-  );
-  return Object.fromEntries(
-    kept.map(([key, value]) => {
-      if (DATA.has(key)) return [key, value];
-      if (!BY_NAME.has(key) || !isObject(value)) return [key, withoutPatterns(value)];
-      return [key, Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, withoutPatterns(inner)]))];
-    }),
-  );
+/** Also without the keywords about the properties that are left over, since the patterns decide which those are. */
+function withoutPatterns({ pattern: _pattern, patternProperties, ...schema }: JsonSchema): JsonSchema {
+  if (patternProperties === undefined) return schema;
+  const { additionalProperties: _additional, unevaluatedProperties: _unevaluated, ...rest } = schema;
+  return rest;
 }
 
 const warned = new BoundedMap<string, true>(MAX_SCHEMAS);
