@@ -48,6 +48,15 @@ describe("lists of many upstreams", () => {
     ]);
   });
 
+  it("show the first of two items with one name, on the same page or on another", async () => {
+    const [first, second] = [1, 2].map((nth) => ({ name: "a", title: `${nth}` }));
+    for (const size of [1, 2]) {
+      const a = scriptedServer({ "tools/list": pages("tools", [first!, second!], size) });
+      const { tools } = await fakeClient(createRouter({ a, b: scriptedServer({}) })).call("tools/list");
+      expect(tools).toEqual([{ ...first, _meta: of("a") }]);
+    }
+  });
+
   it("keep all fields of items, and add the upstream of each and its own name there", async () => {
     const plain = { name: "alone", more: { deep: [1] } };
     const shared = { name: "both", title: "Both", execution: { taskSupport: "required" }, _meta: { x: 1 } };

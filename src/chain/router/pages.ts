@@ -29,7 +29,10 @@ export interface ListContents {
   readonly problem?: string;
 }
 
-/** Reads all pages. Each request has the caller's params, except the cursor, which is one of our own. */
+/**
+ * Reads all pages. Each request has the caller's params, without the caller's cursor, which this gateway issued and the
+ * upstream does not know.
+ */
 export async function readAllPages(
   handler: Handler,
   { method, field, key }: PagedList,
@@ -53,15 +56,14 @@ export async function readAllPages(
     rest = { ...more, ...rest, ...(meta && { _meta: meta }) };
     lowestTtlMs = Math.min(lowestTtlMs, typeof ttlMs === "number" && ttlMs > 0 ? ttlMs : 0);
     isPublic &&= cacheScope === "public";
-    const before = keys.length;
     for (const item of listed as readonly unknown[]) {
       const name = isObject(item) ? item[key] : undefined;
-      // An item without a key cannot be used. An item that has moved to a later page was already added.
+      // An item without a key cannot be used. An item may be listed again if it has moved to a later page meanwhile.
       if (typeof name !== "string" || !isObject(item) || seen.has(name)) continue;
+      seen.add(name);
       items.push(item);
       keys.push(name);
     }
-    for (const name of keys.slice(before)) seen.add(name);
     if (found !== undefined) problem = `The upstream did not finish ${method}: ${found}`;
   }
   return { items, keys, rest, ttlMs: lowestTtlMs, isPublic, ...defined({ problem }) };
@@ -69,7 +71,8 @@ export async function readAllPages(
 
 /**
  * An item as callers see it. Its `_meta` names its upstream, if the gateway has several, and its names there if they
- * differ. Middleware relies on both, so what an upstream says there itself counts only as names further away.
+ * differ. Middleware trusts both fields, so an upstream cannot set them: its `UPSTREAM` is dropped, and its `OWN_NAMES`
+ * are appended after ours (the upstream may be a gateway).
  */
 export function shownItem(
   item: ListItem,
@@ -78,7 +81,6 @@ export function shownItem(
   shown: string,
   upstream: string | undefined,
 ): ListItem {
-  // The upstream may be a gateway itself.
   const { [OWN_NAMES]: inner, [UPSTREAM]: _inner, ...meta } = isObject(item["_meta"]) ? item["_meta"] : {};
   const names: readonly unknown[] = Array.isArray(inner) ? inner : [];
   const own = shown === key && names.length === 0 ? [] : [key, ...names];
