@@ -13,7 +13,7 @@ import { serve } from "../serve.ts";
 import { createServer } from "../server/server.ts";
 import { chain } from "./chain.ts";
 import { filter } from "./middleware/index.ts";
-import { type MetadataServer, transform, type TransformOptions } from "./transform.ts";
+import { type Metadata, type MetadataServer, transform, type TransformOptions } from "./transform.ts";
 
 const tool = (name: string): Tool => ({ name, inputSchema: { type: "object" } });
 
@@ -75,6 +75,14 @@ describe("transform()", () => {
     expect(named(await ask(gateway, "tools/list"))).toEqual([]);
     expect(await gateway(callRequest("erase"), fakeContext().context)).toEqual(textResult("short"));
     expect(named(await ask(gateway, "prompts/list"), "prompts")).toEqual(["review"]);
+  });
+
+  it("takes null for a field that is left out", async () => {
+    const bare = { info: null, instructions: null, tools: null };
+    const gateway = chain(transform({ metadata: () => bare as unknown as Metadata })).to(notes());
+    const result = await ask(gateway, "server/discover");
+    expect(result).toMatchObject({ _meta: { [META.serverInfo]: { name: "notes", version: "1" } } });
+    expect(result).not.toHaveProperty("instructions");
   });
 
   it("answers itself, or calls downstream several times, also other methods", async () => {

@@ -228,8 +228,11 @@ function checkMetadata(given: unknown, owner: string, warn: Warn): Metadata {
     if (!Array.isArray(items)) throw new TypeError(`${owner}: \`${field}\` must be an array, not ${kindOf(items)}`);
     return [[field, checkItems(items, list, warn)]];
   });
-  const { info, instructions } = given as Metadata;
-  return { ...defined({ info, instructions }), ...(Object.fromEntries(lists) as Metadata) };
+  const { info, instructions } = given as { readonly [Field in keyof Metadata]: Metadata[Field] | null };
+  return {
+    ...defined({ info: info ?? undefined, instructions: instructions ?? undefined }),
+    ...(Object.fromEntries(lists) as Metadata),
+  };
 }
 
 function checkItems(items: readonly unknown[], { field, key }: List, warn: Warn): readonly unknown[] {
