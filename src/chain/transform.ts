@@ -1,5 +1,5 @@
 // `transform`: middleware from two functions. One changes what a server says about itself (its metadata), the other what
-// happens to requests. It is for those who think in these terms, as mcp-chain does, instead of in methods. Also turns an
+// happens to requests. This is the model of the Python library mcp-chain (docs/reference/mcp-chain.md). Also turns an
 // object with `getMetadata` and `handleRequest` into a handler.
 
 import type { Context, Handler, Middleware, Request, Result } from "../core/handler.ts";
@@ -33,7 +33,7 @@ export interface TransformOptions {
   /**
    * Gets the metadata of what is behind it, and returns what callers see. Runs for each request that asks for metadata,
    * and gets only what was asked for: `{ tools }` for `tools/list`, `{ info, instructions }` for `server/discover`.
-   * What it returns beside that only declares that there is such a list.
+   * A list that it returns for `server/discover` is not sent: if it has items, the gateway declares its capability.
    */
   readonly metadata?: ((metadata: Metadata, context: Context, next: Handler) => Metadata | Promise<Metadata>) | null;
   /**
@@ -108,8 +108,8 @@ export function handlerOf(server: MetadataServer): GatewayUpstream {
   return handler;
 }
 
-/** How a module's server is found (modules/load-module.ts). */
-export const SERVER_KINDS = {
+/** How a server is recognized among the exports of a module (modules/load-module.ts). */
+export const SERVER_RECOGNIZER = {
   toHandler: (value: unknown): GatewayUpstream | undefined =>
     typeof value === "function" ? (value as GatewayUpstream) : isMetadataServer(value) ? handlerOf(value) : undefined,
   /** All our handlers can be closed, and take no third argument as middleware does. Other functions may be anything. */

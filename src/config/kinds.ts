@@ -5,7 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 import { parseEnv } from "node:util";
-import { SERVER_KINDS } from "../chain/transform.ts";
+import { SERVER_RECOGNIZER } from "../chain/transform.ts";
 import { isForwardable, type UpstreamOptions, type UpstreamTarget } from "../chain/upstream/options.ts";
 import type { Command } from "../client/command.ts";
 import type { Handler } from "../core/handler.ts";
@@ -350,7 +350,7 @@ export const module: UpstreamKind = defineKind(
 async function serverFromModule(file: string): Promise<Handler> {
   const module = await loadUserModule(file);
   try {
-    return findServer(module, SERVER_KINDS);
+    return findServer(module, SERVER_RECOGNIZER);
   } catch (error) {
     throw new Error(`${file} ${errorMessage(error)}`, { cause: error });
   }

@@ -66,8 +66,8 @@ function canImportUs(path: string): boolean {
 /** The exports that may be served, in order of preference. */
 const EXPORT_NAMES = ["default", "chain", "server"] as const;
 
-/** What `findServer` accepts: a handler, or a value that can be made one. */
-export interface ServerKinds<Found> {
+/** How `findServer` recognizes a server: a handler, or a value that can be made one. */
+export interface ServerRecognizer<Found> {
   /** The handler for a value; undefined if it is none. Under the usual names, any function may be a handler. */
   readonly toHandler: (value: unknown) => Found | undefined;
   /** Whether a value cannot be anything but a server or a chain, so that it is found under any name. */
@@ -78,17 +78,20 @@ export interface ServerKinds<Found> {
  * The server, chain or other handler that a module exports: by one of the usual names, or else the only export that can
  * be served. Throws an Error that says why there is none, to be put after the name of the module.
  */
-export function findServer<Found>(module: Readonly<Record<string, unknown>>, kinds: ServerKinds<Found>): Found {
+export function findServer<Found>(
+  module: Readonly<Record<string, unknown>>,
+  recognizer: ServerRecognizer<Found>,
+): Found {
   const exported = exportObjects(module);
   for (const value of exported.flatMap((exports) => EXPORT_NAMES.map((name) => exports[name]))) {
-    const found = isClass(value) ? undefined : kinds.toHandler(value);
+    const found = isClass(value) ? undefined : recognizer.toHandler(value);
     if (found !== undefined) return found;
   }
   const others = new Map<unknown, string>();
   const all = exported.flatMap((exports) => Object.entries(exports));
-  for (const [name, value] of all) if (!isClass(value) && kinds.isServer(value)) others.set(value, name);
+  for (const [name, value] of all) if (!isClass(value) && recognizer.isServer(value)) others.set(value, name);
   const [only, ...more] = others.keys();
-  const found = more.length === 0 ? kinds.toHandler(only) : undefined;
+  const found = more.length === 0 ? recognizer.toHandler(only) : undefined;
   if (found !== undefined) return found;
   if (more.length > 0) {
     throw new Error(`exports several servers: ${[...others.values()].join(", ")}; export one of them as the default`);

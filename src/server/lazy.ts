@@ -10,9 +10,9 @@ export interface ClosableHandler extends Handler {
   close(): Promise<void>;
 }
 
-export interface LazyServer {
+export interface LazyServerOptions {
   readonly server: Server;
-  /** What the error of a closed server calls it. */
+  /** Used in the error after closing: "The server of NAME was closed". */
   readonly name: string;
   /** Registers the tools. The signal is aborted when the server is closed. */
   readonly fill: (closing: AbortSignal) => Promise<void>;
@@ -20,7 +20,7 @@ export interface LazyServer {
   readonly end?: (reason: unknown) => Promise<unknown>;
 }
 
-export function lazyServer({ server, name, fill, end }: LazyServer): ClosableHandler {
+export function lazyServer({ server, name, fill, end }: LazyServerOptions): ClosableHandler {
   const closing = new AbortController();
   const closedError = (): ConnectionError =>
     new ConnectionError("closed", `The server of ${name} was closed`, { mayHaveRun: false });

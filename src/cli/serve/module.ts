@@ -3,7 +3,7 @@
 
 import { stat } from "node:fs/promises";
 import { basename, dirname, extname, resolve } from "node:path";
-import { SERVER_KINDS } from "../../chain/transform.ts";
+import { SERVER_RECOGNIZER } from "../../chain/transform.ts";
 import { redirectConsole } from "../../transport/stdio.ts";
 import { STDIO_TAKEN, takeStdio } from "../../core/process-stdio.ts";
 import { errorMessage } from "../../core/values.ts";
@@ -37,7 +37,7 @@ export async function loadHandler(path: string): Promise<Closeable> {
     throw new UsageError(errorMessage(error) === refusal ? refusal : `Cannot load ${path}: ${describeError(error)}`);
   }
   try {
-    return findServer(module, SERVER_KINDS);
+    return findServer(module, SERVER_RECOGNIZER);
   } catch (error) {
     throw new UsageError(`${path} ${errorMessage(error)}`);
   }

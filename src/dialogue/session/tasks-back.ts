@@ -69,7 +69,10 @@ export class TasksBack {
     return (await this.#load()).subscribe(taskIds, context);
   }
 
-  /** Finds the task that answers a request of the server. Undefined if the request is not related to a task. */
+  /**
+   * Finds the caller that must answer a request which the server sent while running a task. Undefined if the request is
+   * not related to a task.
+   */
   askTarget(params: Params): Promise<Pick<Context, "ask" | "caller"> | undefined> | undefined {
     const related = params._meta?.[META.relatedTask];
     const id = isObject(related) ? related["taskId"] : undefined;
@@ -112,7 +115,10 @@ export class TasksBack {
 
 const NO_TASKS: ToolExecution = {};
 
-/** Gives an empty `execution` to tools without one: unlike those of other servers, they are known to have no tasks. */
+/**
+ * In this revision a tool without `execution` cannot run as a task. The empty object records that, because elsewhere a
+ * missing field means unknown.
+ */
 function withExecution(page: Result): Result {
   if (!Array.isArray(page["tools"])) return page;
   const tools = page["tools"].map((tool: unknown) =>
