@@ -171,8 +171,8 @@ export function toMcpError(error: unknown): McpError {
   return McpError.of("internal_error", `Internal error: ${errorMessage(error)}`, undefined, { cause: error });
 }
 
-/** Removes the output of a program from the message. It is meant for the operator, and may concern another client. */
-function withoutDiagnostics(error: ConnectionError): string {
+/** The message without the output of a program, which is meant for the operator and may concern another client. */
+export function withoutDiagnostics(error: ConnectionError): string {
   let { message } = error;
   for (let one: unknown = error; one instanceof ConnectionError; one = one.cause) {
     if (one.diagnostics !== undefined && one.diagnostics !== "") message = message.replaceAll(one.diagnostics, "");

@@ -177,3 +177,17 @@ it("writes the message of a connection error once", async () => {
   await expect(logging(callRequest("x"), context, failing)).rejects.toThrow();
   expect(lines[0]?.split("did not finish")).toHaveLength(2);
 });
+
+it("writes no output of a program without `arguments`, and never what looks like a secret", async () => {
+  const key = `ghp_${"a1".repeat(18)}`;
+  const exit = new ConnectionError("closed", `node exited with code 1: bad key ${key}`, {
+    diagnostics: `; its stderr ends with: using ${key}, customer 4711`,
+  });
+  const failures = [exit, exit.with({ message: `The upstream notes failed: ${exit.message}` })];
+  for (const error of failures) {
+    const [line] = await lines({}, failing(error));
+    expect(line).toMatch(/failed \(closed: .*node exited with code 1: bad key \[redacted\]\), /);
+    const [full] = await lines({ arguments: true }, failing(error));
+    expect(full).toContain("bad key [redacted]; its stderr ends with: using [redacted], customer 4711), ");
+  }
+});

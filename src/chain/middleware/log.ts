@@ -1,7 +1,8 @@
 // Writes one line for each request when it is finished: the method and the tool, the upstream, the outcome, the duration
 // and the caller. Names come from outside, so characters that could end a line or control a terminal are escaped.
-// Arguments and error messages of upstreams may contain secrets. They are only written if the option `arguments` is set,
-// without what can be recognized as a secret.
+// Arguments, errors of upstreams and the output of programs may contain secrets. They are only written if the option
+// `arguments` is set. The message of a ConnectionError is always written, and may quote a line of an upstream. In all of
+// these, what can be recognized as a secret is replaced.
 
 import { copyContext } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -10,7 +11,7 @@ import { OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { sanitize } from "../../core/text.ts";
 import { errorMessage } from "../../core/values.ts";
 import { trusted } from "../../protocol/compose.ts";
-import { McpError } from "../../protocol/errors.ts";
+import { McpError, withoutDiagnostics } from "../../protocol/errors.ts";
 import { withoutSecrets } from "../../protocol/redactor.ts";
 
 /** The level of a line that `log()` writes. */
@@ -64,34 +65,35 @@ export function log(options: LogOptions = {}): Middleware {
   const maxLength =
     given === true ? DEFAULT_LENGTH : given === undefined || given === false ? 0 : (read.count("arguments") ?? 0);
   const write = (read.function("write") as LogOptions["write"]) ?? writeToStderr;
-  const writeEntry = (request: Request, context: Context, run: Run, outcome: Outcome): void => {
+  const writeEntry = (request: Request, context: Context, pending: Pending, outcome: Outcome): void => {
     if (SEVERITIES.indexOf(outcome.level) < lowest) return;
     try {
-      write(format(createEntry(request, context, run, maxLength, outcome)));
+      write(format(createEntry(request, context, pending, maxLength, outcome)));
     } catch {
       // A log that cannot be written must not fail the request.
     }
   };
   return trusted(function log(request, context, next) {
-    const run: Run = { begun: performance.now(), upstream: undefined };
+    const pending: Pending = { begun: performance.now(), upstream: undefined };
     const onRoute: Context["onRoute"] = (upstream, sent) => {
-      run.upstream = upstream;
+      pending.upstream = upstream;
       context.onRoute?.(upstream, sent);
     };
     return next(request, copyContext(context, { onRoute })).then(
       (result) => {
-        writeEntry(request, context, run, successOf(result));
+        writeEntry(request, context, pending, successOf(result));
         return result;
       },
       (error: unknown) => {
-        writeEntry(request, context, run, failureOf(error, context, maxLength));
+        writeEntry(request, context, pending, failureOf(error, context, maxLength));
         throw error;
       },
     );
   });
 }
 
-interface Run {
+/** A request that is not finished. */
+interface Pending {
   readonly begun: number;
   /** The upstream that got the request last. */
   upstream: string | undefined;
@@ -110,14 +112,14 @@ interface Entry {
   readonly error?: string;
   readonly ms: number;
   readonly caller?: string;
-  /** The run of code that made the call. */
+  /** In code mode: the id of the run of `run-code` that made the call. */
   readonly run?: string;
   readonly arguments?: string;
 }
 
 type Outcome = Pick<Entry, "level" | "outcome" | "error">;
 
-function createEntry(request: Request, context: Context, run: Run, maxLength: number, outcome: Outcome): Entry {
+function createEntry(request: Request, context: Context, pending: Pending, maxLength: number, outcome: Outcome): Entry {
   const name = nameIn(request);
   const caller = context.caller.info?.name;
   const args = maxLength > 0 ? request.params["arguments"] : undefined;
@@ -126,10 +128,10 @@ function createEntry(request: Request, context: Context, run: Run, maxLength: nu
     level: outcome.level,
     method: sanitize(request.method, MAX_NAME_LENGTH),
     ...(name === undefined ? undefined : { name }),
-    ...(run.upstream === undefined ? undefined : { upstream: sanitize(run.upstream, MAX_NAME_LENGTH) }),
+    ...(pending.upstream === undefined ? undefined : { upstream: sanitize(pending.upstream, MAX_NAME_LENGTH) }),
     outcome: outcome.outcome,
     ...(outcome.error === undefined ? undefined : { error: outcome.error }),
-    ms: Math.round((performance.now() - run.begun) * 10) / 10,
+    ms: Math.round((performance.now() - pending.begun) * 10) / 10,
     ...(typeof caller === "string" ? { caller: sanitize(caller, MAX_NAME_LENGTH) } : undefined),
     ...(context.run === undefined ? undefined : { run: context.run }),
     ...(args === undefined ? undefined : { arguments: sanitize(withoutSecrets(jsonOf(args)), maxLength) }),
@@ -158,18 +160,21 @@ function successOf({ resultType, isError }: Result): Outcome {
 
 function failureOf(error: unknown, { signal }: Context, maxLength: number): Outcome {
   if (signal.aborted) return { level: "info", outcome: "cancelled" };
-  const [level, summary] = summaryOf(error);
-  // The summary of a ConnectionError is its message.
-  const isWhole = maxLength === 0 || error instanceof ConnectionError;
-  const message = isWhole ? summary : `${summary}: ${sanitize(withoutSecrets(errorMessage(error)), maxLength)}`;
-  return { level, outcome: "failed", error: message };
+  const [level, summary, ownMessage] = summaryOf(error);
+  const message = maxLength > 0 ? errorMessage(error) : ownMessage;
+  if (message === undefined) return { level, outcome: "failed", error: summary };
+  // Secrets are replaced before the message is cut, since the rest of one would not be recognized.
+  const shown = sanitize(withoutSecrets(message), maxLength > 0 ? maxLength : DEFAULT_LENGTH);
+  return { level, outcome: "failed", error: `${summary}: ${shown}` };
 }
 
-/** A refused request is a warning. A failure that an operator should look at is an error. */
-function summaryOf(error: unknown): [Severity, string] {
+/**
+ * The level, what failed, and the message if it is written even without the option `arguments`. A refused request is a
+ * warning. A failure that an operator should look at is an error.
+ */
+function summaryOf(error: unknown): [Severity, string, string?] {
   try {
-    // These messages are our own, so they contain no secrets.
-    if (error instanceof ConnectionError) return ["error", sanitize(`${error.kind}: ${error.message}`, DEFAULT_LENGTH)];
+    if (error instanceof ConnectionError) return ["error", error.kind, withoutDiagnostics(error)];
     if (error instanceof McpError) {
       const { kind, code, data } = error;
       const by = (data as { middlewareName?: unknown } | undefined)?.middlewareName;
