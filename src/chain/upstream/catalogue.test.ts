@@ -19,7 +19,7 @@ import { eventually } from "../../../test/support/waiting.ts";
 import { fakeContext } from "../../../test/support/handlers/fake-client.ts";
 import type { Handler } from "../../core/handler.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { type Catalogue, CatalogueFile, CatalogueKeeper, CatalogueStore } from "./catalogue.ts";
+import { type Catalogue, CatalogueFile, CatalogueKeeper, type CatalogueOwner, CatalogueStore } from "./catalogue.ts";
 import type { UpstreamConnection } from "./supervisor.ts";
 import { IS_LONG } from "../../../test/support/thoroughness.ts";
 
@@ -119,7 +119,7 @@ it.runIf(IS_LONG)("are let go of if all together are too long, and read again fr
 });
 
 /** Reads the catalogue of an upstream with this handler into a store. */
-async function readFrom(handler: Handler): Promise<CatalogueStore> {
+async function readFrom(handler: Handler, owner: Partial<CatalogueOwner> = {}): Promise<CatalogueStore> {
   const store = new CatalogueStore(new CatalogueFile("read"));
   const discovered = { resultType: "complete", capabilities: { tools: {}, prompts: {}, resources: {} } };
   const opened = { connection: { handler, discovered } } as unknown as UpstreamConnection;
@@ -129,6 +129,7 @@ async function readFrom(handler: Handler): Promise<CatalogueStore> {
     background: () => fakeContext().context,
     isCurrent: () => true,
     notifyChanged: () => undefined,
+    ...owner,
   });
   keeper.start(opened);
   onTestFinished(() => keeper.close());
@@ -161,4 +162,42 @@ it("leave out a list that an upstream does not have, and are not changed by a fa
   expect((await store.known())?.lists).toEqual({ "tools/list": [{ name: "t" }] });
   answer = () => Promise.reject(new Error("broken"));
   expect((await store.known())?.lists).toEqual({ "tools/list": [{ name: "t" }] });
+});
+
+it("are deleted if they have become too long, and callers are notified", async () => {
+  const old = { ...CATALOGUE, lists: { "tools/list": [{ name: "old" }] } };
+  const file = new CatalogueFile("read");
+  await file.write(old);
+  const notifyChanged = vi.fn<CatalogueOwner["notifyChanged"]>();
+  const tool = { name: "new", description: "x".repeat(5 * MEGABYTE) };
+  const long: Handler = async ({ method }) =>
+    method === "subscriptions/listen" ? new Promise(() => undefined) : { tools: [tool] };
+  const store = await readFrom(long, { notifyChanged });
+  await eventually(() => expect(notifyChanged.mock.calls).toEqual([[["tools", "prompts", "resources"]]]));
+  expect(await store.known()).toBeUndefined();
+  expect(await file.read()).toBeUndefined();
+  // Fewer characters than the limit, but more bytes.
+  await file.write(old);
+  await file.write({ ...CATALOGUE, lists: { "tools/list": [{ name: "ä".repeat(3 * MEGABYTE) }] } });
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+it("of a session with one client are read once after a start", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const methods: string[] = [];
+  let changed = (): void => undefined;
+  const handler: Handler = async ({ method }, { notify }) => {
+    methods.push(method);
+    if (method !== "subscriptions/listen") throw new McpError(-32601, "Method not found");
+    changed = () => notify({ method: "notifications/tools/list_changed" });
+    return new Promise(() => undefined);
+  };
+  const reading = readFrom(handler, { isOwn: true });
+  await vi.advanceTimersByTimeAsync(100);
+  await reading;
+  const before = methods.length;
+  changed();
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(methods).toHaveLength(before);
 });

@@ -31,7 +31,10 @@ export interface Catalogue {
   readonly asks?: boolean;
 }
 
-/** A longer catalogue is not kept. The upstream is then started to answer list requests. */
+/**
+ * Of the lists in memory, in characters of JSON, and of a file. A longer catalogue is not kept. The upstream is then
+ * started to answer list requests.
+ */
 const MAX_BYTES = 4 * 1024 * 1024;
 
 /** Undefined if the catalogue is too long. */
@@ -67,8 +70,9 @@ export function answerFrom(catalogue: Catalogue, { method, params }: Request): R
   return { resultType: "complete", [list.field]: items, ttlMs: 0, cacheScope: "private" };
 }
 
-/** The capabilities whose lists differ. */
-function changesBetween(before: Catalogue, now: Catalogue): readonly ListCapability[] {
+/** The capabilities whose lists differ; all of them if the new lists are not known. */
+function changesBetween(before: Catalogue, now: Catalogue | undefined): readonly ListCapability[] {
+  if (now === undefined) return LIST_CAPABILITIES;
   const changed = Object.values(LISTS).filter(
     ({ method }) => JSON.stringify(before.lists[method]) !== JSON.stringify(now.lists[method]),
   );
@@ -151,7 +155,8 @@ export class CatalogueKeeper {
 
   async #read(opened: UpstreamConnection): Promise<void> {
     const owner = this.#owner;
-    if (!owner.isCurrent(opened)) return;
+    // Only the first lists of a session that belongs to one client are stored.
+    if (!owner.isCurrent(opened) || (owner.isOwn && !this.#isFirstRead)) return;
     this.#readAt = performance.now();
     const { handler, discovered } = opened.connection;
     const before = await this.#store.known();
@@ -161,7 +166,7 @@ export class CatalogueKeeper {
     this.#isFirstRead = false;
     if (isFirst || !owner.isOwn) await this.#store.set(now);
     // The upstream itself notifies of later changes.
-    if (before !== undefined && now !== undefined && isFirst) owner.notifyChanged(changesBetween(before, now));
+    if (before !== undefined && isFirst) owner.notifyChanged(changesBetween(before, now));
   }
 }
 
@@ -204,7 +209,7 @@ export class CatalogueStore {
   async set(catalogue: Catalogue | undefined): Promise<void> {
     this.#reading = catalogue === undefined ? Promise.resolve(undefined) : undefined;
     this.#keep(catalogue === undefined || !this.#asks ? catalogue : { ...catalogue, asks: true });
-    if (this.#catalogue !== undefined) await this.#file.write(this.#catalogue);
+    await (this.#catalogue === undefined ? this.#file.delete() : this.#file.write(this.#catalogue));
   }
 
   /** Records that the upstream asks. */
@@ -278,7 +283,7 @@ export class CatalogueFile {
 
   async write(catalogue: Catalogue): Promise<void> {
     const text = JSON.stringify(catalogue);
-    if (Buffer.byteLength(text) > MAX_BYTES) return;
+    if (Buffer.byteLength(text) > MAX_BYTES) return this.delete();
     const draft = `${this.#path}.${randomUUID()}`;
     try {
       await makeDirectory(this.#folder);
@@ -290,6 +295,11 @@ export class CatalogueFile {
     } catch {
       await rm(draft, { force: true }).catch(() => undefined);
     }
+  }
+
+  /** Called when the catalogue has become too long, so that no process shows the old one. */
+  async delete(): Promise<void> {
+    await rm(this.#path, { force: true }).catch(() => undefined);
   }
 }
 
