@@ -102,13 +102,13 @@ const POLICY = {
     "Which variables of the gateway's environment a command, a program or a live session gets. false: those that most programs need, such as PATH and HOME. true: all but the secrets of the gateway. An array: those of false, and the variables of these names, in which * matches any characters. Default: false.",
   ),
   start: read.flag.describe(
-    "true: start the server with the gateway, and not with the first request; not with a share of per-session or per-request. Default: false.",
+    "true: start the server with the gateway instead of with the first request. Has no effect with a share of per-session or per-request. Default: false.",
   ),
   restart: read
     .objectOf(
       {
         maxFailures: read.positiveInteger.describe(
-          "Crashes within the window after which it is not restarted any more. Default: 5.",
+          "After this many failures within the window, it is not restarted until the oldest is outside it. Default: 5.",
         ),
         windowMs: read.milliseconds.describe("The window in milliseconds. Default: 180000."),
         firstMs: read.milliseconds.describe(

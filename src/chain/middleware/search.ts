@@ -31,7 +31,7 @@ import { matchesGlob } from "./filter.ts";
 export interface SearchOptions {
   /** The tools that stay in the list, by name; `*` matches any characters. Default: none. */
   readonly include?: readonly string[];
-  /** How many tools a search finds, unless the caller says; at most 50. Default: 10. */
+  /** The default for the argument `limit` of `search-tools`; at most 50. Default: 10. */
   readonly limit?: number;
 }
 
@@ -45,7 +45,7 @@ export const SEARCH: OptionsHelp<SearchOptions> = {
     limit: {
       ...OPTION_SCHEMAS.count,
       maximum: MAX_FOUND,
-      description: "How many tools a search finds, unless the caller says; at most 50. Default: 10.",
+      description: "The default for the argument `limit` of `search-tools`; at most 50. Default: 10.",
     },
   },
 };

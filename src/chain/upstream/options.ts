@@ -39,13 +39,16 @@ export interface UpstreamOptions extends Pick<
   "auth" | "fetch" | "headers" | "limits" | "onNoise" | "onStderr" | "revision"
 > {
   /**
-   * For a URL: the names of HTTP headers of callers that are passed on. Callers with other values get another session.
-   * Credentials are never passed on. Default: none.
+   * For a URL: the names of HTTP headers of callers that are passed on. Callers whose values differ get separate
+   * sessions. `Authorization`, `Cookie` and protocol headers are refused. Default: none.
    */
   readonly forwardHeaders?: readonly string[];
   /** Its name in errors. Default: its command or URL. */
   readonly name?: string;
-  /** Which callers share a session. Default: all callers of one principal, unless the upstream asks its clients. */
+  /**
+   * Which callers share a session. Default: one session per principal; once the upstream has sent a request to a client
+   * (elicitation, sampling, roots), one per client that can answer.
+   */
   readonly share?: Share;
   /** Added to the environment of a command. */
   readonly env?: Readonly<Record<string, string>>;
@@ -74,8 +77,8 @@ export interface UpstreamOptions extends Pick<
   /** How often and how soon a command is restarted after a failure. */
   readonly restart?: RestartOptions;
   /**
-   * Whether it is started at once, and not with the first request; not with a `share` that gives each session or request
-   * its own. Default: false.
+   * Starts it at once instead of with the first request. Has no effect if `share` gives each session or request its own
+   * session. Default: false.
    */
   readonly start?: boolean;
   /** Whether the lists of a command are cached on disk, so that they are shown without starting it. Default: true. */
@@ -87,9 +90,9 @@ export interface UpstreamOptions extends Pick<
 }
 
 /**
- * `idle`: not started, or stopped because it was not used; the next request starts it. `starting`, `running`.
- * `restarting`: it failed and will be restarted after a pause. `failed`: it failed too often, so restarts pause for
- * longer. `closed`: closed for good.
+ * `idle`: not started, or stopped because it was not used; the next request starts it. `starting`: it has not answered
+ * yet. `running`: there is a session with it. `restarting`: it failed; a request can start it again after a pause.
+ * `failed`: it failed too often, so the pause is longer. `closed`: closed for good.
  */
 export type UpstreamState = "idle" | "starting" | "running" | "restarting" | "failed" | "closed";
 
@@ -106,7 +109,7 @@ export interface UpstreamStatus {
   readonly pids: readonly number[];
   /** How often it was restarted after a failure. */
   readonly restarts: number;
-  /** In the state `restarting`: milliseconds until the next start. */
+  /** In the state `restarting`: milliseconds until it can be started again. */
   readonly restartInMs?: number;
   /** Its last failure; for a URL, only until it answers again. */
   readonly problem?: string;

@@ -46,7 +46,7 @@ const GATEWAY_HELP = `  --yes                  start what ./${CONFIG} says witho
   --sandbox              with --live: without network, your files and your environment; needs
                          bubblewrap
   --code                 code mode: callers see three tools, and call the others from code
-  --start                start all servers at once, and not with the first request
+  --start                start all servers at once instead of with the first request
   --watch                read the config again when it changes; SIGHUP does so too
   --log-format FORMAT    text (the default), or json: one object for each line on stderr
   --trace FILE           add every message of callers and servers to FILE, as lines of JSON without
