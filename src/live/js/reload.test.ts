@@ -48,7 +48,7 @@ it("loads changed modules and their importers, assigns the imported names, and k
       "  lib/price.mjs",
       "  shop.mjs (imports a reloaded module)",
       "Names that have the new values: Shop, all, sell, tax, p",
-      "Names that the new modules do not export, so that they keep their values: gone",
+      "Names that have no value in the new modules, so that they keep the old one: gone",
     ].join("\n"),
     data: {
       reloaded: ["lib/price.mjs", "shop.mjs"],
@@ -104,6 +104,17 @@ it("loads changed TypeScript", async () => {
   expect((await guest.tool("reload")).text).toContain("No module has changed");
 });
 
+it("loads changed TypeScript that was required, also if only its end was removed", async () => {
+  write({ "kind.ts": "exports.kind = 'a';\nexports.other = 'b';\n", "more.cts": "exports.more = 1;" });
+  await guest.value("const { kind, other } = require('./kind.ts'); const { more } = require('./more.cts')");
+  write({ "kind.ts": "exports.kind = 'a';\n" });
+  expect((await guest.tool("reload")).data).toMatchObject({
+    names: expect.arrayContaining(["kind"]),
+    missing: ["other"],
+  });
+  expect((await guest.tool("reload")).text).toContain("No module has changed");
+});
+
 it("keeps a module that fails, says why, and reloads the others", async () => {
   write({
     "a.mjs": "export const a = 1;",
@@ -133,7 +144,7 @@ it("keeps a module that fails, says why, and reloads the others", async () => {
       "  d.mjs",
       "  all.mjs (imports a reloaded module)",
       "Names that have the new values: sum",
-      "Names that the new modules do not export, so that they keep their values: d",
+      "Names that have no value in the new modules, so that they keep the old one: d",
       "Failed, so that the old module stays:",
       `  b.mjs: SyntaxError: Unexpected token ';' (file://${folder}/b.mjs:2:13)`,
       "      let wrong = ;",
@@ -149,6 +160,14 @@ it("keeps a module that fails, says why, and reloads the others", async () => {
   write({ "b.mjs": "export const b = 3;", "c.cjs": "exports.c = 3;" });
   expect((await guest.tool("reload")).isError).toBe(false);
   expect(await guest.value("[sum(), b, c]")).toBe("[ 23, 3, 3 ]");
+});
+
+it("uses the new module if the getter of an export fails", async () => {
+  write({ "a.cjs": "exports.a = 1; exports.b = 1; exports.c = 1;" });
+  await guest.value("const { a, b, c } = require('./a.cjs')");
+  write({ "a.cjs": "exports.a = 2; exports.c = 2; exports.__defineGetter__('b', () => { throw new Error('no') });" });
+  expect((await guest.tool("reload")).data).toMatchObject({ names: ["a", "c"], missing: ["b"] });
+  expect(await guest.value("[a, b, c, require('./a.cjs').a]")).toBe("[ 2, 1, 2, 2 ]");
 });
 
 it("keeps names that have other values by now", async () => {

@@ -65,7 +65,7 @@ export interface ReloadReport {
   readonly failed: readonly { readonly file: string; readonly thrown: Thrown }[];
   /** The names of the session that have values of the new modules now. */
   readonly names: readonly string[];
-  /** Names that the new modules do not export, so that they keep their values. */
+  /** Names that have no value in the new modules, so that they keep the old one. */
   readonly missing: readonly string[];
 }
 
@@ -80,7 +80,7 @@ export class Reloader {
   readonly #globals: Globals;
   /** The URLs of the newest versions of reloaded ES modules, by their own URLs. */
   #versions: ReadonlyMap<string, string> = new NativeMap();
-  /** When each CommonJS module was reloaded. */
+  /** When each module was last reloaded, by its path. */
   readonly #loadedAt = new NativeMap<string, number>();
   #count = 0;
   #port: MessagePort | undefined;
@@ -129,8 +129,9 @@ export class Reloader {
     }
     this.#versions = versions;
     for (const { path } of reloaded.values()) this.#loadedAt.set(path, now());
-    const assigned = await this.#assign(reloaded, versions);
+    // From here on, the new modules are used.
     this.#attempt = undefined;
+    const assigned = await this.#assign(reloaded, versions);
     const shown = (url: string): string => relative(process.cwd(), files.get(url)?.path ?? url);
     return {
       ...common,
@@ -176,7 +177,7 @@ export class Reloader {
   /** The files of all modules, but for those in packages and our own. */
   async #loadedFiles(): Promise<Modules> {
     const files = new NativeMap<string, ModuleFile>();
-    for (const { url: versioned, source, isModule } of loadedScripts(isOwnFile)) {
+    for (const { url: versioned, source, isModule } of loadedScripts(isUserFile)) {
       const url = versioned.replace(/[?&]reload=\d+$/, "");
       const path = fileURLToPath(url);
       const isCurrent = isModule ? versioned === (this.#versions.get(url) ?? url) : hasOwn(require.cache, path);
@@ -185,13 +186,13 @@ export class Reloader {
     }
     for (const [path, module] of entries(require.cache)) {
       const { href: url } = pathToFileURL(path);
-      if (module !== undefined && isOwnFile(url) && !files.has(url))
+      if (module !== undefined && isUserFile(url) && !files.has(url))
         files.set(url, { url, path, kind: "commonjs", source: undefined });
     }
     const imported = [...this.#globals.imports.values()].map(urlOfImport);
     const inFiles = [...files.values()].flatMap((file) => importsOf(file, file.source ?? ""));
     for (const url of [...imported, ...inFiles]) {
-      if (url !== undefined && url.endsWith(".json") && isOwnFile(url) && !files.has(url))
+      if (url !== undefined && url.endsWith(".json") && isUserFile(url) && !files.has(url))
         files.set(url, { url, path: fileURLToPath(url), kind: "json", source: undefined });
     }
     return files;
@@ -210,15 +211,17 @@ export class Reloader {
         return true;
       }
     }
-    if (source !== undefined && !isTypeScript(path)) return source !== text;
-    const written = source === undefined ? undefined : typedSource(source);
+    if (source === undefined) return statSync(path).mtimeMs > (this.#loadedAt.get(path) ?? performance.timeOrigin);
+    if (source === text) return false;
+    if (!isTypeScript(path) && !path.endsWith(".cts")) return true;
+    const written = typedSource(source);
     if (written !== undefined) return written !== text;
     try {
-      if (source !== undefined && stripTypes !== undefined) return !source.startsWith(stripTypes(text));
+      // Node has removed the types, and added a line.
+      return source.replace(/\n\n\/\/# sourceURL=.*$/, "") !== stripTypes?.(text);
     } catch {
       return true;
     }
-    return statSync(path).mtimeMs > (this.#loadedAt.get(path) ?? performance.timeOrigin);
   }
 
   /** Assigns the names that still have the values that were imported. */
@@ -233,7 +236,12 @@ export class Reloader {
       if (file === undefined) continue;
       const isRequired = one.isRequire && file.kind === "commonjs";
       let value: unknown = isRequired ? require(file.path) : await importFile(file, versions);
-      for (const key of one.path) value = (value as Record<string, unknown> | undefined)?.[key];
+      try {
+        for (const key of one.path) value = (value as Record<string, unknown> | undefined)?.[key];
+      } catch {
+        // The getter of an export has failed, and will again where it is used.
+        value = undefined;
+      }
       if (value === undefined) missing.push(name);
       else if (this.#globals.reimport(name, value)) names.push(name);
     }
@@ -245,10 +253,10 @@ function now(): number {
   return performance.timeOrigin + performance.now();
 }
 
-const OWN_FOLDER = pathToFileURL(packageFile("dist/")).href;
+const PACKAGE_FOLDER = pathToFileURL(packageFile("dist/")).href;
 
-function isOwnFile(url: string): boolean {
-  return url.startsWith("file:") && !url.includes("/node_modules/") && !url.startsWith(OWN_FOLDER);
+function isUserFile(url: string): boolean {
+  return url.startsWith("file:") && !url.includes("/node_modules/") && !url.startsWith(PACKAGE_FOLDER);
 }
 
 /** Undefined if the file cannot be read. */

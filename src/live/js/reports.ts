@@ -371,7 +371,7 @@ function reloadReport(found: ReloadReport, toCondition: (thrown: Thrown) => Cond
   for (const { file, isChanged } of reloaded) lines.push(`  ${file}${isChanged ? "" : " (imports a reloaded module)"}`);
   if (names.length > 0) lines.push(`Names that have the new values: ${names.join(", ")}`);
   if (missing.length > 0)
-    lines.push(`Names that the new modules do not export, so that they keep their values: ${missing.join(", ")}`);
+    lines.push(`Names that have no value in the new modules, so that they keep the old one: ${missing.join(", ")}`);
   if (failed.length > 0) lines.push("Failed, so that the old module stays:");
   for (const { file, error } of failed) lines.push(`  ${file}: ${error.replaceAll("\n", "\n    ")}`);
   if (lines.length === 0) lines.push(`No module has changed, of ${checked} loaded from files outside of packages.`);
