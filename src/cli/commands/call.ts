@@ -70,11 +70,15 @@ async function callTool(args: readonly string[]): Promise<number> {
       note(`${name} reported an error`);
       return EXIT.toolFailed;
     }
-    if (values.output !== undefined && saver.count === 0) {
-      throw new NotFoundError(`Nothing to write to ${values.output}: the result contains only text`);
-    }
+    checkWritten(values.output, saver);
     return EXIT.ok;
   });
+}
+
+function checkWritten(file: string | undefined, { count }: Saver): void {
+  if (file !== undefined && count === 0) {
+    throw new NotFoundError(`Nothing to write to ${file}: the result contains only text`);
+  }
 }
 
 export const callCommand: Command = defineCommand(CALL_HELP, callTool);
@@ -108,6 +112,7 @@ async function getPrompt(args: readonly string[]): Promise<number> {
     done();
     if (values.json === true) printJson(result);
     else await printMessages(result.messages, { saver, note });
+    checkWritten(values.output, saver);
     return EXIT.ok;
   });
 }

@@ -195,9 +195,15 @@ describe("content", () => {
     ).toEqual(["shot-2.png", "shot-3.png", "shot.png"]);
     const again = await callTestServer(["call", "picture", "--output", file]);
     expect(again).toMatchObject({ code: 1, err: `catenary: ${file} already exists; use --force to replace it\n` });
-    const none = await callTestServer(["call", "echo", "text=x", "--output", join(folder, "none.png")]);
-    expect(none).toMatchObject({ code: 2, out: "x\n" });
-    expect(none.err).toContain("Nothing to write to");
+    const text: [string[], string][] = [
+      [["call", "echo", "text=x"], "x\n"],
+      [["prompt", "greet", "name=Ann"], "Greet Ann.\n"],
+    ];
+    for (const [words, out] of text) {
+      const none = await callTestServer([...words, "--output", join(folder, "none.png")]);
+      expect(none).toMatchObject({ code: 2, out });
+      expect(none.err).toContain("Nothing to write to");
+    }
   });
 
   it("that is structured is printed only without text", async () => {
