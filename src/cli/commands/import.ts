@@ -53,7 +53,9 @@ type Entry = { readonly [key: string]: unknown };
 interface Source {
   readonly path: string;
   readonly title: string;
+  /** Without Catenary itself. */
   readonly entries: ReadonlyMap<string, Entry>;
+  readonly hasCatenary: boolean;
   readonly inputs: readonly Entry[];
 }
 
@@ -62,6 +64,9 @@ async function importServers(args: readonly string[]): Promise<number> {
   const [given, ...more] = positionals;
   if (more.length > 0) throw unexpectedArguments("import", more, USAGE);
   const { config = CONFIG } = values;
+  if (given !== undefined && resolve(given) === resolve(config)) {
+    throw new UsageError(`${given} is the config to write to; name another FILE`);
+  }
   const sources = await findSources(given, resolve(config));
   const { file, section, servers } = await openConfigFile(config);
   const addresses = await ownAddresses(resolve(config), await valueIn(file, ["listen"]));
@@ -109,7 +114,9 @@ async function importServers(args: readonly string[]): Promise<number> {
 /** Throws a NotFoundError if there are no servers. */
 async function findSources(given: string | undefined, config: string): Promise<readonly Source[]> {
   const isFile = given !== undefined && (await isThere(given));
-  const paths = isFile ? [given] : clientsOf(given).flatMap(({ files }) => files.map((file) => clientFilePath(file)));
+  const files = isFile ? [] : clientsOf(given).flatMap((client) => client.files);
+  // In the home folder, a client's file for all projects is also that of the project.
+  const paths = isFile ? [given] : [...new Set(files.map((file) => clientFilePath(file)))];
   const there = await Promise.all(paths.map(async (path) => (await isThere(path)) && resolve(path) !== config));
   const found = paths.filter((_, at) => there[at] === true);
   if (found.length === 0) {
@@ -118,9 +125,13 @@ async function findSources(given: string | undefined, config: string): Promise<r
       given === undefined ? "There is no config of a client on this machine" : `There is no config of ${given}`;
     throw new NotFoundError(`${what}; looked for ${where}${paths.length > 3 ? " and others" : ""}`);
   }
-  const sources = await Promise.all(found.map(readSource));
+  const sources = await Promise.all(found.map((path) => readSource(path, config)));
   if (sources.every(({ entries }) => entries.size === 0)) {
-    throw new NotFoundError(`There are no servers in ${found.map(shortPath).join(", ")}`);
+    const where = found.map(shortPath).join(", ");
+    const hasCatenary = sources.some((source) => source.hasCatenary);
+    throw new NotFoundError(
+      hasCatenary ? `There is nothing to import from ${where} but Catenary itself` : `There are no servers in ${where}`,
+    );
   }
   return sources;
 }
@@ -135,7 +146,7 @@ async function isThere(path: string): Promise<boolean> {
   return (await stat(path).catch(() => undefined))?.isFile() === true;
 }
 
-async function readSource(path: string): Promise<Source> {
+async function readSource(path: string, config: string): Promise<Source> {
   const text = (await readFile(path, "utf8")).replace(/^\uFEFF/, "");
   const absolute = resolve(path);
   const problems = new Problems(text);
@@ -145,14 +156,27 @@ async function readSource(path: string): Promise<Source> {
   report(path, text, problems);
   const { root } = parsed === undefined ? { root: undefined } : adaptDocument(parsed, absolute, problems);
   // A copy, since jsonc-parser makes objects without a prototype.
-  const config: unknown = root && structuredClone(getNodeValue(root));
-  const { mcpServers, servers, inputs } = isObject(config) ? config : {};
+  const content: unknown = root && structuredClone(getNodeValue(root));
+  const { mcpServers, servers, inputs } = isObject(content) ? content : {};
   const base = baseFolder(absolute);
+  const isElsewhere = base !== baseFolder(config) && !isForAllProjects(absolute);
   const all = [mcpServers, servers].flatMap((one) => Object.entries(isObject(one) ? one : {}));
   const entries = all.flatMap(([name, entry]) =>
-    isObject(entry) && !isOwnEntry(entry) ? [[name, movedFrom(base, knownKeys(entry))] as const] : [],
+    isObject(entry) && !isOwnEntry(entry) ? [[name, movedFrom(base, knownKeys(entry), isElsewhere)] as const] : [],
   );
-  return { path, title, entries: new Map(entries), inputs: Array.isArray(inputs) ? inputs.filter(isObject) : [] };
+  return {
+    path,
+    title,
+    entries: new Map(entries),
+    hasCatenary: all.some(([, entry]) => isOwnEntry(entry)),
+    inputs: Array.isArray(inputs) ? inputs.filter(isObject) : [],
+  };
+}
+
+/** Whether it is a client's file for all projects, whose servers belong to no folder. */
+function isForAllProjects(path: string): boolean {
+  const files = CLIENTS.flatMap((client) => client.files).filter(({ scope }) => scope === "user");
+  return files.some((file) => clientFilePath(file) === path);
 }
 
 /** Throws a UsageError if the file cannot be parsed. */
@@ -168,21 +192,24 @@ function knownKeys(entry: Entry): Entry {
   return Object.fromEntries(Object.entries(entry).filter(([key]) => ENTRY_KEYS.includes(key) && key !== "type"));
 }
 
-/** Paths relative to the folder of the client's config become absolute, since ours is in another folder. */
-function movedFrom(base: string, entry: Entry): Entry {
+/**
+ * Makes paths absolute that a config reads as relative to its own folder. Arguments may be paths too, but only the server
+ * knows which, so it is started in the folder where the client starts it.
+ */
+function movedFrom(base: string, entry: Entry, isElsewhere: boolean): Entry {
   const moved = withStrings(entry, (text) => text.replaceAll("${workspaceFolder}", base)) as Entry;
-  const { command, args, cwd, envFile } = moved;
-  const absolute = (value: unknown): unknown =>
-    typeof value !== "string" || isAbsolute(value) || value.startsWith("${") ? value : resolve(base, value);
-  const isRelative = (value: unknown): boolean => typeof value === "string" && /^\.{1,2}[/\\]/.test(value);
-  const needsFolder = cwd === undefined && Array.isArray(args) && args.some(isRelative);
-  return {
-    ...moved,
-    ...(isRelative(command) && { command: absolute(command) }),
-    ...(cwd !== undefined && { cwd: absolute(cwd) }),
-    ...(envFile !== undefined && { envFile: absolute(envFile) }),
-    ...(needsFolder && { cwd: base }),
-  };
+  const { command, args, cwd } = moved;
+  const isPath = (key: string, value: string): boolean =>
+    (["cwd", "envFile", "module"].includes(key) || (key === "command" && /^\S*[/\\]/.test(value))) &&
+    !isAbsolute(value) &&
+    !/^(?:\$\{|~(?:[/\\]|$))/.test(value);
+  const absolute = Object.entries(moved).map(([key, value]) => [
+    key,
+    typeof value === "string" && isPath(key, value) ? resolve(base, value) : value,
+  ]);
+  const hasRelative = Array.isArray(args) && args.some((arg) => typeof arg === "string" && /^\.{1,2}[/\\]/.test(arg));
+  const needsFolder = command !== undefined && cwd === undefined && (isElsewhere || hasRelative);
+  return { ...(Object.fromEntries(absolute) as Entry), ...(needsFolder && { cwd: base }) };
 }
 
 function withStrings(value: unknown, change: (text: string) => string): unknown {
@@ -243,15 +270,20 @@ function makePlan(sources: readonly Source[], existing: Entry, config: string, a
   return { imported: [...imported.values()], notes, isOnlyOwn };
 }
 
-/** The inputs that imported servers refer to, after those that the config has; undefined if there are no new ones. */
+/**
+ * The inputs that imported servers refer to, after those that the config has; undefined if there are no new ones. The
+ * first input of an id counts.
+ */
 function newInputs(imported: Plan["imported"], sources: readonly Source[], given: unknown): object | undefined {
   const text = JSON.stringify(imported);
   const old = Array.isArray(given) ? given.filter(isObject) : [];
-  const known = new Set(old.map(({ id }) => id));
-  const added = sources
-    .flatMap(({ inputs }) => inputs)
-    .filter(({ id }) => typeof id === "string" && !known.has(id) && text.includes(`\${input:${id}}`));
-  return added.length === 0 ? undefined : [...old, ...new Map(added.map((input) => [input["id"], input])).values()];
+  const inputs = [...old];
+  for (const input of sources.flatMap((source) => source.inputs)) {
+    const { id } = input;
+    const isUsed = typeof id === "string" && text.includes(`\${input:${id}}`);
+    if (isUsed && !inputs.some((one) => one["id"] === id)) inputs.push(input);
+  }
+  return inputs.length === old.length ? undefined : inputs;
 }
 
 export const importCommand: Command = defineCommand(HELP, importServers);

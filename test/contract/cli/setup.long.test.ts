@@ -108,6 +108,58 @@ it("import says that it copies secrets", async () => {
   expect(out + err).not.toContain("hunter2");
 });
 
+it("import keeps what the paths of servers in another folder mean", async () => {
+  const project = {
+    script: { command: "node", args: ["build/index.js"] },
+    program: { command: "bin/server", cwd: "data" },
+    named: { command: "npx", cwd: "~/data" },
+    module: { module: "server.js" },
+    web: { url: "https://example.com/mcp" },
+  };
+  write("project/.vscode/mcp.json", { servers: project });
+  write("project/server.js", {});
+  write(".cursor/mcp.json", { mcpServers: { user: { command: "npx" } } });
+  const config = join(home, "gateway/catenary.json");
+  mkdirSync(dirname(config));
+  const { code, err } = await run("import", "project/.vscode/mcp.json", "--config", config, "--yes");
+  expect({ code, err }).toMatchObject({ code: 0 });
+  await run("import", "cursor", "--config", config, "--yes");
+  const folder = join(home, "project");
+  expect(JSON.parse(read("gateway/catenary.json"))).toEqual({
+    mcpServers: {
+      script: { command: "node", args: ["build/index.js"], cwd: folder },
+      program: { command: join(folder, "bin/server"), cwd: join(folder, "data") },
+      named: { command: "npx", cwd: "~/data" },
+      module: { module: join(folder, "server.js") },
+      web: { url: "https://example.com/mcp" },
+      user: { command: "npx" },
+    },
+  });
+});
+
+it("import takes the first input of an id", async () => {
+  const entry = { command: "node", env: { KEY: "${input:key}" } };
+  const input = (description: string): object => ({ id: "key", type: "promptString", description });
+  write(".vscode/mcp.json", { servers: { a: entry }, inputs: [input("first"), input("second")] });
+  expect(await run("import", ".vscode/mcp.json", "--yes")).toMatchObject({ code: 0 });
+  expect(JSON.parse(read("catenary.json"))).toMatchObject({ inputs: [input("first")] });
+});
+
+it("import says why there is nothing to import", async () => {
+  write("catenary.json", { mcpServers: NOTES });
+  expect(await run("import", "catenary.json")).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("catenary: catenary.json is the config to write to; name another FILE"),
+  });
+  write(".cursor/mcp.json", { mcpServers: { catenary: { command: "catenary", args: ["serve", "x.json"] } } });
+  expect(await run("import", "cursor")).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("There is nothing to import from ~/.cursor/mcp.json but Catenary itself"),
+  });
+  write(".cursor/mcp.json", { mcpServers: {} });
+  expect((await run("import", "cursor")).err).toContain("There are no servers in ~/.cursor/mcp.json");
+});
+
 it("three backups of a file are kept", async () => {
   for (const name of ["a", "b", "c", "d", "e", "f"]) await run("add", name, "--yes", "node", `${name}.js`);
   const backups = readdirSync(home).filter((name) => name.endsWith(".bak"));
