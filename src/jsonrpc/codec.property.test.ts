@@ -41,11 +41,16 @@ const numberRaw = fc.oneof(
   fc.bigInt({ min: -(10n ** 25n), max: 10n ** 25n }).map(String),
   fc.constantFrom("-0", "0", "1.0", "1e3", "1E+3", "-0.0", "1e400", "0e0", "9007199254740993", "123456789012345678"),
 );
+/**
+ * Without backslashes, which JSON.parse of Node 24 (V8 13.6) gets wrong: once an object has had the key `\`, it takes an
+ * escaped character as a key at the same position, such as "\n", for that key.
+ */
+const otherKeyRaw = stringRaw.filter((raw) => !(JSON.parse(raw) as string).includes("\\"));
 const keyRaw = fc.oneof(
   { weight: 6, arbitrary: fc.constantFrom(...NAMES, ...TOKENS).map((key) => `"${key}"`) },
   { weight: 1, arbitrary: fc.constantFrom(...NAMES, ...TOKENS).map((key) => `"${escaped(key)}"`) },
   { weight: 1, arbitrary: fc.constantFrom(...HOSTILE).map((key) => JSON.stringify(key)) },
-  { weight: 1, arbitrary: stringRaw },
+  { weight: 1, arbitrary: otherKeyRaw },
 );
 const space = fc.constantFrom("", "", "", " ", "\t", "\r\n ");
 const leaf: fc.Arbitrary<Node> = fc

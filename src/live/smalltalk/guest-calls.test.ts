@@ -115,7 +115,8 @@ describe.skipIf(gst === undefined)("code in GNU Smalltalk that calls tools (need
     const begun = code.waits.begun;
     const running = code.run(`| done results |
       done := Semaphore new. results := Array new: 6.
-      1 to: 6 do: [:i | [results at: i put: (Tools notes wait: {'what'->i}). done signal] fork].
+      "Without the parentheses, all processes would share one variable i."
+      (1 to: 6) do: [:i | [results at: i put: (Tools notes wait: {'what'->i}). done signal] fork].
       6 timesRepeat: [done wait].
       results`);
     await code.begun(begun + 6);
