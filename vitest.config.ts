@@ -33,6 +33,7 @@ export const ISOLATED = [
   "src/dialogue/stateless/parked-calls.test.ts",
   "src/http/client/connection-pool.test.ts",
   "src/http/client/node-requester.test.ts",
+  "src/http/server/node-request-body.test.ts",
   "src/http/server/reply.shared-timer.test.ts",
   "src/live/js/main-thread.test.ts",
   "src/server/task-limits.test.ts",
