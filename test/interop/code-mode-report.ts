@@ -6,9 +6,11 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync,
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { chain, connect, upstream, type Client, type Middleware } from "catenary";
 import { codeMode } from "catenary/live";
+import { UNAVAILABLE } from "../../src/chain/router/failures.ts";
 import { reportCodeTools } from "../../src/cli/show/lists.ts";
 import { sandboxProblem } from "../../src/live/sandbox.ts";
 import { UPSTREAM } from "../../src/protocol/lists.ts";
@@ -18,6 +20,9 @@ import { installPackages } from "../support/install-packages.ts";
 const PAGE = fileURLToPath(new URL("../../docs/how-to/code-mode.md", import.meta.url));
 const PACKAGES = fileURLToPath(new URL("servers/", import.meta.url));
 const BLOCK = /(<!-- report -->\n)([^]*?)(<!-- end -->)/;
+
+/** How long all servers may take to start, on a machine that runs other tests as well. */
+const MAX_START_MS = 120_000;
 
 const ours = createRequire(import.meta.url);
 const installed = createRequire(join(PACKAGES, "package.json"));
@@ -227,7 +232,15 @@ async function runTask(client: Client, task: Task): Promise<Omit<TaskFigures, "d
   return { ...task, result: text.trim(), calls: calls.length, codeBytes };
 }
 
+/** Asks until no upstream is missing, since a gateway does not wait long for one that is still starting. */
 async function allTools(client: Client): Promise<Tool[]> {
+  const endAt = performance.now() + MAX_START_MS;
+  for (;;) {
+    const missing = (await client.listTools())._meta?.[UNAVAILABLE];
+    if (missing === undefined) break;
+    if (performance.now() > endAt) throw new Error(`Not all servers have started: ${JSON.stringify(missing)}`);
+    await setTimeout(500);
+  }
   const tools: Tool[] = [];
   for await (const tool of client.tools()) tools.push(tool);
   return tools;

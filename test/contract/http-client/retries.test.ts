@@ -14,8 +14,7 @@ async function inEveryStyle(work: (options: FaultyServerOptions, style: string) 
 }
 
 describe("in each style", () => {
-  // Another process may get the port while the server is stopped, so these two may be repeated.
-  it("a call to a stopped server has not run, and works when the server is back", { retry: 2 }, () =>
+  it("a call to a stopped server has not run, and works when the server is back", () =>
     inEveryStyle(async (options, style) => {
       const { server, client } = await startAndConnect(options);
       await server.server.stop();
@@ -25,10 +24,9 @@ describe("in each style", () => {
       await server.server.start();
       expect(textOf(await client.callTool("run", { key: "a" })), style).toBe("ran a");
       expect(server.backend.runCount("a"), style).toBe(1);
-    }),
-  );
+    }));
 
-  it("a call works if the server is back after a moment", { retry: 2 }, () =>
+  it("a call works if the server is back after a moment", () =>
     inEveryStyle(async (options, style) => {
       const { server, client } = await startAndConnect(options);
       await server.server.stop();
@@ -36,8 +34,7 @@ describe("in each style", () => {
       await server.server.start();
       expect(textOf((await call).value ?? {}), style).toBe("ran a");
       expect(server.backend.runCount("a"), style).toBe(1);
-    }),
-  );
+    }));
 
   const temporary: Readonly<Record<string, Fault>> = {
     "a closed connection": hangUp,

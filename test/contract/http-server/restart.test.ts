@@ -8,11 +8,16 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Authenticator } from "../../../src/core/authentication.ts";
 import { NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
 import { SessionClient } from "../../support/http/mcp-clients.ts";
+import { lastingPort } from "../../support/http/raw-server.ts";
 import { closeAfterTest, startServer, textOf, type StartedServer, type StartOptions } from "./fixture.ts";
 
 const SESSIONS = REVISIONS.filter(({ style }) => style === "session").map(({ name }) => name);
 const LATEST = NEWEST_SESSION.name;
 const KEYED = { http: { sealKey: "a key that stays" } };
+
+async function start(options: StartOptions = KEYED): Promise<StartedServer> {
+  return startServer({ ...options, http: { ...options.http, port: await lastingPort() } });
+}
 
 /** Closes the server, and starts another one at the same port. */
 async function restart({ front, peer }: StartedServer, options: StartOptions = KEYED): Promise<StartedServer> {
@@ -26,7 +31,7 @@ afterEach(() => {
 
 describe("after a restart, a session", () => {
   it.each(SESSIONS)("of revision %s goes on with its revision and capabilities", async (revision) => {
-    const started = await startServer(KEYED);
+    const started = await start();
     const client = await SessionClient.open(started.peer, revision, { capabilities: { sampling: {} } });
     const { fixture } = await restart(started);
     const [listed, called] = await Promise.all([
@@ -42,7 +47,7 @@ describe("after a restart, a session", () => {
   });
 
   it("gets one notification for each list, which may have changed", async () => {
-    const started = await startServer(KEYED);
+    const started = await start();
     const client = await SessionClient.open(started.peer, LATEST);
     await restart(started);
     await client.request("ping");
@@ -53,7 +58,7 @@ describe("after a restart, a session", () => {
   });
 
   it("takes up its GET stream again, and not the stream of a lost call", async () => {
-    const started = await startServer({ ...KEYED, graceMs: 0 });
+    const started = await start({ ...KEYED, graceMs: 0 });
     const client = await SessionClient.open(started.peer, LATEST);
     const stream = await client.listen();
     await stream.until(({ id }) => id !== undefined);
@@ -72,7 +77,7 @@ describe("after a restart, a session", () => {
   });
 
   it("goes on for a client of the official SDK", async () => {
-    const started = await startServer(KEYED);
+    const started = await start();
     const client = closeAfterTest(new Client({ name: "sdk", version: "1" }, { capabilities: { elicitation: {} } }));
     const changed: string[] = [];
     client.setNotificationHandler(ToolListChangedNotificationSchema, ({ method }) => void changed.push(method));
@@ -96,7 +101,7 @@ describe("after a restart, a session", () => {
   });
 
   it("counts among the sessions", async () => {
-    const started = await startServer(KEYED);
+    const started = await start();
     const [one, two] = [await SessionClient.open(started.peer, LATEST), await SessionClient.open(started.peer, LATEST)];
     await restart(started, { http: { ...KEYED.http, limits: { sessions: 1 } } });
     expect(await one.request("ping")).toMatchObject({ result: {} });
@@ -111,7 +116,7 @@ describe("an id is unknown", () => {
     (await client.post({ id: 1, method: "ping" }, headers)).status;
 
   it("after a restart without a key, or with another one", async () => {
-    const started = await startServer(KEYED);
+    const started = await start();
     const client = await SessionClient.open(started.peer, LATEST);
     const other = await restart(started, { http: { sealKey: "another" } });
     expect(await status(client)).toBe(404);
@@ -120,14 +125,14 @@ describe("an id is unknown", () => {
   });
 
   it("after a restart without the revision of the session", async () => {
-    const started = await startServer(KEYED);
+    const started = await start();
     const client = await SessionClient.open(started.peer, SESSIONS[0] ?? "");
     await restart(started, { ...KEYED, revisions: [LATEST] });
     expect(await status(client, { "mcp-protocol-version": LATEST })).toBe(404);
   });
 
   it("if any character of it is changed", async () => {
-    const started = await startServer(KEYED);
+    const started = await start();
     const client = await SessionClient.open(started.peer, LATEST);
     await restart(started);
     const { session } = client;
@@ -140,7 +145,7 @@ describe("an id is unknown", () => {
   });
 
   it("if it has expired", async () => {
-    const started = await startServer(KEYED);
+    const started = await start();
     const client = await SessionClient.open(started.peer, LATEST);
     await restart(started);
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 8 * 24 * 60 * 60 * 1_000 });
@@ -152,7 +157,7 @@ describe("an id is unknown", () => {
       authenticate: async ({ headers }) => ({ principal: headers["authorization"] ?? "anonymous" }),
     };
     const options = { http: { ...KEYED.http, auth } };
-    const started = await startServer(options);
+    const started = await start(options);
     const ada = await SessionClient.open(started.peer, LATEST, { headers: { authorization: "ada" } });
     await restart(started, options);
     expect(await status(ada, { authorization: "bob" })).toBe(404);
@@ -161,7 +166,7 @@ describe("an id is unknown", () => {
   });
 
   it("after DELETE, also of a session that was opened again", async () => {
-    const started = await startServer(KEYED);
+    const started = await start();
     const [one, two] = [await SessionClient.open(started.peer, LATEST), await SessionClient.open(started.peer, LATEST)];
     await one.end();
     expect(await status(one)).toBe(404);

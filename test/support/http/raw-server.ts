@@ -1,7 +1,9 @@
 // An HTTP server on bare sockets. The test controls the bytes of each response: it can cut them off anywhere, send them
 // one at a time, or never send them. A server that is stopped and started again keeps its port.
 
-import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { randomInt } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type Server, type Socket } from "node:net";
 
 /** Parsed JSON without a type. */
 export type Json = Record<string, ReturnType<typeof JSON.parse>>;
@@ -110,6 +112,29 @@ export class RawRequest {
   }
 }
 
+/**
+ * A free port that no other process gets while its server is stopped. It is below the ports from which systems choose
+ * for clients and for servers that ask for any port.
+ */
+export async function lastingPort(): Promise<number> {
+  for (;;) {
+    const port = randomInt(10_000, 32_768);
+    const server = createServer();
+    const isFree = await listen(server, port).then(
+      () => true,
+      () => false,
+    );
+    if (!isFree) continue;
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  }
+}
+
+async function listen(server: Server, port: number): Promise<void> {
+  server.listen(port, "127.0.0.1");
+  await once(server, "listening");
+}
+
 export class RawServer {
   /** Called with each request. */
   onRequest: (request: RawRequest) => void = (request) => request.answer(404);
@@ -136,12 +161,9 @@ export class RawServer {
   }
 
   async start(): Promise<void> {
+    this.#port ||= await lastingPort();
     const server = createServer({ noDelay: true }, (socket) => this.#accept(socket));
-    await new Promise<void>((resolve, reject) => {
-      server.once("error", reject);
-      server.listen(this.#port, "127.0.0.1", resolve);
-    });
-    this.#port = (server.address() as AddressInfo).port;
+    await listen(server, this.#port);
     this.#server = server;
   }
 
