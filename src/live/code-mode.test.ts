@@ -187,7 +187,7 @@ it.skipIf(!hasSbcl())("shows signatures of Lisp to code in Lisp, and sends the n
   expect(text.split("\n").slice(0, 3)).toEqual([signature, signature, '{"maxResults":2}']);
 });
 
-it("shows signatures of Smalltalk to code in Smalltalk", async () => {
+it.runIf(IS_LONG)("shows signatures of Smalltalk to code in Smalltalk", async () => {
   const { call } = await start({ language: "smalltalk" }, chain().to({ box: box() }));
   const code = "{ Tools catalogue first at: 'signature'. (Tools search: 'find') first at: 'signature' }";
   const signature = "'Tools box find: { ''query'' -> string (optional). ''maxResults'' -> integer (optional) }'";

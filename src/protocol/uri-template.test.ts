@@ -3,6 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import { parseTemplate, type TemplateInput } from "./uri-template.ts";
+import { IS_LONG } from "../../test/support/thoroughness.ts";
 
 // The variables and results of the tables of RFC 6570, section 3.2.
 const VALUES: TemplateInput = {
@@ -237,12 +238,13 @@ describe("hostile input", () => {
   });
 
   it("may repeat every special character", () => {
+    const length = IS_LONG ? 16_384 : 4_096;
     const marks = ["/", "/a", "a,", "?a=", "&b=1", "%41", ";a", ".a", "#", ";a=;b"];
     const templates = ["{a}{b}/{c}!", "{+a}{+b}!", "{/a*}{/b*}!", "{?a,b*}{&b*}!", "{;a*}{.b*}{#c*}!"];
     const mixed = ["{x}{a,b*}!", "{+x}{.a}{.b}{.c}!", "{+x}{;a,b*}{;a*}!", "{+x}{?a*}{&a,b}!", "{+x}{/a,b,c}{#d,e}!"];
     for (const template of [...templates, ...mixed]) {
       const parsed = parseTemplate(template);
-      for (const mark of marks) expect(parsed.match(mark.repeat(16_384 / mark.length))).toBeUndefined();
+      for (const mark of marks) expect(parsed.match(mark.repeat(length / mark.length))).toBeUndefined();
     }
   });
 });

@@ -16,7 +16,7 @@ import { fileTokens } from "./token-stores.ts";
 
 const STORE = compiledImport("token-stores.ts", import.meta.url);
 const PROCESSES = IS_LONG ? 8 : 3;
-const TIMES = 50;
+const TIMES = IS_LONG ? 50 : 15;
 
 let home = "";
 let file = "";

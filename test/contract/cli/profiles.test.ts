@@ -195,7 +195,7 @@ describe("paths and callers", () => {
     expect(await statusOf("/mcp", TOKENS.ada)).toBe(401);
   });
 
-  it("refuse what a profile leaves out, by every method and form of a name", async () => {
+  it.runIf(IS_LONG)("refuse what a profile leaves out, by every method and form of a name", async () => {
     await start();
     // The whole gateway has been listed, so that all names are known.
     await withClient("all", "/mcp", async (client) => {

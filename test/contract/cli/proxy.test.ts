@@ -10,6 +10,7 @@ import { createServer, serve } from "catenary";
 import { forwardProxy, type ForwardProxy } from "../../support/http/forward-proxy.ts";
 import { upstreamCert, upstreamKey } from "../../support/http/tls-certificate.ts";
 import { catenary, CLI } from "./cli-process.ts";
+import { IS_LONG } from "../../support/thoroughness.ts";
 
 const closing: (() => unknown)[] = [];
 let folder = "";
@@ -64,7 +65,7 @@ it("a command reaches an https server with a certificate of its own", async () =
   expect(proxy.seen.some((line) => line.startsWith(`CONNECT upstream.test:${securePort} Basic `))).toBe(true);
 });
 
-it("an error names the proxy, without its password", async () => {
+it.runIf(IS_LONG)("an error names the proxy, without its password", async () => {
   const env = { HTTP_PROXY: proxy.url.href.replace("://", "://me:wrong-pw@") };
   const { code, err } = await catenary(["tools", `http://upstream.test:${port}/mcp`], "", { env });
   expect(code).toBe(4);
@@ -72,7 +73,7 @@ it("an error names the proxy, without its password", async () => {
   expect(err).not.toContain("wrong-pw");
 });
 
-it("an upstream of a gateway is reached, and a server on this machine without the proxy", async () => {
+it.runIf(IS_LONG)("an upstream of a gateway is reached, and a server on this machine without the proxy", async () => {
   const before = proxy.seen.length;
   const config = join(folder, "catenary.json");
   const mcpServers = {

@@ -10,7 +10,7 @@ import { startServer, textOf } from "./fixture.ts";
 
 const SESSIONS = REVISIONS.filter(({ style }) => style === "session").map(({ name }) => name);
 const LATEST = NEWEST_SESSION.name;
-const COUNT = IS_LONG ? 500 : 100;
+const COUNT = IS_LONG ? 500 : 40;
 
 /** Calls tools; `received` is everything that the client received. */
 interface TestClient {

@@ -126,7 +126,7 @@ describe("over HTTP", () => {
     expect(await answer.json()).toMatchObject({ result: { content: [{ text: "Pinned; there are 2 notes." }] } });
   });
 
-  it("accepts only the allowed origins", async () => {
+  it.runIf(IS_LONG)("accepts only the allowed origins", async () => {
     const command = serve(
       ...[BOARD, "--http", "0", "--json", "--allow-origin", "https://app.example"],
       ...["--allow-origin", "https://two.example"],
@@ -250,7 +250,7 @@ describe("exit over HTTP", () => {
     expect(await command.exited).toEqual({ code, signal: null });
   });
 
-  it("a second signal exits at once", async () => {
+  it.runIf(IS_LONG)("a second signal exits at once", async () => {
     const command = serve(slow, "--http", "0", "--json");
     const call = callStateless(await command.url(), "x", { ms: 600_000 }).catch(() => "cut");
     await command.says(/(call started)/);

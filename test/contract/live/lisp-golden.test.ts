@@ -12,6 +12,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect, type Client } from "../../../src/client/index.ts";
 import { lisp } from "../../../src/live/index.ts";
 import { TOOLS } from "../../../src/live/lisp/tools.ts";
+import { IS_LONG } from "../../support/thoroughness.ts";
 import { replay, toolsOf } from "./golden.ts";
 
 const FOLDER = fileURLToPath(new URL("lisp-golden/", import.meta.url));
@@ -21,6 +22,9 @@ const RELEASE = "SBCL 2.2.9";
 
 /** Tools of all live servers, which sessions.test.ts covers. */
 const SESSION_TOOLS = ["list-sessions", "interrupt-session", "close-session", "save-session", "restore-session"];
+
+/** They run only in the long run. */
+const SLOW: ReadonlySet<string> = new Set(["allocation-profile", "profile-functions"]);
 
 /** Text that differs between runs and machines, and its replacement. */
 const VARYING: readonly (readonly [RegExp, string])[] = [
@@ -107,7 +111,7 @@ describe.skipIf(!installedVersion().startsWith(RELEASE))(`the tools of a Lisp se
 
   for (const file of FILES) {
     const name = basename(file, ".txt");
-    it(name, async () => {
+    it.runIf(IS_LONG || !SLOW.has(name))(name, async () => {
       const golden = readFileSync(join(FOLDER, file), "utf8");
       const restore = (json: string): string => json.replaceAll("<scratch>", scratch);
       const replayed = await replay(client, golden, { session: name, tools, restore, normalize });
