@@ -56,6 +56,12 @@ describe("interpret", () => {
     expect(issues({ type: "object" }, undefined)).toEqual(["must not be undefined"]);
   });
 
+  it("takes properties without a value as absent, as they are when the value is sent", () => {
+    const schema = { required: ["b"], properties: { a: { type: "string" }, b: { type: "array" } } };
+    expect(issues(schema, { a: undefined, b: [1] })).toBeUndefined();
+    expect(issues(schema, { a: 1, b: undefined })).toEqual(["b: is required", "a: must be string"]);
+  });
+
   it("counts only own properties", () => {
     expect(issues({ required: ["constructor"] }, {})).toEqual(["constructor: is required"]);
     expect(issues({ properties: { constructor: { type: "string" } } }, {})).toBeUndefined();

@@ -3,6 +3,7 @@
 // json-schema.ts, so that its package is loaded only where ajv cannot be used.
 
 import { dereference, type OutputUnit, type SchemaDraft, validate } from "@cfworker/json-schema";
+import { errorMessage } from "../core/values.ts";
 import type { JsonSchema } from "./model/index.ts";
 import { type Dialect, issueText, parsePointer } from "./schema-kind.ts";
 
@@ -32,11 +33,19 @@ export function interpret(
     if (target === undefined || lookup[target] !== undefined) continue;
     throw new Error(`it refers to ${String($ref)}, which is not in the schema; references are not fetched`);
   }
-  return (value) => {
-    // The package throws an error that would blame the schema.
-    if (value === undefined) return ["must not be undefined"];
+  const issuesOf = (value: unknown): readonly string[] | undefined => {
     const { valid, errors } = validate(value, rooted, DRAFTS[dialect], lookup, !allErrors);
     return valid ? undefined : errors.flatMap(toIssue);
+  };
+  return (value) => {
+    if (value === undefined) return ["must not be undefined"];
+    try {
+      return issuesOf(value);
+    } catch (error) {
+      // The package refuses values that JSON does not have, such as undefined. As sent, the value is without them.
+      if (!errorMessage(error).endsWith("type are not supported.")) throw error;
+      return issuesOf(JSON.parse(JSON.stringify(value)));
+    }
   };
 }
 
