@@ -1,7 +1,10 @@
 // The names that a filter matches: an item stays hidden under every name that reaches it.
 
+import { fileURLToPath } from "node:url";
+import fc from "fast-check";
 import { expect, it } from "vitest";
 import { answerAs, scriptedServer, toolList } from "../../../test/support/handlers/scripted-server.ts";
+import { runs } from "../../../test/support/thoroughness.ts";
 import { connect } from "../../client/connect.ts";
 import { createServer } from "../../server/server.ts";
 import { chain } from "../chain.ts";
@@ -112,6 +115,37 @@ it("hides addresses whose dot segments lead outside of what is shown", () => {
   for (const uri of ["file:///public/../a", "file:///public/%2e%2e/a", "file:///public/x/../../a", "note://1/2"]) {
     expect([uri, isVisible(uri)]).toEqual([uri, false]);
   }
+});
+
+it("understands addresses as Node does", () => {
+  const isUnhidden = nameMatcher("resources", undefined, ["file:///secret/*"]);
+  const isShown = nameMatcher("resources", ["file:///public/*"], []);
+  const schemes = ["file:", "FILE:", " file:", "fi\tle:", "file:///public", "file://localhost", "file:\\\\\\"];
+  const pieces = ["/", "//", "\\", "..", ".", "%2e", ".%2E", "%FF", "%C3%A9", "%25", "secret", "%73ecret", "public"];
+  const parts = fc.array(fc.constantFrom(...pieces, "/", "/../", "/secret/", "/x", "\n", "%5c"), { maxLength: 12 });
+  fc.assert(
+    fc.property(fc.constantFrom(...schemes), parts, (scheme, path) => {
+      const uri = scheme + path.join("");
+      let file: string;
+      try {
+        file = fileURLToPath(uri).replaceAll(/\/+/g, "/");
+      } catch {
+        return;
+      }
+      if (file.startsWith("/secret/")) expect(isUnhidden(uri), uri).toBe(false);
+      if (!file.startsWith("/public/")) expect(isShown(uri), uri).toBe(false);
+    }),
+    { numRuns: runs(20_000) },
+  );
+});
+
+it.each([
+  ...["file:///public/%FF/%2e%2e/%2e%2e/secret/x", "file:///public/.\t./secret/x", "file:///public/..\\secret/x"],
+  ...["file:/secret/x", " file:///secret/x", "fi\tle:///secret/x", "file:\\\\\\secret/x", "file:///%73ecret/%FF/../x"],
+  ...["file:///public/..//secret//../x", "a.file:/secret/x"],
+])("hides %j", (uri) => {
+  expect(nameMatcher("resources", undefined, ["file:///secret/*"])(uri)).toBe(false);
+  expect(nameMatcher("resources", ["file:///public/*"], [])(uri)).toBe(false);
 });
 
 it("hides the addresses of a hidden template", () => {

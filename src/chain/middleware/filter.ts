@@ -296,13 +296,14 @@ export function nameMatcher(
   const hidden = not.map(uriPattern);
   return (name) => {
     if (shown?.some((pattern) => pattern.matchesAllForms(name)) === false) return false;
-    const forms = withoutLabels(name).flatMap((form) => [
-      form,
-      normalizeUri(form),
-      normalizeUri(form.replace(QUERY, "")),
-    ]);
+    const forms = [name, ...withoutLabels(cleanUri(name)).flatMap(formsOf)];
     return !forms.some((form) => hidden.some((pattern) => pattern.matchesAnyForm(form)));
   };
+}
+
+/** A URI in its normal forms, with and without its query. */
+function formsOf(uri: string): string[] {
+  return [uri, ...normalForms(uri), ...normalForms(uri.replace(QUERY, ""))];
 }
 
 const LABEL = /^[a-z][a-z0-9+-]*\./;
@@ -326,40 +327,70 @@ interface UriPattern {
 }
 
 function uriPattern(glob: string): UriPattern {
-  const normalized = normalizeUri(glob);
+  const normalized = normalForms(glob);
   const template = glob.includes("{") ? tryParseTemplate(glob) : undefined;
   const fitsTemplate = (form: string): boolean => template?.match(form) !== undefined;
+  const fits = (form: string): boolean => normalized.some((one) => matchesGlob(one, form)) || fitsTemplate(form);
   return {
-    matchesAllForms: (uri) =>
-      [[glob, uri] as const, [normalized, normalizeUri(uri)] as const].every(
-        ([pattern, form]) => matchesGlob(pattern, form) || fitsTemplate(form),
-      ),
+    matchesAllForms: (uri) => (matchesGlob(glob, uri) || fitsTemplate(uri)) && normalForms(uri).every(fits),
     matchesAnyForm: (form) =>
       matchesGlob(glob, form) ||
-      matchesGlob(normalized, form) ||
-      fitsTemplate(form) ||
+      fits(form) ||
       // A URI this long is not matched, so whether the template fits is unknown.
       (template !== undefined && form.length > MAX_URI_LENGTH),
   };
 }
 
-/** One spelling for equal URIs: percent-escapes decoded, dot segments resolved, repeated slashes joined. */
-function normalizeUri(uri: string): string {
+/**
+ * The meanings that a URI may have: servers differ in whether they decode percent-escapes before or after they resolve
+ * dot segments, and in whether they first join repeated slashes.
+ */
+function normalForms(uri: string): readonly string[] {
   const [, scheme = "", authority = "", path = "", query = ""] =
-    /^([a-z][a-z0-9+.-]*:)?(\/\/[^/?#]*)?([^?#]*)(.*)$/is.exec(uri) ?? [];
-  const host = authority.toLowerCase();
+    /^([a-z][a-z0-9+.-]*:)?(\/\/[^/?#]*)?([^?#]*)(.*)$/is.exec(cleanUri(uri)) ?? [];
+  const lower = scheme.toLowerCase();
+  const host = unescape(authority).toLowerCase();
+  const isFile = lower === "file:";
+  const start = lower + ((isFile && host === "") || host === "//localhost" ? "//" : host);
+  const rooted = isFile && !path.startsWith("/") ? `/${path}` : path;
+  const paths = [...resolved(unescape(rooted)), ...resolved(rooted.replaceAll(/%2e/gi, ".")).map(unescape)];
+  return [...new Set(paths.map((one) => start + one.replaceAll(/\/+/g, "/") + query))];
+}
+
+function resolved(path: string): readonly string[] {
+  const slashed = path.replaceAll("\\", "/");
+  return [resolveDots(slashed), resolveDots(slashed.replaceAll(/\/+/g, "/"))];
+}
+
+/** Without what the URL standard ignores, with slashes for backslashes, and with two slashes before a web server. */
+function cleanUri(uri: string): string {
+  return uri
+    .replaceAll(/^[\p{Cc} ]+|[\p{Cc} ]+$|[\t\n\r]/gu, "")
+    .replaceAll("\\", "/")
+    .replace(/^(https?|wss?|ftp):\/*/i, "$1://");
+}
+
+function resolveDots(path: string): string {
   const segments: string[] = [];
-  for (const [at, segment] of unescape(path).split(/\/+/).entries()) {
+  for (const [at, segment] of path.split("/").entries()) {
     if (segment === "..") segments.splice(Math.max(1, segments.length - 1));
     else if (segment !== "." || at === 0) segments.push(segment);
   }
-  return scheme.toLowerCase() + (host === "//localhost" ? "//" : host) + segments.join("/") + query;
+  // The last one leads to a folder.
+  return segments.join("/") + (/\/\.{1,2}$/.test(path) ? "/" : "");
 }
 
+/** The escapes of one character in UTF-8. */
+const ESCAPED =
+  /%[0-7][\da-f]|%[cd][\da-f]%[89ab][\da-f]|%e[\da-f](?:%[89ab][\da-f]){2}|%f[0-7](?:%[89ab][\da-f]){3}/gi;
+
+/** Decodes percent-escapes. Those that are not valid UTF-8 stay. */
 function unescape(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return text.replaceAll(ESCAPED, (escaped) => {
+    try {
+      return decodeURIComponent(escaped);
+    } catch {
+      return escaped;
+    }
+  });
 }
