@@ -16,7 +16,6 @@ import { DELTAS, NEWEST, REVISIONS } from "./index.ts";
 import { runs } from "../../../test/support/thoroughness.ts";
 
 const RUNS = runs(20_000);
-const MINUTE = 60_000;
 const OLDER = REVISIONS.slice(0, -1);
 
 /** A lifted error gains its kind and loses nothing. */
@@ -131,42 +130,34 @@ describe("properties of the deltas", () => {
     const revision = REVISIONS[index] as Revision;
     const step = singleStep(index);
 
-    itWithSpec(
-      `down(up(y)) = y for every message of ${delta.name}, on the step and on the whole way`,
-      () => {
-        fc.assert(
-          fc.property(messagesOf(delta.name, false), (one) => {
-            upAndDown(step, one);
-            upAndDown(revision, one);
-          }),
-          { numRuns: RUNS },
-        );
-      },
-      MINUTE,
-    );
+    itWithSpec(`down(up(y)) = y for every message of ${delta.name}, on the step and on the whole way`, () => {
+      fc.assert(
+        fc.property(messagesOf(delta.name, false), (one) => {
+          upAndDown(step, one);
+          upAndDown(revision, one);
+        }),
+        { numRuns: RUNS },
+      );
+    });
 
-    itWithSpec(
-      `up(down(x)) = x for every x that uses only what ${delta.name} has`,
-      () => {
-        fc.assert(
-          fc.property(fc.oneof({ weight: 9, arbitrary: messagesOf(delta.name, false) }, tellingErrors), (one) => {
-            const body = bodyOf(one);
-            if (one.kind === "error") {
-              const back = walk(step.lift, one, walk(step.lower, one, body) as Json);
-              return expectSame(back, errorBack(delta, one, body as Json));
-            }
-            if (isNameless(one, body)) return;
-            const extra = demanded(delta, one);
-            const said = inNewWords(delta, one, body);
-            const x = Object.keys(extra).length === 0 ? said : { ...said, ...extra };
-            const down = walk(step.lower, one, x);
-            expectSame(walk(step.lift, one, down as Json | undefined), goesUp(step, one) ? x : GONE);
-          }),
-          { numRuns: RUNS },
-        );
-      },
-      MINUTE,
-    );
+    itWithSpec(`up(down(x)) = x for every x that uses only what ${delta.name} has`, () => {
+      fc.assert(
+        fc.property(fc.oneof({ weight: 9, arbitrary: messagesOf(delta.name, false) }, tellingErrors), (one) => {
+          const body = bodyOf(one);
+          if (one.kind === "error") {
+            const back = walk(step.lift, one, walk(step.lower, one, body) as Json);
+            return expectSame(back, errorBack(delta, one, body as Json));
+          }
+          if (isNameless(one, body)) return;
+          const extra = demanded(delta, one);
+          const said = inNewWords(delta, one, body);
+          const x = Object.keys(extra).length === 0 ? said : { ...said, ...extra };
+          const down = walk(step.lower, one, x);
+          expectSame(walk(step.lift, one, down as Json | undefined), goesUp(step, one) ? x : GONE);
+        }),
+        { numRuns: RUNS },
+      );
+    });
   }
 
   function goesUp(step: Revision, { kind, method }: Case): boolean {

@@ -23,7 +23,6 @@ import { runs } from "../../../test/support/thoroughness.ts";
 
 // Checking by schema is slow, so there are fewer runs than in laws.test.ts.
 const RUNS = runs(8_000);
-const MINUTE = 60_000;
 const OLDER = REVISIONS.slice(0, -1);
 
 describe("capabilities and names", () => {
@@ -57,30 +56,22 @@ describe("capabilities and names", () => {
 
 describe("messages", () => {
   for (const [index, revision] of OLDER.entries()) {
-    itWithSpec(
-      `of the newest are valid in ${revision.name} when lowered, or refused by name`,
-      () => holdsBelow(revision, NEWEST, RUNS),
-      MINUTE,
+    itWithSpec(`of the newest are valid in ${revision.name} when lowered, or refused by name`, () =>
+      holdsBelow(revision, NEWEST, RUNS),
     );
 
     const successor = REVISIONS[index + 1] as Revision;
     // Messages that only one revision has never come from the newest, so the single step is tested too.
-    itWithSpec(
-      `of ${successor.name} are valid in ${revision.name} when lowered by one step, or refused by name`,
-      () => holdsBelow(singleStep(index), successor, RUNS / 2),
-      MINUTE,
+    itWithSpec(`of ${successor.name} are valid in ${revision.name} when lowered by one step, or refused by name`, () =>
+      holdsBelow(singleStep(index), successor, RUNS / 2),
     );
 
-    itWithSpec(
-      `of ${revision.name} are valid in the newest when lifted`,
-      () => {
-        fc.assert(
-          fc.property(messagesOf(revision.name), (one) => expectSame(problemsAbove(revision, one), [])),
-          { numRuns: RUNS / 2 },
-        );
-      },
-      MINUTE,
-    );
+    itWithSpec(`of ${revision.name} are valid in the newest when lifted`, () => {
+      fc.assert(
+        fc.property(messagesOf(revision.name), (one) => expectSame(problemsAbove(revision, one), [])),
+        { numRuns: RUNS / 2 },
+      );
+    });
   }
 
   function holdsBelow(revision: Revision, from: Revision, count: number): void {

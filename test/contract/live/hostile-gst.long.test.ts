@@ -69,7 +69,7 @@ const CASES: readonly HostileCase[] = [
   { name: "the end of the program", code: "ObjectMemory quit: 3", status: "lost", step: "restart", last: true },
 ];
 
-describe.skipIf(gstProgram() === undefined)("hostile GNU Smalltalk (needs gst)", { timeout: 120_000 }, () => {
+describe.skipIf(gstProgram() === undefined)("hostile GNU Smalltalk (needs gst)", () => {
   let fixture: LiveFixture;
   let harness: HostileHarness;
 
@@ -79,7 +79,7 @@ describe.skipIf(gstProgram() === undefined)("hostile GNU Smalltalk (needs gst)",
     const define = (number: number): string => `earlier := ${number}`;
     harness = new HostileHarness(fixture, { define, recall: "earlier", unknown: "SyntaxError" });
     await harness.open();
-  }, 60_000);
+  });
   afterAll(async () => {
     await fixture?.close();
     console.error(harness.report("GNU Smalltalk"));

@@ -23,7 +23,7 @@ describe.runIf(hasSbcl())("an open error in a Lisp session", () => {
   beforeAll(async () => {
     fixture = await LiveFixture.open(lisp(), "lisp");
     await fixture.evaluate(LEDGER);
-  }, 60_000);
+  });
   afterAll(async () => fixture?.close());
 
   it("is inspected, a variable read, and a restart taken", async () => {

@@ -30,7 +30,6 @@ it.runIf(process.platform === "linux")(
     expect(blocked.text).toContain("It waited for programs that it had started; they were killed");
     expect((await fixture.evaluate("keep")).values).toEqual(["42"]);
   },
-  60_000,
 );
 
 it("a silent evaluation reports every few seconds that it goes on, and keeps its output", async () => {
@@ -40,7 +39,7 @@ it("a silent evaluation reports every few seconds that it goes on, and keeps its
   await fixture.evaluate(code, { timeout: 30 }, { onProgress });
   expect(messages.some((message) => /^Still running after \d+ s$/.test(message ?? ""))).toBe(true);
   expect(messages.join("")).toMatch(/aaa[^]*b\n/);
-}, 60_000);
+});
 
 describe("a checkpoint", () => {
   it("brings the session back after its process was killed, and is offered", async () => {
@@ -59,7 +58,7 @@ describe("a checkpoint", () => {
     const own = join(folder, "catenary/sessions/js/all");
     expect(readdirSync(own)).toEqual(["main.json"]);
     expect(statSync(join(own, "main.json")).mode & 0o777).toBe(0o600);
-  }, 60_000);
+  });
 
   it("has what code defined before it failed, and does not report that it fails again", async () => {
     await fixture.evaluate("function half(n) { return n / 2 }\nhalf(missing)");
@@ -73,7 +72,7 @@ describe("a checkpoint", () => {
     expect((await fixture.evaluate("files.map(half)")).values).toEqual(["[ 1 ]"]);
     // The restored session can be saved too.
     expect(await fixture.call("save-session")).toContain("the code of 3 evaluations");
-  }, 60_000);
+  });
 
   it("of Smalltalk on Amber has the classes and methods that tools defined", async () => {
     const amber = await LiveFixture.open(smalltalk(), "smalltalk");
@@ -87,7 +86,7 @@ describe("a checkpoint", () => {
     const { values } = await amber.evaluate("{total. Foo make shout. Foo comment. (Foo >> #shout) protocol}");
     expect(values).toEqual(["an Array (5 'hey!' 'It''s me!' 'noise')"]);
     await amber.close();
-  }, 60_000);
+  });
 
   it("that does not exist is refused with those that do, and so is a name that is a path", async () => {
     await fixture.evaluate("1");
@@ -100,5 +99,5 @@ describe("a checkpoint", () => {
     expect(path).toMatchObject({ isError: true });
     for (let n = 0; n < 11; n += 1) await fixture.call("save-session", { checkpoint: `n${n}` });
     expect(readdirSync(join(folder, "catenary/sessions/js/all"))).toHaveLength(10);
-  }, 60_000);
+  });
 });

@@ -92,7 +92,7 @@ describe.skipIf(problem !== undefined)("a sandbox", () => {
         // The program that connects, and Node, which may be anywhere, are shown to all.
         fixture = await open({ read: [process.execPath, targets.program], diskMb: DISK_MB });
         await fixture.evaluate(snippets.shell("echo kept > /tmp/session/kept"), SLOW);
-      }, 120_000);
+      });
       afterAll(() => fixture.close());
 
       it("cannot reach a listener of the host", async () => {
@@ -200,7 +200,7 @@ describe.skipIf(problem !== undefined)("a sandbox", () => {
           await other.close();
           await Promise.all([folder, out].map((path) => rm(path, { recursive: true, force: true })));
         }
-      }, 60_000);
+      });
     });
   }
 });

@@ -30,8 +30,8 @@ export function hasSpec(name: string): boolean {
 }
 
 /** A test that needs the official schemas. */
-export function itWithSpec(name: string, test: () => void | Promise<void>, timeout?: number): void {
-  it.skipIf(!hasSpec(name))(name, test, timeout);
+export function itWithSpec(name: string, test: () => void | Promise<void>): void {
+  it.skipIf(!hasSpec(name))(name, test);
 }
 
 export type Side = "client" | "server";
