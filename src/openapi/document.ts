@@ -230,7 +230,8 @@ export class SchemaConverter {
 
   /** Whether a property has no place in this direction. */
   isHidden(schema: unknown): boolean {
-    return isObject(schema) && schema[this.#hidden] === true;
+    const isMarked = (one: unknown): boolean => isObject(one) && one[this.#hidden] === true;
+    return isMarked(schema) || isMarked(resolve(this.#root, schema));
   }
 
   /** A schema that refers to `#/$defs/...`; the names that it refers to are added to `references`. */

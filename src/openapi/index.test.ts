@@ -89,7 +89,7 @@ const MAP = { type: "object", additionalProperties: { type: "string" } };
 
 describe("the tools", () => {
   it("have names, texts, hints and one flat schema", async () => {
-    const client = await open({
+    const paths = {
       "/pets/{id}": {
         parameters: [param("id", "path", { type: "integer" })],
         get: { operationId: "pets.get one!", summary: "Gets a pet", description: "By its id.", deprecated: true },
@@ -98,11 +98,12 @@ describe("the tools", () => {
             required: true,
             ...json({
               type: "object",
-              required: ["id", "made", "name"],
+              required: ["id", "made", "by", "name"],
               properties: {
                 id: { type: "string", description: "the new id" },
                 name: { type: "string", nullable: true },
                 made: { type: "string", readOnly: true },
+                by: { $ref: "#/components/schemas/By" },
               },
             }),
           },
@@ -111,7 +112,8 @@ describe("the tools", () => {
         head: {},
       },
       "/pets": { post: { requestBody: { ...json(LIST) } } },
-    });
+    };
+    const client = await open(paths, {}, { components: { schemas: { By: { type: "string", readOnly: true } } } });
     const { tools } = await client.listTools();
     expect(tools.map(({ name, annotations }) => [name, annotations])).toEqual([
       ["pets_get_one", { readOnlyHint: true, openWorldHint: true }],
