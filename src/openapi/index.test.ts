@@ -237,6 +237,7 @@ describe("a request has", () => {
     ["a label", param("p", "path", LIST, { style: "label", explode: true }), ["a", "b"], "/v1/x/.a.b"],
     ["a matrix", param("p", "path", MAP, { style: "matrix", explode: true }), { a: "1", b: "2" }, "/v1/x/;a=1;b=2"],
     ["an object in the path", param("p", "path", MAP), { a: "1" }, "/v1/x/a,1"],
+    ["JSON in the path", { name: "p", in: "path", ...json({}) }, { p: [1] }, "/v1/x/%7B%22p%22%3A%5B1%5D%7D"],
   ])("%s", async (_, parameter, value, url) => {
     const client = await open({ "/x/{p}": { get: { operationId: "get", parameters: [parameter] } } });
     expect(await sent(client, "get", { p: value })).toMatchObject({ line: `GET ${url}` });
@@ -245,8 +246,11 @@ describe("a request has", () => {
   it.each<[string, object, unknown, string]>([
     ["a query", param("q", "query"), "a&b=c d", "q=a%26b%3Dc%20d"],
     ["a list", param("q", "query", LIST), ["a", "b"], "q=a&q=b"],
-    ["a list with commas", param("q", "query", LIST, { explode: false }), ["a", "b"], "q=a%2Cb"],
+    ["a list with commas", param("q", "query", LIST, { explode: false }), ["a,b", "c d"], "q=a%2Cb,c%20d"],
+    ["a list with spaces", param("q", "query", LIST, { style: "spaceDelimited" }), ["a,b", "c"], "q=a%2Cb%20c"],
     ["a list with pipes", param("q", "query", LIST, { style: "pipeDelimited", explode: false }), ["a", "b"], "q=a%7Cb"],
+    ["an object with commas", param("q", "query", MAP, { explode: false }), { a: "1,2", b: "3" }, "q=a,1%2C2,b,3"],
+    ["an object with pipes", param("q", "query", MAP, { style: "pipeDelimited" }), { a: "1" }, "q=a%7C1"],
     ["an object", param("q", "query", MAP), { a: "1", b: "2" }, "a=1&b=2"],
     ["a deep object", param("q", "query", {}, { style: "deepObject" }), { a: { b: [1] } }, "q%5Ba%5D%5Bb%5D%5B0%5D=1"],
     ["JSON", { name: "q", in: "query", ...json({}) }, { a: [1] }, "q=%7B%22a%22%3A%5B1%5D%7D"],
@@ -263,15 +267,16 @@ describe("a request has", () => {
       param("X-List", "header", LIST),
       param("Authorization", "header"),
       param("session", "cookie"),
-      param("lang", "cookie"),
+      param("langs", "cookie", LIST, { explode: false }),
     ];
     const client = await open({ "/x": { get: { operationId: "get", parameters } } });
     const [tool] = (await client.listTools()).tools;
-    expect(Object.keys(tool?.inputSchema.properties ?? {})).toEqual(["X-List", "session", "lang"]);
-    expect(await sent(client, "get", { "X-List": ["a", "b"], session: "a;b", lang: "de" })).toMatchObject({
+    expect(Object.keys(tool?.inputSchema.properties ?? {})).toEqual(["X-List", "session", "langs"]);
+    expect(await sent(client, "get", { "X-List": ["a", "b"], session: "a;b", langs: ["de", "a,b"] })).toMatchObject({
       headers: { "x-list": "a,b" },
-      cookie: "session=a%3Bb; lang=de",
+      cookie: "session=a%3Bb; langs=de,a%2Cb",
     });
+    expect(await sent(client, "get", { "X-List": [] })).toMatchObject({ headers: { "x-list": "" } });
     expect(await call(client, "get", { "X-List": ["a\r\nX-Evil: 1"] })).toEqual({
       text: "The value of X-List must be one line",
       isError: true,
@@ -281,8 +286,8 @@ describe("a request has", () => {
   it("a form or a text as its body", async () => {
     const form = {
       "application/x-www-form-urlencoded": {
-        schema: { type: "object", properties: { a: {}, list: LIST, deep: LIST, map: {} } },
-        encoding: { deep: { style: "deepObject" } },
+        schema: { type: "object", properties: { a: {}, list: LIST, deep: LIST, map: {}, one: {}, pipes: {} } },
+        encoding: { deep: { style: "deepObject" }, one: { explode: false }, pipes: { style: "pipeDelimited" } },
       },
     };
     const client = await open({
@@ -295,6 +300,10 @@ describe("a request has", () => {
       body: "a=x%20y&list=1&list=2&deep%5B0%5D=3&map%5Bk%5D%5Bl%5D=true",
       headers: { "content-type": "application/x-www-form-urlencoded" },
     });
+    expect(await sent(client, "form", { one: ["1,2", "3"], pipes: ["4", "5"] })).toMatchObject({
+      body: "one=1%2C2,3&pipes=4%7C5",
+    });
+    expect(await sent(client, "form", { one: { k: "1", l: "2" } })).toMatchObject({ body: "one=k,1,l,2" });
     expect(await sent(client, "form")).not.toHaveProperty("body");
     expect(await sent(client, "text", { body: "hello" })).toMatchObject({
       body: "hello",

@@ -186,10 +186,13 @@ function parameterArgument(root: Json, parameter: Json, name: string): Argument 
   const place = String(parameter["in"]);
   const fallback = Object.hasOwn(STYLES, place) ? STYLES[place] : undefined;
   if (fallback === undefined) throw new Error(`the parameter ${name} is in ${JSON.stringify(place)}, which is unknown`);
-  const style = typeof parameter["style"] === "string" ? parameter["style"] : fallback;
-  const explode = typeof parameter["explode"] === "boolean" ? parameter["explode"] : style === "form";
   const isJson = Object.keys(objectAt(root, parameter, "content")).some(isJsonType);
-  return { in: place as Argument["in"], name, style, explode, isJson };
+  return { in: place as Argument["in"], name, ...styleOf(parameter, fallback), isJson };
+}
+
+function styleOf(given: Json, fallback: string): Pick<Argument, "style" | "explode"> {
+  const style = typeof given["style"] === "string" ? given["style"] : fallback;
+  return { style, explode: typeof given["explode"] === "boolean" ? given["explode"] : style === "form" };
 }
 
 function parameterSchema(root: Json, parameter: Json): unknown {
@@ -243,9 +246,8 @@ function addBody(
   const encodings = objectAt(root, media, "encoding");
   for (const [name, one] of Object.entries(flat.properties)) {
     if (converter.isHidden(one)) continue;
-    const { style } = objectAt(root, encodings, name);
     fields.add(
-      { in: "field", name, style: typeof style === "string" ? style : "form", explode: true, isJson: false },
+      { in: "field", name, ...styleOf(objectAt(root, encodings, name), "form"), isJson: false },
       { schema: converter.convert(one, references), isRequired: isBodyRequired && flat.required.has(name) },
     );
   }
@@ -335,11 +337,11 @@ export function toHttpRequest(operation: Operation, args: Arguments, api: Api): 
   );
   const inPlace = (place: Argument["in"]): GivenArgument[] => given.filter((one) => one.in === place);
   const credentials = credentialsFor(operation, api.credentials);
-  const sent = (place: Credential["in"]): Pair[] =>
+  const sent = (place: Credential["in"]): (readonly [name: string, value: string])[] =>
     credentials.filter((one) => one.in === place).map(({ name, value }) => [name, value] as const);
   // An argument that is an object may have any names, also that of a key.
   const pairs = (place: "query" | "cookie"): Pair[] => {
-    const own = sent(place);
+    const own = sent(place).map(([name, value]) => escaped(name, value));
     const isOwn = ([name]: Pair): boolean => own.some(([key]) => key === name);
     return [
       ...inPlace(place)
@@ -355,8 +357,7 @@ export function toHttpRequest(operation: Operation, args: Arguments, api: Api): 
   const headers: Record<string, string> = { accept: "application/json, text/*;q=0.9, */*;q=0.8" };
   for (const one of inPlace("header")) headers[one.name.toLowerCase()] = headerValue(one);
   for (const [name, value] of [...Object.entries(api.headers), ...sent("header")]) headers[name.toLowerCase()] = value;
-  if (cookies.length > 0)
-    headers["cookie"] = cookies.map(([name, value]) => `${encode(name)}=${encode(value)}`).join("; ");
+  if (cookies.length > 0) headers["cookie"] = cookies.map((pair) => pair.join("=")).join("; ");
   if (body !== undefined && contentType !== undefined) headers["content-type"] = contentType;
   return { method, url: urlOf(api.base, path, inPlace("path"), query), headers, ...(body !== undefined && { body }) };
 }
@@ -375,17 +376,16 @@ function urlOf(base: URL, template: string, given: readonly GivenArgument[], que
     if (argument === undefined) throw new UserError(`The path parameter ${name} is missing`);
     return pathValue(argument);
   });
-  const search = query.map(([name, value]) => `${encode(name)}=${encode(value)}`).join("&");
   const prefix = base.pathname.replace(/\/+$/, "");
   const url = new URL(base);
   url.pathname = `${prefix}${path}`;
-  url.search = search;
+  url.search = query.map((pair) => pair.join("=")).join("&");
   // A parser of URLs removes dot segments. They have been refused already; this makes sure of it.
   if (!url.pathname.startsWith(`${prefix}/`)) throw new UserError("The path would leave the address of the API");
   return url;
 }
 
-function pathValue({ name, value, style, explode }: GivenArgument): string {
+function pathValue({ name, value, style, explode, isJson }: GivenArgument): string {
   const text = (one: unknown): string => {
     const plain = primitive(one);
     const isUnsafe = plain === "" || plain.split(/[/\\]/).some((part) => part === "." || part === "..");
@@ -395,6 +395,7 @@ function pathValue({ name, value, style, explode }: GivenArgument): string {
       );
     return encode(plain);
   };
+  if (isJson) return text(JSON.stringify(value));
   const items = Array.isArray(value) ? value.map(text) : undefined;
   const pairs = isObject(value)
     ? Object.entries(value).map(([key, one]) => [encode(key), text(one)] as const)
@@ -409,36 +410,40 @@ function pathValue({ name, value, style, explode }: GivenArgument): string {
   return explode ? listed.map((one) => `;${key}=${one}`).join("") : `;${key}=${listed.join(",")}`;
 }
 
+/** Both parts are already escaped, since the commas between the items of a value must not be. */
 type Pair = readonly [name: string, value: string];
 
-const DELIMITERS: Readonly<Record<string, string>> = { spaceDelimited: " ", pipeDelimited: "|" };
+function escaped(name: string, value: unknown): Pair {
+  return [encode(name), encode(primitive(value))];
+}
+
+/** The delimiters other than the comma. Both are escaped, since a URL cannot contain a space or a pipe. */
+const DELIMITERS: Readonly<Record<string, string>> = { spaceDelimited: "%20", pipeDelimited: "%7C" };
 
 function queryPairs({ name, value, style, explode, isJson }: GivenArgument): Pair[] {
   if (value === null) return [];
-  if (isJson) return [[name, JSON.stringify(value)]];
+  if (isJson) return [escaped(name, JSON.stringify(value))];
   if (style === "deepObject") return nestedPairs(name, value);
-  if (Array.isArray(value)) {
-    if (explode) return value.map((one) => [name, primitive(one)]);
-    return value.length === 0 ? [] : [[name, value.map(primitive).join(DELIMITERS[style] ?? ",")]];
-  }
-  if (!isObject(value)) return [[name, primitive(value)]];
-  const entries = Object.entries(value).map(([key, one]) => [key, primitive(one)] as const);
-  return explode ? entries : [[name, entries.flat().join(",")]];
+  if (typeof value !== "object") return [escaped(name, value)];
+  const isList = Array.isArray(value);
+  const pairs = Object.entries(value).map(([key, one]) => escaped(isList ? name : key, one));
+  if (explode || pairs.length === 0) return pairs;
+  const items = isList ? pairs.map(([, item]) => item) : pairs.flat();
+  return [[encode(name), items.join(DELIMITERS[style] ?? ",")]];
 }
 
 /** `name[key]=value`, at any depth; items of arrays have their numbers as keys. */
 function nestedPairs(name: string, value: unknown): Pair[] {
   if (value === null || value === undefined) return [];
-  if (typeof value !== "object") return [[name, primitive(value)]];
+  if (typeof value !== "object") return [escaped(name, value)];
   return Object.entries(value).flatMap(([key, one]) => nestedPairs(`${name}[${key}]`, one));
 }
 
 function headerValue({ name, value, explode, isJson }: GivenArgument): string {
-  const pairs =
-    isObject(value) && !isJson ? Object.entries(value).map(([key, one]) => [key, primitive(one)]) : undefined;
-  const listed =
-    pairs?.map((pair) => pair.join(explode ? "=" : ",")) ?? (Array.isArray(value) ? value.map(primitive) : []);
-  const text = isJson ? JSON.stringify(value) : listed.length > 0 ? listed.join(",") : primitive(value);
+  const listed = isObject(value)
+    ? Object.entries(value).map(([key, one]) => [key, primitive(one)].join(explode ? "=" : ","))
+    : [value].flat().map(primitive);
+  const text = isJson ? JSON.stringify(value) : listed.join(",");
   // oxlint-disable-next-line no-control-regex
   if (/[\u0000-\u0008\u000a-\u001f\u007f]/.test(text)) throw new UserError(`The value of ${name} must be one line`);
   return text;
@@ -454,14 +459,21 @@ function bodyOf(
   const value = whole === undefined ? Object.fromEntries(fields.map((one) => [one.name, one.value])) : whole.value;
   if (isJsonType(type)) return JSON.stringify(value);
   if (!type.startsWith(FORM_TYPE)) return primitive(value);
-  const styles = new Map(fields.map(({ name, style }) => [name, style]));
-  const pairs = Object.entries(isObject(value) ? value : {}).flatMap(([name, one]) =>
-    // The standard has no way to write objects in a form; this one is the most common.
-    Array.isArray(one) && styles.get(name) !== "deepObject"
-      ? one.flatMap((item) => nestedPairs(name, item))
-      : nestedPairs(name, one),
-  );
-  return pairs.map(([name, item]) => `${encode(name)}=${encode(item)}`).join("&");
+  const given =
+    whole === undefined
+      ? fields
+      : Object.entries(isObject(value) ? value : {}).map(([name, one]) => ({ ...whole, name, value: one }));
+  return given
+    .flatMap(formPairs)
+    .map((pair) => pair.join("="))
+    .join("&");
+}
+
+function formPairs(field: GivenArgument): Pair[] {
+  const { name, value, style, explode } = field;
+  if (style === "deepObject" || !explode) return queryPairs(field);
+  // The standard has no way to write objects in a form; this one is the most common.
+  return [value].flat().flatMap((item) => nestedPairs(name, item));
 }
 
 function primitive(value: unknown): string {
