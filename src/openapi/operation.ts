@@ -1,4 +1,4 @@
-// From an operation of a document to a tool: its name, and its parameters and the fields of its body as arguments of one
+// Turns an operation of a document into a tool. Its parameters and the fields of its body become the arguments, in one
 // flat object. Each argument remembers where it goes in the request.
 
 import { UserError } from "../core/errors.ts";
@@ -55,13 +55,13 @@ export interface Converters {
 
 const MAX_NAME_LENGTH = 64;
 const MAX_DESCRIPTION = 1_000;
-/** Set by us, by the media type, or by the connection; the specification says to ignore the first of them. */
+/** Set by us, by the media type, or by the connection. OpenAPI says to ignore the first three as parameters. */
 const OWN_HEADERS: ReadonlySet<string> = new Set(
   `accept content-type authorization host content-length connection expect keep-alive proxy-authorization te trailer
    transfer-encoding upgrade`.split(/\s+/),
 );
 
-/** The name of the tool, which models accept. */
+/** A name that models accept and that no other tool has. */
 export function toolName({ method, path, operation }: RawOperation, taken: ReadonlySet<string>): string {
   const id = operation["operationId"];
   const base = validName(typeof id === "string" ? id : "") || validName(`${method.toLowerCase()}${path}`);
@@ -143,7 +143,7 @@ interface Field {
   readonly isRequired: boolean;
 }
 
-/** The arguments of a tool, with a name for each that no other has. */
+/** The arguments of a tool, each with a unique name. */
 class Fields {
   readonly arguments = new Map<string, Argument>();
   readonly #fields = new Map<string, Field>();
@@ -207,7 +207,7 @@ export function isJsonType(type: string): boolean {
 
 const FORM_TYPE = "application/x-www-form-urlencoded";
 
-/** The kind of body that is sent, in the order of preference. */
+/** The media types that a body can be sent as, in the order of preference. */
 const BODY_TYPES: readonly ((type: string) => boolean)[] = [
   isJsonType,
   (type) => type.startsWith(FORM_TYPE),
@@ -309,8 +309,8 @@ function securityOf(value: unknown): readonly (readonly string[])[] {
   return Array.isArray(value) ? value.filter(isObject).map((one) => Object.keys(one)) : [];
 }
 
-// From the arguments of a call to the HTTP request of an operation: the styles in which OpenAPI writes parameters, the
-// body, and the credentials. The address is always below the base URL: a path parameter is one segment, or is refused.
+// Turns the arguments of a call into an HTTP request: parameters in the styles of OpenAPI, the body, and the
+// credentials. The address is always below the base URL: a path parameter is one segment, or is refused.
 
 /** What is sent for a security scheme. */
 export interface Credential {
@@ -339,7 +339,7 @@ export function toHttpRequest(operation: Operation, args: Arguments, api: Api): 
   const credentials = credentialsFor(operation, api.credentials);
   const sent = (place: Credential["in"]): (readonly [name: string, value: string])[] =>
     credentials.filter((one) => one.in === place).map(({ name, value }) => [name, value] as const);
-  // An argument that is an object may have any names, also that of a key.
+  // An object as an argument may have a key with the name of a credential. That key is not sent.
   const pairs = (place: "query" | "cookie"): Pair[] => {
     const own = sent(place).map(([name, value]) => escaped(name, value));
     const isOwn = ([name]: Pair): boolean => own.some(([key]) => key === name);
@@ -364,7 +364,7 @@ export function toHttpRequest(operation: Operation, args: Arguments, api: Api): 
 
 type GivenArgument = Argument & { readonly value: unknown };
 
-/** Those of the first alternative that the config has all credentials for. */
+/** The credentials of the first alternative for which none is missing. */
 function credentialsFor({ security }: Operation, known: Api["credentials"]): Credential[] {
   const usable = security.find((names) => names.length > 0 && names.every((name) => known.has(name))) ?? [];
   return usable.flatMap((name) => known.get(name) ?? []);
@@ -380,7 +380,7 @@ function urlOf(base: URL, template: string, given: readonly GivenArgument[], que
   const url = new URL(base);
   url.pathname = `${prefix}${path}`;
   url.search = query.map((pair) => pair.join("=")).join("&");
-  // A parser of URLs removes dot segments. They have been refused already; this makes sure of it.
+  // `pathValue` refuses dot segments, which a URL parser would resolve. This makes sure of it.
   if (!url.pathname.startsWith(`${prefix}/`)) throw new UserError("The path would leave the address of the API");
   return url;
 }
@@ -432,7 +432,7 @@ function queryPairs({ name, value, style, explode, isJson }: GivenArgument): Pai
   return [[encode(name), items.join(DELIMITERS[style] ?? ",")]];
 }
 
-/** `name[key]=value`, at any depth; items of arrays have their numbers as keys. */
+/** `name[key]=value`, at any depth; items of arrays have their indexes as keys. */
 function nestedPairs(name: string, value: unknown): Pair[] {
   if (value === null || value === undefined) return [];
   if (typeof value !== "object") return [escaped(name, value)];
@@ -472,7 +472,7 @@ function bodyOf(
 function formPairs(field: GivenArgument): Pair[] {
   const { name, value, style, explode } = field;
   if (style === "deepObject" || !explode) return queryPairs(field);
-  // The standard has no way to write objects in a form; this one is the most common.
+  // APIs differ in how they read objects in a form; brackets are the most common.
   return [value].flat().flatMap((item) => nestedPairs(name, item));
 }
 
