@@ -221,6 +221,8 @@ describe("where there can be no sandbox", () => {
       ),
     );
     if (process.platform === "linux") expect(problems[2]?.hint).toContain("apt install bubblewrap");
+    expect(problems[1]?.hint).toMatch(/or run without a sandbox \("sandbox": false\)$/);
+    expect(problems[2]?.hint).toMatch(/or run without a sandbox \("code": \{"sandbox": false\} in the config\)$/);
   });
 
   it("code mode does not start, unless it is to run without", async () => {

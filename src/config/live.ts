@@ -81,15 +81,16 @@ export async function sandboxProblems(
   places: readonly ConfigPlace[],
   severity: Problem["severity"],
 ): Promise<Problem[]> {
-  const reason = places.length === 0 ? undefined : await (await import("../live/sandbox.ts")).sandboxProblem();
-  if (reason === undefined) return [];
-  const [what = "", ...advice] = reason.split("; ");
-  return places.map(({ path: at, position }) => ({
-    ...position,
-    severity,
-    message: `${at}: ${what.charAt(0).toLowerCase()}${what.slice(1)}`,
-    hint: advice.join("; "),
-  }));
+  if (places.length === 0) return [];
+  const { sandboxProblem } = await import("../live/sandbox.ts");
+  const problems = places.map(async ({ path: at, position }): Promise<Problem[]> => {
+    const reason = await sandboxProblem(/^code\b/.test(at) ? '"code": {"sandbox": false} in the config' : undefined);
+    if (reason === undefined) return [];
+    const [what = "", ...advice] = reason.split("; ");
+    const message = `${at}: ${what.charAt(0).toLowerCase()}${what.slice(1)}`;
+    return [{ ...position, severity, message, hint: advice.join("; ") }];
+  });
+  return (await Promise.all(problems)).flat();
 }
 
 /** The language of code mode. */

@@ -51,7 +51,8 @@ const INHERITED = ["LANG", "LANGUAGE", "LC_*", "TZ", "TERM"];
 
 const INSTALL = "install it (Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap)";
 const NEWER = "install version 0.8 or later, which Debian 12 and Ubuntu 24.04 have";
-const OTHERWISE = 'or run without a sandbox ("sandbox": false)';
+/** The setting that turns it off, as it is written in the options or in the entry of a live server. */
+const OFF = '"sandbox": false';
 
 /** Returns a runtime whose guests run in a sandbox, or the same one if `sandbox` is false or undefined. */
 export function sandboxed(runtime: Runtime, sandbox: boolean | SandboxOptions | undefined): Runtime {
@@ -91,10 +92,10 @@ let working: Tools | undefined;
 
 /**
  * Why no sandbox can be had on this machine, and what to do about it; undefined if one can. Starts a trivial program in a
- * sandbox to find out, once: containers and some systems forbid what bubblewrap needs.
+ * sandbox to find out, once: containers and some systems forbid what bubblewrap needs. `off` says how to do without.
  */
-export async function sandboxProblem(): Promise<string | undefined> {
-  const found = await findTools();
+export async function sandboxProblem(off?: string): Promise<string | undefined> {
+  const found = await findTools(off);
   return typeof found === "string" ? found : undefined;
 }
 
@@ -105,18 +106,19 @@ async function requireTools(): Promise<Tools> {
 }
 
 /** The programs, or why there can be no sandbox. Only success is remembered: bubblewrap may be installed later. */
-async function findTools(): Promise<Tools | string> {
+async function findTools(off = OFF): Promise<Tools | string> {
   if (working !== undefined) return working;
-  if (process.platform !== "linux") return `A sandbox needs Linux; run this on Linux, ${OTHERWISE}`;
+  const otherwise = `or run without a sandbox (${off})`;
+  if (process.platform !== "linux") return `A sandbox needs Linux; run this on Linux, ${otherwise}`;
   const [bwrap, prlimit] = await Promise.all(["bwrap", "prlimit"].map((command) => findProgram({ command })));
-  if (bwrap === undefined) return `A sandbox needs bubblewrap, but bwrap is not on the PATH; ${INSTALL}, ${OTHERWISE}`;
+  if (bwrap === undefined) return `A sandbox needs bubblewrap, but bwrap is not on the PATH; ${INSTALL}, ${otherwise}`;
   if (prlimit === undefined)
-    return `A sandbox needs prlimit, which is not on the PATH; install the package util-linux, ${OTHERWISE}`;
+    return `A sandbox needs prlimit, which is not on the PATH; install the package util-linux, ${otherwise}`;
   const tools = { bwrap, prlimit };
   const args = [...rootArguments({}), ...endArguments("/"), prlimit, "--core=0", "--", "true"];
   const problem = await tryOut(bwrap, args);
   if (problem === undefined) working = tools;
-  return problem === undefined ? tools : `No sandbox can be had on this machine: ${problem}; ${OTHERWISE}`;
+  return problem === undefined ? tools : `No sandbox can be had on this machine: ${problem}; ${otherwise}`;
 }
 
 /** Resolves to the reason if the program fails. */
