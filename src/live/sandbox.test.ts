@@ -82,6 +82,12 @@ describe.skipIf(problem !== undefined)("a sandbox", () => {
     const { structuredContent, content } = await client.callTool("evaluate-js", { code });
     expect(structuredContent).toMatchObject({ status: "ok" });
     expect(JSON.stringify(content)).toContain("[ [ 'session' ], '/tmp/session', '/tmp/session', true ]");
+    for (const missing of ['import "nofs"', 'require("nofs")']) {
+      const refused = await client.callTool("evaluate-js", { code: missing });
+      expect(refused.content).toMatchObject([
+        { text: expect.stringContaining("Cannot find package 'nofs': packages cannot be installed in the sandbox;") },
+      ]);
+    }
     await client.close();
     await live.close();
   });

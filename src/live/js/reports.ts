@@ -125,6 +125,9 @@ function syntaxPosition(stack: string): { readonly at: string; readonly excerpt:
   };
 }
 
+/** Where sessions in a sandbox start, unless they can see their folder. It is gone when the session ends. */
+const SANDBOX_HOME = "/tmp/session/";
+
 /** Node's messages about missing modules name one of our files and do not say what to do. */
 function withAdvice(message: string): string {
   const [, wanted, from] =
@@ -132,6 +135,10 @@ function withAdvice(message: string): string {
     /^Cannot find module '([^'./][^']*)'\nRequire stack:\n- (.+\/)session\.js$/.exec(message) ??
     [];
   if (wanted !== undefined && from !== undefined) {
+    if (from.startsWith(SANDBOX_HOME)) {
+      const how = 'install it in a folder outside, and name that folder in "sandbox": {"read": [...]} and in "cwd"';
+      return `Cannot find package '${wanted}': packages cannot be installed in the sandbox; ${how}`;
+    }
     const how = `install it there (npm install ${wanted}), or give the session another folder (cwd)`;
     return `Cannot find package '${wanted}' from ${from}: ${how}`;
   }
