@@ -292,6 +292,23 @@ it.runIf(IS_LONG).each(REVISIONS.map(({ name }) => name))("works for callers of 
   expect(JSON.stringify(content)).toContain("ab");
 });
 
+it("gives text that the structured content lacks as `text`, unless the properties can have any name", async () => {
+  const counts = { type: "object", additionalProperties: { type: "number" } } as const;
+  const words = createServer({ name: "words", version: "1.0.0" }).tool(
+    "count",
+    { outputSchema: counts, output: undefined },
+    () => ({ content: [{ type: "text", text: "one cat" }], structuredContent: { cat: 1 } }),
+  );
+  const { call } = await start({}, chain().to({ js: javascript(), notes: notes(), words }));
+  const code = `const { status, text } = await tools.js.evaluate_js({ code: "1 + 1" });
+    [status, text, await tools.notes.search({ query: "x" }), await tools.words.count()]`;
+  expect(await call("run-code", { code })).toContain("=> [ 'ok', '=> 2', { hits: [ 'x' ] }, { cat: 1 } ]");
+});
+
+it("names the upstream that a chain lacks", () => {
+  expect(() => codeMode(chain() as never)).toThrow("codeMode(): the chain has no upstream: write chain(...).to(...)");
+});
+
 it.each([
   [{ language: "cobol" }, '`language` must be "js", "lisp", "smalltalk"'],
   [{ inclued: [] }, "has no option `inclued`; did you mean `include`?"],

@@ -67,8 +67,9 @@ const RUN_CODE = "run-code";
 const DEFAULT_BUDGETS: CodeBudgets = { maxCalls: 100, maxParallel: 8, maxResultBytes: 10_000_000 };
 
 export function createCodeRunner(language: Language, options: CodeRunnerOptions): CodeRunner {
-  const { callsTools, callSyntax, title, resources } = language;
-  if (callsTools === undefined) throw new TypeError(`Code in ${title} cannot call tools; use another language`);
+  const { callsTools, callSyntax, callAdvice: advice, title, resources } = language;
+  if (callsTools === undefined || advice === undefined)
+    throw new TypeError(`Code in ${title} cannot call tools; use another language`);
   const { tools, confirm, maxCalls, maxParallel, maxResultBytes, ...liveOptions } = options;
   const budgets: CodeBudgets = {
     maxCalls: maxCalls ?? DEFAULT_BUDGETS.maxCalls,
@@ -86,7 +87,7 @@ export function createCodeRunner(language: Language, options: CodeRunnerOptions)
     { runtime: language.runtime, title, instructions: "", evaluate, tools: [], ...(resources && { resources }) },
     // Callers have no tools that could use an error that stays open.
     { ...liveOptions, limits: { ...liveOptions.limits, errorHoldMs: 0 } },
-    { begin: (context, report) => CodeRun.begin(context, { tools, budgets, confirm, report }) },
+    { begin: (context, report) => CodeRun.begin(context, { tools, budgets, confirm, advice, report }) },
   );
   return { handler: server, tool: evaluationTool(evaluate), callSyntax, close: () => server.close() };
 }

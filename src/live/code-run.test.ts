@@ -10,6 +10,7 @@ import { onCancel } from "../core/cancel.ts";
 import type { Context, Handler } from "../core/handler.ts";
 import { hasTasks } from "../protocol/tasks.ts";
 import { createServer } from "../server/server.ts";
+import type { RunAnswer } from "../../test/support/live/code-run.ts";
 import { eventually } from "../../test/support/waiting.ts";
 import { createCodeRunner, type CodeRunner, type CodeRunnerOptions } from "./code-mode.ts";
 import type { RunTools } from "./code-run.ts";
@@ -65,21 +66,6 @@ async function start(
   };
 }
 
-interface RunAnswer {
-  readonly isError?: boolean;
-  readonly content: readonly { readonly type: string; readonly text: string; readonly data?: string }[];
-  readonly structuredContent: {
-    readonly status: string;
-    readonly state: string;
-    readonly calls: readonly {
-      readonly tool: string;
-      readonly ms: number;
-      readonly bytes: number;
-      readonly isError?: true;
-    }[];
-  };
-}
-
 const notes = () =>
   createServer({ name: "notes", version: "1.0.0" })
     .tool("echo", { inputSchema: { type: "object" } }, (args) => String(args["text"]))
@@ -105,11 +91,13 @@ describe("a call from code", () => {
     const { content, structuredContent } = await run(`
       const sum = await tools.notes.add({ a: 1, b: 2 });
       console.log(sum.sum, sum.content[0].type, Object.keys(sum));
-      console.log(await tools.notes.echo({ text: "hi" }), (await tools.notes.file()).content);
+      console.log(await tools.notes.echo({ text: "hi" }), await tools.notes.file());
       const { text, content } = await tools.call("picture");
       show(content[1]);
       [text, content.length, (await tools.search("ech"))[0].path, tools.catalogue.length]`);
-    expect(content[0]?.text).toBe("3 text [ 'sum' ]\nhi own\n=> [ 'A dot', 2, 'notes.echo', 5 ]");
+    expect(content[0]?.text).toBe(
+      "3 text [ 'sum' ]\nhi { content: 'own', text: 'x' }\n=> [ 'A dot', 2, 'notes.echo', 5 ]",
+    );
     expect(content[1]).toEqual({ type: "image", data: "AAAA", mimeType: "image/png" });
     expect(content[2]?.text).toMatch(
       /^calls: notes\.add \d+ ms 0\.\d kB, notes\.echo .*, notes\.file .*, notes\.picture /,
@@ -296,6 +284,20 @@ describe("a run that is stopped", () => {
     const kept = how === "by a reset" ? "undefined" : "number";
     expect((await next).content[0]?.text).toContain(`=> [ '${kept}', 'done' ]`);
   });
+});
+
+it("names the calls that the code did not await", async () => {
+  const { run } = await start(slowNotes().gateway);
+  const { content, isError } = await run("tools.notes.slow(); console.log(tools.nowhere()); tools.search('x')");
+  expect(content[0]?.text).toBe("Promise { <pending> }\n=> Promise { <pending> }");
+  const notice =
+    '[Notice] The code ended while calls were still running, so they were cancelled: notes.slow, nowhere, tools.search("words"). Use await for each call';
+  expect(content[1]?.text).toContain(notice);
+  expect([isError, content[2]?.text]).toEqual([
+    false,
+    expect.stringMatching(/^calls: notes\.slow \d+ ms 0\.0 kB failed$/),
+  ]);
+  expect((await run("1")).content).toEqual([{ type: "text", text: "=> 1" }]);
 });
 
 describe("an inner call", () => {

@@ -16,16 +16,20 @@ import type { ContentBlock } from "../protocol/model/index.ts";
 import { withoutSecrets } from "../protocol/redactor.ts";
 import { hasTasks } from "../protocol/tasks.ts";
 import type { ToolContext } from "../server/call-context.ts";
+import { type CallRecord, callsText, MAX_LISTED } from "./evaluation.ts";
 import type { GuestReply } from "./guest.ts";
 import { orList } from "./languages.ts";
 import type { EvaluationRun } from "./server.ts";
 import type { CallableTool } from "./runtime.ts";
 import type { RunChannel } from "./session.ts";
+import type { CallAdvice } from "./tool.ts";
 
 /** A tool that the code of one caller may call. */
 export interface RunTool extends CallableTool {
   /** Whether it may destroy something. */
   readonly isDestructive: boolean;
+  /** Its definition. */
+  readonly tool?: { readonly [field: string]: unknown };
 }
 
 /** What one caller may call. */
@@ -54,6 +58,7 @@ export interface CodeRunOptions {
   readonly tools: (context: Context) => Promise<RunTools>;
   readonly budgets: CodeBudgets;
   readonly confirm: "destructive" | undefined;
+  readonly advice: CallAdvice;
   /** Sends a message to the caller as progress. */
   readonly report: (message: string) => void;
 }
@@ -67,14 +72,6 @@ interface CallFailure {
   readonly content?: readonly unknown[];
   /** The names that a wrong name may mean. */
   readonly near?: readonly string[];
-}
-
-/** A call in the result of the run. */
-interface CallRecord {
-  readonly tool: string;
-  ms: number;
-  bytes: number;
-  isError?: true;
 }
 
 const CANCELLED: CallFailure = { kind: "cancelled", message: "The call was cancelled, since its run was stopped" };
@@ -94,6 +91,8 @@ export class CodeRun implements EvaluationRun {
   readonly #slots: Semaphore;
   /** The calls that have not ended. */
   readonly #open = new Map<CancelToken, () => void>();
+  /** All calls and searches within the budget, by id: what each calls, and whether the code has its answer. */
+  readonly #asked = new Map<number, { readonly what: string; isAnswered: boolean }>();
   readonly #records: CallRecord[] = [];
   readonly #shown: ContentBlock[] = [];
   /** Calls that need the consent of the caller, until it is asked. */
@@ -131,10 +130,13 @@ export class CodeRun implements EvaluationRun {
   }
 
   receive(message: GuestReply, channel: RunChannel): void {
-    const { call, tool, search, show } = message;
+    const { call, tool, search, show, unread } = message;
     if (show !== undefined) return this.#show(show);
+    if (Array.isArray(unread)) return this.#endUnread(unread);
     if (typeof call !== "number") return;
-    void this.#answer(call, channel, () =>
+    const name = String(tool);
+    const what = search === undefined ? (this.#byName.get(name)?.path ?? name) : this.#options.advice.search;
+    void this.#answer(call, what, channel, () =>
       search === undefined ? this.#call(call, tool, message["arguments"], channel) : this.#search(search, message),
     );
   }
@@ -150,12 +152,18 @@ export class CodeRun implements EvaluationRun {
     this.#slots.releaseAll();
   }
 
-  result(): ReturnType<EvaluationRun["result"]> {
+  result(isOk: boolean): ReturnType<EvaluationRun["result"]> {
     const calls = this.#records.map((record) => ({ ...record }));
     const content: ContentBlock[] = [...this.#shown];
     if (this.#notShown > 0) {
       const limits = `a run can show ${MAX_SHOWN} blocks and ${this.#options.budgets.maxResultBytes} bytes`;
       content.push({ type: "text", text: `[Notice] Blocks that are not shown: ${this.#notShown}; ${limits}` });
+    }
+    const unfinished = [...this.#asked.values()].filter(({ isAnswered }) => !isAnswered).map(({ what }) => what);
+    if (isOk && unfinished.length > 0) {
+      const names = [...new Set(unfinished)].slice(0, MAX_LISTED).map((name) => sanitize(name, MAX_SHOWN_NAME));
+      const ended = `The code ended while calls were still running, so they were cancelled: ${names.join(", ")}`;
+      content.push({ type: "text", text: `[Notice] ${ended}. ${this.#options.advice.wait}` });
     }
     if (calls.length > 0) content.push({ type: "text", text: callsText(calls) });
     return { content, facts: { calls } };
@@ -165,23 +173,36 @@ export class CodeRun implements EvaluationRun {
    * Runs the work of one message, within the budget of calls, and sends its answer. Once the run is being stopped,
    * nothing is answered, so that its code does not go on.
    */
-  async #answer(call: number, channel: RunChannel, work: () => Promise<Answer>): Promise<void> {
+  async #answer(call: number, what: string, channel: RunChannel, work: () => Promise<Answer>): Promise<void> {
     if (this.#isOver) return;
     let answer: Answer;
+    const asked = { what, isAnswered: false };
     const { maxCalls, maxResultBytes } = this.#options.budgets;
     this.#messages += 1;
     if (this.#messages > maxCalls) answer = { error: overrun(`The run has made ${maxCalls} calls`, "maxCalls") };
     else if (this.#resultBytes >= maxResultBytes) answer = { error: tooManyBytes(maxResultBytes) };
-    else answer = await work().catch((error: unknown) => ({ error: protocolFailure(error) }));
+    else {
+      this.#asked.set(call, asked);
+      answer = await work().catch((error: unknown) => ({ error: protocolFailure(error) }));
+    }
     if (this.#isOver) return;
-    const { record, ...sent } = answer;
-    // The text is there twice if the content is too.
-    const copied = sent.result?.content === undefined ? 0 : Buffer.byteLength(sent.result.text);
+    asked.isAnswered = true;
+    const { record, repeated = "", ...sent } = answer;
+    const copied = Buffer.byteLength(repeated);
     const left = maxResultBytes - this.#resultBytes;
     const bytes = channel.answer({ call, ...sent }, left + copied + ENVELOPE_BYTES) - copied;
     if (record !== undefined) record.bytes = Math.max(0, bytes - ENVELOPE_BYTES);
     if (bytes > left + ENVELOPE_BYTES) channel.answer({ call, error: tooManyBytes(maxResultBytes) });
     else this.#resultBytes += Math.max(0, bytes - ENVELOPE_BYTES);
+  }
+
+  /** The code has ended, and has not read the answers of these calls. */
+  #endUnread(calls: readonly unknown[]): void {
+    this.end();
+    for (const call of calls) {
+      const asked = this.#asked.get(call as number);
+      if (asked !== undefined) asked.isAnswered = false;
+    }
   }
 
   async #call(call: number, name: unknown, args: unknown, channel: RunChannel): Promise<Answer> {
@@ -216,7 +237,7 @@ export class CodeRun implements EvaluationRun {
         this.#innerContext(call, tool, token, channel),
       );
       if (result["isError"] === true) record.isError = true;
-      return { ...answerOf(result), record };
+      return { ...answerOf(result, tool.tool?.["outputSchema"]), record };
     } catch (error) {
       record.isError = true;
       return { error: protocolFailure(error), record };
@@ -276,7 +297,7 @@ export class CodeRun implements EvaluationRun {
     }
     const nearNames = [...new Set(near.map((one) => this.#byName.get(one)?.path ?? one))].slice(0, MAX_SUGGESTED);
     const suggestion = nearNames.length === 0 ? "" : `did you mean ${orList(nearNames)}? If not, `;
-    const message = `There is no tool ${name.slice(0, 100)}; ${suggestion}search for it first`;
+    const message = `There is no tool ${name.slice(0, 100)}; ${suggestion}find it with ${this.#options.advice.search}`;
     return { kind: "refused", message, ...(nearNames.length > 0 && { near: nearNames }) };
   }
 
@@ -351,6 +372,8 @@ export class CodeRun implements EvaluationRun {
 interface Answer {
   readonly result?: { readonly structured?: unknown; readonly text: string; readonly content?: readonly unknown[] };
   readonly error?: CallFailure;
+  /** Text that the value has beside the content, and that counts once. */
+  readonly repeated?: string;
   /** Gets the size of the answer. */
   readonly record?: CallRecord;
 }
@@ -425,7 +448,7 @@ function tooManyBytes(max: number): CallFailure {
 }
 
 /** The result of a tool as it is sent to the guest. The whole content is sent only if the text does not say it all. */
-function answerOf(result: Result): Answer {
+function answerOf(result: Result, outputSchema: unknown): Answer {
   const { resultType = "complete", structuredContent: structured, isError } = result;
   if (resultType !== "complete") {
     return { error: { kind: "protocol", message: `The tool answered with ${resultType} instead of a result` } };
@@ -438,34 +461,34 @@ function answerOf(result: Result): Answer {
   const isWhole = texts.length === content.length;
   if (isError === true)
     return { error: { kind: "tool", message: text || "The tool failed", ...(!isWhole && { content }) } };
-  if (structured === undefined) return { result: isWhole ? { text } : { text, content } };
-  return { result: { structured, text, content } };
+  if (structured === undefined) return isWhole ? { result: { text } } : { result: { text, content }, repeated: text };
+  if (!canHaveText(structured, outputSchema) || texts.every(isPartOf(structured)))
+    return { result: { structured, text: "", content } };
+  return { result: { structured: { ...structured, text }, text: "", content }, repeated: text };
 }
 
-/** So many calls are listed one by one. */
-const MAX_LISTED = 20;
-
-/** One line: `calls: notes.search 12 ms 3.4 kB, ...`; if there are many, the rest is a sum for each tool. */
-function callsText(calls: readonly CallRecord[]): string {
-  const listed = calls
-    .slice(0, MAX_LISTED)
-    .map((call) => callText(call.tool, call, call.isError === true ? " failed" : ""));
-  const sums = new Map<string, { count: number; failed: number; ms: number; bytes: number }>();
-  for (const { tool, ms, bytes, isError } of calls.slice(MAX_LISTED)) {
-    const sum = sums.get(tool) ?? { count: 0, failed: 0, ms: 0, bytes: 0 };
-    sums.set(tool, {
-      count: sum.count + 1,
-      failed: sum.failed + (isError === true ? 1 : 0),
-      ms: sum.ms + ms,
-      bytes: sum.bytes + bytes,
-    });
-  }
-  const summed = [...sums].map(([tool, sum]) =>
-    callText(`${sum.count} more of ${tool}`, sum, sum.failed === 0 ? "" : ` ${sum.failed} failed`),
-  );
-  return `calls: ${[...listed, ...summed].join(", ")}`;
+/** Not if its properties have names of any kind, as in a table of counts by word. */
+function canHaveText(structured: unknown, schema: unknown): structured is object {
+  const { additionalProperties, patternProperties } = isObject(schema) ? schema : {};
+  if (isObject(additionalProperties) || patternProperties !== undefined) return false;
+  return isObject(structured) && !Object.hasOwn(structured, "text");
 }
 
-function callText(what: string, { ms, bytes }: Pick<CallRecord, "ms" | "bytes">, note: string): string {
-  return `${what} ${Math.round(ms)} ms ${(bytes / 1000).toFixed(1)} kB${note}`;
+/** Whether a text is the structured content, one of its values, or an element of such a value, as it is or as JSON. */
+function isPartOf(structured: object): (text: string) => boolean {
+  const values: readonly unknown[] = Object.values(structured);
+  const parts = [
+    structured,
+    ...values,
+    ...values.flatMap((value) => (Array.isArray(value) ? (value as unknown[]) : [])),
+  ];
+  const known = new Set(["", ...parts.map((part) => (typeof part === "string" ? part : JSON.stringify(part)))]);
+  return (text) => {
+    if (known.has(text)) return true;
+    try {
+      return known.has(JSON.stringify(JSON.parse(text)));
+    } catch {
+      return false;
+    }
+  };
 }

@@ -313,3 +313,39 @@ function timingText({ realMs, runMs = 0, gcMs = 0, bytes }: Timing): string {
   const consed = bytes === undefined ? "" : `, ${bytes.toLocaleString("en")} bytes consed`;
   return `; Timing: ${Math.round(realMs)}ms real, ${Math.round(runMs)}ms run, ${Math.round(gcMs)}ms GC${consed}`;
 }
+
+/** A call of a tool in the result of a run in code mode. */
+export interface CallRecord {
+  readonly tool: string;
+  ms: number;
+  bytes: number;
+  isError?: true;
+}
+
+/** So many calls are listed one by one. */
+export const MAX_LISTED = 20;
+
+/** One line: `calls: notes.search 12 ms 3.4 kB, ...`; if there are many, the rest is a sum for each tool. */
+export function callsText(calls: readonly CallRecord[]): string {
+  const listed = calls
+    .slice(0, MAX_LISTED)
+    .map((call) => callText(call.tool, call, call.isError === true ? " failed" : ""));
+  const sums = new Map<string, { count: number; failed: number; ms: number; bytes: number }>();
+  for (const { tool, ms, bytes, isError } of calls.slice(MAX_LISTED)) {
+    const sum = sums.get(tool) ?? { count: 0, failed: 0, ms: 0, bytes: 0 };
+    sums.set(tool, {
+      count: sum.count + 1,
+      failed: sum.failed + (isError === true ? 1 : 0),
+      ms: sum.ms + ms,
+      bytes: sum.bytes + bytes,
+    });
+  }
+  const summed = [...sums].map(([tool, sum]) =>
+    callText(`${sum.count} more of ${tool}`, sum, sum.failed === 0 ? "" : ` ${sum.failed} failed`),
+  );
+  return `calls: ${[...listed, ...summed].join(", ")}`;
+}
+
+function callText(what: string, { ms, bytes }: Pick<CallRecord, "ms" | "bytes">, note: string): string {
+  return `${what} ${Math.round(ms)} ms ${(bytes / 1000).toFixed(1)} kB${note}`;
+}

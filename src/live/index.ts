@@ -2,7 +2,7 @@
 // with its own sessions. No process starts before the first evaluation. A session runs any code, and is a sandbox only
 // with the option `sandbox`.
 
-import type { Handler } from "../core/handler.ts";
+import { type Handler, isUnfinishedChain, NO_UPSTREAM } from "../core/handler.ts";
 import { defined, isObject } from "../core/values.ts";
 import { checkOptions, kindOf, OptionReader, type OptionNames } from "../core/options.ts";
 import { createCodeMode, type CodeMode, type CodeModeOptions as CreateCodeModeOptions } from "./code-mode.ts";
@@ -83,6 +83,7 @@ export type CodeModeOptions = CreateCodeModeOptions &
  * await serve(codeMode(chain(log()).to({ notes: upstream({ command: "npx", args: ["-y", "notes-mcp"] }), mail })));
  */
 export function codeMode<Gateway extends Handler>(gateway: Gateway, options: CodeModeOptions = {}): CodeMode<Gateway> {
+  if (isUnfinishedChain(gateway)) throw new TypeError(`codeMode(): ${NO_UPSTREAM}`);
   if (typeof gateway !== "function") {
     throw new TypeError(`codeMode(): the gateway must be a handler, not ${kindOf(gateway)}`);
   }

@@ -94,8 +94,11 @@ export interface EvaluationHooks {
 }
 
 export interface EvaluationRun extends RunPeer {
-  /** Called when the evaluation has ended: what its result has beside its own text and facts. */
-  result(): { readonly content: readonly ContentBlock[]; readonly facts: object };
+  /**
+   * Called when the evaluation has ended: what its result has beside its own text and facts. `isOk` is false if it
+   * failed or was stopped.
+   */
+  result(isOk: boolean): { readonly content: readonly ContentBlock[]; readonly facts: object };
 }
 
 export function createLiveServer(language: Language, options: LiveOptions, hooks?: EvaluationHooks): Live {
@@ -230,7 +233,7 @@ function registerEvaluation(host: Host, tool: GuestTool, op: string): void {
     if (evaluates === undefined) {
       const summary = summaryOf(evaluation, truncated);
       if (peer === undefined) return new TrustedResult(text, summary, status !== "ok");
-      const { content, facts } = peer.result();
+      const { content, facts } = peer.result(status === "ok");
       return new TrustedResult(text, { ...summary, ...facts }, status !== "ok", content);
     }
     const isBare = status === "ok" && notice === undefined;

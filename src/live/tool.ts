@@ -122,6 +122,16 @@ export interface Language {
   readonly callsTools?: string;
   /** How the code writes a call of a tool. Default: as JavaScript does, with declarations in TypeScript. */
   readonly callSyntax?: CallSyntax;
+  /** What messages about calls advise. */
+  readonly callAdvice?: CallAdvice;
+}
+
+/** Advice about calls of tools from code, as the language writes it. */
+export interface CallAdvice {
+  /** The call that finds tools, such as `(search-tools "words")`. */
+  readonly search: string;
+  /** A sentence about how the code waits for its calls. */
+  readonly wait: string;
 }
 
 /** What a language is created with: the options that all languages have, and its own settings. */

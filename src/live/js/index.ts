@@ -143,6 +143,10 @@ export function jsLanguage(options: JavaScriptGuestOptions): Language {
     hasDebugger: true,
     resources: RESOURCES,
     callsTools: CALLS_TOOLS,
+    callAdvice: {
+      search: 'tools.search("words")',
+      wait: "Use await for each call: await tools.NAME(...), or await Promise.all([...]) for several.",
+    },
   };
 }
 

@@ -23,7 +23,7 @@ const BLOCK_MS = 50;
 const MAX_ARGUMENT_CHARS = 5_000_000;
 
 const NOT_RUNNING = "Tools can be called only while the code of a run is running";
-const RUN_ENDED = "The call was cancelled, since its run has ended";
+const RUN_ENDED = "The call was cancelled, since the code that made it ended without awaiting it";
 const NOT_SHOWN =
   "show() takes content that a tool has returned: a block such as an image or a resource link, an array of blocks, or " +
   "a value with `content`. Print other values with console.log().";
@@ -56,6 +56,8 @@ export class ToolCalls {
   /** By path and by name. */
   #known = new Map<string, CallableTool>();
   #calls = 0;
+  /** The errors of calls that were cancelled. The result of the run names these calls. */
+  readonly #cancelled = new WeakSet<object>();
 
   /** `job` returns the id of the job that runs. */
   constructor(send: (json: string) => void, job: () => number | undefined) {
@@ -111,7 +113,7 @@ export class ToolCalls {
     if (error?.kind === "tool") {
       throw new ToolError(tool.path, error.message, error.content ?? [{ type: "text", text: error.message }]);
     }
-    if (error !== undefined) throw new NativeError(error.message);
+    if (error !== undefined) throw this.#failure(error);
     return valueOf(result);
   };
 
@@ -120,7 +122,7 @@ export class ToolCalls {
     const path = String(given);
     const { error } = await this.#request(`"tool":${stringify(path)},"arguments":{}`);
     const near = (error?.near ?? []).map((name) => `tools.${name}`).join(" or ");
-    if (error !== undefined && error.kind !== "refused") throw new NativeError(error.message);
+    if (error !== undefined && error.kind !== "refused") throw this.#failure(error);
     const suggestion = near === "" ? "" : `did you mean ${near}? If not, `;
     throw new NativeError(`There is no tool ${path.slice(0, 100)}; ${suggestion}find it with tools.search("words")`);
   }
@@ -130,9 +132,20 @@ export class ToolCalls {
     const { result, error } = await this.#request(
       `"search":${stringify(String(query))},"limit":${Number(limit) || 10}`,
     );
-    if (error !== undefined) throw new NativeError(error.message);
+    if (error !== undefined) throw this.#failure(error);
     return result?.structured;
   };
+
+  #failure({ kind, message }: NonNullable<CallResult["error"]>): Error {
+    const failure = new NativeError(message);
+    if (kind === "cancelled") this.#cancelled.add(failure);
+    return failure;
+  }
+
+  /** Whether this is the error of a call that its code did not await. */
+  isOfCancelled(error: unknown): boolean {
+    return this.#cancelled.has(error as object);
+  }
 
   /** Adds content that a tool has returned to the result of the run. */
   readonly show = (value: unknown): void => {
@@ -170,11 +183,14 @@ export class ToolCalls {
    * settle, so that its code does not go on.
    */
   end(job: number, isAbandoned: boolean): void {
+    const unread: number[] = [];
     for (const [call, open] of this.#open) {
       if (open.job !== job) continue;
       this.#open.delete(call);
+      unread.push(call);
       if (!isAbandoned) open.settle({ call, error: { kind: "cancelled", message: RUN_ENDED } });
     }
+    if (!isAbandoned && unread.length > 0) this.#send(`{"unread":${stringify(unread)},"target":${job}}`);
   }
 
   async #request(body: string): Promise<CallResult> {

@@ -60,7 +60,7 @@ export class UserThread {
     hideLoaderWarning();
     // A capture callback, because the user's code could remove a listener. No exception ends the process.
     process.setUncaughtExceptionCaptureCallback((error: unknown) => {
-      if (error === RECOVERY || this.#tests.fail(error)) return;
+      if (error === RECOVERY || this.#toolCalls.isOfCancelled(error) || this.#tests.fail(error)) return;
       if (process.listenerCount("uncaughtException") > 0) process.emit("uncaughtException", error as Error);
       else this.#send({ kind: "uncaught", text: `Uncaught ${errorText(error)}` });
     });

@@ -1,6 +1,9 @@
 // Common Lisp code that calls tools: the values it gets and sends, errors as conditions, and what happens to calls when
 // their run is stopped.
 
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startCode, type RunningCode } from "../../../test/support/live/code-run.ts";
 import { hasSbcl } from "../../../test/support/setup/sbcl.ts";
@@ -37,6 +40,7 @@ describe.skipIf(!hasSbcl())("Lisp code that calls tools (needs SBCL)", () => {
     ]);
     expect(structuredContent.calls.map(({ tool }) => tool)).toEqual(["notes.picture", "notes.add"]);
     expect(await code.text('(length (call-tool "notes.large" :size 1500000))')).toBe("=> 1500000");
+    expect(await code.text('(values (gethash "text" (call-tool "notes.said")))')).toBe('=> "=> 2"');
   });
 
   it.each([
@@ -86,12 +90,14 @@ describe.skipIf(!hasSbcl())("Lisp code that calls tools (needs SBCL)", () => {
     expect(open).toMatch(/^\[ERROR\] TOOL-ERROR\nIt is locked[^]*0: \(WORK 7\)/);
     expect(open).not.toContain("CATENARY");
     const unknown = await code.text('(call-tool "notes.ehco" :text 1)');
-    expect(unknown).toContain("There is no tool notes.ehco; did you mean notes.echo?");
+    expect(unknown).toContain(
+      'There is no tool notes.ehco; did you mean notes.echo? If not, find it with (search-tools "words")',
+    );
   });
 
   it("lists and finds tools", async () => {
     expect(await code.text("(values (length (tools)) (first (tools)))")).toMatch(
-      /^=> 8\n=> \(:PATH "notes.echo" :SIGNATURE "notes.echo\(...\)"\s+:SUMMARY "The tool echo"\)/,
+      /^=> 9\n=> \(:PATH "notes.echo" :SIGNATURE "notes.echo\(...\)"\s+:SUMMARY "The tool echo"\)/,
     );
     expect(await code.text('(mapcar #\'second (search-tools "e" :limit 2))')).toBe('=> ("notes.echo" "notes.given")');
   });
@@ -130,6 +136,21 @@ describe.skipIf(!hasSbcl())("Lisp code that calls tools (needs SBCL)", () => {
       '=> 1\n=> T\n=> "The call was cancelled, since its run has ended."',
     );
     expect(code.waits.cancelled).toBe(2);
+  });
+
+  it("names the calls of threads that it did not wait for", async () => {
+    const { begun } = code.waits;
+    const folder = mkdtempSync(join(tmpdir(), "catenary-begun-"));
+    const running = code.run(`(sb-thread:make-thread (lambda () (ignore-errors (call-tool "notes.wait"))))
+      (loop while (probe-file ${JSON.stringify(folder)}) do (sleep 0.01)) 1`);
+    await code.begun(begun + 1);
+    rmSync(folder, { recursive: true });
+    const { content } = await running;
+    expect(content[0]?.text).toBe("=> 1");
+    expect(content[1]?.text).toBe(
+      "[Notice] The code ended while calls were still running, so they were cancelled: notes.wait. Wait for the threads that call tools, with sb-thread:join-thread.",
+    );
+    expect(content[2]?.text).toMatch(/notes\.wait \d+ ms 0\.0 kB failed/);
   });
 
   it("interrupts a call when the time of the run is over", async () => {

@@ -200,6 +200,10 @@ export function lispLanguage(options: LispGuestOptions = {}, onWarning?: (text: 
     resources: RESOURCES,
     callsTools: CALLS_TOOLS,
     callSyntax: CALL_SYNTAX,
+    callAdvice: {
+      search: '(search-tools "words")',
+      wait: "Wait for the threads that call tools, with sb-thread:join-thread.",
+    },
   };
 }
 

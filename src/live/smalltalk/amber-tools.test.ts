@@ -18,6 +18,7 @@ describe("Smalltalk code on Amber that calls tools", () => {
     expect(await code.text("Tools call: 'notes.add' with: #{'a' -> 1. 'b' -> 2}")).toBe("=> a Dictionary ('sum' -> 3)");
     expect(await code.text("(Tools notes add: #{'a' -> 1. 'b' -> 2}) at: 'sum'")).toBe("=> 3");
     expect(await code.text("Tools notes echo: (Dictionary new at: 'text' put: 'hi'; yourself)")).toBe("=> 'hi'");
+    expect(await code.text("Tools notes said")).toBe("=> a Dictionary ('status' -> 'ok' , 'text' -> '=> 2')");
     expect(await code.text("(Tools notes everything) at: 'list'")).toMatch(/^=> an Array \(1 -2\.5 1e\+?21 /);
     const { content, structuredContent } = await code.run(`| picture |
       picture := Tools notes picture.
@@ -46,11 +47,16 @@ describe("Smalltalk code on Amber that calls tools", () => {
     ).toBe("=> an Array ('It is locked' 'notes.fail' 1)");
     const open = await code.text("Tools notes fail");
     expect(open).toMatch(/^\[ERROR\] ToolError\nIt is locked/);
-    expect(await code.text("Tools notes ehco: #{}")).toContain("no tool notes.ehco; did you mean notes.echo?");
+    expect(await code.text("Tools notes ehco: #{}")).toContain(
+      "no tool notes.ehco; did you mean notes.echo? If not, find it with Tools search: 'words'",
+    );
+    expect(await code.text("Tools notes find_all: #{}")).toContain(
+      "call a tool with such a name by Tools call: 'server.tool_name' with: aDictionary",
+    );
   });
 
   it("lists and finds tools", async () => {
-    expect(await code.text("Tools catalogue size")).toBe("=> 8");
+    expect(await code.text("Tools catalogue size")).toBe("=> 9");
     expect(await code.text("(Tools search: 'ech') first at: 'path'")).toBe("=> 'notes.echo'");
   });
 

@@ -247,7 +247,11 @@ export class AmberWorkspace {
     if (atLine === undefined && !isCutOff) return type === undefined ? error : new SourceError(message, type);
     const line = Number(atLine) - addedLines;
     if (isCutOff || line > source.split("\n").length) return new SourceError("Unexpected end of the code");
-    return new SourceError(`${what} (${positionText({ line, column: Number(atColumn) })})`);
+    const isToolName = what.startsWith("Unexpected character _") && Object.hasOwn(this.#image.globals, "Tools");
+    const advice = isToolName
+      ? "; call a tool with such a name by Tools call: 'server.tool_name' with: aDictionary"
+      : "";
+    return new SourceError(`${what} (${positionText({ line, column: Number(atColumn) })})${advice}`);
   }
 
   #errorOf(thrown: unknown): LastError {

@@ -33,6 +33,7 @@ describe.skipIf(gst === undefined)("code in GNU Smalltalk that calls tools (need
     expect(await code.text("(Tools notes add: {'a'->1. 'b'->2}) at: 'sum'")).toBe("=> 3");
     expect(await code.text("(Tools add: {'a'->1. #b->2}) at: 'sum'")).toBe("=> 3");
     expect(await code.text("Tools notes echo: {'text'->'hi'}")).toBe("=> 'hi'");
+    expect(await code.text("Tools notes said at: 'text'")).toBe("=> '=> 2'");
     const all = await code.text(`| all list | all := Tools notes everything. list := all at: 'list'.
       {list first. list second. (list at: 3) = (1000000 asFloatD * 1000000 * 1000000 * 1000). list fourth. list last size.
         all at: 'yes'. all at: 'no'. all at: 'nothing'. all at: 'text'}`);
@@ -105,7 +106,7 @@ describe.skipIf(gst === undefined)("code in GNU Smalltalk that calls tools (need
 
   it("lists and finds tools", async () => {
     expect(await code.text("{Tools catalogue size. Tools catalogue first keys size. Tools notes}")).toBe(
-      "=> (8 3 Tools notes )",
+      "=> (9 3 Tools notes )",
     );
     expect(await code.text("(Tools search: 'ech') first at: 'path'")).toBe("=> 'notes.echo'");
     expect(await code.text("(Tools search: 'e' limit: 2) size")).toBe("=> 2");

@@ -13,7 +13,7 @@ import { findProgram as lookUp } from "../../process/program.ts";
 import type { CallSyntax } from "../../protocol/tool-index.ts";
 import { jsRuntime } from "../js/index.ts";
 import type { GuestCommand, GuestRequest, Limits, Runtime } from "../runtime.ts";
-import type { Language } from "../tool.ts";
+import type { CallAdvice, Language } from "../tool.ts";
 import { engineOf, type EngineName, type SmalltalkEngine, type SmalltalkGuestOptions } from "./engine.ts";
 import { chunkPieces, methodPiece, parseSource, type Piece } from "./gst-source.ts";
 import { EVALUATE, EVALUATE_EXPRESSION, INSTRUCTIONS, PROMPTS, RESOURCES, TOOLS } from "./tools.ts";
@@ -229,7 +229,7 @@ export function smalltalkLanguage(options: SmalltalkGuestOptions = {}): Language
     hasDebugger: true,
     resources: RESOURCES,
     prompts: PROMPTS,
-    ...(callsTools && { callsTools: CALLS_TOOLS, callSyntax: CALL_SYNTAX }),
+    ...(callsTools && { callsTools: CALLS_TOOLS, callSyntax: CALL_SYNTAX, callAdvice: CALL_ADVICE }),
   };
 }
 
@@ -244,6 +244,11 @@ const CALL_SYNTAX: CallSyntax = {
     const call = isMessage ? `Tools ${name.split(".").join(" ")}` : `Tools call: '${name}'`;
     return parameters.length === 0 ? call : `${call}${isMessage ? "" : " with"}: { ${parameters.join(". ")} }`;
   },
+};
+
+const CALL_ADVICE: CallAdvice = {
+  search: "Tools search: 'words'",
+  wait: "Wait for the processes that call tools, for example with a Semaphore.",
 };
 
 const CALLS_TOOLS =

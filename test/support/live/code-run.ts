@@ -15,7 +15,12 @@ export interface RunAnswer {
   readonly structuredContent: {
     readonly status: string;
     readonly state: string;
-    readonly calls: readonly { readonly tool: string; readonly isError?: true }[];
+    readonly calls: readonly {
+      readonly tool: string;
+      readonly ms: number;
+      readonly bytes: number;
+      readonly isError?: true;
+    }[];
   };
 }
 
@@ -70,6 +75,7 @@ export async function startCode(language: Language, options: Partial<CodeRunnerO
       nothing: null,
       text: 'naïve 𝒳 "q" \\ \n',
     }))
+    .tool("said", ANY, () => ({ content: [{ type: "text", text: "=> 2" }], structuredContent: { status: "ok" } }))
     .tool("large", ANY, (args) => "x".repeat(Number(args["size"])))
     .tool("fail", ANY, () => ({ content: [{ type: "text", text: "It is locked" }], isError: true }))
     .tool("picture", ANY, () => ({
