@@ -182,6 +182,11 @@ Options:
   });
 });
 
+it("leaves out options that stand for any number", () => {
+  const text = "  -C, --context=NUM  print context\n  -NUM  same as --context=NUM\n  -COLUMN, --columns=COLUMN  output";
+  expect(options(`Usage: grep [-WIDTH] [OPTION]...\n${text}`)).toEqual(["--context,C=number", "--columns=string"]);
+});
+
 it("finds nothing in an error, and in text that it does not understand", () => {
   for (const text of ["", "sh: 0: Illegal option --", "  -x}broken\n --=\n -", "\u0000\ufffd".repeat(1_000)]) {
     expect(parseHelp(text)).toMatchObject({ options: [], summary: undefined, hasSubcommands: false });

@@ -191,6 +191,9 @@ const NEXT = /^(?:,\s*|\s*\|\s*|\s+or\s+|\/| (?=--))(?=-)/;
 /** Two values, or another option: nothing that one argument could express. */
 const UNCLEAR = /^ [-;{]|^ [A-Z][A-Z_]*(?=\s{2,}|$)|^ <[^>]+>|^ [A-Za-z_]+ [A-Za-z_]+\s{2,}\S/;
 
+/** `-NUM` of grep and `-WIDTH` of fmt stand for any number, such as `-5`. */
+const ANY_NUMBER = /^-(?:NUM|NUMBER|COUNT|DIGITS|COLUMNS?|WIDTH|LINES|LEVEL)$/;
+
 /** Reads `-d, --data <data>` at the start of a line; the rest is the description. */
 function readSpecs(line: string): { readonly specs: readonly Spec[]; readonly rest: string } | undefined {
   const specs: Spec[] = [];
@@ -210,7 +213,7 @@ function readSpecs(line: string): { readonly specs: readonly Spec[]; readonly re
       spec = { flag, metavar, isOptional: optional === true, separator, isRepeatable };
       break;
     }
-    specs.push(spec);
+    if (!ANY_NUMBER.test(flag)) specs.push(spec);
     const [separator] = NEXT.exec(rest) ?? [];
     if (separator === undefined) break;
     rest = rest.slice(separator.length);
@@ -283,6 +286,7 @@ const ABOUT_PROGRAM = /\[(?:-\w \| )?--?(?:help|version|h)(?: \| -\w)?\]/g;
 /** Options that only the usage shows, such as `[-C <path>]`. */
 function usageOptions(usage: string): ProgramOption[] {
   return [...usage.replace(ABOUT_PROGRAM, "").matchAll(IN_USAGE)].flatMap(([, text = ""]) => {
+    if (ANY_NUMBER.test(text)) return [];
     const letters = /^-([A-Za-z]{2,})$/.exec(text)?.[1];
     // `-fiv` is three options in usages of BSD programs.
     if (letters !== undefined && new Set(letters).size === letters.length) {
