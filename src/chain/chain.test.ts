@@ -161,10 +161,17 @@ it("refuses wrong middleware, upstreams and options, and says why", () => {
   expect(to({ notes: 3 })).toThrow('to(): the upstream "notes" must be a URL, a command');
   expect(to({ notes: { deep: echo } })).toThrow("not an object");
   for (const nothing of [undefined, null, 1, "", []]) expect(to(nothing)).toThrow("to() must be a URL");
-  expect(to({ command: 5 })).toThrow("to() must be");
+  expect(to({ notes: { cmd: "x", args: [] } })).toThrow("handler or a transport, not an object with `cmd`, `args`");
+  expect(to({ cmd: "x" })).toThrow('to(): the upstream "cmd": an address must begin with http://');
+  expect(to({ command: 5 })).toThrow("to(): `command` must be the name or path of a program, not a number");
+  expect(to({ command: "" })).toThrow("to(): `command` must be the name or path of a program, not an empty string");
+  expect(to({ notes: { command: " " } })).toThrow('to(): the upstream "notes": `command` must be the name');
+  expect(to({ command: "x", arg: [] })).toThrow("to(): a command has no option `arg`; did you mean `args`?");
   expect(to(echo, { nams: "always" })).toThrow("to() has no option `nams`; did you mean `names`?");
   for (const address of ["nope", "ftp://x", { notes: "ftp://x" }])
     expect(to(address)).toThrow("must begin with http://");
+  expect(() => reach({ cmd: "x" } as never)).toThrow("upstream(): the target must be a URL, a command");
+  expect(() => reach({ command: "" })).toThrow("upstream(): the target: `command` must be the name or path");
   expect(() => reach({ command: "x" }, { idelMs: 5 } as never)).toThrow(
     "upstream() has no option `idelMs`; did you mean `idleMs`?",
   );

@@ -2,7 +2,7 @@
 // is, and an object with `getMetadata` and `handleRequest` becomes one. A URL, a command or a transport is passed to `upstream()`. The router turns several upstreams into one handler.
 // It is loaded only if it is needed; a single upstream has no router.
 
-import { type Handler, isUnfinishedChain, type Middleware, NO_UPSTREAM } from "../core/handler.ts";
+import { type Handler, isUnfinishedChain, type Middleware } from "../core/handler.ts";
 import { checkOptions, kindOf } from "../core/options.ts";
 import { defined } from "../core/values.ts";
 import type { Implementation } from "../protocol/model/index.ts";
@@ -13,7 +13,7 @@ import { ShownNames } from "./router/shown-names.ts";
 import { singleUpstream } from "./router/single.ts";
 import { handlerOf, isMetadataServer, type MetadataServer } from "./transform.ts";
 import { upstream } from "./upstream/upstream.ts";
-import { type UpstreamTarget } from "./upstream/options.ts";
+import { checkTarget, type UpstreamTarget } from "./upstream/options.ts";
 
 /** Options of `chain(...).to()`. */
 export interface GatewayOptions extends NamingOptions {
@@ -143,8 +143,7 @@ function upstreamsFrom(targets: Readonly<Record<string, ChainTarget>>): Map<stri
 function upstreamFrom(target: unknown, where: string): GatewayUpstream {
   if (typeof target === "function") return target as GatewayUpstream;
   if (isMetadataServer(target)) return handlerOf(target);
-  if (isUnfinishedChain(target)) throw new TypeError(`${where}: ${NO_UPSTREAM}`);
-  if (!isTarget(target)) throw new TypeError(`${where} must be ${TARGETS}, not ${kindOf(target)}`);
+  checkTarget(target, where);
   return upstream(target);
 }
 
@@ -166,8 +165,6 @@ function isTarget(target: unknown): target is Exclude<UpstreamTarget, Handler> {
     "start" in target && "send" in target && typeof target.start === "function" && typeof target.send === "function"
   );
 }
-
-const TARGETS = "a URL, a command ({ command, args }), a handler or a transport";
 
 // Typed against the options, so that a new option must be added here too.
 const OPTIONS = {

@@ -2,8 +2,9 @@
 
 import type { Command } from "../../client/command.ts";
 import type { ConnectOptions, Target } from "../../client/connect.ts";
-import { evaluatesCode, type Handler } from "../../core/handler.ts";
-import { checkOptions } from "../../core/options.ts";
+import { evaluatesCode, isUnfinishedChain, NO_UPSTREAM, type Handler } from "../../core/handler.ts";
+import { checkOptions, kindOf, optionNames, type OptionNames } from "../../core/options.ts";
+import { isObject } from "../../core/values.ts";
 import type { Transport } from "../../transport/transport.ts";
 
 /**
@@ -216,12 +217,32 @@ function isNames(value: unknown): boolean {
   return Array.isArray(value) && value.every((name) => typeof name === "string");
 }
 
+const COMMAND_OPTIONS: OptionNames<Command> = optionNames("command args env inheritEnv cwd");
+
+/** Throws a TypeError for what is not a target. It begins with `where`. */
+export function checkTarget(target: unknown, where: string): asserts target is Exclude<UpstreamTarget, Handler> {
+  if (isUnfinishedChain(target)) throw new TypeError(`${where}: ${NO_UPSTREAM}`);
+  if (target instanceof URL || (typeof target === "string" && target.trim() !== "")) {
+    checkAddress(String(target), where);
+  } else if (isObject(target) && "command" in target) {
+    checkOptions(`${where}: a command`, target, COMMAND_OPTIONS);
+    const { command } = target;
+    if (typeof command === "string" && command.trim() !== "") return;
+    const given = typeof command === "string" ? "an empty string" : kindOf(command);
+    throw new TypeError(`${where}: \`command\` must be the name or path of a program, not ${given}`);
+  } else if (!isObject(target) || typeof target["start"] !== "function" || typeof target["send"] !== "function") {
+    const keys = isObject(target) ? Object.keys(target).slice(0, 5) : [];
+    const given = `${kindOf(target)}${keys.length === 0 ? "" : ` with \`${keys.join("`, `")}\``}`;
+    throw new TypeError(
+      `${where} must be a URL, a command ({ command, args }), a handler or a transport, not ${given}`,
+    );
+  }
+}
+
 /** The error does not quote the URL, which may contain a secret. */
-export function checkAddress(text: string): void {
+function checkAddress(text: string, where: string): void {
   if (/^https?:\/\//i.test(text.trim()) && URL.canParse(text)) return;
-  throw new TypeError(
-    "upstream(): an address must begin with http:// or https://; for a program, use { command, args }",
-  );
+  throw new TypeError(`${where}: an address must begin with http:// or https://; for a program, use { command, args }`);
 }
 
 export function isCommand(target: Exclude<UpstreamTarget, Handler>): target is Command {

@@ -5,7 +5,7 @@ import type { Command } from "../../client/command.ts";
 import { EVALUATES_CODE, evaluatesCode, type Handler } from "../../core/handler.ts";
 import { defined } from "../../core/values.ts";
 import {
-  checkAddress,
+  checkTarget,
   checkUpstreamOptions,
   inProcessStatus,
   isCommand,
@@ -43,7 +43,7 @@ export interface Upstream extends Handler {
 export function upstream(target: UpstreamTarget, options: UpstreamOptions = {}): Upstream {
   checkUpstreamOptions(options);
   if (typeof target === "function") return inProcess(target);
-  if (typeof target === "string" || target instanceof URL) checkAddress(String(target));
+  checkTarget(target, "upstream(): the target");
   return pooled(isCommand(target) ? withOptions(target, options) : target, options);
 }
 
