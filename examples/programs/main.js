@@ -10,7 +10,7 @@ const folder = mkdtempSync(join(tmpdir(), "catenary-example-"));
 const server = programs({
   programs: ["git"],
   cwd: folder,
-  allow: ["git init*", "git --no-pager status*", "git show*"],
+  allow: ["git init --quiet", "git --no-pager status --short", "git show HEAD"],
 });
 const client = await connect(server);
 
@@ -28,7 +28,7 @@ try {
   writeFileSync(join(folder, "notes.txt"), "Water the plants.\n");
   await call({ "no-pager": true, _args: ["status", "--short"] });
   await call({ _args: ["push", "--force"] });
-  await call({ _args: ["show", "no-such-commit"] });
+  await call({ _args: ["show", "HEAD"] });
 } finally {
   await client.close();
   await server.close();

@@ -133,6 +133,17 @@ describe("patterns", () => {
     expect(check({ _args: ["log"] }, { allow: [] })).toBe("refused; the patterns that are allowed: ");
   });
 
+  it("let no options or other subcommands through, unless a * stands where one can be", () => {
+    const strict = { allow: ["git status", "git diff --stat", "git log --oneline -- *"] };
+    expect(check({ _args: ["diff", "--stat"] }, strict)).toBe("ok");
+    expect(check({ _args: ["log", "--oneline", "--", "docs"] }, strict)).toBe("ok");
+    expect(check({ _args: ["log", "--oneline", "--output=x", "--", "docs"] }, strict)).toMatch(/^refused/);
+    const difftool = { _args: ["difftool", "-y", "-x", "touch x"] };
+    expect(check(difftool, strict)).toMatch(/^refused/);
+    expect(check(difftool, { allow: ["git diff", "git diff *"] })).toMatch(/^refused/);
+    expect(check(difftool, { allow: ["git diff*"] })).toBe("ok");
+  });
+
   it("deny before they allow, whatever options of the program come first", () => {
     const rules = { allow: ["git *"], deny: ["git push*", "*--output*"] };
     expect(check({ _args: ["log"] }, rules)).toBe("ok");

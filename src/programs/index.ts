@@ -39,10 +39,11 @@ export interface ProgramsOptions {
    */
   readonly inheritEnv?: boolean | readonly string[];
   /**
-   * Patterns of the command lines that may be run; `*` matches any characters. Default: all.
+   * Patterns of the command lines that may be run. `*` matches any characters, so `git diff*` also allows
+   * `git difftool`. Default: all.
    *
    * @example
-   * allow: ["git status*", "git log*"]
+   * allow: ["git status", "git log --oneline -- *"]
    */
   readonly allow?: readonly string[];
   /** Patterns of command lines that may not be run, even if `allow` has them. */
@@ -84,7 +85,7 @@ const MAX_HELP_BYTES = 500_000;
  * @example
  * await serve(programs(["git"]));
  * @example
- * await serve(chain(log()).to({ dev: programs({ programs: ["git", "docker"], allow: ["git log*", "docker ps*"] }) }));
+ * await serve(chain(log()).to({ dev: programs({ programs: ["git", "docker"], allow: ["git log --oneline", "docker ps"] }) }));
  */
 export function programs(options: ProgramsOptions | readonly string[]): Programs {
   const given: ProgramsOptions = Array.isArray(options) ? { programs: options } : (options as ProgramsOptions);
