@@ -35,6 +35,20 @@ it("a check says what they start and which programs are missing, and starts noth
   ]);
 });
 
+it("a check warns of patterns that begin with no program", async () => {
+  const allow = ["gti log*", "git status", "g*", "*", "gitk", "run.sh -x", "run -x", '"x y" z'];
+  write({ dev: { programs: ["git", "./run.sh"], allow, deny: ["./run.sh*", "*--output*"] } });
+  const { problems } = await examineConfig(file);
+  const found = problems.map(({ message, hint }) => `${message}; ${hint}`).filter((one) => one.includes("matches"));
+  const nothing = "matches no command line of these programs";
+  expect(found).toEqual([
+    `mcpServers.dev.allow[0]: ${nothing}; did you mean git?`,
+    `mcpServers.dev.allow[4]: ${nothing}; did you mean git?`,
+    `mcpServers.dev.allow[6]: ${nothing}; did you mean run.sh?`,
+    `mcpServers.dev.deny[0]: ${nothing}; did you mean run.sh?`,
+  ]);
+});
+
 it("a gateway has their tools", async () => {
   write({ dev: { programs: ["git"], allow: ["git --version"] }, shop: { openapi: "./api.json" } });
   const gateway = await createGateway(await loadConfig(file));

@@ -23,6 +23,20 @@ const programName: read.Reader<string> = read.reader(read.nonEmptyString.schema,
   return cursor.error("has arguments", "write the program alone; callers give the arguments, and allow limits them");
 });
 
+/** Warns of patterns that begin with the name of no program. A name with a space is quoted, so it is not looked at. */
+function warnOfUnmatched(patterns: readonly read.Cursor[], names: readonly string[]): void {
+  for (const pattern of patterns) {
+    const expanded = pattern.kind === "string" ? pattern.expand() : undefined;
+    if (expanded === undefined || expanded.isPending) continue;
+    const { text } = expanded;
+    const [first = ""] = /^[^ *]*/.exec(text) ?? [];
+    const isName = (name: string): boolean => (text[first.length] === "*" ? name.startsWith(first) : name === first);
+    if (first.startsWith('"') || names.some(isName)) continue;
+    const hint = read.suggest(first, names) ?? `begin it with the name of a program: ${names.join(", ")}`;
+    pattern.warn("matches no command line of these programs", hint);
+  }
+}
+
 const programNames = read.arrayOf(programName, `an array of programs, such as ${EXAMPLE}`);
 
 const exitCode = read.numberIn({ type: "integer", minimum: 0, maximum: 255 }, "an exit code from 0 to 255");
@@ -48,7 +62,7 @@ export const programs: UpstreamKind = defineKind(
     descriptions: read
       .recordOf(read.nonEmptyString, 'an object of strings, such as {"git": "Runs git in the project"}')
       .describe("Descriptions of the tools, by program. Default: what the help of the program says."),
-    allow: patterns("git log*").describe(
+    allow: patterns("git log --oneline").describe(
       "Patterns of the command lines that may be run; * matches any characters. Default: all.",
     ),
     deny: patterns("git push*").describe("Patterns of command lines that may not be run, even if allow has them."),
@@ -91,6 +105,11 @@ export const programs: UpstreamKind = defineKind(
       const options: ProgramsOptions = { ...values, programs: files, cwd: folder };
       const key = cursor.get("programs");
       const isPending = [key, cursor.get("cwd")].some((one) => read.scanStrings(one).isPending);
+      if (!isPending)
+        warnOfUnmatched(
+          ["allow", "deny"].flatMap((option) => cursor.get(option)?.items() ?? []),
+          names,
+        );
       const required = files.map((file, at) => ({
         command: { command: file, cwd: folder, ...(values.env && { env: values.env }) },
         position: (key?.items()[at] ?? cursor).position,

@@ -353,8 +353,10 @@ export function checkSharedPatterns(
   }
   const all = [...shown.values()];
   if (isComplete && !all.includes(undefined)) {
-    const forms = all.flatMap((some) => some ?? []);
-    problems.push(...walk(config.chain, forms, (_use, key) => `chain: filter: tools.${key}`, "chain").problems);
+    const own = all.flatMap((some) => some ?? []);
+    const chain = walk(config.chain, own, (_use, key) => `chain: filter: tools.${key}`, "chain");
+    problems.push(...chain.problems);
+    if (chain.isKnown) problems.push(...unmatchedIn(config.code?.include ?? [], chain.forms, "code.include"));
   }
   return problems.map(({ place, pattern }) => patternWarning(path, `${place}: "${pattern}" matches no tool`));
 }

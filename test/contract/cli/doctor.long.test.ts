@@ -241,6 +241,15 @@ describe("a config", () => {
     expect(all.find(({ check }) => check === "hidden")?.message).toBe("18 tools, by the config");
   });
 
+  it("has tools beside code mode that no server has, which is said", async () => {
+    const document = { mcpServers: { notes: { command, args } }, code: { include: ["echo", "notes_ec*", "gti*"] } };
+    writeFileSync(join(folder, "code.json"), JSON.stringify(document));
+    const { checks: all } = await checks("code.json");
+    expect(all.filter(({ check }) => check === "patterns").map(({ message }) => message)).toEqual([
+      'code.include: "gti*" matches no tool',
+    ]);
+  });
+
   it("has programs that are not installed, which is said", async () => {
     writeConfig("programs.json", { dev: { programs: [process.execPath, "no-such-program"] } });
     const { code, checks: all } = await checks("programs.json");
