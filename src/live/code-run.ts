@@ -476,19 +476,24 @@ function canHaveText(structured: unknown, schema: unknown): structured is object
 
 /** Whether a text is the structured content, one of its values, or an element of such a value, as it is or as JSON. */
 function isPartOf(structured: object): (text: string) => boolean {
-  const values: readonly unknown[] = Object.values(structured);
-  const parts = [
-    structured,
-    ...values,
-    ...values.flatMap((value) => (Array.isArray(value) ? (value as unknown[]) : [])),
-  ];
-  const known = new Set(["", ...parts.map((part) => (typeof part === "string" ? part : JSON.stringify(part)))]);
+  const whole = JSON.stringify(structured);
+  let parts: ReadonlySet<string> | undefined;
   return (text) => {
-    if (known.has(text)) return true;
+    // Most texts are the whole, so that its parts are not needed.
+    if (text === "" || text === whole) return true;
+    parts ??= partsOf(structured);
+    if (parts.has(text)) return true;
     try {
-      return known.has(JSON.stringify(JSON.parse(text)));
+      const json = JSON.stringify(JSON.parse(text));
+      return json === whole || parts.has(json);
     } catch {
       return false;
     }
   };
+}
+
+function partsOf(structured: object): ReadonlySet<string> {
+  const values: readonly unknown[] = Object.values(structured);
+  const elements = values.flatMap((value) => (Array.isArray(value) ? (value as unknown[]) : []));
+  return new Set([...values, ...elements].map((part) => (typeof part === "string" ? part : JSON.stringify(part))));
 }
