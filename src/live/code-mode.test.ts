@@ -1,7 +1,7 @@
 // What callers of a gateway in code mode see, find and call: each what its own list has, through the gateway.
 
 import { afterEach, expect, it } from "vitest";
-import { fakeContext } from "../../test/support/handlers/fake-client.ts";
+import { fakeClient, fakeContext } from "../../test/support/handlers/fake-client.ts";
 import { hasSbcl } from "../../test/support/setup/sbcl.ts";
 import { IS_LONG } from "../../test/support/thoroughness.ts";
 import { chain } from "../chain/chain.ts";
@@ -13,6 +13,7 @@ import type { Client } from "../client/client.ts";
 import { connect } from "../client/connect.ts";
 import { evaluatesCode, type Result } from "../core/handler.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
+import { TASKS_EXTENSION } from "../protocol/tasks.ts";
 import { type ListedTool, readTools } from "../protocol/tool-index.ts";
 import { createServer, type Server } from "../server/server.ts";
 import { connectInMemory } from "../testing.ts";
@@ -202,6 +203,21 @@ it("runs code that calls the tools of all upstreams", async () => {
   const text = await call("run-code", { code });
   expect(text).toContain("x mail about y 4 big_mail.send");
   expect(text).toMatch(/calls: notes\.search \d+ ms .*, big_mail\.search \d+ ms/);
+});
+
+it("tells callers who subscribe to the task of a run when it has ended", async () => {
+  const { code } = await start();
+  const capabilities = { extensions: { [TASKS_EXTENSION]: {} } };
+  const { call, notifications } = fakeClient(code, { caller: { capabilities } });
+  const task = await call("tools/call", { name: "run-code", arguments: { code: "6 * 7" } });
+  expect(task).toMatchObject({ resultType: "task" });
+  const { taskId } = task;
+  await call("subscriptions/listen", { notifications: { taskIds: [taskId] } });
+  expect(notifications[0]).toMatchObject({ params: { notifications: { taskIds: [taskId] } } });
+  expect(notifications.at(-1)).toMatchObject({
+    method: "notifications/tasks",
+    params: { taskId, status: "completed", result: { content: [{ text: "=> 42" }] } },
+  });
 });
 
 it("names the only upstream in paths", async () => {

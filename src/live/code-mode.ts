@@ -17,7 +17,7 @@ import { matchesGlob } from "../core/text.ts";
 import { isObject } from "../core/values.ts";
 import { McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { OWN_NAMES, UPSTREAM } from "../protocol/lists.ts";
-import type { Tool } from "../protocol/model/index.ts";
+import type { SubscriptionFilter, Tool } from "../protocol/model/index.ts";
 import { TASKS_EXTENSION } from "../protocol/tasks.ts";
 import {
   answerDescribe,
@@ -211,6 +211,10 @@ class CodeModeState {
           : this.#gateway(request, context);
       case "resources/read":
         return this.#isOurs(params["uri"]) ? this.#ask(request, context) : this.#gateway(request, context);
+      case "subscriptions/listen":
+        return this.#isForOurTasks(params["notifications"] as SubscriptionFilter)
+          ? this.#ask(request, context)
+          : this.#gateway(request, context);
       default:
         return method.startsWith("tasks/") && this.#tasks.get(String(params["taskId"])) === true
           ? this.#ask(request, context)
@@ -319,6 +323,12 @@ class CodeModeState {
 
   #isOurs(uri: unknown): boolean {
     return this.#hasResources && typeof uri === "string" && uri.startsWith(LIVE_URI);
+  }
+
+  /** A subscription to anything else too is the gateway's, which does not grant our tasks, so that they are polled. */
+  #isForOurTasks({ taskIds = [], ...others }: SubscriptionFilter): boolean {
+    const isOurs = taskIds.length > 0 && taskIds.every((id) => this.#tasks.get(id) === true);
+    return isOurs && Object.keys(others).length === 0;
   }
 
   /** The resources of the sessions follow the last page of the gateway's. They are the caller's own. */
