@@ -192,7 +192,6 @@ export class Session {
       // Skip the run if the caller left while the process was starting.
       if (isCancelled(options.context)) throw options.context.signal.reason;
       if (this.#isStartUnwanted) return interruptedBeforeStart(options.timeoutMs ?? this.limits.timeoutMs);
-      if (options.peer !== undefined) await this.#sendTools(guest, options.peer.tools);
       return await this.#runIn(guest, op, params, options);
     } finally {
       this.#isStartUnwanted = false;
@@ -346,14 +345,16 @@ export class Session {
       throw new ConnectionError("closed", `Session ${this.name} was closed`, { mayHaveRun: false });
   }
 
-  async #sendTools(guest: Guest, all: readonly CallableTool[]): Promise<void> {
+  /** The guest serves its requests in order, so the run need not wait for the reply, and its deadline covers it. */
+  #sendTools(guest: Guest, all: readonly CallableTool[]): void {
     const tools = all.map(({ path, name, signature, summary, parameters }) => {
       return { path, name, signature, summary, parameters };
     });
     const json = JSON.stringify(tools);
     if (this.#sentTools?.guest === guest && this.#sentTools.json === json) return;
-    await guest.request("set-tools", { tools }).reply;
-    this.#sentTools = { guest, json };
+    const sent = (): void => void (this.#sentTools = { guest, json });
+    // A guest that is renewed drops the request; the next run sends it again.
+    guest.request("set-tools", { tools }).reply.then(sent, () => undefined);
   }
 
   async #runIn(guest: Guest, op: string, params: GuestParams, options: RunOptions): Promise<RunResult> {
@@ -379,6 +380,7 @@ export class Session {
     if (limits.errorHoldMs > 0) params["holdErrors"] = true;
     if (peer !== undefined) params["tools"] = true;
     const onMessage = peer && ((message: GuestReply) => peer.receive(message, channel));
+    if (peer !== undefined) this.#sendTools(guest, peer.tools);
     const { id, reply } = guest.request(op, params, capture.write, onMessage);
     let cause: StopCause | undefined;
     let stopping: Promise<Step> | undefined;

@@ -1,12 +1,13 @@
 // evaluateOnce with a guest of a few lines of Node: output is reported as it is printed, an abort interrupts it, and
-// the process is gone afterwards in any case. Also how long an interrupt is waited for.
+// the process is gone afterwards in any case. Also how long an interrupt is waited for, and runs that can call tools.
 
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { IS_LONG, sampleOf } from "../../test/support/thoroughness.ts";
 import { deferred } from "../core/async.ts";
 import { stopRequest, type Guest } from "./guest.ts";
 import { evaluateOnce } from "./sessions.ts";
-import type { GuestCommand, Runtime } from "./runtime.ts";
+import { DEFAULT_LIMITS, type GuestCommand, type Runtime } from "./runtime.ts";
+import { Session } from "./session.ts";
 
 /** Runs the code of `eval` with a function `done` that sends the result; an interrupt sends the result for it. */
 const GUEST = `
@@ -168,4 +169,20 @@ describe("an interrupt", () => {
     await events();
     expect(step).toBe("restart");
   });
+});
+
+it("stops a run at its deadline although the guest does not answer set-tools", async () => {
+  const { runtime, abort } = new Fixture();
+  const session = new Session({
+    name: "main",
+    runtime,
+    limits: DEFAULT_LIMITS,
+    mayStart: async (start) => start(),
+    onBusy: () => undefined,
+  });
+  const peer = { tools: [], receive: () => undefined, end: () => undefined };
+  const options = { context: abort, isEvaluation: true, peer };
+  expect(await session.run("eval", { code: "" }, { ...options, timeoutMs: 50 })).toMatchObject({ outcome: "timeout" });
+  expect(await session.run("eval", { code: "done('ok', ['6'])" }, options)).toMatchObject({ outcome: "answered" });
+  await session.close();
 });
