@@ -209,6 +209,20 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     expect((await evaluate("log size")).values).toEqual(["3"]);
   });
 
+  it.each(["[nil foo] ensure: [1 zork]", "[nil foo] ifCurtailed: [1 zork]"])(
+    "runs the next evaluation although the cleanup before it fails: %s",
+    async (code) => {
+      await evaluate(code);
+      expect(await evaluate("ran := 42")).toMatchObject({ status: "ok", values: ["42"] });
+      await expect
+        .poll(() => output)
+        .toBe("Error in the cleanup of the last evaluation: 1 does not understand #zork\n");
+      expect((await evaluate("ran")).values).toEqual(["42"]);
+      await evaluate(code);
+      expect(await ask("take-restart", { restart: "abort" })).toMatchObject({ condition: { open: true } });
+    },
+  );
+
   it("inspects values by their handle, page by page", async () => {
     await evaluate(`${POINT} Pt new`);
     expect(await ask("inspect", { handle: 1 })).toEqual({ text: "a Pt\nClass: Pt, 1 part\n0: x = nil" });
