@@ -92,6 +92,15 @@ describe.skipIf(program === undefined)("a session in Debian's Squeak", () => {
     expect(await fixture.call("take-restart", { restart: "abort" })).toContain("There is no open error");
   });
 
+  it.each(["[1/0] ensure: [1 zork]", "[1/0] ifCurtailed: [1 zork]"])(
+    "runs the next evaluation although the cleanup before it fails: %s",
+    async (code) => {
+      expect(await evaluate(code)).toMatchObject({ condition: { type: "ZeroDivide" } });
+      expect((await evaluate("total := 42")).values).toEqual(["42"]);
+      expect((await evaluate("total zork")).condition?.type).toBe("MessageNotUnderstood");
+    },
+  );
+
   it.each(["[true] whileTrue: []", "(Delay forSeconds: 60) wait", "[[true] whileTrue: []] ensure: [total := 5]"])(
     "interrupts %s and keeps the state",
     async (code) => {
