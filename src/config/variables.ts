@@ -11,6 +11,7 @@ import { ConnectionError } from "../core/errors.ts";
 import { evaluatesCode, EVALUATES_CODE } from "../core/handler.ts";
 import { nearest } from "../core/options.ts";
 import { defined } from "../core/values.ts";
+import { redactConnectionError } from "../protocol/errors.ts";
 import type { Problems } from "./document.ts";
 
 /** A value that a config asks the user for. */
@@ -287,15 +288,6 @@ export function redactUpstream(upstream: Upstream, hide: Redact): Upstream {
   return handler;
 }
 
-/** Also redacts a cause that is a ConnectionError. Any other cause is dropped, since it may contain a secret. */
 function redactError(error: unknown, hide: Redact): unknown {
-  if (!(error instanceof ConnectionError)) return error;
-  const { kind, message, mayHaveRun, status, diagnostics = "", cause } = error;
-  const own = diagnostics !== "" && message.endsWith(diagnostics) ? message.slice(0, -diagnostics.length) : message;
-  return new ConnectionError(kind, hide(own), {
-    mayHaveRun,
-    status,
-    ...(own !== message && { diagnostics: hide(diagnostics) }),
-    ...(cause instanceof ConnectionError && { cause: redactError(cause, hide) }),
-  });
+  return error instanceof ConnectionError ? redactConnectionError(error, hide) : error;
 }

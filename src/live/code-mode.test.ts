@@ -11,7 +11,8 @@ import { rename } from "../chain/middleware/rename.ts";
 import { search } from "../chain/middleware/search.ts";
 import type { Client } from "../client/client.ts";
 import { connect } from "../client/connect.ts";
-import { evaluatesCode, type Result } from "../core/handler.ts";
+import { ConnectionError } from "../core/errors.ts";
+import { evaluatesCode, type Handler, type Result } from "../core/handler.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import { TASKS_EXTENSION } from "../protocol/tasks.ts";
 import { type ListedTool, readTools } from "../protocol/tool-index.ts";
@@ -420,4 +421,15 @@ it("finds tools by path and by shown name, and searches them", async () => {
   expect(second).toMatchObject({ signature: "notes.list()", isDestructive: false });
   expect(await catalogue.search("send mail", 5)).toEqual({ found: [first], total: 1 });
   expect(first?.signature).toBe("mail.send({ to: string, cc?: any[] })");
+});
+
+it.each(["tools/call", "tools/list"])("does not show the output of an upstream that exits in %s", async (failing) => {
+  const upstream: Handler = async ({ method }) => {
+    if (method === failing) throw new ConnectionError("closed", "node exited", { diagnostics: "; its stderr: secret" });
+    return { tools: [{ name: "die", inputSchema: { type: "object" } }] };
+  };
+  const { call } = await start({}, chain().to(upstream));
+  const text = await call("run-code", { code: "await tools.die()" });
+  expect(text).toContain("node exited");
+  expect(text).not.toContain("secret");
 });

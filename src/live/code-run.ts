@@ -11,7 +11,7 @@ import { errorMessage, isObject } from "../core/values.ts";
 import { callWithInput } from "../dialogue/calls/input-required.ts";
 import { withoutTasks } from "../protocol/caller.ts";
 import { contentProblem } from "../protocol/content.ts";
-import { McpError } from "../protocol/errors.ts";
+import { McpError, withoutDiagnostics } from "../protocol/errors.ts";
 import type { ContentBlock } from "../protocol/model/index.ts";
 import { withoutSecrets } from "../protocol/redactor.ts";
 import { hasTasks } from "../protocol/tasks.ts";
@@ -383,7 +383,7 @@ function lastPart(path: string): string {
 }
 
 function protocolFailure(error: unknown): CallFailure {
-  return { kind: "protocol", message: errorMessage(error) };
+  return { kind: "protocol", message: withoutDiagnostics(error) };
 }
 
 interface WantedCall {

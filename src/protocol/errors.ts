@@ -4,7 +4,7 @@
 
 import { ConnectionError, isMarked } from "../core/errors.ts";
 import { didYouMean } from "../core/options.ts";
-import { errorMessage } from "../core/values.ts";
+import { asError, errorMessage } from "../core/values.ts";
 import type { ErrorBody } from "../jsonrpc/message.ts";
 
 const CODES = {
@@ -172,12 +172,28 @@ export function toMcpError(error: unknown): McpError {
 }
 
 /** The message without the output of a program, which is meant for the operator and may concern another client. */
-export function withoutDiagnostics(error: ConnectionError): string {
+export function withoutDiagnostics(thrown: unknown): string {
+  const error = asError(thrown);
   let { message } = error;
   for (let one: unknown = error; one instanceof ConnectionError; one = one.cause) {
     if (one.diagnostics !== undefined && one.diagnostics !== "") message = message.replaceAll(one.diagnostics, "");
   }
   return message;
+}
+
+/**
+ * A copy in which `hide` has replaced what is secret; the output of a program stays apart. A cause that is not a
+ * ConnectionError is dropped, since it may contain a secret.
+ */
+export function redactConnectionError(error: ConnectionError, hide: (text: string) => string): ConnectionError {
+  const { kind, message, mayHaveRun, status, diagnostics = "", cause } = error;
+  const own = diagnostics !== "" && message.endsWith(diagnostics) ? message.slice(0, -diagnostics.length) : message;
+  return new ConnectionError(kind, hide(own), {
+    mayHaveRun,
+    status,
+    ...(own !== message && { diagnostics: hide(diagnostics) }),
+    ...(cause instanceof ConnectionError && { cause: redactConnectionError(cause, hide) }),
+  });
 }
 
 /** The kind of an McpError. Never throws, even for a value whose prototype cannot be read. */

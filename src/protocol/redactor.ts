@@ -6,7 +6,7 @@ import { Buffer } from "node:buffer";
 import { ConnectionError } from "../core/errors.ts";
 import type { Notification, Params, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
-import { McpError } from "./errors.ts";
+import { McpError, redactConnectionError } from "./errors.ts";
 
 /** A kind of secret that `redact()` recognizes by its shape. */
 export type SecretShape = "tokens" | "jwts" | "private-keys" | "cards" | "emails";
@@ -95,18 +95,12 @@ export class Redactor {
       if (!(error instanceof Error)) return error;
       const message = this.#text(error.message);
       if (message === error.message) return error;
-      return error instanceof ConnectionError ? this.#connectionError(error) : new Error(message);
+      if (!(error instanceof ConnectionError)) return new Error(message);
+      return redactConnectionError(error, (text) => this.#text(text));
     } catch {
       // The thrown value may be a Proxy whose traps throw.
       return error;
     }
-  }
-
-  /** What callers must not see is the end of the message, and stays apart. */
-  #connectionError({ kind, message, mayHaveRun, status, diagnostics = "" }: ConnectionError): ConnectionError {
-    const own = diagnostics !== "" && message.endsWith(diagnostics) ? message.slice(0, -diagnostics.length) : message;
-    const more = own === message ? undefined : { diagnostics: this.#text(diagnostics) };
-    return new ConnectionError(kind, this.#text(own), { mayHaveRun, status, ...more });
   }
 
   /** A result, or params: fields that the protocol needs stay as they are. */

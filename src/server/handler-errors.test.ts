@@ -2,7 +2,7 @@
 
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { fakeClient } from "../../test/support/handlers/fake-client.ts";
-import { UserError } from "../core/errors.ts";
+import { ConnectionError, UserError } from "../core/errors.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { ErrorListener } from "./handler-errors.ts";
 import type { ServerOptions } from "./options.ts";
@@ -75,6 +75,18 @@ describe("the message of a thrown error", () => {
     expect(await textOf(masked, "bad")).toContain("Tool bad returned content[0].type");
     const refused = await fakeClient(masked).callError("tools/call", { name: "refused" });
     expect(refused.message).toBe("Not before noon");
+  });
+
+  it("is sent without the output of a program", async () => {
+    const onError = vi.fn();
+    const server = createServer({ name: "test", version: "1", onError }).tool("fail", {}, () => {
+      throw new ConnectionError("closed", "node exited", { diagnostics: `; its stderr: ${SECRET}` });
+    });
+    expect(await textOf(server, "fail")).toBe("node exited");
+    expect(onError).toHaveBeenCalledWith(
+      expect.objectContaining({ message: `node exited; its stderr: ${SECRET}` }),
+      expect.anything(),
+    );
   });
 
   it("is masked in production by default", async () => {

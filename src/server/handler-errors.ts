@@ -5,7 +5,7 @@
 import { UserError } from "../core/errors.ts";
 import type { Caller, Context, Request } from "../core/handler.ts";
 import { asError, errorMessage } from "../core/values.ts";
-import { McpError } from "../protocol/errors.ts";
+import { McpError, withoutDiagnostics } from "../protocol/errors.ts";
 
 /** Where a handler failed. The second argument of `onError`. */
 export interface FailedRequest {
@@ -51,7 +51,10 @@ export class HandlerErrors {
     if (error instanceof McpError || context.signal.aborted) throw thrown;
     const isMeant = error instanceof UserError;
     if (!isMeant || error instanceof InvalidResult) this.#report(thrown, request, context);
-    return isMeant || !this.#masks ? messageOf(error) : `${subject(request)} failed because of an internal error`;
+    const isShown = isMeant || !this.#masks;
+    return isShown
+      ? orName(withoutDiagnostics(error), error)
+      : `${subject(request)} failed because of an internal error`;
   }
 
   /** Runs a handler of a resource, a prompt, a completion or a method. Its errors become McpErrors. */
@@ -75,7 +78,10 @@ export class HandlerErrors {
     const error = asError(thrown);
     const stack = this.#isProduction || error !== thrown ? undefined : error.stack;
     const noun = Object.hasOwn(NOUNS, method) ? `${NOUNS[method]} ${name}` : name;
-    const text = thrown instanceof InvalidResult ? thrown.message : `${noun} failed: ${stack ?? messageOf(error)}`;
+    const text =
+      thrown instanceof InvalidResult
+        ? thrown.message
+        : `${noun} failed: ${stack ?? orName(errorMessage(error), error)}`;
     printProblem(text);
   }
 }
@@ -96,7 +102,7 @@ function nameOf({ method, params }: Request): string {
   return typeof name === "string" ? name : typeof uri === "string" ? uri : method;
 }
 
-/** The error's message, or its name if it has none. */
-function messageOf(error: Error): string {
-  return errorMessage(error) || error.name || "Error";
+/** The message, or the error's name if there is none. */
+function orName(message: string, { name }: Error): string {
+  return message || name || "Error";
 }

@@ -6,7 +6,7 @@ import { callRequest, fakeClient, fakeContext, textResult } from "../../../test/
 import { connect } from "../../client/connect.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Request, Result } from "../../core/handler.ts";
-import { McpError } from "../../protocol/errors.ts";
+import { McpError, toMcpError } from "../../protocol/errors.ts";
 import { createServer } from "../../server/server.ts";
 import { chain } from "../chain.ts";
 import { inject } from "./inject.ts";
@@ -96,6 +96,19 @@ it.each([
   const error = await call("tools/call", { name: "a" }).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ kind: failure.kind, message: expect.stringContaining("...") });
   expect(JSON.stringify([String(error), error, (error as Error).cause])).not.toContain(KEY);
+});
+
+it("keeps the output of a program in an error apart, so that callers do not see it", async () => {
+  const diagnostics = `; its stderr: login with ${KEY} failed for admin`;
+  const exit = new ConnectionError("closed", "node exited", { diagnostics });
+  for (const failure of [exit, exit.with({ message: `The upstream a failed: ${exit.message}` })]) {
+    const { call } = start({ tools: { a: { arguments: { auth: KEY } } } }, () => {
+      throw failure;
+    });
+    const error = (await call("tools/call", { name: "a" }).catch((thrown: unknown) => thrown)) as Error;
+    expect(error.message).toContain("its stderr: login with ... failed for admin");
+    expect(toMcpError(error).message).toMatch(/node exited$/);
+  }
 });
 
 it("removes the values from tool errors, and passes other errors on as they are", async () => {

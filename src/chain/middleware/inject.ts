@@ -8,7 +8,7 @@ import type { Context, Handler, Middleware, Request, Result } from "../../core/h
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { hiderOf } from "../../core/text.ts";
 import { isObject } from "../../core/values.ts";
-import { McpError } from "../../protocol/errors.ts";
+import { McpError, redactConnectionError } from "../../protocol/errors.ts";
 import { LISTS } from "../../protocol/lists.ts";
 import { mapItems } from "../result-items.ts";
 import { isSettable } from "../upstream/options.ts";
@@ -168,7 +168,7 @@ function mapStrings(value: unknown, change: Hide): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mapStrings(inner, change)]));
 }
 
-/** An error with a value in it is replaced by a copy without its cause, which may contain the value too. */
+/** An error with a value in it is replaced by a copy without it. */
 function rethrow(hide: Hide): (error: unknown) => never {
   return (error) => {
     if (error instanceof McpError) {
@@ -177,8 +177,7 @@ function rethrow(hide: Hide): (error: unknown) => never {
       throw new McpError(error.code, message, data);
     }
     if (error instanceof ConnectionError && hide(error.message) !== error.message) {
-      const { kind, message, mayHaveRun, status } = error;
-      throw new ConnectionError(kind, hide(message), { mayHaveRun, status });
+      throw redactConnectionError(error, hide);
     }
     throw error;
   };

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { fakeClient, textResult } from "../../../test/support/handlers/fake-client.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Params, Request, Result } from "../../core/handler.ts";
-import { McpError } from "../../protocol/errors.ts";
+import { McpError, toMcpError } from "../../protocol/errors.ts";
 import { chain } from "../chain.ts";
 import { redact, type RedactOptions } from "./redact.ts";
 
@@ -151,6 +151,15 @@ it("replaces secrets in errors, notifications and questions", async () => {
     { params: { data: { deep: ["[redacted]"] } } },
   ]);
   expect(client.clientRequests[0]?.request.params).toEqual({ message: "[redacted]" });
+});
+
+it("keeps the output of a program in an error apart, so that callers do not see it", async () => {
+  const exit = new ConnectionError("closed", "node exited", { diagnostics: `; its stderr: ${SECRET} of admin` });
+  const named = exit.with({ message: `The upstream a failed: ${exit.message}` });
+  const client = fakeClient((request, context) => redact()(request, context, () => Promise.reject(named)));
+  const error = (await client.call("tools/call").catch((thrown: unknown) => thrown)) as Error;
+  expect(error.message).toBe("The upstream a failed: node exited; its stderr: [redacted] of admin");
+  expect(toMcpError(error).message).toBe("The upstream a failed: node exited");
 });
 
 it("replaces secrets in arguments and answers with the option", async () => {

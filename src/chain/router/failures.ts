@@ -12,7 +12,7 @@ import {
   METHOD_NOT_FOUND,
   type ErrorKind,
   errorKind,
-  toMcpError,
+  withoutDiagnostics,
 } from "../../protocol/errors.ts";
 
 /** The `_meta` key of a result that lists the upstreams missing from it. */
@@ -57,13 +57,8 @@ function nameUpstream(upstream: string, message: string): string {
     : `The upstream ${upstream} ${message.slice(subject.length)}`;
 }
 
-/** The message of an error as callers may see it. */
-export function publicMessage(error: Error): string {
-  return error instanceof ConnectionError ? toMcpError(error).message : errorMessage(error);
-}
-
 export function unavailable(upstream: string, error: unknown): Unavailable {
-  return { upstream, message: publicMessage(withUpstreamName(upstream, error)) };
+  return { upstream, message: withoutDiagnostics(withUpstreamName(upstream, error)) };
 }
 
 /** The unavailable upstreams that a result lists, if the upstream itself is a router. */

@@ -7,12 +7,12 @@ import { BoundedMap } from "../../core/collections.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Params, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
-import { invalidParams, type McpError } from "../../protocol/errors.ts";
+import { invalidParams, type McpError, withoutDiagnostics } from "../../protocol/errors.ts";
 import { LISTS, type ListCapability, type ListKind } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { tryParseTemplate, type UriTemplate } from "../../protocol/uri-template.ts";
 import { mapResultUris } from "../result-items.ts";
-import { isMethodNotFound, isTimeout, publicMessage, withUpstreamName } from "./failures.ts";
+import { isMethodNotFound, isTimeout, withUpstreamName } from "./failures.ts";
 import { NameIndex, type Naming, type Route, type RoutedUpstream } from "./names.ts";
 import { backgroundContext, readAllPages, type ListContents, type PagedList } from "./pages.ts";
 
@@ -112,7 +112,7 @@ export class View {
     } catch (error) {
       // A cancellation says nothing about the upstream.
       const isCancelled = error instanceof ConnectionError && error.kind === "cancelled";
-      if (!isCancelled) index.setProblem(at, publicMessage(error as Error));
+      if (!isCancelled) index.setProblem(at, withoutDiagnostics(error));
     }
   }
 }
