@@ -171,12 +171,14 @@ it("replaces secrets in arguments and answers with the option", async () => {
   };
   const options: RedactOptions = { in: ["arguments"], keys: ["pin"] };
   const gateway = chain(redact(options)).to(upstream);
-  const client = fakeClient(gateway, { answer: () => ({ action: "accept", content: { x: SECRET } }) });
+  const client = fakeClient(gateway, {
+    answer: () => ({ action: "accept", content: { name: SECRET, pin: "1234", x: SECRET } }),
+  });
   const params = { name: "x", arguments: { text: `a ${SECRET}`, pin: 1234, list: [SECRET] } };
   expect(await client.call("tools/call", params)).toEqual({ structuredContent: { echo: SECRET } });
   expect(sent).toEqual([
     { name: "x", arguments: { text: "a [redacted]", pin: 0, list: ["[redacted]"] } },
-    { action: "accept", content: { x: "[redacted]" } },
+    { action: "accept", content: { name: "[redacted]", pin: "[redacted]", x: "[redacted]" } },
   ]);
   expect(client.clientRequests[0]?.request.params).toEqual({ message: SECRET });
   expect(params.arguments.pin).toBe(1234);

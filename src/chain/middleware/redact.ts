@@ -2,7 +2,7 @@
 // caller, and in arguments and answers on their way to the upstream.
 
 import { copyContext } from "../../core/cancel.ts";
-import type { Context, Middleware } from "../../core/handler.ts";
+import type { Context, Middleware, Result } from "../../core/handler.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { DEFAULT_SHAPES, MIN_VALUE_LENGTH, Redactor, SHAPES, type SecretShape } from "../../protocol/redactor.ts";
 import { matchesGlob } from "./filter.ts";
@@ -62,7 +62,7 @@ export function redact(options: RedactOptions = {}): Middleware {
     const ask: Context["ask"] = async (question, options) => {
       const asked = inResults ? { ...question, params: redactor.protocol(question.params) } : question;
       const answer = await context.ask(asked, options);
-      return inArguments ? redactor.protocol(answer) : answer;
+      return inArguments ? (redactor.json(answer) as Result) : answer;
     };
     if (!inResults) return next(sent, copyContext(context, { ask }));
     const notify: Context["notify"] = (notification) => context.notify(redactor.notification(notification));
