@@ -85,7 +85,28 @@ it("cuts several blocks as one text, and leaves others alone", async () => {
 it("never cuts a character in two", async () => {
   const result = await call(texts("😀".repeat(20)), { maxChars: 9 });
   expect(blocks(result)[0]?.text).toMatch(/^(?:😀)+\n\[.*\]\n(?:😀)+$/u);
-  expect(await read(`${uriOf(result)}?from=1&to=5`)).toBe("😀");
+  expect(await read(`${uriOf(result)}?from=1&to=5`)).toBe("😀😀");
+});
+
+it.each([1, 2, 3, 11])("gives all characters in pages of %d", async (maxChars) => {
+  const whole = "ab😀".repeat(10);
+  const result = await call(texts(whole), { maxChars });
+  const [, id] = uriOf(result).split("results/");
+  const { context } = fakeClient(gateway as Gateway);
+  const pages: string[] = [];
+  for (let from: number | undefined = 0; from !== undefined && pages.length < 100;) {
+    const page = await (gateway as Gateway)(callRequest("read-result", { id, from }), context);
+    const [{ text = "" } = {}, { text: note = "" } = {}] = blocks(page) as Partial<Block>[];
+    pages.push(text);
+    const next = /"from":(\d+)/.exec(note)?.[1];
+    from = next === undefined ? undefined : Number(next);
+  }
+  expect(pages.join("")).toBe(whole);
+  let ranges = "";
+  for (let at = 0; at < whole.length; at += maxChars) {
+    ranges += String(await read(`${uriOf(result)}?from=${at}&to=${at + maxChars}`));
+  }
+  expect(ranges).toBe(whole);
 });
 
 it("makes structured content shorter, but keeps its shape", async () => {

@@ -185,11 +185,16 @@ async function readResult(
     // The upstream may be a gateway that keeps results too.
     return next(request, context).catch(() => ({ ...none, isError: true }));
   }
-  const total = found.text.length;
-  const end = Math.min(to ?? total, from + maxChars, total);
-  const part = slice(found.text, from, Math.max(from, end));
+  const { text } = found;
+  const total = text.length;
+  const start = boundary(text, Math.min(from, total));
+  const limit = Math.max(start, Math.min(to ?? total, start + maxChars, total));
+  let end = boundary(text, limit);
+  // Without the character that does not fit, the page would be empty, and the next the same.
+  if (end === start && limit > start) end += 2;
+  const part = text.slice(start, end);
   const rest = end < total ? `; for the next, call ${READ_RESULT} with ${JSON.stringify({ id, from: end })}` : "";
-  return answer(part, `[Characters ${count(Math.min(from, total))} to ${count(end)} of ${count(total)}${rest}]`);
+  return answer(part, `[Characters ${count(start)} to ${count(end)} of ${count(total)}${rest}]`);
 }
 
 type Block = { readonly [field: string]: unknown };
@@ -306,7 +311,8 @@ function cutBlocks(
     breaks += 1;
     if (at <= headEnd || from >= tailStart) return [block];
     const head = slice(text, 0, Math.max(0, headEnd - from));
-    const tail = slice(text, Math.max(0, tailStart - from), text.length);
+    const tailAt = Math.max(0, tailStart - from);
+    const tail = text.slice(isInside(text, tailAt) ? tailAt + 1 : tailAt);
     const between = hasNotice ? "" : notice(tailStart - headEnd, headEnd + breaks);
     hasNotice = true;
     const left = `${head}${between}${tail}`;
@@ -314,10 +320,18 @@ function cutBlocks(
   });
 }
 
-/** Never cuts a character in two. */
+/** Never cuts a character in two. Slices that meet have all characters together. */
 function slice(text: string, from: number, to: number): string {
-  const isInside = (at: number): boolean => at > 0 && at < text.length && /[\uDC00-\uDFFF]/.test(text.charAt(at));
-  return text.slice(isInside(from) ? from + 1 : from, isInside(to) ? to - 1 : to);
+  return text.slice(boundary(text, from), boundary(text, to));
+}
+
+/** The place itself, or the beginning of the character that it is inside of. */
+function boundary(text: string, at: number): number {
+  return isInside(text, at) ? at - 1 : at;
+}
+
+function isInside(text: string, at: number): boolean {
+  return at > 0 && at < text.length && /[\uDC00-\uDFFF]/.test(text.charAt(at));
 }
 
 const STEPS = [
