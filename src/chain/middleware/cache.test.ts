@@ -239,6 +239,26 @@ describe("equal requests at the same time", () => {
     expect(requests).toHaveLength(2);
   });
 
+  it("wait for the next one if the first one is cancelled", async () => {
+    const result = deferred<Result>();
+    const { send, requests } = start({ tools }, (_request, { signal }, count) =>
+      count > 1
+        ? result.promise
+        : new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),
+    );
+    const { context, abort } = fakeContext();
+    const cancelled = send(callRequest("a"), context);
+    const others = [1, 2, 3].map(() => send(callRequest("a")));
+    await new Promise(setImmediate);
+    abort(new Error("No longer wanted"));
+    await expect(cancelled).rejects.toThrow("No longer wanted");
+    await new Promise(setImmediate);
+    expect(requests).toHaveLength(2);
+    result.resolve(textResult("done"));
+    expect(await Promise.all(others)).toEqual(Array(3).fill(textResult("done")));
+    expect(requests).toHaveLength(2);
+  });
+
   it("are sent by themselves if the first one fails or asks its caller", async () => {
     const failing = start({ tools }, async (_request, _context, count) => {
       await new Promise(setImmediate);

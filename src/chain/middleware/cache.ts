@@ -4,7 +4,7 @@
 // the caller. Equal requests that come at the same time wait for the first one, if a rule says that it will be kept.
 
 import { abortable, deferred } from "../../core/async.ts";
-import { copyContext } from "../../core/cancel.ts";
+import { copyContext, isCancelled } from "../../core/cancel.ts";
 import type { Caller, Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { digest } from "../../core/seal.ts";
@@ -124,8 +124,8 @@ function isSpecial({ params }: Request, { session, isNotification }: Context): b
 class CachedResults {
   readonly cache: Cache;
   readonly tools = new CallerTools();
-  /** The first of equal requests, which others wait for. */
-  readonly running = new Map<string, Promise<void>>();
+  /** The first of equal requests, which others wait for. Resolves to whether it was cancelled. */
+  readonly running = new Map<string, Promise<boolean>>();
 
   constructor(maxEntries: number, maxBytes: number) {
     this.cache = new Cache({ maxEntries, maxBytes });
@@ -181,17 +181,19 @@ class CachedCall {
     const key = this.#rule?.isPublic === true ? this.#publicKey : this.#ownKey;
     if (this.#rule === undefined || key === undefined) return this.#call(next);
     if (!(await this.#isSafe(this.#rule, next))) return next(this.#request, this.#context);
-    const first = running.get(key);
-    if (first !== undefined) {
-      await abortable(this.#context.signal, first);
-      return this.find() ?? this.#call(next);
+    for (let first = running.get(key); first !== undefined; first = running.get(key)) {
+      const wasCancelled = await abortable(this.#context.signal, first);
+      const found = this.find();
+      if (found !== undefined) return found;
+      // After a cancelled request, one of those that wait is the first one.
+      if (!wasCancelled) return this.#call(next);
     }
-    const released = deferred();
+    const released = deferred<boolean>();
     running.set(key, released.promise);
     this.#release = () => {
       // After a question to the caller, another request may be the first one now.
       if (running.get(key) === released.promise) running.delete(key);
-      released.resolve();
+      released.resolve(isCancelled(this.#context));
     };
     return this.#call(next).finally(this.#release);
   }
