@@ -146,6 +146,30 @@ describe("a live entry", () => {
     expect(MIN_PERMISSION_NODE).toBe(SESSION_MIN_NODE);
   });
 
+  it("is refused if it cannot be created, unless that depends on an input", async () => {
+    const inputs = [{ id: "vm", type: "promptString" }];
+    const asked = { live: "smalltalk", program: "${input:vm}", image: "x.image" };
+    const code = { language: "smalltalk", program: "${input:vm}", sandbox: false };
+    const servers = {
+      image: { live: "smalltalk", image: "x.image" },
+      nonsense: { live: "smalltalk", attach: "nonsense" },
+      both: { live: "smalltalk", attach: "http://127.0.0.1:8086", program: "gst" },
+      vm: { live: "smalltalk", program: "pharo" },
+      asked,
+    };
+    const { problems } = await examineConfig(written(servers, { inputs, code }));
+    expect(problems.map(({ severity, message }) => `${severity}: ${message}`)).toEqual([
+      "error: mcpServers.image.image: needs the virtual machine that runs it as the program",
+      "error: mcpServers.nonsense.attach: must be an address such as http://127.0.0.1:8086",
+      "error: mcpServers.both.attach: names an image that runs already, so it cannot be used with a program",
+      'error: mcpServers.vm.program: is not gst, so it also needs "image": the file of a Pharo, Squeak or Cuis image',
+    ]);
+    const load = (answer: string): Promise<unknown> =>
+      loadConfig(written({ asked }, { inputs, code }), { inputs: async () => answer });
+    await expect(load("gst")).resolves.toMatchObject({ code: { program: "gst" } });
+    await expect(load("pharo")).rejects.toThrow("code.program: is not gst");
+  });
+
   it("is warned of a limits object, and refuses limits that a session would refuse", async () => {
     const wrong = {
       ...{ timeoutMs: 86_400_001, memoryMb: 63, outputChars: 0 },
@@ -174,7 +198,8 @@ describe("a live entry", () => {
     process.env["PATH"] = folder;
     try {
       const servers = { js: { live: "js" }, lisp: { live: "lisp" }, other: { live: "js", program: "./no-node" } };
-      const { problems } = await examineConfig(written(servers));
+      const code = { language: "lisp", program: "./no-sbcl", sandbox: false };
+      const { problems } = await examineConfig(written(servers, { code }));
       expect(problems).toEqual([
         {
           line: 1,
@@ -186,6 +211,10 @@ describe("a live entry", () => {
         expect.objectContaining({
           message: expect.stringMatching(/^Cannot start ".*no-node"/) as string,
           hint: 'write the path of a Node executable in "program", or remove "program"',
+        }),
+        expect.objectContaining({
+          severity: "warning",
+          message: expect.stringMatching(/^Cannot start ".*no-sbcl"/) as string,
         }),
       ]);
     } finally {
@@ -206,7 +235,7 @@ describe("where there can be no sandbox", () => {
     vi.unstubAllEnvs();
   });
 
-  it("a config is warned of where it asks for one", async () => {
+  it("a config is told where it asks for one, and that code mode does not start", async () => {
     const load = await import("./load.ts");
     const servers = { a: { live: "js", sandbox: true }, b: { live: "js", sandbox: { network: true } } };
     const others = { c: { live: "js", sandbox: false }, d: { live: "js" } };
@@ -217,7 +246,10 @@ describe("where there can be no sandbox", () => {
     const columns = [/"sandbox":true/, /"sandbox":\{/, /"code":true/].map((key) => text.search(key) + 1);
     expect(problems.map(reason)).toEqual(
       ["mcpServers.a.sandbox", "mcpServers.b.sandbox", "code"].map(
-        (path, at) => expect.stringContaining(`${columns[at]} warning: ${path}: ${needs}`) as string,
+        (path, at) =>
+          expect.stringContaining(
+            `${columns[at]} ${path === "code" ? "error" : "warning"}: ${path}: ${needs}`,
+          ) as string,
       ),
     );
     if (process.platform === "linux") expect(problems[2]?.hint).toContain("apt install bubblewrap");

@@ -19,7 +19,7 @@ import {
 import { DEFAULT_LIMITS, LIMIT_BOUNDS, type Limits } from "../live/runtime.ts";
 import type { SandboxOptions } from "../live/sandbox.ts";
 import type { LiveOptions } from "../live/server.ts";
-import type { LanguageEntry, LanguageOptions, SettingSpec } from "../live/tool.ts";
+import type { LanguageEntry, LanguageOptions, SettingProblem, SettingSpec } from "../live/tool.ts";
 import type { Problem } from "./document.ts";
 import {
   type ConfigPlace,
@@ -33,6 +33,7 @@ import {
   type UpstreamSource,
 } from "./kinds.ts";
 import * as read from "./readers.ts";
+import type { Secret } from "./variables.ts";
 
 /**
  * The options of a live server, as a config names them: limits are not nested in `limits`, and `command` is called
@@ -61,6 +62,15 @@ export async function createCodeMode<G extends Handler>(gateway: G, settings: Co
   const { language: _name, ...given } = settings;
   const options = optionsOf(given);
   return create(gateway, () => codeLanguage(settings).create(options), options);
+}
+
+/** What the sessions of code mode start. */
+export function codeProgram(
+  cursor: read.Cursor,
+  settings: CodeSettings,
+): Pick<UpstreamSource, "programs"> & { readonly secrets: readonly Secret[] } {
+  const { secrets } = read.scanStrings(cursor);
+  return { ...sessionProgram(cursor, codeLanguage(settings), settings, "language"), secrets };
 }
 
 /** Where a config asks for the sandbox of code mode: nowhere, if it runs without one. */
@@ -221,21 +231,38 @@ export const live: UpstreamKind = defineKind<typeof LIVE_FIELDS>(
         // Callers run code in the sessions, so by default they do not see the keys in the gateway's environment.
         inheritEnv: values.inheritEnv ?? false,
       };
-      const file = values.program ?? language.program.name;
-      const { position } = cursor.get("program") ?? cursor.get("live") ?? cursor;
-      const { hint } = language.program;
+      const problem = isPending(cursor, language) ? undefined : language.problem?.(settings);
+      const wrong = problem && cursor.get(problem.setting);
+      if (problem?.isFatal === true) return wrong?.errorAtKey(problem.message, problem.hint);
       return {
         kind: "live",
         settings: { live: name, ...settings },
-        ...problemOf(language, settings, cursor),
+        ...(problem && wrong && { warning: warningAt(wrong, problem) }),
         ...defined({ sandbox: sandboxPlace(cursor.get("sandbox"), settings) }),
-        ...(file !== undefined &&
-          requiredProgram(cursor, "program", { command: { command: file, cwd: settings.cwd }, position, hint })),
+        ...sessionProgram(cursor, language, settings, "live"),
         resolve: async () => ({ target: await createLiveServer(language, settings) }),
       };
     },
   },
 );
+
+/** The program of the sessions. If the entry does not name it, it is reported at `key`, which names the language. */
+function sessionProgram(
+  cursor: read.Cursor,
+  { program: { name, hint } }: LanguageEntry,
+  { program: file = name, cwd: given }: LiveSettings,
+  key: string,
+): Pick<UpstreamSource, "programs"> {
+  if (file === undefined) return {};
+  // Checked by its reader.
+  const folder = given as string | undefined;
+  const { position } = cursor.get("program") ?? cursor.get(key) ?? cursor;
+  return requiredProgram(cursor, "program", {
+    command: { command: file, ...defined({ cwd: folder }) },
+    position,
+    hint,
+  });
+}
 
 /** Where sessions get a sandbox; undefined if they run without one. */
 function sandboxPlace(field: read.Cursor | undefined, settings: LiveSettings): ConfigPlace | undefined {
@@ -243,22 +270,13 @@ function sandboxPlace(field: read.Cursor | undefined, settings: LiveSettings): C
   return field !== undefined && isWanted ? { path: field.path, position: field.keyPosition } : undefined;
 }
 
-function problemOf(
-  language: LanguageEntry,
-  settings: LiveSettings,
-  cursor: read.Cursor,
-): Pick<UpstreamSource, "warning"> {
-  const problem = language.problem?.(settings);
-  const field = problem && cursor.get(problem.setting);
-  if (problem === undefined || field === undefined) return {};
-  return {
-    warning: {
-      ...field.keyPosition,
-      severity: "warning",
-      message: `${field.path}: ${problem.message}`,
-      hint: problem.hint,
-    },
-  };
+/** Whether a setting that the language may check depends on an input that has no answer yet. */
+function isPending(cursor: read.Cursor, { settings }: LanguageEntry): boolean {
+  return ["program", ...Object.keys(settings)].some((key) => read.scanStrings(cursor.get(key)).isPending);
+}
+
+function warningAt({ keyPosition, path: at }: read.Cursor, { message, hint }: SettingProblem): Problem {
+  return { ...keyPosition, severity: "warning", message: `${at}: ${message}`, hint };
 }
 
 const CODE_FIELDS = {
@@ -308,7 +326,8 @@ export const code: read.Reader<CodeSettings> = read.reader<CodeSettings>(
   (cursor) => {
     if (cursor.kind === "boolean") return cursor.value === true ? codeDefaults(cursor.context.folder) : undefined;
     const values = codeObject(cursor);
-    const problem = values && codeLanguage(values).codeProblem?.(values);
+    const language = codeLanguage(values ?? {});
+    const problem = values && !isPending(cursor, language) ? language.codeProblem?.(values) : undefined;
     if (problem !== undefined) return cursor.get(problem.setting)?.errorAtKey(problem.message, problem.hint);
     return values && { ...codeDefaults(cursor.context.folder), ...values };
   },

@@ -15,7 +15,7 @@ import { baseFolder } from "./clients.ts";
 import { adaptDocument } from "./dialects.ts";
 import { parseDocument, parseToml, ConfigError, Problems, sortProblems, type Problem } from "./document.ts";
 import { COMMENT_KEY, type ConfigPlace, IGNORED_AT_TOP, type Places, rejectKey } from "./kinds.ts";
-import { code, codeLanguage, codeSandbox, sandboxProblems, type CodeSettings } from "./live.ts";
+import { code, codeLanguage, codeProgram, codeSandbox, sandboxProblems, type CodeSettings } from "./live.ts";
 import { MIDDLEWARE_SCHEMAS, middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import { type Access, callers, profiles, readAccess, token } from "./profiles.ts";
 import * as read from "./readers.ts";
@@ -26,6 +26,7 @@ import {
   names,
   POLICY_KEYS,
   readUpstreams,
+  type Requirements,
   SERVER_SCHEMA,
   upstreamDefaults,
   type UpstreamEntry,
@@ -54,6 +55,8 @@ export interface Config {
   readonly code?: CodeSettings;
   /** Where the file turns code mode on. */
   readonly codePlace?: ConfigPlace;
+  /** What the sessions of code mode start. */
+  readonly codeProgram?: Requirements;
   /** Where the gateway listens. */
   readonly listen: Listen;
   /** Parts of the gateway, by name. */
@@ -128,8 +131,12 @@ export async function examineConfig(path: string, options: ConfigOptions = {}): 
     problems: sortProblems([
       ...problems,
       ...warnOfDefaultAddress(upstreams, config?.listen ?? {}),
-      ...(await findMissingPrograms(upstreams)),
-      ...(await sandboxProblems(codeSandbox(config ?? {}), "warning")),
+      ...(await findMissingPrograms([
+        ...upstreams,
+        ...(config?.codeProgram === undefined ? [] : [config.codeProgram]),
+      ])),
+      // Without its sandbox, code mode does not start, and nothing else does.
+      ...(await sandboxProblems(codeSandbox(config ?? {}), "error")),
     ]),
     servers: upstreams.map(({ name }) => name),
     middleware: middleware.map((entry) => entry.name ?? (entry.kind === "module" ? entry.file : "")),
@@ -466,6 +473,7 @@ function readRoot(root: read.Cursor, source: { path: string; text: string }): Co
     listen: values.listen ?? {},
     ...readAccess(root, values, servers, values.listen?.token),
     ...defined({ errorProfile: values.errorProfile, code: values.code }),
+    ...(codeKey && values.code && { codeProgram: codeProgram(codeKey, values.code) }),
     ...(sandboxKey && { codePlace: { path: sandboxKey.path, position: sandboxKey.keyPosition } }),
     limits: values.limits ?? {},
     warnings: [],

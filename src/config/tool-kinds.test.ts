@@ -21,17 +21,18 @@ function write(servers: object): void {
 
 it("a check says what they start and which programs are missing, and starts nothing", async () => {
   write({
-    dev: { programs: ["git", "no-such-program"] },
+    dev: { programs: ["git", "no-such-program", "./api.json"] },
     shop: { openapi: "./api.json", baseUrl: "https://api.example.com/v1", auth: { key: "${SHOP_KEY}" } },
   });
   const { starts, problems } = await examineConfig(file, { env: { SHOP_KEY: "s3cret" } });
   expect(starts).toEqual([
-    "dev: git, no-such-program, which callers can run",
+    `dev: git, no-such-program, ${join(folder, "api.json")}, which callers can run`,
     "shop: requests to the API at https://api.example.com",
   ]);
   expect(problems.map(({ severity, message, hint }) => `${severity}: ${message}; ${hint}`)).toEqual([
     'warning: Cannot start "no-such-program": there is no command of that name on the PATH; ' +
       "install it, or write its full path; its tool is left out until then",
+    expect.stringMatching(/api\.json is not executable; make it executable: chmod \+x \/.*api\.json$/),
   ]);
 });
 

@@ -6,7 +6,7 @@ import { MIDDLEWARE } from "../chain/middleware/index.ts";
 import { createLabels, DEFAULT_SEPARATOR, MAX_LABEL_LENGTH } from "../chain/router/names.ts";
 import { NAMES_OPTIONS, PREFIX, type UpstreamNaming } from "../chain/router/naming.ts";
 import { SHARES, type UpstreamOptions } from "../chain/upstream/options.ts";
-import { findSpawnProblem } from "../process/program.ts";
+import { findSpawnProblem, programAdvice } from "../process/program.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import { defined } from "../core/values.ts";
 import { CONVERTED, IN_SECONDS, RENAMED } from "./dialects.ts";
@@ -404,8 +404,11 @@ function rejectEmpty(root: read.Cursor, areDisabled: boolean): void {
   root.context.problems.error(cursor?.keyOffset ?? root.offset, message, hint);
 }
 
+/** What an entry needs on this machine. */
+export type Requirements = Pick<UpstreamEntry, "programs" | "sandbox" | "warning" | "secrets">;
+
 /** Returns only warnings: a program or a sandbox that is missing now may exist when the config is used. */
-export async function findMissingPrograms(upstreams: readonly UpstreamEntry[]): Promise<Problem[]> {
+export async function findMissingPrograms(upstreams: readonly Requirements[]): Promise<Problem[]> {
   const required = upstreams.flatMap(({ programs = [], secrets }) => programs.map((one) => ({ one, secrets })));
   const problems = await Promise.all(required.map(({ one, secrets }) => checkProgram(one, secrets)));
   const sandboxes = upstreams.flatMap(({ sandbox = [] }) => sandbox);
@@ -420,6 +423,7 @@ async function checkProgram(program: RequiredProgram, secrets: readonly Secret[]
   if (found === undefined) return undefined;
   const [what = "", ...advice] = createRedactor(secrets)(found.message).split("; ");
   const message = `${what.charAt(0).toUpperCase()}${what.slice(1)}`;
-  const { position, hint = advice.join("; ") } = program;
+  const { position } = program;
+  const hint = program.hint === undefined ? advice.join("; ") : programAdvice(message, program.hint);
   return { ...position, severity: "warning", message, ...(hint !== "" && { hint }) };
 }

@@ -187,6 +187,8 @@ export interface LanguageEntry {
 
 export interface SettingProblem {
   readonly setting: string;
+  /** Whether `create` refuses the settings too. Otherwise only evaluations fail. */
+  readonly isFatal?: true;
   readonly message: string;
   readonly hint: string;
 }

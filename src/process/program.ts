@@ -108,6 +108,12 @@ export async function findSpawnProblem(program: Program): Promise<Error | undefi
   return spawnError(program, { code: found.includes("other") ? "EACCES" : "ENOENT" });
 }
 
+/** What to do about the problem of a program: `otherwise`, unless the file is there and is only not executable. */
+export function programAdvice(problem: string, otherwise: string): string {
+  const [, file] = /": (\/.+) is not executable(?:;|$)/.exec(problem) ?? [];
+  return file === undefined ? otherwise : `make it executable: chmod +x ${file}`;
+}
+
 /** The file that the system would start; undefined if there is none. */
 export async function findProgram(program: Program): Promise<string | undefined> {
   return (await findFiles(program)).find(({ kind }) => kind === "executable")?.file;

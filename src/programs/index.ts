@@ -12,7 +12,7 @@ import { checkOptions, optionNames, OptionReader, type OptionNames } from "../co
 import { OutputReports, type ProgressListener } from "../core/text.ts";
 import { defined, errorMessage, isObject } from "../core/values.ts";
 import { startChild, type ChildOptions, type Exit } from "../process/child.ts";
-import { findSpawnProblem, type InheritEnv } from "../process/program.ts";
+import { findSpawnProblem, type InheritEnv, programAdvice } from "../process/program.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import { printProblem } from "../server/handler-errors.ts";
 import { lazyServer } from "../server/lazy.ts";
@@ -183,7 +183,8 @@ async function registerAll(server: Server, setup: Setup): Promise<void> {
     throw new ConnectionError("spawn", `No program can be started: ${missing.join("; ")}`, { mayHaveRun: false });
   }
   for (const problem of missing) {
-    printProblem(`programs(): ${problem}; install it, or write its full path; its tool is left out until then`);
+    const advice = programAdvice(problem, "install it, or write its full path");
+    printProblem(`programs(): ${problem}; ${advice}; its tool is left out until then`);
   }
   for (const { tool, program, help } of found) if (help !== undefined) register(server, tool, program, help, setup);
 }

@@ -145,7 +145,10 @@ export async function openConfig(path: string, isStdio: boolean): Promise<Pick<O
   const config = await reportProblems(path, () => loadConfig(path, { env, inputs: askOnce }));
   printProblems(path, config.text, [
     ...config.warnings,
-    ...(await findMissingPrograms([...config.upstreams.values()])),
+    ...(await findMissingPrograms([
+      ...config.upstreams.values(),
+      ...(config.codeProgram === undefined ? [] : [config.codeProgram]),
+    ])),
   ]);
   const known: AskInput = async ({ id }) => answers.get(id) ?? env[inputVariable(id)];
   return { config, load: () => loadConfig(path, { env, inputs: known }) };

@@ -13,7 +13,7 @@ import {
   stateDirectory,
   writePrivate,
 } from "../../auth/oauth/private-files.ts";
-import { examineConfig } from "../../config/index.ts";
+import { checkConfig, examineConfig } from "../../config/index.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { EXIT, UsageError } from "../command.ts";
 import { coverSecrets } from "../show/problems.ts";
@@ -30,14 +30,15 @@ const MAX_APPROVED = 1_000;
 export async function confirmConfig(path: string, isApproved: boolean): Promise<void> {
   if (!isApproved && !Prompter.isAvailable()) return;
   const file = resolve(path);
-  const digest = createHash("sha256")
-    .update(await readFile(file))
-    .digest("hex");
+  const bytes = await readFile(file);
+  const digest = createHash("sha256").update(bytes).digest("hex");
   const known = (await readApproved())[file];
   if (known === digest) return;
-  const { problems, starts } = await examineConfig(path);
-  // Nothing will be started. The problems are reported when the config is loaded.
+  // Nothing will be started. The problems are reported when the config is loaded. What is missing on this machine is not
+  // looked at: `doctor` starts the servers even if code mode cannot start.
+  const problems = await checkConfig(bytes.toString(), path);
   if (problems.some(({ severity }) => severity === "error")) return;
+  const { starts } = await examineConfig(path);
   if (!isApproved && !(await ask(path, starts, known !== undefined))) {
     throw new UsageError(
       `${path} was not used, and nothing was started; read the file, then run the command again and answer y`,

@@ -28,7 +28,7 @@ export const smalltalk: LanguageEntry = {
     const engine = engineOf(program as string | undefined, image, attach);
     if (typeof engine === "string") return undefined;
     const hint = 'write "program": "gst", or both "program" and "image", or "attach", or none of them for Amber';
-    return { setting: engine.setting, message: engine.problem, hint };
+    return { setting: engine.setting, message: engine.problem, hint, isFatal: true };
   },
   codeProblem(settings) {
     const { program = settings["command"], image, attach } = settings;
