@@ -4,13 +4,17 @@
 import { stat } from "node:fs/promises";
 import { CLIENTS, clientFilePath, type Client, type ClientFile } from "../../config/clients.ts";
 import { ConfigError, loadConfig, type UpstreamEntry } from "../../config/index.ts";
+import { type CodeSettings, createCodeMode } from "../../config/live.ts";
 import { findMissingPrograms } from "../../config/upstreams.ts";
 import { isOwnEntry, isOwnUrl } from "../../config/self-calls.ts";
 import { createRedactor, type Secret } from "../../config/variables.ts";
 import { Semaphore } from "../../core/async.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { isLoopback } from "../../http/server/guard.ts";
+import { findLanguage } from "../../live/languages.ts";
 import { findSpawnProblem } from "../../process/program.ts";
+import { createServer } from "../../server/server.ts";
+import type { Closeable } from "../../serve.ts";
 import { beforeSeparator, EXIT, Interruption, type Command } from "../command.ts";
 import { findGateways } from "../serve/control.ts";
 import { findServer, inputsFrom } from "../serve/gateway.ts";
@@ -52,7 +56,7 @@ name of a server in ./${CONFIG}, or a URL. Without TARGET: checks ./${CONFIG}, i
 and the configs of the MCP clients on this machine. Starts the servers; changes nothing.
 
 For a config: the file and its entries. For a command: found, starts, stdout, initialize, lists. For
-a URL: DNS, TCP, TLS, HTTP, sign-in, initialize, lists.
+a URL: DNS, TCP, TLS, HTTP, sign-in, initialize, lists. For live sessions and code mode: evaluate.
 
   --timeout SECONDS      how long a server may take to answer; default 60
   --env KEY=VALUE        for a command: an environment variable; repeatable
@@ -205,7 +209,23 @@ async function checkConfig({ config: given, server }: ConfigTarget, session: Ses
     busy(`Checking ${oneLine(entries[at]?.name ?? "")}`);
     report(await checks);
   }
-  if (server === undefined) report(checkSharedPatterns(config, path, tools));
+  if (server !== undefined) return;
+  report(checkSharedPatterns(config, path, tools));
+  if (config.code === undefined) return;
+  busy("Checking code mode");
+  report(await checkCodeMode(config.code, session));
+}
+
+/** Whether code can run. The servers have been checked, so there is one tool in their place. */
+async function checkCodeMode(settings: CodeSettings, session: Session): Promise<readonly Check[]> {
+  const tools = createServer({ name: "code", version: "0" }).tool("none", {}, () => "");
+  const handler = await createCodeMode(tools, settings);
+  try {
+    const checks = await checkOne("code", handler, { ...commonOptions(session), evaluate: "run-code" });
+    return checks.filter(({ check, status }) => check === "evaluate" || status !== "ok");
+  } finally {
+    await handler.close();
+  }
 }
 
 async function checkEntry(
@@ -214,9 +234,10 @@ async function checkEntry(
   session: Session,
   onTools: (names: readonly string[]) => void,
 ): Promise<readonly Check[]> {
-  const { name, policy, secrets } = entry;
+  const { name, policy, secrets, settings } = entry;
   try {
     const { target, options: { headers } = {}, signIn } = await entry.resolve();
+    const language = findLanguage(String(settings["live"]));
     const url = typeof target === "string" || target instanceof URL ? new URL(target) : undefined;
     const needsAuth = url !== undefined && signIn !== undefined;
     // As the gateway starts it.
@@ -233,6 +254,7 @@ async function checkEntry(
     const checks = await checkOne(name, started, {
       ...commonOptions(session),
       onTools,
+      ...(language && { evaluate: `evaluate-${language.name}` }),
       ...(policy.revision !== undefined && { revision: policy.revision }),
       ...(headers && { headers }),
       sendToken: `write the token in the entry: "headers": {"Authorization": "Bearer \${TOKEN}"}`,
@@ -242,6 +264,7 @@ async function checkEntry(
       }),
       hide: createRedactor([...secrets, ...pathOf(url)]),
     });
+    if (language !== undefined) await (target as Closeable).close?.();
     return [...programs, ...checks];
   } catch (error) {
     if (session.signal.aborted) throw error;

@@ -49,6 +49,8 @@ export interface ServerCheckOptions {
   readonly sendToken?: string;
   /** Gets the names of the tools. */
   readonly onTools?: (names: readonly string[]) => void;
+  /** The tool that evaluates code. One evaluation shows whether a session can start. */
+  readonly evaluate?: string;
 }
 
 /** All checks of a server. */
@@ -70,6 +72,7 @@ export async function checkServer(target: Target, options: ServerCheckOptions): 
     });
     results.push(...connected(client, target, noise, performance.now() - begin));
     results.push(await checkLists(client, options));
+    if (options.evaluate !== undefined) results.push(await checkEvaluation(client, options.evaluate));
   } catch (error) {
     results.push(...explain(error, target, noise, options));
   } finally {
@@ -229,6 +232,15 @@ async function checkLists(client: Client, { onTools }: ServerCheckOptions): Prom
   }
   if (counts.length > 0) return ok("lists", counts.join(", "));
   return warning("lists", "it has no tools, prompts or resources", "check that this is the server you want");
+}
+
+/** Evaluates a number, which is an expression in every language. */
+async function checkEvaluation(client: Client, tool: string): Promise<Result> {
+  const { isError, content } = await client.callTool(tool, { code: "1" });
+  if (isError !== true) return ok("evaluate", "a session starts, and evaluates code");
+  const said = content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join(" ");
+  const [what = "", advice = "correct the entry in the config"] = said.split(/; (?=install|or )(.*)/s);
+  return failed("evaluate", oneLine(what), oneLine(advice));
 }
 
 /** What programs say on stderr if something usual is missing, and what to do about it. */

@@ -187,6 +187,26 @@ describe("a config", () => {
     expect(err).toContain("1 check failed (leaky)\n");
   });
 
+  it("has sessions that are tried with one evaluation, also those of code mode", async () => {
+    const mcpServers = {
+      good: { live: "js" },
+      missing: { live: "lisp", program: "sbclx" },
+      gone: { live: "smalltalk", attach: "http://127.0.0.1:8" },
+    };
+    const code = { language: "lisp", program: "sbclx", sandbox: false };
+    writeFileSync(join(folder, "live.json"), JSON.stringify({ mcpServers, code }));
+    const { code: exit, checks: all } = await checks("live.json");
+    expect(exit).toBe(4);
+    const found = all.filter(({ check }) => check === "evaluate");
+    expect(found.map(({ subject, status, message }) => `${subject} ${status} ${message}`)).toEqual([
+      "good ok a session starts, and evaluates code",
+      "missing failed Common Lisp sessions need SBCL, but sbclx is not on the PATH",
+      expect.stringMatching(/^gone failed .*127\.0\.0\.1:8 does not answer/),
+      "code failed Common Lisp sessions need SBCL, but sbclx is not on the PATH",
+    ]);
+    expect(found[1]?.hint).toMatch(/^install it/);
+  });
+
   it("has addresses whose paths may be secret, and are not shown even if the server repeats them", async () => {
     const server = createServer((request, response) => void response.writeHead(404).end(`nothing at ${request.url}`));
     await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
