@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { NotFoundError, UsageError } from "../command.ts";
-import { loadHandler, moduleName, servesItself } from "./module.ts";
+import { describeError, loadHandler, moduleName, servesItself } from "./module.ts";
 
 let folder = "";
 beforeAll(() => {
@@ -82,6 +82,15 @@ describe("a module", () => {
 
   it("that throws is refused with the position of the error", async () => {
     await expect(loadHandler(written("throw new Error('no key');"))).rejects.toThrow(/no key[^]*module-\d+\.mjs:1/);
+  });
+
+  it("of another kind is refused with the kinds that there are", async () => {
+    const unknown = Object.assign(new TypeError('Unknown file extension ".py"'), {
+      code: "ERR_UNKNOWN_FILE_EXTENSION",
+    });
+    expect(describeError(unknown)).toBe("a module is a .js, .mjs, .cjs, .ts or .mts file");
+    unknown.message = 'Unknown file extension ".ts"';
+    expect(describeError(unknown)).toContain("compile it first");
   });
 
   it("that does not exist, or is a folder, is refused", async () => {

@@ -43,9 +43,12 @@ export async function loadHandler(path: string): Promise<Closeable> {
   }
 }
 
-function describeError(error: unknown): string {
+/** What an import that failed tells the author of the module. */
+export function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if ((error as NodeJS.ErrnoException).code === "ERR_UNKNOWN_FILE_EXTENSION") {
+    if (!/Unknown file extension "\.[cm]?tsx?"/.test(error.message))
+      return "a module is a .js, .mjs, .cjs, .ts or .mts file";
     return `${error.message}\nThis version of Node cannot load it: compile it first, or run with \`node --import tsx\``;
   }
   return error.stack ?? error.message;
