@@ -152,7 +152,8 @@ async function parseLine(given: readonly string[]): Promise<EvalLine> {
   };
 }
 
-function parseLanguage(name: string): LanguageEntry {
+/** Throws a UsageError that lists the languages if this is none. */
+export function parseLanguage(name: string): LanguageEntry {
   const language = findLanguage(name);
   if (language !== undefined) return language;
   const hint = suggestLanguage(name) ?? `the languages are ${LANGUAGE_NAMES.join(", ")}`;
@@ -294,7 +295,9 @@ function failureLines({ status, condition, step, timing, notice }: EvaluationRec
       ...locals.map(({ name, value }) => paint("dim", `       ${name} = ${value}`)),
     ]) ?? [];
   if (status === "error" && condition !== undefined) {
-    return [`${paint("red", `${condition.type}:`)} ${condition.message}`, ...frames];
+    // Names tools that the command line does not have.
+    const message = condition.message.replace(/\nUse validate-syntax and .*/, "");
+    return [`${paint("red", `${condition.type}:`)} ${message}`, ...frames];
   }
   const how = step === "restart" ? "could not be interrupted, so its process was killed" : "was interrupted";
   switch (status) {

@@ -2,6 +2,7 @@
 // one of their own or one of a server that already runs, such as the session of an agent. Both go through MCP, so the
 // prompt can do only what any client can do.
 
+import { existsSync } from "node:fs";
 import type { Client } from "../../client/client.ts";
 import { nearest } from "../../core/options.ts";
 import { isObject, defined, errorMessage } from "../../core/values.ts";
@@ -12,8 +13,9 @@ import { OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
 import type { CallToolResult, Tool } from "../../protocol/model/index.ts";
 import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
 import { defineCommand } from "../show/problems.ts";
-import { LANGUAGE_FLAGS, LANGUAGE_FLAGS_HELP, LANGUAGES_HELP, languageSettingsOf } from "./eval.ts";
+import { LANGUAGE_FLAGS, LANGUAGE_FLAGS_HELP, LANGUAGES_HELP, languageSettingsOf, parseLanguage } from "./eval.ts";
 import {
+  CONFIG,
   EXIT_HELP,
   parseTargetLine,
   TARGET_FLAGS,
@@ -79,6 +81,9 @@ async function repl(args: readonly string[]): Promise<number> {
   const [first = ""] = args.filter((word) => !word.startsWith("-"));
   const language = args.includes("--") ? undefined : findLanguage(first);
   if (language !== undefined && first === args[0]) return inNewSession(language, args.slice(1));
+  // Without a config, a word can hardly be the name of a server.
+  const isWord = first === args[0] && !args.includes("--") && /^\w+$/.test(first);
+  if (isWord && !existsSync(first) && !existsSync(CONFIG)) parseLanguage(first);
   const line = parseTargetLine("repl", args, REPL_FLAGS, USAGE);
   const { session = "main", tool, json } = line.values;
   const misplaced = ["sandbox", ...Object.keys(LANGUAGE_FLAGS)].find((name) => Object.hasOwn(line.values, name));
@@ -132,6 +137,10 @@ async function findSession(client: Client, name: string, tool?: string): Promise
   const [chosen] = found;
   if (chosen === undefined) {
     if (tool !== undefined) throw new NotFoundError(`The server has no tool ${tool} that evaluates code`);
+    if (tools.some((one) => one.name === "run-code")) {
+      const instead = "`catenary call TARGET run-code code=CODE` runs code";
+      throw new NotFoundError(`The server is in code mode, whose sessions have no prompt; ${instead}`);
+    }
     throw new NotFoundError(`The server has no live sessions: none of its ${tools.length} tools evaluates code`);
   }
   if (found.length > 1) {
@@ -201,7 +210,7 @@ interface Running {
 }
 
 /** The last line of an error names tools; the prompt has commands instead. */
-const FOR_AGENTS = /\nThe evaluation waits at the error: .*$/;
+const FOR_AGENTS = /\nThe evaluation waits at the error: .*$|\nUse validate-syntax and .*/g;
 
 class Repl {
   /** Whether something has failed. */

@@ -220,7 +220,7 @@ describe("catenary repl without a terminal", () => {
   });
 
   it.each([
-    [["python"], 1, /There is no catenary\.json here that could have a server python/],
+    [["python"], 1, /There is no language python; the languages are js/],
     [["js", "--token", "x"], 1, /--token needs a TARGET, not a language/],
     [["js", "--image", "x"], 1, /--image is not an option of JavaScript/],
     [["smalltalk", "--image", "x"], 1, /--image needs the virtual machine/],
