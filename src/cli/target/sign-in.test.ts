@@ -21,6 +21,9 @@ describe("an authentication error", () => {
 
   it("lists the other possibilities", () => {
     expect(advice("http://a refused the token", false, true)).toMatch(/^http:\/\/a refused .*\n.*use another token/);
+    expect(advice("http://a refused the token", false, true)).toContain(
+      "if the server offers a sign-in, leave the token",
+    );
     expect(advice("http://a wants consent", true)).toContain("or a client with --client-id");
     expect(advice("http://a wants consent", false)).toContain("sign in from a terminal");
   });

@@ -138,7 +138,7 @@ export function withAdvice(
     return reworded(canSignIn ? `${advice}\nSigning in failed too: ${error.message.slice(start.length)}` : advice);
   }
   const advice = hasToken
-    ? `use another token (${TOKEN_SOURCE}), or leave it out and sign in from a terminal`
+    ? `use another token (${TOKEN_SOURCE}); if the server offers a sign-in, leave the token out and sign in from a terminal`
     : canSignIn
       ? `set a token in ${TOKEN_VARIABLE}, or a client with --client-id`
       : `sign in from a terminal, without --no-login, or set a token in ${TOKEN_VARIABLE}`;
