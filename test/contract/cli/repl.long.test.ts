@@ -2,7 +2,7 @@
 // client uses at the same time; and without a terminal.
 
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chain, connect, serve } from "catenary";
@@ -217,6 +217,20 @@ describe("catenary repl without a terminal", () => {
     const { code, out } = run(["js"], "missing\n1 + 1\n");
     expect(code).toBe(5);
     expect(out).toMatch(/^\[ERROR\] ReferenceError\n[^]*=> 2\n$/);
+  });
+
+  it("sends those who use code mode to its tool", () => {
+    const config = join(folder, "code.json");
+    writeFileSync(config, JSON.stringify({ mcpServers: { a: { live: "js" } }, code: { sandbox: false } }));
+    const { code, err } = run([config], "");
+    expect(code).toBe(2);
+    expect(err).toContain("`catenary call TARGET run-code code=CODE` runs code");
+  });
+
+  it.runIf(hasSbcl())("does not name tools in an error of the reader", () => {
+    const { code, out } = run(["lisp"], "(foo\n");
+    expect(code).toBe(5);
+    expect(out).toMatch(/column 0 is not closed\.\n$/);
   });
 
   it.each([
