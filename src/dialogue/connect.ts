@@ -6,7 +6,7 @@
 import { ignoreRejection, pause } from "../core/async.ts";
 import type { Context, Handler, Result } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
-import { McpError, codeOf } from "../protocol/errors.ts";
+import { McpError, codeOf, withoutDiagnostics } from "../protocol/errors.ts";
 import type { Json, Revision } from "../protocol/revision.ts";
 import { knownRevision, NEWEST, REVISIONS } from "../protocol/revisions/index.ts";
 import type { Transport } from "../transport/transport.ts";
@@ -80,7 +80,7 @@ export async function openConnection(
     // A server that was silent until now does not get the full start timeout again.
     const found = await tryStateless(failure.kind === "timeout" ? probeTimeoutMs : startTimeoutMs);
     if (found.back !== undefined) return serverConnection(peer, found.back, () => found.discovered);
-    const message = `${failure.message}; it does not speak a stateless revision either: ${found.error.message}`;
+    const message = `${failure.message}; it does not speak a stateless revision either: ${withoutDiagnostics(found.error)}`;
     throw found.final ? found.error : new ConnectionError(failure.kind, message, { cause: failure });
   } catch (error) {
     await peer.close().catch(() => undefined);

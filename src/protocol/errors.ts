@@ -4,7 +4,7 @@
 
 import { ConnectionError, isMarked } from "../core/errors.ts";
 import { didYouMean } from "../core/options.ts";
-import { asError, errorMessage } from "../core/values.ts";
+import { errorMessage } from "../core/values.ts";
 import type { ErrorBody } from "../jsonrpc/message.ts";
 
 const CODES = {
@@ -173,10 +173,9 @@ export function toMcpError(error: unknown): McpError {
 
 /** The message without the output of a program, which is meant for the operator and may concern another client. */
 export function withoutDiagnostics(thrown: unknown): string {
-  const error = asError(thrown);
-  let { message } = error;
-  for (let one: unknown = error; one instanceof ConnectionError; one = one.cause) {
-    if (one.diagnostics !== undefined && one.diagnostics !== "") message = message.replaceAll(one.diagnostics, "");
+  let message = errorMessage(thrown);
+  for (let one = thrown; one instanceof ConnectionError; one = one.cause) {
+    message = message.replaceAll(one.diagnostics ?? "", "");
   }
   return message;
 }

@@ -53,7 +53,7 @@ export class HandlerErrors {
     if (!isMeant || error instanceof InvalidResult) this.#report(thrown, request, context);
     const isShown = isMeant || !this.#masks;
     return isShown
-      ? orName(withoutDiagnostics(error), error)
+      ? messageOf(error, withoutDiagnostics(error))
       : `${subject(request)} failed because of an internal error`;
   }
 
@@ -81,7 +81,7 @@ export class HandlerErrors {
     const text =
       thrown instanceof InvalidResult
         ? thrown.message
-        : `${noun} failed: ${stack ?? orName(errorMessage(error), error)}`;
+        : `${noun} failed: ${stack ?? messageOf(error, errorMessage(error))}`;
     printProblem(text);
   }
 }
@@ -102,7 +102,7 @@ function nameOf({ method, params }: Request): string {
   return typeof name === "string" ? name : typeof uri === "string" ? uri : method;
 }
 
-/** The message, or the error's name if there is none. */
-function orName(message: string, { name }: Error): string {
+/** The error's message, or its name if it has none. */
+function messageOf({ name }: Error, message: string): string {
   return message || name || "Error";
 }
