@@ -78,10 +78,11 @@ describe.skipIf(problem !== undefined)("a sandbox", () => {
   it("shows a session no files, variables or processes of the host", async () => {
     const live = javascript({ sandbox: true });
     const client = await connect(live);
-    const code = `const { readdirSync } = require("fs"); [readdirSync("/tmp"), process.cwd(), process.env.HOME, process.pid < 9]`;
+    const folder = await mkdtemp("/tmp/catenary-host-");
+    const code = `[require("fs").existsSync(${JSON.stringify(folder)}), process.cwd(), process.env.HOME, process.pid < 9]`;
     const { structuredContent, content } = await client.callTool("evaluate-js", { code });
     expect(structuredContent).toMatchObject({ status: "ok" });
-    expect(JSON.stringify(content)).toContain("[ [ 'session' ], '/tmp/session', '/tmp/session', true ]");
+    expect(JSON.stringify(content)).toContain("[ false, '/tmp/session', '/tmp/session', true ]");
     for (const missing of ['import "nofs"', 'require("nofs")']) {
       const refused = await client.callTool("evaluate-js", { code: missing });
       expect(refused.content).toMatchObject([
@@ -90,5 +91,6 @@ describe.skipIf(problem !== undefined)("a sandbox", () => {
     }
     await client.close();
     await live.close();
+    await rm(folder, { recursive: true });
   });
 });
