@@ -235,7 +235,7 @@ describe("where there can be no sandbox", () => {
     vi.unstubAllEnvs();
   });
 
-  it("a config is told where it asks for one, and that code mode does not start", async () => {
+  it("reports each place of a config that asks for one, as an error for code mode", async () => {
     const load = await import("./load.ts");
     const servers = { a: { live: "js", sandbox: true }, b: { live: "js", sandbox: { network: true } } };
     const others = { c: { live: "js", sandbox: false }, d: { live: "js" } };

@@ -288,6 +288,9 @@ export class EvaluationPrinter {
   }
 }
 
+/** Lines of an error that name tools, which the command line does not have. */
+export const FOR_AGENTS: RegExp = /\nThe evaluation waits at the error: .*$|\nUse validate-syntax and .*/g;
+
 function failureLines({ status, condition, step, timing, notice }: EvaluationRecord, timeoutMs: number): string[] {
   const frames =
     condition?.frames.flatMap(({ number, text, locals = [] }) => [
@@ -295,8 +298,7 @@ function failureLines({ status, condition, step, timing, notice }: EvaluationRec
       ...locals.map(({ name, value }) => paint("dim", `       ${name} = ${value}`)),
     ]) ?? [];
   if (status === "error" && condition !== undefined) {
-    // Names tools that the command line does not have.
-    const message = condition.message.replace(/\nUse validate-syntax and .*/, "");
+    const message = condition.message.replace(FOR_AGENTS, "");
     return [`${paint("red", `${condition.type}:`)} ${message}`, ...frames];
   }
   const how = step === "restart" ? "could not be interrupted, so its process was killed" : "was interrupted";

@@ -13,7 +13,14 @@ import { OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
 import type { CallToolResult, Tool } from "../../protocol/model/index.ts";
 import { EXIT, NotFoundError, UsageError, type Command } from "../command.ts";
 import { defineCommand } from "../show/problems.ts";
-import { LANGUAGE_FLAGS, LANGUAGE_FLAGS_HELP, LANGUAGES_HELP, languageSettingsOf, parseLanguage } from "./eval.ts";
+import {
+  LANGUAGE_FLAGS,
+  LANGUAGE_FLAGS_HELP,
+  LANGUAGES_HELP,
+  languageSettingsOf,
+  parseLanguage,
+  FOR_AGENTS,
+} from "./eval.ts";
 import {
   CONFIG,
   EXIT_HELP,
@@ -208,9 +215,6 @@ interface Running {
   /** Whether it had to wait for another evaluation of the session. */
   isWaiting: boolean;
 }
-
-/** The last line of an error names tools; the prompt has commands instead. */
-const FOR_AGENTS = /\nThe evaluation waits at the error: .*$|\nUse validate-syntax and .*/g;
 
 class Repl {
   /** Whether something has failed. */
