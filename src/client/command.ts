@@ -2,6 +2,7 @@
 // stderr and its noise, the lines on stdout that are not messages. If connecting fails, the error quotes both, since
 // they usually explain it.
 
+import { deferred } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { defined, lastLines } from "../core/values.ts";
 import { openConnection, type ServerConnection, type ServerConnectionOptions } from "../dialogue/connect.ts";
@@ -62,18 +63,27 @@ export async function openCommand(
   // Loaded on first use, since many clients start no process.
   const { childTransport } = await import("../transport/child-process.ts");
   let transport: ChildTransport | undefined;
+  let firstOutput: Promise<void> | undefined;
   const start = (): Transport => {
     const decoder = new TextDecoder();
+    const output = deferred();
+    firstOutput = output.promise;
     transport = childTransport({
       ...target,
       ...defined({ limits }),
-      onStderr: (chunk) => callListener(onStderr, decoder.decode(chunk, { stream: true })),
-      onNoise: (line) => callListener(onNoise, line),
+      onStderr: (chunk) => {
+        output.resolve();
+        callListener(onStderr, decoder.decode(chunk, { stream: true }));
+      },
+      onNoise: (line) => {
+        output.resolve();
+        callListener(onNoise, line);
+      },
     });
     return transport;
   };
   try {
-    const opened = await openConnection(start, options);
+    const opened = await openConnection(start, { ...options, firstOutput: () => firstOutput });
     const program: Program = {
       get pid() {
         return transport?.child?.pid;

@@ -2,6 +2,7 @@
 
 import { afterEach, describe, expect, it } from "vitest";
 import { RawPeer } from "../../test/support/dialogue/raw-peer.ts";
+import { deferred } from "../core/async.ts";
 import type { Context, Notification, Request } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { NEWEST, NEWEST_SESSION } from "../protocol/revisions/index.ts";
@@ -72,12 +73,54 @@ async function sessionServer(): Promise<{ server: RawPeer; handler: ServerConnec
 const CALL: Request = { method: "tools/call", params: { name: "x" } };
 
 describe("finding the style of a server", () => {
-  it("prefers a late answer to the probe over the answer to initialize", async () => {
+  it.each(["server/discover", "initialize"])(
+    "opens a session if the server answers initialize and, late, the probe; first %s",
+    async (first) => {
+      const { server, connecting } = await connectTo({ probeTimeoutMs: 10 });
+      const probe = await server.until(asked("server/discover"));
+      const handshake = await server.until(asked("initialize"));
+      const answers = [
+        { id: probe["id"], result: found() },
+        { id: handshake["id"], result: initialized },
+      ];
+      server.send(...(first === "initialize" ? answers.toReversed() : answers));
+      const { revision, handler } = await connecting;
+      expect(revision).toBe(NEWEST_SESSION);
+      const listing = handler({ method: "tools/list", params: {} }, context());
+      server.send({ id: (await server.until(asked("tools/list")))["id"], result: { tools: [] } });
+      expect(await listing).toMatchObject({ tools: [] });
+    },
+  );
+
+  it.each([
+    ["refuses initialize", { error: { code: -32601, message: "Method not found" } }],
+    ["does not answer initialize", undefined],
+  ])("takes a late answer to the probe if the server %s", async (_, answer) => {
     const { server, connecting } = await connectTo({ probeTimeoutMs: 10 });
     const probe = await server.until(asked("server/discover"));
     const handshake = await server.until(asked("initialize"));
-    server.send({ id: probe["id"], result: found() }, { id: handshake["id"], result: initialized });
+    if (answer !== undefined) server.send({ id: handshake["id"], ...answer });
+    server.send({ id: probe["id"], result: found() });
     expect((await connecting).revision).toBe(NEWEST);
+  });
+
+  it("does not take a program for silent before it has written something", async () => {
+    const output = deferred();
+    const { server, connecting } = await connectTo({ probeTimeoutMs: 0, firstOutput: () => output.promise });
+    const probe = await server.until(asked("server/discover"));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(server.received.filter(asked("initialize"))).toEqual([]);
+    server.send({ id: probe["id"], result: found() });
+    expect((await connecting).revision).toBe(NEWEST);
+  });
+
+  it("sends initialize if a program has started and does not answer the probe", async () => {
+    const output = deferred();
+    const { server, connecting } = await connectTo({ probeTimeoutMs: 10, firstOutput: () => output.promise });
+    await server.until(asked("server/discover"));
+    output.resolve();
+    server.send({ id: (await server.until(asked("initialize")))["id"], result: initialized });
+    expect((await connecting).revision).toBe(NEWEST_SESSION);
   });
 
   it("takes the answer to initialize if the probe is never answered", async () => {

@@ -1,9 +1,9 @@
 // Connects to a server over a duplex transport, in the requested revision or in one that the server supports. A
 // `server/discover` request probes for the stateless style. If the server does not know the request, or stays silent,
-// the handshake of a session follows. If the server closes the connection because of the probe, we connect once more,
-// without the probe. If a session is preferred, the handshake comes first and the probe second.
+// the handshake of a session follows. A server that answers the handshake is in a session, whatever else it answers. If
+// it closes the connection because of the probe, we connect once more, without the probe.
 
-import { ignoreRejection, pause } from "../core/async.ts";
+import { ignoreRejection, within } from "../core/async.ts";
 import type { Context, Handler, Result } from "../core/handler.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { McpError, codeOf, withoutDiagnostics } from "../protocol/errors.ts";
@@ -23,8 +23,10 @@ export interface ServerConnectionOptions extends SessionOptions {
   /** The style for a server that speaks both; stateless by default. Ignored if there is a `revision`. */
   readonly style?: Revision["style"];
   readonly timeouts?: Partial<Timeouts>;
-  /** How long to wait for the answer to the probe. */
+  /** How long a server that runs may take to answer the probe. */
   readonly probeTimeoutMs?: number;
+  /** Resolves when a program has written something, so it has started. Without it, the server runs already. */
+  readonly firstOutput?: () => Promise<void> | undefined;
   /** How long to wait for the first answer once the style is clear. */
   readonly startTimeoutMs?: number;
 }
@@ -43,6 +45,10 @@ export interface ServerConnection {
 }
 
 const PROBE_TIMEOUT_MS = 1_000;
+/** A program that has written nothing is taken to be starting for this long. Many write nothing before they are asked. */
+const SILENT_START_MS = 4_000;
+/** A server that answers the probe late has this many times the probe's timeout to answer the handshake as well. */
+const LATE_HANDSHAKE_FACTOR = 10;
 /** A command may have to download its program first. */
 export const START_TIMEOUT_MS = 60_000;
 
@@ -108,8 +114,8 @@ export function revisionRefused(revision: Revision, error: Error): Error {
 }
 
 /**
- * Does the handshake on a started connection. `late` is the answer to an earlier probe: if it arrives after all, the
- * server is stateless.
+ * Does the handshake on a started connection. `late` is the answer to an earlier probe, which may still arrive. A server
+ * that speaks both styles is in a session once it has answered `initialize`, so that answer decides.
  */
 export async function openSession(
   peer: Peer,
@@ -119,21 +125,10 @@ export async function openSession(
 ): Promise<ServerConnection> {
   const overtaken = new AbortController();
   const session = ignoreRejection(initializeSession(peer, options, wanted, overtaken.signal));
-  if (late !== undefined) {
-    const graceMs = options.probeTimeoutMs ?? PROBE_TIMEOUT_MS;
-    const grace = (): Promise<undefined> => pause(graceMs, overtaken.signal).then(() => undefined);
-    const success = late.then((found) => (found.back === undefined ? undefined : found));
-    const decided = session.then(
-      // If both were answered at the same time, the probe takes precedence.
-      () => (isProbing(peer) ? undefined : success),
-      // A slow server that is only stateless may refuse the handshake before it answers the probe.
-      (error: unknown) => (error instanceof McpError ? Promise.race([success, grace()]) : undefined),
-    );
-    const found = await Promise.race([success.then((server) => server ?? decided), decided]);
-    if (found !== undefined) {
-      overtaken.abort(new Error("The server speaks a stateless revision"));
-      return serverConnection(peer, found.back, () => found.discovered);
-    }
+  const found = late && (await lateStateless(session, late, options.probeTimeoutMs));
+  if (found !== undefined) {
+    overtaken.abort(new Error("The server speaks a stateless revision"));
+    return serverConnection(peer, found.back, () => found.discovered);
   }
   try {
     const back = await session;
@@ -143,6 +138,25 @@ export async function openSession(
     const message = `The server refused initialize: ${error.message} (${error.code})`;
     throw new ConnectionError("protocol", message, { cause: error });
   }
+}
+
+/** The late answer to the probe, if the server turns out to be stateless. */
+async function lateStateless(
+  session: Promise<unknown>,
+  late: Promise<ProbeResult>,
+  probeTimeoutMs = PROBE_TIMEOUT_MS,
+): Promise<StatelessServer | undefined> {
+  const stateless = late.then((found) => (found.back === undefined ? undefined : found));
+  const handshake = session.then(
+    () => "session",
+    (error: unknown) => (error instanceof McpError ? "refused" : "failed"),
+  );
+  const limitMs = LATE_HANDSHAKE_FACTOR * probeTimeoutMs;
+  const limited = stateless.then((found) => (found === undefined ? handshake : within(limitMs, handshake)));
+  const outcome = await Promise.race([handshake, limited]);
+  if (outcome === "session" || outcome === "failed") return undefined;
+  // A slow server that is only stateless may refuse the handshake before it answers the probe.
+  return within(probeTimeoutMs, stateless);
 }
 
 async function initializeSession(
@@ -216,27 +230,18 @@ type ProbeResult = StatelessServer | ProbeFailure;
  */
 export async function probe(
   peer: Peer,
-  options: Pick<ServerConnectionOptions, "info" | "defaultContext">,
+  options: Pick<ServerConnectionOptions, "info" | "defaultContext" | "firstOutput">,
   revision: Revision,
   timeoutMs?: number,
 ): Promise<ProbeResult> {
   const answer = discover(peer, options, revision);
   if (timeoutMs === undefined) return answer;
-  let timer: NodeJS.Timeout | undefined;
-  const silence = new Promise<ProbeFailure>((resolve) => {
-    timer = setTimeout(() => {
-      const error = new ConnectionError("timeout", `The server did not answer server/discover in ${timeoutMs} ms`);
-      resolve({ back: undefined, error, final: false, late: answer });
-    }, timeoutMs);
-  });
-  const first = await Promise.race([answer, silence]);
-  clearTimeout(timer);
-  return first;
-}
-
-/** Whether the probe is still unanswered. */
-function isProbing(peer: Peer): boolean {
-  return peer.calls.values().some(({ method }) => method === "server/discover");
+  const started = options.firstOutput?.();
+  if (started !== undefined) await within(SILENT_START_MS, Promise.race([answer, started]));
+  const found = await within(timeoutMs, answer);
+  if (found !== undefined) return found;
+  const error = new ConnectionError("timeout", `The server did not answer server/discover in ${timeoutMs} ms`);
+  return { back: undefined, error, final: false, late: answer };
 }
 
 async function discover(

@@ -73,7 +73,6 @@ describe("our client and an SDK server", () => {
   const textOf = (result: Json): string => result["content"][0].text;
 
   it("finds a stateless server that is slow to start", async () => {
-    // The probe times out, initialize is rejected, and by then the probe has been answered.
     const client = await open(startServer("sdk-2", "late"));
     expect(client.revision).toBe(STATELESS);
     expect(textOf(await client.callTool("add", { a: 1, b: 2 }))).toBe('{"sum":3}');
