@@ -8,6 +8,7 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import type { Duplex, Readable, Writable } from "node:stream";
+import { readPieces } from "../core/turn-budget.ts";
 import { inheritedEnvironment, type InheritEnv, spawnError } from "./program.ts";
 import { MARK_VARIABLE, ProcessTree } from "./process-tree.ts";
 
@@ -44,7 +45,7 @@ export interface Child {
   /** The child's stdin, or the channel if it has one. */
   readonly stdin: Writable;
   readonly stdout: Readable;
-  /** It is read even without a listener. Pausing it may block the child. */
+  /** It is read even without a listener, within the budget of a turn. */
   readonly stderr: Readable;
   /** The socket at fd 3, if `channel` was set. */
   readonly channel: Duplex | undefined;
@@ -123,10 +124,11 @@ function wrapChild(
   // Broken pipes are expected; the exit status of the process explains more.
   for (const stream of [stdin, stdout, stderr]) stream.on("error", () => {});
   spawned.on("error", () => {});
-  stderr.on("data", (chunk: Buffer) => {
-    tail = Buffer.concat([tail, chunk]).subarray(-TAIL_BYTES);
-    options.onStderr?.(chunk);
+  const errors = readPieces(stderr, (piece) => {
+    tail = Buffer.concat([tail, piece]).subarray(-TAIL_BYTES);
+    options.onStderr?.(piece);
   });
+  stderr.on("close", () => errors.end());
 
   const exited = new Promise<Exit>((resolve) => {
     spawned.once("exit", (code, signal) => {

@@ -3,6 +3,7 @@
 // reported, so that the stream continues.
 
 import { Buffer, isAscii } from "node:buffer";
+import { PIECE_BYTES, TurnBudget } from "../../core/turn-budget.ts";
 import { DEFAULT_LIMITS } from "../../jsonrpc/codec.ts";
 
 export interface ServerSentEvent {
@@ -42,9 +43,15 @@ const HEAD_BYTES = 4 * 1024;
 /** Reads a body to its end. An event that is incomplete then is dropped. */
 export async function readSse(body: AsyncIterable<Uint8Array>, options: SseReaderOptions): Promise<void> {
   const reader = new SseReader(options);
+  const budget = new TurnBudget();
   try {
     for await (const chunk of body) {
-      reader.push(chunk);
+      budget.begin();
+      for (let at = 0; at < chunk.length; at += PIECE_BYTES) {
+        reader.push(chunk.length <= PIECE_BYTES ? chunk : chunk.subarray(at, at + PIECE_BYTES));
+        const nextTurn = budget.pause();
+        if (nextTurn !== undefined) await nextTurn;
+      }
       const ready = options.afterChunk?.();
       if (ready !== undefined) await ready;
     }
