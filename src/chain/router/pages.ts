@@ -97,7 +97,7 @@ export function shownItem(
 
 /** A context for a gateway's own requests on behalf of a caller. They may outlive the call that needs them. */
 export function backgroundContext(
-  { revision, caller }: Context,
+  { revision, caller }: Pick<Context, "revision" | "caller">,
   signal: AbortSignal = new AbortController().signal,
 ): Context {
   return {

@@ -35,12 +35,31 @@ beforeEach(() => {
 const CATALOGUE: Catalogue = { discovered: { resultType: "complete" }, lists: {} };
 
 it("are found by the identity of the upstream and the caller", async () => {
-  await new CatalogueFile(["a", "ada"]).write(CATALOGUE);
-  expect(await new CatalogueFile(["a", "ada"]).read()).toEqual(CATALOGUE);
-  expect(await new CatalogueFile(["a", "bob"]).read()).toBeUndefined();
-  expect(await new CatalogueFile(["a", undefined]).read()).toBeUndefined();
+  await new CatalogueFile("a", "ada").write(CATALOGUE);
+  expect(await new CatalogueFile("a", "ada").read()).toEqual(CATALOGUE);
+  expect(await new CatalogueFile("b", "ada").read()).toBeUndefined();
+  expect(await new CatalogueFile("a", "bob").read()).toBeUndefined();
+  expect(await new CatalogueFile("a").read()).toBeUndefined();
   const [name = ""] = readdirSync(folder);
   expect([statSync(folder).mode & 0o777, statSync(join(folder, name)).mode & 0o777]).toEqual([0o700, 0o600]);
+});
+
+const OF_ADA: Catalogue = { ...CATALOGUE, lists: { "tools/list": [{ name: "t" }] } };
+
+it("of callers without a principal are known to a principal, until what it sees differs", async () => {
+  await new CatalogueFile("a").write(CATALOGUE);
+  const ada = new CatalogueFile("a", "ada");
+  expect(await ada.read()).toEqual(CATALOGUE);
+  await ada.write(CATALOGUE);
+  expect(readdirSync(folder)).toHaveLength(1);
+  await ada.write(OF_ADA);
+  expect(await ada.read()).toEqual(OF_ADA);
+  expect(await new CatalogueFile("a").read()).toEqual(CATALOGUE);
+  expect(await new CatalogueFile("a", "bob").read()).toEqual(CATALOGUE);
+  // The lists are the same again, for example because the server was updated and doctor has listed it.
+  await new CatalogueFile("a").write(OF_ADA);
+  await ada.write(OF_ADA);
+  expect(readdirSync(folder)).toHaveLength(1);
 });
 
 it.runIf(IS_LONG)("are at most a thousand: the oldest are deleted", async () => {

@@ -38,7 +38,7 @@ export interface Catalogue {
 const MAX_BYTES = 4 * 1024 * 1024;
 
 /** Undefined if the catalogue is too long. */
-async function readCatalogue(
+export async function readCatalogue(
   handler: Handler,
   discovered: Result,
   background: Context,
@@ -249,41 +249,45 @@ export class CatalogueStore {
 }
 
 /** Increase this when the format of the files changes. */
-const FORMAT_VERSION = 2;
+const FORMAT_VERSION = 3;
 /** Above this, the oldest files are deleted. Each upstream has a file for each principal. */
 const MAX_FILES = 1_000;
 
 /**
- * A catalogue on disk: one file for each upstream and principal, in the cache folder. A file that cannot be read
- * or written is ignored. Its name is a digest, so that it does not reveal a command's arguments or environment.
+ * A catalogue on disk, in the cache folder. A principal for which an upstream lists what it lists without one has no
+ * file of its own. A file that cannot be read or written is ignored. Its name is a digest, so that it does not reveal a
+ * command's arguments or environment.
  */
 export class CatalogueFile {
+  readonly #folder: string = join(cacheFolder(), "catalogues");
   readonly #path: string;
-  readonly #folder: string;
+  /** The file for callers without a principal, if this is that of a principal. */
+  readonly #general: string | undefined;
 
   /** `identity`: everything that distinguishes this upstream from others. */
-  constructor(identity: unknown) {
-    const name = createHash("sha256")
-      .update(JSON.stringify([FORMAT_VERSION, identity]))
-      .digest("hex")
-      .slice(0, 32);
-    this.#folder = join(cacheFolder(), "catalogues");
-    this.#path = join(this.#folder, `${name}.json`);
+  constructor(identity: unknown, principal?: string) {
+    this.#path = this.#pathFor(identity, principal);
+    if (principal !== undefined) this.#general = this.#pathFor(identity, undefined);
+  }
+
+  #pathFor(identity: unknown, principal: string | undefined): string {
+    const text = JSON.stringify([FORMAT_VERSION, identity, principal]);
+    return join(this.#folder, `${createHash("sha256").update(text).digest("hex").slice(0, 32)}.json`);
   }
 
   async read(): Promise<Catalogue | undefined> {
-    try {
-      if (!(await isOwnCacheFile(this.#path)) || (await stat(this.#path)).size > MAX_BYTES) return undefined;
-      const content: unknown = JSON.parse(await readFile(this.#path, "utf8"));
-      return isCatalogue(content) ? content : undefined;
-    } catch {
-      return undefined;
+    for (const path of [this.#path, this.#general]) {
+      const text = path === undefined ? undefined : await readText(path);
+      const catalogue = text === undefined ? undefined : parseCatalogue(text);
+      if (catalogue !== undefined) return catalogue;
     }
+    return undefined;
   }
 
   async write(catalogue: Catalogue): Promise<void> {
     const text = JSON.stringify(catalogue);
     if (Buffer.byteLength(text) > MAX_BYTES) return this.delete();
+    if (this.#general !== undefined && (await readText(this.#general)) === text) return remove(this.#path);
     const draft = `${this.#path}.${randomUUID()}`;
     try {
       await makeDirectory(this.#folder);
@@ -293,13 +297,27 @@ export class CatalogueFile {
       await rename(draft, this.#path);
       await deleteOldest(this.#folder);
     } catch {
-      await rm(draft, { force: true }).catch(() => undefined);
+      await remove(draft);
     }
   }
 
   /** Called when the catalogue has become too long, so that no process shows the old one. */
   async delete(): Promise<void> {
-    await rm(this.#path, { force: true }).catch(() => undefined);
+    await remove(this.#path);
+    if (this.#general !== undefined) await remove(this.#general);
+  }
+}
+
+async function remove(path: string): Promise<void> {
+  await rm(path, { force: true }).catch(() => undefined);
+}
+
+async function readText(path: string): Promise<string | undefined> {
+  try {
+    if (!(await isOwnCacheFile(path)) || (await stat(path)).size > MAX_BYTES) return undefined;
+    return await readFile(path, "utf8");
+  } catch {
+    return undefined;
   }
 }
 
@@ -310,10 +328,19 @@ async function deleteOldest(folder: string): Promise<void> {
   const byAge = paths.map((path, index) => ({ path, at: times[index] ?? 0 })).toSorted((a, b) => a.at - b.at);
   // More than necessary, so that the next write does not have to delete files again.
   const oldest = byAge.slice(0, paths.length - Math.floor(MAX_FILES * 0.9));
-  await Promise.all(oldest.map(({ path }) => rm(path, { force: true }).catch(() => undefined)));
+  await Promise.all(oldest.map(({ path }) => remove(path)));
 }
 
-/** Checks a file that another process may have written. Invalid content must not reach callers or prevent a start. */
+/** Undefined if the text is not valid. Another process may have written it, and it must not reach callers then. */
+function parseCatalogue(text: string): Catalogue | undefined {
+  try {
+    const content: unknown = JSON.parse(text);
+    return isCatalogue(content) ? content : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 function isCatalogue(content: unknown): content is Catalogue {
   if (!isObject(content) || !isObject(content["discovered"]) || !isObject(content["lists"])) return false;
   const { discovered, lists } = content;

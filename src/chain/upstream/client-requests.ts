@@ -216,7 +216,8 @@ export function sessionKeyFor(share: Share | undefined, caller: Caller, asks: bo
   return { key: isOwn ? `own ${caller.key}\n${owner}` : `all${owner}`, isOwn };
 }
 
-const ALL_REQUESTS: Caller["capabilities"] = {
+/** What a session declares that several clients share. */
+export const ALL_REQUESTS: Caller["capabilities"] = {
   elicitation: { form: {}, url: {} },
   sampling: { tools: {}, context: {} },
   roots: {},

@@ -1,12 +1,16 @@
 // Creates the session pool of an upstream that is a command, a URL or a transport. Also remembers the revision that a
 // program speaks.
 
+import type { Command } from "../../client/command.ts";
 import { openTarget, ownInfo, type TargetOptions } from "../../client/connect.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler } from "../../core/handler.ts";
 import { defined } from "../../core/values.ts";
-import { knownRevision } from "../../protocol/revisions/index.ts";
-import { CatalogueFile } from "./catalogue.ts";
+import { INTERNAL_CALLER } from "../../protocol/caller.ts";
+import { knownRevision, NEWEST } from "../../protocol/revisions/index.ts";
+import { backgroundContext } from "../router/pages.ts";
+import { CatalogueFile, readCatalogue } from "./catalogue.ts";
+import { ALL_REQUESTS } from "./client-requests.ts";
 import {
   forwardedHeaders,
   isCommand,
@@ -84,9 +88,31 @@ export function createPool(
     forwardHeaders: options.forwardHeaders,
     // A transport can be started only once, so all callers must share it.
     share: isTransport(target) ? "shared" : options.share,
-    catalogueFile: (principal) =>
-      isProgram && options.remember !== false ? new CatalogueFile([target, options.revision, principal]) : undefined,
+    catalogueFile: (principal) => catalogueFileFor(target, options, principal),
   });
+}
+
+/** Undefined if nothing is stored. */
+function catalogueFileFor(
+  target: Exclude<UpstreamTarget, Handler>,
+  { remember, revision }: UpstreamOptions,
+  principal?: string,
+): CatalogueFile | undefined {
+  return isCommand(target) && remember !== false ? new CatalogueFile([target, revision], principal) : undefined;
+}
+
+/**
+ * Stores what a program lists over a connection that was opened elsewhere, so that a gateway with the same program knows
+ * it from the start. `target` is the command as `commandWith` makes it, and the connection declares ALL_REQUESTS.
+ */
+export async function rememberLists(target: Command, options: UpstreamOptions, handler: Handler): Promise<void> {
+  const file = catalogueFileFor(target, options);
+  if (file === undefined) return;
+  const caller = { ...INTERNAL_CALLER, capabilities: ALL_REQUESTS };
+  const context = backgroundContext({ revision: NEWEST.name, caller });
+  const discovered = await handler({ method: "server/discover", params: {} }, context);
+  const catalogue = await readCatalogue(handler, discovered, context);
+  await (catalogue === undefined ? file.delete() : file.write(catalogue));
 }
 
 /**

@@ -44,7 +44,7 @@ export function upstream(target: UpstreamTarget, options: UpstreamOptions = {}):
   checkUpstreamOptions(options);
   if (typeof target === "function") return inProcess(target);
   checkTarget(target, "upstream(): the target");
-  return pooled(isCommand(target) ? withOptions(target, options) : target, options);
+  return pooled(isCommand(target) ? commandWith(target, options) : target, options);
 }
 
 /** The pool is imported with the first request, so that creating a chain loads no transport. */
@@ -100,7 +100,8 @@ function inProcess(target: Handler & { close?(budgetMs?: number): Promise<void> 
   return handler;
 }
 
-function withOptions(command: Command, { env, cwd, inheritEnv }: UpstreamOptions): Command {
+/** The command with the options that say how it is started. */
+export function commandWith(command: Command, { env, cwd, inheritEnv }: UpstreamOptions): Command {
   // A gateway has the keys of many programs in its environment, so a program gets no more than it needs.
   const inherit = inheritEnv ?? command.inheritEnv ?? false;
   return { ...command, inheritEnv: inherit, ...defined({ env: env && { ...command.env, ...env }, cwd }) };

@@ -2,6 +2,9 @@
 // each step that it is ok, or what is wrong and what to do next. The checks are the result, so they go to stdout.
 
 import { stat } from "node:fs/promises";
+import { ALL_REQUESTS } from "../../chain/upstream/client-requests.ts";
+import { rememberLists } from "../../chain/upstream/create-pool.ts";
+import { commandWith } from "../../chain/upstream/upstream.ts";
 import { CLIENTS, clientFilePath, type Client, type ClientFile } from "../../config/clients.ts";
 import { ConfigError, loadConfig, type UpstreamEntry } from "../../config/index.ts";
 import { type CodeSettings, createCodeMode } from "../../config/live.ts";
@@ -53,7 +56,8 @@ const USAGE = `Usage: catenary doctor [TARGET] [OPTIONS]
 const HELP = `${USAGE}
 Checks step by step why a server does not work, and says what to do next. TARGET is a config, the
 name of a server in ./${CONFIG}, or a URL. Without TARGET: checks ./${CONFIG}, its servers,
-and the configs of the MCP clients on this machine. Starts the servers; changes nothing.
+and the configs of the MCP clients on this machine. Starts the servers; changes no config. What the
+servers of a config list is remembered, so that the next \`catenary up\` knows it from the start.
 
 For a config: the file and its entries. For a command: found, starts, stdout, initialize, lists. For
 a URL: DNS, TCP, TLS, HTTP, sign-in, initialize, lists. For live sessions and code mode: evaluate.
@@ -241,8 +245,8 @@ async function checkEntry(
     const url = typeof target === "string" || target instanceof URL ? new URL(target) : undefined;
     const needsAuth = url !== undefined && signIn !== undefined;
     // As the gateway starts it.
-    const inheritEnv = policy.inheritEnv ?? false;
-    const started = typeof target === "object" && "command" in target ? { inheritEnv, ...target } : target;
+    const command = typeof target === "object" && "command" in target ? commandWith(target, policy) : undefined;
+    const isRemembered = command !== undefined && session.values.revision === undefined;
     const missing = entry.kind === "programs" ? await findMissingPrograms([entry]) : [];
     const programs = missing.map(({ message, hint = "" }): Check => ({
       subject: name,
@@ -251,9 +255,13 @@ async function checkEntry(
       message,
       hint,
     }));
-    const checks = await checkOne(name, started, {
+    const checks = await checkOne(name, command ?? target, {
       ...commonOptions(session),
-      onTools,
+      ...(isRemembered && { capabilities: ALL_REQUESTS }),
+      onListed: async (names, { handler }) => {
+        onTools(names);
+        if (isRemembered) await rememberLists(command, policy, handler).catch(() => undefined);
+      },
       ...(language && { evaluate: `evaluate-${language.name}` }),
       ...(policy.revision !== undefined && { revision: policy.revision }),
       ...(headers && { headers }),

@@ -47,8 +47,10 @@ export interface ServerCheckOptions {
   readonly signIn?: string;
   /** How to send a token, for the hint. */
   readonly sendToken?: string;
-  /** Gets the names of the tools. */
-  readonly onTools?: (names: readonly string[]) => void;
+  /** The capabilities that we declare. Default: none. */
+  readonly capabilities?: ConnectOptions["capabilities"];
+  /** Called when the lists could be read, with the names of the tools. */
+  readonly onListed?: (tools: readonly string[], client: Client) => void | Promise<void>;
   /** The tool that evaluates code. One evaluation shows whether a session can start. */
   readonly evaluate?: string;
 }
@@ -62,9 +64,14 @@ export async function checkServer(target: Target, options: ServerCheckOptions): 
   const noise: string[] = [];
   const begin = performance.now();
   try {
-    const { timeoutMs: startTimeoutMs, signal, headers, auth, revision } = options;
+    const { timeoutMs: startTimeoutMs, signal, headers, auth, revision, capabilities } = options;
     const onNoise = (line: string): void => void noise.push(line);
-    const common: ConnectOptions = { startTimeoutMs, timeoutMs: startTimeoutMs, signal, ...defined({ revision }) };
+    const common: ConnectOptions = {
+      startTimeoutMs,
+      timeoutMs: startTimeoutMs,
+      signal,
+      ...defined({ revision, capabilities }),
+    };
     client = await connect(target, {
       ...common,
       ...(isUrl(target) && defined({ headers, auth })),
@@ -220,16 +227,19 @@ function checkNoise([first]: readonly string[]): Result {
   return warning("stdout", message, "they are ignored; a server should write its log to stderr");
 }
 
-async function checkLists(client: Client, { onTools }: ServerCheckOptions): Promise<Result> {
+async function checkLists(client: Client, { onListed }: ServerCheckOptions): Promise<Result> {
   const { capabilities } = client;
   const counts: string[] = [];
   const tools = capabilities["tools"] === undefined ? [] : (await client.listTools()).tools;
-  onTools?.(tools.map(({ name }) => name));
   if (capabilities["tools"] !== undefined) counts.push(plural(tools.length, "tool"));
   if (capabilities["prompts"] !== undefined) counts.push(plural((await client.listPrompts()).prompts.length, "prompt"));
   if (capabilities["resources"] !== undefined) {
     counts.push(plural((await client.listResources()).resources.length, "resource"));
   }
+  await onListed?.(
+    tools.map(({ name }) => name),
+    client,
+  );
   if (counts.length > 0) return ok("lists", counts.join(", "));
   return warning("lists", "it has no tools, prompts or resources", "check that this is the server you want");
 }
