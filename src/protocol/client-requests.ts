@@ -50,6 +50,11 @@ export function checkClientRequest({ method, params }: Request, capabilities: Ca
   throw McpError.of("missing_capability", message, { requiredCapabilities });
 }
 
+/** Whether the client has declared the capabilities that the request needs. */
+export function canAnswer({ method, params }: Request, { canBeAsked, capabilities }: Caller): boolean {
+  return canBeAsked && missingCapability(method, params, capabilities) === undefined;
+}
+
 /** By method: returns the problem with a client's result, or undefined if there is none. */
 const RESULT_CHECKS: Readonly<Record<string, (result: Result) => string | undefined>> = {
   "roots/list": ({ roots }) =>

@@ -6,7 +6,7 @@
 import { ConnectionError } from "../../core/errors.ts";
 import type { Caller, Context, Handler, Notification, Request, Result } from "../../core/handler.ts";
 import { INTERNAL_CALLER } from "../../protocol/caller.ts";
-import { INPUT_METHODS } from "../../protocol/client-requests.ts";
+import { canAnswer, INPUT_METHODS } from "../../protocol/client-requests.ts";
 import {
   changedFlag,
   changedMethod,
@@ -93,6 +93,8 @@ export class UpstreamSession implements CatalogueOwner {
   #client: Caller | "several" | undefined;
   /** Vendors' notifications that came before the first client with a session subscribed; undefined after that. */
   #early: Notification[] | undefined = [];
+  /** The contexts of running lists. */
+  readonly #listing = new Set<Context>();
   #neededUntil = 0;
   /** Running requests other than subscriptions. */
   #calls = 0;
@@ -121,9 +123,12 @@ export class UpstreamSession implements CatalogueOwner {
     const { method } = request;
     if (method === "subscriptions/listen") return this.#listen(request, context, grant ?? { granted: undefined });
     this.#calls += 1;
+    const isListing = IN_CATALOGUE.has(method);
+    if (isListing) this.#listing.add(context);
     try {
-      if (this.supervisor.current === undefined && IN_CATALOGUE.has(method)) {
-        const answer = await this.#answerFromCatalogue(request);
+      if (isListing && this.supervisor.current === undefined) {
+        const catalogue = await this.#host.store?.known();
+        const answer = catalogue && answerFrom(catalogue, request);
         if (answer !== undefined) return answer;
       }
       this.hasState ||= INPUT_METHODS.has(method);
@@ -137,15 +142,8 @@ export class UpstreamSession implements CatalogueOwner {
       return result;
     } finally {
       this.#calls -= 1;
+      if (isListing) this.#listing.delete(context);
     }
-  }
-
-  async #answerFromCatalogue(request: Request): Promise<Result | undefined> {
-    const catalogue = await this.#host.store?.known();
-    const answer = catalogue === undefined ? undefined : answerFrom(catalogue, request);
-    // The router lists many upstreams at once, and must not wait for the restart of one that has failed.
-    if (answer === undefined) this.supervisor.recovery.throwIfPausing(0);
-    return answer;
   }
 
   async #listen(request: Request, context: Context, grant: Grant): Promise<Result> {
@@ -317,10 +315,15 @@ export class UpstreamSession implements CatalogueOwner {
         if (isVendorMethod(notification.method)) this.#early.push(notification);
       },
       ask: async (question, options) => {
-        if (this.#hasOneClient) return this.#strayRequests.ask(question, options);
-        throw refusal(
-          `Several clients share this session, and ${question.method} does not say which of them it is for`,
-        );
+        const { method } = question;
+        if (!this.#hasOneClient) {
+          throw refusal(`Several clients share this session, and ${method} does not say which of them it is for`);
+        }
+        // The upstream may not answer the list before it has this answer, so the request does not wait for another call.
+        if (this.#listing.size > 0 && ![...this.#listing].some(({ caller }) => canAnswer(question, caller))) {
+          throw refusal(`The caller of the list cannot answer ${method}`);
+        }
+        return this.#strayRequests.ask(question, options);
       },
     };
   }

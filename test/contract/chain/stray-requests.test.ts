@@ -40,3 +40,19 @@ it("are refused if the caller has no roots", async () => {
   const { client } = await caller(gateway, SESSION);
   await eventually(async () => expect(await call(client, "answer")).toMatch(/roots/));
 });
+
+describe.each([
+  ["one upstream", {}],
+  ["two upstreams", { other: ROOTS_PROGRAM }],
+])("with %s", (_title, others) => {
+  it("a list of a caller without roots does not wait for the roots", async () => {
+    const asking = { ...ROOTS_PROGRAM, args: [...ROOTS_PROGRAM.args, "--in-list"] };
+    const gateway = chain().to({ asking, ...others });
+    onTestFinished(() => gateway.close());
+    const { client } = await caller(gateway, STATELESS);
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toContain(Object.keys(others).length === 0 ? "answer" : "asking_answer");
+    // Requests that belong to no call are otherwise refused after 10 s.
+    expect(await call(client, tools[0]?.name ?? "")).toContain("The caller of the list cannot answer roots/list");
+  });
+});
