@@ -150,7 +150,7 @@ async function normalizeRegistration(response: Response): Promise<Response> {
   return Response.json({ client_secret_expires_at: 0, ...(isObject(body) ? body : undefined) }, { status: 201 });
 }
 
-function fromRegistered(server: Server, registered: RegisteredClient): Promise<OAuthClient> {
+export function fromRegistered(server: Server, registered: RegisteredClient): Promise<OAuthClient> {
   const { client_id: id, client_secret: secret, token_endpoint_auth_method: authMethod } = registered;
   return oauthClient({ id, authMethod, ...defined({ secret }) }, server);
 }

@@ -12,7 +12,7 @@ import { openProtectedServer, type ProtectedServer, send } from "../../../test/s
 import { ConnectionError } from "../../core/errors.ts";
 import { memoryTokens } from "./stored-tokens.ts";
 import { oauth } from "./authorizers.ts";
-import type { Redirect } from "./types.ts";
+import type { Redirect, TokenStore } from "./types.ts";
 
 let server: AuthorizationServer;
 let mcpServer: ProtectedServer;
@@ -88,8 +88,11 @@ describe("the flow", () => {
 
   it("ignores a broken store entry", async () => {
     const kept = memoryTokens();
-    const store = { ...kept, get: async (key: string) => (await kept.get(key)) && '{"issuer":1' };
+    const keys = new Set<string>();
+    const set: TokenStore["set"] = (key, value) => kept.set(keys.add(key) && key, value);
+    const store = { ...kept, set };
     expect(await send(oauth({ store, redirect: consentingUser() }), mcpServer.url)).toBe(200);
+    for (const key of keys) await kept.set(key, '{"issuer":1');
     expect(await send(oauth({ store, redirect: consentingUser() }), mcpServer.url)).toBe(200);
     expect(server.at("/register")).toHaveLength(2);
   });

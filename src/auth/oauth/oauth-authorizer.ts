@@ -16,7 +16,7 @@ import { reasonOf, redact, unauthorized } from "./errors.ts";
 import { isSameIssuer } from "./grants.ts";
 import type { DPoPKey } from "./keys.ts";
 import { isDue, isExpired, memoryTokens, StoredTokens, type Tokens, toTokens } from "./stored-tokens.ts";
-import { authorizationCode, isFinalRefusal, requestToken } from "./token-request.ts";
+import { authorizationCode, isFinalRefusal, requestToken, revokeTokens } from "./token-request.ts";
 import type { Grant, OAuthClient, OAuthOptions } from "./types.ts";
 
 /** The tokens in use. */
@@ -44,7 +44,6 @@ export class OAuthAuthorizer implements Authorizer {
   readonly #singleFlight = new SingleFlight();
   /** The authorization server that was looked up last. */
   #server: oauth.AuthorizationServer | undefined;
-  #loading: Promise<void> | undefined;
   #current: CurrentTokens | undefined;
   #pausedUntil = 0;
 
@@ -113,19 +112,29 @@ export class OAuthAuthorizer implements Authorizer {
     throw unauthorized(`This authorizer is for ${this.#mcpServer.origin}, not for ${origin}: ${advice}`);
   }
 
-  /** Loads the stored tokens once. */
+  /**
+   * The tokens as the store has them now: another process may have renewed them, or deleted them (`catenary logout`).
+   * If the store cannot be read, those that are in use stay in use.
+   */
   async #load(): Promise<CurrentTokens | undefined> {
-    this.#loading ??= this.#loadStored().catch((error: unknown) => {
-      this.#loading = undefined;
-      throw error;
+    const before = this.#current;
+    const stored = await this.#loadStored(before).catch((error: unknown) => {
+      if (before === undefined) throw error;
+      return before.tokens;
     });
-    await this.#loading;
+    const isSame = stored?.access === before?.tokens.access && stored?.refresh === before?.tokens.refresh;
+    const key = stored === undefined || isSame ? undefined : await keyOf(stored, before);
+    // Another request may have got new tokens meanwhile.
+    if (isSame || this.#current !== before) return this.#current;
+    this.#current = stored && { tokens: stored, key, from: "store", isProven: true };
     return this.#current;
   }
 
-  async #loadStored(): Promise<void> {
-    const tokens = await this.#stored.last();
-    if (tokens !== undefined && coversUrl(tokens.resource, this.#mcpServer)) await this.#use(tokens, "store");
+  async #loadStored(current: CurrentTokens | undefined): Promise<Tokens | undefined> {
+    const renewed = current && (await this.#stored.get(current.tokens));
+    if (renewed !== undefined) return renewed;
+    const last = await this.#stored.last();
+    return last !== undefined && coversUrl(last.resource, this.#mcpServer) ? last : undefined;
   }
 
   async #headers(request: OutgoingRequest): Promise<Readonly<Record<string, string>>> {
@@ -144,14 +153,16 @@ export class OAuthAuthorizer implements Authorizer {
   /** Never rejects. If renewal fails, the request is sent anyway, and if it is refused, `refused` gets a new token. */
   async #renew({ tokens }: CurrentTokens, signal: AbortSignal): Promise<void> {
     const work = async (): Promise<void> => {
-      const newest = (await this.#stored.get(tokens)) ?? tokens;
+      const newest = await this.#stored.get(tokens);
+      // Without tokens in the store, the user has signed out.
+      if (newest === undefined) return void (this.#current = undefined);
       if (newest.access !== tokens.access && !isDue(newest)) return this.#use(newest, "store");
       // Another process may have signed in again with another key.
       const key = await keyOf(newest, this.#current);
       const refreshed = await this.#refresh(newest, key);
-      if (refreshed !== undefined) return this.#save(refreshed, "refresh");
+      if (refreshed !== undefined) return this.#replace(newest, refreshed, "refresh");
       const { refresh: _used, ...withoutRefresh } = newest;
-      if (this.#grant.interactive) return this.#save(withoutRefresh, "store");
+      if (this.#grant.interactive) return this.#replace(newest, withoutRefresh, "store");
       await this.#save(await this.#obtain(await this.#targetOf(newest), newest.asked, key, signal), "grant");
     };
     try {
@@ -185,7 +196,7 @@ export class OAuthAuthorizer implements Authorizer {
       const isRefreshUseless = current?.from === "refresh" && !current.isProven;
       if (saved !== undefined && challenge.status === 401 && !isRefreshUseless) {
         const refreshed = await this.#refresh(saved, await keyOf(saved, current));
-        if (refreshed !== undefined) return this.#save(refreshed, "refresh");
+        if (refreshed !== undefined) return this.#replace(saved, refreshed, "refresh");
       }
       const scopes = scopesToRequest({
         challenged: params.scopes,
@@ -276,6 +287,21 @@ export class OAuthAuthorizer implements Authorizer {
   async #save(tokens: Tokens, from: CurrentTokens["from"]): Promise<void> {
     await this.#stored.save(tokens);
     await this.#use(tokens, from);
+  }
+
+  /** Saves new tokens in place of `before`, unless these are gone: the user may sign out while a refresh runs. */
+  async #replace(before: Tokens, after: Tokens, from: CurrentTokens["from"]): Promise<void> {
+    const stored = await this.#stored.get(before);
+    if (stored?.access === before.access) return this.#save(after, from);
+    this.#current = undefined;
+    if (stored !== undefined) await this.#use(stored, "store");
+    if (after.access !== before.access) void this.#revoke(after).catch(() => undefined);
+  }
+
+  async #revoke(tokens: Tokens): Promise<void> {
+    const { server } = await this.#targetOf(tokens);
+    const client = await this.#clients.find(server, tokens);
+    if (client !== undefined) await revokeTokens(server, client, tokens, this.#http.options(undefined));
   }
 
   async #use(tokens: Tokens, from: CurrentTokens["from"]): Promise<void> {

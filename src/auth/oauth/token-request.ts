@@ -130,6 +130,33 @@ export function isFinalRefusal(error: unknown): boolean {
   return [400, 401, 403].includes((error as { status?: number }).status ?? 0);
 }
 
+/**
+ * Revokes tokens (RFC 7009), the refresh token first. Resolves to why they may still be accepted, as the end of a
+ * sentence, and to undefined if all of them are revoked.
+ */
+export async function revokeTokens(
+  server: oauth.AuthorizationServer,
+  { client, auth }: OAuthClient,
+  { access, refresh }: { readonly access: string; readonly refresh?: string },
+  { DPoP: _, ...http }: oauth.TokenEndpointRequestOptions,
+): Promise<string | undefined> {
+  if (server.revocation_endpoint === undefined) return "it offers no revocation";
+  const revoke = async (token: string, hint: string): Promise<void> => {
+    const options = { ...http, additionalParameters: { token_type_hint: hint } };
+    const response = await oauth.revocationRequest(server, client, auth, token, options);
+    await oauth.processRevocationResponse(response);
+  };
+  if (refresh !== undefined) await revoke(refresh, "refresh_token");
+  try {
+    await revoke(access, "access_token");
+  } catch (error) {
+    // MCP servers check signed tokens by themselves, so many authorization servers cannot revoke these (RFC 7009, 2.2.1).
+    if (errorCode(error) !== "unsupported_token_type") throw error;
+    return "it does not revoke access tokens";
+  }
+  return undefined;
+}
+
 const TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
 const TOKEN_TYPE = "urn:ietf:params:oauth:token-type:";
 const ID_JAG = `${TOKEN_TYPE}id-jag`;

@@ -2,7 +2,7 @@
 // several processes can share them.
 
 import { createHash, randomBytes } from "node:crypto";
-import { rename } from "node:fs/promises";
+import { lstat, rename } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { ConnectionError } from "../../core/errors.ts";
 import { checkOptions } from "../../core/options.ts";
@@ -44,6 +44,18 @@ export function fileTokens(path?: string, options: FileTokensOptions = {}): File
   /** Returns undefined if the file is broken. */
   const read = async (): Promise<Map<string, string> | undefined> => parseEntries((await readPrivate(file)) ?? "{}");
 
+  /** What `get` has read last, and the state of the file then. `get` is called for every request. */
+  let last: { readonly state: string; readonly entries: ReadonlyMap<string, string> } | undefined;
+
+  const readIfChanged = async (): Promise<ReadonlyMap<string, string>> => {
+    // Before the content, so that a change during the read is noticed by the next.
+    const state = await stateOf(file);
+    if (state !== undefined && state === last?.state) return last.entries;
+    const entries = (await read()) ?? (await lock.exclusively(WHOLE_FILE, readOrRename));
+    last = state === undefined ? undefined : { state, entries };
+    return entries;
+  };
+
   /** Call it only with the lock on the file, since another process may be renaming or replacing the file. */
   const readOrRename = async (): Promise<Map<string, string>> => {
     const found = await read();
@@ -55,10 +67,7 @@ export function fileTokens(path?: string, options: FileTokensOptions = {}): File
   };
 
   return {
-    async get(key) {
-      const found = (await read()) ?? (await lock.exclusively(WHOLE_FILE, readOrRename));
-      return found.get(key);
-    },
+    get: async (key) => (await readIfChanged()).get(key),
 
     async set(key, value) {
       await lock.exclusively(WHOLE_FILE, async () => {
@@ -73,6 +82,16 @@ export function fileTokens(path?: string, options: FileTokensOptions = {}): File
 
     exclusively: (key, work, signal) => lock.exclusively(`key ${key}`, work, signal),
   };
+}
+
+/** A file that was written this short a time ago may be written again without a visible difference. */
+const CLOCK_TICK_MS = 100;
+
+/** Differs if the file was changed or replaced. Returns undefined if there is no file, or if its state proves nothing. */
+async function stateOf(file: string): Promise<string | undefined> {
+  const found = await lstat(file, { bigint: true }).catch(() => undefined);
+  if (found === undefined || Math.abs(Date.now() - Number(found.ctimeMs)) < CLOCK_TICK_MS) return undefined;
+  return [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(" ");
 }
 
 /** Returns undefined unless the text is a JSON object of strings. */

@@ -71,7 +71,10 @@ export interface Redirect {
  * entries are never used for another issuer or server.
  */
 export interface TokenStore {
-  /** Resolves to undefined if there is no entry. */
+  /**
+   * Resolves to undefined if there is no entry. Called before each request, so that tokens which were deleted are no
+   * longer used; so it should be fast.
+   */
   get(key: string): Promise<string | undefined>;
   /** Undefined deletes the entry. */
   set(key: string, value: string | undefined): Promise<void>;

@@ -53,14 +53,15 @@ Exit codes: 0 ok; 1 wrong command line or config; 2 no such config or server; 3 
 const LOGOUT_USAGE = "Usage: catenary logout TARGET [--config CONFIG] [--json]\n       catenary logout --all";
 const LOGOUT_HELP = `${LOGOUT_USAGE}
 
-Deletes the stored tokens of a server, and the client that was registered for them. The server may
-accept the tokens until they expire.
+Deletes the stored tokens of a server, and the client that was registered for them, and revokes the
+tokens if the authorization server can. Gateways that already run stop using them at once.
 ${TARGET_HELP}
 A URL without a path means all servers of that host.
 
   --all                  delete the tokens of all servers
   --config CONFIG        the config that has the server
-  --json                 print one JSON document: {"removed": [...]}
+  --json                 print one JSON document: {"removed": [...], "notRevoked": [{"server",
+                         "issuer", "reason"}]}
 
 Exit codes: 0 ok; 1 wrong command line or config; 2 there are no such tokens.
 `;
@@ -165,16 +166,41 @@ async function logout(args: readonly string[]): Promise<number> {
   }
   const store = await openStore();
   const all = await storedServers(store);
-  const wanted = target === undefined ? undefined : (await findPlace(target, values)).url;
+  const place = target === undefined ? undefined : await findPlace(target, values);
+  const wanted = place?.url;
   const isWanted = ({ url }: StoredServer): boolean =>
     wanted === undefined || url === wanted.href || (wanted.pathname === "/" && new URL(url).origin === wanted.origin);
   const found = all.filter(isWanted);
   if (found.length === 0) throw new NotFoundError(`There are no stored tokens for ${wanted?.host ?? "any server"}`);
-  for (const key of found.flatMap(({ keys }) => keys)) await store.set(key, undefined);
+  const { clientId: id, clientSecret: secret } = place?.settings ?? {};
+  const client = id === undefined ? undefined : { id, ...defined({ secret }) };
+  const { signOut } = await import("../../auth/oauth/sign-out.ts");
+  const signOutOf = async (server: StoredServer): Promise<NotRevoked[]> => {
+    const reason = await signOut(store, server, { client });
+    const { issuer } = server.tokens ?? {};
+    if (reason === undefined || issuer === undefined) return [];
+    return [{ server: new URL(server.url).origin, issuer: new URL(issuer).origin, reason: oneLine(reason) }];
+  };
+  const notRevoked = (await Promise.all(found.map(signOutOf))).flat();
   const removed = [...new Set(found.map(({ url }) => new URL(url).origin))];
-  if (values.json === true) printJson({ removed });
-  else for (const origin of removed) printStatus(`Deleted the tokens of ${new URL(origin).host}`);
+  if (values.json === true) printJson({ removed, notRevoked });
+  else {
+    for (const origin of removed) printStatus(`Deleted the tokens of ${new URL(origin).host}`);
+    for (const { server, issuer, reason } of notRevoked) {
+      const what = `${new URL(server).host} may accept the deleted tokens until they expire`;
+      printStatus(
+        `${what}: they could not be revoked at ${new URL(issuer).host} (${sanitizeFor(process.stderr, reason)})`,
+      );
+    }
+  }
   return EXIT.ok;
+}
+
+/** Tokens that the authorization server did not revoke. */
+interface NotRevoked {
+  readonly server: string;
+  readonly issuer: string;
+  readonly reason: string;
 }
 
 async function auth(args: readonly string[]): Promise<number> {

@@ -1,5 +1,6 @@
 // A server that asks for a sign-in at a real authorization server (node-oidc-provider), through `up`, with two clients:
-// one sign-in for both, the token is renewed while they work, and a restarted gateway does not ask again.
+// one sign-in for both, the token is renewed while they work, and a restarted gateway does not ask again. A logout ends
+// the use of the tokens in the gateway too.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -77,4 +78,26 @@ it("signs in once for two clients, renews the token, and survives a restart", as
   expect(text(await again.callTool("read"))).toBe("for ada");
   await again.close();
   expect([count("GET /auth"), count("POST /reg")]).toEqual([1, 1]);
+});
+
+it("stops at a logout, writes nothing back after the token's lifetime, and works again after the next login", async () => {
+  expect(await catenary(["login", "notes"], "", options())).toMatchObject({ code: 0 });
+  const client = await connect(await up());
+  const call = (): Promise<unknown> => client.callTool("read").then(text, (error: Error) => error.message);
+  expect(await call()).toBe("for ada");
+  const logout = await catenary(["logout", "notes", "--json"], "", options());
+  expect(JSON.parse(logout.out)).toMatchObject({ removed: [new URL(String(front.url)).origin] });
+  expect(count("POST /token/revocation")).toBe(2);
+  const advice = "asks for a sign-in or a token: run `catenary login notes` where the gateway runs";
+  expect(await call()).toContain(advice);
+  const begin = Date.now();
+  await expect.poll(() => Date.now() - begin > TOKEN_SEC * 1000, { interval: 500 }).toBe(true);
+  expect(await call()).toContain(advice);
+  expect(count("POST /token")).toBe(1);
+  const auth = await catenary(["auth", "--json"], "", options());
+  expect(JSON.parse(auth.out)).toEqual({ servers: [] });
+  expect(await catenary(["login", "notes"], "", options())).toMatchObject({ code: 0 });
+  // The gateway asks a server that failed again after a moment.
+  await expect.poll(call).toBe("for ada");
+  await client.close();
 });

@@ -57,6 +57,7 @@ export class AuthorizationServer {
       authorization_endpoint: `${url}/authorize`,
       token_endpoint: `${url}/token`,
       registration_endpoint: `${url}/register`,
+      revocation_endpoint: `${url}/revoke`,
       response_types_supported: ["code"],
       code_challenge_methods_supported: ["S256"],
       token_endpoint_auth_methods_supported: ["none"],
@@ -112,6 +113,7 @@ export class AuthorizationServer {
     if (path === "/register") return (request, response) => json(response, 201, this.#register(request));
     if (path === "/authorize") return (request, response) => this.#authorize(request, response);
     if (path === "/token") return (request, response) => this.#token(request, response);
+    if (path === "/revoke") return (request, response) => this.#revoke(request, response);
     return undefined;
   }
 
@@ -162,6 +164,13 @@ export class AuthorizationServer {
       return this.give(response, { client, scope: form.get("scope") ?? "", resource: form.get("resource") });
     }
     return json(response, 400, { error: "unsupported_grant_type" });
+  }
+
+  #revoke({ form }: ReceivedRequest, response: ServerResponse): void {
+    const token = form.get("token") ?? "";
+    this.issued.delete(token);
+    for (const issued of this.issued.values()) if (issued.refresh === token) issued.refresh = undefined;
+    response.writeHead(200).end();
   }
 
   give(response: ServerResponse, { client, scope, resource }: Omit<Issued, "refresh">): void {

@@ -74,6 +74,7 @@ export async function openOidcProvider(options: OidcProviderOptions): Promise<Oi
     features: {
       devInteractions: { enabled: false },
       registration: { enabled: true },
+      revocation: { enabled: true },
       pushedAuthorizationRequests: { enabled: true, requirePushedAuthorizationRequests: pushedOnly },
       resourceIndicators: {
         enabled: true,
