@@ -99,6 +99,19 @@ describe("the source tree", () => {
     expect(replacing.map(({ path }) => path).filter((path) => !ISOLATED.includes(path))).toEqual([]);
   });
 
+  it("starts programs only where they do not inherit descriptors, and in guests, which have none", () => {
+    const isProduct = ({ path }: SourceFile): boolean => !path.endsWith(".test.ts");
+    const starting = SOURCES.filter(isProduct).filter(({ text }) =>
+      withoutComments(text).includes("node:child_process"),
+    );
+    expect(starting.map(({ path }) => path).toSorted()).toEqual([
+      "src/auth/oauth/loopback-redirect.ts",
+      "src/live/js/test-run.ts",
+      "src/live/smalltalk/image-bridge.ts",
+      "src/process/child.ts",
+    ]);
+  });
+
   it("never turns data into code", () => {
     expect(dangerFaults(SOURCES, EXCEPTIONS)).toEqual([]);
   });

@@ -2,14 +2,14 @@
 // which programs need, read-only, one small folder in memory to write to, and no network. The channel on fd 3 is its
 // only way out. The languages know nothing of it: `sandboxed` wraps the command that a runtime starts.
 
-import { execFile } from "node:child_process";
 import { constants, createWriteStream, lstatSync, readlinkSync } from "node:fs";
 import { mkdir, open, readdir, readFile, realpath, rm, rmdir, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { ConnectionError } from "../core/errors.ts";
 import { packageFile } from "../core/files.ts";
-import { defined } from "../core/values.ts";
+import { defined, errorMessage } from "../core/values.ts";
+import { outputOf } from "../process/child.ts";
 import { findProgram, namedEnvironment } from "../process/program.ts";
 import type { GuestCommand, Runtime } from "./runtime.ts";
 
@@ -122,14 +122,15 @@ async function findTools(off = OFF): Promise<Tools | string> {
 }
 
 /** Resolves to the reason if the program fails. */
-function tryOut(command: string, args: readonly string[]): Promise<string | undefined> {
-  const options = { cwd: "/", env: { PATH: SEARCH_PATH }, timeout: CHECK_TIMEOUT_MS };
-  return new Promise((done) => {
-    execFile(command, args, options, (error, _stdout, stderr) => {
-      const said = stderr.trim().split("\n").at(-1) ?? "";
-      done(error === null ? undefined : explain(said === "" ? error.message : said));
-    });
-  });
+async function tryOut(command: string, args: readonly string[]): Promise<string | undefined> {
+  const options = { command, args, cwd: "/", inheritsNothing: true, env: { PATH: SEARCH_PATH } } as const;
+  try {
+    const { code, signal, stderr } = await outputOf(options, CHECK_TIMEOUT_MS);
+    const said = stderr.trim().split("\n").at(-1) ?? "";
+    return code === 0 ? undefined : explain(said === "" ? `${command} exited with ${signal ?? code}` : said);
+  } catch (error) {
+    return errorMessage(error);
+  }
 }
 
 /** What to do about an error of bubblewrap. */

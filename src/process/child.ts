@@ -9,6 +9,7 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import type { Duplex, Readable, Writable } from "node:stream";
 import { readPieces } from "../core/turn-budget.ts";
+import { onlyThese } from "./descriptors.ts";
 import { inheritedEnvironment, type InheritEnv, spawnError } from "./program.ts";
 import { MARK_VARIABLE, ProcessTree } from "./process-tree.ts";
 
@@ -78,8 +79,11 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     const spawned = spawn(options.command, options.args ?? [], {
       // Its own group and session: our signals reach the whole group, and Ctrl-C in the terminal does not reach it.
       detached: true,
-      stdio:
-        options.channel === true ? [options.input === undefined ? "ignore" : "pipe", "pipe", "pipe", "pipe"] : "pipe",
+      stdio: onlyThese(
+        options.channel === true
+          ? [options.input === undefined ? "ignore" : "pipe", "pipe", "pipe", "pipe"]
+          : ["pipe", "pipe", "pipe"],
+      ),
       env: {
         ...inherited(options),
         ...options.env,
@@ -96,6 +100,22 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     guarded.gone();
     throw await spawnError(options, error);
   }
+}
+
+/** Runs a program of ours, without input, to its end. What it prints is short; the rest is dropped. */
+export async function outputOf(
+  options: ChildOptions,
+  timeoutMs: number,
+): Promise<Exit & { readonly stdout: string; readonly stderr: string }> {
+  const child = await startChild(options);
+  const timer = setTimeout(() => void child.close(0).catch(() => undefined), timeoutMs);
+  let stdout = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    if (stdout.length < TAIL_BYTES) stdout += chunk.toString();
+  });
+  child.stdin.end();
+  const exit = await child.finished.finally(() => clearTimeout(timer));
+  return { ...exit, stdout, stderr: child.stderrTail() };
 }
 
 function inherited({ inheritEnv, inheritsNothing }: ChildOptions): Readonly<Record<string, string | undefined>> {
@@ -373,7 +393,7 @@ function startGuardian(): void {
   try {
     spawned = spawn("/bin/sh", ["-c", SCRIPT, "catenary-guardian"], {
       detached: true,
-      stdio: ["pipe", "ignore", "ignore"],
+      stdio: onlyThese(["pipe", "ignore", "ignore"]),
       // The guardian must keep no folder busy. It must inherit no mark: if an outer Catenary ends all processes with
       // its mark, including us, the guardian must survive.
       cwd: "/",

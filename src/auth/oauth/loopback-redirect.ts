@@ -276,10 +276,18 @@ function parseBrowserLine(line: string, url: string): BrowserCommand {
 
 /** The browser outlives this process. */
 async function start([file, ...args]: BrowserCommand, { BROWSER: _, ...env }: NodeJS.ProcessEnv): Promise<boolean> {
-  const { spawn } = await import("node:child_process");
+  const [{ spawn }, { onlyThese }] = await Promise.all([
+    import("node:child_process"),
+    import("../../process/descriptors.ts"),
+  ]);
   return new Promise<boolean>((resolve) => {
     // The environment has no $BROWSER, since xdg-open would interpret it differently.
-    const child = spawn(file, args, { stdio: "ignore", detached: true, shell: false, env });
+    const child = spawn(file, args, {
+      stdio: onlyThese(["ignore", "ignore", "ignore"]),
+      detached: true,
+      shell: false,
+      env,
+    });
     child.once("spawn", () => {
       child.unref();
       resolve(true);

@@ -2,12 +2,12 @@
 // the guest in Node, with the flags that restrict it. The guest's own modules are not loaded here. The guest always runs
 // from dist/, even if this file runs as TypeScript: plain Node must be able to load its worker thread.
 
-import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { ConnectionError } from "../../core/errors.ts";
 import { packageFile } from "../../core/files.ts";
 import { defined } from "../../core/values.ts";
+import { outputOf } from "../../process/child.ts";
 import type { InheritEnv } from "../../process/program.ts";
 import type { GuestCommand, Limits, Runtime } from "../runtime.ts";
 import { choice, count, flag, required, text, type GuestTool, type Language, type LanguageResource } from "../tool.ts";
@@ -123,14 +123,12 @@ function packageFolders(): string[] {
 
 async function nodeMajor(node: string): Promise<number> {
   if (node === process.execPath) return Number.parseInt(process.versions.node, 10);
-  return new Promise((resolve, reject) => {
-    execFile(node, ["--version"], { timeout: VERSION_TIMEOUT_MS }, (error, stdout) => {
-      const [, major] = /^v(\d+)\./.exec(stdout) ?? [];
-      if (major !== undefined) return resolve(Number(major));
-      const message = `A JavaScript session could not be started: ${node} is not a Node executable, or cannot be run`;
-      return reject(new ConnectionError("spawn", message, { mayHaveRun: false, cause: error }));
-    });
-  });
+  const options = { command: node, args: ["--version"] };
+  const { stdout } = await outputOf(options, VERSION_TIMEOUT_MS).catch(() => ({ stdout: "" }));
+  const [, major] = /^v(\d+)\./.exec(stdout) ?? [];
+  if (major !== undefined) return Number(major);
+  const message = `A JavaScript session could not be started: ${node} is not a Node executable, or cannot be run`;
+  throw new ConnectionError("spawn", message, { mayHaveRun: false });
 }
 
 export function jsLanguage(options: JavaScriptGuestOptions): Language {
