@@ -148,7 +148,7 @@ export function checksum(text: string): string {
 
 const MAX_PAGES = 1_000;
 /** Cursors are sent back to the server, and kept in memory to detect pages that repeat. */
-const MAX_CURSOR_LENGTH = 64 * 1024;
+export const MAX_CURSOR_LENGTH = 65_536;
 
 interface PageLimits {
   readonly items: number;

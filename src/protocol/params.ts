@@ -1,18 +1,37 @@
 // Checks the params of each method, so that handlers can rely on them. Nothing is copied, and unknown fields pass. The
-// arguments of a tool are checked by its own schema. Also reads the `_meta` that every stateless request has.
+// arguments of a tool are checked by its own schema. Strings that are looked up, parsed or matched have a limit. Also
+// reads the `_meta` that every stateless request has.
 
 import { LOG_LEVELS, type Meta, type Params } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { ExactId } from "../jsonrpc/message.ts";
 import { invalidParams } from "./errors.ts";
+import { MAX_CURSOR_LENGTH } from "./lists.ts";
 import { META } from "./model/base.ts";
+import { MAX_URI_LENGTH } from "./uri-template.ts";
+
+/** Of the name of a tool, a prompt or an argument. */
+const MAX_NAME_LENGTH = 4_096;
+/** How many resources and tasks one subscription may name, and how many characters all of them may have. */
+const MAX_SUBSCRIBED = 10_000;
+const MAX_SUBSCRIBED_LENGTH = 1_048_576;
 
 type Guard = (params: Params) => string | undefined;
 
+/** `max`: how many characters it may have. */
 const string =
-  (field: string): Guard =>
+  (field: string, max = Infinity): Guard =>
   (params) =>
-    typeof params[field] === "string" ? undefined : `\`${field}\` must be a string`;
+    stringProblem(field, params[field], max);
+
+function stringProblem(field: string, value: unknown, max: number): string | undefined {
+  if (typeof value !== "string") return `\`${field}\` must be a string`;
+  return value.length > max ? `\`${field}\` must have at most ${max} characters` : undefined;
+}
+
+const name = string("name", MAX_NAME_LENGTH);
+const uri = string("uri", MAX_URI_LENGTH);
+const taskId = string("taskId", MAX_URI_LENGTH);
 
 const object =
   (field: string): Guard =>
@@ -35,41 +54,51 @@ const every =
   };
 
 const page: Guard = ({ cursor }) =>
-  cursor === undefined || typeof cursor === "string" ? undefined : "`cursor` must be a string";
+  cursor === undefined ? undefined : stringProblem("cursor", cursor, MAX_CURSOR_LENGTH);
 
 const level: Guard = (params) =>
   (LOG_LEVELS as readonly unknown[]).includes(params["level"])
     ? undefined
     : `\`level\` must be one of ${LOG_LEVELS.join(", ")}`;
 
-/** By type of reference: the field that names the prompt or resource template. */
-const REFERENCE_FIELDS: ReadonlyMap<unknown, string> = new Map([
-  ["ref/prompt", "name"],
-  ["ref/resource", "uri"],
+/** By type of reference: the field that names the prompt or resource template, and its maximum length. */
+const REFERENCE_FIELDS: ReadonlyMap<unknown, readonly [field: string, max: number]> = new Map([
+  ["ref/prompt", ["name", MAX_NAME_LENGTH]],
+  ["ref/resource", ["uri", MAX_URI_LENGTH]],
 ]);
 
 const completion: Guard = ({ ref, argument }) => {
   if (!isObject(ref)) return "`ref` must be an object";
-  const field = REFERENCE_FIELDS.get(ref["type"]);
-  if (field === undefined || typeof ref[field] !== "string") {
+  const [field = "", max = 0] = REFERENCE_FIELDS.get(ref["type"]) ?? [];
+  if (typeof ref[field] !== "string") {
     return "`ref` must name a prompt (`ref/prompt` with `name`) or a resource template (`ref/resource` with `uri`)";
   }
   if (!isObject(argument) || typeof argument["name"] !== "string" || typeof argument["value"] !== "string") {
     return "`argument` must have a `name` and a `value`, both strings";
   }
-  return undefined;
+  return (
+    stringProblem(`ref.${field}`, ref[field], max) ?? stringProblem("argument.name", argument["name"], MAX_NAME_LENGTH)
+  );
 };
-
-const ID_LISTS = ["resourceSubscriptions", "taskIds"];
 
 const filter: Guard = ({ notifications }) => {
   if (!isObject(notifications)) return "`notifications` must be an object";
-  const wrong = ID_LISTS.find((field) => notifications[field] !== undefined && !isStringArray(notifications[field]));
-  return wrong && `\`notifications.${wrong}\` must be an array of strings`;
+  for (const field of ["resourceSubscriptions", "taskIds"]) {
+    const problem = notifications[field] === undefined ? undefined : idsProblem(notifications[field]);
+    if (problem !== undefined) return `\`notifications.${field}\` ${problem}`;
+  }
+  return undefined;
 };
 
-function isStringArray(value: unknown): boolean {
-  return Array.isArray(value) && value.every((item) => typeof item === "string");
+function idsProblem(ids: unknown): string | undefined {
+  if (!Array.isArray(ids) || !ids.every((id): id is string => typeof id === "string")) {
+    return "must be an array of strings";
+  }
+  if (ids.length > MAX_SUBSCRIBED) return `must have at most ${MAX_SUBSCRIBED} items`;
+  if (ids.some(({ length }) => length > MAX_URI_LENGTH))
+    return `must have items of at most ${MAX_URI_LENGTH} characters`;
+  const total = ids.reduce((sum, { length }) => sum + length, 0);
+  return total > MAX_SUBSCRIBED_LENGTH ? `must have at most ${MAX_SUBSCRIBED_LENGTH} characters in all` : undefined;
 }
 
 /** `mode` is optional for forms, since they are older than the field. */
@@ -88,21 +117,21 @@ const sampling: Guard = ({ messages, maxTokens }) => {
 const GUARDS: ReadonlyMap<string, Guard> = new Map([
   ["initialize", every(string("protocolVersion"), optionalObject("capabilities"), optionalObject("clientInfo"))],
   ["tools/list", page],
-  ["tools/call", every(string("name"), optionalObject("arguments"))],
+  ["tools/call", every(name, optionalObject("arguments"))],
   ["resources/list", page],
   ["resources/templates/list", page],
-  ["resources/read", string("uri")],
-  ["resources/subscribe", string("uri")],
-  ["resources/unsubscribe", string("uri")],
+  ["resources/read", uri],
+  ["resources/subscribe", uri],
+  ["resources/unsubscribe", uri],
   ["prompts/list", page],
-  ["prompts/get", every(string("name"), optionalObject("arguments"))],
+  ["prompts/get", every(name, optionalObject("arguments"))],
   ["completion/complete", every(completion, optionalObject("context"))],
   ["logging/setLevel", level],
   ["subscriptions/listen", filter],
-  ["tasks/get", string("taskId")],
-  ["tasks/update", every(string("taskId"), object("inputResponses"))],
-  ["tasks/cancel", string("taskId")],
-  ["tasks/result", string("taskId")],
+  ["tasks/get", taskId],
+  ["tasks/update", every(taskId, object("inputResponses"))],
+  ["tasks/cancel", taskId],
+  ["tasks/result", taskId],
   ["tasks/list", page],
   ["elicitation/create", elicitation],
   ["sampling/createMessage", sampling],

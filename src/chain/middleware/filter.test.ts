@@ -77,6 +77,18 @@ it("hides what a template in `not` matches, and URIs that are too long to match 
   expect(await read("note://open/a")).toEqual({ contents: [] });
 });
 
+it("hides a URI below up to 16 labels, and every URI with more of them", async () => {
+  const anything = async () => ({ contents: [] });
+  const hidden = chain(filter({ resources: { not: ["note://shut/*"] } })).to(anything);
+  const read = (uri: string) => hidden({ method: "resources/read", params: { uri } }, fakeContext().context);
+  for (const count of [0, 1, 16]) {
+    const labels = "a.".repeat(count);
+    await expect(read(`${labels}note://shut/1`)).rejects.toThrow("Resource not found");
+    expect(await read(`${labels}note://open/1`)).toEqual({ contents: [] });
+  }
+  await expect(read(`${"a.".repeat(17)}note://open/1`)).rejects.toThrow("Resource not found");
+});
+
 it("passes requests for visible items", async () => {
   const client = await connect(chain(filter(options)).to(notes()));
   expect(await client.callTool("read_note")).toMatchObject({ content: [{ text: "read" }] });

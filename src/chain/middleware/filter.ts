@@ -296,29 +296,24 @@ export function nameMatcher(
   const hidden = not.map(uriPattern);
   return (name) => {
     if (shown?.some((pattern) => pattern.matchesAllForms(name)) === false) return false;
-    const forms = [name, ...withoutLabels(cleanUri(name)).flatMap(formsOf)];
-    return !forms.some((form) => hidden.some((pattern) => pattern.matchesAnyForm(form)));
+    if (hidden.length === 0) return true;
+    const isHidden = (form: string): boolean => hidden.some((pattern) => pattern.matchesAnyForm(form));
+    if (name.length > MAX_URI_LENGTH || isHidden(name)) return false;
+    let rest = cleanUri(name);
+    // A label may be the prefix of an upstream, and there are several if gateways are nested.
+    for (let labels = 0; labels <= MAX_LABELS; labels += 1) {
+      if (isHidden(rest) || normalForms(rest).some(isHidden) || normalForms(rest, false).some(isHidden)) return false;
+      const label = LABEL.exec(rest);
+      if (label === null) return true;
+      rest = rest.slice(label[0].length);
+    }
+    return false;
   };
 }
 
-/** A URI in its normal forms, with and without its query. */
-function formsOf(uri: string): string[] {
-  return [uri, ...normalForms(uri), ...normalForms(uri.replace(QUERY, ""))];
-}
-
 const LABEL = /^[a-z][a-z0-9+-]*\./;
-
-/**
- * Returns the URI, and the URI without its first label, its first two, and so on. A label may be the prefix of an
- * upstream, and there are several if gateways are nested.
- */
-function withoutLabels(uri: string): string[] {
-  const forms = [uri];
-  for (let rest = uri; LABEL.test(rest); forms.push(rest)) rest = rest.replace(LABEL, "");
-  return forms;
-}
-
-const QUERY = /[?#].*$/s;
+/** A URI with more labels is hidden by any rule, since each label is one more URI to compare with the rules. */
+const MAX_LABELS = 16;
 
 interface UriPattern {
   /** Whether it matches the URI both as written and normalized. */
@@ -345,7 +340,7 @@ function uriPattern(glob: string): UriPattern {
  * The meanings that a URI may have: servers differ in whether they decode percent-escapes before or after they resolve
  * dot segments, and in whether they first join repeated slashes.
  */
-function normalForms(uri: string): readonly string[] {
+function normalForms(uri: string, hasQuery = true): readonly string[] {
   const [, scheme = "", authority = "", path = "", query = ""] =
     /^([a-z][a-z0-9+.-]*:)?(\/\/[^/?#]*)?([^?#]*)(.*)$/is.exec(cleanUri(uri)) ?? [];
   const lower = scheme.toLowerCase();
@@ -353,8 +348,18 @@ function normalForms(uri: string): readonly string[] {
   const isFile = lower === "file:";
   const start = lower + ((isFile && host === "") || host === "//localhost" ? "//" : host);
   const rooted = isFile && !path.startsWith("/") ? `/${path}` : path;
-  const paths = [...resolved(unescape(rooted)), ...resolved(rooted.replaceAll(/%2e/gi, ".")).map(unescape)];
-  return [...new Set(paths.map((one) => start + one.replaceAll(/\/+/g, "/") + query))];
+  return pathForms(rooted).map((form) => start + form + (hasQuery ? query : ""));
+}
+
+/** The last path and its forms: a URI is compared with and without its labels and query, and its path stays the same. */
+let last: { readonly path: string; readonly forms: readonly string[] } = { path: "", forms: [""] };
+
+function pathForms(path: string): readonly string[] {
+  if (last.path !== path) {
+    const paths = [...resolved(unescape(path)), ...resolved(path.replaceAll(/%2e/gi, ".")).map(unescape)];
+    last = { path, forms: [...new Set(paths.map((form) => form.replaceAll(/\/+/g, "/")))] };
+  }
+  return last.forms;
 }
 
 function resolved(path: string): readonly string[] {
@@ -365,7 +370,7 @@ function resolved(path: string): readonly string[] {
 /** Without what the URL standard ignores, with slashes for backslashes, and with two slashes before a web server. */
 function cleanUri(uri: string): string {
   return uri
-    .replaceAll(/^[\p{Cc} ]+|[\p{Cc} ]+$|[\t\n\r]/gu, "")
+    .replaceAll(/^[\p{Cc} ]+|(?<![\p{Cc} ])[\p{Cc} ]+$|[\t\n\r]/gu, "")
     .replaceAll("\\", "/")
     .replace(/^(https?|wss?|ftp):\/*/i, "$1://");
 }
