@@ -4,7 +4,7 @@
 
 import type { Context, Meta, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
-import type { Seal } from "../core/seal.ts";
+import { createSeal, digest, type Seal } from "../core/seal.ts";
 import { invalidParams } from "../protocol/errors.ts";
 import type { InputRequests, InputResponses } from "../protocol/model/index.ts";
 import type { RetryInput } from "./call-context.ts";
@@ -69,13 +69,13 @@ export class InputRequiredCodec {
     const sealed: SealedState = {
       is: "state",
       principal: context.caller.principal,
-      call: await callDigest(request),
+      call: callDigest(request),
       state: required.state,
     };
     return {
       resultType: "input_required",
       inputRequests: required.requests,
-      requestState: (await this.#getSeal()).seal(sealed, STATE_TTL_MS),
+      requestState: this.#getSeal().seal(sealed, STATE_TTL_MS),
       _meta: this.#meta,
     };
   }
@@ -93,20 +93,19 @@ export class InputRequiredCodec {
   }
 
   /** Created on first use, since few servers need it. */
-  async #getSeal(): Promise<Seal> {
-    const { createSeal } = await import("../core/seal.ts");
+  #getSeal(): Seal {
     return (this.#seal ??= createSeal(this.#sealKey));
   }
 
   async #open(token: unknown, request: Request, context: Context): Promise<unknown> {
-    const seal = await this.#getSeal();
+    const seal = this.#getSeal();
     const sealed: Partial<SealedState> | undefined = typeof token === "string" ? seal.open(token) : undefined;
     if (sealed?.is !== "state") {
       throw invalidParams(
         "requestState was not issued by this server, was altered or has expired; call again without it",
       );
     }
-    if (sealed.principal !== context.caller.principal || sealed.call !== (await callDigest(request))) {
+    if (sealed.principal !== context.caller.principal || sealed.call !== callDigest(request)) {
       throw invalidParams("requestState belongs to another call; a retry repeats the same method and arguments");
     }
     return sealed.state;
@@ -118,8 +117,7 @@ function isAnswers(value: unknown): value is InputResponses {
 }
 
 /** Ignores the fields in which a retry differs from the first call. */
-async function callDigest({ method, params }: Request): Promise<string> {
-  const { digest } = await import("../core/seal.ts");
+function callDigest({ method, params }: Request): string {
   const { _meta, inputResponses: _answers, requestState: _state, ...rest } = params;
   return digest([method, rest]);
 }

@@ -7,7 +7,7 @@ import type { Caller, Context, Meta, Request, Result } from "../core/handler.ts"
 import { type OptionNames, optionNames } from "../core/options.ts";
 import { defined } from "../core/values.ts";
 import { invalidArguments, invalidArgumentsError, McpError } from "../protocol/errors.ts";
-import { type HeaderParam, headerParams } from "../protocol/headers.ts";
+import { checkHeaderParams, type HeaderParam, headerParams } from "../protocol/headers.ts";
 import type { CallToolResult, ContentBlock, Icon, JsonSchema, ToolAnnotations } from "../protocol/model/index.ts";
 import { META } from "../protocol/model/base.ts";
 import { hasTasks, type TaskSupport, type ToolExecution } from "../protocol/tasks.ts";
@@ -230,7 +230,7 @@ export class Tools {
     if (tool.scopes !== undefined) demandScopes(tool.scopes, context.caller, `The tool ${name}`);
     const { headers } = context.caller;
     if (tool.headerParams !== undefined && headers !== undefined && context.headersChecked !== true) {
-      await checkHeaders(tool.headerParams, request, headers);
+      checkHeaders(tool.headerParams, request, headers);
     }
     if (tool.task === undefined && context.session?.task === "required") throw cannotBeTask(name);
     const decoded = this.#inputs.decode(request, context);
@@ -308,12 +308,11 @@ function cannotBeTask(toolName: string): McpError {
 }
 
 /** Throws if the headers of a stateless call contradict its arguments. */
-async function checkHeaders(
+function checkHeaders(
   expected: readonly HeaderParam[],
   { params }: Request,
   headers: NonNullable<Caller["headers"]>,
-): Promise<void> {
-  const { checkHeaderParams } = await import("../protocol/headers.ts");
+): void {
   if (params._meta?.[META.revision] === undefined) return;
   const mismatch = checkHeaderParams(expected, params["arguments"], headers);
   if (mismatch !== undefined) throw McpError.of("header_mismatch", mismatch);

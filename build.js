@@ -1,8 +1,10 @@
-// The JavaScript of the package; tsc writes the declarations. Node takes about a millisecond to load a file, so what
-// `import "catenary"` loads is one file, and the rest is in as few files as its lazy imports allow.
+// Writes the JavaScript of the package; tsc writes the declarations. Node takes about a millisecond to load a file, so
+// what `import "catenary"` loads is one file, and the rest is in as few files as its lazy imports allow. Prints nothing
+// unless it fails, and a warning is a failure.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { build } from "rolldown";
 
 const { exports } = JSON.parse(readFileSync("package.json", "utf8"));
 const published = Object.values(exports).flatMap((entry) => entry.default ?? []);
@@ -43,7 +45,7 @@ function group(id, graph) {
     for (const [file, modules] of Object.entries(FILES)) {
       for (const [module, isIncluded] of Object.entries(modules)) {
         const id = fileURLToPath(new URL(`src/${module}.ts`, import.meta.url));
-        if (graph.getModuleInfo(id) === null) throw new Error(`rolldown.config.js: src/${module}.ts does not exist`);
+        if (graph.getModuleInfo(id) === null) throw new Error(`build.js: src/${module}.ts does not exist`);
         if (isIncluded) add(id, file);
         else for (const imported of graph.getModuleInfo(id).importedIds) add(imported, file);
       }
@@ -69,13 +71,23 @@ function evaluation(id) {
   return /\/live\/js\/(?:guest|user-thread)\.ts$/.test(id) ? null : "evaluation";
 }
 
-const common = { platform: "node", external: /^[^./]/, logLevel: "warn", plugins: [withoutBareImports] };
+const common = {
+  platform: "node",
+  external: /^[^./]/,
+  logLevel: "warn",
+  onLog(_level, { message }) {
+    throw new Error(message);
+  },
+  plugins: [withoutBareImports],
+};
 const output = { dir: "dist", format: "esm", sourcemap: true, entryFileNames: "[name].js" };
 
-export default [
+const parts = [
   {
     ...common,
     input: entries([...published, "cli/main"]),
+    // What splitting by our own groups requires.
+    preserveEntrySignatures: "allow-extension",
     output: {
       ...output,
       cleanDir: true,
@@ -109,3 +121,5 @@ export default [
   },
   { ...common, input: entries(["live/js/controller"]), output },
 ];
+
+for (const part of parts) await build(part);
