@@ -91,7 +91,11 @@ const OPTIONS = { env: true, inputs: true, middleware: true } as const satisfies
  */
 export async function loadConfig(path: string, options: ConfigOptions = {}): Promise<Config> {
   checkOptions("loadConfig()", options, OPTIONS);
-  const text = await readText(path);
+  return loadConfigText(await readText(path), path, options);
+}
+
+/** Loads the text of a config. The file `path` need not exist. */
+export async function loadConfigText(text: string, path: string, options: ConfigOptions = {}): Promise<Config> {
   const { env = process.env, inputs: ask = async ({ id }: Input) => env[inputVariable(id)] } = options;
   const { config, problems } = await readConfig(text, path, options, ask);
   const isValid = problems.every(({ severity }) => severity !== "error");

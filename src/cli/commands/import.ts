@@ -1,16 +1,11 @@
 // `catenary import [CLIENT|FILE]`: brings the servers of a client's config into ours, in our format. Without a name, those
 // of all clients on this machine. The files of the clients are only read.
 
-import { readFile, stat } from "node:fs/promises";
-import { isAbsolute, resolve } from "node:path";
+import { resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { getNodeValue } from "jsonc-parser";
-import { baseFolder, CLIENTS, clientFilePath, findClientFile, type Client } from "../../config/clients.ts";
-import { adaptDocument } from "../../config/dialects.ts";
-import { parseDocument, parseToml, Problems, type Problem } from "../../config/document.ts";
+import { CLIENTS, type Client } from "../../config/clients.ts";
 import { checkConfig } from "../../config/index.ts";
-import { type Address, isOwnEntry, isOwnUrl } from "../../config/self-calls.ts";
-import { ENTRY_KEYS } from "../../config/upstreams.ts";
+import { type Address, isOwnUrl } from "../../config/self-calls.ts";
 import { isObject } from "../../core/values.ts";
 import { NotFoundError, UsageError, type Command } from "../command.ts";
 import { findGateways } from "../serve/control.ts";
@@ -25,6 +20,14 @@ import {
   valueIn,
   type Edit,
 } from "../setup/change-file.ts";
+import {
+  clientFiles,
+  type ClientSource,
+  isThere,
+  readClientFile,
+  type ServerEntry,
+  UnreadableFileError,
+} from "../setup/client-servers.ts";
 import { coverSecrets, defineCommand, plural, problemLines } from "../show/problems.ts";
 import { CONFIG, parseFlags, unexpectedArguments } from "../target/target.ts";
 import { oneLine, printStatus, sanitizeFor } from "../terminal/output.ts";
@@ -46,18 +49,6 @@ of the client, or no servers in it.
 `;
 
 const FLAGS = { ...CHANGE_FLAGS, config: { type: "string" } } as const;
-
-type Entry = { readonly [key: string]: unknown };
-
-/** A file of a client, and the servers in it. */
-interface Source {
-  readonly path: string;
-  readonly title: string;
-  /** Without Catenary itself. */
-  readonly entries: ReadonlyMap<string, Entry>;
-  readonly hasCatenary: boolean;
-  readonly inputs: readonly Entry[];
-}
 
 async function importServers(args: readonly string[]): Promise<number> {
   const { positionals, values } = parseFlags("import", args, FLAGS, { config: "the path of a config" });
@@ -112,11 +103,9 @@ async function importServers(args: readonly string[]): Promise<number> {
 }
 
 /** Throws a NotFoundError if there are no servers. */
-async function findSources(given: string | undefined, config: string): Promise<readonly Source[]> {
+async function findSources(given: string | undefined, config: string): Promise<readonly ClientSource[]> {
   const isFile = given !== undefined && (await isThere(given));
-  const files = isFile ? [] : clientsOf(given).flatMap((client) => client.files);
-  // In the home folder, a client's file for all projects is also that of the project.
-  const paths = isFile ? [given] : [...new Set(files.map((file) => clientFilePath(file)))];
+  const paths = isFile ? [given] : clientFiles(clientsOf(given));
   const there = await Promise.all(paths.map(async (path) => (await isThere(path)) && resolve(path) !== config));
   const found = paths.filter((_, at) => there[at] === true);
   if (found.length === 0) {
@@ -125,7 +114,7 @@ async function findSources(given: string | undefined, config: string): Promise<r
       given === undefined ? "There is no config of a client on this machine" : `There is no config of ${given}`;
     throw new NotFoundError(`${what}; looked for ${where}${paths.length > 3 ? " and others" : ""}`);
   }
-  const sources = await Promise.all(found.map((path) => readSource(path, config)));
+  const sources = await Promise.all(found.map((path) => readClientFile(path, config).catch(reportUnreadable)));
   if (sources.every(({ entries }) => entries.size === 0)) {
     const where = found.map(shortPath).join(", ");
     const hasCatenary = sources.some((source) => source.hasCatenary);
@@ -136,91 +125,22 @@ async function findSources(given: string | undefined, config: string): Promise<r
   return sources;
 }
 
+/** Prints what is wrong with a file that cannot be parsed, and throws a UsageError. */
+function reportUnreadable(error: unknown): never {
+  if (!(error instanceof UnreadableFileError)) throw error;
+  const { path, text, problems } = error;
+  problemLines(shortPath(path), text, problems, process.stderr).forEach(printStatus);
+  throw new UsageError(error.message);
+}
+
 function clientsOf(given: string | undefined): readonly Client[] {
   if (given === undefined) return CLIENTS;
   if (/[/\\.]/.test(given)) throw new NotFoundError(`There is no file ${given}`);
   return [findClient(given)];
 }
 
-async function isThere(path: string): Promise<boolean> {
-  return (await stat(path).catch(() => undefined))?.isFile() === true;
-}
-
-async function readSource(path: string, config: string): Promise<Source> {
-  const text = (await readFile(path, "utf8")).replace(/^\uFEFF/, "");
-  const absolute = resolve(path);
-  const problems = new Problems(text);
-  const title = findClientFile(absolute)?.client.title ?? shortPath(path);
-  const parsed =
-    text.trim() === "" ? undefined : await (path.endsWith(".toml") ? parseToml(problems) : parseDocument(problems));
-  report(path, text, problems);
-  const { root } = parsed === undefined ? { root: undefined } : adaptDocument(parsed, absolute, problems);
-  // A copy, since jsonc-parser makes objects without a prototype.
-  const content: unknown = root && structuredClone(getNodeValue(root));
-  const { mcpServers, servers, inputs } = isObject(content) ? content : {};
-  const base = baseFolder(absolute);
-  const isElsewhere = base !== baseFolder(config) && !isForAllProjects(absolute);
-  const all = [mcpServers, servers].flatMap((one) => Object.entries(isObject(one) ? one : {}));
-  const entries = all.flatMap(([name, entry]) =>
-    isObject(entry) && !isOwnEntry(entry) ? [[name, movedFrom(base, knownKeys(entry), isElsewhere)] as const] : [],
-  );
-  return {
-    path,
-    title,
-    entries: new Map(entries),
-    hasCatenary: all.some(([, entry]) => isOwnEntry(entry)),
-    inputs: Array.isArray(inputs) ? inputs.filter(isObject) : [],
-  };
-}
-
-/** Whether it is a client's file for all projects, whose servers belong to no folder. */
-function isForAllProjects(path: string): boolean {
-  const files = CLIENTS.flatMap((client) => client.files).filter(({ scope }) => scope === "user");
-  return files.some((file) => clientFilePath(file) === path);
-}
-
-/** Throws a UsageError if the file cannot be parsed. */
-function report(path: string, text: string, problems: Problems): void {
-  const errors: readonly Problem[] = problems.sorted().filter(({ severity }) => severity === "error");
-  if (errors.length === 0) return;
-  problemLines(shortPath(path), text, errors, process.stderr).forEach(printStatus);
-  throw new UsageError(`${shortPath(path)} cannot be read; correct it first`);
-}
-
-/** What a client needs for itself, such as a list of tools that need no approval, is left out. */
-function knownKeys(entry: Entry): Entry {
-  return Object.fromEntries(Object.entries(entry).filter(([key]) => ENTRY_KEYS.includes(key) && key !== "type"));
-}
-
-/**
- * Makes paths absolute that a config reads as relative to its own folder. Arguments may be paths too, but only the server
- * knows which, so it is started in the folder where the client starts it.
- */
-function movedFrom(base: string, entry: Entry, isElsewhere: boolean): Entry {
-  const moved = withStrings(entry, (text) => text.replaceAll("${workspaceFolder}", base)) as Entry;
-  const { command, args, cwd } = moved;
-  const isPath = (key: string, value: string): boolean =>
-    (["cwd", "envFile", "module"].includes(key) || (key === "command" && /^\S*[/\\]/.test(value))) &&
-    !isAbsolute(value) &&
-    !/^(?:\$\{|~(?:[/\\]|$))/.test(value);
-  const absolute = Object.entries(moved).map(([key, value]) => [
-    key,
-    typeof value === "string" && isPath(key, value) ? resolve(base, value) : value,
-  ]);
-  const hasRelative = Array.isArray(args) && args.some((arg) => typeof arg === "string" && /^\.{1,2}[/\\]/.test(arg));
-  const needsFolder = command !== undefined && cwd === undefined && (isElsewhere || hasRelative);
-  return { ...(Object.fromEntries(absolute) as Entry), ...(needsFolder && { cwd: base }) };
-}
-
-function withStrings(value: unknown, change: (text: string) => string): unknown {
-  if (typeof value === "string") return change(value);
-  if (Array.isArray(value)) return value.map((item) => withStrings(item, change));
-  if (!isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withStrings(inner, change)]));
-}
-
 /** Whether the entry has a value that would be hidden on a screen. */
-function hasSecret(entry: Entry): boolean {
+function hasSecret(entry: ServerEntry): boolean {
   const lines = JSON.stringify(entry, undefined, 2).split("\n");
   return lines.some((line) => coverSecrets(line) !== line);
 }
@@ -239,15 +159,20 @@ async function ownAddresses(config: string, listen: unknown): Promise<readonly A
 }
 
 interface Plan {
-  readonly imported: readonly { readonly name: string; readonly entry: Entry; readonly from: string }[];
+  readonly imported: readonly { readonly name: string; readonly entry: ServerEntry; readonly from: string }[];
   readonly notes: readonly string[];
   /** Whether all servers of the sources are this gateway itself. */
   readonly isOnlyOwn: boolean;
 }
 
 /** The first server of a name counts. The gateway itself is left out, since it would call itself without end. */
-function makePlan(sources: readonly Source[], existing: Entry, config: string, addresses: readonly Address[]): Plan {
-  const imported = new Map<string, { name: string; entry: Entry; from: string }>();
+function makePlan(
+  sources: readonly ClientSource[],
+  existing: ServerEntry,
+  config: string,
+  addresses: readonly Address[],
+): Plan {
+  const imported = new Map<string, { name: string; entry: ServerEntry; from: string }>();
   const notes: string[] = [];
   let isOnlyOwn = true;
   for (const { title, entries } of sources) {
@@ -274,7 +199,7 @@ function makePlan(sources: readonly Source[], existing: Entry, config: string, a
  * The inputs that imported servers refer to, after those that the config has; undefined if there are no new ones. The
  * first input of an id counts.
  */
-function newInputs(imported: Plan["imported"], sources: readonly Source[], given: unknown): object | undefined {
+function newInputs(imported: Plan["imported"], sources: readonly ClientSource[], given: unknown): object | undefined {
   const text = JSON.stringify(imported);
   const old = Array.isArray(given) ? given.filter(isObject) : [];
   const inputs = [...old];

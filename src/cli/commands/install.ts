@@ -9,6 +9,7 @@ import { isOwnEntry } from "../../config/self-calls.ts";
 import { isObject } from "../../core/values.ts";
 import { isLoopback } from "../../http/server/guard.ts";
 import { NotFoundError, UsageError, type Command } from "../command.ts";
+import { tokenOf } from "../serve/control.ts";
 import {
   CHANGE_FLAGS,
   CHANGE_HELP,
@@ -92,7 +93,7 @@ async function install(args: readonly string[]): Promise<number> {
   const misplaced = (["token-env", "header"] as const).find((flag) => url === undefined && values[flag] !== undefined);
   if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs --url URL; on stdio no token is needed`);
   const file = fileOf(client, isProject);
-  const server = url === undefined ? await serveEntry(given, client, isProject) : urlEntry(url, client, values);
+  const server = url === undefined ? await serveEntry(given, client, isProject) : await urlEntry(url, client, values);
   const opened = await openClientFile(client, file);
   if (url === undefined) await refuseOwnFile(given ?? CONFIG, client, opened.real);
   const path = [...file.servers, name];
@@ -169,7 +170,7 @@ async function needsToken(url: string): Promise<boolean> {
 
 const PROBE_MS = 2_000;
 
-function urlEntry(url: string, client: Client, values: FlagValues<typeof FLAGS>): ClientServer {
+async function urlEntry(url: string, client: Client, values: FlagValues<typeof FLAGS>): Promise<ClientServer> {
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
     throw new UsageError(`--url ${url} is not a URL; \`catenary up\` prints the one of its gateway`);
   }
@@ -183,6 +184,9 @@ function urlEntry(url: string, client: Client, values: FlagValues<typeof FLAGS>)
       );
     }
     headers["Authorization"] = `Bearer ${client.headerVariable.replace("VAR", variable)}`;
+  } else if (!Object.keys(headers).some((name) => name.toLowerCase() === "authorization")) {
+    const token = await tokenOf(url);
+    if (token !== undefined) headers["Authorization"] = `Bearer ${token}`;
   }
   return { url, ...(Object.keys(headers).length > 0 && { headers }) };
 }

@@ -2,6 +2,7 @@
 // `catenary up [CONFIG]`: serves the gateway of a config over HTTP and reports when its upstreams start, stop or crash.
 // Messages go to stderr; only --json prints a line on stdout.
 
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Gateway } from "../../chain/gateway.ts";
 import { MESSAGE_BYTES, type UpstreamStatus } from "../../chain/upstream/options.ts";
@@ -21,6 +22,7 @@ import { EventLog, LOG_FORMATS, type LogFormat, UpstreamReport, upstreamTable } 
 import { loadHandler, moduleName, reserveStdio, servesItself } from "../serve/module.ts";
 import {
   announce,
+  bannerLines,
   DRAIN_MS,
   GATEWAY_GRACE_MS,
   parseAddress,
@@ -34,10 +36,12 @@ import {
   setUpToken,
   SIGNAL_HELP,
   startServing,
+  storedSecret,
   TOKEN_FLAGS,
   TOKEN_HELP,
 } from "../serve/start.ts";
 import type { Trace } from "../serve/trace.ts";
+import type { MemoryConfig } from "../serve/without-config.ts";
 import { defineCommand } from "../show/problems.ts";
 import { CONFIG, type FlagValues, isConfig, parseFlags, requireConfig, unexpectedArguments } from "../target/target.ts";
 
@@ -83,8 +87,10 @@ const UP_USAGE = "Usage: catenary up [CONFIG] [--http HOST:PORT] [OPTIONS]";
 const UP_HELP = `${UP_USAGE}
 
 Serves the gateway of CONFIG over HTTP, and reports on stderr when its servers start, stop or crash.
-CONFIG defaults to ./${CONFIG}. The address is that of --http, or "listen" of the config, or
-127.0.0.1:3000. If the config has "inputs", asks for them at the terminal.
+CONFIG defaults to ./${CONFIG}; without that file, serves a JavaScript session, in a sandbox if
+there is bubblewrap, and a guide whose tools help to begin. The address is that of --http, or
+"listen" of the config, or 127.0.0.1:3000. If the config has "inputs", asks for them at the
+terminal.
 
   --http HOST:PORT       where to listen; also :PORT, PORT, [::1]:PORT, or HOST alone (port 3000);
                          port 0 picks a free one
@@ -129,8 +135,10 @@ interface Source {
   readonly source: string;
   readonly name: string;
   readonly log: EventLog;
-  /** The gateway of a config, and how to read the config again. */
-  readonly configured?: Pick<OpenedGateway, "running" | "load">;
+  /** The gateway of a config, and how to read the config again if it is a file. */
+  readonly configured?: Pick<OpenedGateway, "running"> & Partial<Pick<OpenedGateway, "load">>;
+  /** Set if there is no config, and nothing else is asked for. */
+  readonly starter?: MemoryConfig["starter"];
 }
 
 /** Starts servers as asked for, and applies changes of the config. `check` throws if a gateway must not be served. */
@@ -143,6 +151,7 @@ async function operate(
   if (configured === undefined) return;
   const { running, load } = configured;
   running.start({ isAll: values.start === true, principal });
+  if (load === undefined) return;
   const { Reloader } = await import("../serve/gateway.ts");
   const reloader = new Reloader({ path: source, running, log, load, check });
   if (values.watch === true) reloader.watch();
@@ -151,17 +160,18 @@ async function operate(
 }
 
 /** Opens the socket for `catenary status`, `logs` and `restart`. The gateway serves without it too. */
-async function openSocket({ configured, source, log }: Source, url: string): Promise<void> {
+async function openSocket({ configured, source, log }: Source, url: string, token: string | undefined): Promise<void> {
   if (configured === undefined) return;
-  const { running } = configured;
+  const { running, load } = configured;
   const startedAt = new Date().toISOString();
   const { openControl } = await import("../serve/control.ts");
   const info = (): GatewayInfo => ({
-    ...{ pid: process.pid, config: resolve(source), url, startedAt },
+    ...(load !== undefined && { config: resolve(source) }),
+    ...{ pid: process.pid, source: load === undefined ? source : resolve(source), url, startedAt },
     upstreams: running.gateway.status(),
   });
   try {
-    await openControl({ info, log, restart: (name) => running.restart(name, DRAIN_MS) });
+    await openControl({ info, token, log, restart: (name) => running.restart(name, DRAIN_MS) });
   } catch (error) {
     const message = `catenary status, logs and restart cannot reach this gateway: ${errorMessage(error)}`;
     log.write({ level: "warning", message });
@@ -183,41 +193,23 @@ interface GatewayLine {
   readonly values: FlagValues<typeof GATEWAY_FLAGS>;
 }
 
-/** Opens the config, or the live sessions of --live. */
-async function openConfig({ given, command, isStdio, values }: GatewayLine): Promise<Source> {
+/** Opens the config, or what is served without one. */
+async function openConfig(line: GatewayLine): Promise<Source> {
+  const { command, isStdio, values } = line;
   const log = new EventLog({ format: parseLogFormat(values["log-format"]) });
   const trace = values.trace === undefined ? undefined : await openTrace(values.trace, log);
   // On stdio, messages from the client may be as long as messages from upstreams.
   const limits = isStdio ? { messageBytes: MESSAGE_BYTES } : {};
   // Imported only here, because serving a module does not need the gateway.
-  const [{ openGateway, openSessions }, { hasPath, seesAll, seesServer }] = await Promise.all([
+  const [{ openGateway }, { hasPath, seesAll, seesServer }] = await Promise.all([
     import("../serve/gateway.ts"),
     import("../../config/profiles.ts"),
   ]);
-  if (values.live !== undefined) {
-    if (given !== undefined) throw new UsageError("Give --live or a config, not both");
-    if (values.watch === true) throw new UsageError("--watch needs a config");
-    if (values.code === true) throw new UsageError("--code needs a config, whose tools the code can call");
-    const { gateway, ...about } = await openSessions(values.live, values.sandbox === true);
-    return {
-      handler: trace?.callers(gateway) ?? gateway,
-      gateway,
-      limits,
-      http: {},
-      release: () => undefined,
-      log,
-      ...about,
-    };
-  }
-  if (values.sandbox === true) throw new UsageError('--sandbox needs --live; in a config, write "sandbox": true');
-  const path = await findGatewayConfig(given, command);
-  if (given === undefined) {
-    const { confirmConfig } = await import("../serve/trust.ts");
-    await confirmConfig(path, values.yes === true);
-  }
+  const chosen = await chooseConfig(line);
   const { onNoise, onState, onStderr, onWarning } = new UpstreamReport(log, command === "up");
   const { middleware } = log;
-  const opened = await openGateway(path, { onNoise, onState, onStderr, onWarning, middleware }, isStdio, {
+  const source = typeof chosen === "string" ? chosen : chosen.config;
+  const opened = await openGateway(source, { onNoise, onState, onStderr, onWarning, middleware }, isStdio, {
     trace,
     code: values.code,
   });
@@ -244,20 +236,37 @@ async function openConfig({ given, command, isStdio, values }: GatewayLine): Pro
     callers: () => running.config.callers,
     sees: (server, principal) => seesServer(running.config, server, principal),
     release,
-    source: path,
-    name: moduleName(path),
     log,
-    configured: { running, load },
+    ...(typeof chosen === "string"
+      ? { source: chosen, name: moduleName(chosen), configured: { running, load } }
+      : { source: chosen.source, name: chosen.name, starter: chosen.starter, configured: { running } }),
   };
 }
 
-async function findGatewayConfig(given: string | undefined, command: string): Promise<string> {
-  try {
-    return await requireConfig(given, command);
-  } catch (error) {
+/** The path of the config; or the sessions of --live; or, for `up` in a folder without a config, the starter. */
+async function chooseConfig({ given, command, values }: GatewayLine): Promise<string | MemoryConfig> {
+  const { live, sandbox = false, watch = false, code = false } = values;
+  if (live !== undefined) {
+    if (given !== undefined) throw new UsageError("Give --live or a config, not both");
+    if (watch) throw new UsageError("--watch needs a config");
+    if (code) throw new UsageError("--code needs a config, whose tools the code can call");
+    const { liveConfig } = await import("../serve/without-config.ts");
+    return liveConfig(live, sandbox);
+  }
+  if (sandbox) throw new UsageError('--sandbox needs --live; in a config, write "sandbox": true');
+  if (given === undefined && command === "up" && !watch && !existsSync(CONFIG)) {
+    const { starterConfig } = await import("../serve/without-config.ts");
+    return starterConfig();
+  }
+  const path = await requireConfig(given, command).catch((error: unknown) => {
     if (given !== undefined || !(error instanceof NotFoundError)) throw error;
     throw new NotFoundError(`${error.message}; for live sessions without a config, catenary ${command} --live js`);
+  });
+  if (given === undefined) {
+    const { confirmConfig } = await import("../serve/trust.ts");
+    await confirmConfig(path, values.yes === true);
   }
+  return path;
 }
 
 async function openTrace(path: string, log: EventLog): Promise<Trace> {
@@ -286,9 +295,11 @@ async function serveHttp(
   values: FlagValues<typeof UP_FLAGS>,
   { isUp = false, ...options }: ServeOptions & { readonly isUp?: boolean },
 ): Promise<undefined> {
-  const { handler, gateway, token, callers, sees, source, name } = opened;
+  const { handler, gateway, token, callers, sees, source, name, starter } = opened;
   const noToken = values["no-token"] === true;
-  const { http: auth, banner } = await setUpToken(handler, { token, callers, path: source, noToken });
+  // That of the starter stays the same, so that clients which were connected once stay connected.
+  const generated = starter && (await storedSecret("starter.token", "this token is only for this run"));
+  const { http: auth, banner } = await setUpToken(handler, { token, callers, generated, path: source, noToken });
   const health =
     gateway &&
     ((principal: string | undefined): Health => healthOf(gateway, (server) => sees?.(server, principal) ?? true));
@@ -296,25 +307,32 @@ async function serveHttp(
   await refuseSelfCalls(opened.configured?.running.config, http);
   const serving = await startServing(handler, { ...options, http });
   const principal = auth.auth === undefined || auth.auth === false ? undefined : TOKEN_PRINCIPAL;
-  const checked = opened.configured && {
-    ...opened.configured,
+  const { load } = opened.configured ?? {};
+  const checked = load && {
     load: async (): Promise<Config> => {
-      const next = await opened.configured?.load();
+      const next = await load();
       await refuseSelfCalls(next, http);
-      return next as Config;
+      return next;
     },
   };
-  await operate({ ...opened, ...defined({ configured: checked }) }, values, principal, (next) => {
+  const configured = opened.configured && { ...opened.configured, ...checked };
+  await operate({ ...opened, ...defined({ configured }) }, values, principal, (next) => {
     if (http.auth !== undefined || noToken || !evaluatesCode(next)) return;
     throw new UsageError("A live server was added, and callers need a token for it: restart the gateway");
   });
   const { url = "" } = serving;
-  await openSocket(opened, url);
+  await openSocket(opened, url, banner.token);
   const upstreams = isUp && gateway !== undefined ? statusAtStart(gateway, opened, values.start === true) : undefined;
   const json = values.json === true ? { url, ...(upstreams && { upstreams }) } : undefined;
   const { host = "127.0.0.1", allowedHosts } = http;
   const about = { url, source, name, host, allowedHosts, ...banner };
-  announce(serving, about, json, upstreams && upstreamTable(upstreams).trimEnd());
+  if (starter !== undefined) {
+    const { starterLines } = await import("../serve/without-config.ts");
+    announce(serving, about, json, await starterLines(about, starter));
+    return;
+  }
+  const [address = "", ...entry] = bannerLines(about);
+  announce(serving, about, json, [address, ...(upstreams ? [upstreamTable(upstreams).trimEnd()] : []), ...entry]);
 }
 
 /** The status of the upstreams, those that are being started as such, even if their process does not run yet. */

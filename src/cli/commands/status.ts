@@ -16,12 +16,12 @@ const STATUS_USAGE = "Usage: catenary status [--gateway WHICH] [--json]";
 
 const STATUS_HELP = `${STATUS_USAGE}
 
-Shows the gateways of this user that run (\`catenary up\`, and \`catenary serve --http\` with a config),
-and the state of their servers.
+Shows the gateways of this user that run (\`catenary up\`, and \`catenary serve --http\` without a
+module), and the state of their servers.
 
 ${WHICH}; default: all
-  --json            print one JSON document: {"gateways": [{"pid", "config", "url", "startedAt",
-                    "upstreams"}]}
+  --json            print one JSON document: {"gateways": [{"pid", "config", "source", "url",
+                    "startedAt", "upstreams"}]}
 
 Exit codes: 0 ok; 1 wrong command line; 4 no gateway runs, or WHICH does not.
 `;
@@ -83,7 +83,7 @@ async function theGateway(which: string | undefined): Promise<RunningGateway> {
 }
 
 function running(all: readonly RunningGateway[]): string {
-  return `there are ${all.map(({ url, config }) => `${oneLine(url)} (${oneLine(config)})`).join(", ")}`;
+  return `there are ${all.map(({ url, source }) => `${oneLine(url)} (${oneLine(source)})`).join(", ")}`;
 }
 
 async function status(args: readonly string[]): Promise<number> {
@@ -94,9 +94,9 @@ async function status(args: readonly string[]): Promise<number> {
     printJson({ gateways: gateways.map(({ socket: _socket, ...shown }) => shown) });
     return EXIT.ok;
   }
-  for (const { config, url, pid, startedAt, upstreams } of gateways) {
+  for (const { source, url, pid, startedAt, upstreams } of gateways) {
     const since = `pid ${pid}, since ${oneLine(startedAt)}`;
-    printTrusted(`${oneLine(config)} at ${paint("cyan", oneLine(url), process.stdout)} (${since})\n`);
+    printTrusted(`${oneLine(source)} at ${paint("cyan", oneLine(url), process.stdout)} (${since})\n`);
     printTrusted(upstreamTable(upstreams, process.stdout));
   }
   return EXIT.ok;

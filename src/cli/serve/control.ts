@@ -17,8 +17,10 @@ import type { EventLog, LogEntry } from "./event-log.ts";
 /** What a running gateway tells about itself. */
 export interface GatewayInfo {
   readonly pid: number;
-  /** The absolute path of the config. */
-  readonly config: string;
+  /** The absolute path of the config; absent if it is served without one. */
+  readonly config?: string;
+  /** What is served, for people. */
+  readonly source: string;
   readonly url: string;
   readonly startedAt: string;
   readonly upstreams: Readonly<Record<string, UpstreamStatus>>;
@@ -26,6 +28,8 @@ export interface GatewayInfo {
 
 export interface ControlledGateway {
   info(): GatewayInfo;
+  /** The generated token that callers must send, so that other commands of this user can call. */
+  readonly token?: string | undefined;
   readonly log: EventLog;
   /** Rejects with the reason if the upstream cannot be restarted. */
   restart(upstream: string): Promise<void>;
@@ -80,6 +84,7 @@ async function answer(gateway: ControlledGateway, request: IncomingMessage, resp
     return send(response, 404, { error: `There is no server ${upstream}; there are ${names}` });
   }
   if (pathname === "/status") return send(response, 200, gateway.info());
+  if (pathname === "/token") return send(response, 200, defined({ token: gateway.token }));
   if (pathname === "/logs") return sendLog(gateway.log, response, upstream, searchParams.has("follow"));
   if (pathname !== "/restart" || request.method !== "POST" || upstream === undefined) {
     return send(response, 404, { error: `There is no ${pathname}` });
@@ -139,6 +144,14 @@ export async function findGateways(): Promise<readonly RunningGateway[]> {
     }),
   );
   return found.flatMap((one) => one ?? []).toSorted((one, other) => one.startedAt.localeCompare(other.startedAt));
+}
+
+/** The generated token of the gateway that runs at this URL, if it is one of this user's. */
+export async function tokenOf(url: string): Promise<string | undefined> {
+  const gateway = (await findGateways().catch(() => [])).find((one) => one.url === url);
+  if (gateway === undefined) return undefined;
+  const { token } = (await askGateway(gateway.socket, "GET", "/token")) as { readonly token?: string };
+  return token;
 }
 
 /** A gateway that does not answer within this time is not shown. A restart may take as long as the server's start. */

@@ -49,32 +49,19 @@ export interface OpenedGateway {
   readonly release: () => void;
 }
 
-/** A gateway with live sessions of one language, without a config. Throws a UsageError if there is no such language. */
-export async function openSessions(
-  given: string,
-  sandbox: boolean,
-): Promise<{ gateway: Gateway; source: string; name: string }> {
-  const language = findLanguage(given);
-  if (language === undefined) {
-    const hint = suggestLanguage(given) ?? `write one of ${LANGUAGE_NAMES.join(", ")}`;
-    throw new UsageError(`--live ${given} is not a language; ${hint}`);
-  }
-  const { name } = language;
-  const gateway = chain().to({ [name]: await createLiveServer(language, { sandbox }) });
-  return { gateway, source: `live sessions of ${name}`, name };
-}
-
 /**
- * With `isStdio`, stdin belongs to a client, so the user is not asked for inputs. `only`: the name of one server. `code`:
+ * `source` is the path of a config, or a config in memory. With `isStdio`, stdin belongs to a client, so the user is not asked for inputs. `only`: the name of one server. `code`:
  * whether callers get code mode; by default as the config says.
  */
 export async function openGateway(
-  path: string,
+  source: string | Config,
   report: Pick<CreateGatewayOptions, "onNoise" | "onStderr" | "onState" | "onWarning" | "middleware">,
   isStdio: boolean,
   { only, trace, code }: OpenOptions = {},
 ): Promise<OpenedGateway> {
-  const opened = await openConfig(path, isStdio);
+  const path = typeof source === "string" ? source : source.path;
+  const opened =
+    typeof source === "string" ? await openConfig(path, isStdio) : { config: source, load: async () => source };
   const whole = withCodeMode(opened.config, code);
   const load = async (): Promise<Config> => withCodeMode(await opened.load(), code);
   const config = only === undefined ? whole : { ...whole, upstreams: new Map([[only, findServer(whole, path, only)]]) };

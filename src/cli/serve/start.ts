@@ -16,7 +16,8 @@ import { type Profile, PROFILES } from "../../protocol/errors.ts";
 import { serve, type Closeable, type ServeOptions, type Serving } from "../../serve.ts";
 import { EXIT, UnreachableError, UsageError } from "../command.ts";
 import type { FlagValues } from "../target/target.ts";
-import { oneLine, paint, printStatus, sanitizeFor } from "../terminal/output.ts";
+import { coverSecrets } from "../show/problems.ts";
+import { oneLine, paint, printStatus, programName, sanitizeFor } from "../terminal/output.ts";
 
 export const SERVE_FLAGS = {
   http: { type: "string" },
@@ -142,16 +143,25 @@ export async function startServing(handler: Closeable, options: ServeOptions): P
   }
 }
 
-/** Says which of our gateways has the port, and how to choose another. */
+/** Says what runs on the port, how to reach it if it is a gateway of ours, and how to choose another port. */
 async function portInUse({ host = DEFAULT_HOST, port = DEFAULT_PORT }: ServeHttpOptions): Promise<string> {
   const { findGateways } = await import("./control.ts");
   const gateways = await findGateways().catch(() => []);
-  const own = gateways.find(({ url }) => new URL(url).port === String(port));
-  const what =
-    own === undefined
-      ? `Port ${port} on ${host} is in use: stop the program that uses it`
-      : `A gateway runs at ${own.url} already (${oneLine(own.config)}, pid ${own.pid}): use that one, or stop it`;
-  return `${what}, or choose another port, such as --http :${port === 65_535 ? 3_001 : port + 1}`;
+  const running = gateways.find(({ url }) => new URL(url).port === String(port));
+  const program = programName();
+  const other = `--http :${port === 65_535 ? 3_001 : port + 1}`;
+  if (running !== undefined) {
+    const { url, source, pid } = running;
+    return `A gateway runs at ${url} already: ${oneLine(source)} (pid ${pid})
+  Connect a client  ${program} install claude-code --url ${url}
+  List its tools    ${program} tools ${url}
+  Stop it           kill ${pid}
+  Or run another    ${program} up ${other}`;
+  }
+  const { portOwner } = await import("./port-owner.ts");
+  const owner = await portOwner(port);
+  const who = owner === undefined ? "" : ` by ${oneLine(coverSecrets(owner.command))} (pid ${owner.pid})`;
+  return `Port ${port} on ${host} is in use${who}: stop that program, or choose another port, such as ${other}`;
 }
 
 /**
@@ -159,9 +169,17 @@ async function portInUse({ host = DEFAULT_HOST, port = DEFAULT_PORT }: ServeHttp
  * Returns undefined if the file cannot be used: sessions then end with the server.
  */
 export async function sessionKey(): Promise<string | undefined> {
+  return storedSecret("session.key", "sessions will not survive a restart");
+}
+
+/**
+ * A secret of the user that is the same at each start, kept in a file. Returns undefined, and prints what follows from
+ * that, if the file cannot be used.
+ */
+export async function storedSecret(name: string, otherwise: string): Promise<string | undefined> {
   const { makePrivateDirectory, readPrivate, stateDirectory, writePrivate } =
     await import("../../auth/oauth/private-files.ts");
-  const file = join(stateDirectory(), "session.key");
+  const file = join(stateDirectory(), name);
   try {
     const known = await readPrivate(file);
     if (known !== undefined && known !== "") return known;
@@ -175,17 +193,20 @@ export async function sessionKey(): Promise<string | undefined> {
     if (key === undefined) throw (linked[0] as PromiseRejectedResult).reason;
     return key;
   } catch (error) {
-    printStatus(`catenary: sessions will not survive a restart: ${errorMessage(error)}`);
+    printStatus(`catenary: ${otherwise}: ${errorMessage(error)}`);
     return undefined;
   }
 }
 
 /** Prints the banner of an HTTP server on stderr, or `json` on stdout. From now on, a signal closes the server. */
-export function announce(serving: Serving, banner: Banner, json: object | undefined, upstreamTable?: string): void {
+export function announce(
+  serving: Serving,
+  banner: Banner,
+  json: object | undefined,
+  lines: readonly string[] = bannerLines(banner),
+): void {
   closeAtSignal(() => serving.close());
-  const [address = "", ...entry] = bannerLines(banner);
-  const lines = json === undefined ? [address, ...(upstreamTable === undefined ? [] : [upstreamTable]), ...entry] : [];
-  for (const line of [...lines, ...warningLines(banner)]) printStatus(line);
+  for (const line of [...(json === undefined ? lines : []), ...warningLines(banner)]) printStatus(line);
   if (json === undefined) return;
   const { token } = banner;
   process.stdout.write(`${JSON.stringify({ ...json, token })}\n`);
@@ -216,18 +237,22 @@ export interface Banner {
 type Interfaces = ReturnType<typeof networkInterfaces>;
 
 export function bannerLines(banner: Banner, interfaces: Interfaces = networkInterfaces()): string[] {
-  const { url, source, name, tokenIn, tokenKey = "the value of listen.token", token } = banner;
-  const shown = token ?? (tokenIn === undefined ? undefined : "TOKEN");
-  const headers = shown === undefined ? undefined : { headers: { Authorization: `Bearer ${shown}` } };
-  const entry = { mcpServers: { [name]: { type: "http", url, ...headers } } };
+  const { url, source, tokenIn, tokenKey = "the value of listen.token", token } = banner;
   return [
     `Serving ${sanitizeFor(process.stderr, source)} at ${paint("cyan", url)}${otherAddresses(banner, interfaces)}`,
-    `For a client's config: ${JSON.stringify(entry)}`,
+    `For a client's config: ${clientEntry(banner)}`,
     ...(token === undefined
       ? []
       : ["This token is valid until you stop the server. Anyone who has it can run code on this machine."]),
     ...(tokenIn === undefined ? [] : [`Replace TOKEN by ${tokenKey} in ${tokenIn}.`]),
   ];
+}
+
+/** The entry for a client's config, as JSON. */
+export function clientEntry({ url, name, token, tokenIn }: Pick<Banner, "url" | "name" | "token" | "tokenIn">): string {
+  const shown = token ?? (tokenIn === undefined ? undefined : "TOKEN");
+  const headers = shown === undefined ? undefined : { headers: { Authorization: `Bearer ${shown}` } };
+  return JSON.stringify({ mcpServers: { [name]: { type: "http", url, ...headers } } });
 }
 
 /** The other URLs of a server that listens on all addresses. */
@@ -312,6 +337,8 @@ export interface TokenOptions {
   readonly token?: string | undefined;
   /** The current callers of the config, by name. */
   readonly callers?: (() => ReadonlyMap<string, { readonly token: string }>) | undefined;
+  /** The token for a server that runs code and has no other. Default: a new one. */
+  readonly generated?: string | undefined;
   /** The path of the config. */
   readonly path?: string | undefined;
   /** --no-token is given. */
@@ -320,7 +347,7 @@ export interface TokenOptions {
 
 export async function setUpToken(
   handler: Handler,
-  { token, callers = () => new Map(), path, noToken }: TokenOptions,
+  { token, callers = () => new Map(), generated: known, path, noToken }: TokenOptions,
 ): Promise<TokenSetup> {
   const isLive = evaluatesCode(handler);
   if (token !== undefined || callers().size > 0) {
@@ -338,7 +365,7 @@ export async function setUpToken(
   }
   if (!isLive) return { http: {}, banner: {} };
   if (noToken) return { http: { auth: false }, banner: { evaluatesCode: true, isOpen: true } };
-  const generated = randomBytes(KEY_BYTES).toString("base64url");
+  const generated = known ?? randomBytes(KEY_BYTES).toString("base64url");
   return {
     http: {
       auth: withHint(

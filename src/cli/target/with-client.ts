@@ -10,6 +10,7 @@ import { abortable, deferred, MAX_DELAY_MS, onAbort, within } from "../../core/a
 import { ConnectionError } from "../../core/errors.ts";
 import type { Handler, LogLevel } from "../../core/handler.ts";
 import { defined, isObject } from "../../core/values.ts";
+import { isLoopback } from "../../http/server/guard.ts";
 import { McpError } from "../../protocol/errors.ts";
 import type { LogMessageParams } from "../../protocol/model/index.ts";
 import { EXIT, Interruption } from "../command.ts";
@@ -61,7 +62,8 @@ export async function withClient(
 ): Promise<number> {
   // Take the token out of the environment even if --token is given, so that no child process inherits it.
   const fromEnvironment = takeToken();
-  const token = values.token ?? fromEnvironment;
+  const token =
+    values.token ?? fromEnvironment ?? (target instanceof URL ? await localToken(target, values) : undefined);
   const options = await connectOptions(target, values);
   const line = new ProgressLine(process.stderr, { quiet: values.quiet === true, dumb: process.env["TERM"] === "dumb" });
   const interruption = new Interruption((text) => {
@@ -119,6 +121,13 @@ export async function withClient(
     stderr.flush();
     interruption.dispose();
   }
+}
+
+/** The token of a gateway that this user runs on this machine, unless another credential is given. */
+async function localToken({ href, hostname }: URL, { header = [] }: TargetValues): Promise<string | undefined> {
+  if (!isLoopback(hostname) || header.some((text) => /^authorization:/i.test(text))) return undefined;
+  const { tokenOf } = await import("../serve/control.ts");
+  return tokenOf(href);
 }
 
 /** Whether the server refused the call because this client does not support elicitation. */

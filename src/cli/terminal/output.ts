@@ -1,6 +1,7 @@
 // Output of the commands: data on stdout, messages on stderr, colours only on a terminal. Data is sanitized here
 // only for a terminal. printBytes never sanitizes, so its callers check first that stdout is not a terminal.
 
+import { basename, relative } from "node:path";
 import { styleText } from "node:util";
 import { errorMessage } from "../../core/values.ts";
 import { EXIT } from "../command.ts";
@@ -236,4 +237,12 @@ function jsonEscape(unit: number): string {
 /** A word of a command line that a user may copy, quoted for a shell if it has to be. */
 export function quoteWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** How the user has started this program, for commands that we print. */
+export function programName(): string {
+  const [, script = "catenary"] = process.argv;
+  if (basename(script) === "catenary") return /[/\\]_npx[/\\]/.test(script) ? "npx catenary" : "catenary";
+  const below = relative(process.cwd(), script);
+  return `node ${quoteWord(below.startsWith("..") ? script : below)}`;
 }

@@ -83,9 +83,9 @@ describe("without a config", () => {
     expect(await catenary(call, "", { cwd: empty })).toMatchObject({ code: 0, out: "=> [ 2, 3 ]\n" });
   });
 
-  it("both say that there is none, and what to do", async () => {
-    for (const command of ["up", "serve"]) {
-      const none = await catenary([command], "", { cwd: empty });
+  it("serve and up --watch say that there is none, and what to do", async () => {
+    for (const [command, ...flags] of [["serve"], ["up", "--watch"]]) {
+      const none = await catenary([String(command), ...flags], "", { cwd: empty });
       expect(none).toMatchObject({ code: 2, out: "" });
       expect(none.err).toMatch(/^catenary: There is no catenary\.json here: name a config, /);
       expect(none.err).toContain(`for live sessions without a config, catenary ${command} --live js`);

@@ -1,0 +1,155 @@
+// The built-in server that helps a newcomer: which MCP servers the clients on this machine have, how to add them to the
+// gateway, and how to connect a client. Its tools only read, and show no secrets: of a command only the program and
+// the package or script that it runs, of a URL only the host.
+
+import { basename } from "node:path";
+import { CLIENTS } from "../../config/clients.ts";
+import { createServer, type Server } from "../../server/index.ts";
+import { type ClientSource, findClientServers, type ServerEntry } from "../setup/client-servers.ts";
+import { shortPath } from "../setup/change-file.ts";
+import { coverSecrets, plural } from "../show/problems.ts";
+import { CONFIG } from "../target/target.ts";
+import { oneLine, programName, quoteWord } from "../terminal/output.ts";
+
+const READ_ONLY = { readOnlyHint: true, openWorldHint: false } as const;
+
+export function createGuide(): Server {
+  const program = programName();
+  return createServer({
+    name: "catenary-guide",
+    version: "1.0.0",
+    instructions:
+      "The tools of the guide help to set up the Catenary gateway that you are connected to. They change nothing: show the commands that they name to the user, who runs them in a terminal.",
+  })
+    .tool(
+      "find-servers",
+      {
+        title: "Find MCP servers",
+        description:
+          "Lists the MCP servers in the config files of the AI clients on this machine, which can be added to this gateway.",
+        annotations: READ_ONLY,
+      },
+      async () => foundServers(await findClientServers(CONFIG), program),
+    )
+    .tool(
+      "how-to-add-a-server",
+      {
+        title: "How to add a server",
+        description:
+          "Explains how to add an MCP server to this gateway. With a name and a command or URL, gives the exact command to run.",
+        annotations: READ_ONLY,
+        input: {
+          type: "object",
+          properties: {
+            name: { type: "string", description: "A short name for the server, such as github", maxLength: 100 },
+            command: {
+              type: "string",
+              description: "The command line that starts it, such as npx -y @modelcontextprotocol/server-memory",
+              maxLength: 2_000,
+            },
+            url: {
+              type: "string",
+              description: "Its address instead, such as https://example.com/mcp",
+              maxLength: 2_000,
+            },
+          },
+          additionalProperties: false,
+        },
+      },
+      async ({ name, command, url }) =>
+        explainAdding({ name, command, url }, countServers(await findClientServers(CONFIG)), program),
+    )
+    .tool(
+      "how-to-connect-a-client",
+      {
+        title: "How to connect a client",
+        description: "Explains how to connect another AI client on this machine to this gateway.",
+        annotations: READ_ONLY,
+        input: {
+          type: "object",
+          properties: {
+            client: { type: "string", enum: CLIENTS.map(({ name }) => name), description: "The client to connect" },
+          },
+          additionalProperties: false,
+        },
+      },
+      ({ client = "CLIENT" }) => explainConnecting(client, program),
+    );
+}
+
+/** How many servers the files have, those of the same name counted once, as `import` would bring them. */
+export function countServers(sources: readonly ClientSource[]): number {
+  return new Set(sources.flatMap(({ entries }) => [...entries.keys()])).size;
+}
+
+function foundServers(sources: readonly ClientSource[], program: string): string {
+  if (sources.length === 0) {
+    return `No MCP servers were found in the files of clients on this machine (${clientTitles()}).\nHow to add one: ${program} add NAME COMMAND...`;
+  }
+  const parts = sources.map(({ title, path, entries }) => {
+    const lines = [...entries].map(([name, entry]) => `  ${oneLine(name)}: ${describeEntry(entry)}`);
+    return [`${title} (${shortPath(path)})`, ...lines].join("\n");
+  });
+  const total = plural(countServers(sources), "server");
+  return `${total} found:\n\n${parts.join("\n\n")}\n\nTo add them all to this gateway, the user runs: ${program} import\nThen this gateway must be started again.`;
+}
+
+function clientTitles(): string {
+  return CLIENTS.map(({ title }) => title).join(", ");
+}
+
+/** Programs that run a package or a script, which is their first argument that is not an option. */
+const RUNNERS: ReadonlySet<string> = new Set([
+  "npx",
+  "bunx",
+  "uvx",
+  "pipx",
+  "node",
+  "bun",
+  "deno",
+  "python",
+  "python3",
+]);
+
+function describeEntry({ command, args, url }: ServerEntry): string {
+  if (typeof url === "string") return URL.canParse(url) ? new URL(url).origin : "a URL";
+  if (typeof command !== "string") return "no command";
+  const words = Array.isArray(args) ? args.filter((word) => typeof word === "string") : [];
+  const target = RUNNERS.has(basename(command)) ? words.find((word) => !word.startsWith("-")) : undefined;
+  const more = words.length > (target === undefined ? 0 : 1) ? ["..."] : [];
+  return oneLine(coverSecrets([basename(command), ...(target === undefined ? [] : [target]), ...more].join(" ")));
+}
+
+interface NewServer {
+  readonly name?: string | undefined;
+  readonly command?: string | undefined;
+  readonly url?: string | undefined;
+}
+
+function explainAdding({ name = "NAME", command, url }: NewServer, found: number, program: string): string {
+  const line = [program, "add", quoteWord(name), url === undefined ? (command ?? "COMMAND...") : quoteWord(url)];
+  const entry = url === undefined ? commandEntry(command ?? "npx -y PACKAGE") : { url };
+  const example = JSON.stringify({ mcpServers: { [name]: entry } }, undefined, 2);
+  return `The user runs this in a terminal, in the folder where the gateway is started:
+
+  ${line.join(" ")}
+${found === 0 ? "" : `\nOr, for the ${plural(found, "server")} that clients on this machine have already:\n\n  ${program} import\n`}
+The command shows the change to ${CONFIG}, asks, and writes it. The same by hand, in ${CONFIG}:
+
+${example}
+
+With a ${CONFIG}, the gateway serves that file instead of the starter; a JavaScript session is {"live": "js", "sandbox": true} there. Check the servers with \`${program} doctor\`, then start the gateway again: \`${program} up\`. A secret stays out of the file as a variable: "env": {"API_KEY": "\${API_KEY}"}.`;
+}
+
+function commandEntry(command: string): object {
+  const [file = "", ...args] = command.trim().split(/\s+/);
+  return args.length === 0 ? { command: file } : { command: file, args };
+}
+
+function explainConnecting(client: string, program: string): string {
+  return `The user runs this in a terminal, while the gateway runs; URL is the address that it printed at its start:
+
+  ${program} install ${client} --url URL
+
+It shows the change to the client's config, with the token, asks, and keeps a backup. Then the client must be restarted. The clients are ${CLIENTS.map(({ name }) => name).join(", ")}. Any other client takes the entry that the gateway printed.`;
+}

@@ -1,0 +1,121 @@
+// What `up` and `serve` serve without a config: the sessions of --live, or the starter, which is a JavaScript session and
+// the guide for a newcomer. Both are configs in memory, so that they are served, logged and restarted like any other.
+
+import { resolve } from "node:path";
+import { isOwnUrl } from "../../config/self-calls.ts";
+import type { Config } from "../../config/index.ts";
+import { loadConfigText } from "../../config/load.ts";
+import { sandboxProblem } from "../../live/sandbox.ts";
+import { findLanguage, LANGUAGE_NAMES, suggestLanguage } from "../../live/languages.ts";
+import { UsageError } from "../command.ts";
+import { findClientServers } from "../setup/client-servers.ts";
+import { plural } from "../show/problems.ts";
+import { CONFIG } from "../target/target.ts";
+import { paint, programName, quoteWord } from "../terminal/output.ts";
+import { countServers, createGuide } from "./guide.ts";
+import { type Banner, clientEntry } from "./start.ts";
+
+/** The name of the guide among the servers. */
+export const GUIDE = "catenary";
+
+/** A config in memory, and what the banner says about it. */
+export interface MemoryConfig {
+  readonly config: Config;
+  readonly source: string;
+  /** The name for a client's config. */
+  readonly name: string;
+  readonly starter?: Starter;
+}
+
+/** Set for the starter. */
+export interface Starter {
+  readonly isSandboxed: boolean;
+  /** Why there is no sandbox. */
+  readonly problem?: string;
+}
+
+/** Live sessions of one language. Throws a UsageError if there is no such language. */
+export async function liveConfig(given: string, sandbox: boolean): Promise<MemoryConfig> {
+  const language = findLanguage(given);
+  if (language === undefined) {
+    const hint = suggestLanguage(given) ?? `write one of ${LANGUAGE_NAMES.join(", ")}`;
+    throw new UsageError(`--live ${given} is not a language; ${hint}`);
+  }
+  const { name } = language;
+  return { config: await memoryConfig(name, sandbox), source: `live sessions of ${name}`, name };
+}
+
+/** The starter. Its sessions are in a sandbox if this machine can have one. */
+export async function starterConfig(): Promise<MemoryConfig> {
+  const problem = await sandboxProblem();
+  const sessions = await memoryConfig("js", problem === undefined);
+  const [live] = sessions.upstreams.values();
+  if (live === undefined) throw new Error("The starter has no session");
+  const guide = createGuide();
+  const entry = {
+    ...live,
+    name: GUIDE,
+    kind: "guide",
+    settings: {},
+    secrets: [],
+    resolve: async () => ({ target: guide }),
+  };
+  const { programs: _programs, sandbox: _sandbox, ...withoutProgram } = entry;
+  return {
+    config: { ...sessions, upstreams: new Map([...sessions.upstreams, [GUIDE, withoutProgram]]) },
+    source: "a JavaScript session and the guide",
+    name: "catenary",
+    starter: problem === undefined ? { isSandboxed: true } : { isSandboxed: false, problem },
+  };
+}
+
+/** What the starter prints: its address, what it serves, how to connect a client, and how to add servers. */
+export async function starterLines(banner: Banner, { isSandboxed, problem = "" }: Starter): Promise<string[]> {
+  const { url, token } = banner;
+  const program = programName();
+  const { hostname: host, port } = new URL(url);
+  const address = { host, port: Number(port || 80) };
+  const sources = (await findClientServers(CONFIG)).map((source) => ({
+    ...source,
+    entries: new Map([...source.entries].filter(([, entry]) => !isOwnUrl(entry["url"], address))),
+  }));
+  const count = countServers(sources);
+  const titles = [...new Set(sources.filter(({ entries }) => entries.size > 0).map(({ title }) => title))];
+  const sandbox = isSandboxed
+    ? "in a sandbox: no network, none of your files"
+    : `${paint("yellow", "not in a sandbox")}: code has your rights`;
+  const row = (title: string, text: string): string => `${paint("bold", title.padEnd(18))}${text}`;
+  return [
+    `Catenary is ready at ${paint("cyan", url)}`,
+    `  js        JavaScript sessions that keep their state, ${sandbox}`,
+    ...(isSandboxed ? [] : [`            (${firstPart(problem)})`]),
+    `  ${GUIDE}  a guide: finds your MCP servers, explains how to add them and to connect clients`,
+    "",
+    row("Connect a client", `${program} install claude-code --url ${url}`),
+    row("  or paste", clientEntry(banner)),
+    row("Try it", `${program} call ${url} evaluate-js ${quoteWord("code=6 * 7")}`),
+    row(
+      "Add your servers",
+      count === 0
+        ? `${program} add NAME COMMAND..., then start again`
+        : `${program} import, then start again: ${plural(count, "server")} found in ${titles.join(", ")}`,
+    ),
+    ...(token === undefined
+      ? []
+      : ["", "The token stays the same. Anyone who has it can run code here. Ctrl-C stops the gateway."]),
+  ];
+}
+
+/** A reason without the advice that follows it. */
+function firstPart(problem: string): string {
+  return problem
+    .split("; ", 2)
+    .join("; ")
+    .replace(/, or run without a sandbox.*$/, "");
+}
+
+/** As if it were in the config of this folder. */
+async function memoryConfig(language: string, sandbox: boolean): Promise<Config> {
+  const text = JSON.stringify({ mcpServers: { [language]: { live: language, sandbox } } });
+  return loadConfigText(text, resolve(CONFIG));
+}

@@ -1,0 +1,128 @@
+// `catenary up` in a folder without a config: the first minute of a newcomer, with a home folder that has clients' files.
+
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer as createNetServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect } from "catenary";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { lastingPort } from "../../support/http/raw-server.ts";
+import { catenary, CliProcess, type RunOptions } from "./cli-process.ts";
+
+const SECRETS = ["sk-argument-0123456789", "ghp_environment0123456789", "path-secret-0123"];
+let root: string;
+let options: RunOptions;
+const running: CliProcess[] = [];
+
+beforeAll(() => {
+  // A space, since many folders have one.
+  root = mkdtempSync(join(tmpdir(), "catenary starter-"));
+  const home = join(root, "home");
+  mkdirSync(join(home, ".cursor"), { recursive: true });
+  mkdirSync(join(root, "empty"));
+  const github = {
+    command: "npx",
+    args: ["-y", "github-mcp", "--api-key", SECRETS[0]],
+    env: { GITHUB_TOKEN: SECRETS[1] },
+  };
+  const board = { url: `https://board.example/${SECRETS[2]}/mcp` };
+  writeFileSync(join(home, ".claude.json"), JSON.stringify({ mcpServers: { github, board }, other: 1 }));
+  writeFileSync(join(home, ".cursor/mcp.json"), JSON.stringify({ mcpServers: { github } }));
+  options = { cwd: join(root, "empty"), env: { HOME: home, XDG_CONFIG_HOME: undefined, XDG_STATE_HOME: undefined } };
+});
+
+afterEach(async () => {
+  for (const { process, exited } of running.splice(0)) {
+    process.kill("SIGTERM");
+    await exited;
+  }
+});
+
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+function up(...args: readonly string[]): CliProcess {
+  const started = new CliProcess(["up", ...args], options);
+  running.push(started);
+  return started;
+}
+
+/** The entry for a client's config that the banner shows. */
+function entryIn(banner: string): { url: string; headers: Record<string, string> } {
+  const { mcpServers } = JSON.parse(/\{"mcpServers".*$/m.exec(banner)?.[0] ?? "{}") as {
+    mcpServers: { catenary: { url: string; headers: Record<string, string> } };
+  };
+  return mcpServers.catenary;
+}
+
+it("serves a JavaScript session and a guide, and says in a few lines how to go on", async () => {
+  const port = await lastingPort();
+  const first = up("--http", `:${port}`);
+  await first.waitForStderr("Ctrl-C stops the gateway.");
+  const lines = first.err.trimEnd().split("\n");
+  expect(lines.length).toBeLessThanOrEqual(11);
+  expect(first.err).toContain(`Catenary is ready at http://127.0.0.1:${port}/mcp`);
+  expect(first.err).toMatch(/js {8}JavaScript sessions that keep their state, (in a sandbox|not in a sandbox)/);
+  expect(first.err).toContain("2 servers found in Claude Code, Cursor");
+
+  const { url, headers } = entryIn(first.err);
+  expect((await fetch(url, { method: "POST" })).status).toBe(401);
+  const client = await connect(url, { headers });
+  const names: string[] = [];
+  for await (const { name } of client.tools()) names.push(name);
+  expect(names).toEqual(expect.arrayContaining(["evaluate-js", "find-servers", "how-to-add-a-server"]));
+  expect(await client.callTool("evaluate-js", { code: "const x = 6; x * 7" })).toMatchObject({
+    content: [{ text: "=> 42" }],
+  });
+  const found = JSON.stringify(await client.callTool("find-servers", {}));
+  for (const shown of ["github: npx github-mcp ...", "https://board.example", "~/.claude.json"]) {
+    expect(found).toContain(shown);
+  }
+  for (const secret of SECRETS) expect(found).not.toContain(secret);
+  const adding = JSON.stringify(
+    await client.callTool("how-to-add-a-server", { name: "memory", command: "npx -y memory-mcp" }),
+  );
+  expect(adding).toContain("add memory npx -y memory-mcp");
+  await client.close();
+
+  const second = await catenary(["up", "--http", `:${port}`], "", options);
+  expect(second).toMatchObject({ code: 4, out: "" });
+  expect(second.err).toContain(
+    `A gateway runs at ${url} already: a JavaScript session and the guide (pid ${first.process.pid})`,
+  );
+  expect(second.err).toContain(`install claude-code --url ${url}`);
+
+  // Other commands of this user need no token, and a client gets it into its file.
+  expect(await catenary(["call", url, "evaluate-js", "code=2 + 3"], "", options)).toMatchObject({ out: "=> 5\n" });
+  expect(await catenary(["install", "cursor", "--url", url, "--yes"], "", options)).toMatchObject({ code: 0 });
+  const cursor = readFileSync(join(root, "home/.cursor/mcp.json"), "utf8");
+  expect(JSON.parse(cursor)).toMatchObject({ mcpServers: { catenary: { url, headers } } });
+
+  first.process.kill("SIGTERM");
+  expect(await first.exited).toBe(0);
+  const again = up("--http", `:${port}`);
+  await again.waitForStderr("Ctrl-C stops the gateway.");
+  expect(entryIn(again.err)).toEqual({ type: "http", url, headers });
+  expect(again.err).toContain("2 servers found");
+});
+
+it("says which program has the port", async () => {
+  const other = createNetServer().listen(0, "127.0.0.1");
+  await new Promise((done) => other.once("listening", done));
+  const { port } = other.address() as { port: number };
+  const refused = await catenary(["up", "--http", `:${port}`], "", options);
+  other.close();
+  expect(refused).toMatchObject({ code: 4, out: "" });
+  const who = process.platform === "linux" ? `by .* \\(pid ${process.pid}\\)` : "";
+  expect(refused.err).toMatch(new RegExp(`Port ${port} on 127.0.0.1 is in use ${who}.*choose another port`));
+});
+
+it("serves the config if there is one", async () => {
+  const folder = join(root, "with a config");
+  mkdirSync(folder);
+  writeFileSync(join(folder, "catenary.json"), JSON.stringify({ mcpServers: { files: { command: "true" } } }));
+  const started = new CliProcess(["up", "--http", ":0"], { ...options, cwd: folder });
+  running.push(started);
+  await started.waitForStderr("For a client's config");
+  expect(started.err).toContain("Serving catenary.json at");
+  expect(started.err).not.toContain("evaluate-js");
+});
