@@ -102,7 +102,7 @@ export async function starterLines(banner: Banner, { isSandboxed, problem = "" }
     ),
     ...(token === undefined
       ? []
-      : ["", "The token stays the same. Anyone who has it can run code here. Ctrl-C stops the gateway."]),
+      : [paint("dim", "The token stays the same. Anyone who has it can run code here. Ctrl-C stops the gateway.")]),
   ];
 }
 
