@@ -2,6 +2,7 @@
 // tokens with OAuth 2.1. The OAuth code and its library, oauth4webapi, are loaded with the first request.
 
 import type { Authorizer, OutgoingRequest } from "../../core/authentication.ts";
+import { ConnectionError } from "../../core/errors.ts";
 import { checkOptions, OptionError } from "../../core/options.ts";
 import { CLIENT_OPTIONS } from "./grants.ts";
 import type { OAuthOptions } from "./types.ts";
@@ -112,7 +113,8 @@ export function bearerToken(token: string | (() => string | Promise<string>)): A
       const { url, status, sent } = challenge;
       const why = challengeWords(params, sent["authorization"]).join(", ") || `HTTP ${status}`;
       const missing = params.scopes && `; it requires the scope "${redact(params.scopes.join(" "))}"`;
-      throw unauthorized(`${url.origin} refused the token ${source} (${why})${missing ?? ""}`);
+      const message = `${url.origin} refused the token ${source} (${why})${missing ?? ""}`;
+      throw new ConnectionError("unauthorized", message, { mayHaveRun: false, status });
     },
   };
 }

@@ -301,8 +301,14 @@ const UNREACHABLE: ReadonlySet<ConnectionErrorKind> = new Set<ConnectionErrorKin
   "unauthorized",
 ]);
 
-/** Adds the name of the upstream to an error and, for a tool call, whether it may have run. */
+/**
+ * Adds the name of the upstream to an error and, for a tool call, whether it may have run. Also to scopes that are
+ * missing there: the credentials of the gateway lack them, so the caller is not asked for them.
+ */
 function withUpstreamName(error: unknown, name: string, method: string): unknown {
+  if (error instanceof McpError && isObject(error.data) && error.data["requiredScopes"] !== undefined) {
+    return new McpError(error.code, error.message, { ...error.data, upstreamName: name }, { cause: error });
+  }
   if (!(error instanceof ConnectionError)) return error;
   const { kind, message, mayHaveRun } = error;
   if (kind === "cancelled" || message.startsWith(`The upstream ${name} `)) return error;

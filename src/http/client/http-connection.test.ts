@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import type { Authorizer, Challenge } from "../../core/authentication.ts";
-import type { ConnectionError } from "../../core/errors.ts";
+import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
 import { DEFAULT_LIMITS } from "../../jsonrpc/codec.ts";
 import { answer, scriptedRequester, type Script } from "../../../test/support/http/scripted-requester.ts";
 import { HttpConnection, quote } from "./http-connection.ts";
@@ -63,6 +63,39 @@ test("when the authorizer gives up, the error says so without showing the creden
   expect((error as ConnectionError).message).toBe(
     "http://server.example refused access (403, no): the credentials were not accepted",
   );
+});
+
+const denial = (id: unknown): string =>
+  JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32603, message: "It needs a scope", data: { n: 1 } } });
+
+test("a 403 with a JSON-RPC error for the request is its answer", async () => {
+  const { connection } = connectionWith(() => answer(403, denial(7)), tokens("secret"));
+  const response = await connection.send({ ...call, id: 7 });
+  expect([response.status, await response.text(1000)]).toEqual([403, denial(7)]);
+});
+
+test.each([
+  ["for another id", denial(8), 403],
+  ["for no id", denial(null), 403],
+  ["with the status 401", denial(7), 401],
+  ["that is not a JSON-RPC error", '{"id":7}', 403],
+])("a refusal %s is an error of the connection", async (_which, body, status) => {
+  const { connection } = connectionWith(() => answer(status, body));
+  await expect(connection.send({ ...call, id: 7 })).rejects.toMatchObject({ kind: "unauthorized", status });
+});
+
+test.each<[string, ConnectionErrorKind, number | undefined, string | undefined]>([
+  ["adds why an authorizer could not get more rights", "unauthorized", undefined, "It needs a scope; sign in again"],
+  ["does not repeat that a token was refused", "unauthorized", 403, "It needs a scope"],
+  ["is not the answer of a request that was cancelled", "cancelled", undefined, undefined],
+])("a 403 with a JSON-RPC error %s", async (_what, kind, status, message) => {
+  const refusal = new ConnectionError(kind, "sign in again", { status });
+  const auth: Authorizer = { authorize: async () => ({}), refused: () => Promise.reject(refusal) };
+  const { connection } = connectionWith(() => answer(403, denial(7)), auth);
+  const sent = connection.send({ ...call, id: 7 });
+  if (message === undefined) return expect(sent).rejects.toBe(refusal);
+  const { error } = JSON.parse(await (await sent).text(1000)) as { error: object };
+  expect(error).toEqual({ code: -32603, message, data: { n: 1 } });
 });
 
 test.each([

@@ -4,7 +4,9 @@
 import { Semaphore } from "../../core/async.ts";
 import type { Authorizer, OutgoingRequest } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
+import { isObject } from "../../core/values.ts";
 import { DEFAULT_LIMITS, type Limits } from "../../jsonrpc/codec.ts";
+import { type ErrorBody, type Id, plainId } from "../../jsonrpc/message.ts";
 import type { ClientHttpRequest, HttpResponse, Requester } from "./requester.ts";
 
 export interface HttpTarget {
@@ -30,6 +32,8 @@ export interface HttpCall extends Omit<ClientHttpRequest, "url"> {
   readonly added?: Readonly<Record<string, string>> | undefined;
   /** Called with true while the authorizer works, and with false when it is done. */
   readonly onWait?: ((isWaiting: boolean) => void) | undefined;
+  /** The id of the request in the body. A 403 with a JSON-RPC error for this id is the answer to it. */
+  readonly id?: Id | undefined;
   /** Fails on 401 and 403 without calling `refused` of the authorizer, which may ask the user to sign in. */
   readonly skipSignIn?: boolean;
 }
@@ -56,7 +60,10 @@ export class HttpConnection {
     this.#headers = { "user-agent": "catenary", ...(Object.fromEntries(given) as Record<string, string>) };
   }
 
-  /** Resolves with the response, unless its status is 401 or 403. Rejects on these, and if no response arrives. */
+  /**
+   * Resolves with the response, unless its status is 401 or 403. Rejects on these, except for a 403 that answers the
+   * request, and if no response arrives.
+   */
   async send(call: HttpCall): Promise<HttpResponse> {
     const { method, url = this.url, body, signal, added, onWait } = call;
     const { auth, requester } = this.#target;
@@ -73,12 +80,15 @@ export class HttpConnection {
         return secrets.length === 0 ? response : redact(response, secrets);
       }
       const challenge = { ...outgoing, status, headers: response.headers, sent, attempt } as const;
+      const canRetry = attempt < MAX_ATTEMPTS && auth !== undefined && call.skipSignIn !== true;
+      let refusal: Error | undefined;
       const shouldRetry =
-        attempt < MAX_ATTEMPTS &&
-        auth !== undefined &&
-        call.skipSignIn !== true &&
-        (await whileWaiting(onWait, auth.refused(challenge)).catch(discardAndThrow(response)));
-      if (!shouldRetry) throw await accessError(url, redact(response, secrets), auth !== undefined);
+        canRetry &&
+        (await whileWaiting(onWait, auth.refused(challenge)).catch((error: unknown) => {
+          refusal = error as Error;
+          return false;
+        }));
+      if (!shouldRetry) return await readDenial(url, redact(response, secrets), call.id, auth !== undefined, refusal);
       response.discard();
     }
   }
@@ -106,13 +116,6 @@ async function whileWaiting<T>(onWait: HttpCall["onWait"], work: Promise<T>): Pr
   } finally {
     onWait?.(false);
   }
-}
-
-function discardAndThrow(response: HttpResponse): (error: unknown) => never {
-  return (error) => {
-    response.discard();
-    throw error;
-  };
 }
 
 /** Headers that are never secret. */
@@ -165,9 +168,46 @@ export function readQuotable(response: HttpResponse): Promise<string> {
 /** What servers say to a Host header that they do not accept, which no other credentials would change. */
 const HOST_REFUSED = /\b(?:Host "[^"]*" is not allowed|Invalid Host\b)/i;
 
-async function accessError(url: URL, response: HttpResponse, hasAuthorizer: boolean): Promise<ConnectionError> {
-  const { status } = response;
+/**
+ * Resolves with a 403 whose body is a JSON-RPC error for the request: the server has read the request, and the error
+ * says more than the status. Rejects otherwise.
+ *
+ * @param refusal What the authorizer has thrown, if it could not get other credentials.
+ */
+async function readDenial(
+  url: URL,
+  response: HttpResponse,
+  id: Id | undefined,
+  hasAuthorizer: boolean,
+  refusal: Error | undefined,
+): Promise<HttpResponse> {
+  const isAboutRights = refusal instanceof ConnectionError && refusal.kind === "unauthorized";
+  if (refusal !== undefined && !(isAboutRights && response.status === 403)) {
+    response.discard();
+    throw refusal;
+  }
   const text = await readQuotable(response);
+  const answer = response.status === 403 && id !== undefined ? parseAnswer(text, id) : undefined;
+  if (answer === undefined) throw refusal ?? accessError(url, response.status, text, hasAuthorizer);
+  // Without a status, the authorizer has tried to get more rights, and says why that failed.
+  const { message: reason = "", status } = (refusal ?? {}) as Partial<ConnectionError>;
+  const said = `${answer.error.message}${refusal === undefined || status !== undefined ? "" : `; ${reason}`}`;
+  const body = JSON.stringify({ ...answer, error: { ...answer.error, message: said } });
+  return { ...response, text: () => Promise.resolve(body) };
+}
+
+/** The JSON-RPC error for the request with this id, if the text is one. */
+function parseAnswer(text: string, id: Id): { readonly error: ErrorBody } | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (!isObject(value) || value["id"] !== plainId(id) || !isObject(value["error"])) return undefined;
+    return typeof value["error"]["message"] === "string" ? (value as unknown as { error: ErrorBody }) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function accessError(url: URL, status: number, text: string, hasAuthorizer: boolean): ConnectionError {
   if (status === 403 && HOST_REFUSED.test(text.replaceAll('\\"', '"'))) {
     const advice = `allow it with --allow-host ${url.hostname}, or in listen.allowedHosts of its config`;
     const message = `${url.origin} does not accept the host ${url.host} (403): if it is a gateway, ${advice}`;

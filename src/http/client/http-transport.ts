@@ -170,6 +170,14 @@ function adviceFor(status: number): string {
   return "";
 }
 
+/** Requests that find out what the server speaks. A 403 says nothing about that, whatever its body is. */
+const PROBES: ReadonlySet<string> = new Set(["server/discover", "initialize"]);
+
+/** The id for which a 403 may have the answer. */
+export function answerableId(message: Message): Id | undefined {
+  return isRequest(message) && !PROBES.has(message.method) ? message.id : undefined;
+}
+
 /** The id is not checked, since it is null or missing if the server could not read the request. */
 function parseErrorBody(text: string): ErrorBody | undefined {
   try {

@@ -12,6 +12,7 @@ import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { SessionLost, type SendOptions } from "../../transport/transport.ts";
 import { POST_HEADERS, SESSION_HEADER, sessionHeaders } from "../headers.ts";
 import {
+  answerableId,
   GET_HEADERS,
   type HttpFailure,
   type HttpSession,
@@ -114,7 +115,8 @@ export class SessionHttpTransport extends HttpTransport<Session> {
     { headers: added, onWait }: Pick<SendOptions, "onWait" | "headers"> = {},
   ): Promise<HttpResponse> {
     const headers = { ...POST_HEADERS, ...sessionHeaders(session.id, session.revision) };
-    return this.http.send({ method: "POST", headers, body: encode(message), added, signal, onWait });
+    const id = answerableId(message);
+    return this.http.send({ method: "POST", headers, body: encode(message), added, signal, onWait, id });
   }
 
   protected acknowledged(response: HttpResponse, _message: Message, session: Session): void {

@@ -14,6 +14,7 @@ import { RESOURCE_UPDATED, SUBSCRIPTION_ACKNOWLEDGED } from "../../protocol/list
 import type { SendOptions } from "../../transport/transport.ts";
 import { POST_HEADERS, statelessHeaders } from "../headers.ts";
 import {
+  answerableId,
   HttpTransport,
   isEventStream,
   isJson,
@@ -51,7 +52,8 @@ export class StatelessHttpTransport extends HttpTransport {
     const headers = isRequest(message)
       ? { ...statelessHeaders(message), ...this.tools.headersFor(message) }
       : POST_HEADERS;
-    return this.http.send({ method: "POST", headers, added, body: encode(message), signal, onWait });
+    const id = answerableId(message);
+    return this.http.send({ method: "POST", headers, added, body: encode(message), signal, onWait, id });
   }
 
   protected acknowledged(response: HttpResponse): void {

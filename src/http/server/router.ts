@@ -350,15 +350,15 @@ function withEndpoint(handler: Handler, endpoint: string): Handler {
   return (request, context) => handler(request, { ...context, caller: { ...context.caller, endpoint } });
 }
 
-/** The 403 response for a caller that lacks scopes; undefined for any other error. */
+/** The 403 response for a caller that lacks scopes; undefined for any other error, and if an upstream needs them. */
 function scopeDenial(
   data: unknown,
   auth: Authenticator | undefined,
   identity: Identity,
   credentials: Credentials,
 ): Denial | undefined {
-  const scopes = (data as { requiredScopes?: unknown } | null | undefined)?.requiredScopes;
-  if (!Array.isArray(scopes)) return undefined;
+  const { requiredScopes: scopes, upstreamName } = (data ?? {}) as Readonly<Record<string, unknown>>;
+  if (!Array.isArray(scopes) || upstreamName !== undefined) return undefined;
   let error: AuthError | undefined;
   try {
     error = auth?.insufficientScope?.(scopes as readonly string[], identity, credentials);
