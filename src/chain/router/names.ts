@@ -25,6 +25,8 @@ export interface RoutedUpstream {
   readonly label: Label;
   readonly names: NamesOption;
   readonly handler: Handler;
+  /** Whether it runs, so that it can answer at once. Absent if that is not known. */
+  readonly isUp?: () => boolean;
 }
 
 /** An upstream by its index, and the upstream's own name of an item. */

@@ -41,7 +41,8 @@ export function createRouter(upstreams: Readonly<Record<string, Handler>>, optio
     if (label === undefined || typeof handler !== "function") {
       throw new TypeError(`The upstream ${name} is not a handler`);
     }
-    return { index, name, label, names: own.get(name)?.names ?? options.names ?? "when-needed", handler };
+    const isUp = (): boolean => isRunning(handler);
+    return { index, name, label, names: own.get(name)?.names ?? options.names ?? "when-needed", handler, isUp };
   });
   // Callers of one principal share a view, whatever their styles and capabilities.
   const all = new BoundedMap<string | undefined, View>(MAX_VIEWS);
@@ -63,6 +64,13 @@ export function createRouter(upstreams: Readonly<Record<string, Handler>>, optio
     const result = handler(request, context, view, ours);
     return part === undefined ? result : result.then(toPrivate);
   };
+}
+
+/** Whether the upstream is running; also true if it does not say. */
+function isRunning(upstream: Handler & { status?(): unknown }): boolean {
+  const current = upstream.status?.();
+  const state = isObject(current) ? current["state"] : undefined;
+  return typeof state !== "string" || state === "running";
 }
 
 /** What one caller sees must not be cached for another. */

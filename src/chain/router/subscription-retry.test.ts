@@ -47,7 +47,7 @@ describe("upstreams that fail during a subscription", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it("are granted their lists, and notify when they come late", async () => {
+  it("are granted their lists when they come late, and notify only if a list lacked them", async () => {
     const [a, late] = [scriptedSubscriptions([], { prompts: { listChanged: true } }), scriptedSubscriptions()];
     const caller = fakeClient(createRouter({ a: a.server, late: late.server }));
     void subscribe(caller, { toolsListChanged: true, promptsListChanged: true });
@@ -58,6 +58,8 @@ describe("upstreams that fail during a subscription", () => {
     await vi.advanceTimersByTimeAsync(1);
     expect(caller.notifications).toEqual([acknowledged({ promptsListChanged: true, toolsListChanged: true })]);
     late.subscriptions[0]?.acknowledge({ toolsListChanged: true });
+    expect(caller.notifications.slice(1)).toEqual([]);
+    late.subscriptions[0]?.context.notify({ method: CHANGED });
     expect(caller.notifications.slice(1)).toEqual([{ method: CHANGED }]);
     caller.abort();
   });

@@ -65,6 +65,8 @@ class RoutedSubscription {
   /** URIs that several upstreams may have. */
   readonly #uncertain: { readonly uri: string; readonly routes: readonly Route[] }[] = [];
   readonly #problems: Error[] = [];
+  /** What the caller was granted. */
+  #granted: Json = {};
   /** Held notifications by what they are about; undefined after the acknowledgement. */
   #early: Map<string, Notification> | undefined = new Map();
 
@@ -79,6 +81,14 @@ class RoutedSubscription {
   }
 
   async run(): Promise<Result> {
+    const forget = this.view.onChanged((capability) => {
+      const flags = this.isAcknowledged ? this.#granted : this.#filter;
+      if (flags[changedFlag(capability)] === true) this.notify({ method: changedMethod(capability) });
+    });
+    return this.#run().finally(forget);
+  }
+
+  async #run(): Promise<Result> {
     const { signal } = this.context;
     await Promise.all([this.#addLists(), this.#addUris(this.#uris)]);
     this.#addTasks();
@@ -202,6 +212,7 @@ class RoutedSubscription {
 
   #acknowledge(): void {
     const notifications = this.#parts.reduce<Json>((all, part) => joinGrants(all, this.#grantOf(part)), {});
+    this.#granted = notifications;
     this.context.notify({ method: SUBSCRIPTION_ACKNOWLEDGED, params: { notifications } });
     const early = this.#early ?? new Map<string, Notification>();
     this.#early = undefined;
@@ -322,7 +333,11 @@ class SubscriptionPart {
       this.failure = undefined;
       this.#settled.resolve();
       // The caller was told what it is granted before this upstream had answered.
-      if (whole.isAcknowledged) for (const change of possibleChanges(this.granted ?? {})) this.#receive(change);
+      if (whole.isAcknowledged) {
+        const { resourceSubscriptions } = this.granted ?? {};
+        for (const change of possibleChanges({ resourceSubscriptions })) this.#receive(change);
+      }
+      whole.view.upstreams[this.#upstream]?.available();
       return;
     }
     const capability = LIST_CAPABILITIES.find((one) => changedMethod(one) === method);

@@ -2,7 +2,7 @@
 // name is not known yet, the upstreams are listed. All waiting callers share one listing, and wait only until their
 // name is found.
 
-import { abortable, attempt, ignoreRejection, within, withTimeout } from "../../core/async.ts";
+import { abortable, attempt, forwardAbort, ignoreRejection, within, withTimeout } from "../../core/async.ts";
 import { BoundedMap } from "../../core/collections.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Params, Request, Result } from "../../core/handler.ts";
@@ -18,6 +18,8 @@ import { backgroundContext, readAllPages, type ListContents, type PagedList } fr
 
 /** How long the list of an upstream may take, with all its pages. */
 const LIST_TIMEOUT_MS = 30_000;
+/** How long the list of a caller waits for an upstream that is up. The upstream's list is read to its end. */
+const LIST_WAIT_MS = 2_000;
 /** How long to wait for other upstreams that might also have a name that was found. */
 const COLLISION_WAIT_MS = 1_000;
 
@@ -35,9 +37,14 @@ export class View {
   readonly indexes: Readonly<Record<ListKind, NameIndex>>;
   readonly addresses: Addresses;
   readonly #listings = new Map<ListKind, Listing>();
+  readonly #listeners = new Set<(capability: ListCapability) => void>();
 
   constructor(upstreams: readonly RoutedUpstream[], naming: Naming) {
-    this.upstreams = upstreams.map((upstream) => new UpstreamView(upstream));
+    const onChanged = (capability: ListCapability): void => {
+      this.changed(capability);
+      for (const listener of [...this.#listeners]) listener(capability);
+    };
+    this.upstreams = upstreams.map((upstream) => new UpstreamView(upstream, onChanged));
     const [tools, prompts] = [new NameIndex(upstreams, naming, "tools"), new NameIndex(upstreams, naming, "prompts")];
     const [resources, templates] = [new NameIndex(upstreams), new NameIndex(upstreams)];
     this.indexes = { tools, prompts, resources, templates };
@@ -77,6 +84,12 @@ export class View {
     }
   }
 
+  /** Calls the listener when lists contain an upstream that they lacked. Returns a function that removes the listener. */
+  onChanged(listener: (capability: ListCapability) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
   /** Called when an upstream has notified that its lists have changed. */
   changed(capability: ListCapability): void {
     for (const kind of KINDS_OF[capability]) this.indexes[kind].changed();
@@ -107,7 +120,7 @@ export class View {
     const { index: at } = view.upstream;
     const index = this.indexes[kind];
     try {
-      const contents = await view.readList(offeredList(kind), {}, backgroundContext(context));
+      const contents = await view.readList(offeredList(kind), {}, backgroundContext(context), LIST_TIMEOUT_MS);
       index.setList(at, contents?.keys ?? []);
     } catch (error) {
       // A cancellation says nothing about the upstream.
@@ -120,6 +133,8 @@ export class View {
 /** A list, and a function that returns whether an upstream with the given capabilities has this list. */
 export interface OfferedList extends PagedList {
   readonly isOffered: (capabilities: Json) => boolean;
+  /** Absent if there is no notification of changes. */
+  readonly capability?: ListCapability;
 }
 
 export function offeredList(kind: ListKind): OfferedList {
@@ -136,7 +151,7 @@ const KINDS_OF: Readonly<Record<ListCapability, readonly ListKind[]>> = {
 /** How long `server/discover` waits for an upstream. It is the first request of a caller, and some callers wait 1.5 s. */
 const DISCOVER_TIMEOUT_MS = 1_000;
 /** How long a list waits for an upstream whose capabilities are not known, such as a program that is still starting. */
-const START_TIMEOUT_MS = 8_000;
+const START_TIMEOUT_MS = 15_000;
 /** How long a request waits for an upstream that has failed or timed out and has not answered since. */
 const UNAVAILABLE_WAIT_MS = 50;
 /** After this long without an answer, `server/discover` is sent again. */
@@ -148,6 +163,14 @@ interface PendingDiscover {
   readonly since: number;
 }
 
+/** A list that was not read in time. */
+interface LateList {
+  /** Pending while the list is read. */
+  readonly reading: Promise<ListContents> | undefined;
+  /** What was read last. It is shown if the list is late again. */
+  readonly contents: ListContents | undefined;
+}
+
 /**
  * One upstream as one group of callers sees it: its capabilities, and whether it is available. An upstream that has
  * failed or timed out is tried again in the background, and the others do not wait for it until it answers. This
@@ -157,12 +180,19 @@ export class UpstreamView {
   readonly upstream: RoutedUpstream;
   /** From the last answer to `server/discover`; undefined if there was none. */
   capabilities: Json | undefined;
+  readonly #onChanged: (capability: ListCapability) => void;
+  /** Lists that callers have got without this upstream, and the request that must succeed until it is in them. */
+  readonly #missing = new Map<ListCapability, "discover" | "list">();
+  /** By method. */
+  readonly #late = new Map<string, LateList>();
   /** Why it is not available. */
   #problem: Error | undefined;
   #pending: PendingDiscover | undefined;
 
-  constructor(upstream: RoutedUpstream) {
+  /** `onChanged` is called when lists contain the upstream that they lacked. */
+  constructor(upstream: RoutedUpstream, onChanged: (capability: ListCapability) => void = () => undefined) {
     this.upstream = upstream;
+    this.#onChanged = onChanged;
   }
 
   /** Sends `server/discover`. Callers that wait at the same time share one request. */
@@ -176,7 +206,8 @@ export class UpstreamView {
   async offers(context: Context, isOffered: (capabilities: Json) => boolean): Promise<boolean> {
     if (!isOffered(this.capabilities ?? {})) {
       const answer = this.#discover(context);
-      await this.#wait(START_TIMEOUT_MS, context, () => answer, { isTimeoutProblem: true });
+      const ms = this.capabilities !== undefined && this.#isUp ? LIST_WAIT_MS : START_TIMEOUT_MS;
+      await this.#wait(ms, context, () => answer, { isTimeoutProblem: true });
     }
     return isOffered(this.capabilities ?? {});
   }
@@ -190,21 +221,93 @@ export class UpstreamView {
     return this.capabilities === undefined || this.has(capability);
   }
 
-  /** Reads a whole list; undefined if the upstream has no such list. Errors get the name of the upstream. */
-  async readList(list: OfferedList, params: Params, context: Context): Promise<ListContents | undefined> {
-    const { handler } = this.upstream;
+  /**
+   * Reads a whole list; undefined if the upstream has no such list. Errors get the name of the upstream. `maxWaitMs`:
+   * for a caller that needs more than what can be had soon.
+   */
+  async readList(
+    list: OfferedList,
+    params: Params,
+    context: Context,
+    maxWaitMs?: number,
+  ): Promise<ListContents | undefined> {
+    const { method, capability } = list;
     let isOffered = false;
     try {
       isOffered = await this.offers(context, list.isOffered);
       if (!isOffered) return undefined;
-      const read = (own: Context): Promise<ListContents> => readAllPages(handler, list, params, own);
-      return await this.#wait(LIST_TIMEOUT_MS, context, read, { isTimeoutProblem: true });
+      return await this.#read(list, params, context, maxWaitMs);
     } catch (error) {
-      if (isMethodNotFound(error)) return undefined;
+      const isUnknown = isMethodNotFound(error);
+      // Many upstreams declare prompts or resources and have no lists of them.
+      if (isUnknown && method !== LISTS.tools.method) return undefined;
+      if (context.signal.aborted) throw error;
+      if (capability !== undefined) this.#missing.set(capability, isOffered ? "list" : "discover");
       // The answer will show that the upstream is available again.
-      if (isOffered && this.#problem !== undefined && !context.signal.aborted) void this.#discover(context);
-      throw error;
+      if (isOffered && this.#problem !== undefined) void this.#discover(context);
+      if (!isUnknown) throw error;
+      const message = `The upstream ${this.upstream.name} declares tools and does not know ${method}`;
+      throw new ConnectionError("protocol", message, { cause: error });
     }
+  }
+
+  /** Called when the upstream has answered. Callers whose lists lacked it are notified. */
+  available(): void {
+    for (const [capability, awaited] of [...this.#missing]) if (awaited === "discover") this.#listed(capability);
+  }
+
+  #listed(capability: ListCapability | undefined): void {
+    if (capability !== undefined && this.#missing.delete(capability)) this.#onChanged(capability);
+  }
+
+  get #isUp(): boolean {
+    return this.upstream.isUp?.() ?? true;
+  }
+
+  /** Waits for a list for a short time. If it comes later, it is kept, and callers are notified. */
+  async #read(list: OfferedList, params: Params, context: Context, maxWaitMs?: number): Promise<ListContents> {
+    const { method, capability } = list;
+    const late = this.#late.get(method);
+    const stop = forwardAbort(context.signal);
+    const read = (signal: AbortSignal): Promise<ListContents> =>
+      attempt(() => readAllPages(this.upstream.handler, list, params, { ...context, signal }));
+    const reading = late?.reading ?? ignoreRejection(withTimeout(LIST_TIMEOUT_MS, stop.signal, read));
+    const isNew = reading !== late?.reading;
+    const usualMs = isNew ? (this.#isUp ? LIST_WAIT_MS : START_TIMEOUT_MS) : UNAVAILABLE_WAIT_MS;
+    try {
+      const contents = await this.#wait(maxWaitMs ?? usualMs, context, () => reading, { isTimeoutProblem: false });
+      if (isNew) this.#late.delete(method);
+      this.#listed(capability);
+      return contents;
+    } catch (error) {
+      if (context.signal.aborted) throw error;
+      if (!isTimeout(error)) stop.abort(error);
+      else if (isNew) this.#keepReading(list, reading, late?.contents);
+      if (!isTimeout(error) || late?.contents === undefined) throw error;
+      return { ...late.contents, ttlMs: 0 };
+    } finally {
+      stop.forget();
+    }
+  }
+
+  #keepReading({ method, capability }: OfferedList, reading: Promise<ListContents>, before?: ListContents): void {
+    this.#late.set(method, { reading, contents: before });
+    reading.then(
+      (contents) => {
+        if (capability === undefined) {
+          this.#late.delete(method);
+          return;
+        }
+        this.#late.set(method, { reading: undefined, contents });
+        const isChanged = before !== undefined && JSON.stringify(before.items) !== JSON.stringify(contents.items);
+        if (isChanged) this.#missing.set(capability, "list");
+        this.#listed(capability);
+      },
+      (error: unknown) => {
+        this.#late.delete(method);
+        if (!isMethodNotFound(error)) this.#problem = withUpstreamName(this.upstream.name, error);
+      },
+    );
   }
 
   async #wait<T>(
@@ -218,7 +321,8 @@ export class UpstreamView {
     try {
       const limitMs = before === undefined ? ms : UNAVAILABLE_WAIT_MS;
       const { name } = this.upstream;
-      const late = this.capabilities === undefined ? `The upstream ${name} is still starting; ask again` : undefined;
+      const isStarting = this.capabilities === undefined || !this.#isUp;
+      const late = isStarting ? `The upstream ${name} is still starting; ask again` : undefined;
       const done = await withTimeout(limitMs, signal, (own) => attempt(() => work({ ...context, signal: own })), late);
       this.#problem = undefined;
       return done;
@@ -252,6 +356,7 @@ export class UpstreamView {
     const { capabilities } = result;
     this.capabilities = isObject(capabilities) ? capabilities : {};
     this.#problem = undefined;
+    this.available();
     return result;
   }
 }
