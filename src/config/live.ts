@@ -2,7 +2,7 @@
 // settings, and what is created from them. What differs between languages comes from the registry in src/live; a language
 // is loaded only when it is used.
 
-import { resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import type { Handler } from "../core/handler.ts";
 import { defined } from "../core/values.ts";
 import type { CodeMode, CodeModeOptions } from "../live/code-mode.ts";
@@ -20,6 +20,7 @@ import { DEFAULT_LIMITS, LIMIT_BOUNDS, type Limits } from "../live/runtime.ts";
 import type { SandboxOptions } from "../live/sandbox.ts";
 import type { LiveOptions } from "../live/server.ts";
 import type { LanguageEntry, LanguageOptions, SettingProblem, SettingSpec } from "../live/tool.ts";
+import { findProgram } from "../process/program.ts";
 import type { Problem } from "./document.ts";
 import {
   type ConfigPlace,
@@ -33,7 +34,7 @@ import {
   type UpstreamSource,
 } from "./kinds.ts";
 import * as read from "./readers.ts";
-import type { Secret } from "./variables.ts";
+import { createRedactor, type Secret } from "./variables.ts";
 
 /**
  * The options of a live server, as a config names them: limits are not nested in `limits`, and `command` is called
@@ -93,14 +94,76 @@ export async function sandboxProblems(
 ): Promise<Problem[]> {
   if (places.length === 0) return [];
   const { sandboxProblem } = await import("../live/sandbox.ts");
-  const problems = places.map(async ({ path: at, position }): Promise<Problem[]> => {
-    const reason = await sandboxProblem(/^code\b/.test(at) ? '"code": {"sandbox": false} in the config' : undefined);
-    if (reason === undefined) return [];
-    const [what = "", ...advice] = reason.split("; ");
-    const message = `${at}: ${what.charAt(0).toLowerCase()}${what.slice(1)}`;
-    return [{ ...position, severity, message, hint: advice.join("; ") }];
+  const problems = places.map(async (place): Promise<Problem[]> => {
+    const isCode = /^code\b/.test(place.path);
+    const reason = await sandboxProblem(isCode ? '"code": {"sandbox": false} in the config' : undefined);
+    return reason === undefined ? [] : [problemAt(place, severity, reason)];
   });
   return (await Promise.all(problems)).flat();
+}
+
+/** A config, as far as the grants of its sandboxes concern it. */
+interface GrantsPart extends CodePart {
+  readonly path: string;
+  readonly upstreams: ReadonlyMap<string, UpstreamSource & Loading & { readonly secrets: readonly Secret[] }>;
+  readonly chain: Loading["use"];
+  readonly codeProgram?: { readonly secrets: readonly Secret[] };
+}
+
+/** The modules of middleware that it loads. */
+interface Loading {
+  readonly use: readonly { readonly kind: string; readonly file?: string }[];
+}
+
+/**
+ * Reports paths of `read` and `write` that would let code out of its sandbox: those in a folder that this or another
+ * sandbox may change, and folders that contain what the gateway starts or relies on.
+ */
+export async function grantProblems(config: GrantsPart): Promise<Problem[]> {
+  const { path: file, upstreams, chain, code: settings, codePlace, codeProgram: about } = config;
+  const entries = [...upstreams.values()];
+  const granting = [
+    ...entries.map((entry) => ({ options: entry.settings["sandbox"], place: entry.sandbox, secrets: entry.secrets })),
+    { options: settings?.sandbox, place: codePlace, secrets: about?.secrets ?? [] },
+  ].filter(({ options, place }) => typeof options === "object" && place !== undefined);
+  if (granting.length === 0) return [];
+  const { grantProblem, placeOf, resolveGrants, trustedPaths, writableOf } = await import("../live/grants.ts");
+  const sets = granting.map(({ options, ...rest }) => ({ grants: resolveGrants(options as SandboxOptions), ...rest }));
+  const started = await Promise.all(entries.map((entry) => filesOf(entry, dirname(file))));
+  const run = [...[...chain, ...entries.flatMap(({ use }) => use)].map((entry) => entry.file), ...started.flat()];
+  const trusted = [
+    ...trustedPaths(),
+    { path: placeOf(file), what: "this config" },
+    ...run.filter((one) => one !== undefined).map((one) => ({ path: placeOf(one), what: "which the gateway runs" })),
+  ];
+  const writable = sets.flatMap(({ grants }) => writableOf(grants));
+  return sets.flatMap(({ grants, place, secrets }) => {
+    const problem = grantProblem(grants, writable, trusted);
+    return problem === undefined || place === undefined
+      ? []
+      : [problemAt(place, "error", createRedactor(secrets)(problem))];
+  });
+}
+
+/** The advice is what follows the first "; ". */
+function problemAt({ path: at, position }: ConfigPlace, severity: Problem["severity"], text: string): Problem {
+  const [what = "", ...advice] = text.split("; ");
+  const message = `${at}: ${what.charAt(0).toLowerCase()}${what.slice(1)}`;
+  return { ...position, severity, message, hint: advice.join("; ") };
+}
+
+const SCRIPT = /\.(?:[cm]?[jt]sx?|py|rb|pl|php|sh|jar)$/;
+
+/** The files that an entry runs: its programs, its module, and scripts among its arguments. */
+async function filesOf({ programs: required = [], settings }: UpstreamSource, folder: string): Promise<string[]> {
+  const {
+    module,
+    args = [],
+    cwd: given = folder,
+  } = settings as { module?: string; args?: readonly string[]; cwd?: string };
+  const found = await Promise.all(required.map(({ command }) => findProgram(command)));
+  const scripts = args.filter((arg) => SCRIPT.test(arg)).map((arg) => resolve(given, arg));
+  return [...found, module, ...scripts].filter((one) => one !== undefined);
 }
 
 /** The language of code mode. */

@@ -15,7 +15,15 @@ import { baseFolder } from "./clients.ts";
 import { adaptDocument } from "./dialects.ts";
 import { parseDocument, parseToml, ConfigError, Problems, sortProblems, type Problem } from "./document.ts";
 import { COMMENT_KEY, type ConfigPlace, IGNORED_AT_TOP, type Places, rejectKey } from "./kinds.ts";
-import { code, codeLanguage, codeProgram, codeSandbox, sandboxProblems, type CodeSettings } from "./live.ts";
+import {
+  code,
+  codeLanguage,
+  codeProgram,
+  codeSandbox,
+  grantProblems,
+  sandboxProblems,
+  type CodeSettings,
+} from "./live.ts";
 import { MIDDLEWARE_SCHEMAS, middlewareList, type MiddlewareEntry } from "./middleware.ts";
 import { type Access, callers, profiles, readAccess, token } from "./profiles.ts";
 import * as read from "./readers.ts";
@@ -427,7 +435,7 @@ async function readConfig(
     await variables.askInputs(ask);
     if (problems.errors === 0) config = await readAll();
   }
-  const sorted = problems.sorted();
+  const sorted = sortProblems([...problems.sorted(), ...(config === undefined ? [] : await grantProblems(config))]);
   const warnings = sorted.filter(({ severity }) => severity === "warning");
   return { problems: sorted, ...(config && { config: { ...config, warnings } }) };
 }

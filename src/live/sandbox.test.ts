@@ -1,14 +1,15 @@
 // Where a sandbox cannot be had, the error says why and what to do. Also one session in a real sandbox; what tries to
 // leave it is in test/contract/live/sandbox.long.test.ts.
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { connect } from "../client/index.ts";
+import { findProgram } from "../process/program.ts";
 import { javascript } from "./index.ts";
 import { DEFAULT_LIMITS, type Runtime } from "./runtime.ts";
-import { sandboxed, sandboxProblem } from "./sandbox.ts";
+import { sandboxed, sandboxProblem, type SandboxOptions } from "./sandbox.ts";
 
 const isLinux = process.platform === "linux";
 const problem = await sandboxProblem();
@@ -67,6 +68,53 @@ describe.skipIf(problem !== undefined)("a sandbox", () => {
     );
     await client.close();
     await live.close();
+  });
+
+  describe("with a folder that its code may change", () => {
+    let folder = "";
+    beforeEach(async () => {
+      folder = await realpath(await mkdtemp(join(tmpdir(), "sandbox-grants-")));
+      for (const name of ["w/sub/out", "private/out"]) await mkdir(join(folder, name), { recursive: true });
+      await writeFile(join(folder, "private/out/key"), "a secret of the host");
+    });
+    afterEach(() => rm(folder, { recursive: true }));
+
+    async function evaluate(sandbox: SandboxOptions, code: string, create = javascript): Promise<string> {
+      const live = create({ sandbox });
+      const client = await connect(live);
+      const { content } = await client.callTool("evaluate-js", { code });
+      await client.close();
+      await live.close();
+      return JSON.stringify(content);
+    }
+
+    it("shows no other files to the next session by a link", async () => {
+      const [outer, inner] = [join(folder, "w"), join(folder, "w/sub/out")];
+      const plant = `const fs = require("fs"); fs.renameSync("${outer}/sub", "${outer}/old"); fs.symlinkSync("../private", "${outer}/sub"); "planted"`;
+      expect(await evaluate({ write: [outer] }, plant)).toContain("planted");
+      const steal = `require("fs").readFileSync("${inner}/key", "utf8")`;
+      for (const options of [{ write: [outer], read: [inner] }, { write: [outer, inner] }, { read: [inner] }]) {
+        const text = await evaluate(options, steal);
+        expect(text).not.toContain("a secret of the host");
+        expect(text).toContain(`lies in ${outer}, a folder of \\"sandbox.write\\"`);
+      }
+    });
+
+    it("starts no session if a link is put in the place of a folder while bubblewrap starts", async () => {
+      const programs = join(folder, "programs");
+      await mkdir(programs);
+      const shown = join(folder, "w/sub/out");
+      const swap = `case "$*" in *${shown}*) mv ${folder}/w/sub ${folder}/w/old; ln -s ${folder}/private ${folder}/w/sub;; esac`;
+      const bwrap = await findProgram({ command: "bwrap" });
+      await writeFile(join(programs, "bwrap"), `#!/bin/sh\n${swap}\nexec ${bwrap} "$@"\n`, { mode: 0o755 });
+      vi.stubEnv("PATH", `${programs}:${process.env["PATH"]}`);
+      vi.resetModules();
+      const { javascript: create } = await import("./index.ts");
+      const text = await evaluate({ read: [shown] }, `require("fs").readFileSync("${shown}/key", "utf8")`, create);
+      vi.unstubAllEnvs();
+      expect(text).not.toContain("a secret of the host");
+      expect(text).toContain(`the path ${shown} of the sandbox was replaced while the session was started`);
+    });
   });
 
   it("is refused where it would not hold the code", async () => {

@@ -11,15 +11,16 @@ import { packageFile } from "../core/files.ts";
 import { defined, errorMessage } from "../core/values.ts";
 import { outputOf } from "../process/child.ts";
 import { findProgram, namedEnvironment } from "../process/program.ts";
+import { Grants, isWithin } from "./grants.ts";
 import type { GuestCommand, Runtime } from "./runtime.ts";
 
 /** What a session in a sandbox may use beyond its own folder and the programs of the system. */
 export interface SandboxOptions {
   /** Whether it may use the network, and all services that listen on this machine. Default: false. */
   readonly network?: boolean;
-  /** Files and folders that it may read. */
+  /** Files and folders that it may read. Links are followed when the server is created, and not again. */
   readonly read?: readonly string[];
-  /** Files and folders that it may read and change. */
+  /** Files and folders that it may read and change. They must contain nothing that another grant or Catenary uses. */
   readonly write?: readonly string[];
   /** How many processes and threads it may have at once; 50 by default. Node has about 12 threads. */
   readonly processes?: number;
@@ -58,12 +59,13 @@ const OFF = '"sandbox": false';
 export function sandboxed(runtime: Runtime, sandbox: boolean | SandboxOptions | undefined): Runtime {
   if (sandbox === undefined || sandbox === false) return runtime;
   const options = sandbox === true ? {} : sandbox;
+  const grants = new Grants(options);
   const { checkpoint, noSandbox } = runtime;
   const start: Runtime["start"] = async (limits) => {
     if (noSandbox !== undefined)
       throw new ConnectionError("spawn", `These sessions cannot run in a sandbox: ${noSandbox}`, { mayHaveRun: false });
     const tools = await requireTools();
-    return enter(await runtime.start(limits, true), options, tools);
+    return enter(await runtime.start(limits, true), options, grants, tools);
   };
   return {
     ...runtime,
@@ -75,7 +77,7 @@ export function sandboxed(runtime: Runtime, sandbox: boolean | SandboxOptions | 
       checkpoint: {
         async start(limits, file) {
           const tools = await requireTools();
-          return enter(await checkpoint.start(limits, file), options, tools);
+          return enter(await checkpoint.start(limits, file), options, grants, tools);
         },
       },
     }),
@@ -174,26 +176,51 @@ function systemFolder(path: string): string[] {
     : ["--ro-bind", path, path];
 }
 
+/**
+ * Runs in the sandbox before anything else: bubblewrap has mounted by name, and a name may have been replaced by a link
+ * since it was checked. Arguments: each path with its identity, `--`, and the command to become.
+ */
+const VERIFY = `while [ "$1" != -- ]; do
+  [ "$(PATH=${SEARCH_PATH} stat -c %d:%i "$1")" = "$2" ] || {
+    echo "the path $1 of the sandbox was replaced while the session was started" >&2
+    exit 1
+  }
+  shift 2
+done
+shift
+exec "$@"`;
+
 /** The command that runs `inner` in a sandbox. */
-async function enter(inner: GuestCommand, options: SandboxOptions, { bwrap, prlimit }: Tools): Promise<GuestCommand> {
+async function enter(
+  inner: GuestCommand,
+  options: SandboxOptions,
+  grants: Grants,
+  { bwrap, prlimit }: Tools,
+): Promise<GuestCommand> {
   const { command, args, env, cwd = ".", inheritEnv, reads = [], inner: _, ...rest } = inner;
   const program = await findProgram({ command, cwd, ...defined({ env }) });
   if (program === undefined)
     throw new ConnectionError("spawn", `The program ${command} was not found`, { mayHaveRun: false });
-  const granted = await grantedPaths(options);
-  const own = await existing([...reads, ...(await programFiles(program))]);
+  const files = [...reads, program, ...(await programFiles(program))];
+  const mounts = await grants.mounts(files).catch((error: unknown) => {
+    throw new ConnectionError("spawn", errorMessage(error), { mayHaveRun: false });
+  });
+  const shown = mounts.flatMap(({ names, ...mount }) => names.map((path) => ({ path, ...mount })));
+  const own = await existing(files);
   const folder = resolve(cwd);
-  const isVisible = granted.some(({ path }) => isWithin(folder, path));
+  const isVisible = shown.some(({ path }) => isWithin(folder, path));
   const processes = options.processes ?? MAX_PROCESSES;
   const limit = await createProcessLimit(processes);
   const named = typeof inheritEnv === "object" ? inheritEnv : [];
   const wrapped = [
     bwrap,
     ...rootArguments(options),
-    ...granted.flatMap(({ path, flag }) => [flag, path, path]),
-    // After what may be written, so that the session cannot change the program that it runs.
+    ...shown.flatMap(({ setting, real, path }) => [setting === "write" ? "--bind" : "--ro-bind", real, path]),
     ...own.flatMap((path) => ["--ro-bind", path, path]),
     ...endArguments(isVisible ? folder : HOME),
+    ...(shown.length === 0 ? [] : ["/bin/sh", "-c", VERIFY, "sh"]),
+    ...shown.flatMap(({ path, identity }) => [path, identity]),
+    ...(shown.length === 0 ? [] : ["--"]),
     ...[prlimit, "--core=0", ...limit.flags, "--", program, ...args],
   ];
   const [first = bwrap, ...others] = limit.wrap(wrapped);
@@ -211,31 +238,6 @@ async function enter(inner: GuestCommand, options: SandboxOptions, { bwrap, prli
     inner,
     onEnd: () => limit.end(),
   };
-}
-
-interface GrantedPath {
-  readonly path: string;
-  readonly flag: "--ro-bind" | "--bind";
-}
-
-/** The paths of `read` and `write`, outer folders first. Rejects if one does not exist, or would undo the sandbox. */
-async function grantedPaths({ read = [], write = [] }: SandboxOptions): Promise<GrantedPath[]> {
-  const given = [
-    ...read.map((path) => ({ path: resolve(path), flag: "--ro-bind", name: "read" }) as const),
-    ...write.map((path) => ({ path: resolve(path), flag: "--bind", name: "write" }) as const),
-  ];
-  const found = new Map<string, GrantedPath>();
-  for (const { path, flag, name } of given) {
-    const real = await realpath(path).catch(() => undefined);
-    const isWhole = real !== undefined && /^\/(?:proc|dev)?$/.test(real);
-    if (real === undefined || isWhole) {
-      const problem = isWhole ? "cannot be shown in a sandbox; name folders in it" : "does not exist";
-      throw new ConnectionError("spawn", `The path ${path} in "sandbox.${name}" ${problem}`, { mayHaveRun: false });
-    }
-    // Programs also use the real name of a path that leads through links.
-    for (const one of [path, real]) found.set(one, { path: one, flag });
-  }
-  return [...found.values()].toSorted((one, other) => one.path.length - other.path.length);
 }
 
 /** The file of a program, and the folders in which a program keeps its own files, unless the system has them anyway. */
@@ -259,10 +261,6 @@ async function existing(paths: readonly string[]): Promise<string[]> {
     for (const one of [resolve(path), real]) if (!SYSTEM.some((folder) => isWithin(one, folder))) found.add(one);
   }
   return [...found];
-}
-
-function isWithin(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(`${folder}/`);
 }
 
 /**
