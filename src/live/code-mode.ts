@@ -16,7 +16,7 @@ import { digest } from "../core/seal.ts";
 import { matchesGlob } from "../core/text.ts";
 import { isObject } from "../core/values.ts";
 import { McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
-import { OWN_NAMES, UPSTREAM } from "../protocol/lists.ts";
+import { OWN_NAMES, type Unavailable, UPSTREAM } from "../protocol/lists.ts";
 import type { SubscriptionFilter, Tool } from "../protocol/model/index.ts";
 import { TASKS_EXTENSION } from "../protocol/tasks.ts";
 import {
@@ -36,11 +36,13 @@ import {
   signatureOf,
   summaryOf,
   ToolIndex,
+  type ToolList,
   USUAL_FOUND,
   withInstructions,
 } from "../protocol/tool-index.ts";
-import { type CodeBudgets, CodeRun, type RunTools } from "./code-run.ts";
+import { type CodeBudgets, CodeRun } from "./code-run.ts";
 import { declareTools, describeCall } from "./declarations.ts";
+import type { MissingServer, RunTools } from "./offered-tools.ts";
 import { createLiveServer, evaluationTool, type Live, type LiveOptions } from "./server.ts";
 import { type GuestTool, type Language, required } from "./tool.ts";
 
@@ -162,7 +164,7 @@ export function createCodeMode<Gateway extends Handler>(
 }
 
 type GatewayParts = Handler & {
-  readonly upstreams?: ReadonlyMap<string, unknown>;
+  readonly upstreams?: ReadonlyMap<string, Handler>;
   close?(budgetMs?: number): Promise<void> | void;
 };
 
@@ -269,20 +271,21 @@ class CodeModeState {
     return result;
   }
 
-  async #catalogue(context: Context): Promise<ToolCatalogue> {
-    const [{ callSyntax }, { tools }] = await Promise.all([this.#open(), readTools(this.#gateway, context)]);
+  async #catalogue(context: Context): Promise<{ catalogue: ToolCatalogue; list: ToolList }> {
+    const [{ callSyntax }, list] = await Promise.all([this.#open(), readTools(this.#gateway, context)]);
+    const { tools } = list;
     // The tools of a single upstream do not name it.
     const [first, ...others] = this.#gateway.upstreams?.keys() ?? [];
     const only = others.length === 0 ? first : undefined;
     const key = `${only ?? ""} ${digest(tools)}`;
     const catalogue = this.#catalogues.get(key) ?? new ToolCatalogue(tools, only, callSyntax);
     this.#catalogues.set(key, catalogue);
-    return catalogue;
+    return { catalogue, list };
   }
 
   async #search(args: Arguments, context: Context): Promise<Result> {
-    const catalogue = await this.#catalogue(context);
-    return answerSearch(args, USUAL_FOUND, catalogue.entries.length, async (query, limit) => {
+    const { catalogue, list } = await this.#catalogue(context);
+    return answerSearch(args, USUAL_FOUND, list, async (query, limit) => {
       const { found, total } = await catalogue.search(query, limit);
       const shown = found.map(({ path, signature, summary }) => ({ name: path, signature, summary }));
       return { found: shown, total };
@@ -290,13 +293,14 @@ class CodeModeState {
   }
 
   async #describe(args: Arguments, context: Context): Promise<Result> {
-    const [{ callSyntax }, catalogue] = await Promise.all([this.#open(), this.#catalogue(context)]);
+    const [{ callSyntax }, { catalogue, list }] = await Promise.all([this.#open(), this.#catalogue(context)]);
     const describe = (found: readonly CatalogueEntry[]): readonly string[] => {
       if (callSyntax !== undefined) return found.map((entry) => describeCall(entry, callSyntax));
       return found.length === 0 ? [] : [declareTools(found)];
     };
     return answerDescribe(
       args,
+      list.missing,
       (name) => catalogue.find(name),
       () => catalogue.entries.map(({ path }) => path),
       (found) => ({ texts: describe(found) }),
@@ -304,12 +308,22 @@ class CodeModeState {
   }
 
   async #toolsOf(context: Context): ReturnType<CodeRunnerOptions["tools"]> {
-    const catalogue = await this.#catalogue(context);
+    const { catalogue, list } = await this.#catalogue(context);
     return {
       entries: catalogue.entries,
+      missing: new Map(list.missing.flatMap((one) => this.#missing(one))),
       gateway: this.#gateway,
       search: async (query, limit) => (await catalogue.search(query, limit)).found,
     };
+  }
+
+  /** A gateway behind this one names its servers after its own name and a dot. */
+  #missing({ upstream, message }: Unavailable): readonly (readonly [string, MissingServer])[] {
+    const names = [upstream, ...upstream.split(".", 1)];
+    const handler = names.map((name) => this.#gateway.upstreams?.get(name)).find((one) => one !== undefined);
+    const started = async (context: Context): Promise<unknown> =>
+      handler?.({ method: "server/discover", params: {} }, context);
+    return names.map((name) => [identifier(name), { message, started }]);
   }
 
   #discovered(result: Result): Result {

@@ -13,8 +13,9 @@ import { createServer } from "../server/server.ts";
 import type { RunAnswer } from "../../test/support/live/code-run.ts";
 import { eventually } from "../../test/support/waiting.ts";
 import { createCodeRunner, type CodeRunner, type CodeRunnerOptions } from "./code-mode.ts";
-import type { RunTools } from "./code-run.ts";
+
 import { jsLanguage } from "./js/index.ts";
+import type { RunTools } from "./offered-tools.ts";
 import { IS_LONG } from "../../test/support/thoroughness.ts";
 
 const open: { close(): unknown }[] = [];
@@ -35,6 +36,7 @@ async function toolsOf(gateway: Handler, context: Parameters<Handler>[1]): Promi
   }));
   return {
     entries,
+    missing: new Map(),
     gateway,
     search: async (query, limit) => entries.filter(({ name }) => name.includes(query)).slice(0, limit),
   };

@@ -5,7 +5,6 @@ import { randomUUID } from "node:crypto";
 import { Semaphore } from "../core/async.ts";
 import { CANCEL_TOKEN, CancelToken } from "../core/cancel.ts";
 import type { AskOptions, Caller, Context, Handler, Meta, Notification, Request, Result } from "../core/handler.ts";
-import { nearest } from "../core/options.ts";
 import { sanitize } from "../core/text.ts";
 import { errorMessage, isObject } from "../core/values.ts";
 import { callWithInput } from "../dialogue/calls/input-required.ts";
@@ -18,31 +17,11 @@ import { hasTasks } from "../protocol/tasks.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import { type CallRecord, callsText, MAX_LISTED } from "./evaluation.ts";
 import type { GuestReply } from "./guest.ts";
-import { orList } from "./languages.ts";
+import { OfferedTools, type RunTool, type RunTools } from "./offered-tools.ts";
 import type { EvaluationRun } from "./server.ts";
 import type { CallableTool } from "./runtime.ts";
 import type { RunChannel } from "./session.ts";
 import type { CallAdvice } from "./tool.ts";
-
-/** A tool that the code of one caller may call. */
-export interface RunTool extends CallableTool {
-  /** Whether it may destroy something. */
-  readonly isDestructive: boolean;
-  /** Its definition. */
-  readonly tool?: { readonly [field: string]: unknown };
-}
-
-/** What one caller may call. */
-export interface RunTools {
-  readonly entries: readonly RunTool[];
-  /** Answers `tools/call`: the gateway, with all its middleware. */
-  readonly gateway: Handler;
-  /** Finds tools by words, the best first. */
-  search(
-    query: string,
-    limit: number,
-  ): Promise<readonly { readonly path: string; readonly signature: string; readonly summary: string }[]>;
-}
 
 /** What one run may use. */
 export interface CodeBudgets {
@@ -70,12 +49,9 @@ interface CallFailure {
   readonly kind: FailureKind;
   readonly message: string;
   readonly content?: readonly unknown[];
-  /** The names that a wrong name may mean. */
-  readonly near?: readonly string[];
 }
 
 const CANCELLED: CallFailure = { kind: "cancelled", message: "The call was cancelled, since its run was stopped" };
-const MAX_SUGGESTED = 3;
 const MAX_FOUND = 50;
 const FOUND = 10;
 /** More content blocks than anybody looks at. */
@@ -86,8 +62,7 @@ export class CodeRun implements EvaluationRun {
   readonly #context: ToolContext;
   readonly #options: CodeRunOptions;
   readonly #caller: Caller;
-  readonly #byName: ReadonlyMap<string, RunTool>;
-  readonly #offered: RunTools;
+  readonly #offered: OfferedTools;
   readonly #slots: Semaphore;
   /** The calls that have not ended. */
   readonly #open = new Map<CancelToken, () => void>();
@@ -103,19 +78,18 @@ export class CodeRun implements EvaluationRun {
   #resultBytes = 0;
   #isOver = false;
 
-  private constructor(context: ToolContext, options: CodeRunOptions, caller: Caller, offered: RunTools) {
+  private constructor(context: ToolContext, options: CodeRunOptions, caller: Caller, offered: OfferedTools) {
     this.#context = context;
     this.#options = options;
     this.#caller = caller;
     this.#offered = offered;
-    this.#byName = new Map(offered.entries.map((tool) => [tool.name, tool]));
     this.#slots = new Semaphore(options.budgets.maxParallel);
   }
 
   static async begin(context: ToolContext, options: CodeRunOptions): Promise<CodeRun> {
     const caller = withoutTaskSupport(context.caller);
     const { revision, signal } = context;
-    const offered = await options.tools({
+    const offered = await OfferedTools.read(options, {
       revision,
       caller,
       signal,
@@ -126,7 +100,7 @@ export class CodeRun implements EvaluationRun {
   }
 
   get tools(): readonly CallableTool[] {
-    return this.#offered.entries;
+    return this.#offered.all.entries;
   }
 
   receive(message: GuestReply, channel: RunChannel): void {
@@ -135,7 +109,7 @@ export class CodeRun implements EvaluationRun {
     if (Array.isArray(unread)) return this.#endUnread(unread);
     if (typeof call !== "number") return;
     const name = String(tool);
-    const what = search === undefined ? (this.#byName.get(name)?.path ?? name) : this.#options.advice.search;
+    const what = search === undefined ? (this.#offered.find(name)?.path ?? name) : this.#options.advice.search;
     void this.#answer(call, what, channel, () =>
       search === undefined ? this.#call(call, tool, message["arguments"], channel) : this.#search(search, message),
     );
@@ -206,8 +180,9 @@ export class CodeRun implements EvaluationRun {
   }
 
   async #call(call: number, name: unknown, args: unknown, channel: RunChannel): Promise<Answer> {
-    const tool = typeof name === "string" ? this.#byName.get(name) : undefined;
-    if (tool === undefined) return { error: this.#unknownTool(String(name)) };
+    if (typeof name !== "string") return { error: { kind: "refused", message: "The name of a tool must be a string" } };
+    const tool = this.#offered.find(name) ?? (await this.#offered.findLate(name));
+    if (typeof tool === "string") return { error: { kind: "refused", message: tool } };
     if (!isObject(args))
       return { error: { kind: "refused", message: `The arguments of ${tool.path} must be an object` } };
     if (this.#options.confirm !== undefined && tool.isDestructive) {
@@ -232,7 +207,7 @@ export class CodeRun implements EvaluationRun {
         params: { name: tool.name, arguments: args, ...this.#meta(call) },
       };
       const result = await callWithInput(
-        this.#offered.gateway,
+        this.#offered.all.gateway,
         request,
         this.#innerContext(call, tool, token, channel),
       );
@@ -286,26 +261,11 @@ export class CodeRun implements EvaluationRun {
     }
   }
 
-  /** Suggests tools with a similar path or name, or with the same name on another server. */
-  #unknownTool(name: string): CallFailure {
-    const paths = this.#offered.entries.map(({ path }) => path);
-    const servers = paths.flatMap((path) => (path.includes(".") ? [path.slice(0, path.indexOf("."))] : []));
-    let near = nearest(name, new Set([...paths, ...this.#byName.keys(), ...servers]));
-    if (near.length === 0) {
-      const last = nearest(lastPart(name), new Set(paths.map(lastPart)), 1);
-      near = last.flatMap((part) => paths.filter((path) => lastPart(path) === part));
-    }
-    const nearNames = [...new Set(near.map((one) => this.#byName.get(one)?.path ?? one))].slice(0, MAX_SUGGESTED);
-    const suggestion = nearNames.length === 0 ? "" : `did you mean ${orList(nearNames)}? If not, `;
-    const message = `There is no tool ${name.slice(0, 100)}; ${suggestion}find it with ${this.#options.advice.search}`;
-    return { kind: "refused", message, ...(nearNames.length > 0 && { near: nearNames }) };
-  }
-
   async #search(query: unknown, { limit }: GuestReply): Promise<Answer> {
     if (typeof query !== "string")
       return { error: { kind: "refused", message: "The words to search for must be a string" } };
     const wanted = typeof limit === "number" && limit >= 1 ? Math.min(Math.floor(limit), MAX_FOUND) : FOUND;
-    const found = await this.#offered.search(query, wanted);
+    const found = await this.#offered.all.search(query, wanted);
     const structured = found.map(({ path, signature, summary }) => ({ path, signature, summary }));
     return { result: { structured, text: "" } };
   }
@@ -376,10 +336,6 @@ interface Answer {
   readonly repeated?: string;
   /** Gets the size of the answer. */
   readonly record?: CallRecord;
-}
-
-function lastPart(path: string): string {
-  return path.slice(path.lastIndexOf(".") + 1);
 }
 
 function protocolFailure(error: unknown): CallFailure {

@@ -128,6 +128,8 @@ export interface Language {
 
 /** Advice about calls of tools from code, as the language writes it. */
 export interface CallAdvice {
+  /** What code writes before the path of a tool, such as `tools.`. */
+  readonly prefix?: string;
   /** The call that finds tools, such as `(search-tools "words")`. */
   readonly search: string;
   /** A sentence about how the code waits for its calls. */

@@ -41,6 +41,21 @@ export function changedMethod(capability: ListCapability): `notifications/${List
 export const UPSTREAM = "catenary/upstream";
 /** The `_meta` key of a listed item that holds its names at the upstreams, the nearest first, if some differ. */
 export const OWN_NAMES = "catenary/names";
+/** The `_meta` key of a result that lists the upstreams missing from it. */
+export const UNAVAILABLE = "catenary/unavailable";
+
+export interface Unavailable {
+  readonly upstream: string;
+  readonly message: string;
+}
+
+/** The upstreams that a result says are missing from it. */
+export function unavailableIn(result: Result | undefined): readonly Unavailable[] {
+  const listed = result?._meta?.[UNAVAILABLE];
+  const isEntry = (one: unknown): one is Unavailable =>
+    isObject(one) && typeof one["upstream"] === "string" && typeof one["message"] === "string";
+  return Array.isArray(listed) ? listed.filter(isEntry) : [];
+}
 
 export const SUBSCRIPTION_ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 export const RESOURCE_UPDATED = "notifications/resources/updated";

@@ -8,7 +8,7 @@ import type { Context, Handler, Result } from "../core/handler.ts";
 import { nearest } from "../core/options.ts";
 import { digest } from "../core/seal.ts";
 import { isObject } from "../core/values.ts";
-import { toolPages } from "./lists.ts";
+import { toolPages, type Unavailable, unavailableIn } from "./lists.ts";
 
 /** A tool as it is listed. Its fields are those of an upstream, so they may have any type. */
 export type ListedTool = { readonly name: string; readonly [field: string]: unknown };
@@ -259,8 +259,17 @@ export function describeTool(description: string): ListedTool {
   };
 }
 
-/** All tools that the caller sees, and the first page of its list. */
-export async function readTools(next: Handler, context: Context): Promise<{ tools: ListedTool[]; first: Result }> {
+/** What a caller sees. */
+export interface ToolList {
+  readonly tools: readonly ListedTool[];
+  /** The first page. */
+  readonly first: Result;
+  /** The upstreams whose tools are not listed, because they are still starting or have failed. */
+  readonly missing: readonly Unavailable[];
+}
+
+/** Reads all pages of the caller's list. */
+export async function readTools(next: Handler, context: Context): Promise<ToolList> {
   const tools: ListedTool[] = [];
   let first: Result | undefined;
   for await (const page of toolPages(next, context)) {
@@ -268,7 +277,7 @@ export async function readTools(next: Handler, context: Context): Promise<{ tool
     const listed: readonly unknown[] = Array.isArray(page["tools"]) ? page["tools"] : [];
     tools.push(...listed.filter(isTool));
   }
-  return { tools, first: first ?? {} };
+  return { tools, first: first ?? {}, missing: unavailableIn(first) };
 }
 
 function isTool(tool: unknown): tool is ListedTool {
@@ -278,7 +287,7 @@ function isTool(tool: unknown): tool is ListedTool {
 /** A list of our own tools, and of those that stay. All are in one page, since few are left. */
 export function shortList(
   own: readonly ListedTool[],
-  { tools, first }: { readonly tools: readonly ListedTool[]; readonly first: Result },
+  { tools, first }: Pick<ToolList, "tools" | "first">,
   isShown: (tool: ListedTool) => boolean,
 ): Result {
   const { nextCursor: _more, ...rest } = first;
@@ -301,11 +310,22 @@ interface Found {
   readonly total: number;
 }
 
-/** Answers a call of search-tools. `count`: how many tools there are. */
+const MAX_NOT_LISTED = 1_000;
+
+/** A line that says which upstreams are missing from a list, and why, if some are. */
+export function notListed(reasons: readonly string[]): readonly string[] {
+  return reasons.length === 0 ? [] : [`Not listed: ${oneLine(reasons.join("; ")).slice(0, MAX_NOT_LISTED)}`];
+}
+
+function reasonsOf(missing: readonly Unavailable[]): readonly string[] {
+  return missing.map(({ message }) => message);
+}
+
+/** Answers a call of search-tools. */
 export async function answerSearch(
   { query, limit }: Arguments,
   usual: number,
-  count: number,
+  { tools, missing }: Pick<ToolList, "tools" | "missing">,
   search: (query: string, limit: number) => Promise<Found>,
 ): Promise<Result> {
   if (typeof query !== "string") return mistake("`query` must be a string: words about what the tool should do");
@@ -315,13 +335,16 @@ export async function answerSearch(
   const { found, total } = await search(query, Math.min((limit as number | undefined) ?? usual, MAX_FOUND));
   const lines = found.map(({ signature, summary }) => (summary === "" ? signature : `${signature} - ${summary}`));
   const more = total > found.length ? [`(${total - found.length} more)`] : [];
-  const none = `No tool matches; there are ${count} tools. Try other words, or an empty query to list some.`;
+  const count = missing.length === 0 ? `there are ${tools.length} tools` : `${tools.length} tools are known so far`;
+  const none = `No tool matches; ${count}. Try other words, or an empty query to list some.`;
+  const rest = notListed(reasonsOf(missing));
   return {
     resultType: "complete",
-    content: [{ type: "text", text: lines.length === 0 ? none : [...lines, ...more].join("\n") }],
+    content: [{ type: "text", text: [...(lines.length === 0 ? [none] : [...lines, ...more]), ...rest].join("\n") }],
     structuredContent: {
       tools: found.map(({ name, signature, summary }) => ({ name, signature, description: summary })),
       total,
+      ...(missing.length > 0 && { unavailable: missing }),
     },
   };
 }
@@ -329,6 +352,7 @@ export async function answerSearch(
 /** Answers a call of describe-tools. `describe` gets those that were found, and gives the content of the result. */
 export function answerDescribe<Tool>(
   { names }: Arguments,
+  missing: readonly Unavailable[],
   find: (name: string) => Tool | undefined,
   known: () => Iterable<string>,
   describe: (found: readonly Tool[]) => { readonly texts: readonly string[]; readonly structuredContent?: object },
@@ -340,9 +364,10 @@ export function answerDescribe<Tool>(
   const found = [...new Set(names.flatMap((name) => find(name) ?? []))];
   const unknown = names.filter((name) => find(name) === undefined).map((name) => noSuchTool(name, known()));
   const { texts, structuredContent } = describe(found);
+  const rest = unknown.length === 0 ? [] : notListed(reasonsOf(missing));
   return {
     resultType: "complete",
-    content: [...texts, ...unknown].map((text) => ({ type: "text", text })),
+    content: [...texts, ...unknown, ...rest].map((text) => ({ type: "text", text })),
     ...(structuredContent && { structuredContent }),
     ...(found.length === 0 && { isError: true }),
   };

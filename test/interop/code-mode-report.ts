@@ -10,10 +10,9 @@ import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { chain, connect, upstream, type Client, type Middleware } from "catenary";
 import { codeMode } from "catenary/live";
-import { UNAVAILABLE } from "../../src/chain/router/failures.ts";
 import { reportCodeTools } from "../../src/cli/show/lists.ts";
 import { sandboxProblem } from "../../src/live/sandbox.ts";
-import { UPSTREAM } from "../../src/protocol/lists.ts";
+import { UNAVAILABLE, UPSTREAM } from "../../src/protocol/lists.ts";
 import type { Tool } from "../../src/protocol/model/index.ts";
 import { installPackages } from "../support/install-packages.ts";
 

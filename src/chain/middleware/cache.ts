@@ -9,12 +9,11 @@ import type { Caller, Context, Handler, Middleware, Request, Result } from "../.
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { digest } from "../../core/seal.ts";
 import { deepFreeze } from "../../core/values.ts";
-import { CACHEABLE } from "../../protocol/lists.ts";
+import { CACHEABLE, UNAVAILABLE } from "../../protocol/lists.ts";
 import { META } from "../../protocol/model/base.ts";
 import { Cache } from "../../protocol/result-cache.ts";
 import { CallerTools, viewKey } from "../caller-tools.ts";
 import { LISTS_BY_METHOD, NAMING_PARAMS } from "../result-items.ts";
-import { UNAVAILABLE } from "../router/failures.ts";
 import { matchesGlob } from "./filter.ts";
 
 /** For how long results are kept, and for whom. */

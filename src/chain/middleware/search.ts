@@ -15,6 +15,7 @@ import {
   MAX_FOUND,
   mistake,
   noSuchTool,
+  notListed,
   readTools,
   SEARCH_TOOLS,
   searchTool,
@@ -101,20 +102,22 @@ export function search(options: SearchOptions = {}): Middleware {
 }
 
 async function find(args: Arguments, usual: number, context: Context, next: Handler): Promise<Result> {
-  const { tools } = await readTools(next, context);
-  return answerSearch(args, usual, tools.length, async (query, limit) => {
-    const { found, total } = (await ToolIndex.of(tools)).search(query, limit);
+  const list = await readTools(next, context);
+  return answerSearch(args, usual, list, async (query, limit) => {
+    const { found, total } = (await ToolIndex.of(list.tools)).search(query, limit);
     return { found: found.map(({ tool, ...rest }) => ({ name: tool.name, ...rest })), total };
   });
 }
 
 async function describeTools(args: Arguments, context: Context, next: Handler): Promise<Result> {
-  const byName = new Map((await readTools(next, context)).tools.map((tool) => [tool.name, tool]));
+  const { tools, missing } = await readTools(next, context);
+  const byName = new Map(tools.map((tool) => [tool.name, tool]));
   return answerDescribe(
     args,
+    missing,
     (name) => byName.get(name),
     () => byName.keys(),
-    (tools) => ({ texts: tools.map((tool) => JSON.stringify(tool)), structuredContent: { tools } }),
+    (found) => ({ texts: found.map((tool) => JSON.stringify(tool)), structuredContent: { tools: found } }),
   );
 }
 
@@ -130,8 +133,9 @@ async function call(args: Arguments, request: Request, context: Context, next: H
   } catch (error) {
     if (!(error instanceof McpError) || error.kind !== "tool_not_found") throw error;
     // Not the error of a tool, but a wrong name, which the model can correct.
-    const names = (await readTools(next, context)).tools.map((tool) => tool.name);
+    const { tools, missing } = await readTools(next, context);
+    const names = tools.map((tool) => tool.name);
     if (names.includes(name)) throw error;
-    return mistake(noSuchTool(name, names));
+    return mistake([noSuchTool(name, names), ...notListed(missing.map(({ message }) => message))].join("\n"));
   }
 }

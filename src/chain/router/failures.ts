@@ -14,14 +14,7 @@ import {
   errorKind,
   withoutDiagnostics,
 } from "../../protocol/errors.ts";
-
-/** The `_meta` key of a result that lists the upstreams missing from it. */
-export const UNAVAILABLE = "catenary/unavailable";
-
-export interface Unavailable {
-  readonly upstream: string;
-  readonly message: string;
-}
+import { UNAVAILABLE, type Unavailable, unavailableIn } from "../../protocol/lists.ts";
 
 /** Kinds of errors that mean that the upstream did not answer. */
 const NO_ANSWER: ReadonlySet<ErrorKind | undefined> = new Set<ErrorKind>(["timeout", "unreachable"]);
@@ -63,10 +56,7 @@ export function unavailable(upstream: string, error: unknown): Unavailable {
 
 /** The unavailable upstreams that a result lists, if the upstream itself is a router. */
 export function nestedUnavailable(upstream: string, result: Result | undefined): readonly Unavailable[] {
-  const listed = result?._meta?.[UNAVAILABLE];
-  const isEntry = (one: unknown): one is Unavailable => isObject(one) && typeof one["upstream"] === "string";
-  if (!Array.isArray(listed)) return [];
-  return listed.filter(isEntry).map((one) => ({ ...one, upstream: `${upstream}.${one.upstream}` }));
+  return unavailableIn(result).map((one) => ({ ...one, upstream: `${upstream}.${one.upstream}` }));
 }
 
 /** The error if every upstream has failed. */

@@ -13,10 +13,12 @@ import {
   LISTS,
   type ListCapability,
   type ListKind,
+  UNAVAILABLE,
+  type Unavailable,
 } from "../../protocol/lists.ts";
 import { type Implementation, META } from "../../protocol/model/index.ts";
 import type { Json } from "../../protocol/revision.ts";
-import { allFailed, isTimeout, nestedUnavailable, UNAVAILABLE, type Unavailable, unavailable } from "./failures.ts";
+import { allFailed, isTimeout, nestedUnavailable, unavailable } from "./failures.ts";
 import type { NameIndex, RoutedUpstream } from "./names.ts";
 import { shownItem, type ListContents, type ListItem, type PagedList } from "./pages.ts";
 import { offeredList, type OfferedList, type UpstreamView, type View } from "./view.ts";

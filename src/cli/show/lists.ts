@@ -2,10 +2,9 @@
 // server and is sanitized even if the output is not a terminal: lists are for people, programs use --json. What only
 // some lists need is loaded late.
 
-import { UNAVAILABLE, type Unavailable } from "../../chain/router/failures.ts";
 import type { CodeSettings } from "../../config/live.ts";
 import { isObject } from "../../core/values.ts";
-import { UPSTREAM } from "../../protocol/lists.ts";
+import { UNAVAILABLE, type Unavailable, UPSTREAM } from "../../protocol/lists.ts";
 import type { Prompt, Resource, ResourceTemplate, Tool } from "../../protocol/model/index.ts";
 import { argumentTable, promptProperties, readProperties, signature, withKey } from "../target/arguments.ts";
 import { oneLine, pad, paint, sanitize, sanitizeJson, terminalWidth, truncate, widthOf } from "../terminal/output.ts";

@@ -142,6 +142,7 @@ export function jsLanguage(options: JavaScriptGuestOptions): Language {
     resources: RESOURCES,
     callsTools: CALLS_TOOLS,
     callAdvice: {
+      prefix: "tools.",
       search: 'tools.search("words")',
       wait: "Use await for each call: await tools.NAME(...), or await Promise.all([...]) for several.",
     },

@@ -55,7 +55,6 @@ export interface CallResult {
     readonly kind: string;
     readonly message: string;
     readonly content?: readonly unknown[];
-    readonly near?: readonly string[];
   };
 }
 

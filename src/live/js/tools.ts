@@ -98,8 +98,8 @@ export class ToolCalls {
 
   /** Calls a tool by its path or its name. */
   readonly call = async (path: string, args: unknown = {}): Promise<unknown> => {
-    const tool = this.#known.get(path);
-    if (tool === undefined) return this.#callUnknown(path);
+    // The host knows the tools of servers that have started meanwhile, and what a wrong name is close to.
+    const tool = this.#known.get(path) ?? { name: String(path), path: String(path), signature: "" };
     // Undefined if the object has a method `toJSON` that returns that.
     const json: string | undefined = isArray(args) ? undefined : stringify(args);
     if (typeof args !== "object" || args === null || json === undefined) {
@@ -116,16 +116,6 @@ export class ToolCalls {
     if (error !== undefined) throw this.#failure(error);
     return valueOf(result);
   };
-
-  /** The host knows what a wrong name is close to. */
-  async #callUnknown(given: unknown): Promise<never> {
-    const path = String(given);
-    const { error } = await this.#request(`"tool":${stringify(path)},"arguments":{}`);
-    const near = (error?.near ?? []).map((name) => `tools.${name}`).join(" or ");
-    if (error !== undefined && error.kind !== "refused") throw this.#failure(error);
-    const suggestion = near === "" ? "" : `did you mean ${near}? If not, `;
-    throw new NativeError(`There is no tool ${path.slice(0, 100)}; ${suggestion}find it with tools.search("words")`);
-  }
 
   /** Finds tools by words. */
   readonly search = async (query: unknown, limit?: unknown): Promise<unknown> => {

@@ -5,7 +5,7 @@ import type { Client } from "../../../src/client/client.ts";
 import { connect } from "../../../src/client/connect.ts";
 import type { Handler } from "../../../src/core/handler.ts";
 import { createCodeRunner, type CodeRunnerOptions } from "../../../src/live/code-mode.ts";
-import type { RunTools } from "../../../src/live/code-run.ts";
+import type { RunTools } from "../../../src/live/offered-tools.ts";
 import type { Language } from "../../../src/live/tool.ts";
 import { createServer } from "../../../src/server/server.ts";
 
@@ -55,6 +55,7 @@ async function toolsOf(gateway: Handler, context: Parameters<Handler>[1]): Promi
   }));
   return {
     entries,
+    missing: new Map(),
     gateway,
     search: async (query, limit) => entries.filter(({ name }) => name.includes(query)).slice(0, limit),
   };
