@@ -33,25 +33,18 @@ export async function serve(handler: Closeable, options?: ServeOptions): Promise
   return (await import("./serve.ts")).serve(handler, options);
 }
 
-export { chain, type Chain, type GatewayOptions } from "./chain/chain.ts";
-export type { Gateway } from "./chain/gateway.ts";
-export type { UpstreamOptions, UpstreamTarget } from "./chain/upstream/options.ts";
-export { upstream, type Upstream } from "./chain/upstream/upstream.ts";
-export type { Client, ConnectOptions, ServeHttpOptions, ServeOptions, Serving, Target };
-export { ConnectionError, type ConnectionErrorKind, UserError } from "./core/errors.ts";
-export type {
-  AskOptions,
-  Caller,
-  Context,
-  Handler,
-  LogLevel,
-  Middleware,
-  Notification,
-  Params,
-  Request,
-  Result,
-} from "./core/handler.ts";
-export { McpError, type ErrorKind, type Profile } from "./protocol/errors.ts";
-export type { CallToolResult } from "./protocol/model/index.ts";
-export type { ToolContext } from "./server/call-context.ts";
-export { createServer, type Server } from "./server/server.ts";
+export { chain } from "./chain/chain.ts";
+export { upstream } from "./chain/upstream/upstream.ts";
+export { ConnectionError, UserError } from "./core/errors.ts";
+export { McpError } from "./protocol/errors.ts";
+export { createServer } from "./server/server.ts";
+
+// Every type that these functions take or return, and every type in the members of those: a project that emits
+// declarations must be able to name what the compiler infers for its exports.
+export type * from "./chain/index.ts";
+export type * from "./client/index.ts";
+export type * from "./server/index.ts";
+export type { ParkedCallsOptions } from "./dialogue/stateless/parked-calls.ts";
+export type { Health, HttpLimits } from "./http/server/options.ts";
+export type { Profile } from "./protocol/errors.ts";
+export type { ServeHttpOptions, ServeOptions, Serving };

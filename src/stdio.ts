@@ -1,6 +1,17 @@
 // The subpath `catenary/stdio`: the stdio transports and `serveTransport`, for programs with their own streams.
 
 export { serveTransport, type ConnectionOptions, type ServedConnection } from "./dialogue/connection.ts";
-export { childTransport, type ChildTransport, type ChildTransportOptions } from "./transport/child-process.ts";
+export type { ParkedCallsOptions } from "./dialogue/stateless/parked-calls.ts";
+export type { Limits } from "./jsonrpc/codec.ts";
+export type { Message, ResponseMessage } from "./jsonrpc/message.ts";
+export type { Child, Exit } from "./process/child.ts";
+export type { InheritEnv } from "./process/program.ts";
+export type { Profile } from "./protocol/errors.ts";
+export {
+  childTransport,
+  type Noise,
+  type ChildTransport,
+  type ChildTransportOptions,
+} from "./transport/child-process.ts";
 export { stdioTransport, type StdioOptions } from "./transport/stdio.ts";
-export type { Inbound, Transport } from "./transport/transport.ts";
+export type { Inbound, QuietCancel, SendOptions, Transport } from "./transport/transport.ts";

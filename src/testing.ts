@@ -12,7 +12,10 @@ import { memoryPair } from "./transport/memory.ts";
 import type { Inbound, Transport } from "./transport/transport.ts";
 
 export { memoryPair };
-export type { CallerIdentity, Message, Transport };
+export type * from "./client/index.ts";
+export type { CallerIdentity, ConnectionOptions };
+export type { ParkedCallsOptions } from "./dialogue/stateless/parked-calls.ts";
+export type { Profile } from "./protocol/errors.ts";
 
 /** All supported revisions, oldest first: `it.each(REVISION_NAMES)(...)`. */
 export const REVISION_NAMES: readonly string[] = REVISIONS.map(({ name }) => name);

@@ -15,4 +15,28 @@ export type {
   UpstreamTarget,
 } from "./upstream/options.ts";
 export { upstream, type Upstream } from "./upstream/upstream.ts";
-export type { Context, Handler, Middleware, Notification, Request, Result } from "../core/handler.ts";
+export type {
+  AskOptions,
+  Caller,
+  Context,
+  Handler,
+  LogLevel,
+  Meta,
+  Middleware,
+  Notification,
+  Params,
+  Request,
+  Result,
+  SessionHints,
+} from "../core/handler.ts";
+export type { NamesOption } from "./router/names.ts";
+export type { SelectPart, UpstreamNaming } from "./router/naming.ts";
+export type * from "../protocol/model/index.ts";
+
+// The types in the options of `upstream`.
+export type { Command } from "../client/command.ts";
+export type { Target } from "../client/connect.ts";
+export type { Authorizer, Challenge, OutgoingRequest } from "../core/authentication.ts";
+export type { Limits } from "../jsonrpc/codec.ts";
+export type { Message, ResponseMessage } from "../jsonrpc/message.ts";
+export type { Inbound, SendOptions, Transport } from "../transport/transport.ts";

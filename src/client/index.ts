@@ -13,6 +13,7 @@ export type {
   Params,
   Request,
   Result,
+  SessionHints,
 } from "../core/handler.ts";
 export type { Limits } from "../jsonrpc/codec.ts";
 export type {

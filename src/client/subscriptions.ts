@@ -37,7 +37,10 @@ export interface Subscription extends AsyncIterable<ChangeEvent> {
   readonly honoured: SubscriptionFilter;
   /** Events that were dropped because the buffer was full. */
   readonly dropped: number;
-  /** Resolves when either side has closed the subscription; rejects when the connection broke. */
+  /**
+   * Resolves when the subscription is over: either side has ended it for good. Over HTTP, one that the server ends is
+   * opened again, since the server may be restarting. Rejects if the server refuses it then, or cannot be reached.
+   */
   readonly ended: Promise<void>;
   /** Ends the subscription. */
   close(): Promise<void>;

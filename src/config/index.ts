@@ -1,6 +1,15 @@
 // catenary/config: loads and checks a config, and builds the gateway it describes.
 
 export type { MiddlewareFactories } from "./readers.ts";
+export type * from "../chain/index.ts";
+export type { Redirect } from "../auth/oauth/types.ts";
+export type { CodeModeOptions } from "../live/code-mode.ts";
+export type { Limits as LiveLimits } from "../live/runtime.ts";
+export type { SandboxOptions } from "../live/sandbox.ts";
+export type { LiveOptions } from "../live/server.ts";
+export type { LanguageOptions } from "../live/tool.ts";
+export type { HttpLimits } from "../http/server/options.ts";
+export type { Profile as ErrorProfile } from "../protocol/errors.ts";
 export { createGateway, type CreateGatewayOptions } from "./gateway.ts";
 export {
   checkConfig,
@@ -11,8 +20,11 @@ export {
   type ConfigReport,
   type Listen,
 } from "./load.ts";
+export type { ConfigPlace, RequiredProgram } from "./kinds.ts";
+export type { CodeSettings } from "./live.ts";
 export type { MiddlewareEntry, MiddlewareModule, ModuleMiddleware, NamedMiddleware } from "./middleware.ts";
 export { ConfigError, describeProblem, type Position, type Problem } from "./document.ts";
+export type { CallerEntry, Profile } from "./profiles.ts";
 export type { SignIn, SignInSettings, SignInTarget } from "./sign-in.ts";
-export type { UpstreamEntry, UpstreamPolicy } from "./upstreams.ts";
-export { inputVariable, type AskInput, type Environment, type Input } from "./variables.ts";
+export type { Requirements, UpstreamEntry, UpstreamPolicy } from "./upstreams.ts";
+export { inputVariable, type AskInput, type Environment, type Input, type Secret } from "./variables.ts";

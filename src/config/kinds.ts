@@ -25,6 +25,7 @@ export interface UpstreamArguments {
   readonly signIn?: SignInSettings;
 }
 
+/** A program that an upstream needs. */
 export interface RequiredProgram {
   readonly command: Command;
   readonly position: Position;

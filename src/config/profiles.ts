@@ -14,6 +14,7 @@ export interface Profile extends FilterOptions {
   readonly servers?: readonly string[];
 }
 
+/** A caller with a token of its own. */
 export interface CallerEntry {
   /** Never shown. */
   readonly token: string;

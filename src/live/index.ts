@@ -19,6 +19,8 @@ import { smalltalk as smalltalkEntry } from "./smalltalk/entry.ts";
 import { smalltalkLanguage } from "./smalltalk/index.ts";
 import type { LanguageEntry, SettingSpec } from "./tool.ts";
 
+export type { InheritEnv } from "../process/program.ts";
+export type * from "../server/index.ts";
 export type { CodeMode } from "./code-mode.ts";
 export type { Evaluation } from "./evaluation.ts";
 export type { JavaScriptPermission } from "./js/index.ts";

@@ -138,9 +138,13 @@ export interface CallAdvice {
 
 /** What a language is created with: the options that all languages have, and its own settings. */
 export interface LanguageOptions {
+  /** The program that runs the language. */
   readonly command?: string;
+  /** The folder of the processes. */
   readonly cwd?: string;
+  /** Environment variables, added to those that the processes inherit. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Which variables of our environment the processes get. */
   readonly inheritEnv?: InheritEnv;
   /** Called once if sessions start slowly for a reason that the user can fix. */
   readonly onWarning?: (text: string) => void;

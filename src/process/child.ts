@@ -34,11 +34,13 @@ export interface ChildOptions {
   onStderr?(chunk: Buffer): void;
 }
 
+/** How a process has ended. */
 export interface Exit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }
 
+/** A child process. */
 export interface Child {
   readonly pid: number;
   /** Part of the value of CATENARY_GROUP in the environment of all its descendants. */

@@ -204,6 +204,19 @@ export function errorKind(error: unknown): ErrorKind | undefined {
   }
 }
 
+/** Kinds of errors after which another attempt may succeed. */
+const TEMPORARY: ReadonlySet<ErrorKind | undefined> = new Set<ErrorKind>([
+  "timeout",
+  "unreachable",
+  "rate_limited",
+  "shutting_down",
+]);
+
+/** Whether another attempt may succeed. */
+export function isTemporary(error: unknown): boolean {
+  return TEMPORARY.has(errorKind(error));
+}
+
 /** The result for arguments that do not match a tool's schema. The model can read it and correct them. */
 export function invalidArguments(
   toolName: string,

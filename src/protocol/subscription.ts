@@ -3,7 +3,14 @@
 
 import { attempt, backoffMs, deferred, forwardAbort, pause } from "../core/async.ts";
 import type { Context, Notification, Result } from "../core/handler.ts";
-import { changedFlag, changedMethod, LIST_CAPABILITIES, RESOURCE_UPDATED, SUBSCRIPTION_ACKNOWLEDGED } from "./lists.ts";
+import {
+  changedFlag,
+  changedMethod,
+  grantsNothing,
+  LIST_CAPABILITIES,
+  RESOURCE_UPDATED,
+  SUBSCRIPTION_ACKNOWLEDGED,
+} from "./lists.ts";
 import type { Json } from "./revision.ts";
 
 /** What the last acknowledgement granted; undefined before the first. */
@@ -83,6 +90,16 @@ export async function keepSubscribed(context: Context, grant: Grant, steps: Subs
     }
     if (reopens === "later") await pause(backoffMs(failures), signal);
   }
+}
+
+/**
+ * Whether a subscription that its server has ended with a result is opened again. A server that stops ends all of them
+ * in this way (specification, basic/patterns/subscriptions, graceful closure), and the client cannot know why. A
+ * subscription to tasks alone ends with the tasks, and one that grants nothing ends at once.
+ */
+export function isLasting(granted: Json | undefined): boolean {
+  const { taskIds: _tasks, ...lasting } = granted ?? {};
+  return !grantsNothing(lasting);
 }
 
 /** Notifications of everything that a subscription with this grant would report. Tasks report their state themselves. */

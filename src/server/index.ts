@@ -10,11 +10,21 @@ export type {
   Handler,
   LogLevel,
   Meta,
+  Middleware,
   Notification,
   Params,
   Request,
   Result,
+  SessionHints,
 } from "../core/handler.ts";
+export type {
+  CompactJWSHeaderParameters,
+  FlattenedJWSInput,
+  JSONWebKeySet,
+  JWK,
+  JWTVerifyGetKey,
+  KeyObject,
+} from "jose";
 export type { ExactId, Id } from "../jsonrpc/message.ts";
 export type * from "../protocol/model/index.ts";
 export type { TaskSupport } from "../protocol/tasks.ts";

@@ -27,14 +27,15 @@ function exportsOf(file: string): (readonly [name: string, file: string])[] {
     [...text.matchAll(pattern)].flatMap(([, names = "", from]) =>
       names
         .split(",")
-        .map((name) => name.trim().replace(/^type /, ""))
+        .map((name) => name.trim().replace(/^type | as \w+$/g, ""))
         .filter((name) => name !== "")
         .map((name) => [name, from === undefined ? file : join(dirname(file), from)] as const),
     );
   const imported = new Map(lists(/^import (?:type )?\{([^}]*)\} from "(\.[^"]+)"/gm));
   return [
     ...[...text.matchAll(new RegExp(`^${DECLARATION} (\\w+)`, "gm"))].map(([, name = ""]) => [name, file] as const),
-    ...lists(/^export (?:type )?\{([^}]*)\} from "([^"]+)"/gm),
+    // Types of packages are documented there.
+    ...lists(/^export (?:type )?\{([^}]*)\} from "(\.[^"]+)"/gm),
     ...lists(/^export (?:type )?\{([^}]*)\};/gm).map(([name]) => [name, imported.get(name) ?? file] as const),
     ...[...text.matchAll(/^export (?:type )?\* from "([^"]+)"/gm)].flatMap(([, from = ""]) =>
       from.includes("protocol/model") ? [] : exportsOf(join(dirname(file), from)),

@@ -2,6 +2,14 @@
 // loads no package; the flow itself is loaded with the first request.
 
 export type { Authorizer, Challenge, OutgoingRequest } from "../../core/authentication.ts";
+export type {
+  AuthorizationDetails,
+  AuthorizationServer,
+  JsonValue,
+  MTLSEndpointAliases,
+  TokenEndpointRequestOptions,
+  TokenEndpointResponse,
+} from "oauth4webapi";
 export { bearerToken, oauth } from "./authorizers.ts";
 export {
   clientCredentials,

@@ -25,7 +25,21 @@ import { TIMEOUT, timeout } from "./timeout.ts";
 import { TRACE, trace } from "./trace.ts";
 import { VALIDATE, validate } from "./validate.ts";
 
-export { OptionError } from "../../core/options.ts";
+export type {
+  AskOptions,
+  Caller,
+  Context,
+  Handler,
+  LogLevel,
+  Meta,
+  Middleware,
+  Notification,
+  Params,
+  Request,
+  Result,
+  SessionHints,
+} from "../../core/handler.ts";
+export { OptionError, type OptionsHelp } from "../../core/options.ts";
 export type { AuditOptions } from "./audit.ts";
 export type { AuthorizedItem, AuthorizeOptions, AuthorizeRule } from "./authorize.ts";
 export type { BreakerOptions } from "./breaker.ts";

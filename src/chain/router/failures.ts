@@ -12,20 +12,13 @@ import {
   METHOD_NOT_FOUND,
   type ErrorKind,
   errorKind,
+  isTemporary,
   withoutDiagnostics,
 } from "../../protocol/errors.ts";
 import { UNAVAILABLE, type Unavailable, unavailableIn } from "../../protocol/lists.ts";
 
 /** Kinds of errors that mean that the upstream did not answer. */
 const NO_ANSWER: ReadonlySet<ErrorKind | undefined> = new Set<ErrorKind>(["timeout", "unreachable"]);
-/** Kinds of errors after which another attempt may succeed. */
-const TEMPORARY: ReadonlySet<ErrorKind | undefined> = new Set<ErrorKind>([
-  "timeout",
-  "unreachable",
-  "rate_limited",
-  "shutting_down",
-]);
-
 /** Adds the name of the upstream to an error, unless the error is a response of the upstream. */
 export function withUpstreamName(upstream: string, error: unknown): Error {
   if (error instanceof ConnectionError) {
@@ -71,7 +64,7 @@ export function isMethodNotFound(error: unknown): boolean {
 
 /** Whether the upstream rejected the request, and would reject it again. */
 export function isRefusal(error: unknown): boolean {
-  return error instanceof McpError && error.code !== INTERNAL_ERROR && !TEMPORARY.has(errorKind(error));
+  return error instanceof McpError && error.code !== INTERNAL_ERROR && !isTemporary(error);
 }
 
 /** Whether the upstream did not answer. */

@@ -14,6 +14,7 @@ import {
 } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
 import {
+  isLasting,
   keepSubscribed,
   possibleChanges,
   type EndedSubscription,
@@ -279,9 +280,7 @@ class SubscriptionPart {
     const reopens = ({ error, granted }: EndedSubscription): Reopens => {
       this.failure = error === undefined ? undefined : withUpstreamName(name, error);
       this.#settled.resolve();
-      // An upstream that ends the subscription is asked again if it has just granted more than tasks.
-      const isLasting = error === undefined ? granted !== undefined && this.#isLasting() : !isRefusal(error);
-      return isLasting && "later";
+      return (error === undefined ? isLasting(granted) : !isRefusal(error)) && "later";
     };
     try {
       const notify = (notification: Notification): void => this.#receive(notification);
@@ -308,12 +307,6 @@ class SubscriptionPart {
       ...listOf("resourceSubscriptions", translate(resourceSubscriptions, this.filter.uris)),
       ...listOf("taskIds", translate(taskIds, this.filter.taskIds)),
     };
-  }
-
-  /** Whether more than tasks is granted. A subscription to tasks alone ends with them. */
-  #isLasting(): boolean {
-    const { taskIds: _tasks, ...lasting } = this.honoured;
-    return Object.values(lasting).some((value) => value !== false);
   }
 
   #request(): Request {

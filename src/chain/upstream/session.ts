@@ -3,6 +3,7 @@
 // upstream reaches the call that it belongs to. Subscriptions stay open while the upstream stops, fails and
 // restarts; only those to resources or tasks start and restart it.
 
+import { backoffMs } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Caller, Context, Handler, Notification, Request, Result } from "../../core/handler.ts";
 import { INTERNAL_CALLER } from "../../protocol/caller.ts";
@@ -16,7 +17,13 @@ import {
 } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
-import { keepSubscribed, type EndedSubscription, type Grant, type Reopens } from "../../protocol/subscription.ts";
+import {
+  isLasting,
+  keepSubscribed,
+  type EndedSubscription,
+  type Grant,
+  type Reopens,
+} from "../../protocol/subscription.ts";
 import { answerFrom, CatalogueKeeper, grantedBy, type CatalogueOwner, type CatalogueStore } from "./catalogue.ts";
 import { AskableCallQueue, refusal, StrayRequests } from "./client-requests.ts";
 import { type RecoveryOptions, Supervisor, type UpstreamConnection } from "./supervisor.ts";
@@ -183,11 +190,14 @@ export class UpstreamSession implements CatalogueOwner {
           : supervisor.nextConnection(signal));
       return this.#handlerFor(opened, request.method, own)(request, own);
     };
-    const reopens = async ({ error }: EndedSubscription): Promise<Reopens> => {
+    const reopens = async ({ error, granted, failures }: EndedSubscription): Promise<Reopens> => {
+      if (grant.granted === undefined || supervisor.state === "closed") return false;
       const isInterruption = error instanceof ConnectionError && error.kind === "closed";
-      if (!isInterruption || grant.granted === undefined || supervisor.state === "closed") return false;
+      // A program that stops ends its subscriptions with a result.
+      if (!isInterruption && (error !== undefined || !isLasting(granted))) return false;
       // The pipe may break before the exit of the process is reported, so wait before another attempt.
-      if (supervisor.current === opened) await supervisor.pause(BROKEN_PAUSE_MS, signal).catch(() => undefined);
+      const pauseMs = error === undefined ? backoffMs(failures) : supervisor.current === opened ? BROKEN_PAUSE_MS : 0;
+      if (pauseMs > 0) await supervisor.pause(pauseMs, signal).catch(() => undefined);
       return "now";
     };
     try {

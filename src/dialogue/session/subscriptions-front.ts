@@ -7,15 +7,15 @@
 import { abortable } from "../../core/async.ts";
 import type { Caller, Context, Handler, Notification, Result } from "../../core/handler.ts";
 import { invalidParams, McpError, methodNotFound, errorKind } from "../../protocol/errors.ts";
-import {
-  changedFlag,
-  grantsNothing,
-  LIST_CAPABILITIES,
-  RESOURCE_UPDATED,
-  SUBSCRIPTION_ACKNOWLEDGED,
-} from "../../protocol/lists.ts";
+import { changedFlag, LIST_CAPABILITIES, RESOURCE_UPDATED, SUBSCRIPTION_ACKNOWLEDGED } from "../../protocol/lists.ts";
 import type { Json } from "../../protocol/revision.ts";
-import { keepSubscribed, type EndedSubscription, type Grant, type Reopens } from "../../protocol/subscription.ts";
+import {
+  isLasting,
+  keepSubscribed,
+  type EndedSubscription,
+  type Grant,
+  type Reopens,
+} from "../../protocol/subscription.ts";
 
 const MAX_SUBSCRIPTIONS = 10_000;
 
@@ -128,8 +128,8 @@ class Subscription {
     const reopens = ({ granted, error }: EndedSubscription): Reopens => {
       // The client learns that its subscription to a resource has failed, and can subscribe again.
       if (isOfResource && grant.granted === undefined) return false;
-      // What grants nothing ends at once, and a server without subscriptions will not have them later either.
-      const mayReopen = error === undefined ? !grantsNothing(granted) : errorKind(error) !== "method_not_found";
+      // A server without subscriptions will not have them later either.
+      const mayReopen = error === undefined ? isLasting(granted) : errorKind(error) !== "method_not_found";
       return mayReopen && "later";
     };
     return new Promise<Filter>((resolve, reject) => {

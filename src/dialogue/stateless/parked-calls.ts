@@ -15,6 +15,7 @@ import { type InFlightCall, ALREADY_ANSWERED } from "../calls/in-flight.ts";
 import { checkEncodable } from "../calls/client-requests.ts";
 import type { Json } from "../../protocol/revision.ts";
 
+/** Limits of calls that wait for an answer of their client, and the key that seals their state. */
 export interface ParkedCallsOptions {
   /** The key that seals states. By default each connection, or HTTP endpoint, has a random one. */
   readonly sealKey?: string | Uint8Array;

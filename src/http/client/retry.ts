@@ -4,11 +4,11 @@
 // with the headers of the current schema.
 
 import { ConnectionError } from "../../core/errors.ts";
-import { keepSubscribed, type Grant } from "../../protocol/subscription.ts";
+import { isLasting, keepSubscribed, type Grant } from "../../protocol/subscription.ts";
 import type { Handler, Request, Result } from "../../core/handler.ts";
 import { SessionLost } from "../../transport/transport.ts";
 import { pause } from "../../core/async.ts";
-import { codeOf, McpError } from "../../protocol/errors.ts";
+import { codeOf, isTemporary, McpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import type { ToolFacts } from "../../protocol/tool-facts.ts";
 import { isObject } from "../../core/values.ts";
@@ -116,26 +116,32 @@ function withoutInvalid(result: Result, facts: ToolFacts, warn: (text: string) =
   return kept.length === tools.length ? result : { ...result, tools: kept };
 }
 
-/** How many consecutive failures are tolerated before a subscription fails. */
+/** How many attempts in a row may fail to open a subscription again. */
 const MAX_FAILURES = 10;
+/** Some proxies end every response after half a minute, which must not lengthen the pauses. */
+const STABLE_MS = 10_000;
 
-/** Opens a `subscriptions/listen` again when its connection breaks. */
+/** Opens a `subscriptions/listen` again when its connection breaks, or the server ends it as it stops. */
 export function resubscribing(handler: Handler): Handler {
   return (request, context) => {
     if (request.method !== "subscriptions/listen") return handler(request, context);
     const grant: Grant = { granted: undefined };
+    let failures = 0;
     return keepSubscribed(context, grant, {
       open: (own) => handler(request, own),
-      // A subscription that was never acknowledged fails like any other request.
-      reopens: ({ error, failures }) =>
-        grant.granted !== undefined && isBroken(error) && failures < MAX_FAILURES && "later",
-      stableMs: 0,
+      reopens: ({ error, granted }) => {
+        failures = granted === undefined ? failures + 1 : 0;
+        // A subscription that was never acknowledged fails like any other request.
+        if (grant.granted === undefined || failures >= MAX_FAILURES) return false;
+        return (error === undefined ? isLasting(granted) : isBroken(error)) && "later";
+      },
+      stableMs: STABLE_MS,
     });
   };
 }
 
 function isBroken(error: unknown): boolean {
-  if (!(error instanceof ConnectionError)) return false;
+  if (!(error instanceof ConnectionError)) return isTemporary(error);
   const { kind, status = 0, mayHaveRun } = error;
   // A connect timeout is treated like a refused connection.
   return (

@@ -4,7 +4,7 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { installPackages } from "../../support/install-packages.ts";
 import { PROGRAM_MS } from "../../support/waiting.ts";
@@ -75,6 +75,7 @@ export class Workspace {
 
   write(name: string, text: string): string {
     const file = join(this.folder, name);
+    mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, text);
     return file;
   }

@@ -1,0 +1,21 @@
+// The declarations of the package two levels deep, with the newest compiler and with the last one written in JavaScript.
+
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { declarationErrors } from "./declarations.ts";
+import { missingRuntimes } from "./runtimes.ts";
+
+const tscIn = (folder: string): string =>
+  fileURLToPath(new URL(`${folder}/node_modules/typescript/bin/tsc`, import.meta.url));
+
+it("the newest compiler can name everything that is inferred from an entry, two levels deep", () => {
+  expect(declarationErrors(tscIn("../../.."), true)).toEqual([]);
+});
+
+const reason = await missingRuntimes();
+
+describe.skipIf(reason !== undefined)(`TypeScript 5.9${reason === undefined ? "" : ` (${reason})`}`, () => {
+  it("can name everything that is inferred from an entry, two levels deep", () => {
+    expect(declarationErrors(tscIn("packages"), true)).toEqual([]);
+  });
+});

@@ -1,0 +1,216 @@
+// Projects that emit declarations, one for each entry of the package: what users export, and probes that make the
+// compiler write out the members of everything that the functions of the entry take and return.
+
+import { readFileSync } from "node:fs";
+import { outputOf, Workspace } from "./runtimes.ts";
+
+/** What users export, by the entry. All of its types are inferred. */
+const SAMPLES: Readonly<Record<string, string>> = {
+  ".": `
+import { chain, connect, createServer, McpError, serve, upstream } from "catenary";
+import { z } from "zod";
+export const server = createServer({ name: "notes", version: "1.0.0" })
+  .tool("echo", { input: z.object({ text: z.string() }) }, ({ text }) => text)
+  .tool("add", { input: z.object({ n: z.number() }), output: z.object({ sum: z.number() }) }, ({ n }) => ({ sum: n }))
+  .tool("plain", { input: { type: "object", properties: { n: { type: "number" } } } }, ({ n }) => String(n))
+  .resource("notes://today", { name: "Today" }, () => "milk")
+  .template("notes://day/{date}", { name: "A day" }, ({ date }) => date)
+  .prompt("review", { arguments: { name: { required: true } } }, ({ name }) => name);
+export const open = () => connect("http://127.0.0.1:3000/mcp");
+export const openTyped = () => connect<typeof server>(server);
+export const call = async () => (await openTyped()).callTool("add", { n: 1 });
+export const start = async () => (await open()).callToolAsTask("slow");
+export const listen = async () => (await open()).listen({ toolsListChanged: true });
+export const list = async () => (await open()).listTools();
+export const items = async () => (await open()).tools();
+export const read = async () => (await open()).readResource("notes://today");
+export const prompt = async () => (await open()).getPrompt("review", { name: "a" });
+export const notes = upstream({ command: "notes" });
+export const gateway = chain().to({ notes, server });
+export const run = () => serve(server);
+export const runHttp = () => serve(gateway, { http: { port: 0 } });
+export const failure = () => new McpError(-32000, "no");
+`,
+  "./server": `
+import { bearer, createServer, inputRequired } from "catenary/server";
+import { z } from "zod";
+export const server = createServer({ name: "notes", version: "1.0.0" })
+  .tool("echo", { input: z.object({ text: z.string() }) }, ({ text }, context) => {
+    context.progress(1);
+    return text;
+  })
+  .method("acme/search", { input: z.object({ text: z.string() }) }, ({ text }) => ({ text }))
+  .use((request, context, next) => next(request, context));
+export const ask = () => inputRequired({ who: { method: "roots/list", params: {} } });
+export const auth = bearer({ token: "secret" } as never);
+`,
+  "./client": `
+import { connect, userRejected } from "catenary/client";
+export const open = () => connect({ command: "notes" }, { elicit: () => ({ action: "decline" }) });
+export const listen = async () => (await open()).listen({}, (event) => void event.method);
+export const refuse = () => userRejected();
+export const ended = async () => (await open()).closed;
+export const task = async () => (await open()).task("1");
+`,
+  "./oauth": `
+import { bearerToken, clientCredentials, fileTokens, loopbackRedirect, memoryTokens, oauth } from "catenary/oauth";
+export const token = bearerToken("secret");
+export const auth = oauth({ store: memoryTokens(), redirect: loopbackRedirect() });
+export const grant = clientCredentials({ id: "a", secret: "b" });
+export const files = () => fileTokens("tokens");
+`,
+  "./chain": `
+import { chain, on, transform, upstream } from "catenary/chain";
+export const stamp = on("tools/call", async (request, context, next) => next(request, context));
+export const renamed = transform({ metadata: (metadata) => metadata });
+export const unfinished = chain(stamp, renamed);
+export const gateway = unfinished.to(upstream("http://127.0.0.1:3000/mcp"));
+export const upstreams = gateway.upstreams;
+`,
+  "./middleware": `
+import { authorize, filter, log, MIDDLEWARE, timeout } from "catenary/middleware";
+export const middleware = [log(), timeout(1_000), filter({ tools: { only: ["a"] } })];
+export const rules = authorize({ rules: [] } as never);
+export const names = [...MIDDLEWARE.keys()];
+export const factories = MIDDLEWARE;
+`,
+  "./live": `
+import { codeMode, javascript, lisp, smalltalk } from "catenary/live";
+export const js = javascript();
+export const more = javascript().tool("now", {}, () => "12:00");
+export const all = { lisp: lisp(), smalltalk: smalltalk() };
+export const code = codeMode(js);
+`,
+  "./openapi": `
+import { openapi } from "catenary/openapi";
+export const shop = openapi({ document: {} });
+`,
+  "./programs": `
+import { programs } from "catenary/programs";
+export const git = programs(["git"]);
+`,
+  "./config": `
+import { checkConfig, createGateway, examineConfig, loadConfig } from "catenary/config";
+export const load = () => loadConfig("catenary.json");
+export const gateway = async () => createGateway(await load());
+export const servers = async () => (await load()).upstreams;
+export const check = () => checkConfig("{}", "catenary.json");
+export const report = () => examineConfig("catenary.json");
+`,
+  "./http": `
+import { AuthError, fetchHandler, nodeHandler } from "catenary/http";
+export const web = fetchHandler(async () => ({}));
+export const node = nodeHandler(async () => ({}), { stateless: true });
+export const refuse = () => new AuthError(401, "no", "Bearer");
+`,
+  "./stdio": `
+import { childTransport, serveTransport, stdioTransport } from "catenary/stdio";
+export const child = () => childTransport({ command: "notes" });
+export const own = () => stdioTransport();
+export const served = () => serveTransport(async () => ({}), own());
+`,
+  "./testing": `
+import { connectInMemory, memoryPair, recordTransport, REVISION_NAMES } from "catenary/testing";
+export const open = () => connectInMemory(async () => ({}));
+export const list = async () => (await open()).client.listTools();
+export const pair = memoryPair();
+export const recorded = recordTransport(pair[0]);
+export const revisions = REVISION_NAMES;
+`,
+};
+
+const members = (type: string): string =>
+  `{ [Member in keyof ${type} as Member extends symbol ? never : Member]: ${type}[Member] }`;
+const deepMembers = (type: string): string =>
+  `${type} extends (...args: infer Args) => infer Returned
+    ? [...{ [At in keyof Args]: ${members("NonNullable<Args[At]>")} }, ${members("NonNullable<Awaited<Returned>>")}]
+    : ${members(type)}`;
+
+/** The types are not aliases, because the compiler would write the name of an alias and not the members. */
+const expand = (isDeep: boolean): string =>
+  `declare function expand<T>(): { [Key in keyof NonNullable<T> as Key extends symbol ? never : Key]: ${
+    isDeep ? deepMembers("NonNullable<NonNullable<T>[Key]>") : "NonNullable<T>[Key]"
+  } };`;
+
+const MAX_PARAMETERS = 3;
+
+type ExportKinds = Readonly<Record<string, Readonly<Record<string, string>>>>;
+
+/** A module that exports the members of what each function of an entry takes and returns. */
+function probes(name: string, kinds: Readonly<Record<string, string>>, isDeep: boolean): string {
+  const lines = Object.entries(kinds).flatMap(([own, kind]) => {
+    if (kind === "value") return [`export const ${own} = entry.${own};`];
+    const [made, taken] = kind === "class" ? ["InstanceType", "ConstructorParameters"] : ["ReturnType", "Parameters"];
+    const parameters = Array.from(
+      { length: MAX_PARAMETERS },
+      (_, at) => `export const ${own}${at} = expand<At<${taken}<typeof entry.${own}>, "${at}">>();`,
+    );
+    return [`export const ${own} = expand<Awaited<${made}<typeof entry.${own}>>>();`, ...parameters];
+  });
+  const at = "type At<List, Index> = Index extends keyof List ? List[Index] : never;";
+  return [`import * as entry from ${JSON.stringify(name)};`, at, expand(isDeep), ...lines].join("\n");
+}
+
+/** Prints what each entry exports: by entry, by name, whether it is a class, a function or another value. */
+const LIST_EXPORTS = `
+const kindOf = (value) =>
+  typeof value !== "function" ? "value" : /^class\\b/.test(Function.prototype.toString.call(value)) ? "class" : "function";
+const exportsOf = async (name) => [
+  name,
+  Object.fromEntries(Object.entries(await import(name)).map(([own, value]) => [own, kindOf(value)])),
+];
+console.log(JSON.stringify(Object.fromEntries(await Promise.all(process.argv.slice(2).map(exportsOf)))));
+`;
+
+const OPTIONS = {
+  module: "nodenext",
+  target: "es2023",
+  lib: ["es2023", "dom", "dom.iterable", "dom.asynciterable", "esnext.disposable"],
+  types: [],
+  strict: true,
+  skipLibCheck: true,
+  preserveSymlinks: true,
+  composite: true,
+  declaration: true,
+  emitDeclarationOnly: true,
+  outDir: "out",
+};
+
+/** The entries of package.json that are modules. */
+export function entries(): readonly string[] {
+  const file = new URL("../../../package.json", import.meta.url);
+  const { exports } = JSON.parse(readFileSync(file, "utf8")) as { readonly exports: object };
+  return Object.keys(exports).filter((entry) => !entry.endsWith(".json"));
+}
+
+export function entriesWithSamples(): readonly string[] {
+  return Object.keys(SAMPLES);
+}
+
+/** Builds the projects with this compiler, and returns the errors that it prints. */
+export function declarationErrors(tsc: string, isDeep: boolean): readonly string[] {
+  const workspace = new Workspace();
+  try {
+    const names = entries().map((entry) => `catenary${entry.slice(1)}`);
+    const list = workspace.write("list-exports.mjs", LIST_EXPORTS);
+    const kinds = JSON.parse(outputOf(process.execPath, [list, ...names], workspace.folder)) as ExportKinds;
+    // Each entry is a project, since the compiler may name a type through any module that its project imports.
+    const references = entries().map((entry, at) => {
+      const [path, name] = [entry === "." ? "root" : entry.slice(2), names[at] ?? ""];
+      const files = ["sample.ts", "probes.ts"];
+      workspace.write(`${path}/sample.ts`, SAMPLES[entry] ?? "export {};");
+      workspace.write(`${path}/probes.ts`, probes(name, kinds[name] ?? {}, isDeep));
+      workspace.write(`${path}/tsconfig.json`, JSON.stringify({ compilerOptions: OPTIONS, files }));
+      return { path };
+    });
+    workspace.write("tsconfig.json", JSON.stringify({ files: [], references }));
+    outputOf(process.execPath, [tsc, "-b", "--pretty", "false"], workspace.folder);
+    return [];
+  } catch (error) {
+    const { stdout } = error as { readonly stdout?: string };
+    if (stdout === undefined || stdout === "") throw error;
+    return stdout.split("\n").filter((line) => line.includes("error"));
+  } finally {
+    workspace.remove();
+  }
+}
