@@ -4,7 +4,6 @@
 import { closeSync, openSync, unwatchFile, watchFile } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { hasBrowser, loopbackRedirect } from "../../auth/oauth/loopback-redirect.ts";
-import { chain } from "../../chain/chain.ts";
 import type { Gateway } from "../../chain/gateway.ts";
 import { upstream } from "../../chain/upstream/upstream.ts";
 import { baseFolder } from "../../config/clients.ts";
@@ -21,13 +20,12 @@ import {
   type Problem,
   type UpstreamEntry,
 } from "../../config/index.ts";
-import { codeDefaults, type CodeSettings, createLiveServer } from "../../config/live.ts";
+import { codeDefaults, type CodeSettings } from "../../config/live.ts";
 import { type SignIn, signInNeeded } from "../../config/sign-in.ts";
 import { findMissingPrograms } from "../../config/upstreams.ts";
 import { Semaphore } from "../../core/async.ts";
 import { nearest } from "../../core/options.ts";
 import { defined, errorMessage } from "../../core/values.ts";
-import { findLanguage, LANGUAGE_NAMES, suggestLanguage } from "../../live/languages.ts";
 import { EXIT, NotFoundError, UsageError } from "../command.ts";
 import { problemLines, tally } from "../show/problems.ts";
 import { openSignIn } from "../target/sign-in.ts";

@@ -1,9 +1,7 @@
-// Which program listens on a port of this machine, for the error of a port that is taken. Linux shows it in /proc, macOS
-// by lsof; of other users' programs, nothing is known.
+// Which program listens on a port of this machine, for the error of a port that is taken. Linux shows it in /proc, for the
+// programs of the same user; elsewhere it is unknown.
 
-import { execFile } from "node:child_process";
 import { readdir, readFile, readlink } from "node:fs/promises";
-import { promisify } from "node:util";
 
 export interface PortOwner {
   readonly pid: number;
@@ -11,18 +9,10 @@ export interface PortOwner {
   readonly command: string;
 }
 
-/** Undefined if nothing listens there, or if it is unknown what does. */
-export async function portOwner(port: number): Promise<PortOwner | undefined> {
-  try {
-    return await (process.platform === "linux" ? fromProc(port) : fromLsof(port));
-  } catch {
-    return undefined;
-  }
-}
-
 const LISTENING = "0A";
 
-async function fromProc(port: number): Promise<PortOwner | undefined> {
+/** Undefined if nothing listens there, or if it is unknown what does. */
+export async function portOwner(port: number): Promise<PortOwner | undefined> {
   const tables = await Promise.all(
     ["tcp", "tcp6"].map((name) => readFile(`/proc/net/${name}`, "utf8").catch(() => "")),
   );
@@ -31,25 +21,15 @@ async function fromProc(port: number): Promise<PortOwner | undefined> {
   const listening = rows.filter(([, local, , state]) => local?.endsWith(suffix) === true && state === LISTENING);
   const sockets = new Set(listening.map((row) => `socket:[${row[9]}]`));
   if (sockets.size === 0) return undefined;
-  for (const pid of (await readdir("/proc")).filter((name) => /^\d+$/.test(name))) {
+  const names = await readdir("/proc").catch(() => []);
+  for (const pid of names.filter((name) => /^\d+$/.test(name))) {
     const files = await readdir(`/proc/${pid}/fd`).catch(() => []);
     for (const file of files) {
       const target = await readlink(`/proc/${pid}/fd/${file}`).catch(() => "");
       if (!sockets.has(target)) continue;
-      const command = (await readFile(`/proc/${pid}/cmdline`, "utf8")).split("\0").join(" ").trim();
+      const command = (await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")).split("\0").join(" ").trim();
       return { pid: Number(pid), command };
     }
   }
   return undefined;
-}
-
-const LSOF_MS = 2_000;
-
-async function fromLsof(port: number): Promise<PortOwner | undefined> {
-  const { stdout } = await promisify(execFile)("lsof", ["-nP", `-iTCP:${port}`, "-sTCP:LISTEN", "-Fpc"], {
-    timeout: LSOF_MS,
-  });
-  const pid = /^p(\d+)$/m.exec(stdout)?.[1];
-  const command = /^c(.+)$/m.exec(stdout)?.[1];
-  return pid === undefined || command === undefined ? undefined : { pid: Number(pid), command };
 }

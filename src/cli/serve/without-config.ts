@@ -16,7 +16,7 @@ import { countServers, createGuide } from "./guide.ts";
 import { type Banner, clientEntry } from "./start.ts";
 
 /** The name of the guide among the servers. */
-export const GUIDE = "catenary";
+const GUIDE = "catenary";
 
 /** A config in memory, and what the banner says about it. */
 export interface MemoryConfig {

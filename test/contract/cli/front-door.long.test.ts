@@ -102,7 +102,7 @@ async function evaluate(output: string): Promise<unknown> {
   };
   const { url, headers } = mcpServers.catenary;
   const client = new Client({ name: "first-minute", version: "1.0.0" });
-  await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }) as never);
+  await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
   const result = await client.callTool({ name: "evaluate-js", arguments: { code: "6 * 7" } });
   await client.close();
   return result.content;
