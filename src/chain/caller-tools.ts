@@ -18,7 +18,12 @@ interface KnownTools {
 }
 
 export class CallerTools {
+  readonly #maxAgeMs: number;
   readonly #known = new BoundedMap<string, KnownTools>(MAX_CALLERS);
+
+  constructor(maxAgeMs: number = MAX_AGE_MS) {
+    this.#maxAgeMs = maxAgeMs;
+  }
 
   /** What is known about the tool without reading the list. */
   get(name: unknown, caller: Caller): ToolFact | undefined {
@@ -62,7 +67,7 @@ export class CallerTools {
     const key = viewKey(caller);
     const known = this.#known.get(key);
     const now = performance.now();
-    if (known !== undefined && now - known.since < MAX_AGE_MS) return known.facts;
+    if (known !== undefined && now - known.since < this.#maxAgeMs) return known.facts;
     const facts = new ToolFacts();
     this.#known.set(key, { facts, since: now });
     return facts;
@@ -70,9 +75,9 @@ export class CallerTools {
 }
 
 /** The same for callers that certainly see the same: one client with the same identity at the same endpoint. */
-export function viewKey({ key, principal, endpoint, scopes, claims }: Caller): string {
+export function viewKey({ key, principal, endpoint, part, scopes, claims }: Caller): string {
   // Keys of callers do not begin with a bracket.
-  return principal === undefined && endpoint === undefined
+  return principal === undefined && endpoint === undefined && part === undefined
     ? key
-    : JSON.stringify([key, principal, endpoint, scopes, claims]);
+    : JSON.stringify([key, principal, endpoint, part, scopes, claims]);
 }

@@ -66,6 +66,7 @@ export function chain(...middleware: readonly Middleware[]): Chain {
         middleware,
         upstreams,
         handler: handlerFor(upstreams, options, !isMany),
+        select: options.select,
         isNameless: !isMany,
         isChanging: options.changing === true,
         onClose: async () => (await ShownNames.open(options.rememberNames)).saved(),

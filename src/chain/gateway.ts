@@ -27,6 +27,7 @@ import type { Json } from "../protocol/revision.ts";
 import { keepSubscribed } from "../protocol/subscription.ts";
 import { ToolFacts } from "../protocol/tool-facts.ts";
 import { compose, type ChainEntry } from "../protocol/compose.ts";
+import type { SelectPart } from "./router/naming.ts";
 import { inProcessStatus, type UpstreamStatus } from "./upstream/options.ts";
 
 /** Middleware in front of one upstream or many. It is a handler: pass it to `serve` or `connect`. */
@@ -72,6 +73,8 @@ export interface GatewayParts {
   readonly upstreams: ReadonlyMap<string, GatewayUpstream>;
   /** All upstreams as one. */
   readonly handler: Handler;
+  /** Which part of the upstreams a caller sees. */
+  readonly select?: SelectPart | undefined;
   /** Whether the only upstream was given without a name. */
   readonly isNameless: boolean;
   /** Whether the lists are declared as changing even if no upstream declares it, since `update` may change them. */
@@ -84,9 +87,9 @@ export interface GatewayParts {
 const stacks = new WeakMap<Gateway, GatewayStack>();
 
 export function createGateway(parts: GatewayParts): Gateway {
-  const { middleware, upstreams, handler, isNameless, isChanging, onClose } = parts;
+  const { middleware, upstreams, handler, select, isNameless, isChanging, onClose } = parts;
   let closing: Promise<void> | undefined;
-  const stack = new GatewayStack(new StackVersion(namedEntries(middleware), upstreams, handler), isChanging);
+  const stack = new GatewayStack(new StackVersion(namedEntries(middleware), upstreams, handler, select), isChanging);
   let gate = headerGate(stack.run);
   const run: Handler = (request, context) => {
     if (closing !== undefined) return Promise.reject(closed());
@@ -204,7 +207,7 @@ class GatewayStack {
   }
 
   replace(name: string, middleware: Middleware): void {
-    const { entries, upstreams, handler } = this.#version;
+    const { entries, upstreams, handler, select } = this.#version;
     const at = entries.findIndex((entry) => entry.name === name);
     if (at === -1) {
       const wanted = JSON.stringify(name);
@@ -212,7 +215,7 @@ class GatewayStack {
       if (names === "") throw new TypeError(`Cannot replace ${wanted}: the chain has no middleware`);
       throw new TypeError(`The chain has no middleware ${wanted}; it has ${names}`);
     }
-    void this.update(new StackVersion(entries.with(at, { name, middleware }), upstreams, handler));
+    void this.update(new StackVersion(entries.with(at, { name, middleware }), upstreams, handler, select));
   }
 
   /** Resolves when what only the version before has used is closed. */
@@ -301,6 +304,7 @@ class StackVersion {
   readonly upstreams: ReadonlyMap<string, GatewayUpstream>;
   /** All upstreams as one. */
   readonly handler: Handler;
+  readonly select: SelectPart | undefined;
   /** Move the subscriptions elsewhere. */
   readonly onReplaced = new Set<() => void>();
   readonly #composed: Handler;
@@ -308,10 +312,16 @@ class StackVersion {
   readonly #drained = deferred();
   #isRetired = false;
 
-  constructor(entries: readonly ChainEntry[], upstreams: ReadonlyMap<string, GatewayUpstream>, handler: Handler) {
+  constructor(
+    entries: readonly ChainEntry[],
+    upstreams: ReadonlyMap<string, GatewayUpstream>,
+    handler: Handler,
+    select: SelectPart | undefined,
+  ) {
     this.entries = entries;
     this.upstreams = upstreams;
     this.handler = handler;
+    this.select = select;
     this.#composed = compose(entries, handler);
     for (const one of this.#parts()) users.set(one, (users.get(one) ?? 0) + 1);
   }
@@ -320,7 +330,7 @@ class StackVersion {
     const running: RunningRequest = { context };
     this.#running.add(running);
     try {
-      return await this.#composed(request, context);
+      return await this.#composed(request, this.select === undefined ? context : withPart(this.select, context));
     } finally {
       this.#remove(running);
     }
@@ -357,6 +367,18 @@ class StackVersion {
   #remove(running: RunningRequest): void {
     if (this.#running.delete(running) && this.#isRetired && this.#running.size === 0) this.#drained.resolve();
   }
+}
+
+/** Middleware must not share results between callers of different parts, so it can see which part a caller has. */
+function withPart(select: SelectPart, context: Context): Context {
+  let part: string | undefined;
+  try {
+    part = select(context.caller)?.key;
+  } catch {
+    // The router refuses this caller with the same error, after the middleware has seen the request.
+    part = "refused";
+  }
+  return part === undefined ? context : copyContext(context, { caller: { ...context.caller, part } });
 }
 
 /**

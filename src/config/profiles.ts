@@ -181,7 +181,8 @@ function sightOf(config: AccessOf, endpoint: string | undefined, principal: stri
   const all = [...config.upstreams.keys()].filter((name) => profile.servers?.includes(name) ?? true);
   if (server !== undefined && !all.includes(server)) return undefined;
   return {
-    key: JSON.stringify([own ?? null, server ?? null]),
+    // What the part has, and not its name: a config that is read again may give the name to another part.
+    key: JSON.stringify([profile, server === undefined ? all : [server]]),
     servers: new Set(server === undefined ? all : [server]),
     profile,
   };

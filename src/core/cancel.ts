@@ -103,7 +103,7 @@ export function isCopy(context: CancellableContext): boolean {
 }
 
 /** The fields that middleware changes, without the signal. */
-type ContextChanges = Partial<Pick<Context, "notify" | "ask" | "onRoute" | "headers" | "headersChecked">>;
+type ContextChanges = Partial<Pick<Context, "caller" | "notify" | "ask" | "onRoute" | "headers" | "headersChecked">>;
 
 type ContextFields = { readonly [Name in keyof Context]: unknown };
 /** So that a new field of a context must be copied too. */
@@ -119,7 +119,7 @@ export function copyContext(context: CancellableContext, changes: ContextChanges
   const copy: CopiedFields = {
     [CANCEL_TOKEN]: own,
     revision: fields.revision,
-    caller: fields.caller,
+    caller: changes.caller ?? fields.caller,
     logLevel: fields.logLevel,
     timeouts: fields.timeouts,
     notify: changes.notify ?? fields.notify,

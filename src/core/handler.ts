@@ -108,6 +108,11 @@ export interface Caller extends CallerIdentity {
    * capabilities (except for tasks, which a client may declare in only some of its requests).
    */
   readonly key: string;
+  /**
+   * The key of the part of the gateway that the caller sees; absent if it sees everything. The gateway sets it. What was
+   * made for callers of one part must not be given to callers of another.
+   */
+  readonly part?: string;
   /** What the caller claims to be; proves nothing. */
   readonly info?: { readonly name: string; readonly version: string; readonly [key: string]: unknown };
   /** Client capabilities in the shape of the newest revision. */

@@ -4,8 +4,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { callRequest, fakeCaller, fakeContext, textResult } from "../../../test/support/handlers/fake-client.ts";
 import { deferred } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import type { Caller, Context, Notification, Request, Result } from "../../core/handler.ts";
+import type { Caller, Context, Handler, Notification, Request, Result } from "../../core/handler.ts";
 import { META } from "../../protocol/model/base.ts";
+import { createServer } from "../../server/server.ts";
 import { chain } from "../chain.ts";
 import { cache, type CacheOptions } from "./cache.ts";
 
@@ -288,4 +289,44 @@ it("keeps a copy that callers cannot change", async () => {
   const second = await send(callRequest("a"));
   expect(second["structuredContent"]).toEqual({ list: [1] });
   expect(() => (second["structuredContent"] as typeof structuredContent).list.push(3)).toThrow(TypeError);
+});
+
+describe("callers of different parts of a gateway", () => {
+  const handlerOf = (own: string) => (_name: string, handler: Handler) => filterOf(own, handler);
+  const filterOf =
+    (own: string, handler: Handler): Handler =>
+    async (request, context) => {
+      if (request.method === "tools/call" && request.params["name"] !== own) throw new Error("not in this part");
+      return handler(request, context);
+    };
+  const server = (): Handler =>
+    createServer({ name: "a", version: "1", cache: { ttlMs: 1_000, cacheScope: "public" } }).tool("a", {}, () => "a");
+  const shared = { ttlMs: 60_000, public: true };
+  const gateway = () =>
+    chain(cache({ lists: shared, tools: { a: shared } })).to(
+      { one: server() },
+      {
+        select: ({ principal = "" }) => {
+          if (principal === "removed") throw new Error("You are not among the callers");
+          return principal === "" ? undefined : { key: principal, handlerOf: handlerOf(principal) };
+        },
+      },
+    );
+
+  it("never share a result, even a public one", async () => {
+    const all = gateway();
+    const answer = { content: [{ type: "text", text: "a" }] };
+    expect(await all(callRequest("a"), as({ principal: "a" }))).toMatchObject(answer);
+    expect(await all(callRequest("a"), as({ principal: "a", key: "other" }))).toMatchObject(answer);
+    await expect(all(callRequest("a"), as({ principal: "b" }))).rejects.toThrow("not in this part");
+    expect(await all(callRequest("a"), as({}))).toMatchObject(answer);
+    await expect(all(callRequest("a"), as({ principal: "b" }))).rejects.toThrow("not in this part");
+    await expect(all(callRequest("a"), as({ principal: "removed" }))).rejects.toThrow("You are not among the callers");
+  });
+
+  it("are told that the result is private", async () => {
+    const all = gateway();
+    expect(await all(list, as({ principal: "a" }))).toMatchObject({ cacheScope: "private" });
+    expect(await all(list, as({}))).toMatchObject({ cacheScope: "public" });
+  });
 });

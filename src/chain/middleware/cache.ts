@@ -1,6 +1,6 @@
 // Answers requests with results that were given before: lists and reads for as long as the server allows (`ttlMs`), and
-// whatever a rule names. A result is given to no other caller, unless the server or the rule says that it is public. It
-// is dropped when the server notifies of a change, and not kept if it is an error, a task, or depends on an answer of
+// whatever a rule names. A result is given to no other caller, unless the server or the rule says that it is public, and
+// never to a caller of another part of the gateway. It is dropped when the server notifies of a change, and not kept if it is an error, a task, or depends on an answer of
 // the caller. Equal requests that come at the same time wait for the first one, if a rule says that it will be kept.
 
 import { abortable, deferred } from "../../core/async.ts";
@@ -20,7 +20,7 @@ import { matchesGlob } from "./filter.ts";
 export interface CacheRule {
   /** For how many milliseconds, whatever the server says. */
   readonly ttlMs: number;
-  /** Whether all callers get the same result. Default: false. */
+  /** Whether all callers of one part of the gateway (a profile) get the same result. Default: false. */
   readonly public?: boolean;
 }
 
@@ -164,7 +164,7 @@ class CachedCall {
     const owner = ownerKey(context.caller);
     // JSON has no line breaks, so the last one is before the request.
     this.#ownKey = owner === undefined ? undefined : `own ${owner}\n${key}`;
-    this.#publicKey = `public\n${key}`;
+    this.#publicKey = `public ${JSON.stringify(context.caller.part ?? null)}\n${key}`;
   }
 
   find(): Result | undefined {
@@ -216,7 +216,8 @@ class CachedCall {
     const { ttlMs, isPublic } = this.#rule ?? { ttlMs: result["ttlMs"], isPublic: result["cacheScope"] === "public" };
     const key = isPublic ? this.#publicKey : this.#ownKey;
     if (typeof ttlMs !== "number" || !(ttlMs > 0) || key === undefined || !this.#mayKeep(result)) return result;
-    const hints = CACHEABLE.has(method) && { ttlMs, cacheScope: isPublic ? "public" : "private" };
+    const isForAll = isPublic && this.#context.caller.part === undefined;
+    const hints = CACHEABLE.has(method) && { ttlMs, cacheScope: isForAll ? "public" : "private" };
     const hinted = { ...result, ...hints };
     // A copy, since a handler in this process may change its objects later, and must be able to.
     const json = jsonOf(hinted);

@@ -100,6 +100,13 @@ describe("sends again", () => {
     expect(times).toEqual([0, 90, 250, 450]);
     random.mockRestore();
   });
+
+  it("a call only by what its own caller was told about the tool", async () => {
+    const middleware = await knowing({ idempotentHint: true });
+    const other = fakeContext({ name: "other" });
+    expect(await send(callRequest("a"), [lost()], middleware)).toMatchObject({ sent: 2 });
+    expect(await send(callRequest("a"), [lost()], middleware, other)).toMatchObject({ sent: 1 });
+  });
 });
 
 describe("does not send again", () => {

@@ -9,7 +9,7 @@ import { defined } from "../../core/values.ts";
 import { OPTION_SCHEMAS, OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { backoffMs, pause } from "../../core/async.ts";
 import { READ_ONLY_METHODS } from "../../http/client/retry.ts";
-import { ToolFacts } from "../../protocol/tool-facts.ts";
+import { CallerTools } from "../caller-tools.ts";
 import { METHODS_SCHEMA, methodsOption } from "../method-names.ts";
 
 /** Options of `retry()`. */
@@ -49,21 +49,14 @@ export function retry(options: RetryOptions = {}): Middleware {
   const maxMs = read.ms("maxMs");
   const methods = methodsOption(read);
   const pauses = defined({ firstMs, maxMs });
-  // What the tool lists that callers have requested say.
-  const tools = new ToolFacts();
-  const forgetOnChange = (context: Context): Context => ({
-    ...context,
-    notify: (notification) => {
-      if (notification.method === "notifications/tools/list_changed") tools.forget();
-      context.notify(notification);
-    },
-  });
+  // What the tool lists that callers have requested say. They are never read again, so they are kept.
+  const tools = new CallerTools(Infinity);
   const run = async (request: Request, context: Context, next: Handler, most: number): Promise<Result> => {
     const call = new RetriedCall(request, context, tools);
     for (let count = 1; ; count += 1) {
       try {
         const result = await call.run(next);
-        if (request.method === "tools/list") tools.learn(result);
+        if (request.method === "tools/list") tools.learn(result, context.caller);
         return result;
       } catch (error) {
         if (count >= most || !call.mayRetry(error)) throw call.withMayHaveRun(error);
@@ -73,7 +66,7 @@ export function retry(options: RetryOptions = {}): Middleware {
   };
   return function retry(request, context, next) {
     const { method } = request;
-    if (method === "subscriptions/listen") return next(request, forgetOnChange(context));
+    if (method === "subscriptions/listen") return next(request, tools.watch(context));
     const isRetried = methods?.has(method) !== false;
     if (!isRetried && method !== "tools/list") return next(request, context);
     return run(request, context, next, isRetried ? attempts : 1);
@@ -84,12 +77,12 @@ export function retry(options: RetryOptions = {}): Middleware {
 class RetriedCall {
   readonly #request: Request;
   readonly #context: Context;
-  readonly #tools: ToolFacts;
+  readonly #tools: CallerTools;
   #mayHaveRun = false;
   #hasReported = false;
   #hasAsked = false;
 
-  constructor(request: Request, context: Context, tools: ToolFacts) {
+  constructor(request: Request, context: Context, tools: CallerTools) {
     this.#request = request;
     this.#context = context;
     this.#tools = tools;
@@ -126,7 +119,7 @@ class RetriedCall {
     if (method !== "tools/call") return READ_ONLY_METHODS.has(method);
     // A second attempt would create a task that nothing refers to, or send the caller's answers twice.
     if (this.#context.session?.task !== undefined || params["inputResponses"] !== undefined) return false;
-    const tool = this.#tools.get(params["name"]);
+    const tool = this.#tools.get(params["name"], this.#context.caller);
     return tool?.isIdempotent === true && !tool.isDestructive;
   }
 }
