@@ -120,6 +120,7 @@ const parts = [
     },
   },
   { ...common, input: entries(["live/js/controller"]), output },
+  { ...common, input: entries(["openapi/worker"]), output },
 ];
 
 for (const part of parts) await build(part);

@@ -1,10 +1,8 @@
-// Loads an OpenAPI document, from a file, a URL or an object, as JSON or YAML; finds what its references point to, and
-// lists its operations. Only references within the document are followed, so that it cannot make us read other files.
+// Parses an OpenAPI document, as JSON or YAML; finds what its references point to, and lists its operations. Only
+// references within the document are followed, so that it cannot make us read other files.
 
-import { readFile } from "node:fs/promises";
 import { firstChars } from "../core/text.ts";
 import { errorMessage, isObject } from "../core/values.ts";
-import { followSameOrigin } from "../http/client/requester.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 
 export type Json = { readonly [key: string]: unknown };
@@ -28,15 +26,15 @@ export interface RawOperation {
 }
 
 const METHODS: readonly Method[] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
-const MAX_DOCUMENT_BYTES = 50_000_000;
-const FETCH_TIMEOUT_MS = 30_000;
+/** Real documents have about 30. */
+const MAX_NESTING = 200;
+/** How many values a document may have, counting those of a YAML alias each time. 13 MB of JSON have a million. */
+const MAX_VALUES = 10_000_000;
 
 export const isUrl = (source: string): boolean => /^https?:\/\//i.test(source);
 
-/** Rejects with an error that names the document and says what is wrong with it. */
-export async function loadDocument(source: string | Json): Promise<OpenApiDocument> {
-  const name = typeof source === "string" ? shownSource(source) : "The document";
-  const root = typeof source === "string" ? await parse(await readText(source), name) : source;
+/** Throws an error that names the document and says what is wrong with it. `url`: where it came from, if that was one. */
+export function checkDocument(root: unknown, name: string, url: URL | undefined): OpenApiDocument {
   if (!isObject(root)) throw new Error(`${name} is not an OpenAPI document: it must be an object`);
   const { openapi, swagger, paths } = root;
   if (swagger !== undefined) {
@@ -46,40 +44,40 @@ export async function loadDocument(source: string | Json): Promise<OpenApiDocume
     throw new Error(`${name} is not an OpenAPI 3 document: its field openapi must be 3.0.x or 3.1.x`);
   }
   if (!isObject(paths)) throw new Error(`${name} has no paths, so it has no operations`);
-  const url = typeof source === "string" && isUrl(source) ? new URL(source) : undefined;
+  const count = countValues(root, new Map(), 0);
+  if (typeof count === "string") throw new Error(`${name} cannot be used: ${count}`);
   return { root, isOld: openapi.startsWith("3.0"), url };
 }
 
 /** The path of a file, or the origin and path of a URL, whose query may contain a key. */
-function shownSource(source: string): string {
+export function shownSource(source: string): string {
   if (!isUrl(source)) return source;
   const { origin, pathname } = new URL(source);
   return `${origin}${pathname}`;
 }
 
-async function readText(source: string): Promise<string> {
-  if (!isUrl(source)) {
-    return readFile(source, "utf8").catch((error: unknown) => {
-      throw new Error(`Cannot read ${source}: ${(error as NodeJS.ErrnoException).code ?? "not a file"}`, {
-        cause: error,
-      });
-    });
+/**
+ * How many values a value has, itself included, or why the number has no limit. YAML aliases make one value part of many
+ * others, or of itself. Each object is visited once.
+ */
+function countValues(value: unknown, counts: Map<object, number>, depth: number): number | string {
+  if (typeof value !== "object" || value === null) return 1;
+  const known = counts.get(value);
+  if (known !== undefined) return known === 0 ? "it has a YAML alias for a value that contains the alias" : known;
+  if (depth > MAX_NESTING) return `it is nested more than ${MAX_NESTING} levels deep`;
+  counts.set(value, 0);
+  let total = 1;
+  for (const inner of Object.values(value) as readonly unknown[]) {
+    const count = countValues(inner, counts, depth + 1);
+    if (typeof count === "string") return count;
+    total += count;
+    if (total > MAX_VALUES) return `it has more than ${MAX_VALUES} values, counting each use of a YAML alias`;
   }
-  const { nodeRequester } = await import("../http/client/node-requester.ts");
-  const requester = followSameOrigin(nodeRequester());
-  const accept = "application/json, application/yaml, text/yaml, */*";
-  const signal = AbortSignal.timeout(FETCH_TIMEOUT_MS);
-  try {
-    const response = await requester({ method: "GET", url: new URL(source), headers: { accept }, signal });
-    if (response.status === 200) return await response.text(MAX_DOCUMENT_BYTES);
-    response.discard();
-    throw new Error(`Cannot read ${shownSource(source)}: HTTP ${response.status}`);
-  } finally {
-    requester.close();
-  }
+  counts.set(value, total);
+  return total;
 }
 
-async function parse(text: string, name: string): Promise<unknown> {
+export async function parseDocument(text: string, name: string): Promise<unknown> {
   const plain = text.replace(/^\uFEFF/, "");
   try {
     if (/^\s*\{/.test(plain)) return JSON.parse(plain);
@@ -89,12 +87,16 @@ async function parse(text: string, name: string): Promise<unknown> {
   }
   const yaml = await import("yaml");
   try {
-    return yaml.parse(plain, { prettyErrors: true }) as unknown;
+    // The check for unique keys compares each key with all others of its object. As in JSON, the last one counts.
+    return yaml.parse(plain, { prettyErrors: true, uniqueKeys: false }) as unknown;
   } catch (error) {
     const [first = ""] = errorMessage(error).split("\n");
     throw new Error(`${name} is not valid YAML: ${first}`, { cause: error });
   }
 }
+
+/** Longer chains of references are refused. */
+const MAX_CHAIN = 100;
 
 /** What a value refers to; the value itself if it is not a reference. Throws if the reference leads nowhere. */
 export function resolve(root: Json, value: unknown): unknown {
@@ -102,6 +104,7 @@ export function resolve(root: Json, value: unknown): unknown {
   for (const seen = new Set<string>(); isObject(found) && typeof found["$ref"] === "string";) {
     const reference = found["$ref"];
     if (seen.has(reference)) throw new Error(`the reference ${reference} refers to itself`);
+    if (seen.size >= MAX_CHAIN) throw new Error(`the reference ${reference} is one of a chain that is too long`);
     seen.add(reference);
     found = lookUp(root, reference);
   }
@@ -212,6 +215,18 @@ interface Definition {
   readonly length: number;
 }
 
+/** How often each name was wanted, so that the next number for it is known. */
+export type NameCounts = Map<string, number>;
+
+/** The name, or with the first number that makes it unique. */
+export function uniqueName(base: string, isTaken: (name: string) => boolean, counts: NameCounts): string {
+  let name = base;
+  let count = counts.get(base) ?? 1;
+  for (; isTaken(name); name = `${base}_${count}`) count += 1;
+  counts.set(base, count);
+  return name;
+}
+
 /** Converts schemas for one direction: what a server only sends is left out of input, and the reverse. */
 export class SchemaConverter {
   readonly #root: Json;
@@ -220,6 +235,7 @@ export class SchemaConverter {
   /** The references by the names of their definitions. */
   readonly #references = new Map<string, string>();
   readonly #names = new Map<string, string>();
+  readonly #counts: NameCounts = new Map();
   readonly #definitions = new Map<string, Definition>();
 
   constructor({ root, isOld }: OpenApiDocument, direction: "input" | "output") {
@@ -250,7 +266,7 @@ export class SchemaConverter {
     for (const [name, isValid] of Object.entries(COPIED)) {
       if (schema[name] !== undefined && isValid(schema[name])) converted[name] = schema[name];
     }
-    // A pattern for another engine cannot be checked here; the API checks it.
+    // Models see it, and the API checks it. It is not run here (see `withoutPatterns`), and may be for another engine.
     if (typeof pattern === "string" && isPattern(pattern)) converted["pattern"] = pattern;
     for (const name of SCHEMA_KEYS) {
       const one = schema[name];
@@ -303,8 +319,7 @@ export class SchemaConverter {
     // Throws if it leads nowhere.
     resolve(this.#root, { $ref: reference });
     const base = reference.replace(/^#\/(?:components\/schemas\/)?/, "").replace(/[^\w.-]+/g, "_");
-    let name = base;
-    for (let count = 2; this.#references.has(name); count += 1) name = `${base}_${count}`;
+    const name = uniqueName(base, (one) => this.#references.has(one), this.#counts);
     this.#references.set(name, reference);
     this.#names.set(reference, name);
     return name;

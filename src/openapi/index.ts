@@ -3,38 +3,24 @@
 // elsewhere.
 
 import { STATUS_CODES } from "node:http";
+import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { withTimeout } from "../core/async.ts";
 import { ConnectionError, UserError } from "../core/errors.ts";
 import type { Handler } from "../core/handler.ts";
-import { checkOptions, didYouMean, type OptionNames, optionNames, OptionReader } from "../core/options.ts";
-import { firstChars, hiderOf, matchesGlob } from "../core/text.ts";
+import { checkOptions, type OptionNames, optionNames, OptionReader } from "../core/options.ts";
+import { firstChars, hiderOf } from "../core/text.ts";
 import { errorMessage, isObject } from "../core/values.ts";
 import { followSameOrigin, type HttpResponse, type Requester } from "../http/client/requester.ts";
+import type { JsonSchema } from "../protocol/model/index.ts";
+import type { SchemaCheck } from "../protocol/schema-kind.ts";
 import type { ToolContext } from "../server/call-context.ts";
 import { printProblem } from "../server/handler-errors.ts";
 import { lazyServer } from "../server/lazy.ts";
 import { createServer, type Server } from "../server/server.ts";
 import type { ToolAnswer } from "../server/tools.ts";
-import {
-  attempt,
-  isUrl,
-  listOperations,
-  loadDocument,
-  objectAt,
-  SchemaConverter,
-  type Json,
-  type OpenApiDocument,
-} from "./document.ts";
-import {
-  type Api,
-  type Arguments,
-  type Credential,
-  isJsonType,
-  type Operation,
-  toHttpRequest,
-  toolName,
-  toOperation,
-} from "./operation.ts";
+import { attempt, isUrl } from "./document.ts";
+import { loadOperations } from "./load.ts";
+import { type Api, type Arguments, isJsonType, type Operation, toHttpRequest } from "./operation.ts";
 
 /** Options of `openapi()`. */
 export interface OpenApiOptions {
@@ -103,10 +89,10 @@ export function openapi(options: OpenApiOptions): OpenApi {
   return lazyServer({
     server,
     name: "the API",
-    fill: async () => {
+    fill: async (signal) => {
       const { nodeRequester } = await import("../http/client/node-requester.ts");
       requester ??= followSameOrigin(nodeRequester());
-      await registerAll(server, options, requester).catch((error: unknown) => {
+      await registerAll(server, options, requester, signal).catch((error: unknown) => {
         throw new ConnectionError("protocol", errorMessage(error), { cause: error, mayHaveRun: false });
       });
     },
@@ -148,14 +134,15 @@ function isBaseUrl(text: unknown): boolean {
   return `${username}${password}${search}${hash}` === "";
 }
 
-async function registerAll(server: Server, options: OpenApiOptions, requester: Requester): Promise<void> {
-  const document = await loadDocument(options.document);
-  const api: Api = {
-    base: findBase(document, options.baseUrl),
-    headers: options.headers ?? {},
-    credentials: findCredentials(document.root, options.auth ?? {}),
-  };
-  const { operations, problems, unmatched } = findOperations(document, options, api);
+async function registerAll(
+  server: Server,
+  options: OpenApiOptions,
+  requester: Requester,
+  signal: AbortSignal,
+): Promise<void> {
+  const { base, credentials, operations, problems: found, unmatched } = await loadOperations(options, signal);
+  const api: Api = { base: new URL(base), headers: options.headers ?? {}, credentials };
+  const problems = [...found];
   if (operations.length === 0) {
     const all = unmatched.length === 0 ? ["check include and exclude"] : unmatched;
     const why = problems.length === 0 ? all.join("; ") : problems.slice(0, 3).join("; ");
@@ -173,108 +160,15 @@ async function registerAll(server: Server, options: OpenApiOptions, requester: R
   }
 }
 
-/** The base URL of the options, or the first server of the document. */
-function findBase({ root, url }: OpenApiDocument, given: string | undefined): URL {
-  if (given !== undefined) return new URL(given);
-  const [first] = Array.isArray(root["servers"]) ? (root["servers"] as unknown[]) : [];
-  const { url: template = "/", variables }: Json = isObject(first) ? first : {};
-  const values = isObject(variables) ? variables : {};
-  const text = String(template).replaceAll(/\{([^}]+)\}/g, (_, name: string) => {
-    const variable = Object.hasOwn(values, name) ? values[name] : undefined;
-    return isObject(variable) && typeof variable["default"] === "string" ? variable["default"] : "";
-  });
-  const found = URL.canParse(text, url?.href) ? new URL(text, url) : undefined;
-  if (found === undefined || !/^https?:$/.test(found.protocol)) {
-    throw new Error("The document does not say where its API is; set baseUrl");
-  }
-  // Otherwise a document could send the credentials to another server.
-  if (url !== undefined && found.origin !== url.origin) {
-    throw new Error(`The document is at ${url.origin}, and its API at ${found.origin}; set baseUrl if you trust that`);
-  }
-  for (const part of ["username", "password", "search", "hash"] as const) found[part] = "";
-  return found;
-}
-
-/** Throws if there is no such scheme, or if it cannot be used. */
-function findCredentials(root: Json, auth: Readonly<Record<string, string>>): ReadonlyMap<string, Credential> {
-  const schemes = objectAt(root, objectAt(root, root, "components"), "securitySchemes");
-  return new Map(
-    Object.entries(auth).map(([name, secret]) => {
-      if (!Object.hasOwn(schemes, name)) {
-        const known = Object.keys(schemes);
-        const hint = known.length === 0 ? "it has none; use headers" : didYouMean(name, known, "schemes");
-        throw new Error(`The document has no security scheme ${name}; ${hint}`);
-      }
-      return [name, credentialOf(name, objectAt(root, schemes, name), secret)];
-    }),
-  );
-}
-
-function credentialOf(name: string, scheme: Json, secret: string): Credential {
-  const { type, in: place, name: parameter } = scheme;
-  const authorization = (value: string): Credential => ({ in: "header", name: "authorization", value });
-  if (type === "apiKey" && typeof parameter === "string" && /^(?:header|query|cookie)$/.test(String(place))) {
-    return { in: place as Credential["in"], name: parameter, value: secret };
-  }
-  if (type === "http" && String(scheme["scheme"]).toLowerCase() === "basic") {
-    return authorization(`Basic ${Buffer.from(secret).toString("base64")}`);
-  }
-  const isBearer = type === "http" && String(scheme["scheme"]).toLowerCase() === "bearer";
-  if (isBearer || type === "oauth2" || type === "openIdConnect") return authorization(`Bearer ${secret}`);
-  throw new Error(`The security scheme ${name} (${String(type)}) is not supported; use headers`);
-}
-
-interface Found {
-  readonly operations: readonly Operation[];
-  /** Why others are left out. */
-  readonly problems: string[];
-  /** Which patterns match no operation: a typing error in one would show what should be hidden. */
-  readonly unmatched: readonly string[];
-}
-
-function findOperations(document: OpenApiDocument, options: OpenApiOptions, api: Api): Found {
-  const { include, exclude = [], outputSchemas } = options;
-  const converters = {
-    input: new SchemaConverter(document, "input"),
-    ...(outputSchemas === true && { output: new SchemaConverter(document, "output") }),
-  };
-  const configured = Object.keys(api.headers).map((name) => `header ${name.toLowerCase()}`);
-  const keys = [...api.credentials.values()].map((one) => `${one.in} ${one.name.toLowerCase()}`);
-  const set = new Set([...configured, ...keys]);
-  const isSet = (place: string, name: string): boolean => set.has(`${place} ${name.toLowerCase()}`);
-  const names = new Set<string>();
-  const matched = new Set<string>();
-  const operations: Operation[] = [];
-  const problems: string[] = [];
-  for (const raw of listOperations(document)) {
-    const tool = toolName(raw, names);
-    names.add(tool);
-    const tags = Array.isArray(raw.operation["tags"]) ? raw.operation["tags"] : [];
-    const forms = [tool, `${raw.method} ${raw.path}`, ...tags.map((tag) => `tag:${String(tag)}`)];
-    const hits = (patterns: readonly string[]): boolean => {
-      const fitting = patterns.filter((pattern) => forms.some((form) => matchesGlob(pattern, form)));
-      for (const pattern of fitting) matched.add(pattern);
-      return fitting.length > 0;
-    };
-    const [isIncluded, isExcluded] = [include === undefined || hits(include), hits(exclude)];
-    if (!isIncluded || isExcluded) continue;
-    const { value, problem = raw.problem } = attempt(() => toOperation(document, raw, tool, converters, isSet));
-    if (value !== undefined && problem === undefined) operations.push(value);
-    else problems.push(`${raw.method} ${raw.path} (${problem})`);
-  }
-  const unmatched = Object.entries({ include: include ?? [], exclude }).flatMap(([option, patterns]) =>
-    patterns
-      .filter((pattern) => !matched.has(pattern))
-      .map((pattern) => `the pattern ${JSON.stringify(pattern)} of ${option} matches no operation`),
-  );
-  return { operations, problems, unmatched };
-}
-
 function register(server: Server, operation: Operation, api: Api, options: OpenApiOptions, requester: Requester): void {
   const { tool, title, description, annotations, inputSchema, outputSchema } = operation;
   const { timeoutMs = TIMEOUT_MS, maxResponseBytes = MAX_RESPONSE_BYTES } = options;
   const texts = { description, annotations, ...(title !== undefined && { title }) };
-  const schemas = { inputSchema, ...(outputSchema !== undefined && { outputSchema }) };
+  const schemas = {
+    input: checkedWithoutPatterns(inputSchema, tool),
+    inputSchema,
+    ...(outputSchema !== undefined && { output: checkedWithoutPatterns(outputSchema, tool), outputSchema }),
+  };
   // Some APIs quote in an error what they got.
   const keys = [...api.credentials.values()].map(({ value }) => value);
   const hide = hiderOf([...Object.values(options.auth ?? {}), ...keys, ...Object.values(api.headers)]);
@@ -285,6 +179,17 @@ function register(server: Server, operation: Operation, api: Api, options: OpenA
     if (timeoutMs === 0) return send(signal);
     return withTimeout(timeoutMs, signal, send, `The API did not answer in ${timeoutMs} ms`);
   });
+}
+
+/** Models see the patterns of a document, and the API checks them. Here they are not run, since one may take forever. */
+function checkedWithoutPatterns(schema: JsonSchema, tool: string): StandardSchemaV1<Arguments> {
+  let check: SchemaCheck | undefined;
+  const validate = async (value: unknown): Promise<StandardSchemaV1.Result<Arguments>> => {
+    const { createUntrustedCheck } = await import("../protocol/json-schema.ts");
+    const { issues } = await (check ??= createUntrustedCheck(schema, `The schema of the tool ${tool}`))(value);
+    return issues === undefined ? { value: value as Arguments } : { issues: issues.map((message) => ({ message })) };
+  };
+  return { "~standard": { version: 1, vendor: "catenary", validate } };
 }
 
 async function toAnswer(

@@ -9,12 +9,14 @@ import type { JsonSchema, ToolAnnotations } from "../protocol/model/index.ts";
 import {
   type Json,
   type Method,
+  type NameCounts,
   objectAt,
   type OpenApiDocument,
   type RawOperation,
   resolve,
   type SchemaConverter,
   strings,
+  uniqueName,
 } from "./document.ts";
 
 /** An argument of the tool, and its place in the request. */
@@ -54,6 +56,13 @@ export interface Converters {
 }
 
 const MAX_NAME_LENGTH = 64;
+/** How much of an id or a path a name is made of. */
+const MAX_NAME_SOURCE = 1_000;
+const MAX_PATH_LENGTH = 4_096;
+/** How long the schema of a tool may be, as JSON. */
+const MAX_SCHEMA_LENGTH = 500_000;
+/** A parameter in a path. */
+const PATH_PARAMETER = /\{([^{}]+)\}/g;
 const MAX_DESCRIPTION = 1_000;
 /** Set by us, by the media type, or by the connection. OpenAPI says to ignore the first three as parameters. */
 const OWN_HEADERS: ReadonlySet<string> = new Set(
@@ -62,16 +71,19 @@ const OWN_HEADERS: ReadonlySet<string> = new Set(
 );
 
 /** A name that models accept and that no other tool has. */
-export function toolName({ method, path, operation }: RawOperation, taken: ReadonlySet<string>): string {
+export function toolName(
+  { method, path, operation }: RawOperation,
+  taken: ReadonlySet<string>,
+  counts: NameCounts,
+): string {
   const id = operation["operationId"];
   const base = validName(typeof id === "string" ? id : "") || validName(`${method.toLowerCase()}${path}`);
-  let name = base;
-  for (let count = 2; taken.has(name); count += 1) name = `${base.slice(0, MAX_NAME_LENGTH - 4)}_${count}`;
-  return name;
+  return taken.has(base) ? uniqueName(base.slice(0, MAX_NAME_LENGTH - 6), (name) => taken.has(name), counts) : base;
 }
 
 function validName(text: string): string {
   return text
+    .slice(0, MAX_NAME_SOURCE)
     .replace(/[^A-Za-z0-9_-]+/g, "_")
     .replace(/^_+|_+$/g, "")
     .slice(0, MAX_NAME_LENGTH);
@@ -102,13 +114,18 @@ export function toOperation(
       isRequired: place === "path" || parameter["required"] === true,
     });
   }
-  const missing = [...path.matchAll(/\{([^}]+)\}/g)].find(([, name = ""]) => !fields.hasPath(name));
+  if (path.length > MAX_PATH_LENGTH) throw new Error(`its path is longer than ${MAX_PATH_LENGTH} characters`);
+  const missing = [...path.matchAll(PATH_PARAMETER)].find(([, name = ""]) => !fields.hasPath(name));
   if (missing !== undefined) throw new Error(`the path has {${missing[1]}}, and no parameter of that name`);
   const { contentType, isBodyRequired } = addBody(root, operation, fields, input, references);
   const { summary, description, deprecated } = operation;
   const title = typeof summary === "string" && summary.trim() !== "" ? summary.trim() : undefined;
   const texts = [title ?? "", typeof description === "string" ? description.trim() : ""].filter((text) => text !== "");
   const about = [...new Set([...texts, ...(deprecated === true ? ["Deprecated."] : [])])].join("\n\n");
+  const inputSchema = input.withDefinitions(fields.schema(), references);
+  if (JSON.stringify(inputSchema).length > MAX_SCHEMA_LENGTH) {
+    throw new Error(`its parameters and body have a schema of more than ${MAX_SCHEMA_LENGTH} characters`);
+  }
   return {
     tool,
     method,
@@ -117,7 +134,7 @@ export function toOperation(
     title,
     description: firstChars(about || `${method} ${path}`, MAX_DESCRIPTION),
     annotations: annotationsOf(method),
-    inputSchema: input.withDefinitions(fields.schema(), references),
+    inputSchema,
     outputSchema: output && outputSchema(root, operation, output),
     arguments: fields.arguments,
     contentType,
@@ -371,7 +388,7 @@ function credentialsFor({ security }: Operation, known: Api["credentials"]): Cre
 }
 
 function urlOf(base: URL, template: string, given: readonly GivenArgument[], query: readonly Pair[]): URL {
-  const path = template.replaceAll(/\{([^}]+)\}/g, (_, name: string) => {
+  const path = template.replaceAll(PATH_PARAMETER, (_, name: string) => {
     const argument = given.find((one) => one.name === name);
     if (argument === undefined) throw new UserError(`The path parameter ${name} is missing`);
     return pathValue(argument);

@@ -11,6 +11,7 @@ import { jsonLength } from "./lists.ts";
 import type { JsonSchema } from "./model/index.ts";
 import {
   type Dialect,
+  dialectOf,
   issueText,
   parsePointer,
   pathText,
@@ -88,6 +89,21 @@ export function createJsonSchemaCheck(schema: JsonSchema, dialect: Dialect, owne
     compiled === undefined
       ? compileFirst().then((validate) => check((compiled = validate), value))
       : check(compiled, value);
+}
+
+/**
+ * A check against a schema of a document or an upstream. Its patterns are not run: with a pattern such as `(a+)+$`, a few
+ * characters of a caller would take forever.
+ */
+export function createUntrustedCheck(schema: JsonSchema, owner: string): SchemaCheck {
+  return createJsonSchemaCheck(mapSchema(schema, withoutPatterns), dialectOf(schema, owner), owner);
+}
+
+/** Also without the keywords about the properties that are left over, since the patterns decide which those are. */
+function withoutPatterns({ pattern: _pattern, patternProperties, ...schema }: JsonSchema): JsonSchema {
+  if (patternProperties === undefined) return schema;
+  const { additionalProperties: _additional, unevaluatedProperties: _unevaluated, ...rest } = schema;
+  return rest;
 }
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {
@@ -290,7 +306,7 @@ function countSchemas(schema: JsonSchema): number {
 }
 
 /** Maps the schemas inside a schema, then the schema itself. */
-export function mapSchema(schema: JsonSchema, map: SchemaMapper, path: Path = []): JsonSchema {
+function mapSchema(schema: JsonSchema, map: SchemaMapper, path: Path = []): JsonSchema {
   const mapped = Object.entries(schema).map(([keyword, value]): [string, unknown] => {
     if (DATA_KEYWORDS.has(keyword)) return [keyword, value];
     if (!NAMED_KEYWORDS.has(keyword) || !isObject(value)) return [keyword, mapValue(value, map, [...path, keyword])];

@@ -11,7 +11,7 @@ import { trusted } from "../../protocol/compose.ts";
 import { invalidArguments, invalidArgumentsError, McpError } from "../../protocol/errors.ts";
 import type { JsonSchema } from "../../protocol/model/index.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
-import { dialectOf, type SchemaCheck } from "../../protocol/schema-kind.ts";
+import type { SchemaCheck } from "../../protocol/schema-kind.ts";
 import type { ToolFact } from "../../protocol/tool-facts.ts";
 import { CallerTools } from "../caller-tools.ts";
 
@@ -154,22 +154,13 @@ class SchemaChecks {
 
   async #create(schema: JsonSchema, owner: string): Promise<SchemaCheck> {
     // Loaded late, since it needs packages.
-    const { createJsonSchemaCheck, mapSchema } = await import("../../protocol/json-schema.ts");
+    const { createUntrustedCheck } = await import("../../protocol/json-schema.ts");
     const key = digest(schema);
-    const check =
-      this.#byContent.get(key) ??
-      createJsonSchemaCheck(mapSchema(schema, withoutPatterns), dialectOf(schema, owner), owner);
+    const check = this.#byContent.get(key) ?? createUntrustedCheck(schema, owner);
     this.#byContent.set(key, check);
     this.#bySchema.set(schema, check);
     return check;
   }
-}
-
-/** Also without the keywords about the properties that are left over, since the patterns decide which those are. */
-function withoutPatterns({ pattern: _pattern, patternProperties, ...schema }: JsonSchema): JsonSchema {
-  if (patternProperties === undefined) return schema;
-  const { additionalProperties: _additional, unevaluatedProperties: _unevaluated, ...rest } = schema;
-  return rest;
 }
 
 const warned = new BoundedMap<string, true>(MAX_SCHEMAS);
