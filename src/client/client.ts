@@ -287,7 +287,12 @@ export class Client<Tools extends object = ToolTypes> {
   #loadTasks(): Promise<Tasks> {
     return (this.#tasks ??= import("./tasks.ts").then(
       ({ Tasks }) =>
-        new Tasks({ handler: this.handler, calls: this.#calls, defaultContext: this.#contexts.defaultContext }),
+        new Tasks({
+          handler: this.handler,
+          calls: this.#calls,
+          defaultContext: this.#contexts.defaultContext,
+          onError: this.#contexts.onError,
+        }),
     ));
   }
 

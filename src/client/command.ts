@@ -4,13 +4,13 @@
 
 import { deferred } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
+import { callListener, type ListenerErrors } from "../core/listeners.ts";
 import { defined, lastLines } from "../core/values.ts";
 import { openConnection, type ServerConnection, type ServerConnectionOptions } from "../dialogue/connect.ts";
 import type { Limits } from "../jsonrpc/codec.ts";
 import { McpError } from "../protocol/errors.ts";
 import type { ChildTransport, Noise } from "../transport/child-process.ts";
 import type { Transport } from "../transport/transport.ts";
-import { callListener } from "./contexts.ts";
 
 /** A program to start as a server. It is started without a shell. */
 export interface Command {
@@ -57,7 +57,7 @@ const THE_SERVER = "The server ";
 
 export async function openCommand(
   target: Command,
-  { onStderr, onNoise, limits }: CommandOptions,
+  { onStderr, onNoise, limits, onError }: CommandOptions & { readonly onError?: ListenerErrors },
   options: ServerConnectionOptions,
 ): Promise<{ opened: ServerConnection; program: Program }> {
   // Loaded on first use, since many clients start no process.
@@ -73,11 +73,11 @@ export async function openCommand(
       ...defined({ limits }),
       onStderr: (chunk) => {
         output.resolve();
-        callListener(onStderr, decoder.decode(chunk, { stream: true }));
+        callListener("onStderr", onStderr, [decoder.decode(chunk, { stream: true })], onError);
       },
       onNoise: (line) => {
         output.resolve();
-        callListener(onNoise, line);
+        callListener("onNoise", onNoise, [line], onError);
       },
     });
     return transport;

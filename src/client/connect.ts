@@ -16,6 +16,7 @@ import {
   type Request,
   type Result,
 } from "../core/handler.ts";
+import type { ListenerErrors } from "../core/listeners.ts";
 import { checkOptions, optionNames, type OptionNames } from "../core/options.ts";
 import { defined, errorMessage, isObject } from "../core/values.ts";
 import { DEFAULT_TIMEOUTS, PendingCalls, type PendingCall, type Timeouts } from "../dialogue/calls/peer.ts";
@@ -193,7 +194,7 @@ export interface ConnectOptions
 
 const OPTION_NAMES: OptionNames<ConnectOptions> = optionNames(
   "info revision timeoutMs maxTimeoutMs startTimeoutMs logLevel onLog onProgress onNotification cache signal",
-  "sample elicit roots onRequest capabilities auth headers fetch onStderr onNoise limits",
+  "sample elicit roots onRequest onError capabilities auth headers fetch onStderr onNoise limits",
 );
 const COMMAND_NAMES: OptionNames<Command> = optionNames("command args env inheritEnv cwd");
 
@@ -245,6 +246,7 @@ export async function connect<Of = unknown>(
 }
 
 export interface TargetOptions extends CommandOptions, HttpClientOptions {
+  readonly onError?: ListenerErrors;
   /** Whether errors leave out the path of the URL, since they go to others than who gave it. */
   readonly hidesPath?: boolean;
 }

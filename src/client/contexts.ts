@@ -12,10 +12,11 @@ import {
   type Request,
   type Result,
 } from "../core/handler.ts";
+import { callListener, type ListenerErrors, reportListenerError } from "../core/listeners.ts";
 import { defined, errorMessage, isObject } from "../core/values.ts";
 import { newCaller } from "../protocol/caller.ts";
 import { checkClientRequest } from "../protocol/client-requests.ts";
-import { invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
+import { errorKind, invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
 import type {
   ClientCapabilities,
   CreateMessageParams,
@@ -62,6 +63,12 @@ export interface ClientRequestHandlers {
   readonly onRequest?: (request: Request, context: ClientRequestContext) => Result | Promise<Result>;
   /** Merged with the capabilities that follow from the handlers. */
   readonly capabilities?: ClientCapabilities;
+  /**
+   * Gets the errors of your own functions: of listeners such as `onProgress` and of `listen`, which are then ignored, and
+   * of handlers such as `elicit`, which also fail the call. `option` is the name of the function. Default: prints one
+   * line to stderr.
+   */
+  readonly onError?: ListenerErrors;
 }
 
 /** The error to throw if the user refuses. The server can distinguish it from a failure. */
@@ -108,6 +115,10 @@ export class ClientRequests {
       if (params["mode"] === "url") return await this.#openUrl(params as unknown as ElicitUrlParams, context);
       return await this.#fillForm(params as unknown as ElicitFormParams, context);
     } catch (error) {
+      // A mistake in the handler. The server may hide it, so the user of the client learns of it here.
+      if (!signal.aborted && (!(error instanceof McpError) || errorKind(error) === "internal_error")) {
+        reportListenerError(error, OPTIONS[method] ?? "onRequest", this.#handlers.onError);
+      }
       if (error instanceof McpError) throw error;
       throw McpError.of(
         "internal_error",
@@ -159,6 +170,13 @@ export class ClientRequests {
     return { action, content };
   }
 }
+
+/** The options with the handlers, by method. */
+const OPTIONS: Readonly<Record<string, string>> = {
+  "elicitation/create": "elicit",
+  "sampling/createMessage": "sample",
+  "roots/list": "roots",
+};
 
 function mergeCapabilities(ours: ClientCapabilities, extra: ClientCapabilities): ClientCapabilities {
   const merged = Object.entries(extra).map(([name, more]): [string, unknown] => {
@@ -251,6 +269,7 @@ export interface ContextsOptions extends NotificationListeners {
   readonly identity?: (() => Promise<string | undefined>) | undefined;
   readonly logLevel?: LogLevel;
   readonly onNotification?: (notification: Notification) => void;
+  readonly onError?: ListenerErrors;
 }
 
 /** The options of one call that concern notifications. */
@@ -288,6 +307,10 @@ export class Contexts {
     this.#closed.abort(reason);
   }
 
+  get onError(): ListenerErrors | undefined {
+    return this.#options.onError;
+  }
+
   /** Whether all calls ask for progress, even those without a listener of their own. */
   get wantsProgress(): boolean {
     return this.#options.onProgress !== undefined;
@@ -305,12 +328,13 @@ export class Contexts {
     const { method, params = {} } = notification;
     if (method === "notifications/message" && this.#isBelowLevel(params["level"], listeners)) return;
     this.cache?.invalidate(notification);
-    callListener(this.#options.onNotification, notification);
+    const { onNotification, onLog, onProgress, onError } = this.#options;
+    callListener("onNotification", onNotification, [notification], onError);
     if (method === "notifications/message") {
-      callListener(listeners.onLog ?? this.#options.onLog, params as unknown as LogMessageParams);
+      callListener("onLog", listeners.onLog ?? onLog, [params as unknown as LogMessageParams], onError);
     } else if (method === "notifications/progress") {
       const { progressToken: _ours, _meta, ...progress } = params;
-      callListener(listeners.onProgress ?? this.#options.onProgress, progress as unknown as Progress);
+      callListener("onProgress", listeners.onProgress ?? onProgress, [progress as unknown as Progress], onError);
     }
   }
 
@@ -339,15 +363,4 @@ export class Contexts {
 function rank(level: unknown): number {
   const index = LOG_LEVELS.indexOf(level as LogLevel);
   return index < 0 ? LOG_LEVELS.length : index;
-}
-
-/** Calls a listener. Its errors become uncaught exceptions of the program, so that they do not end the connection. */
-export function callListener<T>(listener: ((event: T) => void) | undefined, event: T): void {
-  try {
-    listener?.(event);
-  } catch (error) {
-    queueMicrotask(() => {
-      throw error;
-    });
-  }
 }

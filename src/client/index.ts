@@ -15,6 +15,7 @@ export type {
   Result,
   SessionHints,
 } from "../core/handler.ts";
+export type { ListenerErrors } from "../core/listeners.ts";
 export type { Limits } from "../jsonrpc/codec.ts";
 export type {
   ErrorBody,

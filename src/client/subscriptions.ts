@@ -5,6 +5,7 @@
 import { attempt, deferred, onAbort } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Notification } from "../core/handler.ts";
+import { callListener, type ListenerErrors } from "../core/listeners.ts";
 import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
 import { DEFAULT_TIMEOUTS } from "../dialogue/calls/peer.ts";
 import { changedMethod, LIST_CAPABILITIES, RESOURCE_UPDATED, SUBSCRIPTION_ACKNOWLEDGED } from "../protocol/lists.ts";
@@ -16,7 +17,7 @@ import type {
 } from "../protocol/model/index.ts";
 import { withTasksExtension } from "../protocol/tasks.ts";
 import { abortAfter, type CallOptions, cancelled, withMeta } from "./calls.ts";
-import { callListener, type Contexts } from "./contexts.ts";
+import type { Contexts } from "./contexts.ts";
 
 /** A notification of a change: of a list, a resource or a task. */
 export type ChangeEvent =
@@ -76,7 +77,7 @@ export class Subscriptions {
     checkOptions("subscriptions/listen", options, OPTION_NAMES);
     const { signal, timeoutMs = this.#acknowledgeMs } = options;
     if (signal?.aborted === true) throw cancelled("subscriptions/listen", signal.reason, false);
-    const subscription = new OpenSubscription(onEvent);
+    const subscription = new OpenSubscription(onEvent, this.#contexts.onError);
     const { abort } = subscription;
     const forget = onAbort(signal, () => abort.abort(signal?.reason));
     const timer = abortAfter(abort, timeoutMs, () => {
@@ -124,6 +125,7 @@ class OpenSubscription implements Subscription {
   honoured: SubscriptionFilter = {};
   dropped = 0;
   readonly #onEvent: ((event: ChangeEvent) => void) | undefined;
+  readonly #onError: ListenerErrors | undefined;
   readonly #buffer: ChangeEvent[] = [];
   #isIterated = false;
   #isOver = false;
@@ -132,8 +134,9 @@ class OpenSubscription implements Subscription {
   readonly #acknowledged = deferred();
   readonly #ended = deferred();
 
-  constructor(onEvent: ((event: ChangeEvent) => void) | undefined) {
+  constructor(onEvent: ((event: ChangeEvent) => void) | undefined, onError: ListenerErrors | undefined) {
     this.#onEvent = onEvent;
+    this.#onError = onError;
     const { signal } = this.abort;
     signal.addEventListener("abort", () => {
       const reason: unknown = signal.reason;
@@ -165,7 +168,7 @@ class OpenSubscription implements Subscription {
 
   push(event: ChangeEvent): void {
     if (this.#isOver) return;
-    callListener(this.#onEvent, event);
+    callListener("listen", this.#onEvent, [event], this.#onError);
     // With a callback and no iteration, the buffer would never be emptied.
     if (this.#onEvent !== undefined && !this.#isIterated) return;
     this.#buffer.push(event);

@@ -1,6 +1,7 @@
 // Handles of tasks, for `callToolAsTask` and `task`. There is one handle for each task, so that no input request is
 // shown to the user twice. Loaded when the first handle is created.
 
+import { callListener, type ListenerErrors } from "../core/listeners.ts";
 import { onAbort } from "../core/async.ts";
 import type { AskOptions, Context, Handler, Request, Result } from "../core/handler.ts";
 import { callWithInput } from "../dialogue/calls/input-required.ts";
@@ -11,11 +12,11 @@ import type { CallToolResult, DetailedTask, TaskStatus } from "../protocol/model
 import type { Json } from "../protocol/revision.ts";
 import { isTaskFinished, withTasksExtension } from "../protocol/tasks.ts";
 import { type CallOptions, type Calls, resultOfTask } from "./calls.ts";
-import { callListener } from "./contexts.ts";
 
 /** What a handle needs of its client. */
 export interface TaskClient {
   readonly handler: Handler;
+  readonly onError: ListenerErrors | undefined;
   readonly calls: Calls;
   /** The context of the connection, for requests that belong to no call. */
   readonly defaultContext: Context;
@@ -169,7 +170,7 @@ export class TaskHandle implements AsyncIterable<DetailedTask> {
   /** Calls the listener with every change until the task is over. Returns a function that stops it. */
   onStatus(listener: (state: DetailedTask) => void): () => void {
     return this.#follow(
-      (state) => callListener(listener, state),
+      (state) => callListener("onStatus", listener, [state], this.#client.onError),
       () => undefined,
     );
   }

@@ -14,7 +14,7 @@ import { followSameOrigin, type HttpResponse, type Requester } from "../http/cli
 import type { JsonSchema } from "../protocol/model/index.ts";
 import type { SchemaCheck } from "../protocol/schema-kind.ts";
 import type { ToolContext } from "../server/call-context.ts";
-import { printProblem } from "../server/handler-errors.ts";
+import { printProblem } from "../core/listeners.ts";
 import { lazyServer } from "../server/lazy.ts";
 import { createServer, type Server } from "../server/server.ts";
 import type { ToolAnswer } from "../server/tools.ts";

@@ -14,7 +14,7 @@ import { defined, errorMessage, isObject } from "../core/values.ts";
 import { startChild, type ChildOptions, type Exit } from "../process/child.ts";
 import { findSpawnProblem, type InheritEnv, programAdvice } from "../process/program.ts";
 import type { ToolContext } from "../server/call-context.ts";
-import { printProblem } from "../server/handler-errors.ts";
+import { printProblem } from "../core/listeners.ts";
 import { lazyServer } from "../server/lazy.ts";
 import { createServer, type Server } from "../server/server.ts";
 import type { ToolAnswer } from "../server/tools.ts";

@@ -4,6 +4,7 @@
 
 import { UserError } from "../core/errors.ts";
 import type { Caller, Context, Request } from "../core/handler.ts";
+import { callListener, printProblem } from "../core/listeners.ts";
 import { asError, errorMessage } from "../core/values.ts";
 import { McpError, withoutDiagnostics } from "../protocol/errors.ts";
 
@@ -67,11 +68,7 @@ export class HandlerErrors {
   }
 
   #report(thrown: unknown, request: Request, { caller }: Context): void {
-    try {
-      this.#onError(thrown, { method: request.method, name: nameOf(request), caller });
-    } catch {
-      // The listener is the author's code too, and the caller must get its answer.
-    }
+    callListener("onError", this.#onError, [thrown, { method: request.method, name: nameOf(request), caller }]);
   }
 
   #print(thrown: unknown, { method, name }: FailedRequest): void {
@@ -84,12 +81,6 @@ export class HandlerErrors {
         : `${noun} failed: ${stack ?? messageOf(error, errorMessage(error))}`;
     printProblem(text);
   }
-}
-
-/** Tells the author of a server about a mistake. */
-export function printProblem(text: string): void {
-  // oxlint-disable-next-line no-console -- some runtimes have no process.stderr
-  console.error(`catenary: ${text}`);
 }
 
 function subject(request: Request): string {

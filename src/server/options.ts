@@ -2,9 +2,10 @@
 // passed, since code without type checks would otherwise only notice them in a call.
 
 import { scopesProblem } from "../protocol/caller.ts";
+import { printProblem } from "../core/listeners.ts";
 import { isObject } from "../core/values.ts";
 import { checkOptions, type OptionNames, optionNames, shown } from "../core/options.ts";
-import { type ErrorListener, printProblem } from "./handler-errors.ts";
+import type { ErrorListener } from "./handler-errors.ts";
 import type { CacheScope, Icon, ServerCapabilities } from "../protocol/model/index.ts";
 import type { TaskSupport } from "../protocol/tasks.ts";
 

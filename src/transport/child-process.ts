@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { access, readFile, realpath } from "node:fs/promises";
 import { basename, delimiter, join, resolve } from "node:path";
+import { callListener } from "../core/listeners.ts";
 import { within } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { packageFile } from "../core/files.ts";
@@ -194,7 +195,7 @@ class PipedChildProcess implements ChildTransport {
     noise.count += 1;
     noise.last.push(text.slice(0, MAX_NOISE_LENGTH));
     if (noise.last.length > MAX_NOISE_LINES) noise.last.shift();
-    this.#options.onNoise?.(text);
+    callListener("onNoise", this.#options.onNoise, [text]);
     if (this.#noiseInARow === 0) this.#noiseSince = performance.now();
     this.#noiseInARow += 1;
     if (this.#noiseInARow < MAX_NOISE_IN_A_ROW) return;

@@ -4,6 +4,7 @@
 // is used with.
 
 import type * as oauth from "oauth4webapi";
+import { callListener } from "../../core/listeners.ts";
 import { SingleFlight } from "../../core/async.ts";
 import type { Authorizer, Challenge, OutgoingRequest } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -54,7 +55,7 @@ export class OAuthAuthorizer implements Authorizer {
     const http = new OAuthFetch(mcpServer, options);
     const grant = options.grant ?? authorizationCode(options.redirect, (target) => http.allows(target));
     const owner = [grant.grantType, grant.identity ?? "", options.client?.id ?? ""].map(encodeURIComponent).join(" ");
-    const onNotice = (text: string): void => options.onNotice?.(text);
+    const onNotice = (text: string): void => callListener("onNotice", options.onNotice, [text]);
     const shared = grant.memoryOnly === true ? undefined : options.store;
     this.#options = options;
     this.#mcpServer = mcpServer;
@@ -170,7 +171,7 @@ export class OAuthAuthorizer implements Authorizer {
     } catch (error) {
       this.#pausedUntil = Date.now() + RENEWAL_PAUSE_MS;
       const reason = hidePaths(reasonOf(error), this.#mcpServer);
-      this.#options.onNotice?.(`The access token could not be renewed yet: ${reason}`);
+      callListener("onNotice", this.#options.onNotice, [`The access token could not be renewed yet: ${reason}`]);
     }
   }
 

@@ -4,6 +4,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { lstat, rename } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { callListener } from "../../core/listeners.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { checkOptions } from "../../core/options.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
@@ -39,7 +40,8 @@ export function fileTokens(path?: string, options: FileTokensOptions = {}): File
   checkOptions("fileTokens()", options, FILE_OPTIONS);
   const file = path === undefined ? join(stateDirectory(), "tokens.json") : resolve(path);
   const lock = fileLock(`${file}.locks`, options.waitMs);
-  const notice = options.onNotice ?? ((text: string) => process.emitWarning(text));
+  const onNotice = options.onNotice ?? ((text: string) => process.emitWarning(text));
+  const notice = (text: string): void => callListener("onNotice", onNotice, [text]);
 
   /** Returns undefined if the file is broken. */
   const read = async (): Promise<Map<string, string> | undefined> => parseEntries((await readPrivate(file)) ?? "{}");

@@ -4,6 +4,7 @@
 // `arguments` is set. The message of a ConnectionError is always written, and may quote a line of an upstream. In all of
 // these, what can be recognized as a secret is replaced.
 
+import { callListener } from "../../core/listeners.ts";
 import { copyContext } from "../../core/cancel.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Middleware, Request, Result } from "../../core/handler.ts";
@@ -65,13 +66,12 @@ export function log(options: LogOptions = {}): Middleware {
   const maxLength =
     given === true ? DEFAULT_LENGTH : given === undefined || given === false ? 0 : (read.count("arguments") ?? 0);
   const write = (read.function("write") as LogOptions["write"]) ?? writeToStderr;
+  const writeLine = (request: Request, context: Context, pending: Pending, outcome: Outcome): unknown =>
+    write(format(createEntry(request, context, pending, maxLength, outcome)));
   const writeEntry = (request: Request, context: Context, pending: Pending, outcome: Outcome): void => {
     if (SEVERITIES.indexOf(outcome.level) < lowest) return;
-    try {
-      write(format(createEntry(request, context, pending, maxLength, outcome)));
-    } catch {
-      // A log that cannot be written must not fail the request.
-    }
+    // A log that cannot be written must not fail the request.
+    callListener("write", writeLine, [request, context, pending, outcome]);
   };
   return trusted(function log(request, context, next) {
     const pending: Pending = { begun: performance.now(), upstream: undefined };

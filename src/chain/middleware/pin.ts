@@ -4,6 +4,7 @@
 // reads after people have trusted them.
 
 import { resolve } from "node:path";
+import { callListener } from "../../core/listeners.ts";
 import { copyContext } from "../../core/cancel.ts";
 import { BoundedMap } from "../../core/collections.ts";
 import type { Context, Handler, Middleware, Request, Result } from "../../core/handler.ts";
@@ -297,7 +298,8 @@ class Pinner {
     if (this.#reported.get(key) !== undefined) return;
     this.#reported.set(key, true);
     const isChanged = pins.find(server, kind, own)?.approved !== undefined;
-    this.#onHeld({ server, kind: NOUNS[kind], name: own, state: isChanged ? "changed" : "new" });
+    const item: HeldItem = { server, kind: NOUNS[kind], name: own, state: isChanged ? "changed" : "new" };
+    callListener("onHeld", this.#onHeld, [item]);
   }
 }
 

@@ -3,6 +3,7 @@
 // Names of tools and prompts that model APIs refuse are shown in a valid form. Every shown name belongs to exactly one
 // item of one upstream, and a name that was shown before (shown-names.ts) stays with its item.
 
+import { callListener } from "../../core/listeners.ts";
 import type { Handler } from "../../core/handler.ts";
 import { checksum } from "../../protocol/lists.ts";
 import { VALID_NAME, type NamedKind, type ShownNames } from "./shown-names.ts";
@@ -416,7 +417,8 @@ export class NameIndex {
       invalid.set(upstream, list);
       list.push(`${JSON.stringify(route.name)} as ${shown}`);
     }
-    for (const [upstream, list] of invalid) onWarning?.(upstream, invalidNamesMessage(kind, list));
+    for (const [upstream, list] of invalid)
+      callListener("onWarning", onWarning, [upstream, invalidNamesMessage(kind, list)]);
     this.#version = shownNames.version;
   }
 

@@ -2,6 +2,7 @@
 // refuse: they are shown in a valid form, and requests with that form get the upstream's own name. A valid name takes one
 // lookup. This is not the router, because lists, cursors and URIs of a single upstream need no change.
 
+import { callListener } from "../../core/listeners.ts";
 import { BoundedMap } from "../../core/collections.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
@@ -147,7 +148,8 @@ class OwnNames {
       ([name]) => !VALID_NAME.test(name) && !shownNames.isWarned(kind, upstream ?? "", name),
     );
     const changes = invalid.map(([name, shown]) => `${JSON.stringify(name)} as ${shown}`);
-    if (changes.length > 0) onWarning?.(upstream ?? "server", invalidNamesMessage(kind, changes));
+    if (changes.length > 0)
+      callListener("onWarning", onWarning, [upstream ?? "server", invalidNamesMessage(kind, changes)]);
     return mapItems(result, list, (item, name) => {
       const shown = changed.get(name);
       if (shown === undefined) return hasRouterMeta(item) ? shownItem(item, list.key, name, name, undefined) : item;

@@ -2,6 +2,7 @@
 // directly. A command, a URL or a transport is reached through a pool of sessions.
 
 import type { Command } from "../../client/command.ts";
+import { callListener } from "../../core/listeners.ts";
 import { EVALUATES_CODE, evaluatesCode, type Handler } from "../../core/handler.ts";
 import { defined } from "../../core/values.ts";
 import {
@@ -56,7 +57,9 @@ function pooled(target: Exclude<UpstreamTarget, Handler>, options: UpstreamOptio
   let isClosed = false;
   const load = async (): Promise<UpstreamPool> => {
     const { createPool } = await import("./create-pool.ts");
-    const onState = (): void => options.onState?.(handler.status());
+    const onState = (): void => {
+      if (options.onState !== undefined) callListener("onState", options.onState, [handler.status()]);
+    };
     pool = createPool(target, options, { description, name, onState });
     if (isClosed) await pool.close();
     return pool;

@@ -3,8 +3,8 @@
 // complete or the maximum number of rounds is reached.
 
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
-import { McpError, toMcpError } from "../../protocol/errors.ts";
-import { pause } from "../../core/async.ts";
+import { INTERNAL_ERROR, McpError, toMcpError } from "../../protocol/errors.ts";
+import { attempt, pause } from "../../core/async.ts";
 
 const MAX_ROUNDS = 10;
 /** Pause before repeating a request whose `input_required` result had no input requests, times the round's number. */
@@ -29,54 +29,56 @@ export async function answerInputRequired(
     }
     const inputRequests = Object.entries((result["inputRequests"] as Record<string, Request> | undefined) ?? {});
     if (inputRequests.length === 0) await pause(EMPTY_ROUND_PAUSE_MS * round, context.signal);
-    const answers = await collect(inputRequests, context);
-    if ("failed" in answers) {
-      if (request.method !== "tools/call") throw answers.failed;
-      return unansweredResult(request.params["name"], answers.failed);
-    }
-    const { inputResponses: _answered, requestState: _spent, ...params } = request.params;
+    const { answers, failed } = await collect(inputRequests, context);
+    const { inputResponses: _answered, requestState: _spent, ...rest } = request.params;
     const state = result["requestState"];
-    result = await handler(
-      {
-        method: request.method,
-        params: {
-          ...params,
-          inputResponses: answers.given,
-          ...(state === undefined ? undefined : { requestState: state }),
-        },
-      },
-      context,
-    );
+    const params = {
+      ...rest,
+      inputResponses: Object.fromEntries(answers),
+      ...(state === undefined ? undefined : { requestState: state }),
+    };
+    // What the server makes of `cancel` does not matter to a caller whose handler failed, but the server has its answer.
+    const hasAll = answers.length === inputRequests.length;
+    if (failed === undefined) result = await handler({ method: request.method, params }, context);
+    else if (hasAll) await attempt(() => handler({ method: request.method, params }, context)).catch(() => undefined);
+    if (failed === undefined) continue;
+    if (request.method !== "tools/call" || isHandlerFailure(failed.error)) throw failed.error;
+    return unansweredResult(request.params["name"], toMcpError(failed.error));
   }
   return result;
 }
 
-/** Returns all answers, or only the first failure: `inputResponses` cannot tell the server that a request failed. */
+/** The answers, and the first failure that no answer can express. */
 async function collect(
   inputRequests: readonly (readonly [string, Request])[],
   context: Context,
-): Promise<{ given: Record<string, Result> } | { failed: McpError }> {
-  const settled = await Promise.allSettled(
-    inputRequests.map(async ([key, request]): Promise<[string, Result]> => {
+): Promise<{
+  readonly answers: readonly (readonly [string, Result])[];
+  readonly failed?: { readonly error: unknown };
+}> {
+  let failed: { readonly error: unknown } | undefined;
+  const settled = await Promise.all(
+    inputRequests.map(async ([key, request]): Promise<readonly (readonly [string, Result])[]> => {
       try {
         // `roots/list` may come without params.
-        return [key, await context.ask({ method: request.method, params: request.params ?? {} }, { key })];
+        return [[key, await context.ask({ method: request.method, params: request.params ?? {} }, { key })]];
       } catch (error) {
-        // Only elicitation has an answer that means "no answer", which is `cancel`.
-        if (request.method === "elicitation/create" && !context.signal.aborted) return [key, { action: "cancel" }];
-        throw error;
+        if (context.signal.aborted) throw error;
+        const isElicitation = request.method === "elicitation/create";
+        if (!isElicitation || isHandlerFailure(error)) failed ??= { error };
+        return isElicitation ? [[key, CANCEL]] : [];
       }
     }),
   );
-  const given: [string, Result][] = [];
-  for (const outcome of settled) {
-    if (outcome.status === "rejected") {
-      if (context.signal.aborted) throw outcome.reason;
-      return { failed: toMcpError(outcome.reason) };
-    }
-    given.push(outcome.value);
-  }
-  return { given: Object.fromEntries(given) };
+  return { answers: settled.flat(), ...(failed && { failed }) };
+}
+
+/** The only answer that means "no answer". Only elicitation has it. */
+export const CANCEL: Result = { action: "cancel" };
+
+/** Whether the caller's handler failed. For an elicitation, any other error means that the user gave no answer. */
+export function isHandlerFailure(error: unknown): boolean {
+  return toMcpError(error).code === INTERNAL_ERROR;
 }
 
 /** The result of a tool call whose caller failed to provide input. */

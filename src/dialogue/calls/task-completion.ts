@@ -9,7 +9,7 @@ import { isObject } from "../../core/values.ts";
 import { McpError, toMcpError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { withTasksExtension } from "../../protocol/tasks.ts";
-import { callWithInput, unansweredResult } from "./input-required.ts";
+import { callWithInput, CANCEL, isHandlerFailure, unansweredResult } from "./input-required.ts";
 import { initialTaskState, TaskWatch } from "./task-watch.ts";
 
 /** A request that waits for a task to finish. */
@@ -100,10 +100,9 @@ async function askCaller(request: unknown, options: AskOptions, { ask, context }
   try {
     return await ask({ method: String(method), params: params ?? {} }, options);
   } catch (error) {
-    // Only elicitation has an answer that means "no answer", which is `cancel`.
     const isCancelled = options.signal?.aborted === true || context.signal.aborted;
-    if (method !== "elicitation/create" || isCancelled) throw error;
-    return { action: "cancel" };
+    if (method !== "elicitation/create" || isCancelled || isHandlerFailure(error)) throw error;
+    return CANCEL;
   }
 }
 

@@ -1,6 +1,7 @@
 // The checks that an HTTP request must pass before its message is handled: Accept, Content-Type, body, authentication,
 // and the limits on requests and sessions. A request that fails a check gets an error response with a status.
 
+import { callListener, printProblem } from "../../core/listeners.ts";
 import type { ByteBudget, ByteHolder, FairLimit } from "../../core/budgets.ts";
 import { AuthError, type Authenticator, type Credentials, type Identity } from "../../core/authentication.ts";
 import type { Caller } from "../../core/handler.ts";
@@ -115,18 +116,11 @@ export function neverAbortedSignal(): AbortSignal {
 /** Receives internal errors, which clients must not see. */
 export type ErrorReporter = (error: unknown, doing: string) => void;
 
-// oxlint-disable-next-line no-console -- every runtime has it, and it never writes to stdout
-const toStderr: ErrorReporter = (error, doing) => console.error(`catenary: ${doing}: ${errorMessage(error)}`);
+const toStderr: ErrorReporter = (error, doing) => printProblem(`${doing}: ${errorMessage(error)}`);
 
-/** Ignores errors of the reporter itself, so that the request is still answered. */
+/** Errors of the reporter itself do not matter to the request, which is still answered. */
 export function safeReporter(report: ErrorReporter = toStderr): ErrorReporter {
-  return (error, doing) => {
-    try {
-      report(error, doing);
-    } catch {
-      // Nothing else can be done.
-    }
-  };
+  return (error, doing) => callListener("onError", report, [error, doing]);
 }
 
 const AUTH_TIMEOUT_MS = 10_000;
