@@ -2,8 +2,7 @@
 // passed through a model. `node --import tsx test/interop/code-mode-report.ts` prints the part of
 // docs/how-to/code-mode.md that has these figures, and `--write` puts it there; code-mode.long.test.ts compares them.
 
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
@@ -14,46 +13,13 @@ import { reportCodeTools } from "../../src/cli/show/lists.ts";
 import { sandboxProblem } from "../../src/live/sandbox.ts";
 import { UNAVAILABLE, UPSTREAM } from "../../src/protocol/lists.ts";
 import type { Tool } from "../../src/protocol/model/index.ts";
-import { installPackages } from "../support/install-packages.ts";
+import { installPublishedServers, publishedServers } from "./published-servers.ts";
 
 const PAGE = fileURLToPath(new URL("../../docs/how-to/code-mode.md", import.meta.url));
-const PACKAGES = fileURLToPath(new URL("servers/", import.meta.url));
 const BLOCK = /(<!-- report -->\n)([^]*?)(<!-- end -->)/;
 
 /** How long all servers may take to start, on a machine that runs other tests as well. */
 const MAX_START_MS = 120_000;
-
-const ours = createRequire(import.meta.url);
-const installed = createRequire(join(PACKAGES, "package.json"));
-
-interface RealServer {
-  readonly package: string;
-  /** The file that starts it. */
-  readonly file: string;
-  readonly args?: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
-}
-
-/** The first four do the tasks. The others need a network or a browser for their calls, but not for their lists. */
-const serversIn = (folder: string): Readonly<Record<string, RealServer>> => ({
-  everything: { package: "@modelcontextprotocol/server-everything", file: "dist/index.js" },
-  files: { package: "@modelcontextprotocol/server-filesystem", file: "dist/index.js", args: [folder] },
-  memory: {
-    package: "@modelcontextprotocol/server-memory",
-    file: "dist/index.js",
-    env: { MEMORY_FILE_PATH: join(folder, "memory.jsonl") },
-  },
-  thinking: { package: "@modelcontextprotocol/server-sequential-thinking", file: "dist/index.js" },
-  browser: { package: "@playwright/mcp", file: "cli.js", args: ["--headless"] },
-  devtools: {
-    package: "chrome-devtools-mcp",
-    file: "build/src/bin/chrome-devtools-mcp.js",
-    args: ["--no-usage-statistics"],
-    env: { CHROME_DEVTOOLS_MCP_NO_UPDATE_CHECKS: "1" },
-  },
-  github: { package: "@modelcontextprotocol/server-github", file: "dist/index.js" },
-  notion: { package: "@notionhq/notion-mcp-server", file: "bin/cli.mjs" },
-});
 
 /** What a task is, and its code, which finds the folder by itself. */
 interface Task {
@@ -176,11 +142,11 @@ export interface Report {
 
 /** Resolves to a reason if the servers cannot be installed. */
 export async function measure(): Promise<Report | string> {
-  const reason = await installPackages(PACKAGES);
+  const reason = await installPublishedServers();
   if (reason !== undefined) return reason;
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "catenary-report-")));
   writeFiles(folder);
-  const found = serversIn(folder);
+  const found = publishedServers(folder);
   let directBytes = 0;
   const count: Middleware = async (request, context, next) => {
     const result = await next(request, context);
@@ -188,8 +154,7 @@ export async function measure(): Promise<Report | string> {
     return result;
   };
   const upstreams = Object.entries(found).map(([name, server]) => {
-    const args = [fileOf(server), ...(server.args ?? [])];
-    return [name, upstream({ command: process.execPath, args, env: server.env ?? {} }, { remember: false })] as const;
+    return [name, upstream(server.command, { remember: false })] as const;
   });
   const gateway = chain(count).to(Object.fromEntries(upstreams));
   const front = codeMode(gateway, { sandbox: (await sandboxProblem()) === undefined });
@@ -243,14 +208,6 @@ async function allTools(client: Client): Promise<Tool[]> {
   const tools: Tool[] = [];
   for await (const tool of client.tools()) tools.push(tool);
   return tools;
-}
-
-function fileOf({ package: name, file }: RealServer): string {
-  const from = name.startsWith("@modelcontextprotocol/") && !name.endsWith("github") ? ours : installed;
-  const paths = from.resolve.paths(name) ?? [];
-  const path = paths.map((one) => join(one, name, file)).find((one) => existsSync(one));
-  if (path === undefined) throw new Error(`${name} has no file ${file}`);
-  return path;
 }
 
 /** What passes through a model: what it writes to make a call, and the content that it reads. */
