@@ -28,7 +28,6 @@ import {
   describeTool,
   type ListedTool,
   OBJECT_SYNTAX,
-  parameterNames,
   readTools,
   SEARCH_TOOLS,
   searchTool,
@@ -40,7 +39,8 @@ import {
   USUAL_FOUND,
   withInstructions,
 } from "../protocol/tool-index.ts";
-import { type CodeBudgets, CodeRun } from "./code-run.ts";
+import type { CodeBudgets } from "./call-answer.ts";
+import { CodeRun } from "./code-run.ts";
 import { declareTools, describeCall } from "./declarations.ts";
 import type { MissingServer, RunTools } from "./offered-tools.ts";
 import { createLiveServer, evaluationTool, type Live, type LiveOptions } from "./server.ts";
@@ -369,8 +369,6 @@ export interface CatalogueEntry {
   readonly tool: ListedTool;
   /** As the language writes a call, such as `notes.search({ query: string })`. */
   readonly signature: string;
-  /** The names of its parameters, as the schema has them. */
-  readonly parameters: readonly string[];
   /** The first sentence of its description. */
   readonly summary: string;
   /** Whether it says that it may destroy something. */
@@ -399,7 +397,6 @@ export class ToolCatalogue {
         name: tool.name,
         tool,
         signature: signatureOf({ ...tool, name: path }, syntax),
-        parameters: parameterNames(tool),
         summary: summaryOf(tool),
         isDestructive: hints["destructiveHint"] === true && hints["readOnlyHint"] !== true,
       };

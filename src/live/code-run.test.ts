@@ -31,7 +31,6 @@ async function toolsOf(gateway: Handler, context: Parameters<Handler>[1]): Promi
     name: tool.name,
     signature: `${tool.name}(...)`,
     summary: "",
-    parameters: [],
     isDestructive: tool.annotations?.destructiveHint === true,
   }));
   return {

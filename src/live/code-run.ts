@@ -4,17 +4,29 @@
 import { randomUUID } from "node:crypto";
 import { Semaphore } from "../core/async.ts";
 import { CANCEL_TOKEN, CancelToken } from "../core/cancel.ts";
-import type { AskOptions, Caller, Context, Handler, Meta, Notification, Request, Result } from "../core/handler.ts";
+import type { AskOptions, Caller, Context, Meta, Notification, Request } from "../core/handler.ts";
 import { sanitize } from "../core/text.ts";
 import { errorMessage, isObject } from "../core/values.ts";
 import { callWithInput } from "../dialogue/calls/input-required.ts";
 import { withoutTasks } from "../protocol/caller.ts";
 import { contentProblem } from "../protocol/content.ts";
-import { McpError, withoutDiagnostics } from "../protocol/errors.ts";
+import { McpError } from "../protocol/errors.ts";
 import type { ContentBlock } from "../protocol/model/index.ts";
 import { withoutSecrets } from "../protocol/redactor.ts";
 import { hasTasks } from "../protocol/tasks.ts";
 import type { ToolContext } from "../server/call-context.ts";
+import { argumentsOf, jsonOf } from "./arguments.ts";
+import {
+  type Answer,
+  answerOf,
+  type CallFailure,
+  CANCELLED,
+  type CodeBudgets,
+  overrun,
+  protocolFailure,
+  refusal,
+  tooManyBytes,
+} from "./call-answer.ts";
 import { type CallRecord, callsText, MAX_LISTED } from "./evaluation.ts";
 import type { GuestReply } from "./guest.ts";
 import { OfferedTools, type RunTool, type RunTools } from "./offered-tools.ts";
@@ -22,16 +34,6 @@ import type { EvaluationRun } from "./server.ts";
 import type { CallableTool } from "./runtime.ts";
 import type { RunChannel } from "./session.ts";
 import type { CallAdvice } from "./tool.ts";
-
-/** What one run may use. */
-export interface CodeBudgets {
-  /** How many calls it may make. */
-  readonly maxCalls: number;
-  /** How many of them run at once; others wait. */
-  readonly maxParallel: number;
-  /** How many bytes the results of its calls may have together. */
-  readonly maxResultBytes: number;
-}
 
 export interface CodeRunOptions {
   readonly tools: (context: Context) => Promise<RunTools>;
@@ -42,16 +44,6 @@ export interface CodeRunOptions {
   readonly report: (message: string) => void;
 }
 
-/** Why a call failed: "tool" if the tool says so itself. */
-type FailureKind = "tool" | "budget" | "refused" | "cancelled" | "protocol";
-
-interface CallFailure {
-  readonly kind: FailureKind;
-  readonly message: string;
-  readonly content?: readonly unknown[];
-}
-
-const CANCELLED: CallFailure = { kind: "cancelled", message: "The call was cancelled, since its run was stopped" };
 const MAX_FOUND = 50;
 const FOUND = 10;
 /** More content blocks than anybody looks at. */
@@ -104,14 +96,15 @@ export class CodeRun implements EvaluationRun {
   }
 
   receive(message: GuestReply, channel: RunChannel): void {
-    const { call, tool, search, show, unread } = message;
+    const { call, tool, search, show, shownValues, unread } = message;
     if (show !== undefined) return this.#show(show);
+    if (shownValues !== undefined) return this.#showValues(shownValues);
     if (Array.isArray(unread)) return this.#endUnread(unread);
     if (typeof call !== "number") return;
     const name = String(tool);
     const what = search === undefined ? (this.#offered.find(name)?.path ?? name) : this.#options.advice.search;
     void this.#answer(call, what, channel, () =>
-      search === undefined ? this.#call(call, tool, message["arguments"], channel) : this.#search(search, message),
+      search === undefined ? this.#call(call, tool, message, channel) : this.#search(search, message),
     );
   }
 
@@ -179,15 +172,19 @@ export class CodeRun implements EvaluationRun {
     }
   }
 
-  async #call(call: number, name: unknown, args: unknown, channel: RunChannel): Promise<Answer> {
-    if (typeof name !== "string") return { error: { kind: "refused", message: "The name of a tool must be a string" } };
+  async #call(call: number, name: unknown, message: GuestReply, channel: RunChannel): Promise<Answer> {
+    if (typeof name !== "string") return refusal("The name of a tool must be a string");
     const tool = this.#offered.find(name) ?? (await this.#offered.findLate(name));
-    if (typeof tool === "string") return { error: { kind: "refused", message: tool } };
-    if (!isObject(args))
-      return { error: { kind: "refused", message: `The arguments of ${tool.path} must be an object` } };
+    if (typeof tool === "string") return refusal(tool);
+    const { arguments: json, values } = message;
+    const args = values === undefined ? json : argumentsOf(values, tool.tool?.["inputSchema"]);
+    if (!isObject(args)) {
+      const { arguments: wanted } = this.#options.advice;
+      return refusal(`The arguments of ${tool.path} must be ${wanted}: ${tool.signature}`);
+    }
     if (this.#options.confirm !== undefined && tool.isDestructive) {
-      const refusal = await this.#askForConsent({ tool, args }, channel);
-      if (refusal !== undefined) return { error: refusal };
+      const refused = await this.#askForConsent({ tool, args }, channel);
+      if (refused !== undefined) return { error: refused };
     }
     const turn = this.#slots.acquire();
     if (turn !== undefined) await turn;
@@ -262,12 +259,19 @@ export class CodeRun implements EvaluationRun {
   }
 
   async #search(query: unknown, { limit }: GuestReply): Promise<Answer> {
-    if (typeof query !== "string")
-      return { error: { kind: "refused", message: "The words to search for must be a string" } };
+    if (typeof query !== "string") return refusal("The words to search for must be a string");
     const wanted = typeof limit === "number" && limit >= 1 ? Math.min(Math.floor(limit), MAX_FOUND) : FOUND;
     const found = await this.#offered.all.search(query, wanted);
     const structured = found.map(({ path, signature, summary }) => ({ path, signature, summary }));
     return { result: { structured, text: "" } };
+  }
+
+  #showValues(values: unknown): void {
+    try {
+      this.#show(jsonOf(values));
+    } catch {
+      // The guest has checked them, so the message is forged.
+    }
   }
 
   /** Invalid blocks can only come from forged messages, so they are dropped. */
@@ -329,19 +333,6 @@ export class CodeRun implements EvaluationRun {
   }
 }
 
-interface Answer {
-  readonly result?: { readonly structured?: unknown; readonly text: string; readonly content?: readonly unknown[] };
-  readonly error?: CallFailure;
-  /** Text that the value has beside the content, and that counts once. */
-  readonly repeated?: string;
-  /** Gets the size of the answer. */
-  readonly record?: CallRecord;
-}
-
-function protocolFailure(error: unknown): CallFailure {
-  return { kind: "protocol", message: withoutDiagnostics(error) };
-}
-
 interface WantedCall {
   readonly tool: RunTool;
   readonly args: object;
@@ -392,64 +383,4 @@ function withoutTaskSupport(caller: Caller): Caller {
 /** Keys of questions are unique in a run, and a question ends with its call. */
 function askOptions(call: number, token: CancelToken, { key, signal }: AskOptions = {}): AskOptions {
   return { signal: signal ?? token.signal, ...(key === undefined ? undefined : { key: `${call}-${key}` }) };
-}
-
-function overrun(what: string, setting: keyof CodeBudgets): CallFailure {
-  const advice = "what the session holds is kept, so go on in another run, or raise the setting";
-  return { kind: "budget", message: `${what}, and the setting ${setting} allows no more; ${advice}` };
-}
-
-function tooManyBytes(max: number): CallFailure {
-  return overrun(`The results of the run have more than ${max} bytes`, "maxResultBytes");
-}
-
-/** The result of a tool as it is sent to the guest. The whole content is sent only if the text does not say it all. */
-function answerOf(result: Result, outputSchema: unknown): Answer {
-  const { resultType = "complete", structuredContent: structured, isError } = result;
-  if (resultType !== "complete") {
-    return { error: { kind: "protocol", message: `The tool answered with ${resultType} instead of a result` } };
-  }
-  const content: readonly unknown[] = Array.isArray(result["content"]) ? result["content"] : [];
-  const texts = content.flatMap((block) =>
-    isObject(block) && block["type"] === "text" ? [String(block["text"])] : [],
-  );
-  const text = texts.join("\n");
-  const isWhole = texts.length === content.length;
-  if (isError === true)
-    return { error: { kind: "tool", message: text || "The tool failed", ...(!isWhole && { content }) } };
-  if (structured === undefined) return isWhole ? { result: { text } } : { result: { text, content }, repeated: text };
-  if (!canHaveText(structured, outputSchema) || texts.every(isPartOf(structured)))
-    return { result: { structured, text: "", content } };
-  return { result: { structured: { ...structured, text }, text: "", content }, repeated: text };
-}
-
-/** Not if its properties have names of any kind, as in a table of counts by word. */
-function canHaveText(structured: unknown, schema: unknown): structured is object {
-  const { additionalProperties, patternProperties } = isObject(schema) ? schema : {};
-  if (isObject(additionalProperties) || patternProperties !== undefined) return false;
-  return isObject(structured) && !Object.hasOwn(structured, "text");
-}
-
-/** Whether a text is the structured content, one of its values, or an element of such a value, as it is or as JSON. */
-function isPartOf(structured: object): (text: string) => boolean {
-  const whole = JSON.stringify(structured);
-  let parts: ReadonlySet<string> | undefined;
-  return (text) => {
-    // Most texts are the whole, so that its parts are not needed.
-    if (text === "" || text === whole) return true;
-    parts ??= partsOf(structured);
-    if (parts.has(text)) return true;
-    try {
-      const json = JSON.stringify(JSON.parse(text));
-      return json === whole || parts.has(json);
-    } catch {
-      return false;
-    }
-  };
-}
-
-function partsOf(structured: object): ReadonlySet<string> {
-  const values: readonly unknown[] = Object.values(structured);
-  const elements = values.flatMap((value) => (Array.isArray(value) ? (value as unknown[]) : []));
-  return new Set([...values, ...elements].map((part) => (typeof part === "string" ? part : JSON.stringify(part))));
 }

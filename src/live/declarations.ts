@@ -3,6 +3,7 @@
 // does not fit is cut, with a comment that says so.
 
 import { isObject } from "../core/values.ts";
+import { resolvePointer } from "../protocol/schema-kind.ts";
 import { signatureOf, type CallSyntax, type ListedTool } from "../protocol/tool-index.ts";
 
 /** How much of a schema is written. */
@@ -322,18 +323,6 @@ function methodOf(name: string, tool: ListedTool, indent: number, max: number, w
   const args = isEmpty ? "args?: object" : `args${needsNone ? "?" : ""}: ${type}`;
   const result = outputSchema === undefined ? UNKNOWN : writer.write(outputSchema, indent);
   return `${comment}${pad}${propertyKey(name)}(${args}): Promise<${result}>;\n`;
-}
-
-/** What a reference within the schema leads to. */
-function resolvePointer(root: unknown, pointer: string): unknown {
-  if (!pointer.startsWith("#")) return undefined;
-  let found = root;
-  for (const part of pointer.split("/").slice(1)) {
-    const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
-    if (typeof found !== "object" || found === null || !Object.hasOwn(found, name)) return undefined;
-    found = (found as Readonly<Record<string, unknown>>)[name];
-  }
-  return found;
 }
 
 function union(members: readonly string[]): string {

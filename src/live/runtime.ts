@@ -228,8 +228,6 @@ export interface CallableTool {
   /** As the language of the session writes a call. */
   readonly signature: string;
   readonly summary: string;
-  /** The names of its parameters, since a language may write them in another way. */
-  readonly parameters: readonly string[];
 }
 
 /** A guest's reply to `complete`: what can stand from the character `start` on. */

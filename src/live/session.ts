@@ -347,9 +347,7 @@ export class Session {
 
   /** The guest serves its requests in order, so the run need not wait for the reply, and its deadline covers it. */
   #sendTools(guest: Guest, all: readonly CallableTool[]): void {
-    const tools = all.map(({ path, name, signature, summary, parameters }) => {
-      return { path, name, signature, summary, parameters };
-    });
+    const tools = all.map(({ path, name, signature, summary }) => ({ path, name, signature, summary }));
     const json = JSON.stringify(tools);
     if (this.#sentTools?.guest === guest && this.#sentTools.json === json) return;
     const sent = (): void => void (this.#sentTools = { guest, json });

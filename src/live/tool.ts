@@ -134,6 +134,8 @@ export interface CallAdvice {
   readonly search: string;
   /** A sentence about how the code waits for its calls. */
   readonly wait: string;
+  /** What the arguments of a call must be. */
+  readonly arguments: string;
 }
 
 /** What a language is created with: the options that all languages have, and its own settings. */

@@ -131,11 +131,6 @@ function parametersOf({ inputSchema }: ListedTool): Parameter[] {
   }));
 }
 
-/** The names of a tool's parameters, as its schema has them. */
-export function parameterNames(tool: ListedTool): readonly string[] {
-  return parametersOf(tool).map(({ name }) => name);
-}
-
 /** How a language writes a call. */
 export interface CallSyntax {
   parameter(name: string, type: string, isRequired: boolean): string;

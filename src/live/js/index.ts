@@ -145,6 +145,7 @@ export function jsLanguage(options: JavaScriptGuestOptions): Language {
       prefix: "tools.",
       search: 'tools.search("words")',
       wait: "Use await for each call: await tools.NAME(...), or await Promise.all([...]) for several.",
+      arguments: "an object",
     },
   };
 }

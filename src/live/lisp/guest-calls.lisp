@@ -10,8 +10,8 @@
 (defconstant +max-nesting+ 100 "Levels of a value that is sent to a tool.")
 (defconstant +printed-levels+ 20 "Levels of tables that are printed, since tables can be circular.")
 
-(defshared *callable* '() "The tools that can be called: property lists of :PATH, :NAME, :SIGNATURE,
-:SUMMARY and :PARAMETERS.")
+(defshared *callable* '() "The tools that can be called: property lists of :PATH, :NAME, :SIGNATURE
+and :SUMMARY.")
 (defshared *contents* (make-hash-table :test 'eq :weakness :key :synchronized t)
   "The whole content of results, by the values that CALL-TOOL has returned for them.")
 
@@ -87,61 +87,45 @@
         ((eq json :false) nil)
         (t json)))
 
-(defun camel-case (name)
-  (with-output-to-string (out)
-    (loop with after-dash = nil
-          for char across name
-          do (cond ((char= char #\-) (setf after-dash t))
-                   (t (write-char (if after-dash (char-upcase char) char) out) (setf after-dash nil))))))
-
-(defun member-name (key names)
-  "The name that KEY has in JSON. :MAX-RESULTS is maxResults or max_results if NAMES has such a name."
-  (let ((name (if (symbolp key) (symbol-name key) (princ-to-string key))))
-    (if (or (not (symbolp key)) (some #'lower-case-p name))
-        name
-        (let ((plain (string-downcase name)))
-          (or (find-if (lambda (candidate) (find candidate names :test #'equal))
-                       (list plain (camel-case plain) (substitute #\_ #\- plain)))
-              plain)))))
+;;; Values as they are sent: the schema of the tool decides what they are in JSON, and the host knows it (arguments.ts).
 
 (defun number-text (float)
   (when (or (sb-ext:float-infinity-p float) (sb-ext:float-nan-p float)) (error "JSON has no number for ~S." float))
   (with-standard-io-syntax
     (let ((*read-default-float-format* (type-of float))) (prin1-to-string float))))
 
-(defun pairs-p (list)
-  "Whether LIST is an association list: its keys are keywords, or strings in pairs with an atom."
-  (or (every (lambda (pair) (and (consp pair) (keywordp (car pair)))) list)
-      (every (lambda (pair) (and (consp pair) (stringp (car pair)) (not (listp (cdr pair))))) list)))
+(defun sent-symbol (symbol)
+  (list :object (if (keywordp symbol) "keyword" "symbol") (symbol-name symbol)))
 
-(defun json-of-list (list names depth)
-  (flet ((inner (value) (json-of value names (1+ depth))) (name (key) (member-name key names)))
-    (let ((length (ignore-errors (list-length list))))
-      (cond ((null length) (error "A list that is circular or ends with a dot cannot be sent to a tool."))
-            ((and (evenp length) (loop for key in list by #'cddr always (keywordp key)))
-             (cons :object (loop for (key value) on list by #'cddr append (list (name key) (inner value)))))
-            ((pairs-p list)
-             (cons :object (loop for (key . value) in list append (list (name key) (inner value)))))
-            (t (cons :array (mapcar #'inner list)))))))
+(defun sent-list (list depth)
+  (unless (handler-case (list-length list) (type-error () t))
+    (error "A list that is circular or ends with a dot cannot be sent to a tool."))
+  (let ((end (cdr (last list))))
+    (list* :object "list" (cons :array (loop for (item) on list collect (sent-value item depth)))
+           (and end (list "end" (sent-value end depth))))))
 
-(defun json-of (value names &optional (depth 0))
-  "VALUE as PUT-VALUE writes it. NAMES are those of the parameters of the tool that gets it."
+(defun sent-table (table depth)
+  (list :object "table"
+        (cons :array (loop for key being the hash-keys of table using (hash-value item)
+                           collect (typecase key (string key) (symbol (sent-symbol key)) (t (princ-to-string key)))
+                           collect (sent-value item depth)))))
+
+(defun sent-value (value &optional (depth 0))
+  "VALUE as PUT-VALUE writes it, with a mark if JSON has nothing like it."
   (when (> depth +max-nesting+)
     (error "A value that is circular, or nested in more than ~D levels, cannot be sent to a tool." +max-nesting+))
   (typecase value
-    ((or string integer (member :true :false :null)) value)
-    (null :false)
+    ((or string integer) value)
+    (null '(:object "nil" :true))
     ((eql t) :true)
     (float (list :number (number-text value)))
     (rational (list :number (number-text (coerce value 'double-float))))
-    (symbol (string-downcase value))
+    (symbol (sent-symbol value))
     (character (string value))
     (pathname (native-path value))
-    (vector (cons :array (map 'list (lambda (item) (json-of item names (1+ depth))) value)))
-    (hash-table
-     (cons :object (loop for key being the hash-keys of value using (hash-value item)
-                         append (list (member-name key names) (json-of item names (1+ depth))))))
-    (cons (json-of-list value names depth))
+    (vector (cons :array (map 'list (lambda (item) (sent-value item (1+ depth))) value)))
+    (hash-table (sent-table value (1+ depth)))
+    (cons (sent-list value (1+ depth)))
     (t (error "A ~A cannot be sent to a tool; JSON has strings, numbers, booleans, arrays and objects."
               (symbol-title (if (consp (type-of value)) (first (type-of value)) (type-of value)))))))
 
@@ -181,16 +165,9 @@
 (defun call-tool (path &rest arguments)
   "Call the tool PATH, such as \"notes.search\", and wait for its result. ARGUMENTS are names and values, or one table or
 property list. Returns structured content as a value, a text as a string, else a table of \"text\" and \"content\"."
-  (let* ((tool (known-tool path)) (names (getf tool :parameters)) (title (getf tool :path path))
-         (object (cond ((null arguments) '(:object))
-                       ((null (rest arguments)) (and (first arguments) (json-of (first arguments) names)))
-                       ((evenp (length arguments))
-                        (cons :object (loop for (key value) on arguments by #'cddr
-                                            append (list (member-name key names) (json-of value names))))))))
-    (unless (or (eq (first (if (consp object) object)) :object) (equal arguments '(nil)))
-      (error "The arguments of ~A must be names and values, or one table: ~A" title (getf tool :signature "")))
+  (let* ((tool (known-tool path)) (title (getf tool :path path)) (sent (if (rest arguments) arguments (first arguments))))
     ;; The host knows what a wrong name is close to.
-    (let* ((answer (ask-host "tool" (getf tool :name (princ-to-string path)) "arguments" (or object '(:object))))
+    (let* ((answer (ask-host "tool" (getf tool :name (princ-to-string path)) "values" (sent-value sent)))
            (problem (getf answer :error)) (result (getf answer :result))
            (structured (getf result :structured)) (content (value-of-json (getf result :content))))
       (when problem (fail problem title))
@@ -234,7 +211,7 @@ list of blocks, or a value with content."
                 blocks, or a value with content. Print other values."))
       (when (or (null job) (job-answered job))
         (error "Content can be shown only while the code of a run is running."))
-      (when (send-message (list :object "show" (json-of blocks nil) "target" (job-id job)) +max-call-octets+)
+      (when (send-message (list :object "shownValues" (sent-value blocks) "target" (job-id job)) +max-call-octets+)
         (error "The content has more than ~:D octets and cannot be shown." +max-call-octets+))
       (values))))
 

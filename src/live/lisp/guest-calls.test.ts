@@ -60,6 +60,10 @@ describe.skipIf(!hasSbcl())("Lisp code that calls tools (needs SBCL)", () => {
       `:a '((:b . 1) (:c 2 3)) :d '(1 2) :e '("x" "y") :f '(("x" "y") ("z"))`,
       { a: { b: 1, c: [2, 3] }, d: [1, 2], e: ["x", "y"], f: [["x", "y"], ["z"]] },
     ],
+    [
+      ":rows (list (list :name 1) (list :name 2)) :page-size '((:max-results 3))",
+      { rows: [{ name: 1 }, { name: 2 }], page_size: [{ maxResults: 3 }] },
+    ],
     ['(let ((table (make-hash-table :test (quote equal)))) (setf (gethash "k" table) (vector)) table)', { k: [] }],
   ])("sends the arguments %s", async (args, sent) => {
     const { content } = await code.run(`(progn (write-string (call-tool "notes.given" ${args})) (values))`);

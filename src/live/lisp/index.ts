@@ -203,6 +203,7 @@ export function lispLanguage(options: LispGuestOptions = {}, onWarning?: (text: 
     callAdvice: {
       search: '(search-tools "words")',
       wait: "Wait for the threads that call tools, with sb-thread:join-thread.",
+      arguments: "names and values, or one table",
     },
   };
 }

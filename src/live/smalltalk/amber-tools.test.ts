@@ -47,6 +47,11 @@ describe("Smalltalk code on Amber that calls tools", () => {
     ).toBe("=> an Array ('It is locked' 'notes.fail' 1)");
     const open = await code.text("Tools notes fail");
     expect(open).toMatch(/^\[ERROR\] ToolError\nIt is locked/);
+    for (const args of ["3", "{}", "nil"])
+      expect(await code.text(`Tools call: 'ehco' with: ${args}`)).toContain(
+        "There is no tool ehco; did you mean notes.echo? If not, find it with Tools search: 'words'",
+      );
+    expect(await code.text("Tools call: 'notes.given' with: {}")).toContain("{}");
     expect(await code.text("Tools notes ehco: #{}")).toContain(
       "no tool notes.ehco; did you mean notes.echo? If not, find it with Tools search: 'words'",
     );

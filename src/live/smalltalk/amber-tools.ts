@@ -1,6 +1,7 @@
 // The tools that Smalltalk code on Amber can call, in code mode: the classes Tools, ToolServer and ToolError. A call
 // blocks the thread until it is answered, since Smalltalk code on Amber cannot wait otherwise.
 
+import { jsonOf } from "../arguments.ts";
 import type { BlockingCalls, CallResult } from "../js/messages.ts";
 import type { CallableTool } from "../runtime.ts";
 import type { AmberImage, Behavior } from "./amber-image.ts";
@@ -96,14 +97,11 @@ export class AmberTools {
   #call(path: string, args: unknown): unknown {
     const tool = this.#known.get(path);
     const title = tool?.path ?? path;
-    const json = this.#jsonOf(args ?? {});
-    if (typeof json !== "object" || json === null || Array.isArray(json))
-      this.#fail(`The arguments of ${title} must be a Dictionary: ${tool?.signature ?? ""}`);
-    const text = JSON.stringify(json);
+    const text = JSON.stringify(this.#sent(args));
     if (text.length > MAX_ARGUMENT_CHARS)
       this.#fail(`The arguments of ${title} have more than ${MAX_ARGUMENT_CHARS} characters`);
-    // The host knows what a wrong name is close to.
-    const answer = this.#request(`"tool":${JSON.stringify(tool?.name ?? path)},"arguments":${text}`);
+    // The host knows what a wrong name is close to, and which arguments the tool takes.
+    const answer = this.#request(`"tool":${JSON.stringify(tool?.name ?? path)},"values":${text}`);
     const { result, error } = answer;
     if (error?.kind === "tool") {
       const thrown = this.#image.send(this.#image.globals["ToolError"], "new");
@@ -133,7 +131,7 @@ export class AmberTools {
 
   #show(value: unknown): void {
     const kept = isReference(value) ? this.#contents.get(value) : undefined;
-    const given = this.#jsonOf(kept ?? value);
+    const given = jsonOf(this.#sent(kept ?? value));
     const { content } = Object(given) as { readonly content?: unknown };
     const blocks: readonly unknown[] = Array.isArray(given) ? given : Array.isArray(content) ? content : [given];
     const isBlock = (block: unknown): boolean => typeof (Object(block) as { type?: unknown }).type === "string";
@@ -168,22 +166,21 @@ export class AmberTools {
     return value;
   }
 
-  #jsonOf(value: unknown, depth = 0): unknown {
+  /** A value as it is: the schema of the tool decides what it is in JSON, and the host knows it. */
+  #sent(value: unknown, depth = 0): unknown {
     const image = this.#image;
     if (depth > MAX_NESTING)
       this.#fail(`A value that is circular, or nested in more than ${MAX_NESTING} levels, cannot be sent to a tool`);
     if (image.isNil(value)) return null;
     const behavior = image.classOf(value);
-    const inner = (one: unknown): unknown => this.#jsonOf(one, depth + 1);
-    const objectOf = (pairs: readonly Pair[]): unknown =>
-      Object.fromEntries(pairs.map((pair) => [String(pair.key), inner(pair.value)]));
+    const inner = (one: unknown): unknown => this.#sent(one, depth + 1);
+    const members = (pairs: readonly Pair[]): unknown[] =>
+      pairs.flatMap((pair) => [String(pair.key), inner(pair.value)]);
     if (image.inherits(behavior, "AssociativeCollection") || image.inherits(behavior, "Dictionary"))
-      return objectOf(image.send(value, "associations") as readonly Pair[]);
-    if (behavior !== undefined && image.inherits(behavior, "Collection") && !image.inherits(behavior, "String")) {
-      const items = image.send(value, "asArray") as unknown[];
-      const isPair = (item: unknown): item is Pair => image.inherits(image.classOf(item), "Association");
-      return items.length > 0 && items.every(isPair) ? objectOf(items) : items.map(inner);
-    }
+      return { table: members(image.send(value, "associations") as readonly Pair[]) };
+    if (image.inherits(behavior, "Association")) return { pair: members([value as Pair]) };
+    if (behavior !== undefined && image.inherits(behavior, "Collection") && !image.inherits(behavior, "String"))
+      return { items: (image.send(value, "asArray") as unknown[]).map(inner) };
     const plain = (value as { valueOf(): unknown }).valueOf();
     if (typeof plain === "string" || typeof plain === "boolean") return plain;
     if (typeof plain === "number") {
@@ -194,7 +191,7 @@ export class AmberTools {
       const { name = "class" } = behavior;
       this.#fail(`A ${name} cannot be sent to a tool; JSON has strings, numbers, booleans, arrays and dictionaries`);
     }
-    return Object.fromEntries(Object.entries(value as object).map(([key, member]) => [key, inner(member)]));
+    return { table: Object.entries(value as object).flatMap(([key, member]) => [key, inner(member)]) };
   }
 }
 

@@ -64,6 +64,8 @@ describe.skipIf(gst === undefined)("code in GNU Smalltalk that calls tools (need
       j: 'naïve 𝒳 " \\',
     });
     expect(await sent("nil")).toEqual({});
+    expect(await sent("{}")).toEqual({});
+    expect(await code.text("Tools call: 'notes.given' with: {}")).toBe("=> '{}'");
     // Numbers that their text gives exactly; others may differ in the last of 53 bits.
     expect(await sent("{'a'->{5/10. 2.5. 0.1. -123456.125. 3 asFloatD. 0 asFloatD. 1/4}}")).toEqual({
       a: [0.5, 2.5, 0.1, -123456.125, 3, 0, 0.25],
@@ -100,6 +102,10 @@ describe.skipIf(gst === undefined)("code in GNU Smalltalk that calls tools (need
     // No tool of code mode could take a restart.
     expect(open).not.toContain("Restarts");
     expect(await code.text("Tools notes ehco: {'text'->1}")).toContain("no tool notes.ehco; did you mean notes.echo?");
+    for (const args of ["3", "{}", "nil"])
+      expect(await code.text(`Tools call: 'ehco' with: ${args}`)).toContain(
+        "There is no tool ehco; did you mean notes.echo? If not, find it with Tools search: 'words'",
+      );
     expect(await code.text("Tools notes foo: 1 bar: 2")).toContain("does not understand #foo:bar:");
     expect(await code.text("Tools show: 3")).toContain("show: takes content that a tool has returned");
   });

@@ -249,6 +249,7 @@ const CALL_SYNTAX: CallSyntax = {
 const CALL_ADVICE: CallAdvice = {
   search: "Tools search: 'words'",
   wait: "Wait for the processes that call tools, for example with a Semaphore.",
+  arguments: "a Dictionary",
 };
 
 const CALLS_TOOLS =

@@ -40,8 +40,10 @@ export interface RunningCode {
 
 const ANY = { inputSchema: { type: "object" } } as const;
 
-/** The names of parameters that the tools are listed with; the others have none. */
-const PARAMETERS: Readonly<Record<string, readonly string[]>> = { given: ["maxResults", "page_size", "dry-run"] };
+/** The schemas that tools are listed with; the others have none. */
+const SCHEMAS: Readonly<Record<string, object>> = {
+  given: { type: "object", properties: { maxResults: {}, page_size: {}, "dry-run": {} } },
+};
 
 async function toolsOf(gateway: Handler, context: Parameters<Handler>[1]): Promise<RunTools> {
   const { tools } = await gateway({ method: "tools/list", params: {} }, context);
@@ -50,7 +52,7 @@ async function toolsOf(gateway: Handler, context: Parameters<Handler>[1]): Promi
     name,
     signature: `notes.${name}(...)`,
     summary: `The tool ${name}`,
-    parameters: PARAMETERS[name] ?? [],
+    tool: { inputSchema: SCHEMAS[name] },
     isDestructive: false,
   }));
   return {
