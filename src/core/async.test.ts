@@ -1,8 +1,8 @@
 // Signals with many listeners, and waits that a signal ends.
 
 import { getEventListeners } from "node:events";
-import { expect, it, vi } from "vitest";
-import { HeldTimer, onAbort, abortable } from "./async.ts";
+import { expect, it } from "vitest";
+import { onAbort, abortable } from "./async.ts";
 
 const listeners = (signal: AbortSignal): number => getEventListeners(signal, "abort").length;
 
@@ -42,34 +42,4 @@ it("rejects as soon as the signal is aborted", async () => {
   stop.abort(new Error("enough"));
   await expect(waiting).rejects.toThrow("enough");
   await expect(abortable(stop.signal, Promise.resolve(1))).rejects.toThrow("enough");
-});
-
-it("does not count the time in which a timer is held", () => {
-  vi.useFakeTimers();
-  try {
-    let fired = 0;
-    const timer = new HeldTimer(100, () => (fired += 1));
-    vi.advanceTimersByTime(60);
-    const [one, two] = [timer.hold(), timer.hold()];
-    vi.advanceTimersByTime(1000);
-    one();
-    one();
-    vi.advanceTimersByTime(1000);
-    two();
-    vi.advanceTimersByTime(39);
-    expect(fired).toBe(0);
-    vi.advanceTimersByTime(1);
-    expect(fired).toBe(1);
-    const stopped = new HeldTimer(100, () => (fired += 1));
-    const release = stopped.hold();
-    stopped.stop();
-    release();
-    vi.advanceTimersByTime(1000);
-    const endless = new HeldTimer(0, () => (fired += 1));
-    endless.hold()();
-    vi.advanceTimersByTime(1000);
-    expect(fired).toBe(1);
-  } finally {
-    vi.useRealTimers();
-  }
 });

@@ -382,6 +382,32 @@ describe("consent", () => {
     expect(done).toEqual(["1", "2"]);
   });
 
+  // Without /proc, only all questions together are limited.
+  it.runIf(process.platform === "linux")(
+    "holds the deadline of a run, unless its code computes meanwhile",
+    async () => {
+      let isAsked = false;
+      const { run } = await start(
+        destroying([]),
+        { confirm: "destructive" },
+        {
+          elicit: async () => {
+            isAsked = true;
+            return new Promise(() => undefined);
+          },
+        },
+      );
+      const { content } = await run(
+        "void tools.notes.delete({ id: 1 }); await new Promise((go) => setTimeout(go, 50)); for (;;);",
+        {
+          timeout: 1,
+        },
+      );
+      expect(content[0]?.text).toContain("[TIMEOUT]");
+      expect(isAsked).toBe(true);
+    },
+  );
+
   it.runIf(IS_LONG)("is a refusal if the caller cannot be asked", async () => {
     const done: string[] = [];
     const { run } = await start(destroying(done), { confirm: "destructive" });

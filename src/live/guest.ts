@@ -6,8 +6,10 @@ import { constants } from "node:os";
 import { StringDecoder } from "node:string_decoder";
 import { onAbort, within } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
+import { PacedReader } from "../core/turn-budget.ts";
 import { isObject, errorMessage } from "../core/values.ts";
 import { startChild, type Child } from "../process/child.ts";
+import { cpuTimeMs } from "../process/process-tree.ts";
 import {
   frame,
   FrameReader,
@@ -39,6 +41,10 @@ const MIN_FRAME_LIMIT_BYTES = 1024 * 1024;
 const FRAME_BYTES_PER_CHAR = 16;
 /** A guest that leaves more answers unread is ended. */
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
+
+/** A guest that sends more messages which belong to no request, in a second, is ended. */
+const MAX_STRAYS = 1_000;
+const STRAY_WINDOW_MS = 1_000;
 
 const RUN_ENDED = "Tools can be called only while the code of a run is running, and this run has ended";
 
@@ -72,6 +78,8 @@ export class Guest {
   readonly #pending = new Map<number, PendingRequest>();
   #nextId = 1;
   #exited: string | undefined;
+  #strays = 0;
+  #straysSince = 0;
   #markReady: (() => void) | undefined;
 
   private constructor(runtime: Runtime, child: Child, isSandboxed: boolean) {
@@ -79,17 +87,27 @@ export class Guest {
     this.child = child;
     this.ownPids = [child.pid];
     const maxBytes = (): number => MIN_FRAME_LIMIT_BYTES + FRAME_BYTES_PER_CHAR * this.outputChars;
-    const reader = new FrameReader((text) => this.#receive(text), maxBytes);
-    child.channel?.on("data", (chunk: Buffer) => {
-      try {
-        reader.push(chunk);
-      } catch (error) {
-        this.#exit(`it violated the protocol: ${errorMessage(error)}`);
-        void this.close(0);
-      }
-    });
-    // Without its channel the process cannot be used any more, even if it still runs.
-    child.channel?.on("end", () => void this.close());
+    const frames = new FrameReader((text) => this.#receive(text), maxBytes);
+    const { channel } = child;
+    if (channel !== undefined) {
+      // The user's code can write any number of frames.
+      const reader = new PacedReader(channel, {
+        take: (chunk, from) => {
+          try {
+            if (this.#exited === undefined) return frames.take(chunk, from);
+          } catch (error) {
+            this.#fail(`it violated the protocol: ${errorMessage(error)}`);
+          }
+          return chunk.length;
+        },
+      });
+      reader.start();
+      // Without its channel the process cannot be used any more, even if it still runs.
+      channel.on("end", () => {
+        reader.end();
+        void this.close();
+      });
+    }
     const decoder = new StringDecoder("utf8");
     child.stdout.on("data", (chunk: Buffer) => this.#rawOutput(decoder.write(chunk), "stdout"));
     void child.exited.then(({ code, signal }) => this.#exit(signal ?? exitText(code, isSandboxed)));
@@ -156,6 +174,9 @@ export class Guest {
     return this.child.pid;
   }
 
+  /** The processor time that it and its programs have used, where that is known. */
+  readonly cpuMs = (): number | undefined => cpuTimeMs(this.child.pid);
+
   get hasExited(): boolean {
     return this.#exited !== undefined;
   }
@@ -187,10 +208,7 @@ export class Guest {
     const { channel } = this.child;
     if (bytes > maxBytes || this.#exited !== undefined || channel === undefined) return bytes;
     channel.write(`${bytes}\n${payload}`);
-    if (channel.writableLength > MAX_UNREAD_BYTES) {
-      this.#exit("it did not read the answers to its calls");
-      void this.close(0);
-    }
+    if (channel.writableLength > MAX_UNREAD_BYTES) this.#fail("it did not read the answers to its calls");
     return bytes;
   }
 
@@ -241,7 +259,19 @@ export class Guest {
       this.version = String(message["version"]);
       this.#markReady();
       this.#markReady = undefined;
+    } else this.#stray();
+  }
+
+  /** Counts a message that belongs to no request. A guest sends few of them by itself. */
+  #stray(): void {
+    const now = performance.now();
+    if (now - this.#straysSince > STRAY_WINDOW_MS) {
+      this.#straysSince = now;
+      this.#strays = 0;
     }
+    this.#strays += 1;
+    if (this.#strays > MAX_STRAYS)
+      this.#fail(`it sent more than ${MAX_STRAYS} messages in a second that belong to no request`);
   }
 
   #requestOutput({ onOutput }: PendingRequest, { output, stream }: GuestReply): void {
@@ -254,8 +284,9 @@ export class Guest {
   #requestMessage(message: GuestReply): void {
     const { target, call } = message;
     const onMessage = typeof target === "number" ? this.#pending.get(target)?.onMessage : undefined;
-    if (onMessage !== undefined) onMessage(message);
-    else if (typeof call === "number") this.answer({ call, error: { kind: "cancelled", message: RUN_ENDED } });
+    if (onMessage !== undefined) return onMessage(message);
+    this.#stray();
+    if (typeof call === "number") this.answer({ call, error: { kind: "cancelled", message: RUN_ENDED } });
   }
 
   #settle(pending: PendingRequest, { result, error }: GuestReply): void {
@@ -285,6 +316,12 @@ export class Guest {
 
   #rawOutput(text: string, stream: OutputStream): void {
     if (text !== "") this.onRawOutput(text, stream);
+  }
+
+  /** Ends a process that cannot be used any more. */
+  #fail(why: string): void {
+    this.#exit(why);
+    void this.close(0);
   }
 
   #exit(how: string): void {

@@ -277,19 +277,31 @@ export class FrameReader {
 
   /** Throws if the bytes are not a valid frame. The rest of the stream is then unreadable. */
   push(chunk: Buffer): void {
-    this.#chunks.push(chunk);
-    this.#size += chunk.length;
-    if (this.#size < this.#needed) return;
-    let rest = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks);
-    for (;;) {
-      const payload = this.#readLength(rest);
-      if (payload === 0 || rest.length < this.#needed) break;
-      const text = rest.toString("utf8", payload, this.#needed);
-      rest = rest.subarray(this.#needed);
-      this.#onFrame(text);
+    for (let at = 0; at < chunk.length;) at = this.take(chunk, at);
+  }
+
+  /** Reads one frame of the chunk, from `from` on, or keeps the beginning of one. Returns where it stopped. Throws as `push`. */
+  take(chunk: Buffer, from: number): number {
+    const kept = this.#size;
+    const isShort = kept + chunk.length - from < this.#needed;
+    const end = isShort || this.#needed === 0 ? chunk.length : from + this.#needed - kept;
+    const part = chunk.subarray(from, end);
+    this.#chunks.push(part);
+    this.#size += part.length;
+    if (isShort) return chunk.length;
+    const bytes = this.#chunks.length === 1 ? part : Buffer.concat(this.#chunks);
+    const payload = this.#readLength(bytes);
+    if (payload === 0 || bytes.length < this.#needed) {
+      this.#chunks = [bytes];
+      return chunk.length;
     }
-    this.#chunks = rest.length === 0 ? [] : [rest];
-    this.#size = rest.length;
+    const text = bytes.toString("utf8", payload, this.#needed);
+    const read = from + this.#needed - kept;
+    this.#chunks = [];
+    this.#size = 0;
+    this.#needed = 0;
+    this.#onFrame(text);
+    return read;
   }
 
   /** Returns where the payload begins; 0 if that has not arrived. */

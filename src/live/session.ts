@@ -2,12 +2,13 @@
 // evaluation is stopped with the gentlest step that works; the last step ends the process. The next call then starts a
 // new process and reports once what was lost.
 
-import { HeldTimer, Semaphore, unref } from "../core/async.ts";
+import { Semaphore, unref } from "../core/async.ts";
 import { isCancelled, onCancel } from "../core/cancel.ts";
 import { ConnectionError } from "../core/errors.ts";
 import type { Context } from "../core/handler.ts";
 import type { ProgressListener } from "../core/text.ts";
 import { McpError } from "../protocol/errors.ts";
+import { Deadline } from "./deadline.ts";
 import {
   Guest,
   GuestExited,
@@ -389,7 +390,7 @@ export class Session {
     };
     const active: ActiveRun = { id, guest, op, since: performance.now(), stop };
     this.#active = active;
-    const deadline = new HeldTimer(timeoutMs, () => void stop("timeout"));
+    const deadline = new Deadline(timeoutMs, guest.cpuMs, () => void stop("timeout"));
     const channel: RunChannel = {
       answer: (answer, maxBytes) => guest.answer(answer, maxBytes),
       holdDeadline: () => deadline.hold(),

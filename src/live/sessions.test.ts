@@ -128,6 +128,19 @@ describe("evaluateOnce", () => {
     },
   );
 
+  it.each(["{}", '{"call":1,"target":99}', '{"show":[],"target":99}', '{"id":99,"result":{}}', '{"event":"ready"}'])(
+    "loses a guest that floods its channel with %s, which belongs to no request",
+    async (text) => {
+      const flood = (count: number): string =>
+        `channel.write((${JSON.stringify(text)}.length + "\\n" + ${JSON.stringify(text)}).repeat(${count}))`;
+      expect(await new Fixture().run(`${flood(500)}; done("ok", [])`)).toMatchObject({ status: "ok" });
+      expect(await new Fixture().run(flood(5_000))).toMatchObject({
+        status: "lost",
+        notice: expect.stringMatching(/sent more than 1000 messages in a second that belong to no request/) as string,
+      });
+    },
+  );
+
   it("rejects with the reason of a refusal", async () => {
     const fixture = new Fixture();
     await expect(fixture.run("refuse")).rejects.toThrow("not today");

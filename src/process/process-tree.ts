@@ -135,6 +135,21 @@ export function findDescendants(pid: number): readonly number[] {
   return found;
 }
 
+const MS_PER_TICK = 10;
+
+/**
+ * The processor time that a process, its descendants, and those of them that it has waited for have used. Undefined
+ * without /proc.
+ */
+export function cpuTimeMs(pid: number): number | undefined {
+  if (!hasProc()) return undefined;
+  let ticks = 0;
+  for (const one of findDescendants(pid)) {
+    for (const field of readStat(String(one)).slice(11, 15)) ticks += Number(field);
+  }
+  return ticks * MS_PER_TICK;
+}
+
 /** Empty if the process has exited. */
 function readFolder(path: string): readonly string[] {
   try {
