@@ -262,8 +262,9 @@ function formsOf(value: string): string[] {
 }
 
 export function redactStatus(status: UpstreamStatus, hide: Redact): UpstreamStatus {
-  const { target, problem } = status;
-  return { ...status, target: hide(target), ...defined({ problem: problem && hide(problem) }) };
+  const { target, problem, unlisted } = status;
+  const hidden = { problem: problem && hide(problem), unlisted: unlisted && hide(unlisted) };
+  return { ...status, target: hide(target), ...defined(hidden) };
 }
 
 export function redactUpstream(upstream: Upstream, hide: Redact): Upstream {

@@ -208,6 +208,7 @@ it("of a session with one client are read once after a start", async () => {
   let changed = (): void => undefined;
   const handler: Handler = async ({ method }, { notify }) => {
     methods.push(method);
+    if (method === "tools/list") return { tools: [] };
     if (method !== "subscriptions/listen") throw new McpError(-32601, "Method not found");
     changed = () => notify({ method: "notifications/tools/list_changed" });
     return new Promise(() => undefined);
@@ -219,4 +220,31 @@ it("of a session with one client are read once after a start", async () => {
   changed();
   await vi.advanceTimersByTimeAsync(5_000);
   expect(methods).toHaveLength(before);
+});
+
+it("notify callers only of lists that differ, after a start and after each report of the upstream", async () => {
+  let tools = ["a"];
+  let report = (_method: string): void => undefined;
+  const requests: string[] = [];
+  const handler: Handler = async ({ method }, { notify }) => {
+    requests.push(method);
+    if (method === "subscriptions/listen") {
+      report = (changed) => notify({ method: changed });
+      return new Promise(() => undefined);
+    }
+    return { tools: tools.map((name) => ({ name })), prompts: [], resources: [], resourceTemplates: [] };
+  };
+  const notifyChanged = vi.fn<CatalogueOwner["notifyChanged"]>();
+  const reads = (): number => requests.filter((method) => method === "resources/templates/list").length;
+  const store = await readFrom(handler, { notifyChanged });
+  // The same lists, read by another run.
+  await readFrom(handler, { notifyChanged });
+  const before = reads();
+  report("notifications/tools/list_changed");
+  await eventually(() => expect(reads()).toBe(before + 1));
+  expect(notifyChanged).not.toHaveBeenCalled();
+  tools = ["a", "b"];
+  report("notifications/prompts/list_changed");
+  await eventually(() => expect(notifyChanged.mock.calls).toEqual([[["tools"]]]));
+  expect(store).toBeDefined();
 });

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { unref } from "../../core/async.ts";
 import { cacheFolder, checkCacheFolder, isOwnCacheFile, makeDirectory } from "../../core/files.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
+import { digest } from "../../core/seal.ts";
 import { deepFreeze, isObject } from "../../core/values.ts";
 import {
   changedFlag,
@@ -54,8 +55,8 @@ export async function readCatalogue(
       if (problem !== undefined || length > MAX_BYTES) return undefined;
       lists[list.method] = items;
     } catch (error) {
-      // Some upstreams declare resources but do not support templates.
-      if (!isMethodNotFound(error)) throw error;
+      // Some upstreams declare resources but do not support templates. One that declares tools must be able to list them.
+      if (!isMethodNotFound(error) || list === LISTS.tools) throw error;
     }
   }
   return { discovered, lists };
@@ -70,12 +71,19 @@ export function answerFrom(catalogue: Catalogue, { method, params }: Request): R
   return { resultType: "complete", [list.field]: items, ttlMs: 0, cacheScope: "private" };
 }
 
-/** The capabilities whose lists differ; all of them if the new lists are not known. */
-function changesBetween(before: Catalogue, now: Catalogue | undefined): readonly ListCapability[] {
-  if (now === undefined) return LIST_CAPABILITIES;
-  const changed = Object.values(LISTS).filter(
-    ({ method }) => JSON.stringify(before.lists[method]) !== JSON.stringify(now.lists[method]),
-  );
+/** A digest of each list. */
+type Digests = ReadonlyMap<ListMethod, string>;
+
+function digestsOf(catalogue: Catalogue | undefined): Digests | undefined {
+  if (catalogue === undefined) return undefined;
+  const lists = Object.entries(catalogue.lists) as [ListMethod, readonly unknown[]][];
+  return new Map(lists.map(([method, items]) => [method, digest(items)]));
+}
+
+/** The capabilities whose lists differ; all of them if some lists are not known. */
+function changesBetween(before: Digests | undefined, now: Digests | undefined): readonly ListCapability[] {
+  if (before === undefined || now === undefined) return LIST_CAPABILITIES;
+  const changed = Object.values(LISTS).filter(({ method }) => before.get(method) !== now.get(method));
   return [...new Set(changed.map(({ capability }) => capability))];
 }
 
@@ -108,23 +116,36 @@ export interface CatalogueOwner {
   notifyChanged(changes: readonly ListCapability[]): void;
 }
 
-/** Reads the catalogue of one session after each start and each change, and stores it. */
+/**
+ * Reads the catalogue of one session after each start and each change, and stores it. Callers are notified only of
+ * lists that differ: an upstream also reports changes when nothing has changed, and a restart may change anything.
+ */
 export class CatalogueKeeper {
   readonly #store: CatalogueStore;
   readonly #owner: CatalogueOwner;
+  #opened: UpstreamConnection | undefined;
   #timer: NodeJS.Timeout | undefined;
   #readAt = -Infinity;
   /** Whether the next read is the first since a start. Until then, callers may see the catalogue of an earlier run. */
   #isFirstRead = false;
+  /** The lists as they were read last; undefined if they were too long. */
+  #digests: Digests | undefined;
+  #wasRead = false;
 
   constructor(store: CatalogueStore, owner: CatalogueOwner) {
     this.#store = store;
     this.#owner = owner;
   }
 
+  /** Whether it notifies of changed lists. Of later changes, a session that belongs to one client notifies itself. */
+  get reportsChanges(): boolean {
+    return this.#isFirstRead || !this.#owner.isOwn;
+  }
+
   /** Called when the upstream has started. */
   start(opened: UpstreamConnection): void {
     this.close();
+    this.#opened = opened;
     this.#isFirstRead = true;
     this.#readAt = -Infinity;
     this.#readSoon(opened);
@@ -136,6 +157,11 @@ export class CatalogueKeeper {
     const request = { method: "subscriptions/listen", params: { notifications: Object.fromEntries(flags) } };
     // The subscription ends with the connection. An upstream without subscriptions is not watched.
     opened.connection.handler(request, context).catch(() => undefined);
+  }
+
+  /** Called when the lists may have changed. */
+  changed(): void {
+    if (this.#opened !== undefined) this.#readSoon(this.#opened);
   }
 
   close(): void {
@@ -156,17 +182,26 @@ export class CatalogueKeeper {
   async #read(opened: UpstreamConnection): Promise<void> {
     const owner = this.#owner;
     // Only the first lists of a session that belongs to one client are stored.
-    if (!owner.isCurrent(opened) || (owner.isOwn && !this.#isFirstRead)) return;
+    if (!owner.isCurrent(opened) || !this.reportsChanges) return;
     this.#readAt = performance.now();
     const { handler, discovered } = opened.connection;
-    const before = await this.#store.known();
-    const now = await readCatalogue(handler, discovered, owner.background(new AbortController().signal));
+    const before = this.#digests ?? digestsOf(await this.#store.known());
+    // Before the first read of all, callers have seen what is stored, or what the upstream itself has answered.
+    const isShown = before !== undefined || this.#wasRead;
+    let now: Catalogue | undefined;
+    try {
+      now = await readCatalogue(handler, discovered, owner.background(new AbortController().signal));
+    } catch (error) {
+      if (isShown && owner.isCurrent(opened)) owner.notifyChanged(LIST_CAPABILITIES);
+      throw error;
+    }
     if (!owner.isCurrent(opened)) return;
-    const isFirst = this.#isFirstRead;
     this.#isFirstRead = false;
-    if (isFirst || !owner.isOwn) await this.#store.set(now);
-    // The upstream itself notifies of later changes.
-    if (before !== undefined && isFirst) owner.notifyChanged(changesBetween(before, now));
+    this.#wasRead = true;
+    this.#digests = digestsOf(now);
+    await this.#store.set(now);
+    const changes = isShown ? changesBetween(before, this.#digests) : [];
+    if (changes.length > 0) owner.notifyChanged(changes);
   }
 }
 

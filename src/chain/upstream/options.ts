@@ -116,6 +116,8 @@ export interface UpstreamStatus {
   readonly problem?: string;
   /** Whether it has failed and has not worked since. */
   readonly failing?: true;
+  /** Why it is running and cannot be listed. */
+  readonly unlisted?: string;
 }
 
 /** The status of an upstream that is a handler in this process. */

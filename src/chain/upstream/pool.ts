@@ -272,6 +272,7 @@ export class UpstreamPool {
     const connections = supervisors.flatMap(({ current }) => current ?? []);
     const revision = connections.at(-1)?.connection.revision.name;
     const problem = supervisors.findLast(({ recovery }) => recovery.problem !== undefined)?.recovery.problem;
+    const unlisted = supervisors.findLast((one) => one.unlisted !== undefined)?.unlisted;
     const state = this.#closed ? "closed" : overallState(supervisors.map((one) => one.state));
     const waits = supervisors.filter((one) => one.state === "restarting").map(({ recovery }) => recovery.waitMs);
     const restartInMs = state === "restarting" && waits.length > 0 ? Math.min(...waits) : undefined;
@@ -284,7 +285,7 @@ export class UpstreamPool {
       sessions: connections.length,
       pids: connections.flatMap(({ program }) => program?.pid ?? []),
       restarts: supervisors.reduce((sum, { recovery }) => sum + recovery.count, this.#pastRestarts),
-      ...defined({ revision, restartInMs, problem }),
+      ...defined({ revision, restartInMs, problem, unlisted }),
       ...(isFailing && { failing: true }),
     };
   }

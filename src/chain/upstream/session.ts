@@ -6,11 +6,14 @@
 import { backoffMs } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Caller, Context, Handler, Notification, Request, Result } from "../../core/handler.ts";
+import { isObject } from "../../core/values.ts";
 import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import { canAnswer, INPUT_METHODS } from "../../protocol/client-requests.ts";
+import { McpError } from "../../protocol/errors.ts";
 import {
   changedFlag,
   changedMethod,
+  LIST_CAPABILITIES,
   LISTS,
   SUBSCRIPTION_ACKNOWLEDGED,
   type ListCapability,
@@ -24,6 +27,7 @@ import {
   type Grant,
   type Reopens,
 } from "../../protocol/subscription.ts";
+import { isMethodNotFound } from "../router/failures.ts";
 import { answerFrom, CatalogueKeeper, grantedBy, type CatalogueOwner, type CatalogueStore } from "./catalogue.ts";
 import { AskableCallQueue, refusal, StrayRequests } from "./client-requests.ts";
 import { type RecoveryOptions, Supervisor, type UpstreamConnection } from "./supervisor.ts";
@@ -141,16 +145,29 @@ export class UpstreamSession implements CatalogueOwner {
       this.hasState ||= INPUT_METHODS.has(method);
       const handlerFor = (opened: UpstreamConnection): Handler => this.#handlerFor(opened, method, context);
       const result = await this.supervisor.call(request, context, handlerFor);
+      if (isListing) this.supervisor.noteList(method);
       const { resultType } = result;
       if (resultType !== undefined && resultType !== "complete") {
         if (resultType === "task") this.#rememberTask(result);
         this.#host.onHandedOut(request, result, context.caller);
       }
       return result;
+    } catch (error) {
+      if (isListing && this.#isListFailure(error, request)) this.supervisor.noteList(method, error);
+      throw error;
     } finally {
       this.#calls -= 1;
       if (isListing) this.#listing.delete(context);
     }
+  }
+
+  /** Whether the upstream runs and cannot be listed. Many upstreams declare prompts or resources and list none. */
+  #isListFailure(error: unknown, { method, params }: Request): error is McpError {
+    const { current } = this.supervisor;
+    if (!(error instanceof McpError) || current === undefined || params["cursor"] !== undefined) return false;
+    const { capabilities } = current.connection.discovered;
+    const hasTools = isObject(capabilities) && capabilities["tools"] !== undefined;
+    return !isMethodNotFound(error) || (hasTools && method === LISTS.tools.method);
   }
 
   async #listen(request: Request, context: Context, grant: Grant): Promise<Result> {
@@ -200,8 +217,14 @@ export class UpstreamSession implements CatalogueOwner {
       if (pauseMs > 0) await supervisor.pause(pauseMs, signal).catch(() => undefined);
       return "now";
     };
+    // The catalogue reports changed lists, since it knows whether they differ from those that callers have seen.
+    const notify = (notification: Notification): void => {
+      const catalogue = LIST_CHANGES.has(notification.method) ? this.#catalogue : undefined;
+      if (catalogue?.reportsChanges === true) catalogue.changed();
+      else context.notify(notification);
+    };
     try {
-      return await keepSubscribed(context, grant, { open, reopens });
+      return await keepSubscribed({ ...context, notify }, grant, { open, reopens });
     } catch (error) {
       if (grant.granted === undefined || supervisor.state !== "closed" || signal.aborted) throw error;
       return { resultType: "complete" };
@@ -338,6 +361,8 @@ export class UpstreamSession implements CatalogueOwner {
     };
   }
 }
+
+const LIST_CHANGES: ReadonlySet<string> = new Set(LIST_CAPABILITIES.map(changedMethod));
 
 /** Methods that a catalogue can answer. */
 const IN_CATALOGUE: ReadonlySet<string> = new Set([

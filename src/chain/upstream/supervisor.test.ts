@@ -6,6 +6,7 @@ import { eventually } from "../../../test/support/waiting.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context } from "../../core/handler.ts";
 import type { ServerConnection } from "../../dialogue/connect.ts";
+import { McpError } from "../../protocol/errors.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { CatalogueFile, CatalogueStore } from "./catalogue.ts";
 import { UpstreamSession } from "./session.ts";
@@ -246,5 +247,30 @@ describe("a restart", () => {
     expect(policy.isExhausted(1)).toBe(true);
     expect(policy.limit).toBe("2 times in 1.5 seconds");
     expect(new RestartPolicy({ windowMs: 60_000, maxFailures: 2 }).limit).toBe("2 times in 60 seconds");
+  });
+});
+
+describe("an upstream that runs and cannot be listed", () => {
+  it.each([
+    ["tools/list", new McpError(-32603, "no key"), "tools/list failed: no key"],
+    ["tools/list", new McpError(-32601, "unknown"), "tools/list failed: unknown"],
+    ["prompts/list", new McpError(-32601, "unknown"), undefined],
+  ])("says so until it can be: %s, %s", async (method, error, expected) => {
+    const { opened, letGo } = slowToClose();
+    let isBroken = true;
+    const handler: ServerConnection["handler"] = async () => {
+      if (isBroken) throw error;
+      return { resultType: "complete" };
+    };
+    const discovered = { resultType: "complete", capabilities: { tools: {} } };
+    const session = sessionOf(async () => ({ connection: { ...opened.connection, handler, discovered } }));
+    const list = (): Promise<unknown> => session.handle({ method, params: {} }, contextOf()).catch(() => undefined);
+    await list();
+    expect(session.supervisor.unlisted).toBe(expected);
+    isBroken = false;
+    await list();
+    expect(session.supervisor.unlisted).toBeUndefined();
+    letGo();
+    await session.close();
   });
 });

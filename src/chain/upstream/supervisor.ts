@@ -66,6 +66,8 @@ export class Supervisor {
   #usedAt = 0;
   #idleTimer: NodeJS.Timeout | undefined;
   #reconnectedAt = -Infinity;
+  /** The errors of lists that cannot be read, by method. */
+  readonly #unlisted = new Map<string, string>();
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
@@ -82,6 +84,20 @@ export class Supervisor {
 
   get current(): UpstreamConnection | undefined {
     return this.#current;
+  }
+
+  /** Why it runs and cannot be listed. */
+  get unlisted(): string | undefined {
+    if (this.#current === undefined || this.#unlisted.size === 0) return undefined;
+    return [...this.#unlisted].map(([method, message]) => `${method} failed: ${message}`).join("; ");
+  }
+
+  /** Records that a list was read, or the error. */
+  noteList(method: string, error?: McpError): void {
+    if (this.#unlisted.get(method) === error?.message) return;
+    if (error === undefined) this.#unlisted.delete(method);
+    else this.#unlisted.set(method, error.message);
+    this.#options.onState?.();
   }
 
   /** Whether it is running or starting. */
@@ -242,6 +258,7 @@ export class Supervisor {
       throw signal.reason as Error;
     }
     this.recovery.started();
+    this.#unlisted.clear();
     this.#current = opened;
     if (!isProgram) this.recovery.problem = undefined;
     opened.connection.ended(signal).catch((error: unknown) => this.#onEnd(opened, error));

@@ -136,8 +136,17 @@ describe("a report", () => {
     expect(printed.slice(0, 4)).toEqual(["notes: one\n", "other: three\n", "notes: two\n", "notes: rest\n"]);
   });
 
+  it("prints once that an upstream cannot be listed", () => {
+    const report = new UpstreamReport(log(), false);
+    const unlisted = "tools/list failed: no key";
+    report.onState("notes", status("starting"));
+    for (let times = 0; times < 2; times += 1) report.onState("notes", status("running", { unlisted }));
+    expect(printed).toEqual(["notes cannot be listed: tools/list failed: no key\n"]);
+  });
+
   it("begins with a table", () => {
     const upstreams = {
+      mute: status("running", { unlisted: "tools/list failed: no key" }),
       notes: status("idle"),
       weather: status("running", { target: "https://example.com/mcp", problem: "old" }),
       dead: status("failed", { problem: "no key\nat all" }),
@@ -145,6 +154,7 @@ describe("a report", () => {
     };
     expect(upstreamTable(upstreams)).toBe(
       [
+        "  mute     npx                      running; cannot be listed: tools/list failed: no key",
         "  notes    npx                      idle (starts on first use)",
         "  weather  https://example.com/mcp  running",
         "  dead     npx                      crashed too often; not restarted: no key at all",

@@ -143,16 +143,20 @@ export function upstreamTable(
   upstreams: Readonly<Record<string, UpstreamStatus>>,
   stream: NodeJS.WriteStream = process.stderr,
 ): string {
-  const rows = Object.entries(upstreams).map(([name, { target, state, restartInMs, problem, failing }]) => {
+  const rows = Object.entries(upstreams).map(([name, { target, state, restartInMs, problem, failing, unlisted }]) => {
     const isTriedAgain = state === "idle" && failing === true;
     const text = isTriedAgain ? "failed (tried again on next use)" : `${STATES[state]}${delay(restartInMs)}`;
-    return [
-      oneLine(name),
-      shortTarget(oneLine(target)),
-      problem === undefined || state === "running" ? text : `${text}: ${reasonOf(problem)}`,
-    ];
+    const reason = state === "running" ? unlisted && `; ${UNLISTED}: ${reasonOf(unlisted)}` : reasonAfter(problem);
+    return [oneLine(name), shortTarget(oneLine(target)), `${text}${reason ?? ""}`];
   });
   return formatTable(rows, { indent: 2, width: terminalWidth(stream), maxColumn: MAX_TARGET });
+}
+
+/** What is wrong with an upstream that runs and whose lists fail. */
+const UNLISTED = "cannot be listed";
+
+function reasonAfter(problem: string | undefined): string {
+  return problem === undefined ? "" : `: ${reasonOf(problem)}`;
 }
 
 const MAX_TARGET = 48;
@@ -178,6 +182,7 @@ interface LastReport {
   /** The failure that was reported; undefined once the upstream has recovered. */
   readonly failed?: "restarting" | "unreachable" | undefined;
   readonly problem?: string | undefined;
+  readonly unlisted?: string | undefined;
 }
 
 const INITIAL: LastReport = { state: "idle", processes: 0 };
@@ -233,7 +238,7 @@ export class UpstreamReport {
 
   readonly onState = (upstream: string, status: UpstreamStatus): void => {
     const last = this.#last.get(upstream) ?? INITIAL;
-    const { state, problem } = status;
+    const { state, problem, unlisted } = status;
     if (state !== last.state) this.#seen.get(upstream)?.clear();
     if (state === "closed") {
       this.#stderr.get(upstream)?.flush();
@@ -261,7 +266,12 @@ export class UpstreamReport {
               : last.failed,
       // An upstream whose sessions have all ended reports no problem. The last problem is kept, to recognize it later.
       problem: problem ?? (state === "running" ? undefined : last.problem),
+      unlisted,
     });
+    if (unlisted !== undefined && unlisted !== last.unlisted) {
+      const details = `: ${reasonOf(unlisted)}`;
+      this.#write(upstream, { level: "warning", change: UNLISTED, color: "yellow", details });
+    }
     const hasMore = state === "running" && last.processes > 0 && processes > last.processes;
     if (state === last.state && !isNews && !isBack && !(hasMore && this.#isVerbose)) return;
     // The process has ended, so its last line of stderr is printed even if it is incomplete.
