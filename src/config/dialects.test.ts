@@ -156,6 +156,10 @@ describe("Codex", () => {
         message: expect.stringMatching(/^mcp_servers\.a\.args: expected an array/) as string,
       },
     ]);
+    // A line of spaces takes no longer than another.
+    expect(await check(`[mcp_servers.a]\ncommand = "x"\n${" ".repeat(100_000)}\nargs = 1\n`)).toMatchObject([
+      { line: 4 },
+    ]);
     const invalid = await check('[mcp_servers.a]\ntoken = "s3cret\n');
     expect(invalid).toMatchObject([{ line: 2, severity: "error" }]);
     expect(invalid[0]?.message).toMatch(/^Not valid TOML: /);

@@ -109,7 +109,9 @@ function keyOffsets(text: string): ReadonlyMap<string, number> {
       ([, double, single, bare]) => double ?? single ?? bare ?? "",
     );
   let table: string[] = [];
-  for (const { index, 1: header, 2: key } of text.matchAll(/^[ \t]*(?:\[+([^\]\n]+)\]|([\w."' -]{1,200}?)[ \t]*=)/gm)) {
+  for (const { index, 1: header, 2: key } of text.matchAll(
+    /^[ \t]*(?:\[+([^\]\n]+)\]|([\w."'-][\w."' -]{0,199}?)[ \t]*=)/gm,
+  )) {
     if (header !== undefined) table = parts(header);
     const path = JSON.stringify(key === undefined ? table : [...table, ...parts(key)]);
     if (!offsets.has(path)) offsets.set(path, index);

@@ -27,3 +27,8 @@ it.each([
 ])("hidePaths(%j) is %j", (text, shown) => {
   expect(hidePaths(text, new URL("https://h/s3cr3t/mcp"))).toBe(shown);
 });
+
+it("hides a path of many dots in linear time", () => {
+  const dots = ".".repeat(500_000);
+  expect(hidePaths(`https://h/${dots}a`, new URL("https://h/"))).toBe("https://h");
+});

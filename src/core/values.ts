@@ -59,7 +59,7 @@ export function hidePaths(text: string, { origin }: URL): string {
   return parts.reduce((shown, part) => {
     const [path = ""] = /^[^\s"'`()<>]*/.exec(part) ?? [];
     const [known = ""] = /^\.well-known\/[\w-]+/.exec(path) ?? [];
-    const [end = ""] = /[.,:;!?]*$/.exec(path.slice(known.length)) ?? [];
+    const [end = ""] = /(?<![.,:;!?])[.,:;!?]*$/.exec(path.slice(known.length)) ?? [];
     return `${shown}${origin}${known && `/${known}`}${end}${part.slice(path.length)}`;
   }, first);
 }

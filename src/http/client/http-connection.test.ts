@@ -162,5 +162,8 @@ test("an authorizer that never gives up is limited to 8 attempts", async () => {
 test("quotes are on one line, shortened, without markup or escape sequences", () => {
   expect(quote("<html><style>p{}</style><h1>Not\n\u001b[31mfound</h1></html>")).toBe(", Not [31mfound");
   expect(quote("  ")).toBe("");
+  // In linear time: a server may send anything.
+  expect(quote("<".repeat(500_000))).toBe(`, ${"<".repeat(200)}...`);
+  expect(quote("<style".repeat(100_000))).toMatch(/^, <style/);
   expect(quote("x".repeat(500))).toBe(`, ${"x".repeat(200)}...`);
 });

@@ -224,11 +224,14 @@ function accessError(url: URL, status: number, text: string, hasAuthorizer: bool
 }
 
 const MAX_QUOTE_LENGTH = 200;
+/** How much of a body is searched for text. Pages may begin with long styles. */
+const MAX_QUOTED_BODY = 20_000;
 
 /** The beginning of a response body for an error message: on one line, without markup. */
 export function quote(text: string): string {
   const plain = text
-    .replaceAll(/<(style|script)[\s\S]*?<\/\1>|<[^>]*>/gi, " ")
+    .slice(0, MAX_QUOTED_BODY)
+    .replaceAll(/<(style|script)[\s\S]*?<\/\1>|<[^<>]*>/gi, " ")
     // Control characters could manipulate a terminal.
     .replaceAll(/[\s\p{Cc}]+/gu, " ")
     .trim();
