@@ -221,7 +221,7 @@ const listen: read.Reader<Listen> = read.objectOf(LISTEN, 'an object, such as {"
 
 /** The limits of the HTTP server. `messageBytes`, `depth` and `batch` also apply to stdio and to upstreams. */
 const LIMITS: Readonly<Record<keyof HttpLimits, string>> = {
-  messageBytes: "Maximum bytes of one message, also on stdio. Default: 4 MiB.",
+  messageBytes: "Maximum bytes of one message, in both directions, also on stdio and of upstreams. Default: 64 MiB.",
   depth: "Maximum depth of nested objects and arrays in a message, also on stdio. Default: 128.",
   batch: "Maximum messages in one batch, in the revision that has batches, also on stdio. Default: 100.",
   headerBytes: "Maximum bytes of all headers of a request. Default: 16 KiB.",
@@ -249,7 +249,7 @@ const limit = read.numberIn({ exclusiveMinimum: 0 }, "a number above 0");
 
 const limits: read.Reader<Partial<HttpLimits>> = read.objectOf(
   Object.fromEntries(Object.entries(LIMITS).map(([name, description]) => [name, limit.describe(description)])),
-  'an object of numbers, such as {"messageBytes": 4194304}',
+  'an object of numbers, such as {"messageBytes": 8388608}',
 );
 
 /** A string in which variables are not expanded. */

@@ -233,7 +233,7 @@ describe("decode: faults", () => {
       fault: invalid(null, "Batch of 3 messages is over the limit of 2 (limits.batch)"),
     });
     expect(decode(`${ok}${" ".repeat(40)}`, limits)).toMatchObject({
-      fault: invalid(null, "Message longer than 60 bytes (limits.messageBytes)"),
+      fault: { id: null, error: { code: -32600, message: "Message longer than 60 bytes (limits.messageBytes)" } },
     });
     expect(
       decode(
@@ -241,7 +241,7 @@ describe("decode: faults", () => {
         limits,
       ),
     ).toMatchObject({
-      fault: invalid(null, "Message longer than 60 bytes (limits.messageBytes)"),
+      fault: { id: null, error: { code: -32600, message: "Message longer than 60 bytes (limits.messageBytes)" } },
     });
     const deep = '{"id":1.0,"params":{"a":{"b":{}}},"method":"m"}';
     expect(decode(deep, limits)).toEqual({

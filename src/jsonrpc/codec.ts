@@ -15,7 +15,8 @@ export interface Limits {
   readonly batch: number;
 }
 
-export const DEFAULT_LIMITS: Limits = { messageBytes: 4 * 1024 * 1024, depth: 128, batch: 100 };
+/** The size holds in both directions, on every transport. */
+export const DEFAULT_LIMITS: Limits = { messageBytes: 64 * 1024 * 1024, depth: 128, batch: 100 };
 
 /** The error response for an invalid message. It is sent only if `answerable`: a response must not be answered. */
 export interface Fault {
@@ -65,15 +66,20 @@ export function decode(text: string, limits: Limits = DEFAULT_LIMITS): Decoded {
   return { kind: "batch", items: value.map((item: unknown) => check(item) ?? { message: item as Message }) };
 }
 
-/** Returns one line without a newline. Throws a TypeError if JSON cannot express the message (a cycle, a BigInt). */
-export function encode(message: Message | readonly Message[]): string {
+/**
+ * Returns one line without a newline. Throws a TypeError if JSON cannot express the message (a cycle, a BigInt), and a
+ * RangeError if it is longer than `maxBytes`.
+ */
+export function encode(message: Message | readonly Message[], maxBytes: number = Infinity): string {
+  let text: string;
   try {
-    if (isBatch(message)) return `[${message.map(encodeOne).join(",")}]`;
-    return encodeOne(message);
+    text = isBatch(message) ? `[${message.map(encodeOne).join(",")}]` : encodeOne(message);
   } catch (error) {
     const reason = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
     throw new TypeError(`Message cannot be written as JSON: ${reason}`, { cause: error });
   }
+  if (isTooLong(text, maxBytes)) throw new RangeError(tooLongText(maxBytes));
+  return text;
 }
 
 function encodeOne(message: Message): string {
@@ -113,18 +119,23 @@ function refuse(fault: ErrorMessage, answerable = true): Decoded {
   return { kind: "fault", fault, answerable };
 }
 
-/** Reads the id of a message that cannot be parsed, and whether to answer it, from the first bytes of its line. */
+/** Reads the id of a message that is not UTF-8, and whether to answer it, from the first bytes of its line. */
 export function readHead(head: string): { readonly id: Id | null; readonly answerable: boolean } {
   const scanned = scan(head, DEFAULT_LIMITS.depth, 1);
   return { id: readId(head, scanned), answerable: !scanned.isResponse };
 }
 
 function readId(text: string, { idStart, idEnd }: Scan): Id | null {
-  const raw = text.slice(idStart, idEnd);
+  return readToken(text.slice(idStart, idEnd));
+}
+
+/** An id from its JSON; null if it is not a string or a number. */
+export function readToken(raw: string): Id | null {
   // Nothing, or bytes that are not UTF-8.
   if (raw === "" || raw.includes("\ufffd")) return null;
   try {
-    return toId(raw, JSON.parse(raw) as string | number);
+    const value: unknown = JSON.parse(raw);
+    return typeof value === "string" || typeof value === "number" ? toId(raw, value) : null;
   } catch {
     return null;
   }
@@ -227,14 +238,22 @@ function missingField(id: Id | null, field: "jsonrpc" | "method"): ErrorMessage 
   return invalid(id, `Missing required field: ${field}`);
 }
 
-export function tooLong(maxBytes: number): ErrorMessage {
-  return invalidRequest(null, `Message longer than ${maxBytes} bytes (limits.messageBytes)`);
+/** The reason why a message over the limit is neither read nor sent. */
+export function tooLongText(maxBytes: number): string {
+  return `Message longer than ${maxBytes} bytes (limits.messageBytes)`;
+}
+
+/** The error has the reason in its message too, since callers often see nothing else. */
+export function tooLong(maxBytes: number, id: Id | null = null): ErrorMessage {
+  const { error, ...fault } = invalidRequest(id, tooLongText(maxBytes));
+  return { ...fault, error: { ...error, message: tooLongText(maxBytes) } };
 }
 
 /** Describes a fault in one line, for a person. */
 export function faultText({ error }: ErrorMessage): string {
-  const { data } = error;
-  return `${error.message}: ${typeof data === "string" ? data : (data as FaultData).details}`;
+  const { message, data } = error;
+  const details = typeof data === "string" ? data : (data as FaultData).details;
+  return details === message ? message : `${message}: ${details}`;
 }
 
 function invalid(id: Id | null, data: FaultData | string): ErrorMessage {

@@ -137,7 +137,7 @@ describe("LineReader", () => {
         id: null,
         error: {
           code: -32600,
-          message: "Invalid Request",
+          message: "Message longer than 10 bytes (limits.messageBytes)",
           data: { kind: "invalid_request", details: "Message longer than 10 bytes (limits.messageBytes)" },
         },
       },
@@ -145,6 +145,31 @@ describe("LineReader", () => {
     expect(lines.buffered).toBe(0);
     lines.push(Buffer.from("more\nok\n"));
     expect(seen).toEqual([{ fault: -32600 }, "ok"]);
+  });
+
+  it("reports a line over the limit with its id, as soon as that is known, and once", () => {
+    const long = "x".repeat(100);
+    const lines: [line: string, known: number, id: unknown, answerable: boolean][] = [
+      [`{"jsonrpc":"2.0","id":5,"method":"m","params":{"a":"${long}"}}`, 60, 5, true],
+      [`{"method":"m","params":{"a":"${long}"},"jsonrpc":"2.0","id":"a"}`, 156, "a", true],
+      [`{"result":{"a":"${long}","id":1},"jsonrpc":"2.0","id":5}`, 148, 5, false],
+      [`{"method":"m","params":{"id":5,"a":"${long}"}}`, 138, null, false],
+    ];
+    for (const [line, known, id, answerable] of lines) {
+      const faults: unknown[] = [];
+      const reading = new LineReader({
+        maxBytes: 60,
+        onLine: (text) => faults.push(text),
+        onFault: (fault, isAnswerable) => faults.push([at, fault.id, isAnswerable]),
+      });
+      let at = 0;
+      for (const byte of Buffer.from(`${line}\nnext\n`)) {
+        reading.push(Uint8Array.of(byte));
+        expect(reading.buffered).toBeLessThanOrEqual(60);
+        at += 1;
+      }
+      expect(faults).toEqual([[known, id, answerable], "next"]);
+    }
   });
 
   it("reports invalid UTF-8", () => {

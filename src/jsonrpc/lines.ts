@@ -1,17 +1,20 @@
 // Splits bytes into lines, one message each, as on stdio. Each byte is searched once, whatever the size of the chunks. A
-// line that is complete in its chunk is not copied. The buffered bytes never exceed the limit.
+// line that is complete in its chunk is not copied. The buffered bytes never exceed the limit; of a longer line, only
+// the id is kept.
 
 import { isUtf8 } from "node:buffer";
-import { readHead, PARSE_ERROR, parseError, tooLong } from "./codec.ts";
+import { readHead, parseError, tooLong } from "./codec.ts";
 import type { ErrorMessage } from "./message.ts";
+import { SkippedMessage } from "./skipped-message.ts";
 
 export interface LineReaderOptions {
   /** The longest line, without its newline. */
   readonly maxBytes: number;
   onLine(text: string): void;
   /**
-   * Called for an unreadable line. The fault has the id of the message if the id is found near the start of the line,
-   * except in a parse error that is answered. `answerable` is false for a response.
+   * Called for an unreadable line. The fault has the id of the message, except in a parse error that is answered: as soon
+   * as the id is known for a line that is too long, and for other lines if it is near the start. `answerable` is false
+   * for a response.
    */
   onFault(fault: ErrorMessage, answerable: boolean): void;
 }
@@ -19,15 +22,18 @@ export interface LineReaderOptions {
 const NEWLINE = 10;
 const RETURN = 13;
 const MIN_BUFFER_BYTES = 4 * 1024;
-/** How much of an unreadable line is searched for its id. */
+/** How much of a line that is not UTF-8 is searched for its id. */
 const HEAD_BYTES = 4 * 1024;
+const EMPTY = Buffer.alloc(0);
 
 export class LineReader {
   readonly #options: LineReaderOptions;
   // The incomplete line. Chunks are copied, since a stream may reuse them. The buffer doubles when it is full.
   #buffer: Buffer = Buffer.alloc(0);
   #buffered = 0;
-  #isSkipping = false;
+  /** The rest of a line that is too long. */
+  #skipped: SkippedMessage | undefined;
+  #isReported = false;
   #hasBegun = false;
 
   constructor(options: LineReaderOptions) {
@@ -54,21 +60,19 @@ export class LineReader {
 
   /** Call at the end of input. A last line without a newline is still a line. */
   end(): void {
-    if (this.#buffered > 0) this.#deliverBuffered();
-    this.#isSkipping = false;
+    if (this.#skipped !== undefined) this.#skip(EMPTY, 0, 0, true);
+    else if (this.#buffered > 0) this.#deliverBuffered();
   }
 
   #add(bytes: Buffer, start: number, end: number, isLineEnd: boolean): void {
-    if (this.#isSkipping) {
-      this.#isSkipping = !isLineEnd;
-      return;
-    }
-    if (this.#buffered + end - start > this.#options.maxBytes) {
-      const head = this.#buffered > 0 ? this.#buffer.subarray(0, this.#buffered) : bytes.subarray(start, end);
+    if (this.#skipped === undefined && this.#buffered + end - start > this.#options.maxBytes) {
+      this.#skipped = new SkippedMessage();
+      this.#skipped.push(this.#buffer, 0, this.#buffered);
       this.#reset();
       this.#hasBegun = true;
-      this.#isSkipping = !isLineEnd;
-      this.#fault(tooLong(this.#options.maxBytes), head);
+    }
+    if (this.#skipped !== undefined) {
+      this.#skip(bytes, start, end, isLineEnd);
       return;
     }
     if (isLineEnd && this.#buffered === 0) {
@@ -77,6 +81,16 @@ export class LineReader {
     }
     this.#keep(bytes, start, end);
     if (isLineEnd) this.#deliverBuffered();
+  }
+
+  #skip(bytes: Buffer, start: number, end: number, isLineEnd: boolean): void {
+    const skipped = this.#skipped as SkippedMessage;
+    const wasReported = this.#isReported;
+    if (!wasReported) skipped.push(bytes, start, end);
+    this.#isReported = !isLineEnd && (wasReported || skipped.isKnown);
+    if (isLineEnd) this.#skipped = undefined;
+    if (wasReported || !(isLineEnd || skipped.isKnown)) return;
+    this.#options.onFault(tooLong(this.#options.maxBytes, skipped.id), skipped.isAnswerable);
   }
 
   #keep(bytes: Buffer, start: number, end: number): void {
@@ -96,11 +110,11 @@ export class LineReader {
     this.#buffered = 0;
   }
 
-  #fault(fault: ErrorMessage, line: Buffer): void {
+  #notUtf8(line: Buffer): void {
     const { id, answerable } = readHead(line.toString("utf8", 0, HEAD_BYTES));
+    const fault = parseError("Invalid UTF-8");
     // JSON-RPC requires the id null after a parse error. But the id of a broken response is needed to fail its request.
-    const isIdNull = answerable && fault.error.code === PARSE_ERROR;
-    this.#options.onFault(isIdNull ? fault : { ...fault, id }, answerable);
+    this.#options.onFault(answerable ? fault : { ...fault, id }, answerable);
   }
 
   #deliverBuffered(): void {
@@ -117,7 +131,7 @@ export class LineReader {
     const text = bytes.toString("utf8", hasBom ? start + 3 : start, last);
     // Decoding replaces invalid UTF-8 by this character, so only a line that contains it needs the check.
     const isInvalid = text.includes("\ufffd") && !isUtf8(bytes.subarray(start, end));
-    if (isInvalid) this.#fault(parseError("Invalid UTF-8"), bytes.subarray(start, end));
+    if (isInvalid) this.#notUtf8(bytes.subarray(start, end));
     else if (text.trim() !== "") this.#options.onLine(text);
   }
 }

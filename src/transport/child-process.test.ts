@@ -94,7 +94,7 @@ describe("childTransport", () => {
       "\u001b[32mready\u001b[0m",
       "{}",
       "[1]",
-      "(Invalid Request: Message longer than 1000 bytes (limits.messageBytes))",
+      "(Message longer than 1000 bytes (limits.messageBytes))",
       '{"jsonrpc":"2.0","id":1,"resu',
     ]);
   });

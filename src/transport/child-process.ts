@@ -145,6 +145,8 @@ class PipedChildProcess implements ChildTransport {
       onLine: (text) => this.#line(text),
       onFault: (fault, answerable) => {
         if (!answerable) this.#failCall(fault);
+        // A request of the server that is too long to read.
+        else if (fault.id !== null) void this.send(fault);
         this.#onNoise(`(${faultText(fault)})`);
       },
     });

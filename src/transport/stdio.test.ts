@@ -77,7 +77,7 @@ describe("stdioTransport", () => {
     const long = { kind: "invalid_request", details: "Message longer than 60 bytes (limits.messageBytes)" };
     expect(got.map(({ kind, fault }) => [kind, fault?.id, fault?.error])).toEqual([
       ["fault", null, { code: -32700, message: "Parse error", data: broken }],
-      ["fault", null, { code: -32600, message: "Invalid Request", data: long }],
+      ["fault", null, { code: -32600, message: long.details, data: long }],
       ["message", undefined, undefined],
       ["end", undefined, undefined],
     ]);

@@ -68,14 +68,9 @@ export class LineWriter {
     if (backlog > BACKLOG_BYTES && isDroppable(message)) return READY;
     let text: string;
     try {
-      text = encode(message);
+      text = encode(message, this.#maxBytes);
     } catch (cause) {
-      return refuse(new ConnectionError("protocol", errorMessage(cause), { cause }));
-    }
-    // A UTF-16 code unit takes at most three bytes, so most messages need no counting.
-    if (text.length * 3 > this.#maxBytes && Buffer.byteLength(text) > this.#maxBytes) {
-      const why = `the message is longer than ${this.#maxBytes} bytes (limits.messageBytes)`;
-      return refuse(new ConnectionError("protocol", why));
+      return refuse(new ConnectionError("protocol", errorMessage(cause), { cause, mayHaveRun: false }));
     }
     if (backlog === 0) this.#responses = 0;
     if (!("method" in message)) this.#responses += text.length;

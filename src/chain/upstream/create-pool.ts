@@ -11,14 +11,7 @@ import { knownRevision, NEWEST } from "../../protocol/revisions/index.ts";
 import { backgroundContext } from "../router/pages.ts";
 import { CatalogueFile, readCatalogue } from "./catalogue.ts";
 import { ALL_REQUESTS } from "./client-requests.ts";
-import {
-  forwardedHeaders,
-  isCommand,
-  isTransport,
-  MESSAGE_BYTES,
-  type UpstreamOptions,
-  type UpstreamTarget,
-} from "./options.ts";
+import { forwardedHeaders, isCommand, isTransport, type UpstreamOptions, type UpstreamTarget } from "./options.ts";
 import { UpstreamPool } from "./pool.ts";
 import { RestartPolicy, type UpstreamConnection } from "./supervisor.ts";
 import type { UpstreamSessionHost } from "./session.ts";
@@ -45,8 +38,7 @@ export function createPool(
   const isProgram = isCommand(target);
   const revisions = new RevisionMemory(options.revision, isProgram);
   const targetOptions: TargetOptions = {
-    ...defined({ auth, fetch, headers, onNoise, onStderr }),
-    limits: { messageBytes: MESSAGE_BYTES, ...limits },
+    ...defined({ auth, fetch, headers, limits, onNoise, onStderr }),
     hidesPath: true,
   };
   // The caller sets its own limit and cancels, so by default a call has none here.

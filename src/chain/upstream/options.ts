@@ -16,9 +16,6 @@ export type Share = "shared" | "per-session" | "per-caller" | "per-request";
 
 export const SHARES: readonly Share[] = ["shared", "per-session", "per-caller", "per-request"];
 
-/** The default size limit of a message from an upstream. */
-export const MESSAGE_BYTES: number = 64 * 1024 * 1024;
-
 /** A URL, a program to start, a handler in this process, or a transport that is not started yet. */
 export type UpstreamTarget = Target;
 

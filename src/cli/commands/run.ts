@@ -4,13 +4,7 @@
 
 import { basename, extname } from "node:path";
 import { chain } from "../../chain/chain.ts";
-import {
-  MESSAGE_BYTES,
-  SHARES,
-  type Share,
-  type UpstreamOptions,
-  type UpstreamStatus,
-} from "../../chain/upstream/options.ts";
+import { SHARES, type Share, type UpstreamOptions, type UpstreamStatus } from "../../chain/upstream/options.ts";
 import { FLAGS_WITHOUT_VALUE, upstream } from "../../chain/upstream/upstream.ts";
 import type { Command as ProgramCommand } from "../../client/command.ts";
 import { ConnectionError } from "../../core/errors.ts";
@@ -211,10 +205,8 @@ async function run(args: readonly string[]): Promise<undefined> {
   const more = isAddress ? await addressOptions(target, line, token) : {};
   const onWarning = (_upstream: string, message: string): void => report.onWarning(name, message);
   const handler = chain().to(upstream(target, { ...settings, ...more }), { onWarning });
-  // On stdio, messages from the client may be as long as messages from the program.
-  const onStdio = { limits: { messageBytes: MESSAGE_BYTES }, graceMs: GATEWAY_GRACE_MS };
   const serving = await startServing(handler, {
-    ...(http === undefined ? onStdio : { http }),
+    ...(http === undefined ? { graceMs: GATEWAY_GRACE_MS } : { http }),
     ...defined({ profile }),
   });
   if (http === undefined) return;

@@ -5,7 +5,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Gateway } from "../../chain/gateway.ts";
-import { MESSAGE_BYTES, type UpstreamStatus } from "../../chain/upstream/options.ts";
+import type { UpstreamStatus } from "../../chain/upstream/options.ts";
 import { defined, errorMessage } from "../../core/values.ts";
 import type { Config } from "../../config/index.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
@@ -198,8 +198,6 @@ async function openConfig(line: GatewayLine): Promise<Source> {
   const { command, isStdio, values } = line;
   const log = new EventLog({ format: parseLogFormat(values["log-format"]) });
   const trace = values.trace === undefined ? undefined : await openTrace(values.trace, log);
-  // On stdio, messages from the client may be as long as messages from upstreams.
-  const limits = isStdio ? { messageBytes: MESSAGE_BYTES } : {};
   // Imported only here, because serving a module does not need the gateway.
   const [{ openGateway }, { hasPath, seesAll, seesServer }] = await Promise.all([
     import("../serve/gateway.ts"),
@@ -224,7 +222,7 @@ async function openConfig(line: GatewayLine): Promise<Source> {
   return {
     handler: trace?.callers(gateway) ?? gateway,
     gateway,
-    limits: { ...limits, ...config.limits },
+    limits: config.limits,
     http: {
       ...http,
       limits: config.limits,

@@ -50,8 +50,6 @@ export interface CommandContext {
 
 /** Long, because a package manager may have to download the server first. */
 const START_TIMEOUT_MS = 60_000;
-/** Large, because a resource arrives as one message. The same as the default for HTTP. */
-const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 /** How long a cancelled call, and then the child process, may take to end. */
 const CANCEL_TIMEOUT_MS = 3_000;
 
@@ -146,7 +144,6 @@ async function connectOptions(target: CliTarget | LocalTarget, values: TargetVal
   const roots = await resolveRoots(values);
   const timeoutMs = timeout === undefined ? undefined : Number(timeout) * 1_000;
   return {
-    limits: { messageBytes: MAX_MESSAGE_BYTES },
     startTimeoutMs: timeoutMs === undefined ? START_TIMEOUT_MS : timeoutMs === 0 ? MAX_DELAY_MS : timeoutMs,
     ...defined({ timeoutMs, revision }),
     ...(roots.length > 0 && { roots }),

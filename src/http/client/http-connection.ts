@@ -4,9 +4,9 @@
 import { Semaphore } from "../../core/async.ts";
 import type { Authorizer, OutgoingRequest } from "../../core/authentication.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { isObject } from "../../core/values.ts";
-import { DEFAULT_LIMITS, type Limits } from "../../jsonrpc/codec.ts";
-import { type ErrorBody, type Id, plainId } from "../../jsonrpc/message.ts";
+import { errorMessage, isObject } from "../../core/values.ts";
+import { DEFAULT_LIMITS, encode, type Limits } from "../../jsonrpc/codec.ts";
+import { type ErrorBody, type Id, type Message, plainId } from "../../jsonrpc/message.ts";
 import type { ClientHttpRequest, HttpResponse, Requester } from "./requester.ts";
 
 export interface HttpTarget {
@@ -20,9 +20,6 @@ export interface HttpTarget {
   /** Whether error messages leave out the path of the URL. */
   readonly hidesPath?: boolean | undefined;
 }
-
-/** Larger than the limit for stdio, since a response over HTTP may contain a file. */
-const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
 export interface HttpCall extends Omit<ClientHttpRequest, "url"> {
   /** Another URL of the same server, to use instead of that of the connection. */
@@ -54,10 +51,19 @@ export class HttpConnection {
   constructor(target: HttpTarget) {
     this.#target = target;
     this.url = target.url;
-    this.limits = { ...DEFAULT_LIMITS, messageBytes: MAX_RESPONSE_BYTES, ...target.limits };
+    this.limits = { ...DEFAULT_LIMITS, ...target.limits };
     const given = Object.entries(target.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]);
     // Some servers and proxies reject requests without a user agent.
     this.#headers = { "user-agent": "catenary", ...(Object.fromEntries(given) as Record<string, string>) };
+  }
+
+  /** The body of a POST. Throws a ConnectionError if the message cannot be sent. */
+  encode(message: Message): string {
+    try {
+      return encode(message, this.limits.messageBytes);
+    } catch (cause) {
+      throw new ConnectionError("protocol", errorMessage(cause), { cause, mayHaveRun: false });
+    }
   }
 
   /**

@@ -6,7 +6,7 @@ import { Buffer } from "node:buffer";
 import { onAbort, withTimeout } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { isObject } from "../../core/values.ts";
-import { decode, readHead, tooLong, type Decoded, type Limits } from "../../jsonrpc/codec.ts";
+import { decode, tooLong, type Decoded, type Limits } from "../../jsonrpc/codec.ts";
 import { decodeLong, LONG_MESSAGE_BYTES } from "../../jsonrpc/long-message.ts";
 import {
   type ErrorBody,
@@ -22,7 +22,7 @@ import {
 } from "../../jsonrpc/message.ts";
 import { changedMethod } from "../../protocol/lists.ts";
 import { SessionLost, type Inbound, type SendOptions, type Transport } from "../../transport/transport.ts";
-import { decodeBody, decodeUtf8, readSse, type ServerSentEvent } from "./sse-reader.ts";
+import { decodeBody, readSse, type ServerSentEvent } from "./sse-reader.ts";
 import { quote, readQuotable, type HttpConnection } from "./http-connection.ts";
 import type { HttpResponse } from "./requester.ts";
 import type { ToolFacts } from "../../protocol/tool-facts.ts";
@@ -130,10 +130,9 @@ export function readMessages(
 }
 
 /** The message in an event. An event with an id and no data only marks a position. */
-function decodeEvent({ event, data, isCut }: ServerSentEvent, limits: Limits): Decoded | undefined {
-  if (isCut) {
-    const { id, answerable } = readHead(decodeUtf8(data));
-    return { kind: "fault", fault: { ...tooLong(limits.messageBytes), id }, answerable };
+function decodeEvent({ event, data, skipped }: ServerSentEvent, limits: Limits): Decoded | undefined {
+  if (skipped !== undefined) {
+    return { kind: "fault", fault: tooLong(limits.messageBytes, skipped.id), answerable: skipped.isAnswerable };
   }
   return data.length > 0 && (event === undefined || event === "message") ? decodeBytes(data, limits) : undefined;
 }

@@ -4,7 +4,7 @@
 
 import { abortable, ignoreRejection, onAbort } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { encode, type Decoded } from "../../jsonrpc/codec.ts";
+import type { Decoded } from "../../jsonrpc/codec.ts";
 import { isResponse, plainId, type Id, type Message, type RequestMessage } from "../../jsonrpc/message.ts";
 import { SessionLost, type SendOptions } from "../../transport/transport.ts";
 import { decodeUtf8, type ServerSentEvent } from "./sse-reader.ts";
@@ -67,7 +67,7 @@ export class LegacySseTransport extends HttpTransport<Session> {
       method: "POST",
       url,
       headers: LEGACY_POST_HEADERS,
-      body: encode(message),
+      body: this.http.encode(message),
       added,
       signal,
       onWait,

@@ -6,7 +6,7 @@
 import { backoffMs, onAbort, pause, within, withTimeout } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { isObject } from "../../core/values.ts";
-import { encode, type Decoded } from "../../jsonrpc/codec.ts";
+import type { Decoded } from "../../jsonrpc/codec.ts";
 import { isResponse, type Message, type NotificationMessage, type RequestMessage } from "../../jsonrpc/message.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { SessionLost, type SendOptions } from "../../transport/transport.ts";
@@ -116,7 +116,7 @@ export class SessionHttpTransport extends HttpTransport<Session> {
   ): Promise<HttpResponse> {
     const headers = { ...POST_HEADERS, ...sessionHeaders(session.id, session.revision) };
     const id = answerableId(message);
-    return this.http.send({ method: "POST", headers, body: encode(message), added, signal, onWait, id });
+    return this.http.send({ method: "POST", headers, body: this.http.encode(message), added, signal, onWait, id });
   }
 
   protected acknowledged(response: HttpResponse, _message: Message, session: Session): void {

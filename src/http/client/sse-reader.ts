@@ -1,10 +1,11 @@
 // Parses server-sent events from bytes according to the HTML standard, with two additions. An event with an id and no
-// data is reported too, because the stream can be resumed from it. Of an event above the limit only the beginning is
-// reported, so that the stream continues.
+// data is reported too, because the stream can be resumed from it. Of an event above the limit only the id of its message
+// is kept, and the stream continues.
 
 import { Buffer, isAscii } from "node:buffer";
 import { PIECE_BYTES, TurnBudget } from "../../core/turn-budget.ts";
 import { DEFAULT_LIMITS } from "../../jsonrpc/codec.ts";
+import { SkippedMessage } from "../../jsonrpc/skipped-message.ts";
 
 export interface ServerSentEvent {
   /** Empty if the server resets the last id. */
@@ -12,8 +13,8 @@ export interface ServerSentEvent {
   readonly event: string | undefined;
   /** Empty if there was none. Valid until `onEvent` returns, which may overwrite it. */
   readonly data: Buffer;
-  /** The data exceeded the limit, and this is only its beginning. */
-  readonly isCut: boolean;
+  /** Set if the data exceeded the limit. `data` is empty then. */
+  readonly skipped: SkippedMessage | undefined;
 }
 
 export interface SseReaderOptions {
@@ -37,8 +38,6 @@ const BYTE_ORDER_MARK = "\u00ef\u00bb\u00bf";
 const MAX_NAME_BYTES = 8;
 /** Longer fields are ignored. An id is sent back in a header, so a longer one would be useless. */
 const MAX_FIELD_BYTES = 8 * 1024;
-/** How much of an oversized event is reported, which is enough to find the request that it answers. */
-const HEAD_BYTES = 4 * 1024;
 
 /** Reads a body to its end. An event that is incomplete then is dropped. */
 export async function readSse(body: AsyncIterable<Uint8Array>, options: SseReaderOptions): Promise<void> {
@@ -70,7 +69,7 @@ export class SseReader {
   readonly #maxBytes: number;
   readonly #data: GrowableBuffer;
   #hasData = false;
-  #isCut = false;
+  #skipped: SkippedMessage | undefined;
   #id: string | undefined;
   #event: string | undefined;
   /** The field that the current line is about; empty if it is ignored, and undefined until its name is read. */
@@ -86,7 +85,7 @@ export class SseReader {
   constructor(options: SseReaderOptions) {
     this.#options = options;
     this.#maxBytes = options.maxBytes ?? DEFAULT_LIMITS.messageBytes;
-    this.#data = new GrowableBuffer(this.#maxBytes + HEAD_BYTES);
+    this.#data = new GrowableBuffer(this.#maxBytes);
   }
 
   push(chunk: Uint8Array): void {
@@ -143,19 +142,19 @@ export class SseReader {
   #beginField(): string {
     if (this.#isFirstLine && this.#name.startsWith(BYTE_ORDER_MARK)) this.#name = this.#name.slice(3);
     if (this.#name !== "data") return this.#name;
-    if (this.#isCut) return "";
     if (this.#hasData) this.#addData(LINE_BREAK, 0, 1);
     this.#hasData = true;
     return "data";
   }
 
-  /** Adds to the data of the event or, if it becomes too long, to the beginning of it that is reported. */
   #addData(bytes: Buffer, start: number, end: number): void {
-    if (!this.#isCut && this.#data.length + end - start > this.#maxBytes) {
-      this.#isCut = true;
-      this.#data.truncate(HEAD_BYTES);
+    if (this.#skipped === undefined && this.#data.length + end - start > this.#maxBytes) {
+      this.#skipped = new SkippedMessage();
+      this.#skipped.push(this.#data.bytes);
+      this.#data.truncate(0);
     }
-    this.#data.append(bytes, start, this.#isCut ? Math.min(end, start + HEAD_BYTES - this.#data.length) : end);
+    if (this.#skipped === undefined) this.#data.append(bytes, start, end);
+    else this.#skipped.push(bytes, start, end);
   }
 
   #endLine(): void {
@@ -179,9 +178,9 @@ export class SseReader {
 
   #dispatch(): void {
     const isReported = this.#hasData || this.#id !== undefined;
-    const event = { id: this.#id, event: this.#event, data: this.#data.bytes, isCut: this.#isCut };
+    const event = { id: this.#id, event: this.#event, data: this.#data.bytes, skipped: this.#skipped };
     this.#hasData = false;
-    this.#isCut = false;
+    this.#skipped = undefined;
     this.#id = undefined;
     this.#event = undefined;
     try {

@@ -6,7 +6,7 @@ import { attempt, onAbort, unref } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Notification, Request, Result } from "../../core/handler.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
-import { encode, faultText } from "../../jsonrpc/codec.ts";
+import { faultText } from "../../jsonrpc/codec.ts";
 import type { Decoded } from "../../jsonrpc/codec.ts";
 import { isNotification, isRequest, isResponse } from "../../jsonrpc/message.ts";
 import type { Id, Message, NotificationMessage, RequestMessage, ResponseMessage } from "../../jsonrpc/message.ts";
@@ -53,7 +53,7 @@ export class StatelessHttpTransport extends HttpTransport {
       ? { ...statelessHeaders(message), ...this.tools.headersFor(message) }
       : POST_HEADERS;
     const id = answerableId(message);
-    return this.http.send({ method: "POST", headers, added, body: encode(message), signal, onWait, id });
+    return this.http.send({ method: "POST", headers, added, body: this.http.encode(message), signal, onWait, id });
   }
 
   protected acknowledged(response: HttpResponse): void {

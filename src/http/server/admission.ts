@@ -61,9 +61,16 @@ function checkContentType({ headers }: HttpRequest): void {
 }
 
 /** The parsed body of a POST: one message, or a batch. */
-export type ParsedBody =
+export type ParsedBody = (
   | { readonly kind: "message"; readonly message: Message }
-  | { readonly kind: "batch"; readonly items: readonly BatchItem[] };
+  | { readonly kind: "batch"; readonly items: readonly BatchItem[] }
+) & {
+  /** The length of a long body. */
+  readonly length?: number;
+};
+
+/** From this length on, the characters of a body count until its request is finished. */
+const LONG_BODY_LENGTH = 64 * 1024;
 
 /** Reads the body and passes it to `take`. Sends the response if it is not a valid message, or if `take` throws. */
 export function readMessage(reply: Reply, { limits, fail }: SharedLimits, take: (body: ParsedBody) => void): void {
@@ -71,7 +78,8 @@ export function readMessage(reply: Reply, { limits, fail }: SharedLimits, take: 
   const onBody = (text: string): void => {
     try {
       const body = parseMessage(text, reply, limits);
-      if (body !== undefined) take(body);
+      if (body === undefined) return;
+      take(text.length < LONG_BODY_LENGTH ? body : { ...body, length: text.length });
     } catch (error) {
       fail(reply, error);
     }
@@ -267,6 +275,11 @@ export function takePlace(limit: FairLimit, principal: string | undefined, what:
   throw new HttpError(503, `Too many ${what}${whose} are open; try again later`, { "retry-after": "10" });
 }
 
+function tooMany(what: string, refusal: "full" | "share"): HttpError {
+  const whose = refusal === "share" ? " of yours" : "";
+  return new HttpError(503, `Too many ${what}${whose} are in flight; try again soon`, { "retry-after": "1" });
+}
+
 /**
  * Limits the bodies that are still arriving. If there are too many, the oldest one is given up: a body that takes long
  * must not keep out those that come at once.
@@ -304,19 +317,21 @@ export class BodyLimiter implements BodyCounter {
 export type Release = (running?: Promise<unknown>) => void;
 
 /**
- * Limits the requests in flight over all clients, and those of one principal. Responses and notifications of the
- * protocol are not limited, since requests in flight may be waiting for them. Pings are not limited either.
- * Subscriptions have their own limit.
+ * Limits the requests in flight over all clients, and those of one principal; also the characters of those that are
+ * long. Responses and notifications of the protocol are not limited, since requests in flight may be waiting for them.
+ * Pings are not limited either. Subscriptions have their own limit.
  */
 export class RequestLimiter {
   readonly #inFlight: FairLimit;
   readonly #abandoned: FairLimit;
+  readonly #lengths: FairLimit;
   #isClosed = false;
 
-  /** `limit` makes the limit for one of two counts. */
-  constructor(limit: () => FairLimit) {
+  /** `limit` makes the limit for one of two counts; `lengths` limits the characters of long requests. */
+  constructor(limit: () => FairLimit, lengths: FairLimit) {
     this.#inFlight = limit();
     this.#abandoned = limit();
+    this.#lengths = lengths;
   }
 
   /** Throws a 503 if the limit is reached. */
@@ -327,9 +342,12 @@ export class RequestLimiter {
     if (size === 0) return () => undefined;
     // A batch larger than the limit is accepted if nothing else is in flight.
     const refusal = this.#inFlight.take(principal, size);
-    if (refusal !== undefined) {
-      const whose = refusal === "share" ? " of yours" : "";
-      throw new HttpError(503, `Too many requests${whose} are in flight; try again soon`, { "retry-after": "1" });
+    if (refusal !== undefined) throw tooMany("requests", refusal);
+    const { length = 0 } = body;
+    const lengthRefusal = length === 0 ? undefined : this.#lengths.take(principal, length);
+    if (lengthRefusal !== undefined) {
+      this.#inFlight.release(principal, size);
+      throw tooMany("long requests", lengthRefusal);
     }
     let isReleased = false;
     return (running) => {
@@ -337,6 +355,10 @@ export class RequestLimiter {
       isReleased = true;
       if (running === undefined) this.#inFlight.release(principal, size);
       else this.#abandon(principal, size, running);
+      if (length === 0) return;
+      const freed = (): void => this.#lengths.release(principal, length);
+      if (running === undefined) freed();
+      else running.then(freed, freed);
     };
   }
 

@@ -147,7 +147,7 @@ export class McpEndpoint {
   async #answerAlone(body: ParsedBody, reply: Reply, identity: Identity | undefined): Promise<void> {
     const caller = callerFrom(reply.request, identity);
     const release = this.#shared.requests.begin(body, identity?.principal);
-    const session = new HttpSession("", identity?.principal, this.#store, false);
+    const session = new HttpSession("", identity?.principal, this.#store, false, reply.limits.messageBytes);
     const served = await serveTransport(this.#handler, session, this.#connection);
     let hasEnded = false;
     const end = (): void => {
@@ -228,7 +228,8 @@ export class McpEndpoint {
   }
 
   #addSession(id: string, principal: string | undefined, isReopened: boolean): HttpSession {
-    return this.#sessions.add(new HttpSession(id, principal, this.#store, isReopened), (session) =>
+    const { messageBytes } = this.#shared.limits;
+    return this.#sessions.add(new HttpSession(id, principal, this.#store, isReopened, messageBytes), (session) =>
       serveTransport(this.#handler, session, this.#connection),
     );
   }

@@ -3,6 +3,7 @@
 
 import type { Identity } from "../../core/authentication.ts";
 import type { ByteHolder } from "../../core/budgets.ts";
+import { tooLongText } from "../../jsonrpc/codec.ts";
 
 /** Request headers by lower-case name; the values of a repeated header are joined by ", ". */
 export type RequestHeaders = Readonly<Record<string, string | undefined>>;
@@ -118,7 +119,7 @@ export const STREAM_HEADERS: Readonly<Record<string, string>> = {
 };
 
 export function bodyTooLong(maxBytes: number): HttpError {
-  return new HttpError(413, `The body is longer than ${maxBytes} bytes (limits.messageBytes).`);
+  return new HttpError(413, tooLongText(maxBytes));
 }
 
 export function bodyTooSlow(maxMs: number): HttpError {

@@ -76,6 +76,7 @@ class LegacySseSession implements Transport {
   readonly usedAt = 0;
   readonly #closed = new AbortController();
   #stream: SseWriter | undefined;
+  #maxBytes = Infinity;
   #receive: (inbound: Inbound) => void = () => undefined;
 
   constructor(id: string, principal: string | undefined) {
@@ -93,6 +94,7 @@ class LegacySseSession implements Transport {
 
   /** Opens the stream and sends the address to post to. */
   open(reply: Reply, address: string, onClose: () => void): void {
+    this.#maxBytes = reply.limits.messageBytes;
     this.#stream = reply.openStream(() => {
       this.#closed.abort();
       onClose();
@@ -101,7 +103,7 @@ class LegacySseSession implements Transport {
   }
 
   async send(message: Message | readonly Message[]): Promise<void> {
-    this.#stream?.send(formatEvent({ event: "message", data: encode(message) }));
+    this.#stream?.send(formatEvent({ event: "message", data: encode(message, this.#maxBytes) }));
   }
 
   async close(): Promise<void> {

@@ -162,7 +162,7 @@ describe("a body", () => {
     ["a string", '{"a":1}', 200, '{"a":1}'],
     ["bytes", Buffer.from('{"b":2}'), 200, '{"b":2}'],
     ["bytes that are not UTF-8", Buffer.from([0xff]), 400, "The body is not valid UTF-8."],
-    ["too long an object", { a: "x".repeat(MAX) }, 413, `The body is longer than ${MAX} bytes (limits.messageBytes).`],
+    ["too long an object", { a: "x".repeat(MAX) }, 413, `Message longer than ${MAX} bytes (limits.messageBytes)`],
   ];
   it.each(parsed)(
     "that a framework has read as %s is taken from request.body",

@@ -345,6 +345,7 @@ class RequestBodyReader implements ByteHolder {
   #end(): void {
     const chunks = this.#chunks;
     const whole = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, this.#length);
+    chunks.length = 0;
     this.#finish(utf8(whole, this.#limits.messageBytes));
   }
 

@@ -43,7 +43,8 @@ export interface HttpLimits extends Limits {
   readonly lingeringMs: number;
   /**
    * Bytes held at once for all clients: unread output, and bodies that are still arriving. Above this, the clients that
-   * hold the most for the longest time are disconnected.
+   * hold the most for the longest time are disconnected. Long requests in flight may have as many together; one more
+   * gets a 503.
    */
   readonly heldBytes: number;
   /** A stream that is silent for this long gets a comment, so that proxies keep it open. */

@@ -212,12 +212,12 @@ const TICK_MS = 1_000;
  */
 export class ReplyTimers {
   readonly budget: ByteBudget;
-  readonly #limits: HttpLimits;
+  readonly limits: HttpLimits;
   readonly pending: SharedTimer<Reply>;
   readonly #streams: SharedTimer<SseWriter>;
 
   constructor(limits: HttpLimits) {
-    this.#limits = limits;
+    this.limits = limits;
     this.budget = new ByteBudget({ peerBytes: limits.unreadBytes, totalBytes: limits.heldBytes });
     this.#streams = new SharedTimer(Math.min(TICK_MS, limits.keepAliveMs, limits.lingeringMs), (stream, now) =>
       stream.tick(now),
@@ -234,7 +234,7 @@ export class ReplyTimers {
       this.hold(unsent);
       onClose(stream);
     };
-    const stream: SseWriter = new SseWriter(request.stream(headers), this.#limits, closed, this.budget);
+    const stream: SseWriter = new SseWriter(request.stream(headers), this.limits, closed, this.budget);
     this.#streams.add(stream);
     request.onDisconnect(() => stream.destroy());
     return stream;
@@ -244,7 +244,7 @@ export class ReplyTimers {
   hold(unsent: UnsentResponse | undefined): void {
     if (unsent === undefined) return;
     unsent.onClose(() => this.budget.release(unsent));
-    if (unsent.heldBytes > this.#limits.lingeringBytes) unsent.limitStall(this.#limits.lingeringMs);
+    if (unsent.heldBytes > this.limits.lingeringBytes) unsent.limitStall(this.limits.lingeringMs);
     this.budget.update(unsent);
   }
 
@@ -278,6 +278,10 @@ export class Reply {
     return this.#hasStarted;
   }
 
+  get limits(): HttpLimits {
+    return this.#timers.limits;
+  }
+
   /** Calls the listener once if nothing has been sent for `limits.silenceMs`. */
   watchSilence(listener: SilenceListener): void {
     this.#silenceListener = listener;
@@ -296,7 +300,7 @@ export class Reply {
     const denial = "error" in message ? this.denialFor?.(message.error) : undefined;
     const headers =
       denial === undefined ? jsonHeaders(this.headers) : { ...JSON_TYPE, ...this.headers, ...denial.headers };
-    this.#timers.hold(this.request.respond(denial?.status ?? status, headers, encodeResponse(message)));
+    this.#timers.hold(this.request.respond(denial?.status ?? status, headers, encodeResponse(message, this.limits)));
   }
 
   /** Sends a response without a body. */
@@ -323,10 +327,13 @@ function jsonHeaders(headers: Headers): Headers {
   return JSON_TYPE;
 }
 
-/** Encodes a message. A response that cannot be encoded becomes an error response. Throws for any other message. */
-export function encodeResponse(message: Message | readonly Message[]): string {
+/**
+ * Encodes a message. A response that cannot be encoded, or is too long, becomes an error response. Throws for any other
+ * message.
+ */
+export function encodeResponse(message: Message | readonly Message[], { messageBytes }: HttpLimits): string {
   try {
-    return encode(message);
+    return encode(message, messageBytes);
   } catch (error) {
     if (!Array.isArray(message) && !isResponse(message as Message)) throw error;
     if (Array.isArray(message))

@@ -88,7 +88,7 @@ export class HttpRouter {
     const limits = httpLimits(options.limits);
     // Without authentication, all callers are one principal.
     const limit = (max: number): FairLimit => new FairLimit(max, auth === undefined ? max : undefined);
-    this.#requests = new RequestLimiter(() => limit(limits.requests));
+    this.#requests = new RequestLimiter(() => limit(limits.requests), limit(limits.heldBytes));
     this.#timers = new ReplyTimers(limits);
     const shared: SharedLimits = {
       limits: { ...limits, bodies: new BodyLimiter(limits.requests, this.#timers.budget) },

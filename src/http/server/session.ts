@@ -58,8 +58,11 @@ export class HttpSession implements Transport {
 
   readonly #isReopened: boolean;
 
-  constructor(id: string, principal: string | undefined, store: ReplayStore, isReopened: boolean) {
+  readonly #maxBytes: number;
+
+  constructor(id: string, principal: string | undefined, store: ReplayStore, isReopened: boolean, maxBytes: number) {
     this.id = id;
+    this.#maxBytes = maxBytes;
     this.principal = principal;
     this.#isReopened = isReopened;
     this.#streams = new SessionStreams(store, isReopened ? Math.floor(Math.random() * MAX_FIRST_NAME) : 0);
@@ -88,7 +91,7 @@ export class HttpSession implements Transport {
 
   /** Sends a message that belongs to no request. */
   async send(message: Message | readonly Message[]): Promise<void> {
-    this.#streams.sendUnsolicited(encode(message));
+    this.#streams.sendUnsolicited(encode(message, this.#maxBytes));
   }
 
   async close(): Promise<void> {
@@ -262,7 +265,7 @@ class SessionReply implements Inbound, SilenceListener {
     if (this.isUnreachable) this.#divert(message);
     else if (isLast && this.#stream === undefined) {
       this.#reply.sendJson(message as ResponseMessage | readonly Message[]);
-    } else (this.#stream ?? this.#openStream()).send(encodeResponse(message), isLast);
+    } else (this.#stream ?? this.#openStream()).send(encodeResponse(message, this.#reply.limits), isLast);
     if (isLast) this.#finish();
   }
 

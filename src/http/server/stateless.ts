@@ -192,7 +192,8 @@ class StatelessInbound implements Inbound, SilenceListener {
   }
 
   async reply(message: Message | readonly Message[]): Promise<void> {
-    if (!this.#isClosed) this.openStream().send(formatEvent({ event: "message", data: encode(message) }));
+    if (!this.#isClosed)
+      this.openStream().send(formatEvent({ event: "message", data: encode(message, this.#reply.limits.messageBytes) }));
   }
 
   /** Sends the response and ends the reply. */
@@ -201,7 +202,7 @@ class StatelessInbound implements Inbound, SilenceListener {
     if (this.#stream === undefined)
       this.#reply.sendJson(response, "error" in response ? statusOf(response.error) : 200);
     else {
-      this.#stream.send(formatEvent({ event: "message", data: encodeResponse(response) }));
+      this.#stream.send(formatEvent({ event: "message", data: encodeResponse(response, this.#reply.limits) }));
       this.#stream.end();
     }
   }

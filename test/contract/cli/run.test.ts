@@ -113,8 +113,7 @@ describe("run", () => {
     const args = [CLI, "run", "--revision", NEWEST_SESSION.name, "--", process.execPath, "-e", program];
     let stderr = "";
     const onStderr = (text: string): void => void (stderr += text);
-    const limits = { messageBytes: 64 * 1024 * 1024 };
-    const client = await connect({ command: process.execPath, args }, { onStderr, limits });
+    const client = await connect({ command: process.execPath, args }, { onStderr });
     const { content } = await client.callTool("double", { text: "x".repeat(5_000_000) });
     expect((content[0] as { text: string }).text).toHaveLength(10_000_000);
     await client.close();

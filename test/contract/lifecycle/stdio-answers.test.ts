@@ -3,7 +3,6 @@
 
 import { PassThrough } from "node:stream";
 import { afterEach, describe, expect, it } from "vitest";
-import { connect } from "../../../src/client/index.ts";
 import type { Handler } from "../../../src/core/handler.ts";
 import { McpError } from "../../../src/protocol/errors.ts";
 import { NEWEST_SESSION, REVISIONS } from "../../../src/protocol/revisions/index.ts";
@@ -135,25 +134,6 @@ describe("a message that is too long", () => {
     expect(await client.answer(1)).toMatchObject({
       error: { code: -32603, message: expect.stringContaining("limits.messageBytes") as string },
     });
-  });
-
-  it("from a server fails the call at once", async () => {
-    const script = `
-      const { createInterface } = require("node:readline");
-      createInterface({ input: process.stdin }).on("line", (text) => {
-        const { id, method } = JSON.parse(text);
-        const result = method === "initialize" ? { protocolVersion: "${NEWEST_SESSION.name}", capabilities: { tools: {} }, serverInfo: { name: "e", version: "1" } } : { content: [], pad: "x".repeat(5e6) };
-        if (id !== undefined) console.log(JSON.stringify({ jsonrpc: "2.0", id, result }));
-      });`;
-    const client = await connect(
-      { command: process.execPath, args: ["-e", script] },
-      { revision: NEWEST_SESSION.name },
-    );
-    await expect(client.callTool("big")).rejects.toMatchObject({
-      kind: "protocol",
-      message: expect.stringContaining("limits.messageBytes") as string,
-    });
-    await client.close();
   });
 });
 
