@@ -44,6 +44,11 @@ export class PacedReader {
     this.#input.resume();
   }
 
+  /** Whether part of the input waits for another turn. */
+  get isBehind(): boolean {
+    return this.#isPaused && !this.#isStopped;
+  }
+
   /** Handles the rest of what was read. Returns false if reading was already over. */
   end(): boolean {
     if (this.#isStopped) return false;
@@ -110,7 +115,8 @@ export class PacedReader {
   readonly #onNextTurn = (): void => {
     if (this.#isStopped) return;
     this.#turnStart = performance.now();
-    this.#wasFull = false;
+    // A chunk that the stream has buffered comes in this turn too.
+    this.#wasFull = true;
     this.#read();
   };
 }

@@ -41,6 +41,8 @@ const MIN_FRAME_LIMIT_BYTES = 1024 * 1024;
 const FRAME_BYTES_PER_CHAR = 16;
 /** A guest that leaves more answers unread is ended. */
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
+/** How many turns a reply waits for output that was written before it. */
+const MAX_OUTPUT_TURNS = 100;
 
 /** A guest that sends more messages which belong to no request, in a second, is ended. */
 const MAX_STRAYS = 1_000;
@@ -294,9 +296,16 @@ export class Guest {
       if (typeof error === "string") pending.reject(new Error(error));
       else pending.resolve(isObject(result) ? result : {});
     };
-    // Output that was written before the reply is readable by now: this turn of the event loop reads it.
-    if (pending.readsOutputFirst) setImmediate(settle);
+    if (pending.readsOutputFirst) this.#afterOutput(settle);
     else settle();
+  }
+
+  /** Output that was written before is readable by now: this turn of the event loop reads it, or the next ones. */
+  #afterOutput(act: () => void, turns = MAX_OUTPUT_TURNS): void {
+    setImmediate(() => {
+      if (turns > 0 && this.child.isBehind) this.#afterOutput(act, turns - 1);
+      else act();
+    });
   }
 
   /** What other threads print; what the guest reports about them comes without a stream. */
@@ -328,7 +337,7 @@ export class Guest {
     if (this.#exited !== undefined) return;
     this.#exited = how;
     // Deliver the last output first, as in #settle.
-    setImmediate(() => {
+    this.#afterOutput(() => {
       for (const { reject } of this.#pending.values()) reject(new GuestExited(how));
       this.#pending.clear();
       this.onExit(how);

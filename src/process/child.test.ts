@@ -119,6 +119,36 @@ describe("closing a child", () => {
   });
 });
 
+describe("the stderr of a child", () => {
+  it("is read for a few milliseconds in one turn, to its end", async () => {
+    let bytes = 0;
+    let pieces = 0;
+    const perTurn: number[] = [];
+    const nextTurn = (): void => {
+      perTurn.push(pieces);
+      pieces = 0;
+      timer = setImmediate(nextTurn);
+    };
+    let timer = setImmediate(nextTurn);
+    const child = await startChild({
+      command: process.execPath,
+      args: ["-e", "require('fs').writeSync(2, 'x\\n'.repeat(500_000)); process.stderr.write('y\\n'.repeat(500_000))"],
+      onStderr: (piece) => {
+        bytes += piece.length;
+        pieces += 1;
+        const end = performance.now() + 1;
+        while (performance.now() < end);
+      },
+    });
+    await child.finished;
+    clearImmediate(timer);
+    expect(bytes).toBeGreaterThan(1_000_000);
+    expect(child.stderrTail()).toMatch(/^(?:y\n)+$/);
+    // Each piece takes a millisecond, and six are more than five.
+    expect(Math.max(...perTurn)).toBeLessThanOrEqual(6);
+  });
+});
+
 describe("a child that exits by itself", () => {
   it("ends its descendants, and its output is read to the end", async () => {
     const child = await startChild({

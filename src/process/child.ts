@@ -56,6 +56,8 @@ export interface Child {
   readonly exited: Promise<Exit>;
   /** Resolves with the same value when no descendant is left and stdout and stderr have been read to their ends. */
   readonly finished: Promise<Exit>;
+  /** Whether part of its stderr waits for another turn of the event loop. */
+  readonly isBehind: boolean;
   /** The last 8 KiB of its stderr. */
   stderrTail(): string;
   /** The pids of the process and its descendants that are alive; without /proc, only its own. */
@@ -177,6 +179,9 @@ function wrapChild(
     channel: channel ?? undefined,
     exited,
     finished,
+    get isBehind() {
+      return errors.isBehind;
+    },
     findPids: async () => (await tree.findLive()).pids,
     // The first bytes may be the end of a character that was cut.
     stderrTail: () => tail.toString().replace(/^\ufffd+/, ""),

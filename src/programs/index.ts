@@ -10,6 +10,7 @@ import { ConnectionError, UserError } from "../core/errors.ts";
 import { EVALUATES_CODE, type Handler } from "../core/handler.ts";
 import { checkOptions, optionNames, OptionReader, type OptionNames } from "../core/options.ts";
 import { OutputReports, type ProgressListener } from "../core/text.ts";
+import { readPieces } from "../core/turn-budget.ts";
 import { defined, errorMessage, isObject } from "../core/values.ts";
 import { startChild, type ChildOptions, type Exit } from "../process/child.ts";
 import { findSpawnProblem, type InheritEnv, programAdvice } from "../process/program.ts";
@@ -336,7 +337,8 @@ async function runProgram(options: RunOptions): Promise<RunResult> {
   // Its input has ended already, so that closing it begins with SIGTERM.
   const child = await startChild({ ...program, onStderr, stdinGraceMs: 0, termGraceMs: TERM_GRACE_MS });
   child.stdin.end();
-  child.stdout.on("data", (chunk: Buffer) => stdout.write(chunk));
+  const output = readPieces(child.stdout, (piece) => stdout.write(piece));
+  child.stdout.on("close", () => output.end());
   let hasTimedOut = false;
   const end = (): void => void child.close().catch(() => undefined);
   const expire = (): void => {

@@ -43,7 +43,7 @@ import {
   splitAtCommand,
   unexpectedArguments,
 } from "../target/target.ts";
-import { isTerminal, printStatus, sanitizeFor } from "../terminal/output.ts";
+import { isTerminal, printStatus, sanitizeFor, writeLines } from "../terminal/output.ts";
 
 const HELP = `Usage: catenary run [--http HOST:PORT] [OPTIONS] [--] COMMAND ARGS...
        catenary run URL [--http HOST:PORT] [OPTIONS]
@@ -191,7 +191,7 @@ async function run(args: readonly string[]): Promise<undefined> {
     if (http === undefined) process.exitCode = hasRun ? undefined : EXIT.unreachable;
     report.onState(name, status);
   };
-  const onStderr = (text: string): void => void process.stderr.write(sanitizeFor(process.stderr, text));
+  const onStderr = (text: string): void => writeLines(sanitizeFor(process.stderr, text));
   const onNoise = (text: string): void => report.onNoise(name, text);
   // The lists are not cached: a program that no longer starts must not look as if it did.
   // Each client has its own process, which gets the name and capabilities of the client.

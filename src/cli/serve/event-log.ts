@@ -16,6 +16,7 @@ import {
   paint,
   sanitizeFor,
   terminalWidth,
+  writeLines,
 } from "../terminal/output.ts";
 
 export type LogLevel = "info" | "warning" | "error";
@@ -56,7 +57,7 @@ export class EventLog {
     // Text that other code prints while the gateway runs belongs to the log too, as it is.
     directStatus((text) => {
       if (this.#isJson) for (const line of text.split("\n")) this.#add({ level: "info", message: line });
-      else process.stderr.write(`${text}\n`);
+      else writeLines(`${text}\n`);
     });
   }
 
@@ -68,7 +69,7 @@ export class EventLog {
     const name = sourceOf(entry);
     const shown = upstream === undefined ? name : paint(stream === undefined ? "bold" : "dim", name);
     const prefix = this.#hasTimes ? `${isTerminal(process.stderr) ? paint("dim", localTime()) : time} ` : "";
-    process.stderr.write(`${prefix}${shown} ${colored(sanitizeFor(process.stderr, entry.message))}\n`);
+    writeLines(`${prefix}${shown} ${colored(sanitizeFor(process.stderr, entry.message))}\n`);
   }
 
   /** The built-in middleware, with a `log` that writes to this log, in its format unless the config sets another. */
@@ -84,7 +85,7 @@ export class EventLog {
     // The entry has its own time.
     const message = line.replace(/^\d{4}-\S+Z /, "");
     this.#add({ level: "info", message }, line);
-    if (!this.#isJson) process.stderr.write(`${line}\n`);
+    if (!this.#isJson) writeLines(`${line}\n`);
   }
 
   info(message: string): void {
@@ -106,10 +107,15 @@ export class EventLog {
     const entry: LogEntry = { time: new Date().toISOString(), ...given };
     this.#entries.push(entry);
     if (this.#entries.length >= 2 * MAX_ENTRIES) this.#entries = this.#entries.slice(-MAX_ENTRIES);
-    if (this.#isJson) process.stderr.write(`${line ?? JSON.stringify(entry)}\n`);
+    if (this.#isJson) writeLines(`${line ?? JSON.stringify(entry)}\n`, describeAsEntry);
     for (const onEntry of this.#followers) onEntry(entry);
     return entry;
   }
+}
+
+function describeAsEntry(message: string): string {
+  const entry: LogEntry = { time: new Date().toISOString(), level: "warning", message };
+  return `${JSON.stringify(entry)}\n`;
 }
 
 /** An entry as a line of text, for a terminal or a file. */

@@ -24,7 +24,34 @@ export function stdoutError(): Error | undefined {
 
 type Style = Parameters<typeof styleText>[0];
 
-let writeStatus = (text: string): void => void process.stderr.write(`${text}\n`);
+/** If more than this is unread, lines are left out. */
+const MAX_UNREAD_BYTES = 1024 * 1024;
+
+let linesLeftOut = 0;
+
+const describeLeftOut = (note: string): string => `catenary: ${note}\n`;
+
+/**
+ * Writes lines to stderr. While its reader does not read, further lines are left out, since they would fill our memory.
+ * Later, a line with their number is written, in the form of `describe`.
+ */
+export function writeLines(text: string, describe: (note: string) => string = describeLeftOut): void {
+  const { stderr } = process;
+  if (stderr.writableLength <= MAX_UNREAD_BYTES) {
+    stderr.write(text);
+    return;
+  }
+  const isFirst = linesLeftOut === 0;
+  linesLeftOut += Math.max(1, text.split("\n").length - 1);
+  if (!isFirst) return;
+  stderr.once("drain", () => {
+    const note = `${linesLeftOut} lines were left out here, because stderr was not read`;
+    linesLeftOut = 0;
+    stderr.write(describe(note));
+  });
+}
+
+let writeStatus = (text: string): void => writeLines(`${text}\n`);
 
 /** Writes a line to stderr. */
 export function printStatus(text: string): void {
@@ -97,11 +124,18 @@ export function terminalWidth(stream: { readonly isTTY?: boolean; readonly colum
 
 /** A longer line is passed on in pieces. */
 const MAX_LINE_LENGTH = 8_192;
+/** More lines of one program within a second are left out, and their number is passed on as a line. */
+export const MAX_LINES_PER_SECOND = 500;
 
-/** Splits chunks of text, such as the stderr of a program, into lines. */
+/** Splits chunks of the stderr of a program into lines. */
 export class LineSplitter {
   readonly #onLine: (line: string) => void;
   #rest = "";
+  /** The lines passed on since then, and those left out. */
+  #since = 0;
+  #passed = 0;
+  #leftOut = 0;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(onLine: (line: string) => void) {
     this.#onLine = onLine;
@@ -110,14 +144,47 @@ export class LineSplitter {
   readonly add = (chunk: string): void => {
     const lines = `${this.#rest}${chunk}`.split("\n");
     this.#rest = lines.pop() ?? "";
-    for (const line of lines) this.#onLine(line);
-    if (this.#rest.length > MAX_LINE_LENGTH) this.flush();
+    for (const line of lines) this.#pass(line);
+    if (this.#rest.length > MAX_LINE_LENGTH) this.#passRest();
   };
 
-  /** Passes on an incomplete last line. */
+  /** Passes on an incomplete last line, and the number of lines that were left out. */
   flush(): void {
-    if (this.#rest !== "") this.#onLine(this.#rest);
+    this.#passRest();
+    this.#reportLeftOut();
+  }
+
+  #passRest(): void {
+    if (this.#rest !== "") this.#pass(this.#rest);
     this.#rest = "";
+  }
+
+  #pass(line: string): void {
+    if (this.#leftOut > 0) {
+      this.#leftOut += 1;
+      return;
+    }
+    if (this.#passed === 0) this.#since = performance.now();
+    if (this.#passed >= MAX_LINES_PER_SECOND) {
+      const leftMs = this.#since + 1_000 - performance.now();
+      if (leftMs > 0) {
+        this.#leftOut = 1;
+        this.#timer = setTimeout(() => this.#reportLeftOut(), leftMs).unref();
+        return;
+      }
+      this.#since = performance.now();
+      this.#passed = 0;
+    }
+    this.#passed += 1;
+    this.#onLine(line);
+  }
+
+  #reportLeftOut(): void {
+    clearTimeout(this.#timer);
+    const count = this.#leftOut;
+    this.#leftOut = 0;
+    this.#passed = 0;
+    if (count > 0) this.#onLine(`(${count} lines left out: more than ${MAX_LINES_PER_SECOND} in a second)`);
   }
 }
 
