@@ -165,6 +165,8 @@ export interface Problem {
   readonly column: number;
   /** A config with an error cannot be used; one with warnings can. */
   readonly severity: "error" | "warning";
+  /** The server that has no value for one of its variables. Only this server cannot be used because of it. */
+  readonly server?: string;
 }
 
 /** A config that cannot be used, with all its problems. */
@@ -183,6 +185,11 @@ export class ConfigError extends Error {
     this.text = text;
     this.problems = problems;
   }
+}
+
+/** Whether the config cannot be used at all. */
+export function isFatal({ severity, server }: Problem): boolean {
+  return severity === "error" && server === undefined;
 }
 
 /** One line: `catenary.json:3:5: error: message; hint`. */
@@ -204,6 +211,8 @@ export class Problems {
   /** The offset at which each line begins. */
   readonly #lines: readonly number[];
   readonly #found = new Map<string, Problem>();
+  /** The server whose entry is being read. */
+  #server: string | undefined;
 
   constructor(text: string) {
     this.text = text;
@@ -218,9 +227,24 @@ export class Problems {
     this.#add(offset, "warning", message, hint);
   }
 
-  /** The number of errors. */
+  /** Reports an error about a value that is missing now, and that does not concern other servers. */
+  missing(offset: number, message: string, hint?: string): void {
+    this.#add(offset, "error", message, hint, this.#server);
+  }
+
+  /** Reads the entry of a server. */
+  within<T>(server: string, work: () => T): T {
+    this.#server = server;
+    try {
+      return work();
+    } finally {
+      this.#server = undefined;
+    }
+  }
+
+  /** The number of errors that concern the whole config. */
   get errors(): number {
-    return [...this.#found.values()].filter(({ severity }) => severity === "error").length;
+    return [...this.#found.values()].filter(isFatal).length;
   }
 
   sorted(): Problem[] {
@@ -237,8 +261,14 @@ export class Problems {
   }
 
   /** A value may be read twice, so the same problem at the same position is kept once. */
-  #add(offset: number, severity: Problem["severity"], message: string, hint: string | undefined): void {
-    const problem = defined({ ...this.position(offset), severity, message, hint });
+  #add(
+    offset: number,
+    severity: Problem["severity"],
+    message: string,
+    hint: string | undefined,
+    server?: string,
+  ): void {
+    const problem = defined({ ...this.position(offset), severity, message, hint, server });
     this.#found.set(JSON.stringify(problem), problem);
   }
 }

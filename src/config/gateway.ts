@@ -10,6 +10,7 @@ import type { UpstreamStatus, UpstreamTarget, UpstreamOptions } from "../chain/u
 import { upstream, type Upstream } from "../chain/upstream/upstream.ts";
 import { ownInfo } from "../client/connect.ts";
 import { unref } from "../core/async.ts";
+import { ConnectionError } from "../core/errors.ts";
 import type { Handler, Middleware } from "../core/handler.ts";
 import { checkOptions } from "../core/options.ts";
 import { digest } from "../core/seal.ts";
@@ -265,6 +266,7 @@ async function buildGateway(
     const { start: _start, ...policy } = entry.policy;
     const hide = createRedactor(secrets);
     let pids: readonly number[] = [];
+    if (entry.missing !== undefined) return attempt(position, () => missingUpstream(entry, onState));
     return attempt(position, async () => {
       const { target, options: own, signIn: how } = await entry.resolve();
       const onNotice = (text: string): void => onStderr?.(name, `${hide(text)}\n`);
@@ -291,9 +293,10 @@ async function buildGateway(
   }
 
   async function buildUpstream(entry: UpstreamEntry, known: BuiltUpstream | undefined): Promise<void> {
-    const { name, use } = entry;
+    const { name, missing } = entry;
+    const use = missing === undefined ? entry.use : [];
     const innerKey = await upstreamKey(entry, limits);
-    const key = JSON.stringify([innerKey, use.map(middlewareKey)]);
+    const key = JSON.stringify([innerKey, use.map(middlewareKey), missing]);
     if (known?.key === key) {
       upstreams.set(name, known);
       return;
@@ -342,6 +345,19 @@ async function buildGateway(
     },
   );
   return { gateway, chain: built, upstreams, hasCallers };
+}
+
+/** In place of a server that has no value for a variable: refuses every request, and says why. */
+function missingUpstream(entry: UpstreamEntry, onState: CreateGatewayOptions["onState"]): Upstream {
+  const { name, kind, settings, missing = "" } = entry;
+  const target = kind === "command" ? String(settings["command"]) : kind;
+  const refusal = (): ConnectionError =>
+    new ConnectionError("refused", `The upstream ${name} does not run: ${missing}`, { mayHaveRun: false });
+  const one = upstream(() => Promise.reject(refusal()));
+  one.status = () => ({ state: "incomplete", target, sessions: 0, pids: [], restarts: 0, problem: missing });
+  one.start = () => Promise.reject(refusal());
+  onState?.(name, one.status());
+  return one;
 }
 
 /** The middleware of an entry sees the server's own names, so this is not a gateway that changes names. */

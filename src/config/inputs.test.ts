@@ -49,7 +49,7 @@ describe("inputs", () => {
 
   it("are not asked for if there is an error, or by a check", async () => {
     const inputs = vi.fn(async () => "x");
-    await expect(load('"${input:my-key}", "${NONE}"', { inputs })).rejects.toThrow("The variable NONE is not set");
+    await expect(load('"${input:my-key}", 1', { inputs })).rejects.toThrow("mcpServers.a.args[1]");
     const text = `{"inputs": ${INPUTS}, "mcpServers": {"a": {"url": "\${input:my-key}", "timeoutMs": "\${input:usual}"}}}`;
     expect(await checkConfig(text, "/x/catenary.json", { inputs })).toEqual([]);
     expect(inputs).not.toHaveBeenCalled();
@@ -61,23 +61,24 @@ describe("inputs", () => {
     expect(inputVariable("my-key.2")).toBe("CATENARY_INPUT_MY_KEY_2");
   });
 
-  it("without an answer are an error at the position where they are used", async () => {
-    await expect(load('"x",\n "${input:my-key}"', {})).rejects.toMatchObject({
-      problems: [
-        {
-          line: 8,
-          column: 3,
-          message: 'No value for the input "my-key"',
-          hint: "set CATENARY_INPUT_MY_KEY in the environment",
-        },
-      ],
-    });
+  it("without an answer are the failure of the server that uses them", async () => {
+    const { upstreams, warnings } = await load('"x",\n "${input:my-key}"', {});
+    expect(warnings).toEqual([
+      {
+        line: 8,
+        column: 3,
+        severity: "warning",
+        message: 'No value for the input "my-key", so the server a does not run',
+        hint: "set CATENARY_INPUT_MY_KEY in the environment",
+      },
+    ]);
+    await expect(upstreams.get("a")?.resolve()).rejects.toThrow('No value for the input "my-key"');
   });
 
   it("with options accept no other value", async () => {
-    await expect(load('"${input:where}"', { env: { CATENARY_INPUT_WHERE: "s3cret" } })).rejects.toMatchObject({
-      problems: [{ message: 'The value of the input "where" is not an option', hint: "the options are eu, us" }],
-    });
+    const { upstreams } = await load('"${input:where}"', { env: { CATENARY_INPUT_WHERE: "s3cret" } });
+    const reason = 'The value of the input "where" is not an option: the options are eu, us';
+    expect(upstreams.get("a")?.missing).toBe(reason);
   });
 
   it("are validated where they are used", async () => {

@@ -13,7 +13,7 @@ import type { HttpLimits } from "../http/server/options.ts";
 import { type Profile, PROFILES } from "../protocol/errors.ts";
 import { baseFolder } from "./clients.ts";
 import { adaptDocument } from "./dialects.ts";
-import { parseDocument, parseToml, ConfigError, Problems, sortProblems, type Problem } from "./document.ts";
+import { parseDocument, parseToml, ConfigError, isFatal, Problems, sortProblems, type Problem } from "./document.ts";
 import { COMMENT_KEY, type ConfigPlace, IGNORED_AT_TOP, type Places, rejectKey } from "./kinds.ts";
 import {
   code,
@@ -31,6 +31,7 @@ import { reportSelfCalls, warnOfDefaultAddress } from "./self-calls.ts";
 import {
   ENTRY_KEYS,
   findMissingPrograms,
+  markMissing,
   names,
   POLICY_KEYS,
   readUpstreams,
@@ -92,7 +93,8 @@ export interface ConfigOptions {
 const OPTIONS = { env: true, inputs: true, middleware: true } as const satisfies Record<keyof ConfigOptions, true>;
 
 /**
- * Loads a config for use. Throws a ConfigError with all problems, or Node's error if the file cannot be read.
+ * Loads a config for use. Throws a ConfigError with all problems, or Node's error if the file cannot be read. If a
+ * variable in the entry of a server is not set, only that server cannot be used: its entry has `missing`.
  *
  * @example
  * const gateway = await createGateway(await loadConfig("catenary.json"));
@@ -106,9 +108,8 @@ export async function loadConfig(path: string, options: ConfigOptions = {}): Pro
 export async function loadConfigText(text: string, path: string, options: ConfigOptions = {}): Promise<Config> {
   const { env = process.env, inputs: ask = async ({ id }: Input) => env[inputVariable(id)] } = options;
   const { config, problems } = await readConfig(text, path, options, ask);
-  const isValid = problems.every(({ severity }) => severity !== "error");
-  if (config === undefined || !isValid) throw new ConfigError(path, text, problems);
-  return config;
+  if (config === undefined || problems.some(isFatal)) throw new ConfigError(path, text, problems);
+  return { ...config, ...markMissing(config.upstreams, problems) };
 }
 
 /** Returns all problems of a text, in order. Does not ask for inputs. The file `path` need not exist. */

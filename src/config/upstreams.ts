@@ -64,6 +64,8 @@ export interface UpstreamEntry extends UpstreamSource {
   readonly position: Position;
   /** Values in the entry that came from variables and inputs. */
   readonly secrets: readonly Secret[];
+  /** Why it cannot be used: a variable in its entry is not set. */
+  readonly missing?: string;
 }
 
 const SECTIONS = ["mcpServers", "servers"] as const;
@@ -263,7 +265,7 @@ export function readUpstreams(
       if (isDisabled(entry)) disabled.push(name);
       else {
         enabled.set(name, entry);
-        const upstream = readUpstream(entry, defaults);
+        const upstream = root.context.problems.within(name, () => readUpstream(entry, defaults));
         if (upstream !== undefined) upstreams.set(name, upstream);
       }
     }
@@ -402,6 +404,29 @@ function rejectEmpty(root: read.Cursor, areDisabled: boolean): void {
       : `did you mean ${read.nearestKey(misspelt.name, SECTIONS)} instead of ${misspelt.name}?`;
   const message = areDisabled ? "All servers are disabled" : "The config has no servers";
   root.context.problems.error(cursor?.keyOffset ?? root.offset, message, hint);
+}
+
+/** Marks the servers that have no value for a variable. Their problems become warnings, since the others can be used. */
+export function markMissing(
+  upstreams: Upstreams["upstreams"],
+  problems: readonly Problem[],
+): Pick<Upstreams, "upstreams"> & { readonly warnings: readonly Problem[] } {
+  const reasons = new Map<string, string>();
+  const warnings = problems.map((problem): Problem => {
+    const { server, ...rest } = problem;
+    if (server === undefined) return problem;
+    const { message, hint } = rest;
+    const before = reasons.get(server);
+    const reason = hint === undefined ? message : `${message}: ${hint}`;
+    reasons.set(server, before === undefined ? reason : `${before}; ${reason}`);
+    return { ...rest, severity: "warning", message: `${message}, so the server ${server} does not run` };
+  });
+  const marked = [...upstreams].map(([name, entry]): [string, UpstreamEntry] => {
+    const missing = reasons.get(name);
+    if (missing === undefined) return [name, entry];
+    return [name, { ...entry, missing, resolve: () => Promise.reject(new Error(missing)) }];
+  });
+  return { upstreams: new Map(marked), warnings };
 }
 
 /** What an entry needs on this machine. */

@@ -41,14 +41,23 @@ describe("a string", () => {
     expect(problems.sorted()).toEqual([]);
   });
 
-  it.each(["${NONE}", "${env:NONE}", "${NAME}", "a ${A} ${NONE}", "${input:none}", "${other:x}", "${A:-${B}}"])(
-    "%j has no value",
-    (text) => {
-      const { expanded, problems } = expand(text);
-      expect(expanded).toBeUndefined();
-      expect(problems.errors).toBe(1);
-    },
-  );
+  it.each(["${input:none}", "${other:x}", "${A:-${B}}"])("%j has no value", (text) => {
+    const { expanded, problems } = expand(text);
+    expect(expanded).toBeUndefined();
+    expect(problems.errors).toBe(1);
+  });
+
+  it.each([
+    ["${NONE}", "${NONE}"],
+    ["${env:NONE}", "${env:NONE}"],
+    ["${NAME}", "${NAME}"],
+    ["a ${A} ${NONE}", "a 1 ${NONE}"],
+    ["${file:/nothing}", "${file:/nothing}"],
+  ])("%j keeps the reference whose value is missing, and cannot be checked", (text, outcome) => {
+    const { expanded, problems } = expand(text);
+    expect(expanded).toMatchObject({ text: outcome, isPending: true });
+    expect(problems.errors).toBe(1);
+  });
 
   it.each(["${", "${a b}", "${1}", "${A-x}", "${}", "x ${ y"])("%j is kept, with a warning", (text) => {
     const { expanded, problems } = expand(text);

@@ -48,7 +48,7 @@ export interface Expanded {
   readonly text: string;
   /** The values that came from variables and inputs. */
   readonly secrets: readonly Secret[];
-  /** Whether an input in the string has not been asked for yet. The text can then not be checked. */
+  /** Whether a value in the string is missing: an input that has not been asked for yet, or a variable that is not set. The text can then not be checked. */
   readonly isPending: boolean;
 }
 
@@ -84,9 +84,11 @@ const MAX_LITERAL_WARNINGS = 10;
 export class Variables {
   /** The inputs that the config declares, by id. */
   inputs: ReadonlyMap<string, Input> = new Map();
-  /** The ids of the inputs that are used, each with the offset of its first use. */
-  readonly usedInputs: Map<string, number> = new Map();
+  /** The ids of the inputs that are used. */
+  readonly usedInputs: Set<string> = new Set();
   readonly #answers = new Map<string, string>();
+  /** Why inputs have no valid answer, by id. */
+  readonly #unanswered = new Map<string, readonly [message: string, hint: string]>();
   readonly #env: Environment;
   readonly #problems: Problems;
   readonly #folder: string;
@@ -130,19 +132,19 @@ export class Variables {
     return isComplete ? { text, secrets, isPending } : undefined;
   }
 
-  /** Asks for every used input, one after the other, and reports those without a valid answer. */
+  /** Asks for every used input, one after the other. The next reading reports those without a valid answer. */
   async askInputs(ask: AskInput): Promise<void> {
-    for (const [id, offset] of this.usedInputs) {
+    for (const id of this.usedInputs) {
       const input = this.inputs.get(id);
       if (input === undefined) continue;
       const { options, type } = input;
       const text = (await ask(input)) ?? input.default;
       const name = JSON.stringify(id);
       if (text === undefined) {
-        this.#problems.error(offset, `No value for the input ${name}`, `set ${inputVariable(id)} in the environment`);
+        this.#unanswered.set(id, [`No value for the input ${name}`, `set ${inputVariable(id)} in the environment`]);
       } else if (type === "pickString" && options?.includes(text) === false) {
         const hint = `the options are ${options.join(", ")}`;
-        this.#problems.error(offset, `The value of the input ${name} is not an option`, hint);
+        this.#unanswered.set(id, [`The value of the input ${name} is not an option`, hint]);
       } else this.#answers.set(id, text);
     }
   }
@@ -168,14 +170,14 @@ export class Variables {
     const text = fallback === undefined ? found : found === undefined || found === "" ? fallback : found;
     if (text !== undefined) return { text, isSecret: found !== undefined };
     const [near] = nearest(name, this.#predefined.keys(), 1);
-    this.#problems.error(
+    this.#problems.missing(
       offset,
       `The variable ${name} is not set`,
       near === undefined
         ? `set it in the environment, or write \${${name}:-...} with a default value`
         : `did you mean \${${near}}?`,
     );
-    return undefined;
+    return missing(inner);
   }
 
   /** The content of a file, as in Windsurf and opencode, without the newline at its end. */
@@ -193,8 +195,8 @@ export class Variables {
       };
     } catch (error) {
       const reason = (error as NodeJS.ErrnoException).code ?? "not a file";
-      this.#problems.error(offset, `The file of \${file:...} cannot be read (${reason})`, `looked for ${path}`);
-      return undefined;
+      this.#problems.missing(offset, `The file of \${file:...} cannot be read (${reason})`, `looked for ${path}`);
+      return missing(`file:${path}`);
     }
   }
 
@@ -205,7 +207,9 @@ export class Variables {
       this.#problems.error(offset, `There is no input ${JSON.stringify(id)}`, hint);
       return undefined;
     }
-    if (!this.usedInputs.has(id)) this.usedInputs.set(id, offset);
+    this.usedInputs.add(id);
+    const [problem, hint] = this.#unanswered.get(id) ?? [];
+    if (problem !== undefined) this.#problems.missing(offset, problem, hint);
     const text = this.#answers.get(id);
     return { text: text ?? "", isSecret: true, isPending: text === undefined };
   }
@@ -216,6 +220,11 @@ export class Variables {
     const hint = `write $${reference} to silence this warning; the references are ${FORMS}`;
     this.#problems.warn(offset, `${shown} is not a reference to a variable and is kept as it is`, hint);
   }
+}
+
+/** A value that is missing now. The reference stays, so that the rest of the entry can be read and shown. */
+function missing(inner: string): Replacement {
+  return { text: `\${${inner}}`, isSecret: false, isPending: true };
 }
 
 /** Maps an index in a string to an offset in the source, where escape sequences are longer. Continues from its last index. */

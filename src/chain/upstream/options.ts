@@ -90,9 +90,10 @@ export interface UpstreamOptions extends Pick<
 /**
  * `idle`: not started, or stopped because it was not used; the next request starts it. `starting`: it has not answered
  * yet. `running`: there is a session with it. `restarting`: it failed; a request can start it again after a pause.
- * `failed`: it failed too often, so the pause is longer. `closed`: closed for good.
+ * `failed`: it failed too often, so the pause is longer. `closed`: closed for good. `incomplete`: a variable in its
+ * entry of a config is not set, so it cannot be started.
  */
-export type UpstreamState = "idle" | "starting" | "running" | "restarting" | "failed" | "closed";
+export type UpstreamState = "idle" | "starting" | "running" | "restarting" | "failed" | "closed" | "incomplete";
 
 /** The state of an upstream and its sessions at one moment. */
 export interface UpstreamStatus {

@@ -4,7 +4,7 @@
 import { resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { CLIENTS, type Client } from "../../config/clients.ts";
-import { checkConfig } from "../../config/index.ts";
+import { checkConfig, type Problem } from "../../config/index.ts";
 import { type Address, isOwnUrl } from "../../config/self-calls.ts";
 import { isObject } from "../../core/values.ts";
 import { NotFoundError, UsageError, type Command } from "../command.ts";
@@ -93,6 +93,9 @@ async function importServers(args: readonly string[]): Promise<number> {
       ),
     );
   }
+  // Those that the servers of the config have no value for now.
+  const unset = (await checkConfig(edited, config)).filter(({ server }) => server !== undefined);
+  for (const text of unset.map(describeMissing)) printStatus(sanitizeFor(process.stderr, text));
   const names = plan.imported.map(({ name }) => oneLine(name)).join(", ");
   return changeFile(file, edited, {
     values,
@@ -100,6 +103,11 @@ async function importServers(args: readonly string[]): Promise<number> {
     unchanged: `${config} has these servers already`,
     document: { imported: plan.imported.map(({ name, from }) => ({ name, from })) },
   });
+}
+
+function describeMissing({ server = "", message, hint }: Problem): string {
+  const advice = hint === undefined ? "" : `; ${hint}`;
+  return `${oneLine(server)} cannot run yet: ${message}${advice}`;
 }
 
 /** Throws a NotFoundError if there are no servers. */

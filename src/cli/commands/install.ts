@@ -4,6 +4,7 @@
 import { realpath } from "node:fs/promises";
 import { isDeepStrictEqual } from "node:util";
 import { clientFilePath, type Client, type ClientServer } from "../../config/clients.ts";
+import { isFatal } from "../../config/document.ts";
 import { examineConfig } from "../../config/index.ts";
 import { isOwnEntry } from "../../config/self-calls.ts";
 import { isObject } from "../../core/values.ts";
@@ -144,7 +145,8 @@ function noteOthers(client: string, entries: { readonly [name: string]: unknown 
 async function serveEntry(given: string | undefined, client: Client, isProject: boolean): Promise<ClientServer> {
   const path = await requireConfig(given, `install ${client.name}`);
   const { problems } = await examineConfig(path);
-  const errors = problems.filter(({ severity }) => severity === "error");
+  // A variable may be set where the client starts the gateway.
+  const errors = problems.filter(isFatal);
   if (errors.length > 0) {
     throw new UsageError(`${path} has ${plural(errors.length, "error")}; \`catenary check ${path}\` explains them`);
   }

@@ -142,6 +142,7 @@ const STATES: Readonly<Record<UpstreamStatus["state"], string>> = {
   restarting: "crashed; restarting",
   failed: "crashed too often; not restarted",
   closed: "closed",
+  incomplete: "not started",
 };
 
 /** One line per upstream: name, target and state. */
@@ -306,6 +307,8 @@ export class UpstreamReport {
       const details = ` after too many crashes; last error: ${reason}`;
       return { level: "error", change: "stopped", color: "red", details };
     }
+    if (state === "incomplete")
+      return { level: "warning", change: "not started", color: "yellow", details: `: ${reason}` };
     // The state can still be "running": HTTP servers are not restarted, and one of several processes may fail alone.
     if (isNews) return { level: "warning", change: "failed", color: "yellow", details: `: ${reason}` };
     if (state === "idle" && before === "running" && this.#isVerbose) {

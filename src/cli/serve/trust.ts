@@ -13,6 +13,7 @@ import {
   stateDirectory,
   writePrivate,
 } from "../../auth/oauth/private-files.ts";
+import { isFatal } from "../../config/document.ts";
 import { checkConfig, examineConfig } from "../../config/index.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { EXIT, UsageError } from "../command.ts";
@@ -37,7 +38,7 @@ export async function confirmConfig(path: string, isApproved: boolean): Promise<
   // Nothing will be started. The problems are reported when the config is loaded. What is missing on this machine is not
   // looked at: `doctor` starts the servers even if code mode cannot start.
   const problems = await checkConfig(bytes.toString(), path);
-  if (problems.some(({ severity }) => severity === "error")) return;
+  if (problems.some(isFatal)) return;
   const { starts } = await examineConfig(path);
   if (!isApproved && !(await ask(path, starts, known !== undefined))) {
     throw new UsageError(

@@ -108,6 +108,23 @@ it("import says that it copies secrets", async () => {
   expect(out + err).not.toContain("hunter2");
 });
 
+it("import says which variables the servers need; without them, up runs the others", async () => {
+  write(".cursor/mcp.json", { mcpServers: { board: { url: "http://127.0.0.1:9/mcp", headers: { Key: "${BOARD}" } } } });
+  const imported = await run("import", "cursor", "--yes");
+  expect(imported).toMatchObject({ code: 0 });
+  expect(imported.err).toContain("board cannot run yet: The variable BOARD is not set; set it in the environment");
+  await run("add", "notes", "--yes", "--", "node", "-e", "process.stdin.resume()");
+  const gateway = start(["up", "catenary.json", "--http", "127.0.0.1:0", "--json"], { cwd: home, env });
+  await expect.poll(() => gateway.out).toContain("\n");
+  const status = await run("status", "--json");
+  const problem = expect.stringContaining("The variable BOARD is not set") as string;
+  expect(JSON.parse(status.out)).toMatchObject({
+    gateways: [{ upstreams: { board: { state: "incomplete", problem }, notes: { state: "idle" } } }],
+  });
+  expect((await run("logs", "board")).out).toContain("board not started: The variable BOARD is not set");
+  expect(await run("check")).toMatchObject({ code: 1 });
+});
+
 it("import keeps what the paths of servers in another folder mean", async () => {
   const project = {
     script: { command: "node", args: ["build/index.js"] },
