@@ -168,16 +168,32 @@ export function toMcpError(error: unknown): McpError {
     const { kind: connection, mayHaveRun } = error;
     return McpError.of(kind, withoutDiagnostics(error), { connection, mayHaveRun }, { cause: error });
   }
-  return McpError.of("internal_error", `Internal error: ${errorMessage(error)}`, undefined, { cause: error });
+  return McpError.of("internal_error", `Internal error: ${withoutDiagnostics(error)}`, undefined, { cause: error });
 }
+
+/** Errors that occur when our own code is loaded. Their messages name files of this machine. */
+const LOADING: Readonly<Record<string, string>> = {
+  EMFILE: "too many files are open on this machine",
+  ENFILE: "too many files are open on this machine",
+  ERR_MODULE_NOT_FOUND: "a module could not be loaded",
+};
 
 /** The message without the output of a program, which is meant for the operator and may concern another client. */
 export function withoutDiagnostics(thrown: unknown): string {
-  let message = errorMessage(thrown);
+  let message = loadingMessage(thrown) ?? errorMessage(thrown);
   for (let one = thrown; one instanceof ConnectionError; one = one.cause) {
     message = message.replaceAll(one.diagnostics ?? "", "");
   }
   return message;
+}
+
+/** Never throws, even if the value's getters do. */
+function loadingMessage(thrown: unknown): string | undefined {
+  try {
+    return thrown instanceof Error ? LOADING[String((thrown as { readonly code?: unknown }).code)] : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /**

@@ -40,6 +40,7 @@ import {
   TOKEN_FLAGS,
   TOKEN_HELP,
 } from "../serve/start.ts";
+import { loadForGateway } from "../serve/preload.ts";
 import type { Trace } from "../serve/trace.ts";
 import type { MemoryConfig } from "../serve/without-config.ts";
 import { defineCommand } from "../show/problems.ts";
@@ -199,9 +200,10 @@ async function openConfig(line: GatewayLine): Promise<Source> {
   const log = new EventLog({ format: parseLogFormat(values["log-format"]) });
   const trace = values.trace === undefined ? undefined : await openTrace(values.trace, log);
   // Imported only here, because serving a module does not need the gateway.
-  const [{ openGateway }, { hasPath, seesAll, seesServer }] = await Promise.all([
+  const [{ openGateway }, { hasPath, seesAll, seesServer }, { codeLanguage }] = await Promise.all([
     import("../serve/gateway.ts"),
     import("../../config/profiles.ts"),
+    import("../../config/live.ts"),
   ]);
   const chosen = await chooseConfig(line);
   const { onNoise, onState, onStderr, onWarning } = new UpstreamReport(log, command === "up");
@@ -212,6 +214,7 @@ async function openConfig(line: GatewayLine): Promise<Source> {
     code: values.code,
   });
   const { config, gateway, running, release } = opened;
+  await loadForGateway(config.code && codeLanguage(config.code).name);
   const { token, ...http } = config.listen;
   const isOpen = !isStdio && token === undefined && config.callers.size === 0;
   const load = async (): Promise<Config> => {

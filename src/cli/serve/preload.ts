@@ -1,0 +1,55 @@
+// Loads what requests may need before the first one arrives. Code is loaded on first use elsewhere, so that small programs
+// stay small. A server that runs for weeks cannot rely on that: once it has no descriptor left to open a file with, Node
+// remembers the failure, and never loads that module again.
+
+/** What any served handler may load while it answers. */
+export async function loadForServer(): Promise<void> {
+  await Promise.all([
+    import("../../core/seal.ts"),
+    import("../../dialogue/calls/task-completion.ts"),
+    import("../../dialogue/session/client-tasks.ts"),
+    import("../../protocol/client-requests.ts"),
+    import("../../protocol/headers.ts"),
+    import("../../protocol/interpreted-schema.ts"),
+    import("../../protocol/json-schema.ts"),
+    import("../../protocol/revisions/index.ts"),
+    import("../../protocol/tool-facts.ts"),
+    import("../../server/tasks.ts"),
+  ]);
+}
+
+/** The languages of code mode. Those of live servers are loaded with the config, like all kinds of upstreams. */
+const LANGUAGES: Readonly<Record<string, () => Promise<unknown>>> = {
+  js: () => import("../../live/js/index.ts"),
+  lisp: () => import("../../live/lisp/index.ts"),
+  smalltalk: () => import("../../live/smalltalk/index.ts"),
+};
+
+/** What a gateway and its upstreams may load; `language` is that of code mode, if it is on. */
+export async function loadForGateway(language?: string): Promise<void> {
+  await Promise.all([
+    LANGUAGES[language ?? ""]?.(),
+    import("minisearch"),
+    import("../../auth/bearer/jwt.ts"),
+    import("../../auth/oauth/authorizers.ts"),
+    import("../../auth/oauth/keys.ts"),
+    import("../../auth/oauth/oauth-authorizer.ts"),
+    import("../../auth/oauth/private-files.ts"),
+    import("../../auth/oauth/stored-tokens.ts"),
+    import("../../auth/oauth/token-request.ts"),
+    import("../../auth/oauth/token-stores.ts"),
+    import("../../chain/router/router.ts"),
+    import("../../chain/upstream/create-pool.ts"),
+    import("../../client/tasks.ts"),
+    import("../../config/self-calls.ts"),
+    import("../../core/files.ts"),
+    import("../../dialogue/session/server-tasks.ts"),
+    import("../../http/client/connect.ts"),
+    import("../../http/client/network-guard.ts"),
+    import("../../http/client/node-requester.ts"),
+    import("../../http/client/proxy.ts"),
+    import("../../http/client/requester.ts"),
+    import("../../process/descriptors.ts"),
+    import("../../transport/child-process.ts"),
+  ]);
+}
