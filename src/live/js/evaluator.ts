@@ -10,7 +10,7 @@ import process from "node:process";
 import { errorMessage } from "../../core/values.ts";
 import type { CapturedFrame, Captures } from "./inspector.ts";
 import type { Globals } from "./globals.ts";
-import { describeThrown, type Handles, isWhole, printValue } from "./print.ts";
+import { describeThrown, type Handles, printValue } from "./print.ts";
 import type { Cell, Done, PrintLimits, Thrown, ThrownFrame } from "./messages.ts";
 import type { SessionTests } from "./session-tests.ts";
 
@@ -88,7 +88,7 @@ export function evaluate(
     if (!cell.hasValue) return finish({});
     const text = printValue(value, limits);
     globals.last.value = value;
-    finish(isWhole(value, text) ? { value: text } : { value: text, handle: handles.add(value) });
+    finish({ value: text, ...handles.of(value, text) });
   };
   // A cell that cannot be compiled defines nothing.
   let undeclare = (): string[] => cell.declared.map(({ name }) => name);

@@ -7,6 +7,7 @@ import { inspect, types } from "node:util";
 import { runInNewContext } from "node:vm";
 import { firstChars } from "../../core/text.ts";
 import type { GuestText } from "../runtime.ts";
+import { HandleTable } from "./handles.ts";
 import { HIDDEN, internalsOf, releaseInternals, valueOf } from "./inspector.ts";
 import type { PrintLimits, Thrown } from "./messages.ts";
 
@@ -132,8 +133,6 @@ function withSyntaxPosition<T>(error: T): T {
 // Values that the user may look into: a value that is not printed whole gets a number, under which `inspect` shows its
 // parts, page by page. The parts are listed without calling getters or traps of proxies.
 
-/** The most values that are kept; the oldest is dropped. */
-const MAX_HANDLES = 200;
 const PAGE = 50;
 const MAX_LINE = 200;
 
@@ -157,7 +156,7 @@ const toSource = Function.prototype.toString;
 const NOT_WHOLE =
   /\[(?:[\w$]*Function|class)\b|\[[A-Z][\w$.]*\]|\[(?:Getter|Setter)|\.\.\. \d+ more |<(?:items unknown|pending|rejected)>|\[cut at /;
 
-export function isWhole(value: unknown, text: string): boolean {
+function isWhole(value: unknown, text: string): boolean {
   if (typeof value === "string") return !/'\.\.\. \d+ more character|\[cut at /.test(text);
   if (value === null || (typeof value !== "object" && typeof value !== "function")) return true;
   return !types.isProxy(value) && !types.isPromise(value) && !NOT_WHOLE.test(text);
@@ -170,14 +169,20 @@ export interface Printed {
 }
 
 export class Handles {
-  readonly #values = new NativeMap<number, unknown>();
-  #last = 0;
+  readonly #table = new HandleTable();
 
-  add(value: unknown): number {
-    this.#last += 1;
-    this.#values.set(this.#last, value);
-    if (this.#values.size > MAX_HANDLES) this.#values.delete(this.#last - MAX_HANDLES);
-    return this.#last;
+  turnOff(): void {
+    this.#table.turnOff();
+  }
+
+  /** The handle of a value that was printed as this text; nothing if the text shows everything. */
+  of(value: unknown, text: string): { readonly handle?: number } {
+    return isWhole(value, text) ? {} : this.#handleOf(value);
+  }
+
+  #handleOf(value: unknown): { readonly handle?: number } {
+    const handle = this.#table.add(value);
+    return handle === undefined ? {} : { handle };
   }
 
   /** The value in one line of at most 200 characters. Never throws. */
@@ -192,15 +197,13 @@ export class Handles {
     const shown = short.length > MAX_LINE ? `${short.slice(0, MAX_LINE - 3)}...` : short;
     return shown.length === short.length && isWhole(value, shown)
       ? { text: shown }
-      : { text: shown, handle: this.add(value) };
+      : { text: shown, ...this.#handleOf(value) };
   }
 
   inspect({ handle, start = 0, count = PAGE }: { handle?: unknown; start?: unknown; count?: unknown }): GuestText {
-    const value = this.#values.get(toNumber(handle));
-    if (value === undefined) {
-      const known = this.#last === 0 ? "this session has given none yet" : `the last ${MAX_HANDLES} are kept`;
-      return { text: `There is no handle ${toText(handle)}: ${known}.`, isError: true };
-    }
+    const found = this.#table.get(toNumber(handle));
+    if ("problem" in found) return { text: found.problem, isError: true };
+    const { value } = found;
     const parts = partsOf(value);
     const from = max(0, toNumber(start));
     const page = parts.slice(from, from + max(1, min(toNumber(count), 1_000)));

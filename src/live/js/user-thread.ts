@@ -93,6 +93,7 @@ export class UserThread {
         if (message.abandon !== undefined) this.#abortTools();
         return;
       case "tools":
+        this.#handles.turnOff();
         if (this.#evaluator !== undefined) {
           return this.#evaluator.setTools(message.tools, {
             request: (body) => this.#toolCalls.requestNow(body, this.#answers),

@@ -235,6 +235,6 @@ the user's code uses a package that exports the same name."
     (set-pprint-dispatch 'hash-table 'print-table 0 (sb-ext:symbol-global-value '*print-pprint-dispatch*))))
 
 (define-tool "set-tools" (&key tools)
-  (setf *callable* tools)
+  (setf *callable* tools *no-handles* t)
   (unless (find-package "CATENARY-TOOLS") (give-names))
   "")

@@ -184,8 +184,10 @@ lists of a label or nil and a value, or of a label and :UNBOUND alone, or (:ENTR
   (unless (integerp handle) (refuse "Give the number of a handle."))
   (multiple-value-bind (value found) (handle-value handle)
     (unless found
-      (refuse "There is no handle ~D. ~:[No value has one yet~;The newest is ~:*~D, and the last ~D are kept~]."
-              handle (and (plusp *last-handle*) *last-handle*) +max-handles+))
+      (refuse "~:[There is no handle ~D. ~:[No value has one yet~;The newest is ~:*~D~].~;~
+               The value of handle ~D was dropped: the last ~*~D are kept if they are small, or as long as a variable ~
+               holds them. Evaluate the code again.~]"
+              (<= 1 handle *last-handle*) handle (and (plusp *last-handle*) *last-handle*) +max-handles+))
     (inspection value start count)))
 
 ;;; CL:INSPECT and STEP

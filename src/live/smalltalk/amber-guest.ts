@@ -59,7 +59,10 @@ export async function createEvaluator(): Promise<Evaluator> {
     version: `Amber ${image.version}`,
     perform: (op, params, limits) => guest.perform(op, params, limits),
     interruptedFrames: () => guest.interruptedFrames(),
-    setTools: (callable, calls) => (tools ??= new AmberTools(image, calls)).set(callable),
+    setTools: (callable, calls) => {
+      guest.turnOffHandles();
+      (tools ??= new AmberTools(image, calls)).set(callable);
+    },
   };
 }
 
@@ -83,6 +86,10 @@ class AmberGuest {
     this.#printer = new AmberPrinter(image);
     this.#workspace = new AmberWorkspace(image, this.#printer);
     this.#browser = new AmberBrowser(image);
+  }
+
+  turnOffHandles(): void {
+    this.#printer.turnOffHandles();
   }
 
   interruptedFrames(): ReturnType<Evaluator["interruptedFrames"]> {
@@ -157,8 +164,8 @@ class AmberGuest {
   }
 
   #inspect({ handle = 0, start, count }: Params): string | GuestText {
-    const text = this.#printer.describe(handle, start, count);
-    return text ?? failure(`There is no value with the handle ${handle}; only the latest 200 are kept`);
+    const found = this.#printer.describe(handle, start, count);
+    return typeof found === "string" ? found : failure(found.problem);
   }
 
   #defineClass(params: Params): string | GuestText {

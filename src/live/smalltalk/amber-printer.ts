@@ -2,8 +2,8 @@
 // handle. Printing an object may run the user's code.
 
 import { inspect } from "node:util";
-import { BoundedMap } from "../../core/collections.ts";
 import { firstChars } from "../../core/text.ts";
+import { HandleTable } from "../js/handles.ts";
 import { handleText } from "../runtime.ts";
 import type { AmberImage } from "./amber-image.ts";
 
@@ -20,7 +20,6 @@ export interface PrintOptions {
   readonly chars?: number;
 }
 
-const MAX_HANDLES = 200;
 const MAX_CHARS = 1_000_000;
 const PAGE = 50;
 /** For the parts of an object, and for variables. */
@@ -33,8 +32,7 @@ interface Part {
 
 export class AmberPrinter {
   readonly #image: AmberImage;
-  readonly #handles = new BoundedMap<number, { readonly value: unknown }>(MAX_HANDLES);
-  #lastHandle = 0;
+  readonly #handles = new HandleTable();
 
   constructor(image: AmberImage) {
     this.#image = image;
@@ -43,7 +41,8 @@ export class AmberPrinter {
   /** Throws what the user's printOn: throws. */
   print(value: unknown, options: PrintOptions): Printed {
     const { text, isWhole } = this.#shown(value, options);
-    return isWhole ? { text } : { text, handle: this.#keep(value) };
+    const handle = isWhole ? undefined : this.#handles.add(value);
+    return handle === undefined ? { text } : { text, handle };
   }
 
   /** The same, for values that were not asked for. Never throws. */
@@ -55,11 +54,16 @@ export class AmberPrinter {
     }
   }
 
-  /** Describes the parts of a value; undefined if there is no such handle. */
-  describe(handle: number, start = 0, count: number = PAGE): string | undefined {
-    const kept = this.#handles.get(handle);
-    if (kept === undefined) return undefined;
-    const { value } = kept;
+  /** From now on nothing gets a handle. */
+  turnOffHandles(): void {
+    this.#handles.turnOff();
+  }
+
+  /** Describes the parts of a value, or says why there is none. */
+  describe(handle: number, start = 0, count: number = PAGE): string | { readonly problem: string } {
+    const found = this.#handles.get(handle);
+    if ("problem" in found) return found;
+    const { value } = found;
     const parts = this.#parts(value);
     const shown = parts.slice(start, start + Math.min(count, PAGE));
     const lines = shown.map(({ name, value: part }, index) => {
@@ -79,12 +83,6 @@ export class AmberPrinter {
     const { chars = MAX_CHARS } = options;
     const text = this.#text(value, options, options.printDepth, state);
     return text.length > chars ? { text: `${firstChars(text, chars)}...`, isWhole: false } : { text, ...state };
-  }
-
-  #keep(value: unknown): number {
-    this.#lastHandle += 1;
-    this.#handles.set(this.#lastHandle, { value });
-    return this.#lastHandle;
   }
 
   #className(value: unknown): string {
