@@ -2,6 +2,8 @@
 // client has: how it finds the revision, rejections, timeouts, and a shell between us and the server.
 
 import { afterEach, describe, expect, it } from "vitest";
+import { chain } from "../../src/chain/chain.ts";
+import { upstream } from "../../src/chain/upstream/upstream.ts";
 import { connect, userRejected, type Client, type ConnectOptions, type Target } from "../../src/client/index.ts";
 import { childTransport } from "../../src/transport/child-process.ts";
 import type { Transport } from "../../src/transport/transport.ts";
@@ -76,6 +78,20 @@ describe("our client and an SDK server", () => {
     const client = await open(startServer("sdk-2", "late"));
     expect(client.revision).toBe(STATELESS);
     expect(textOf(await client.callTool("add", { a: 1, b: 2 }))).toBe('{"sum":3}');
+  });
+
+  it("uses a slow server that speaks both styles, behind a gateway, in the session that it has opened", async () => {
+    const fast = startServer("sdk-2");
+    const slow = startServer("sdk-2", "slow");
+    const targets = Object.entries({ fast, slow }).map(([name, { command, args }]) => {
+      return [name, upstream({ command, args }, { remember: false })] as const;
+    });
+    const gateway = chain().to(Object.fromEntries(targets));
+    const client = await open(gateway);
+    const names = (await client.listTools()).tools.map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(["fast_add", "slow_add"]));
+    expect(textOf(await client.callTool("slow_add", { a: 1, b: 2 }))).toBe('{"sum":3}');
+    await gateway.close();
   });
 
   it("accepts no revision but the given one", async () => {

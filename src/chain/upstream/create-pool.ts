@@ -13,7 +13,8 @@ import { CatalogueFile, readCatalogue } from "./catalogue.ts";
 import { ALL_REQUESTS } from "./client-requests.ts";
 import { forwardedHeaders, isCommand, isTransport, type UpstreamOptions, type UpstreamTarget } from "./options.ts";
 import { UpstreamPool } from "./pool.ts";
-import { RestartPolicy, type UpstreamConnection } from "./supervisor.ts";
+import { RestartPolicy } from "./recovery.ts";
+import type { UpstreamConnection } from "./supervisor.ts";
 import type { UpstreamSessionHost } from "./session.ts";
 
 /** How long a request waits for the first answer of the upstream, unless `startTimeoutMs` is set. */

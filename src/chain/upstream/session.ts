@@ -30,7 +30,8 @@ import {
 import { isMethodNotFound } from "../router/failures.ts";
 import { answerFrom, CatalogueKeeper, grantedBy, type CatalogueOwner, type CatalogueStore } from "./catalogue.ts";
 import { AskableCallQueue, refusal, StrayRequests } from "./client-requests.ts";
-import { type RecoveryOptions, Supervisor, type UpstreamConnection } from "./supervisor.ts";
+import type { RecoveryOptions } from "./recovery.ts";
+import { Supervisor, type UpstreamConnection } from "./supervisor.ts";
 
 /** What one session gets from the pool. */
 export interface UpstreamSessionHost {

@@ -10,7 +10,8 @@ import { McpError } from "../../protocol/errors.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import { CatalogueFile, CatalogueStore } from "./catalogue.ts";
 import { UpstreamSession } from "./session.ts";
-import { RestartPolicy, Supervisor, type SupervisorOptions, type UpstreamConnection } from "./supervisor.ts";
+import { RestartPolicy } from "./recovery.ts";
+import { Supervisor, type SupervisorOptions, type UpstreamConnection } from "./supervisor.ts";
 
 const forever = new AbortController().signal;
 
@@ -273,4 +274,30 @@ describe("an upstream that runs and cannot be listed", () => {
     letGo();
     await session.close();
   });
+});
+
+it("a stateless program that does not know its own lists is started once more, and only once", async () => {
+  const { opened, letGo } = slowToClose();
+  letGo();
+  const discovered = { resultType: "complete", capabilities: { tools: {} } };
+  let knownFrom = 2;
+  const open = vi.fn(async (): Promise<UpstreamConnection> => {
+    const isKnown = open.mock.calls.length >= knownFrom;
+    const handler: ServerConnection["handler"] = async () => {
+      if (isKnown) return { resultType: "complete", tools: [] };
+      throw new McpError(-32601, "Method not found");
+    };
+    return { connection: { ...opened.connection, handler, discovered } };
+  });
+  const list = (session: UpstreamSession): Promise<unknown> =>
+    session.handle({ method: "tools/list", params: {} }, contextOf());
+  const session = sessionOf(open);
+  expect(await list(session)).toMatchObject({ tools: [] });
+  expect(open).toHaveBeenCalledTimes(2);
+  await session.close();
+  knownFrom = Infinity;
+  const hopeless = sessionOf(open);
+  for (let times = 0; times < 2; times += 1) await expect(list(hopeless)).rejects.toThrow("Method not found");
+  expect(open).toHaveBeenCalledTimes(4);
+  await hopeless.close();
 });

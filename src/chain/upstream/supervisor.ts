@@ -5,7 +5,6 @@
 import type { Program } from "../../client/command.ts";
 import {
   abortable,
-  backoffMs,
   deferred,
   ignoreRejection,
   pause,
@@ -16,11 +15,13 @@ import {
 } from "../../core/async.ts";
 import { ConnectionError, type ConnectionErrorKind } from "../../core/errors.ts";
 import type { Context, Handler, Request, Result } from "../../core/handler.ts";
-import { errorMessage, isObject } from "../../core/values.ts";
+import { isObject } from "../../core/values.ts";
 import type { ServerConnection } from "../../dialogue/connect.ts";
-import { codeOf, McpError } from "../../protocol/errors.ts";
+import { codeOf, McpError, METHOD_NOT_FOUND } from "../../protocol/errors.ts";
+import { LISTS } from "../../protocol/lists.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
-import type { RestartOptions, UpstreamState } from "./options.ts";
+import type { UpstreamState } from "./options.ts";
+import { Recovery, type RecoveryOptions } from "./recovery.ts";
 
 /** An open connection, with the program behind it if there is one. */
 export interface UpstreamConnection {
@@ -66,6 +67,7 @@ export class Supervisor {
   #usedAt = 0;
   #idleTimer: NodeJS.Timeout | undefined;
   #reconnectedAt = -Infinity;
+  #hasChangedStyle = false;
   /** The errors of lists that cannot be read, by method. */
   readonly #unlisted = new Map<string, string>();
 
@@ -114,7 +116,7 @@ export class Supervisor {
       try {
         result = await handlerFor(opened)(request, context);
       } catch (error) {
-        const again = await this.#reconnectAfter(error, opened, context);
+        const again = await this.#reconnectAfter(error, opened, request, context);
         result = await handlerFor(again)(request, context);
       }
       this.#noteAnswer();
@@ -129,15 +131,30 @@ export class Supervisor {
   }
 
   /** Connects once more for a request that was not sent, or throws the error. */
-  async #reconnectAfter(error: unknown, opened: UpstreamConnection, { signal }: Context): Promise<UpstreamConnection> {
+  async #reconnectAfter(
+    error: unknown,
+    opened: UpstreamConnection,
+    request: Request,
+    { signal }: Context,
+  ): Promise<UpstreamConnection> {
     const isOver = signal.aborted || this.#closed.signal.aborted;
     // The process ended before the request was sent, so the request can be sent to the restarted process.
     const isUnsent = error instanceof ConnectionError && error.kind === "closed" && !error.mayHaveRun;
-    const mayRetry = this.#options.restart === undefined ? this.#mayReconnect(error) : isUnsent;
+    const isProgram = this.#options.restart !== undefined;
+    const mayRetry = isProgram ? isUnsent || this.#isInOtherStyle(error, opened, request) : this.#mayReconnect(error);
     if (isOver || !mayRetry) throw error;
-    if (isUnsent && this.#options.restart !== undefined) this.#onEnd(opened, error);
+    if (isUnsent && isProgram) this.#onEnd(opened, error);
     else if (this.#current === opened) this.stop();
     return this.#connectForCall(signal);
+  }
+
+  /** Whether a stateless program does not know a list that it declares, as if it were in a session. True only once. */
+  #isInOtherStyle(error: unknown, { connection }: UpstreamConnection, { method }: Request): boolean {
+    const { capabilities } = connection.discovered;
+    const hasTools = isObject(capabilities) && capabilities["tools"] !== undefined;
+    if (this.#hasChangedStyle || connection.revision.style !== "stateless" || !hasTools) return false;
+    if (method !== LISTS.tools.method || !(error instanceof McpError) || error.code !== METHOD_NOT_FOUND) return false;
+    return (this.#hasChangedStyle = true);
   }
 
   /** Whether to reconnect because the server of a URL may have changed its style. True at most once in an interval. */
@@ -356,140 +373,3 @@ function isWrongStyle(error: unknown): boolean {
 const starts = new Semaphore(8);
 /** A start that takes longer gives up its slot, so that a slow or silent program does not delay others. */
 const MAX_HELD_MS = 3_000;
-
-// Decides when a failed upstream may be restarted: after a pause that grows with each failure. After too many failures
-// in a short time, it is not restarted until the failures are old. Only computes times; the supervisor acts on them.
-
-const MAX_FAILURES = 5;
-const WINDOW_MS = 180_000;
-
-/** Counts failures of one kind: crashes, or failed starts. */
-export class RestartPolicy {
-  /** The number of all failures so far. */
-  count = 0;
-  readonly #maxFailures: number;
-  readonly #windowMs: number;
-  readonly #options: RestartOptions;
-  #failures: number[] = [];
-  #notBefore = 0;
-
-  constructor(options: RestartOptions = {}) {
-    this.#maxFailures = options.maxFailures ?? MAX_FAILURES;
-    this.#windowMs = options.windowMs ?? WINDOW_MS;
-    this.#options = options;
-  }
-
-  failed(now: number = performance.now()): void {
-    this.count += 1;
-    this.#failures = [...this.#recent(now), now];
-    this.#notBefore = now + backoffMs(this.#failures.length - 1, this.#options);
-  }
-
-  /** Milliseconds left of the pause, regardless of `isExhausted`. */
-  waitMs(now: number = performance.now()): number {
-    return this.count === 0 ? 0 : Math.max(0, this.#notBefore - now);
-  }
-
-  /** Whether there were too many failures within the window. */
-  isExhausted(now: number = performance.now()): boolean {
-    return this.count > 0 && this.#recent(now).length >= this.#maxFailures;
-  }
-
-  /** Milliseconds until it is no longer exhausted. */
-  exhaustedMs(now: number = performance.now()): number {
-    const oldest = this.#recent(now).at(-this.#maxFailures);
-    return oldest === undefined ? 0 : Math.max(0, oldest + this.#windowMs - now);
-  }
-
-  /** The limit in words: "5 times in 3 minutes". */
-  get limit(): string {
-    const minutes = this.#windowMs / 60_000;
-    const isWhole = minutes > 1 && Number.isInteger(minutes);
-    const window = isWhole ? `${minutes} minutes` : `${this.#windowMs / 1_000} seconds`;
-    return `${this.#maxFailures} times in ${window}`;
-  }
-
-  #recent(now: number): number[] {
-    return this.#failures.filter((at) => at > now - this.#windowMs);
-  }
-}
-
-export interface RecoveryOptions {
-  readonly name: string;
-  /** Undefined if there is no process to start. Retries then cost little and are not limited. */
-  readonly restart?: RestartOptions | undefined;
-  /**
-   * Counts the failed starts of all sessions. All sessions share it, because the program itself causes a failed start.
-   * Crashes are counted for each session, because its caller may have caused them.
-   */
-  readonly startFailures?: RestartPolicy | undefined;
-}
-
-/** Records the failures of one session: the last one, how often it recovered, and the pause before the next start. */
-export class Recovery {
-  /** The message of the last failure, for operators. */
-  problem: string | undefined;
-  /** How often it was restarted after a failure. */
-  count = 0;
-  readonly #options: RecoveryOptions;
-  readonly #crashes: RestartPolicy;
-  readonly #starts: RestartPolicy;
-  #failure: unknown;
-  #hasFailed = false;
-
-  constructor(options: RecoveryOptions) {
-    this.#options = options;
-    this.#crashes = new RestartPolicy(options.restart);
-    this.#starts = options.startFailures ?? this.#crashes;
-  }
-
-  /** The policy that does not allow a start at this moment. */
-  get exhausted(): RestartPolicy | undefined {
-    return [this.#crashes, this.#starts].find((policy) => policy.isExhausted());
-  }
-
-  /** Milliseconds left of the pause after the last failure, regardless of `exhausted`. */
-  get waitMs(): number {
-    return Math.max(this.#crashes.waitMs(), this.#starts.waitMs());
-  }
-
-  /** Milliseconds until a start is allowed: `waitMs`, or the longer pause that follows too many failures. */
-  get pauseMs(): number {
-    return this.exhausted?.exhaustedMs() ?? this.waitMs;
-  }
-
-  failed(error: unknown, cause: "crash" | "start"): void {
-    this.problem = errorMessage(error);
-    this.#failure = error;
-    this.#hasFailed = true;
-    if (this.#options.restart !== undefined) (cause === "crash" ? this.#crashes : this.#starts).failed();
-  }
-
-  /** Whether the last failure is not followed by a start yet; for a URL, by an answer. */
-  get isFailing(): boolean {
-    return this.#options.restart === undefined ? this.problem !== undefined : this.#hasFailed;
-  }
-
-  started(): void {
-    if (this.#hasFailed) this.count += 1;
-    this.#hasFailed = false;
-  }
-
-  /** Throws if the next start is more than `maxWaitMs` away. */
-  throwIfPausing(maxWaitMs: number): void {
-    const { exhausted, waitMs } = this;
-    if (exhausted === undefined && waitMs <= maxWaitMs) return;
-    const { name } = this.#options;
-    const reason = this.#failure instanceof Error ? `: ${this.#failure.message}` : "";
-    const message =
-      exhausted === undefined
-        ? `The upstream ${name} failed and will be restarted in ${seconds(waitMs)}${reason}`
-        : `The upstream ${name} failed ${exhausted.limit} and will not be restarted for ` +
-          `${seconds(exhausted.exhaustedMs())}; last failure${reason}`;
-    throw new ConnectionError("closed", message, { mayHaveRun: false, cause: this.#failure });
-  }
-}
-
-function seconds(ms: number): string {
-  return `${Math.ceil(ms / 1_000)} s`;
-}
