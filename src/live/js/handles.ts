@@ -119,7 +119,9 @@ function sizeOf(root: unknown): number {
     if (isSet) apply(forEachValue, value, [(one: unknown) => add(one)]);
     for (const key of keys) {
       const known = getOwnPropertyDescriptor(value, key);
-      add(known?.get ?? known?.value);
+      // What a getter holds is not known either.
+      if (known !== undefined && !("value" in known)) return Infinity;
+      add(known?.value);
     }
   }
   return bytes;
