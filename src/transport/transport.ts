@@ -54,11 +54,12 @@ export interface Inbound {
   /**
    * "fault": invalid input; `fault` is the error response for it.
    * "lost": the server no longer knows the session; a new one can be started.
-   * "gap": messages that belong to no request may have been missed.
+   * "reopened": the stream of messages that belong to no request was resumed, perhaps by a server that has restarted.
+   * "gap": the same, and messages may have been missed.
    * "hang-up": the server has ended the stream of the request `about`; reconnect for the rest.
    * "end": nothing more will come.
    */
-  readonly kind: "message" | "batch" | "fault" | "lost" | "gap" | "hang-up" | "end";
+  readonly kind: "message" | "batch" | "fault" | "lost" | "reopened" | "gap" | "hang-up" | "end";
   /** For `kind: "message"`. */
   readonly message?: Message;
   /** The items of a batch. For an invalid item, this has its error response. */

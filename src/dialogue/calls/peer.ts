@@ -221,8 +221,8 @@ export interface PeerListener {
   onNotification(message: NotificationMessage, inbound: Inbound): void;
   /** The server no longer knows the session. */
   onSessionLost?(): void;
-  /** Notifications outside any call may have been missed. */
-  onGap?(): void;
+  /** The server may have restarted. `mayHaveMissed`: notifications outside any call may have been missed. */
+  onReopened?(mayHaveMissed: boolean): void;
 }
 
 /** Used until the style is negotiated: answers pings and refuses everything else. */
@@ -354,7 +354,7 @@ export class Peer {
       return;
     }
     if (inbound.kind === "lost") this.listener.onSessionLost?.();
-    if (inbound.kind === "gap") this.listener.onGap?.();
+    if (inbound.kind === "gap" || inbound.kind === "reopened") this.listener.onReopened?.(inbound.kind === "gap");
     // Pass the hang-up on to the caller, if the caller's transport can hang up too.
     if (inbound.kind === "hang-up") this.findCall(inbound.about)?.context.hangUp?.(inbound.retryMs ?? 0);
     const { fault } = inbound;

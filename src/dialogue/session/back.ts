@@ -114,18 +114,23 @@ export class SessionBack implements PeerListener {
     this.#renewal.lost();
   }
 
-  onGap(): void {
-    this.#subscriptions.notifyAll();
+  /** A server that keeps its sessions across a restart has lost what they had set. */
+  onReopened(mayHaveMissed: boolean): void {
+    void this.#restore(mayHaveMissed);
   }
 
   /** Restores the state of the lost session in the new one. */
   async #resume(): Promise<void> {
     this.#peer.notify("notifications/initialized");
     this.#tasks.sessionRenewed();
+    await this.#restore(true);
+  }
+
+  async #restore(mayHaveMissed: boolean): Promise<void> {
     const level = this.#level;
     this.#level = undefined;
     void this.#setLevel(level);
-    await this.#subscriptions.renew();
+    await this.#subscriptions.renew(mayHaveMissed);
   }
 
   async #handle(request: Request, context: Context): Promise<Result> {

@@ -113,19 +113,18 @@ export class ServerSubscriptions {
     }
   }
 
-  /** Subscribes again in a new session. */
-  async renew(): Promise<void> {
+  /** Subscribes again. `mayHaveMissed`: changes may have been missed, so all is reported as changed. */
+  async renew(mayHaveMissed: boolean): Promise<void> {
     const uris = [...this.#shared.keys()];
     await Promise.all(
       uris.map((uri) =>
         this.#peer.call("resources/subscribe", () => ({ uri }), this.#defaultContext).catch(() => undefined),
       ),
     );
-    this.notifyAll();
+    if (mayHaveMissed) this.#notifyAll();
   }
 
-  /** Notifies all subscribers that everything may have changed. Called when changes may have been missed. */
-  notifyAll(): void {
+  #notifyAll(): void {
     for (const [method, flag] of Object.entries(FLAG_OF)) if (this.#canChange(flag)) this.deliver({ method });
     for (const uri of this.#shared.keys()) this.deliver({ method: RESOURCE_UPDATED, params: { uri } });
   }

@@ -264,8 +264,8 @@ export class SessionHttpTransport extends HttpTransport<Session> {
         onHead();
         if (response instanceof ConnectionError) failures += 1;
         else if (isOpen(response)) {
-          // Without an id to resume from, messages may be missing.
-          if (hasOpened && !canResume) this.pass({ kind: "gap" });
+          // Without an id to resume from, or after a time without a server, messages may be missing.
+          if (hasOpened) this.pass({ kind: canResume && failures === 0 ? "reopened" : "gap" });
           hasOpened = true;
           failures = 0;
           await this.#readUntilBreak(response, position, take, signal);

@@ -23,9 +23,9 @@ const createNotes = () =>
     .tool("echo", {}, () => "echo")
     .resource(URI, { name: "one" }, () => "text");
 
-async function startNotes(port = 0) {
+async function startNotes(port = 0, sealKey?: string) {
   const server = createNotes();
-  const serving = await serve(server, { http: { port } });
+  const serving = await serve(server, { http: { port, ...(sealKey === undefined ? undefined : { sealKey }) } });
   const address = Number(new URL(serving.url).port);
   return { server, port: address, url: serving.url, close: () => serving.close() };
 }
@@ -102,6 +102,27 @@ it.concurrent("a server that refuses the subscription after its restart ends it 
   const second = await serve(refusing, { http: { port: first.port } });
   expect(await ended).toMatchObject({ message: "No more subscriptions" });
   expect(refused).toBe(1);
+  await client.close();
+  await second.close();
+});
+
+it.concurrent("a session that outlives the restart by its key keeps its subscriptions to resources", async () => {
+  const key = "a key that the server keeps";
+  const first = await startNotes(0, key);
+  const client = await connect(first.url, { revision: "2025-11-25" });
+  let updates = 0;
+  await client.listen({ resourceSubscriptions: [URI] }, () => (updates += 1));
+  await first.close();
+  const second = await startNotes(first.port, key);
+  await eventually(() => {
+    second.server.resourceUpdated(URI);
+    expect(updates).toBeGreaterThan(0);
+  });
+  const before = updates;
+  await eventually(() => {
+    second.server.resourceUpdated(URI);
+    expect(updates).toBeGreaterThan(before + 1);
+  });
   await client.close();
   await second.close();
 });
