@@ -1,6 +1,6 @@
 // A gateway that has never run, with eight published servers, two slow ones made with SDK 2, one that asks for roots in its
-// list, and one that fails. A stateless client comes first. Both SDKs get every tool that the servers list when they are
-// used directly, and a list does not wait for any server once all have started.
+// list, one that fails, and one that needs a variable that is not set. A stateless client comes first. Both SDKs get every
+// tool that the servers list when they are used directly, and a list does not wait for any server once all have started.
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -48,7 +48,7 @@ const slowServer = (ms: number): ServerCommand =>
     `setTimeout(() => import(${compiledImport("fixtures/sdk-2-program.ts", import.meta.url)}), ${ms})`,
   );
 
-/** Those that work, and one that does not. */
+/** Those that work, and those that do not. */
 function serversIn(folder: string): { working: Record<string, ServerCommand>; failing: Record<string, ServerCommand> } {
   const published = Object.entries(publishedServers(folder)).map(([name, { command }]) => [name, command] as const);
   return {
@@ -60,6 +60,7 @@ function serversIn(folder: string): { working: Record<string, ServerCommand>; fa
     },
     failing: {
       broken: node("--eval", "console.error('no such account'); process.exit(3)"),
+      unset: { ...node("--eval", "process.exit(4)"), env: { KEY: "${CATENARY_VARIABLE_OF_NOBODY}" } },
     },
   };
 }
@@ -176,7 +177,7 @@ describe.skipIf(reason !== undefined)(`many servers behind one gateway (${reason
         const { _meta } = await client.listTools();
         return ((_meta?.[UNAVAILABLE] ?? []) as readonly Unavailable[]).map(({ upstream }) => upstream).toSorted();
       };
-      await expect.poll(names, { timeout: MAX_START_MS, interval: 500 }).toEqual(["broken"]);
+      await expect.poll(names, { timeout: MAX_START_MS, interval: 500 }).toEqual(["broken", "unset"]);
     } finally {
       await client.close();
     }
