@@ -181,15 +181,27 @@ function register(server: Server, operation: Operation, api: Api, options: OpenA
   });
 }
 
-/** Models see the patterns of a document, and the API checks them. Here they are not run, since one may take forever. */
+/**
+ * Models see the patterns of a document, and the API checks them. Here they are not run, since one may take forever; nor
+ * is a schema whose check may.
+ */
 function checkedWithoutPatterns(schema: JsonSchema, tool: string): StandardSchemaV1<Arguments> {
   let check: SchemaCheck | undefined;
   const validate = async (value: unknown): Promise<StandardSchemaV1.Result<Arguments>> => {
     const { createUntrustedCheck } = await import("../protocol/json-schema.ts");
-    const { issues } = await (check ??= createUntrustedCheck(schema, `The schema of the tool ${tool}`))(value);
+    check ??= createCheck(() => createUntrustedCheck(schema, `The schema of the tool ${tool}`));
+    const { issues } = await check(value);
     return issues === undefined ? { value: value as Arguments } : { issues: issues.map((message) => ({ message })) };
   };
   return { "~standard": { version: 1, vendor: "catenary", validate } };
+}
+
+function createCheck(create: () => SchemaCheck): SchemaCheck {
+  try {
+    return create();
+  } catch {
+    return (value) => ({ value });
+  }
 }
 
 async function toAnswer(

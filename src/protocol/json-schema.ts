@@ -18,6 +18,7 @@ import {
   type SchemaCheck,
   type SchemaCheckResult,
 } from "./schema-kind.ts";
+import { isBoundedWork } from "./schema-work.ts";
 
 /** More issues would not help the model. */
 const MAX_ISSUES = 20;
@@ -93,9 +94,10 @@ export function createJsonSchemaCheck(schema: JsonSchema, dialect: Dialect, owne
 
 /**
  * A check against a schema of a document or an upstream. Its patterns are not run: with a pattern such as `(a+)+$`, a few
- * characters of a caller would take forever.
+ * characters of a caller would take forever. Throws if the check itself may take forever.
  */
 export function createUntrustedCheck(schema: JsonSchema, owner: string): SchemaCheck {
+  if (!isBoundedWork(schema)) throw unusableSchema(owner, "its references may take too much work to check");
   return createJsonSchemaCheck(mapSchema(schema, withoutPatterns), dialectOf(schema, owner), owner);
 }
 
@@ -172,7 +174,7 @@ async function interpretSchema(
   }
 }
 
-function unusableSchema(owner: string, why: string, cause: unknown): McpError {
+function unusableSchema(owner: string, why: string, cause?: unknown): McpError {
   return McpError.of("internal_error", `${owner} cannot be used as a JSON Schema: ${why}`, {}, { cause });
 }
 
