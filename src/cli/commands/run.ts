@@ -26,7 +26,7 @@ import {
   startServing,
 } from "../serve/start.ts";
 import { EventLog, UpstreamReport } from "../serve/event-log.ts";
-import { loadForGateway } from "../serve/preload.ts";
+import { loadAhead, loadForGateway } from "../serve/preload.ts";
 import { defineCommand, toFailure } from "../show/problems.ts";
 import { bearerAuthorizer, readSettings, takeToken } from "../target/sign-in.ts";
 import {
@@ -206,7 +206,7 @@ async function run(args: readonly string[]): Promise<undefined> {
   const more = isAddress ? await addressOptions(target, line, token) : {};
   const onWarning = (_upstream: string, message: string): void => report.onWarning(name, message);
   const handler = chain().to(upstream(target, { ...settings, ...more }), { onWarning });
-  await loadForGateway();
+  await loadAhead(http === undefined, loadForGateway);
   const serving = await startServing(handler, {
     ...(http === undefined ? { graceMs: GATEWAY_GRACE_MS } : { http }),
     ...defined({ profile }),

@@ -40,7 +40,7 @@ import {
   TOKEN_FLAGS,
   TOKEN_HELP,
 } from "../serve/start.ts";
-import { loadForGateway } from "../serve/preload.ts";
+import { loadAhead, loadForGateway } from "../serve/preload.ts";
 import type { Trace } from "../serve/trace.ts";
 import type { MemoryConfig } from "../serve/without-config.ts";
 import { defineCommand } from "../show/problems.ts";
@@ -214,7 +214,7 @@ async function openConfig(line: GatewayLine): Promise<Source> {
     code: values.code,
   });
   const { config, gateway, running, release } = opened;
-  await loadForGateway(config.code && codeLanguage(config.code).name);
+  await loadAhead(isStdio, () => loadForGateway(config.code && codeLanguage(config.code).name));
   const { token, ...http } = config.listen;
   const isOpen = !isStdio && token === undefined && config.callers.size === 0;
   const load = async (): Promise<Config> => {

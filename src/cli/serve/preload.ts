@@ -2,6 +2,17 @@
 // stay small. A server that runs for weeks cannot rely on that: once it has no descriptor left to open a file with, Node
 // remembers the failure, and never loads that module again.
 
+import { unref } from "../../core/async.ts";
+
+/** On stdio a client waits for the first answer, so the rest is loaded this much later. */
+const STDIO_DELAY_MS = 1_000;
+
+/** Over HTTP, loads before the first request is accepted. On stdio, where there is one client, loads a little later. */
+export async function loadAhead(isStdio: boolean, load: () => Promise<void>): Promise<void> {
+  if (!isStdio) return load();
+  unref(setTimeout(() => void load().catch(() => undefined), STDIO_DELAY_MS));
+}
+
 /** What any served handler may load while it answers. */
 export async function loadForServer(): Promise<void> {
   await Promise.all([

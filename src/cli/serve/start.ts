@@ -18,7 +18,7 @@ import { EXIT, UnreachableError, UsageError } from "../command.ts";
 import type { FlagValues } from "../target/target.ts";
 import { coverSecrets } from "../show/problems.ts";
 import { oneLine, paint, printStatus, programName, sanitizeFor } from "../terminal/output.ts";
-import { loadForServer } from "./preload.ts";
+import { loadAhead, loadForServer } from "./preload.ts";
 
 export const SERVE_FLAGS = {
   http: { type: "string" },
@@ -132,7 +132,7 @@ export const DRAIN_MS = 30_000;
 
 export async function startServing(handler: Closeable, options: ServeOptions): Promise<Serving> {
   const { http } = options;
-  await loadForServer();
+  await loadAhead(http === undefined, loadForServer);
   if (http === undefined) return serve(handler, options);
   try {
     const sealKey = await sessionKey();
