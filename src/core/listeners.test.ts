@@ -34,7 +34,7 @@ test("an onError that fails is printed after the error that it got", async () =>
   callListener("onLog", fail, [], () => {
     throw new Error("second");
   });
-  callListener("onLog", fail, [], async () => Promise.reject(new Error("third")));
+  callListener("onLog", fail, [], vi.fn().mockRejectedValue(new Error("third")));
   await vi.waitFor(() => expect(print).toHaveBeenCalledTimes(3));
   expect(printed()).toEqual([
     "catenary: onLog failed: first",

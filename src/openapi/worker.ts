@@ -10,4 +10,5 @@ const answer = await convertText(text, source, options).then(
   (converted: Converted) => ({ converted }),
   (error: unknown) => ({ problem: errorMessage(error) }),
 );
+// oxlint-disable-next-line unicorn/require-post-message-target-origin -- ports of threads have no origin
 parentPort?.postMessage(answer);

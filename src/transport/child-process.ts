@@ -24,7 +24,7 @@ export interface ChildTransportOptions extends ChildOptions {
   /** Limits of each message from the server. */
   readonly limits?: Partial<Limits>;
   /** Called with each line on the server's stdout that is not a message. */
-  onNoise?(line: string): void;
+  readonly onNoise?: (line: string) => void;
 }
 
 /** Lines on the server's stdout that are not messages. */

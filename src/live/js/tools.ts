@@ -99,7 +99,7 @@ export class ToolCalls {
   /** Calls a tool by its path or its name. */
   readonly call = async (path: string, args: unknown = {}): Promise<unknown> => {
     // The host knows the tools of servers that have started meanwhile, and what a wrong name is close to.
-    const tool = this.#known.get(path) ?? { name: String(path), path: String(path), signature: "" };
+    const tool = this.#known.get(path) ?? { name: path, path, signature: "" };
     // Undefined if the object has a method `toJSON` that returns that.
     const json: string | undefined = isArray(args) ? undefined : stringify(args);
     if (typeof args !== "object" || args === null || json === undefined) {

@@ -61,7 +61,7 @@ describe.each(Object.entries(WAYS))("%s", (way, open) => {
     const onError = vi.fn();
     const client = await open({
       onError,
-      onNotification: async () => Promise.reject(new Error("rejected")),
+      onNotification: vi.fn().mockRejectedValue(new Error("rejected")),
       onLog: () => {
         throw new Error("thrown");
       },
