@@ -14,6 +14,7 @@ import { type Profile, PROFILES } from "../protocol/errors.ts";
 import { baseFolder } from "./clients.ts";
 import { adaptDocument } from "./dialects.ts";
 import { parseDocument, parseToml, ConfigError, isFatal, Problems, sortProblems, type Problem } from "./document.ts";
+import { INPUT_SCHEMA, readInputs } from "./inputs.ts";
 import { COMMENT_KEY, type ConfigPlace, IGNORED_AT_TOP, type Places, rejectKey } from "./kinds.ts";
 import {
   code,
@@ -253,81 +254,6 @@ const limits: read.Reader<Partial<HttpLimits>> = read.objectOf(
   'an object of numbers, such as {"messageBytes": 8388608}',
 );
 
-/** A string in which variables are not expanded. */
-const literal = (schema: read.Schema = {}): read.Reader<string> =>
-  read.reader({ type: "string", ...schema }, (cursor) =>
-    cursor.kind === "string" ? String(cursor.value) : read.wrongType(cursor, "a string"),
-  );
-
-const INPUT_TYPES = ["promptString", "pickString", "command"] as const;
-
-const choice = read.reader(
-  {
-    anyOf: [
-      { type: "string" },
-      {
-        type: "object",
-        required: ["value"],
-        properties: read.schemasOf({
-          label: literal().describe("The label that is shown."),
-          value: literal().describe("The value of the choice."),
-        }),
-      },
-    ],
-  },
-  (item) => literal()(item.get("value") ?? item),
-);
-
-const INPUT = {
-  id: literal({ minLength: 1 }).describe("The id that ${input:id} refers to."),
-  type: read.reader(
-    {
-      description:
-        "promptString: a string. pickString: one of options. command: a value that an editor computes; here it is asked for.",
-      enum: INPUT_TYPES,
-    },
-    literal(),
-  ),
-  description: literal().describe("The question that is shown."),
-  default: literal().describe("The value if nothing is answered."),
-  password: read.reader(read.flag.schema, ({ value }) => value === true).describe("true: do not echo what is typed."),
-  options: read.arrayOf(choice, "an array of strings").describe("The choices of pickString."),
-} as const satisfies read.Fields;
-
-const INPUT_EXAMPLE = 'an object, such as {"id": "key", "type": "promptString", "password": true}';
-
-function readInputs(cursor: read.Cursor | undefined): ReadonlyMap<string, Input> {
-  const inputs = new Map<string, Input>();
-  if (cursor !== undefined && cursor.kind !== "array") read.wrongType(cursor, "an array of inputs");
-  for (const item of cursor?.items() ?? []) {
-    const input = item.kind === "object" ? readInput(item) : read.wrongType(item, INPUT_EXAMPLE);
-    if (input === undefined) continue;
-    if (inputs.has(input.id)) {
-      item.get("id")?.error(`another input has the id ${JSON.stringify(input.id)}`, "rename or remove one of them");
-    } else inputs.set(input.id, input);
-  }
-  return inputs;
-}
-
-function readInput(item: read.Cursor): Input | undefined {
-  const { id, type: given = "", ...rest } = read.readFields(item, INPUT, read.warnIfMisspelt);
-  if (item.get("id") === undefined || id === "") {
-    return item.error('"id" is missing', "${input:...} refers to the input by its id");
-  }
-  const type = INPUT_TYPES.find((known) => known === given);
-  if (type === undefined) {
-    const typeCursor = item.get("type");
-    const hint = "write promptString for a string that a person types";
-    if (typeCursor === undefined) item.error('"type" is missing', hint);
-    else typeCursor.error(`expected one of ${INPUT_TYPES.join(", ")}`, read.suggest(given, INPUT_TYPES) ?? hint);
-  }
-  if (type === "pickString" && item.get("options") === undefined) {
-    item.warn('"options" is missing, so any string is accepted', "list the choices, or write promptString");
-  }
-  // The input is kept even if its type is wrong, so that references to it are not reported as errors too.
-  return id === undefined ? undefined : { id, type: type ?? "promptString", ...rest };
-}
-
 /** A field that is read separately. For example, `inputs` are read first, since any string may refer to them. */
 const readElsewhere = (description: string, schema: read.Schema): read.Reader<true> =>
   read.reader({ description, ...schema }, () => true);
@@ -400,7 +326,7 @@ export const CONFIG_SCHEMA: read.Schema = {
     server: SERVER_SCHEMA,
     milliseconds: read.anyMilliseconds.schema,
     ...MIDDLEWARE_SCHEMAS,
-    input: { type: "object", required: ["id", "type"], properties: read.schemasOf(INPUT) },
+    input: INPUT_SCHEMA,
   },
 };
 

@@ -17,7 +17,8 @@ import {
   shownSource,
   type Json,
 } from "./document.ts";
-import { type Credential, type Operation, toolName, toOperation } from "./operation.ts";
+import { type Operation, toolName, toOperation } from "./operation.ts";
+import type { Credential } from "./request.ts";
 
 /** More could not be listed: callers stop reading there. */
 const MAX_OPERATIONS = 10_000;

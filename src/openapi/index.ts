@@ -20,7 +20,8 @@ import { createServer, type Server } from "../server/server.ts";
 import type { ToolAnswer } from "../server/tools.ts";
 import { attempt, isUrl } from "./document.ts";
 import { loadOperations } from "./load.ts";
-import { type Api, type Arguments, isJsonType, type Operation, toHttpRequest } from "./operation.ts";
+import { isJsonType, type Operation } from "./operation.ts";
+import { type Api, type Arguments, toHttpRequest } from "./request.ts";
 
 /** Options of `openapi()`. */
 export interface OpenApiOptions {

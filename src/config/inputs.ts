@@ -1,0 +1,87 @@
+// Reads the `inputs` of a config: the values that a person is asked for. Any string of the config may refer to them, so
+// they are read before everything else, and variables are not expanded in them.
+
+import * as read from "./readers.ts";
+import type { Input } from "./variables.ts";
+
+/** A string in which variables are not expanded. */
+const literal = (schema: read.Schema = {}): read.Reader<string> =>
+  read.reader({ type: "string", ...schema }, (cursor) =>
+    cursor.kind === "string" ? String(cursor.value) : read.wrongType(cursor, "a string"),
+  );
+
+const INPUT_TYPES = ["promptString", "pickString", "command"] as const;
+
+const choice = read.reader(
+  {
+    anyOf: [
+      { type: "string" },
+      {
+        type: "object",
+        required: ["value"],
+        properties: read.schemasOf({
+          label: literal().describe("The label that is shown."),
+          value: literal().describe("The value of the choice."),
+        }),
+      },
+    ],
+  },
+  (item) => literal()(item.get("value") ?? item),
+);
+
+const INPUT = {
+  id: literal({ minLength: 1 }).describe("The id that ${input:id} refers to."),
+  type: read.reader(
+    {
+      description:
+        "promptString: a string. pickString: one of options. command: a value that an editor computes; here it is asked for.",
+      enum: INPUT_TYPES,
+    },
+    literal(),
+  ),
+  description: literal().describe("The question that is shown."),
+  default: literal().describe("The value if nothing is answered."),
+  password: read.reader(read.flag.schema, ({ value }) => value === true).describe("true: do not echo what is typed."),
+  options: read.arrayOf(choice, "an array of strings").describe("The choices of pickString."),
+} as const satisfies read.Fields;
+
+/** The JSON Schema of an input. */
+export const INPUT_SCHEMA: read.Schema = {
+  type: "object",
+  required: ["id", "type"],
+  properties: read.schemasOf(INPUT),
+};
+
+const INPUT_EXAMPLE = 'an object, such as {"id": "key", "type": "promptString", "password": true}';
+
+export function readInputs(cursor: read.Cursor | undefined): ReadonlyMap<string, Input> {
+  const inputs = new Map<string, Input>();
+  if (cursor !== undefined && cursor.kind !== "array") read.wrongType(cursor, "an array of inputs");
+  for (const item of cursor?.items() ?? []) {
+    const input = item.kind === "object" ? readInput(item) : read.wrongType(item, INPUT_EXAMPLE);
+    if (input === undefined) continue;
+    if (inputs.has(input.id)) {
+      item.get("id")?.error(`another input has the id ${JSON.stringify(input.id)}`, "rename or remove one of them");
+    } else inputs.set(input.id, input);
+  }
+  return inputs;
+}
+
+function readInput(item: read.Cursor): Input | undefined {
+  const { id, type: given = "", ...rest } = read.readFields(item, INPUT, read.warnIfMisspelt);
+  if (item.get("id") === undefined || id === "") {
+    return item.error('"id" is missing', "${input:...} refers to the input by its id");
+  }
+  const type = INPUT_TYPES.find((known) => known === given);
+  if (type === undefined) {
+    const typeCursor = item.get("type");
+    const hint = "write promptString for a string that a person types";
+    if (typeCursor === undefined) item.error('"type" is missing', hint);
+    else typeCursor.error(`expected one of ${INPUT_TYPES.join(", ")}`, read.suggest(given, INPUT_TYPES) ?? hint);
+  }
+  if (type === "pickString" && item.get("options") === undefined) {
+    item.warn('"options" is missing, so any string is accepted', "list the choices, or write promptString");
+  }
+  // The input is kept even if its type is wrong, so that references to it are not reported as errors too.
+  return id === undefined ? undefined : { id, type: type ?? "promptString", ...rest };
+}
