@@ -143,7 +143,7 @@ describe("over HTTP", () => {
     const { port } = new URL(await serve(slow, "--http", "0", "--json").url());
     const second = serve(slow, "--http", port);
     expect(await second.exited).toEqual({ code: 4, signal: null });
-    expect(second.err).toMatch(new RegExp(`^catenary: Port ${port} on 127\\.0\\.0\\.1 is in use: .*\\n$`));
+    expect(second.err).toMatch(new RegExp(`^catenary: Port ${port} on 127\\.0\\.0\\.1 is in use\\b.*: .*\\n$`));
     expect(second.out).toBe("");
   });
 
