@@ -2,7 +2,7 @@
 // what `import "catenary"` loads is one file, and the rest is in as few files as its lazy imports allow. Prints nothing
 // unless it fails, and a warning is a failure.
 
-import { readFileSync } from "node:fs";
+import { chmodSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build } from "rolldown";
 
@@ -124,3 +124,8 @@ const parts = [
 ];
 
 for (const part of parts) await build(part);
+
+// Makes `npx catenary` work in this folder, as npm does where the package is installed.
+chmodSync("dist/cli/main.js", 0o755);
+rmSync("node_modules/.bin/catenary", { force: true });
+symlinkSync("../../dist/cli/main.js", "node_modules/.bin/catenary");

@@ -61,8 +61,11 @@ async function importServers(args: readonly string[]): Promise<number> {
   const sources = await findSources(given, resolve(config));
   const { file, section, servers } = await openConfigFile(config);
   const addresses = await ownAddresses(resolve(config), await valueIn(file, ["listen"]));
-  const plan = makePlan(sources, servers, config, addresses);
+  const plan = await withoutInvalid(makePlan(sources, servers, config, addresses), sources, config);
   for (const text of plan.notes) printStatus(sanitizeFor(process.stderr, text));
+  if (plan.imported.length === 0 && plan.hasInvalid) {
+    throw new UsageError(`None of these servers can be imported; correct them in the config of the client`);
+  }
   if (plan.isOnlyOwn) {
     throw new NotFoundError(
       `There is nothing to import but the gateway of ${config} itself; name another CLIENT or FILE`,
@@ -74,10 +77,7 @@ async function importServers(args: readonly string[]): Promise<number> {
     ...(inputs === undefined ? [] : [{ path: ["inputs"], value: inputs }]),
   ];
   const edited = await editText(file, edits);
-  // A variable may be set later, where the config is used.
-  const referred = [...edited.matchAll(/\$\{(?:env:)?(\w+)/g)].map(([, name = ""]) => [name, "x"] as const);
-  const env = { ...Object.fromEntries(referred), ...process.env };
-  const errors = (await checkConfig(edited, config, { env })).filter(({ severity }) => severity === "error");
+  const errors = await errorsIn(edited, config);
   if (errors.length > 0) {
     problemLines(config, edited, errors, process.stderr).forEach(printStatus);
     throw new UsageError(
@@ -103,6 +103,28 @@ async function importServers(args: readonly string[]): Promise<number> {
     unchanged: `${config} has these servers already`,
     document: { imported: plan.imported.map(({ name, from }) => ({ name, from })) },
   });
+}
+
+async function errorsIn(text: string, config: string): Promise<readonly Problem[]> {
+  // A variable may be set later, where the config is used.
+  const referred = [...text.matchAll(/\$\{(?:env:)?(\w+)/g)].map(([, name = ""]) => [name, "x"] as const);
+  const env = { ...Object.fromEntries(referred), ...process.env };
+  return (await checkConfig(text, config, { env })).filter(({ severity }) => severity === "error");
+}
+
+/** Leaves out the servers that a config cannot have, and notes why. The others can be imported. */
+async function withoutInvalid(plan: Plan, sources: readonly ClientSource[], config: string): Promise<Plan> {
+  const inputs = sources.flatMap((source) => source.inputs);
+  const checked = plan.imported.map(async (server) => {
+    const text = JSON.stringify({ mcpServers: { [server.name]: server.entry }, inputs });
+    return { server, problem: (await errorsIn(text, config))[0] };
+  });
+  const all = await Promise.all(checked);
+  const notes = all.flatMap(({ server: { name, from }, problem }) =>
+    problem === undefined ? [] : [`Left out: ${oneLine(name)} of ${from}; ${problem.message}`],
+  );
+  const imported = all.flatMap(({ server, problem }) => (problem === undefined ? [server] : []));
+  return { ...plan, imported, notes: [...plan.notes, ...notes], hasInvalid: notes.length > 0 };
 }
 
 function describeMissing({ server = "", message, hint }: Problem): string {
@@ -169,6 +191,8 @@ async function ownAddresses(config: string, listen: unknown): Promise<readonly A
 interface Plan {
   readonly imported: readonly { readonly name: string; readonly entry: ServerEntry; readonly from: string }[];
   readonly notes: readonly string[];
+  /** Whether a server was left out because a config cannot have it. */
+  readonly hasInvalid?: boolean;
   /** Whether all servers of the sources are this gateway itself. */
   readonly isOnlyOwn: boolean;
 }

@@ -112,8 +112,8 @@ async function install(args: readonly string[]): Promise<number> {
   if (values.header !== undefined) {
     const advice = client.headerVariable === undefined ? "" : "; --token-env VARIABLE keeps a token out of it";
     printStatus(`The headers are in ${shortPath(opened.path)} as you gave them: keep the file private${advice}`);
-  } else if (url !== undefined && values["token-env"] === undefined && (await needsToken(url))) {
-    printStatus(`${url} asks for a token; write the entry again with ${tokenOptions(client)}`);
+  } else if ("url" in server && server.headers?.["Authorization"] === undefined && (await needsToken(server.url))) {
+    printStatus(`${server.url} asks for a token; write the entry again with ${tokenOptions(client)}`);
   }
   noteOthers(client.name, isObject(others) ? others : {}, name);
   return code;

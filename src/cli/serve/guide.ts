@@ -4,6 +4,8 @@
 
 import { basename } from "node:path";
 import { CLIENTS } from "../../config/clients.ts";
+import { isHttpUrl } from "../../config/kinds.ts";
+import { UserError } from "../../core/errors.ts";
 import { createServer, type Server } from "../../server/index.ts";
 import { type ClientSource, findClientServers, type ServerEntry } from "../setup/client-servers.ts";
 import { shortPath } from "../setup/change-file.ts";
@@ -41,10 +43,16 @@ export function createGuide(): Server {
         input: {
           type: "object",
           properties: {
-            name: { type: "string", description: "A short name for the server, such as github", maxLength: 100 },
+            name: {
+              type: "string",
+              description: "A short name for the server, such as github",
+              pattern: "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$",
+            },
             command: {
               type: "string",
-              description: "The command line that starts it, such as npx -y @modelcontextprotocol/server-memory",
+              description:
+                "The program that starts it and its arguments, such as npx -y @modelcontextprotocol/server-memory. No shell runs it.",
+              minLength: 1,
               maxLength: 2_000,
             },
             url: {
@@ -90,8 +98,7 @@ function foundServers(sources: readonly ClientSource[], program: string): string
     const lines = [...entries].map(([name, entry]) => `  ${oneLine(name)}: ${describeEntry(entry)}`);
     return [`${title} (${shortPath(path)})`, ...lines].join("\n");
   });
-  const total = plural(countServers(sources), "server");
-  return `${total} found:\n\n${parts.join("\n\n")}\n\nTo add them all to this gateway, the user runs: ${program} import\nThen this gateway must be started again.`;
+  return `Servers in the files of clients on this machine:\n\n${parts.join("\n\n")}\n\nTo add them all to this gateway, the user runs: ${program} import\nThen this gateway must be started again.`;
 }
 
 function clientTitles(): string {
@@ -127,10 +134,13 @@ interface NewServer {
 }
 
 function explainAdding({ name = "NAME", command, url }: NewServer, found: number, program: string): string {
-  const line = [program, "add", quoteWord(name), url === undefined ? (command ?? "COMMAND...") : quoteWord(url)];
-  const entry = url === undefined ? commandEntry(command ?? "npx -y PACKAGE") : { url };
+  if (url !== undefined && !isHttpUrl(url)) throw new UserError("The url must begin with https:// or http://");
+  const words = wordsOf(command);
+  const line = [program, "add", name, ...(url === undefined ? ["--", ...words.map(quoteWord)] : [quoteWord(url)])];
+  const [file, ...args] = words;
+  const entry = url === undefined ? { command: file, args } : { url };
   const example = JSON.stringify({ mcpServers: { [name]: entry } }, undefined, 2);
-  return `The user runs this in a terminal, in the folder where the gateway is started:
+  return `The user runs this in a terminal, in the folder ${shortPath(process.cwd())}:
 
   ${line.join(" ")}
 ${found === 0 ? "" : `\nOr, for the ${plural(found, "server")} that clients on this machine have already:\n\n  ${program} import\n`}
@@ -141,15 +151,24 @@ ${example}
 With a ${CONFIG}, the gateway serves that file instead of the starter; a JavaScript session is {"live": "js", "sandbox": true} there. Check the servers with \`${program} doctor\`, then start the gateway again: \`${program} up\`. A secret stays out of the file as a variable: "env": {"API_KEY": "\${API_KEY}"}.`;
 }
 
-function commandEntry(command: string): object {
-  const [file = "", ...args] = command.trim().split(/\s+/);
-  return args.length === 0 ? { command: file } : { command: file, args };
+/** Throws a UserError for what only a shell understands. */
+function wordsOf(command = "npx -y PACKAGE"): string[] {
+  const words = command.trim().split(/\s+/);
+  const hasShellSyntax = /[;&|<>()`$'"\\*?[\]{}!#~]/.test(command);
+  if (!hasShellSyntax && words[0] !== "" && !words[0]?.includes("=")) return words;
+  throw new UserError(
+    "The command must be a program and its arguments, such as npx -y PACKAGE, without quotes, variables or other syntax of a shell; the user can write such arguments into the file by hand",
+  );
 }
 
-function explainConnecting(client: string, program: string): string {
-  return `The user runs this in a terminal, while the gateway runs; URL is the address that it printed at its start:
+function explainConnecting(name: string, program: string): string {
+  const client = CLIENTS.find((one) => one.name === name);
+  if (client?.isStdioOnly === true) {
+    return `${client.title} can only start commands. The user first adds servers to ${CONFIG} (the tool how-to-add-a-server explains it), then runs this in the same folder:\n\n  ${program} install ${name}`;
+  }
+  return `The user runs this in a terminal, in the folder ${shortPath(process.cwd())}, while the gateway runs; URL is the address that it printed at its start:
 
-  ${program} install ${client} --url URL
+  ${program} install ${name} --url URL
 
-It shows the change to the client's config, with the token, asks, and keeps a backup. Then the client must be restarted. The clients are ${CLIENTS.map(({ name }) => name).join(", ")}. Any other client takes the entry that the gateway printed.`;
+It shows the change to the client's config, asks, and keeps a backup; the token is written into the entry. Then the client must be restarted. The clients are ${CLIENTS.map((one) => one.name).join(", ")}. Any other client takes the entry that the gateway printed.`;
 }

@@ -163,7 +163,8 @@ async function portInUse({ host = DEFAULT_HOST, port = DEFAULT_PORT }: ServeHttp
   const { portOwner } = await import("./port-owner.ts");
   const owner = await portOwner(port);
   const who = owner === undefined ? "" : ` by ${oneLine(coverSecrets(owner.command))} (pid ${owner.pid})`;
-  return `Port ${port} on ${host} is in use${who}: stop that program, or choose another port, such as ${other}`;
+  const how = process.env["npm_lifecycle_event"] === "start" ? `npm start -- ${other}` : other;
+  return `Port ${port} on ${host} is in use${who}: stop that program, or choose another port, such as ${how}`;
 }
 
 /**

@@ -88,7 +88,7 @@ export async function starterLines(banner: Banner, { isSandboxed, problem = "" }
   return [
     `Catenary is ready at ${paint("cyan", url)}`,
     `  js        JavaScript sessions that keep their state, ${sandbox}`,
-    ...(isSandboxed ? [] : [`            (${firstPart(problem)})`]),
+    ...(isSandboxed ? [] : [`            ${problem.split("; ")[0]}`]),
     `  ${GUIDE}  a guide: finds your MCP servers, explains how to add them and to connect clients`,
     "",
     row("Connect a client", `${program} install claude-code --url ${url}`),
@@ -104,14 +104,6 @@ export async function starterLines(banner: Banner, { isSandboxed, problem = "" }
       ? []
       : [paint("dim", "The token stays the same. Anyone who has it can run code here. Ctrl-C stops the gateway.")]),
   ];
-}
-
-/** A reason without the advice that follows it. */
-function firstPart(problem: string): string {
-  return problem
-    .split("; ", 2)
-    .join("; ")
-    .replace(/, or run without a sandbox.*$/, "");
 }
 
 /** As if it were in the config of this folder. */

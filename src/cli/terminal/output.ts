@@ -1,7 +1,8 @@
 // Output of the commands: data on stdout, messages on stderr, colours only on a terminal. Data is sanitized here
 // only for a terminal. printBytes never sanitizes, so its callers check first that stdout is not a terminal.
 
-import { basename, relative } from "node:path";
+import { existsSync } from "node:fs";
+import { basename, join, relative } from "node:path";
 import { styleText } from "node:util";
 import { errorMessage } from "../../core/values.ts";
 import { EXIT } from "../command.ts";
@@ -309,7 +310,9 @@ export function quoteWord(word: string): string {
 /** How the user has started this program, for commands that we print. */
 export function programName(): string {
   const [, script = "catenary"] = process.argv;
-  if (basename(script) === "catenary") return /[/\\]_npx[/\\]/.test(script) ? "npx catenary" : "catenary";
+  const isInstalledHere = existsSync(join("node_modules", ".bin", "catenary"));
+  if (isInstalledHere || /[/\\](?:_npx|\.bin)[/\\]/.test(script)) return "npx catenary";
+  if (basename(script) === "catenary") return "catenary";
   const below = relative(process.cwd(), script);
   return `node ${quoteWord(below.startsWith("..") ? script : below)}`;
 }

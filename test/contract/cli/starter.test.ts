@@ -81,7 +81,9 @@ it("serves a JavaScript session and a guide, and says in a few lines how to go o
   const adding = JSON.stringify(
     await client.callTool("how-to-add-a-server", { name: "memory", command: "npx -y memory-mcp" }),
   );
-  expect(adding).toContain("add memory npx -y memory-mcp");
+  expect(adding).toContain("add memory -- npx -y memory-mcp");
+  const shell = { name: "memory", command: "npx -y memory-mcp; rm -rf ~" };
+  expect(await client.callTool("how-to-add-a-server", shell)).toMatchObject({ isError: true });
   await client.close();
 
   const second = await catenary(["up", "--http", `:${port}`], "", options);
@@ -93,7 +95,9 @@ it("serves a JavaScript session and a guide, and says in a few lines how to go o
 
   // Other commands of this user need no token, and a client gets it into its file.
   expect(await catenary(["call", url, "evaluate-js", "code=2 + 3"], "", options)).toMatchObject({ out: "=> 5\n" });
-  expect(await catenary(["install", "cursor", "--url", url, "--yes"], "", options)).toMatchObject({ code: 0 });
+  const installed = await catenary(["install", "cursor", "--url", url, "--yes"], "", options);
+  expect(installed).toMatchObject({ code: 0 });
+  expect(installed.err).not.toContain("asks for a token");
   const cursor = readFileSync(join(root, "home/.cursor/mcp.json"), "utf8");
   expect(JSON.parse(cursor)).toMatchObject({ mcpServers: { catenary: { url, headers } } });
 
@@ -114,6 +118,18 @@ it("says which program has the port", async () => {
   expect(refused).toMatchObject({ code: 4, out: "" });
   const who = process.platform === "linux" ? `by .* \\(pid ${process.pid}\\)` : "";
   expect(refused.err).toMatch(new RegExp(`Port ${port} on 127.0.0.1 is in use ${who}.*choose another port`));
+});
+
+it("imports the servers that a config can have, and says why others are left out", async () => {
+  const home = join(root, "another home");
+  mkdirSync(join(home, ".cursor"), { recursive: true });
+  const mcpServers = { good: { command: "true" }, bad: { url: "https://user:hidden@board.example/mcp" } };
+  writeFileSync(join(home, ".cursor/mcp.json"), JSON.stringify({ mcpServers }));
+  const imported = await catenary(["import", "--dry-run"], "", { ...options, env: { ...options.env, HOME: home } });
+  expect(imported).toMatchObject({ code: 0 });
+  expect(imported.out).toContain('"good"');
+  expect(imported.err).toMatch(/^Left out: bad of Cursor; .*not a valid HTTP URL$/m);
+  expect(imported.out + imported.err).not.toContain("hidden");
 });
 
 it("serves the config if there is one", async () => {
