@@ -46,6 +46,19 @@ describe("SkippedMessage", () => {
     expect(skip(Buffer.from('{"id":1.0,"method":"m"}'))[0]).toEqual(new ExactId("1.0", 1));
   });
 
+  it("keeps little of a key or an id that does not end", () => {
+    const digits = Buffer.alloc(64 * 1024, "1");
+    for (const start of ['{"id":', "{"]) {
+      const message = new SkippedMessage();
+      message.push(Buffer.from(start));
+      const before = process.memoryUsage().heapUsed;
+      for (let count = 0; count < 256; count++) message.push(digits);
+      // One string for each byte of 16 MiB would be hundreds of megabytes.
+      expect(process.memoryUsage().heapUsed - before).toBeLessThan(100 * 1024 * 1024);
+      expect(message.id).toBeNull();
+    }
+  });
+
   it("reads the same as a parser, whatever the message", () => {
     const fields = fc.record(
       {

@@ -88,7 +88,9 @@ export class SkippedMessage {
       this.#isOver = this.#depth === 0;
     } else if (byte === COMMA) this.#endValue();
     else if (byte === COLON && this.#key === undefined) this.#endKey();
-    else if (this.#key === undefined || this.#key === "id") this.#token += String.fromCharCode(byte);
+    else if (this.#token.length <= MAX_TOKEN_BYTES && (this.#key === undefined || this.#key === "id")) {
+      this.#token += String.fromCharCode(byte);
+    }
   }
 
   #keep(bytes: Buffer, from: number, end: number): void {

@@ -190,19 +190,16 @@ function checkedWithoutPatterns(schema: JsonSchema, tool: string): StandardSchem
   let check: SchemaCheck | undefined;
   const validate = async (value: unknown): Promise<StandardSchemaV1.Result<Arguments>> => {
     const { createUntrustedCheck } = await import("../protocol/json-schema.ts");
-    check ??= createCheck(() => createUntrustedCheck(schema, `The schema of the tool ${tool}`));
-    const { issues } = await check(value);
-    return issues === undefined ? { value: value as Arguments } : { issues: issues.map((message) => ({ message })) };
+    try {
+      check ??= createUntrustedCheck(schema, `The schema of the tool ${tool}`);
+      const { issues = [] } = await check(value);
+      if (issues.length > 0) return { issues: issues.map((message) => ({ message })) };
+    } catch {
+      // The API checks the arguments too.
+    }
+    return { value: value as Arguments };
   };
   return { "~standard": { version: 1, vendor: "catenary", validate } };
-}
-
-function createCheck(create: () => SchemaCheck): SchemaCheck {
-  try {
-    return create();
-  } catch {
-    return (value) => ({ value });
-  }
 }
 
 async function toAnswer(

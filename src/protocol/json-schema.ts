@@ -18,7 +18,7 @@ import {
   type SchemaCheck,
   type SchemaCheckResult,
 } from "./schema-kind.ts";
-import { isBoundedWork } from "./schema-work.ts";
+import { checkWork } from "./schema-work.ts";
 
 /** More issues would not help the model. */
 const MAX_ISSUES = 20;
@@ -67,6 +67,9 @@ const COMMON = { strict: false, allErrors: true, logger: false, ownProperties: t
 /** Longer values (as JSON) get only the first issue. Others get up to MAX_ISSUES, so that a model can fix them. */
 const MAX_THOROUGH_LENGTH = 64 * 1024;
 
+/** For a schema of someone else: the most characters of a value times the schemas for each part of it. */
+const MAX_UNTRUSTED_WORK = 200_000_000;
+
 /** Error messages start with `owner`. */
 export function createJsonSchemaCheck(schema: JsonSchema, dialect: Dialect, owner: string): SchemaCheck {
   let compiled: Validate | undefined;
@@ -94,11 +97,16 @@ export function createJsonSchemaCheck(schema: JsonSchema, dialect: Dialect, owne
 
 /**
  * A check against a schema of a document or an upstream. Its patterns are not run: with a pattern such as `(a+)+$`, a few
- * characters of a caller would take forever. Throws if the check itself may take forever.
+ * characters of a caller would take forever. Throws, and so does the check, if it may take too much work.
  */
 export function createUntrustedCheck(schema: JsonSchema, owner: string): SchemaCheck {
-  if (!isBoundedWork(schema)) throw unusableSchema(owner, "its references may take too much work to check");
-  return createJsonSchemaCheck(mapSchema(schema, withoutPatterns), dialectOf(schema, owner), owner);
+  const work = checkWork(schema);
+  if (work === undefined) throw unusableSchema(owner, "it may take too much work to check");
+  const check = createJsonSchemaCheck(mapSchema(schema, withoutPatterns), dialectOf(schema, owner), owner);
+  return (value) => {
+    if (jsonLength(value) * work <= MAX_UNTRUSTED_WORK) return check(value);
+    throw unusableSchema(owner, "a value this long may take too much work to check");
+  };
 }
 
 /** Also without the keywords about the properties that are left over, since the patterns decide which those are. */

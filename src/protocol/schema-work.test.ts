@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { createUntrustedCheck } from "./json-schema.ts";
 import type { JsonSchema } from "./model/index.ts";
-import { isBoundedWork } from "./schema-work.ts";
+import { checkWork } from "./schema-work.ts";
 
 const ref = (name: string): JsonSchema => ({ $ref: `#/$defs/${name}` });
 const tree = (node: JsonSchema): JsonSchema => ({ $defs: { node }, ...ref("node") });
@@ -36,8 +36,16 @@ describe("a schema is checked", () => {
       },
     ],
   ])("%s", (_name, schema) => {
-    expect(isBoundedWork(schema)).toBe(true);
+    expect(checkWork(schema)).toBeGreaterThan(0);
   });
+});
+
+it("a value is not checked if that would take too much work", () => {
+  const check = createUntrustedCheck(
+    { items: { anyOf: Array.from({ length: 1_000 }, () => ({ type: "string" })) } },
+    "It",
+  );
+  expect(() => check(Array.from({ length: 100_000 }, () => 1))).toThrow("a value this long");
 });
 
 describe("a schema is not checked", () => {
@@ -65,12 +73,20 @@ describe("a schema is not checked", () => {
         },
       },
     ],
+    [
+      "with two that refer to themselves, one in the other",
+      tree({ properties: { a: ref("node"), b: { $id: "inner", items: { $ref: "#/$defs/node/properties/b" } } } }),
+    ],
+    [
+      "with very many values",
+      { properties: { a: { enum: [] }, b: { items: Array.from({ length: 20_000 }, () => true) } } },
+    ],
     ["that is only itself", tree({ allOf: [ref("node")] })],
     ["with a dynamic reference", { $dynamicRef: "#node" }],
     ["with a reference to another document", { $ref: "https://example.com/schema" }],
     ["with a chain of very many references", levels(30_000, ref)],
   ])("%s", (_name, schema) => {
-    expect(isBoundedWork(schema)).toBe(false);
+    expect(checkWork(schema)).toBeUndefined();
     expect(() => createUntrustedCheck(schema, "The schema")).toThrow("too much work to check");
   });
 });

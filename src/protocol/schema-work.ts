@@ -1,13 +1,14 @@
-// Whether the check of a value against a schema is bounded work. References can make a small schema exponential: each
-// level refers twice to the next one, or a schema refers to itself in two ways for the same part of a value. A schema
-// that someone else has written is not checked if it may do that.
+// How much work the check of a value against a schema is at most. References can make a small schema exponential: each
+// level refers twice to the next one, or schemas refer to themselves in several ways. So the schemas of other people are
+// checked only if they are simple enough: few values in all with each reference followed, and at most one schema that
+// refers to itself, in at most one way for each part of a value.
 
 import { isObject } from "../core/values.ts";
 import type { JsonSchema } from "./model/index.ts";
 import { resolvePointer } from "./schema-kind.ts";
 
-/** How many schemas one value may be checked against, with every reference followed once. */
-const MAX_VISITS = 20_000;
+/** The most values in a schema, with each reference followed. */
+const MAX_WORK = 10_000;
 
 /** Keywords whose schemas are for the same value. */
 const SAME_VALUE = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
@@ -18,114 +19,90 @@ const PROPERTIES = ["additionalProperties", "unevaluatedProperties", "propertyNa
 /** A part of a value: any item, any property, or the property of a name (after the colon). */
 type Part = "item" | "property" | `property:${string}`;
 
-interface Edge {
-  readonly part: Part;
-  readonly schema: JsonSchema;
+/** A schema that is being visited. */
+interface Visit {
+  /** How many parts of the value lead to it. */
+  readonly depth: number;
+  /** The parts of its value by which it refers to itself. */
+  readonly returns: Set<Part>;
 }
 
-/** False if it may be exponential, or if it has references that are not followed here. */
-export function isBoundedWork(root: JsonSchema): boolean {
+/** How many schemas a part of a value is checked against, at most; undefined if that may be without bound. */
+export function checkWork(root: JsonSchema): number | undefined {
+  const visitor = new Visitor(root);
   try {
-    const graph = new SchemaGraph(root);
-    graph.visit(root, new Set());
-    return graph.isUnambiguous();
+    visitor.visit(root, []);
+    return visitor.work;
   } catch (error) {
     // Schemas in each other without end are a RangeError, since they overflow the stack.
-    if (error instanceof TooMuchWork || error instanceof RangeError) return false;
+    if (error instanceof TooMuchWork || error instanceof RangeError) return undefined;
     throw error;
   }
 }
 
 class TooMuchWork extends Error {}
 
-class SchemaGraph {
+class Visitor {
   readonly #root: JsonSchema;
-  /** For each schema, those for the parts of its value. */
-  readonly #edges = new Map<JsonSchema, readonly Edge[]>();
-  #visits = 0;
+  readonly #visits = new Map<JsonSchema, Visit>();
+  /** The one schema that refers to itself. */
+  #recursive: JsonSchema | undefined;
+  work = 0;
 
   constructor(root: JsonSchema) {
     this.#root = root;
   }
 
-  /** Follows everything once for each way that leads to it, but nothing into itself. */
-  visit(schema: JsonSchema, outer: ReadonlySet<JsonSchema>): void {
-    const edges: Edge[] = [];
-    this.#expand(schema, edges, new Set());
-    this.#edges.set(schema, edges);
-    const visiting = new Set([...outer, schema]);
-    for (const edge of edges) if (!visiting.has(edge.schema)) this.visit(edge.schema, visiting);
-  }
-
-  /** Adds the edges of all schemas that are for the same value. */
-  #expand(schema: JsonSchema, edges: Edge[], outer: ReadonlySet<JsonSchema>): void {
-    this.#visits += 1;
-    const isOther = "$dynamicRef" in schema || "$recursiveRef" in schema;
-    if (this.#visits > MAX_VISITS || isOther || outer.has(schema)) throw new TooMuchWork();
-    const inner = new Set([...outer, schema]);
-    const { $ref, properties, patternProperties } = schema;
-    if ($ref !== undefined) {
-      const target = typeof $ref === "string" ? resolvePointer(this.#root, $ref) : undefined;
-      if (target === undefined) throw new TooMuchWork();
-      for (const found of schemasIn(target)) this.#expand(found, edges, inner);
+  /** `parts`: those of the whole value that lead to the schema. */
+  visit(value: unknown, parts: readonly Part[]): void {
+    this.work += 1;
+    if (this.work > MAX_WORK) throw new TooMuchWork();
+    if (Array.isArray(value)) {
+      for (const inner of value) this.visit(inner, parts);
+      return;
     }
-    const same = [
-      ...SAME_VALUE.map((keyword) => schema[keyword]),
-      ...SAME_VALUE_BY_NAME.flatMap((keyword) => valuesOf(schema[keyword])),
-    ];
-    for (const found of same.flatMap(schemasIn)) this.#expand(found, edges, inner);
-    const add = (part: Part, value: unknown): void => {
-      for (const found of schemasIn(value)) edges.push({ part, schema: found });
-    };
-    for (const keyword of ITEMS) add("item", schema[keyword]);
-    for (const keyword of PROPERTIES) add("property", schema[keyword]);
-    for (const value of valuesOf(patternProperties)) add("property", value);
-    for (const [name, value] of Object.entries(isObject(properties) ? properties : {})) add(`property:${name}`, value);
+    if (!isObject(value)) return;
+    const outer = this.#visits.get(value);
+    if (outer !== undefined) {
+      this.#return(value, outer, parts);
+      return;
+    }
+    if ("$dynamicRef" in value || "$recursiveRef" in value) throw new TooMuchWork();
+    this.#visits.set(value, { depth: parts.length, returns: new Set() });
+    this.#follow(value["$ref"], parts);
+    for (const keyword of SAME_VALUE) this.#inside(value[keyword], parts);
+    for (const keyword of SAME_VALUE_BY_NAME) this.#byName(value[keyword], () => parts);
+    for (const keyword of ITEMS) this.#inside(value[keyword], [...parts, "item"]);
+    for (const keyword of PROPERTIES) this.#inside(value[keyword], [...parts, "property"]);
+    this.#byName(value["patternProperties"], () => [...parts, "property"]);
+    this.#byName(value["properties"], (name) => [...parts, `property:${name}`]);
+    this.#visits.delete(value);
   }
 
-  /** Whether a schema that leads to itself does so in one way for each part of a value. */
-  isUnambiguous(): boolean {
-    const groups = this.#groups();
-    return [...this.#edges].every(([schema, edges]) => {
-      const within = edges.filter((edge) => groups.get(edge.schema) === groups.get(schema));
-      const isAny = (part: Part): boolean => within.some((edge) => edge.part === part);
-      const named = within.map(({ part }) => part);
-      const hasTwice = new Set(named).size < named.length;
-      return !hasTwice && !(isAny("property") && named.some((part) => part.startsWith("property:")));
-    });
+  #inside(value: unknown, parts: readonly Part[]): void {
+    if (value !== undefined) this.visit(value, parts);
   }
 
-  /** A number for each schema, the same for those that lead to each other (Tarjan's algorithm). */
-  #groups(): ReadonlyMap<JsonSchema, number> {
-    const order = new Map<JsonSchema, number>();
-    const groups = new Map<JsonSchema, number>();
-    const stack: JsonSchema[] = [];
-    const connect = (schema: JsonSchema): number => {
-      const index = order.size;
-      order.set(schema, index);
-      stack.push(schema);
-      let low = index;
-      for (const { schema: next } of this.#edges.get(schema) ?? []) {
-        if (groups.has(next)) continue;
-        low = Math.min(low, order.has(next) ? (order.get(next) ?? 0) : connect(next));
-      }
-      if (low === index) {
-        for (let member = stack.pop(); member !== undefined; member = member === schema ? undefined : stack.pop()) {
-          groups.set(member, index);
-        }
-      }
-      return low;
-    };
-    for (const schema of this.#edges.keys()) if (!order.has(schema)) connect(schema);
-    return groups;
+  #byName(value: unknown, partsOf: (name: string) => readonly Part[]): void {
+    if (!isObject(value)) return;
+    for (const name of Object.keys(value)) this.visit(value[name], partsOf(name));
   }
-}
 
-function schemasIn(value: unknown): JsonSchema[] {
-  if (Array.isArray(value)) return value.filter(isObject);
-  return isObject(value) ? [value] : [];
-}
+  #follow(reference: unknown, parts: readonly Part[]): void {
+    if (reference === undefined) return;
+    const target = typeof reference === "string" ? resolvePointer(this.#root, reference) : undefined;
+    if (target === undefined) throw new TooMuchWork();
+    this.visit(target, parts);
+  }
 
-function valuesOf(value: unknown): unknown[] {
-  return isObject(value) ? Object.values(value) : [];
+  /** A schema refers to itself. */
+  #return(schema: JsonSchema, { depth, returns }: Visit, parts: readonly Part[]): void {
+    const part = parts[depth];
+    this.#recursive ??= schema;
+    if (part === undefined || this.#recursive !== schema) throw new TooMuchWork();
+    const isNamed = part.startsWith("property:");
+    const overlaps = returns.has(part) || (isNamed && returns.has("property"));
+    if (overlaps || (part === "property" && [...returns].some((other) => other !== "item"))) throw new TooMuchWork();
+    returns.add(part);
+  }
 }

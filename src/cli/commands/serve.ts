@@ -256,6 +256,7 @@ async function chooseConfig({ given, command, values }: GatewayLine): Promise<st
   }
   if (sandbox) throw new UsageError('--sandbox needs --live; in a config, write "sandbox": true');
   if (given === undefined && command === "up" && !watch && !existsSync(CONFIG)) {
+    if (code) throw new UsageError("--code needs a config, whose tools the code can call");
     const { starterConfig } = await import("../serve/without-config.ts");
     return starterConfig();
   }
@@ -299,7 +300,7 @@ async function serveHttp(
   const { handler, gateway, token, callers, sees, source, name, starter } = opened;
   const noToken = values["no-token"] === true;
   // That of the starter stays the same, so that clients which were connected once stay connected.
-  const generated = starter && (await storedSecret("starter.token", "this token is only for this run"));
+  const generated = starter && (await storedSecret("starter.token", "the token is only for this run"));
   const { http: auth, banner } = await setUpToken(handler, { token, callers, generated, path: source, noToken });
   const health =
     gateway &&
@@ -329,7 +330,7 @@ async function serveHttp(
   const about = { url, source, name, host, allowedHosts, ...banner };
   if (starter !== undefined) {
     const { starterLines } = await import("../serve/without-config.ts");
-    announce(serving, about, json, await starterLines(about, starter));
+    announce(serving, about, json, await starterLines(about, { ...starter, isTokenKept: generated !== undefined }));
     return;
   }
   const [address = "", ...entry] = bannerLines(about);

@@ -150,8 +150,9 @@ export async function findGateways(): Promise<readonly RunningGateway[]> {
 export async function tokenOf(url: string): Promise<string | undefined> {
   const gateway = (await findGateways().catch(() => [])).find((one) => one.url === url);
   if (gateway === undefined) return undefined;
-  const { token } = (await askGateway(gateway.socket, "GET", "/token")) as { readonly token?: string };
-  return token;
+  // A gateway of an earlier version does not tell.
+  const answer = await askGateway(gateway.socket, "GET", "/token").catch(() => ({}));
+  return (answer as { readonly token?: string }).token;
 }
 
 /** A gateway that does not answer within this time is not shown. A restart may take as long as the server's start. */

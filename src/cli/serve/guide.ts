@@ -105,7 +105,7 @@ function clientTitles(): string {
   return CLIENTS.map(({ title }) => title).join(", ");
 }
 
-/** Programs that run a package or a script, which is their first argument that is not an option. */
+/** Programs that run a package or a script, which is their first argument but for these options and words. */
 const RUNNERS: ReadonlySet<string> = new Set([
   "npx",
   "bunx",
@@ -117,14 +117,18 @@ const RUNNERS: ReadonlySet<string> = new Set([
   "python",
   "python3",
 ]);
+const BEFORE_PACKAGE: ReadonlySet<string> = new Set(["-y", "--yes", "-m", "run", "--"]);
 
 function describeEntry({ command, args, url }: ServerEntry): string {
   if (typeof url === "string") return URL.canParse(url) ? new URL(url).origin : "a URL";
   if (typeof command !== "string") return "no command";
   const words = Array.isArray(args) ? args.filter((word) => typeof word === "string") : [];
-  const target = RUNNERS.has(basename(command)) ? words.find((word) => !word.startsWith("-")) : undefined;
+  const [program = ""] = command.split(/\s+/);
+  const first = words.find((word) => !BEFORE_PACKAGE.has(word));
+  // After any other option there may be a secret.
+  const target = RUNNERS.has(basename(command)) && first?.startsWith("-") === false ? first : undefined;
   const more = words.length > (target === undefined ? 0 : 1) ? ["..."] : [];
-  return oneLine(coverSecrets([basename(command), ...(target === undefined ? [] : [target]), ...more].join(" ")));
+  return oneLine(coverSecrets([basename(program), ...(target === undefined ? [] : [target]), ...more].join(" ")));
 }
 
 interface NewServer {

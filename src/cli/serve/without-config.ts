@@ -32,6 +32,8 @@ export interface Starter {
   readonly isSandboxed: boolean;
   /** Why there is no sandbox. */
   readonly problem?: string;
+  /** Whether the token is the same at the next start. */
+  readonly isTokenKept?: boolean;
 }
 
 /** Live sessions of one language. Throws a UsageError if there is no such language. */
@@ -70,7 +72,10 @@ export async function starterConfig(): Promise<MemoryConfig> {
 }
 
 /** What the starter prints: its address, what it serves, how to connect a client, and how to add servers. */
-export async function starterLines(banner: Banner, { isSandboxed, problem = "" }: Starter): Promise<string[]> {
+export async function starterLines(
+  banner: Banner,
+  { isSandboxed, problem = "", isTokenKept = false }: Starter,
+): Promise<string[]> {
   const { url, token } = banner;
   const program = programName();
   const { hostname: host, port } = new URL(url);
@@ -84,13 +89,14 @@ export async function starterLines(banner: Banner, { isSandboxed, problem = "" }
   const sandbox = isSandboxed
     ? "in a sandbox: no network, none of your files"
     : `${paint("yellow", "not in a sandbox")}: code has your rights`;
-  const row = (title: string, text: string): string => `${paint("bold", title.padEnd(18))}${text}`;
+  const kept = isTokenKept ? "The token stays the same. " : "";
+  const row = (title: string, text: string): string => `  ${paint("bold", title.padEnd(18))}${text}`;
   return [
     `Catenary is ready at ${paint("cyan", url)}`,
     `  js        JavaScript sessions that keep their state, ${sandbox}`,
     ...(isSandboxed ? [] : [`            ${problem.split("; ")[0]}`]),
     `  ${GUIDE}  a guide: finds your MCP servers, explains how to add them and to connect clients`,
-    "",
+    "In another terminal, in this folder:",
     row("Connect a client", `${program} install claude-code --url ${url}`),
     row("  or paste", clientEntry(banner)),
     row("Try it", `${program} call ${url} evaluate-js ${quoteWord("code=6 * 7")}`),
@@ -102,7 +108,7 @@ export async function starterLines(banner: Banner, { isSandboxed, problem = "" }
     ),
     ...(token === undefined
       ? []
-      : [paint("dim", "The token stays the same. Anyone who has it can run code here. Ctrl-C stops the gateway.")]),
+      : [paint("dim", `${kept}Anyone who has the token can run code here. Ctrl-C stops the gateway.`)]),
   ];
 }
 

@@ -44,10 +44,13 @@ export function clientFiles(clients: readonly Client[]): readonly string[] {
   return [...new Set(clients.flatMap(({ files }) => files.map((file) => clientFilePath(file))))];
 }
 
-/** What all clients on this machine have. A file that cannot be read counts as one without servers. */
+/** A larger file is not looked at unasked, since it takes long to read. */
+const MAX_FILE_BYTES = 4 * 1024 * 1024;
+
+/** What all clients on this machine have. A file that is large or cannot be read counts as one without servers. */
 export async function findClientServers(config: string): Promise<readonly ClientSource[]> {
   const read = clientFiles(CLIENTS).map(async (path): Promise<ClientSource[]> => {
-    if (!(await isThere(path))) return [];
+    if (((await stat(path).catch(() => undefined))?.size ?? 0) > MAX_FILE_BYTES || !(await isThere(path))) return [];
     const source = await readClientFile(path, config).catch(() => undefined);
     return source === undefined || source.entries.size === 0 ? [] : [source];
   });

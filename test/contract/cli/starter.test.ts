@@ -25,8 +25,9 @@ beforeAll(() => {
     args: ["-y", "github-mcp", "--api-key", SECRETS[0]],
     env: { GITHUB_TOKEN: SECRETS[1] },
   };
+  const told = { command: "npx", args: ["--api-key", SECRETS[0], "told-mcp"] };
   const board = { url: `https://board.example/${SECRETS[2]}/mcp` };
-  writeFileSync(join(home, ".claude.json"), JSON.stringify({ mcpServers: { github, board }, other: 1 }));
+  writeFileSync(join(home, ".claude.json"), JSON.stringify({ mcpServers: { github, board, told }, other: 1 }));
   writeFileSync(join(home, ".cursor/mcp.json"), JSON.stringify({ mcpServers: { github } }));
   options = { cwd: join(root, "empty"), env: { HOME: home, XDG_CONFIG_HOME: undefined, XDG_STATE_HOME: undefined } };
 });
@@ -62,7 +63,7 @@ it("serves a JavaScript session and a guide, and says in a few lines how to go o
   expect(lines.length).toBeLessThanOrEqual(11);
   expect(first.err).toContain(`Catenary is ready at http://127.0.0.1:${port}/mcp`);
   expect(first.err).toMatch(/js {8}JavaScript sessions that keep their state, (in a sandbox|not in a sandbox)/);
-  expect(first.err).toContain("2 servers found in Claude Code, Cursor");
+  expect(first.err).toContain("3 servers found in Claude Code, Cursor");
 
   const { url, headers } = entryIn(first.err);
   expect((await fetch(url, { method: "POST" })).status).toBe(401);
@@ -106,7 +107,7 @@ it("serves a JavaScript session and a guide, and says in a few lines how to go o
   const again = up("--http", `:${port}`);
   await again.waitForStderr("Ctrl-C stops the gateway.");
   expect(entryIn(again.err)).toEqual({ type: "http", url, headers });
-  expect(again.err).toContain("2 servers found");
+  expect(again.err).toContain("3 servers found");
 });
 
 it("says which program has the port", async () => {
