@@ -96,6 +96,7 @@ export async function starterLines(
     `  js        JavaScript sessions that keep their state, ${sandbox}`,
     ...(isSandboxed ? [] : [`            ${problem.split("; ")[0]}`]),
     `  ${GUIDE}  a guide: finds your MCP servers, explains how to add them and to connect clients`,
+    "",
     "In another terminal, in this folder:",
     row("Connect a client", `${program} install claude-code --url ${url}`),
     row("  or paste", clientEntry(banner)),
@@ -108,7 +109,7 @@ export async function starterLines(
     ),
     ...(token === undefined
       ? []
-      : [paint("dim", `${kept}Anyone who has the token can run code here. Ctrl-C stops the gateway.`)]),
+      : ["", paint("dim", `${kept}Anyone who has the token can run code here. Ctrl-C stops the gateway.`)]),
   ];
 }
 

@@ -60,7 +60,7 @@ it("serves a JavaScript session and a guide, and says in a few lines how to go o
   const first = up("--http", `:${port}`);
   await first.waitForStderr("Ctrl-C stops the gateway.");
   const lines = first.err.trimEnd().split("\n");
-  expect(lines.length).toBeLessThanOrEqual(11);
+  expect(lines.length).toBeLessThanOrEqual(13);
   expect(first.err).toContain(`Catenary is ready at http://127.0.0.1:${port}/mcp`);
   expect(first.err).toMatch(/js {8}JavaScript sessions that keep their state, (in a sandbox|not in a sandbox)/);
   expect(first.err).toContain("3 servers found in Claude Code, Cursor");
