@@ -135,7 +135,8 @@ export async function findGateways(): Promise<readonly RunningGateway[]> {
       const socket = IS_WINDOWS ? `${PIPES}${name}` : join(folder, name);
       try {
         const info = (await askGateway(socket, "GET", "/status")) as GatewayInfo;
-        return { ...info, socket };
+        // A gateway of an earlier version has only its config.
+        return { ...info, source: info.source ?? info.config ?? "", socket };
       } catch (error) {
         const { code } = (error as { cause?: NodeJS.ErrnoException }).cause ?? {};
         if (code === "ECONNREFUSED" && !IS_WINDOWS) await rm(socket, { force: true });

@@ -80,5 +80,6 @@ it("a port in use names the gateway that has it, and another port", async () => 
   const { code, err } = await catenary(["up", "--http", `127.0.0.1:${port}`], "", { cwd: folder, env });
   expect(code).toBe(4);
   expect(err).toContain(`A gateway runs at http://127.0.0.1:${port}/mcp already: ${folder}/catenary.json (pid `);
-  expect(err).toContain(`use that one, or stop it, or choose another port, such as --http :${Number(port) + 1}`);
+  expect(err).toContain(`tools http://127.0.0.1:${port}/mcp\n`);
+  expect(err).toMatch(new RegExp(`up --http :${Number(port) + 1}\\n$`));
 });
