@@ -22,6 +22,8 @@ function entries(files) {
  */
 const FILES = {
   main: { "server/server": true },
+  // Apart from main, since a server needs it only when it runs a tool as a task.
+  "tool-facts": { "protocol/tool-facts": true },
   chain: { index: false },
   serve: { serve: false },
   "http-server": { "http/server/mount": true, "http/server/listener": false },

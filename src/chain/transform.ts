@@ -6,7 +6,8 @@ import type { Context, Handler, Middleware, Request, Result } from "../core/hand
 import { checkOptions, kindOf, type OptionNames, optionNames } from "../core/options.ts";
 import { defined, isObject } from "../core/values.ts";
 import { McpError, METHOD_NOT_FOUND, methodNotFound } from "../protocol/errors.ts";
-import { LISTS, page, walkPages, type List } from "../protocol/lists.ts";
+import { LISTS, page, type List } from "../protocol/lists.ts";
+import { walkPages } from "../protocol/walk-pages.ts";
 import { META } from "../protocol/model/base.ts";
 import type { Implementation, Prompt, Resource, ResourceTemplate, Tool } from "../protocol/model/index.ts";
 import type { GatewayUpstream } from "./gateway.ts";

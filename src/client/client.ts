@@ -5,7 +5,8 @@ import { ConnectionError } from "../core/errors.ts";
 import { LOG_LEVELS, type Handler, type LogLevel, type Params, type Result } from "../core/handler.ts";
 import { defined, isObject } from "../core/values.ts";
 import type { ServerConnection } from "../dialogue/connect.ts";
-import { LISTS, NO_LIMITS, walkPages, type List } from "../protocol/lists.ts";
+import { LISTS, type List } from "../protocol/lists.ts";
+import { NO_LIMITS, walkPages } from "../protocol/walk-pages.ts";
 import {
   type CallToolResult,
   type CompleteParams,

@@ -2,7 +2,7 @@
 // line that is complete in its chunk is not copied. The buffered bytes never exceed the limit; of a longer line, only
 // the id is kept.
 
-import { isUtf8 } from "node:buffer";
+import { Buffer, isUtf8 } from "node:buffer";
 import { readHead, parseError, tooLong } from "./codec.ts";
 import type { ErrorMessage } from "./message.ts";
 import { SkippedMessage } from "./skipped-message.ts";
@@ -24,7 +24,6 @@ const RETURN = 13;
 const MIN_BUFFER_BYTES = 4 * 1024;
 /** How much of a line that is not UTF-8 is searched for its id. */
 const HEAD_BYTES = 4 * 1024;
-const EMPTY = Buffer.alloc(0);
 
 export class LineReader {
   readonly #options: LineReaderOptions;
@@ -60,7 +59,7 @@ export class LineReader {
 
   /** Call at the end of input. A last line without a newline is still a line. */
   end(): void {
-    if (this.#skipped !== undefined) this.#skip(EMPTY, 0, 0, true);
+    if (this.#skipped !== undefined) this.#skip(this.#buffer, 0, 0, true);
     else if (this.#buffered > 0) this.#deliverBuffered();
   }
 

@@ -4,7 +4,7 @@
 // bounded, and patterns are not run.
 
 import { isObject } from "../core/values.ts";
-import { resolvePointer } from "../protocol/schema-kind.ts";
+import { resolvePointer } from "../protocol/schema-pointer.ts";
 import { allows, ANY, type Schema, type Shape, shapeOf } from "./schema-shape.ts";
 
 /** A value of a guest's language. Arrays are always arrays; objects have one of these members. */

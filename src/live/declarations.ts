@@ -3,7 +3,7 @@
 // does not fit is cut, with a comment that says so.
 
 import { isObject } from "../core/values.ts";
-import { resolvePointer } from "../protocol/schema-kind.ts";
+import { resolvePointer } from "../protocol/schema-pointer.ts";
 import { signatureOf, type CallSyntax, type ListedTool } from "../protocol/tool-index.ts";
 
 /** How much of a schema is written. */

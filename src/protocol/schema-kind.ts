@@ -28,17 +28,6 @@ export function parsePointer(pointer: string): readonly (string | number)[] {
     .map((part) => (/^\d+$/.test(part) ? Number(part) : part));
 }
 
-/** What a reference within the schema leads to; undefined if there is no such place. */
-export function resolvePointer(root: unknown, pointer: string): unknown {
-  if (!/^#(?:\/|$)/.test(pointer)) return undefined;
-  let found = root;
-  for (const part of parsePointer(pointer)) {
-    if (typeof found !== "object" || found === null || !Object.hasOwn(found, part)) return undefined;
-    found = (found as Readonly<Record<string, unknown>>)[part];
-  }
-  return found;
-}
-
 /** One line that says where the problem is and what it is. */
 export function issueText(path: readonly PropertyKey[], message: string): string {
   const place = pathText(path);

@@ -5,7 +5,7 @@
 
 import { isObject } from "../core/values.ts";
 import type { JsonSchema } from "./model/index.ts";
-import { resolvePointer } from "./schema-kind.ts";
+import { resolvePointer } from "./schema-pointer.ts";
 
 /** The most values in a schema, with each reference followed. */
 const MAX_WORK = 10_000;

@@ -6,7 +6,7 @@ import { abortable } from "../core/async.ts";
 import type { Context, Handler, Notification, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { headerParams, mirrorHeaders, type HeaderParam } from "./headers.ts";
-import { toolPages } from "./lists.ts";
+import { toolPages } from "./walk-pages.ts";
 import type { TaskSupport } from "./tasks.ts";
 
 export interface ToolFact {

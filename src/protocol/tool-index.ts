@@ -8,7 +8,8 @@ import type { Context, Handler, Result } from "../core/handler.ts";
 import { nearest } from "../core/options.ts";
 import { digest } from "../core/seal.ts";
 import { isObject } from "../core/values.ts";
-import { toolPages, type Unavailable, unavailableIn } from "./lists.ts";
+import { type Unavailable, unavailableIn } from "./lists.ts";
+import { toolPages } from "./walk-pages.ts";
 
 /** A tool as it is listed. Its fields are those of an upstream, so they may have any type. */
 export type ListedTool = { readonly name: string; readonly [field: string]: unknown };

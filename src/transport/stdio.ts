@@ -18,7 +18,8 @@ import type { Inbound, Transport } from "./transport.ts";
 /** If more than this is unread, progress and log messages are dropped and no more input is read. */
 export const BACKLOG_BYTES: number = 8 * 1024 * 1024;
 
-const READY: Promise<void> = Promise.resolve();
+// Without `PURE`, bundles of servers over HTTP would contain it and the names of options below.
+const READY: Promise<void> = /* @__PURE__ */ Promise.resolve();
 
 export class LineWriter {
   readonly #output: Writable;
@@ -198,7 +199,7 @@ export interface StdioOptions {
 /** How long `close` waits for a client that does not read. */
 const FINISH_TIMEOUT_MS = 1_000;
 
-const OPTIONS: OptionNames<StdioOptions> = optionNames("input output limits protectStdout");
+const OPTIONS: OptionNames<StdioOptions> = /* @__PURE__ */ optionNames("input output limits protectStdout");
 
 /** A transport over the stdin and stdout of this process, or over other streams. */
 export function stdioTransport(options: StdioOptions = {}): Transport {

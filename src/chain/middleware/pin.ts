@@ -11,7 +11,8 @@ import type { Context, Handler, Middleware, Request, Result } from "../../core/h
 import { OptionReader, type OptionsHelp } from "../../core/options.ts";
 import { isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { LISTS, OWN_NAMES, UPSTREAM, walkPages, type List } from "../../protocol/lists.ts";
+import { LISTS, OWN_NAMES, UPSTREAM, type List } from "../../protocol/lists.ts";
+import { walkPages } from "../../protocol/walk-pages.ts";
 import { viewKey } from "../caller-tools.ts";
 import { definitionOf, pinned, Pins, type Definition, type PinKind } from "../pins.ts";
 import { mapItems, NAMING_PARAMS, readRef } from "../result-items.ts";

@@ -5,7 +5,8 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Handler, Params, Result } from "../../core/handler.ts";
 import { defined, isObject } from "../../core/values.ts";
 import { McpError } from "../../protocol/errors.ts";
-import { OWN_NAMES, UPSTREAM, walkPages } from "../../protocol/lists.ts";
+import { OWN_NAMES, UPSTREAM } from "../../protocol/lists.ts";
+import { walkPages } from "../../protocol/walk-pages.ts";
 
 /** `field` holds the items of a result; `key` is the field of an item that identifies it. */
 export interface PagedList {
