@@ -192,3 +192,12 @@ describe("large and odd strings", () => {
     for (const one of messages) expect(encode(one)).not.toMatch(/[\n\r]/);
   });
 });
+
+it("a message of very many small values is refused before it is parsed", () => {
+  const many = `[${"{},".repeat(1_100_000)}{}]`;
+  const request = decode(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":${many}}`);
+  expect(request).toMatchObject({ kind: "fault", answerable: true, fault: { id: 7, error: { code: -32600 } } });
+  expect(decode(`{"jsonrpc":"2.0","id":7,"result":{"text":${JSON.stringify(many)}}}`)).toMatchObject({
+    kind: "message",
+  });
+});

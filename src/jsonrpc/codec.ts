@@ -19,6 +19,9 @@ export interface Limits {
 /** The size holds in both directions, on every transport. */
 export const DEFAULT_LIMITS: Limits = { messageBytes: 64 * 1024 * 1024, depth: 128, batch: 100 };
 
+/** Objects and arrays in one message. Small ones need many times their text in memory. */
+const MAX_CONTAINERS = 1_000_000;
+
 /** The error response for an invalid message. It is sent only if `answerable`: a response must not be answered. */
 export interface Fault {
   readonly fault: ErrorMessage;
@@ -39,6 +42,11 @@ export function decode(text: string, limits: Limits = DEFAULT_LIMITS): Decoded {
   // Reject it before JSON.parse or any later code can recurse into it.
   if (scanned?.tooDeep === true) {
     const details = `Nested deeper than ${limits.depth} levels (limits.depth)`;
+    return refuse(invalidRequest(readId(body, scanned), details), !scanned.isResponse);
+  }
+
+  if (scanned !== undefined && scanned.containers > MAX_CONTAINERS) {
+    const details = `More than ${MAX_CONTAINERS} objects and arrays`;
     return refuse(invalidRequest(readId(body, scanned), details), !scanned.isResponse);
   }
 

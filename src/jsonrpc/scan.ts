@@ -29,6 +29,8 @@ export interface Token {
 
 export interface Scan {
   readonly tooDeep: boolean;
+  /** Objects and arrays, the message included. */
+  readonly containers: number;
   readonly batch: boolean;
   /** In the order of the text. Of tokens at the same path, only the last counts. */
   readonly tokens: readonly Token[] | undefined;
@@ -94,9 +96,12 @@ const BRACE = 123; // with bit 32 set, `[` and `{` both have this code, and `]` 
 
 /** The name of the last key at each depth, from 1 on. Scans are synchronous, so they can share it. */
 const keys: (string | undefined)[] = [];
+/** How many objects and arrays the current scan has seen. */
+let containers = 0;
 
 /** Finds tokens only in the first `maxItems` items of a batch, since a longer batch is refused. */
 export function scan(text: string, maxDepth: number, maxItems: number): Scan {
+  containers = 0;
   let tokens: Token[] | undefined;
   let tooDeep = false;
   let depth = 0;
@@ -139,13 +144,14 @@ export function scan(text: string, maxDepth: number, maxItems: number): Scan {
         i = close < 0 ? ~close : close;
         continue;
       }
+      containers++;
       depth++;
       keys[depth] = undefined;
       if (depth > maxDepth) tooDeep = true;
     } else if ((c | 32) === BRACE + 2) depth--;
     else if (c === COMMA && depth === outside) item++;
   }
-  return { tooDeep, batch: outside === 1, tokens, idStart, idEnd, isResponse: hasOutcome && !hasMethod };
+  return { tooDeep, containers, batch: outside === 1, tokens, idStart, idEnd, isResponse: hasOutcome && !hasMethod };
 }
 
 /** Returns the index of the closing bracket, or the length of the text; complemented (`~`) if the value is too deep. */
@@ -158,6 +164,7 @@ function skip(text: string, open: number, maxDepth: number): number {
     if (c > QUOTE && c <= COLON) continue; // numbers, and what is between them
     if (c === QUOTE) i = stringEnd(text, i);
     else if ((c | 32) === BRACE) {
+      containers++;
       if (++depth > deepest) deepest = depth;
     } else if ((c | 32) === BRACE + 2 && --depth === 0) break;
   }
