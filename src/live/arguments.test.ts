@@ -119,6 +119,23 @@ describe("arguments by the schema of the tool", () => {
     const many = list(...Array.from({ length: 40 }, () => list(key("A"), "x")));
     expect(() => sent(many, { type: "array", items: { anyOf: choices } })).toThrow(ArgumentProblem);
   });
+
+  it.each([2, 3, 1_000])("refuse a scalar for a schema that offers itself %i times", (count) => {
+    const self = { type: "string", anyOf: Array.from({ length: count }, () => ({ $ref: "#/$defs/self" })) };
+    expect(() => sent(5, { $ref: "#/$defs/self" }, { $defs: { self } })).toThrow("in too many ways");
+  });
+
+  it("read each value of an enum once, and a long array of scalars with a choice", () => {
+    let reads = 0;
+    const read = (): void => void (reads += 1);
+    const allowed = Array.from({ length: 100 }, (_, at) => ({ toJSON: () => (read(), { a: at }) }));
+    const tables = Array.from({ length: 50 }, (_, at) => ({ table: ["a", at] }));
+    expect(sent(tables, { type: "array", items: { enum: allowed } })).toEqual(tables.map((_, at) => ({ a: at })));
+    expect(reads).toBe(100);
+    const numbers = Array.from({ length: 100_000 }, (_, at) => at);
+    const item = { anyOf: [{ type: "string" }, { type: "number" }] };
+    expect(sent(numbers, { anyOf: [{ type: "null" }, { type: "array", items: item }] })).toHaveLength(100_000);
+  });
 });
 
 describe("values without a schema", () => {

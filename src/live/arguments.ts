@@ -31,8 +31,12 @@ interface MarkedValue {
 /** The arguments cannot be sent. The message says why. */
 export class ArgumentProblem extends Error {}
 
-/** Alternatives are tried one by one. */
-const MAX_STEPS = 30_000;
+/** How much work trying alternatives may be. A step is about a scalar whose schema is known. */
+const MAX_STEPS = 1_000_000;
+/** The steps of a value with parts, and of each schema that holds where a shape is made. */
+const LARGE_STEP = 30;
+/** Characters of JSON that are one step to write and compare. */
+const CHARS_PER_STEP = 50;
 /** Choices within each other for one value. A schema may refer to itself without end. */
 const MAX_CHOICES = 12;
 const MAX_CONJUNCTION = 100;
@@ -80,6 +84,10 @@ class ArgumentMaker {
   readonly #fits = new Map<object, Map<object, Fit>>();
   /** The lists that begin at the second element of another one. */
   readonly #rests = new Map<object, GuestValue>();
+  /** What `enum` and `const` allow: the values, those with parts as JSON, and the strings by the shape. */
+  readonly #scalars = new Map<object, ReadonlySet<unknown>>();
+  readonly #texts = new Map<object, ReadonlySet<string>>();
+  readonly #names = new Map<Shape, ReadonlyMap<string, unknown>>();
   /** How many choices are being made now, within each other. */
   #trials = 0;
   #steps = 0;
@@ -116,15 +124,21 @@ class ArgumentMaker {
     const alternatives = choices < MAX_CHOICES ? shape.alternatives : [];
     const make = (): Fit =>
       this.#best(alternatives.map((one) => () => this.#fit(value, one, choices + 1))) ?? this.#shaped(value, shape);
-    // A value is looked at again only if there are several ways to read what it is part of.
-    if (this.#trials === 0 || typeof value !== "object" || value === null) return make();
-    this.#steps += 1;
-    if (this.#steps > MAX_STEPS) throw new ArgumentProblem(TOO_MANY);
+    const hasParts = typeof value === "object" && value !== null;
+    this.#count(hasParts ? LARGE_STEP : 1);
+    if (this.#trials === 0 || !hasParts) return make();
     const known = this.#fits.get(value) ?? new Map<object, Fit>();
     this.#fits.set(value, known);
     const fit = known.get(schema) ?? make();
     known.set(schema, fit);
     return fit;
+  }
+
+  /** A value is looked at again only if there are several ways to read what it is part of. */
+  #count(steps: number): void {
+    if (this.#trials === 0) return;
+    this.#steps += steps;
+    if (this.#steps > MAX_STEPS) throw new ArgumentProblem(TOO_MANY);
   }
 
   /** The first of the best fits. */
@@ -143,19 +157,19 @@ class ArgumentMaker {
 
   #shaped(value: GuestValue, shape: Shape): Fit {
     const isNil = isMarked(value) && value.nil === true;
-    if (isNil || value === null) return emptyFit(isNil, shape);
+    if (isNil || value === null) return this.#emptyFit(isNil, shape);
     if (!isMarked(value)) {
-      if (Array.isArray(value) && allows(shape, "array")) return checked(this.#array(value, shape), shape);
-      return Array.isArray(value) ? worse(this.plain(value)) : checked({ json: value, misfits: 0 }, shape);
+      if (Array.isArray(value) && allows(shape, "array")) return this.#checked(this.#array(value, shape), shape);
+      return Array.isArray(value) ? worse(this.plain(value)) : this.#checked({ json: value, misfits: 0 }, shape);
     }
-    if (symbolJson(value) !== undefined) return symbolFit(value, shape);
+    if (symbolJson(value) !== undefined) return this.#symbolFit(value, shape);
     const readings = (["object", "array"] as const).filter((type) => allows(shape, type));
     if (!isUsualObject(value)) readings.reverse();
     const fits = readings.flatMap((type) => {
       const entries = type === "object" ? this.#entries(value) : undefined;
-      if (entries !== undefined) return [() => checked(this.#object(entries, shape), shape)];
+      if (entries !== undefined) return [() => this.#checked(this.#object(entries, shape), shape)];
       const items = type === "array" ? itemsOf(value) : undefined;
-      return items === undefined ? [] : [() => checked(this.#array(items, shape), shape)];
+      return items === undefined ? [] : [() => this.#checked(this.#array(items, shape), shape)];
     });
     return this.#best(fits) ?? worse(this.plain(value));
   }
@@ -232,10 +246,74 @@ class ArgumentMaker {
     return rest;
   }
 
-  #shapeOf(schema: object): Shape {
-    const known = this.#shapes.get(schema) ?? shapeOf(this.#conjunction(schema));
-    this.#shapes.set(schema, known);
+  /** Counts a wrong type, and a value that is not among those that are allowed. */
+  #checked(fit: Fit, shape: Shape): Fit {
+    const { json } = fit;
+    const isType = shape.isGuess || allows(shape, typeOf(json));
+    const isAllowed = shape.allowed.length === 0 || this.#isAllowed(json, shape.allowed);
+    return isType && isAllowed ? fit : { ...fit, misfits: fit.misfits + (isType ? 0 : 1) + (isAllowed ? 0 : 1) };
+  }
+
+  #isAllowed(json: unknown, allowed: Shape["allowed"]): boolean {
+    this.#count(allowed.length);
+    if (typeof json !== "object" || json === null) return allowed.every((values) => this.#scalarsOf(values).has(json));
+    const text = this.#textOf(json);
+    return allowed.every((values) => this.#textsOf(values).has(text));
+  }
+
+  #textOf(json: unknown): string {
+    const text = JSON.stringify(json);
+    this.#count(text.length / CHARS_PER_STEP);
+    return text;
+  }
+
+  #scalarsOf(values: readonly unknown[]): ReadonlySet<unknown> {
+    const known = this.#scalars.get(values) ?? new Set(values);
+    this.#scalars.set(values, known);
     return known;
+  }
+
+  /** The arrays and objects among the values, as JSON. */
+  #textsOf(values: readonly unknown[]): ReadonlySet<string> {
+    const known = this.#texts.get(values);
+    if (known !== undefined) return known;
+    const texts = values.filter((one) => typeof one === "object" && one !== null).map((one) => this.#textOf(one));
+    const made = new Set(texts);
+    this.#texts.set(values, made);
+    return made;
+  }
+
+  /** `nil` is what the schema has of these. In Lisp it is false first; in Smalltalk, null. */
+  #emptyFit(isLisp: boolean, shape: Shape): Fit {
+    const usual = isLisp ? false : null;
+    const empty = isLisp ? [false, [], {}, null] : [null, [], {}, false];
+    if (shape.types === undefined && shape.allowed.length === 0) return { json: usual, misfits: 0 };
+    const strict = { ...shape, isGuess: false };
+    const fitting = empty.find((json) => this.#checked({ json, misfits: 0 }, strict).misfits === 0);
+    return fitting === undefined ? this.#checked({ json: usual, misfits: 0 }, shape) : { json: fitting, misfits: 0 };
+  }
+
+  /** A symbol is the string of the schema's `enum` that has its name, or else its name in small letters. */
+  #symbolFit(value: MarkedValue, shape: Shape): Fit {
+    const usual = this.#checked({ json: symbolJson(value), misfits: 0 }, shape);
+    if (usual.misfits === 0 || shape.allowed.length === 0) return usual;
+    const names = this.#names.get(shape) ?? stringsIn(shape.allowed);
+    this.#names.set(shape, names);
+    if (names.size === 0) return usual;
+    const json = nameIn(value.keyword ?? value.symbol ?? "", names);
+    const listed = this.#checked({ json, misfits: 0 }, shape);
+    return listed.misfits < usual.misfits ? listed : usual;
+  }
+
+  #shapeOf(schema: object): Shape {
+    const known = this.#shapes.get(schema);
+    if (known !== undefined) return known;
+    const schemas = this.#conjunction(schema);
+    const shape = shapeOf(schemas);
+    const { properties, required, alternatives } = shape;
+    this.#count(schemas.length * (LARGE_STEP + properties.size + required.length + alternatives.length));
+    this.#shapes.set(schema, shape);
+    return shape;
   }
 
   /** The schemas that all hold: the schema itself, what it refers to, and its `allOf`. */
@@ -265,43 +343,14 @@ function combined(json: unknown, parts: readonly Fit[], misfits: number): Fit {
   return { json, misfits: sum, ...(problem !== undefined && { problem }) };
 }
 
-/** Counts a wrong type, and a value that is not among those that are allowed. */
-function checked(fit: Fit, shape: Shape): Fit {
-  const { json } = fit;
-  const isType = shape.isGuess || allows(shape, typeOf(json));
-  const isAllowed = shape.allowed.every((values) => includes(values, json));
-  return isType && isAllowed ? fit : { ...fit, misfits: fit.misfits + (isType ? 0 : 1) + (isAllowed ? 0 : 1) };
-}
-
 function typeOf(json: unknown): string {
   if (json === null) return "null";
   if (Array.isArray(json)) return "array";
   return Number.isInteger(json) ? "integer" : typeof json;
 }
 
-function includes(values: readonly unknown[], json: unknown): boolean {
-  if (values.includes(json)) return true;
-  const text = typeof json === "object" && json !== null ? JSON.stringify(json) : undefined;
-  return text !== undefined && values.some((value) => JSON.stringify(value) === text);
-}
-
-/** `nil` is what the schema has of these. In Lisp it is false first; in Smalltalk, null. */
-function emptyFit(isLisp: boolean, shape: Shape): Fit {
-  const usual = isLisp ? false : null;
-  const empty = isLisp ? [false, [], {}, null] : [null, [], {}, false];
-  if (shape.types === undefined && shape.allowed.length === 0) return { json: usual, misfits: 0 };
-  const found = empty.find((json) => checked({ json, misfits: 0 }, { ...shape, isGuess: false }).misfits === 0);
-  return found === undefined ? checked({ json: usual, misfits: 0 }, shape) : { json: found, misfits: 0 };
-}
-
-/** A symbol is the string of the schema's `enum` that has its name, or else its name in small letters. */
-function symbolFit(value: MarkedValue, shape: Shape): Fit {
-  const usual = checked({ json: symbolJson(value), misfits: 0 }, shape);
-  const strings = shape.allowed.flat().filter((one) => typeof one === "string");
-  if (usual.misfits === 0 || strings.length === 0) return usual;
-  const json = nameIn(value.keyword ?? value.symbol ?? "", new Map(strings.map((one) => [one, true])));
-  const listed = checked({ json, misfits: 0 }, shape);
-  return listed.misfits < usual.misfits ? listed : usual;
+function stringsIn(allowed: Shape["allowed"]): ReadonlyMap<string, unknown> {
+  return new Map(allowed.flat().flatMap((one) => (typeof one === "string" ? [[one, true]] : [])));
 }
 
 /** These keywords are the values of JSON. */

@@ -33,8 +33,11 @@ export function shapeOf(schemas: readonly Schema[]): Shape {
   const choices = schemas.flatMap(choicesOf);
   const properties = new Map<string, unknown[]>();
   for (const named of of("properties")) {
-    for (const [name, schema] of Object.entries(isObject(named) ? named : {}))
-      properties.set(name, [...(properties.get(name) ?? []), schema]);
+    for (const [name, schema] of Object.entries(isObject(named) ? named : {})) {
+      const known = properties.get(name);
+      if (known === undefined) properties.set(name, [schema]);
+      else known.push(schema);
+    }
   }
   const [tuples, items] = [of("prefixItems"), of("items")];
   // Before JSON Schema 2020-12, `items` had the elements of a tuple.
