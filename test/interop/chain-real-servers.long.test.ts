@@ -78,6 +78,10 @@ async function inspectDirectly(library: Library): Promise<Record<string, Finding
   }
 }
 
+function exitCode(program: ChildProcess): Promise<number | null> {
+  return new Promise((resolve, reject) => void program.once("exit", resolve).once("error", reject));
+}
+
 /** All servers behind `catenary serve`, and a client in front of it. */
 class ChainedServers {
   readonly workspace = new Workspace();
@@ -94,6 +98,9 @@ class ChainedServers {
     const config = join(folder, "catenary.json");
     writeFileSync(config, JSON.stringify({ mcpServers: servers }));
     const env = { ...ENV, CATENARY_CACHE: join(folder, "cache"), XDG_STATE_HOME: join(folder, "state") };
+    // A list does not wait for a slow server, and a name that was shown stays. If one of two servers with equal names is
+    // late, the other keeps its names without a prefix. So the lists of all are known before the first one is shown.
+    expect(await exitCode(spawn(process.execPath, [CLI, "doctor", config], { env, stdio: "ignore" }))).toBe(0);
     const args = [CLI, "serve", config];
     if (transport === "stdio") {
       this.client = await this.#library.start({ command: process.execPath, args, env }, roots);

@@ -130,9 +130,10 @@ const EVERYTHING: Readonly<Record<string, Step>> = {
   "long operation": async ({ client, toolName }) => {
     const steps: number[] = [];
     const onProgress = ({ progress, total }: Json): void => void (total === 4 && steps.push(progress));
-    const args = { duration: 0.2, steps: 4 };
+    const args = { duration: 2, steps: 4 };
     const answer = await client.call(toolName("trigger-long-running-operation"), args, { onProgress });
-    // The clients drop the last one where it arrives in one chunk with the result.
+    // The clients drop what arrives in one chunk with the result: the last one, and the one before it where the client
+    // stalls for longer than a step.
     return { answer, steps: steps.slice(0, 3) };
   },
   elicitation: withEvent("elicit", call("trigger-elicitation-request")),
