@@ -12,8 +12,8 @@ const cache = join(tmpdir(), `catenary-test-cache-${process.pid}`);
 process.env["CATENARY_TEST_CACHE"] = cache;
 
 /**
- * Tests that count the timers or the pooled connections of the whole process, or that replace a module. The others
- * share their modules, which saves a third of the time.
+ * Tests that count the timers or the pooled connections of the whole process, that replace a module, or that load Amber,
+ * which adds methods to all objects. The others share their modules, which saves a third of the time.
  */
 export const ISOLATED = [
   "src/chain/middleware/retry.test.ts",
@@ -36,6 +36,7 @@ export const ISOLATED = [
   "src/http/server/node-request-body.test.ts",
   "src/http/server/reply.shared-timer.test.ts",
   "src/live/js/main-thread.test.ts",
+  "src/live/smalltalk/amber-guest.test.ts",
   "src/server/task-limits.test.ts",
 ];
 

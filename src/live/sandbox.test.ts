@@ -14,10 +14,15 @@ import { sandboxed, sandboxProblem, type SandboxOptions } from "./sandbox.ts";
 const isLinux = process.platform === "linux";
 const problem = await sandboxProblem();
 
+afterEach(() => {
+  vi.unstubAllEnvs();
+  // The next file of this worker must not get modules that remember a program of these tests.
+  vi.resetModules();
+});
+
 describe.skipIf(!isLinux)("where bubblewrap does not work", () => {
   const folders: string[] = [];
   afterEach(async () => {
-    vi.unstubAllEnvs();
     await Promise.all(folders.splice(0).map((folder) => rm(folder, { recursive: true })));
   });
 
@@ -111,7 +116,6 @@ describe.skipIf(problem !== undefined)("a sandbox", () => {
       vi.resetModules();
       const { javascript: create } = await import("./index.ts");
       const text = await evaluate({ read: [shown] }, `require("fs").readFileSync("${shown}/key", "utf8")`, create);
-      vi.unstubAllEnvs();
       expect(text).not.toContain("a secret of the host");
       expect(text).toContain(`the path ${shown} of the sandbox was replaced while the session was started`);
     });

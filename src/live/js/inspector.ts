@@ -201,7 +201,7 @@ let isProfiling = false;
 let gc: (() => void) | undefined;
 
 /** Collects all garbage before it returns. The inspector's collectGarbage does so later in some versions of Node. */
-function collectGarbage(): void {
+export function collectGarbage(): void {
   if (gc === undefined) {
     setFlagsFromString("--expose-gc");
     gc = runInNewContext("gc") as () => void;

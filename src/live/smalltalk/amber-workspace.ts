@@ -40,6 +40,8 @@ export class AmberWorkspace {
   #warnings: GuestEvaluation["warnings"] = [];
   /** What the current evaluation has defined. */
   #defined: Definition[] = [];
+  /** The values of the last evaluation, held until the next, so that large ones can be inspected. */
+  #results: readonly unknown[] = [];
   /** The bottom of the stack of an evaluation. */
   readonly #root: StackContext;
 
@@ -143,7 +145,11 @@ export class AmberWorkspace {
     const usedBefore = process.cpuUsage();
     this.#defined = [];
     this.#warnings = [];
-    const outcome = this.guard(() => work().map((value) => this.#printer.print(value, options)));
+    this.#results = [];
+    const outcome = this.guard(() => {
+      this.#results = work();
+      return this.#results.map((value) => this.#printer.print(value, options));
+    });
     const used = process.cpuUsage(usedBefore);
     const common = {
       warnings: this.#warnings,
