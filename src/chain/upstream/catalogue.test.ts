@@ -248,3 +248,16 @@ it("notify callers only of lists that differ, after a start and after each repor
   await eventually(() => expect(notifyChanged.mock.calls).toEqual([[["tools"]]]));
   expect(store).toBeDefined();
 });
+
+it("notify callers of a change that the upstream reports before its lists are known", async () => {
+  const handler: Handler = async ({ method }, { notify }) => {
+    if (method === "subscriptions/listen") {
+      notify({ method: "notifications/tools/list_changed" });
+      return new Promise(() => undefined);
+    }
+    return { tools: [{ name: "a" }], prompts: [], resources: [], resourceTemplates: [] };
+  };
+  const notifyChanged = vi.fn<CatalogueOwner["notifyChanged"]>();
+  await readFrom(handler, { notifyChanged });
+  await eventually(() => expect(notifyChanged).toHaveBeenCalledTimes(1));
+});

@@ -131,6 +131,8 @@ export class CatalogueKeeper {
   /** The lists as they were read last; undefined if they were too long. */
   #digests: Digests | undefined;
   #wasRead = false;
+  /** Whether the upstream has reported a change since the last read. */
+  #isReported = false;
 
   constructor(store: CatalogueStore, owner: CatalogueOwner) {
     this.#store = store;
@@ -152,7 +154,7 @@ export class CatalogueKeeper {
     const flags = LIST_CAPABILITIES.map((capability) => [changedFlag(capability), true] as const);
     const context: Context = {
       ...this.#owner.background(new AbortController().signal),
-      notify: ({ method }) => (method.endsWith("/list_changed") ? this.#readSoon(opened) : undefined),
+      notify: ({ method }) => (method.endsWith("/list_changed") ? this.changed() : undefined),
     };
     const request = { method: "subscriptions/listen", params: { notifications: Object.fromEntries(flags) } };
     // The subscription ends with the connection. An upstream without subscriptions is not watched.
@@ -161,6 +163,7 @@ export class CatalogueKeeper {
 
   /** Called when the lists may have changed. */
   changed(): void {
+    this.#isReported = true;
     if (this.#opened !== undefined) this.#readSoon(this.#opened);
   }
 
@@ -184,6 +187,8 @@ export class CatalogueKeeper {
     // Only the first lists of a session that belongs to one client are stored.
     if (!owner.isCurrent(opened) || !this.reportsChanges) return;
     this.#readAt = performance.now();
+    const isReported = this.#isReported;
+    this.#isReported = false;
     const { handler, discovered } = opened.connection;
     const before = this.#digests ?? digestsOf(await this.#store.known());
     // Before the first read of all, callers have seen what is stored, or what the upstream itself has answered.
@@ -200,7 +205,9 @@ export class CatalogueKeeper {
     this.#wasRead = true;
     this.#digests = digestsOf(now);
     await this.#store.set(now);
-    const changes = isShown ? changesBetween(before, this.#digests) : [];
+    // Without lists to compare with, the report of the upstream counts.
+    const unknown = isReported || this.#isReported ? LIST_CAPABILITIES : [];
+    const changes = isShown ? changesBetween(before, this.#digests) : unknown;
     if (changes.length > 0) owner.notifyChanged(changes);
   }
 }
