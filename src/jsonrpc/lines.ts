@@ -22,6 +22,8 @@ export interface LineReaderOptions {
 const NEWLINE = 10;
 const RETURN = 13;
 const MIN_BUFFER_BYTES = 4 * 1024;
+/** A line that is longer may turn out to be too long. */
+const LONG_BYTES = 1024 * 1024;
 /** How much of a line that is not UTF-8 is searched for its id. */
 const HEAD_BYTES = 4 * 1024;
 
@@ -30,6 +32,8 @@ export class LineReader {
   // The incomplete line. Chunks are copied, since a stream may reuse them. The buffer doubles when it is full.
   #buffer: Buffer = Buffer.alloc(0);
   #buffered = 0;
+  /** Reads the id of a long line as its bytes come, so that it is known when the line turns out to be too long. */
+  #head: SkippedMessage | undefined;
   /** The rest of a line that is too long. */
   #skipped: SkippedMessage | undefined;
   #isReported = false;
@@ -65,8 +69,8 @@ export class LineReader {
 
   #add(bytes: Buffer, start: number, end: number, isLineEnd: boolean): void {
     if (this.#skipped === undefined && this.#buffered + end - start > this.#options.maxBytes) {
-      this.#skipped = new SkippedMessage();
-      this.#skipped.push(this.#buffer, 0, this.#buffered);
+      this.#skipped = this.#head ?? new SkippedMessage();
+      if (this.#head === undefined) this.#skipped.push(this.#buffer, 0, this.#buffered);
       this.#reset();
       this.#hasBegun = true;
     }
@@ -101,12 +105,16 @@ export class LineReader {
       this.#buffer = larger;
     }
     bytes.copy(this.#buffer, this.#buffered, start, end);
+    const isNew = this.#head === undefined;
+    if (length > LONG_BYTES)
+      (this.#head ??= new SkippedMessage()).push(this.#buffer, isNew ? 0 : this.#buffered, length);
     this.#buffered = length;
   }
 
   #reset(): void {
     this.#buffer = Buffer.alloc(0);
     this.#buffered = 0;
+    this.#head = undefined;
   }
 
   #notUtf8(line: Buffer): void {
