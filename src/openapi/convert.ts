@@ -13,6 +13,7 @@ import {
   objectAt,
   type OpenApiDocument,
   parseDocument,
+  type RawOperation,
   SchemaConverter,
   shownSource,
   type Json,
@@ -22,6 +23,8 @@ import type { Credential } from "./request.ts";
 
 /** More could not be listed: callers stop reading there. */
 const MAX_OPERATIONS = 10_000;
+/** How long all operations may be together, as JSON: the main thread copies them. GitHub's 1,222 have 6 million. */
+const MAX_TOTAL_LENGTH = 32_000_000;
 
 /** What the conversion depends on, beside the document. */
 export interface ConvertOptions {
@@ -129,6 +132,17 @@ function findOperations(
   const matched = new Set<string>();
   const operations: Operation[] = [];
   const problems: string[] = [];
+  let length = 0;
+  const make = (raw: RawOperation, tool: string): Operation => {
+    if (length <= MAX_TOTAL_LENGTH) {
+      const operation = toOperation(document, raw, tool, converters, isSet);
+      length += JSON.stringify([operation, [...operation.arguments]]).length;
+      if (length <= MAX_TOTAL_LENGTH) return operation;
+    }
+    throw new Error(
+      `the schemas of all tools are longer than ${MAX_TOTAL_LENGTH} characters; choose some with include`,
+    );
+  };
   for (const raw of listOperations(document)) {
     const tool = toolName(raw, names, counts);
     names.add(tool);
@@ -141,7 +155,7 @@ function findOperations(
     };
     const [isIncluded, isExcluded] = [include === undefined || hits(include), hits(exclude)];
     if (!isIncluded || isExcluded) continue;
-    const { value, problem = raw.problem } = attempt(() => toOperation(document, raw, tool, converters, isSet));
+    const { value, problem = raw.problem } = attempt(() => make(raw, tool));
     if (operations.length >= MAX_OPERATIONS) {
       throw new Error(`The document has more than ${MAX_OPERATIONS} operations; choose some with include`);
     }

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { connect } from "../client/connect.ts";
+import { convertText } from "./convert.ts";
 import { openapi } from "./index.ts";
 import { loadOperations } from "./load.ts";
 
@@ -92,6 +93,20 @@ it("reads a document with many keys, operations of the same id, and a brace in i
   expect(outcome).toEqual(["same", ...Array.from({ length: 99 }, (_, at) => `same_${at + 2}`)]);
   const braces = json({ servers: [{ url: `http://127.0.0.1:9/${"{".repeat(200_000)}` }], paths: { "/ok": ok } });
   expect((await read(braces)).outcome).toEqual(["ok"]);
+});
+
+it("leaves out the operations after those whose schemas are too long together", async () => {
+  const field = { type: "string", description: "d".repeat(400) };
+  const properties = Object.fromEntries(Array.from({ length: 1_000 }, (_, at) => [`p${at}`, field]));
+  const body = { content: { "application/json": { schema: { type: "object", properties } } } };
+  const requestBody = { $ref: "#/components/requestBodies/body" };
+  const paths = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`/p${at}`, { post: { requestBody } }]));
+  const text = json({ paths, components: { requestBodies: { body } } });
+  const { operations, problems } = await convertText(text, "document.json", {});
+  expect(JSON.stringify(operations).length).toBeLessThan(32_000_000);
+  expect(operations.length).toBeGreaterThan(50);
+  expect(operations.length + problems.length).toBe(100);
+  expect(problems.at(-1)).toMatch(/^POST \/p99 \(.* longer than 32000000 characters; choose some with include\)$/);
 });
 
 it("ends a conversion that takes too long, and one whose server is closed", async () => {
