@@ -2,7 +2,7 @@
 // what `import "catenary"` loads is one file, and the rest is in as few files as its lazy imports allow. Prints nothing
 // unless it fails, and a warning is a failure.
 
-import { chmodSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { chmodSync, readFileSync, renameSync, symlinkSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build } from "rolldown";
 
@@ -129,5 +129,7 @@ for (const part of parts) await build(part);
 
 // Makes `npx catenary` work in this folder, as npm does where the package is installed.
 chmodSync("dist/cli/main.js", 0o755);
-rmSync("node_modules/.bin/catenary", { force: true });
-symlinkSync("../../dist/cli/main.js", "node_modules/.bin/catenary");
+const link = `node_modules/.bin/catenary.${process.pid}`;
+symlinkSync("../../dist/cli/main.js", link);
+// Replaces one that is there, also if another build does the same now.
+renameSync(link, "node_modules/.bin/catenary");
