@@ -105,7 +105,7 @@ it.each<[string, object, ConfigOptions, string]>([
   expect(upstreams.get("notes")?.missing).toBeUndefined();
 });
 
-it("callers are told which server is missing and why, and a value heals it", async () => {
+it("callers see which server is missing and why, and a value heals it", async () => {
   write({ mcpServers: { github: { module: "./${KEY}.mjs" }, notes } });
   const states = new Map<string, UpstreamStatus>();
   const onState = (name: string, status: UpstreamStatus): void => void states.set(name, status);

@@ -324,7 +324,7 @@ describe("callers of different parts of a gateway", () => {
     await expect(all(callRequest("a"), as({ principal: "removed" }))).rejects.toThrow("You are not among the callers");
   });
 
-  it("are told that the result is private", async () => {
+  it("see that the result is private", async () => {
     const all = gateway();
     expect(await all(list, as({ principal: "a" }))).toMatchObject({ cacheScope: "private" });
     expect(await all(list, as({}))).toMatchObject({ cacheScope: "public" });

@@ -93,7 +93,7 @@ async function importServers(args: readonly string[]): Promise<number> {
       ),
     );
   }
-  // Those that the servers of the config have no value for now.
+  // Those that the servers of the config have no value yet.
   const unset = (await checkConfig(edited, config)).filter(({ server }) => server !== undefined);
   for (const text of unset.map(describeMissing)) printStatus(sanitizeFor(process.stderr, text));
   const names = plan.imported.map(({ name }) => oneLine(name)).join(", ");

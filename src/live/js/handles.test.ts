@@ -1,4 +1,4 @@
-// What a session keeps for its handles: small values within a budget of bytes, and nothing that nobody can look into.
+// What a session keeps for its handles: small values within a budget of bytes, and nothing that no tool can show.
 
 import { expect, it } from "vitest";
 import { HandleTable } from "./handles.ts";

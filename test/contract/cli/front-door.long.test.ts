@@ -14,9 +14,9 @@ import { lastingPort } from "../../support/http/raw-server.ts";
 import { sandboxProblem } from "../../../src/live/sandbox.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
-const NOBODY = 65_534;
+const UNPRIVILEGED = 65_534;
 const isRoot = process.getuid?.() === 0;
-const user = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
+const user = isRoot ? { uid: UNPRIVILEGED, gid: UNPRIVILEGED } : {};
 
 let folder: string;
 let clone: string;
@@ -36,7 +36,7 @@ beforeAll(() => {
   mkdirSync(home);
   if (isRoot)
     for (const path of execFileSync("find", [folder, "-print0"], { encoding: "utf8" }).split("\0")) {
-      if (path !== "") chownSync(path, NOBODY, NOBODY);
+      if (path !== "") chownSync(path, UNPRIVILEGED, UNPRIVILEGED);
     }
   // What npm sets for the scripts that it runs is not what a person's shell has.
   const shell = Object.entries(process.env).filter(
