@@ -114,8 +114,8 @@ async function errorsIn(text: string, config: string): Promise<readonly Problem[
 
 /** Leaves out the servers that a config cannot have, and notes why. The others can be imported. */
 async function withoutInvalid(plan: Plan, sources: readonly ClientSource[], config: string): Promise<Plan> {
-  const inputs = sources.flatMap((source) => source.inputs);
   const checked = plan.imported.map(async (server) => {
+    const inputs = newInputs([server], sources, undefined);
     const text = JSON.stringify({ mcpServers: { [server.name]: server.entry }, inputs });
     return { server, problem: (await errorsIn(text, config))[0] };
   });
