@@ -54,7 +54,8 @@ beforeAll(() => {
     ...user,
     stdio: ["ignore", "pipe", "pipe"],
   });
-});
+  // npm fills an empty cache.
+}, 600_000);
 
 afterEach(async () => {
   if (started?.pid === undefined || started.exitCode !== null) return;
