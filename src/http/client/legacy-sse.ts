@@ -9,7 +9,9 @@ import { isResponse, plainId, type Id, type Message, type RequestMessage } from 
 import { SessionLost, type SendOptions } from "../../transport/transport.ts";
 import { decodeUtf8, type ServerSentEvent } from "./sse-reader.ts";
 import {
+  answerableId,
   GET_HEADERS,
+  type HttpFailure,
   type HttpSession,
   HttpTransport,
   isEventStream,
@@ -43,8 +45,14 @@ export class LegacySseTransport extends HttpTransport<Session> {
       await this.track(id, options, async (sent) => {
         // A broken stream does not abort the POST: the server may still reject it, which proves that nothing has run.
         const response = await this.postCall(message, session, sent, options);
-        await this.acknowledged(response, message);
-        await abortable(sent.controller.signal, answered);
+        if (isSuccess(response)) {
+          await this.acknowledged(response, message);
+          await abortable(sent.controller.signal, answered);
+          return;
+        }
+        const { error, body } = await readPostFailure(response, method);
+        if (body === undefined) throw error;
+        this.pass({ kind: "message", message: { jsonrpc: "2.0", id, error: body } }, id);
       });
     } finally {
       session.pending.delete(id);
@@ -68,6 +76,7 @@ export class LegacySseTransport extends HttpTransport<Session> {
       url,
       headers: LEGACY_POST_HEADERS,
       body: this.http.encode(message),
+      id: answerableId(message),
       added,
       signal,
       onWait,
@@ -76,12 +85,7 @@ export class LegacySseTransport extends HttpTransport<Session> {
 
   protected async acknowledged(response: HttpResponse, message: Message): Promise<void> {
     const what = "method" in message ? message.method : "a response";
-    const { status } = response;
-    if (!isSuccess(response)) {
-      const { error } = await readFailure(response, what);
-      if (status === 404) throw new SessionLost("The server has dropped the session (HTTP 404)", { status });
-      throw error;
-    }
+    if (!isSuccess(response)) throw (await readPostFailure(response, what)).error;
     // Servers acknowledge a message with any body, but an HTML page means a wrong address.
     if (/^text\/html\b/i.test(response.headers["content-type"] ?? "")) throw noMessages(response, what);
     response.discard();
@@ -145,6 +149,13 @@ export class LegacySseTransport extends HttpTransport<Session> {
     this.session = undefined;
     if (session.address !== undefined) this.pass({ kind: "lost" });
   }
+}
+
+async function readPostFailure(response: HttpResponse, what: string): Promise<HttpFailure> {
+  const failure = await readFailure(response, what);
+  const { status } = response;
+  if (status === 404) throw new SessionLost("The server has dropped the session (HTTP 404)", { status });
+  return failure;
 }
 
 /** Messages and credentials must not be sent to another origin. */

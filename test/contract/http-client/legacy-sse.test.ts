@@ -20,6 +20,9 @@ import type { Fault, FaultyServer } from "../../support/faulty-server/server.ts"
 import type { RawRequest } from "../../support/http/raw-server.ts";
 import { expectHelpful, connectTo, startAndConnect, LEGACY_SSE, startServer, outcome, textOf } from "./fixture.ts";
 
+/** An error of the server in the response to a POST. */
+const REFUSAL = { code: -32000, message: "This server does not run it for you" };
+
 const streamOf = (server: FaultyServer): RawRequest | undefined =>
   server.requests.findLast(({ operation }) => operation === "GET");
 
@@ -27,7 +30,8 @@ describe("a POST", () => {
   const fails: Readonly<Record<string, readonly [Fault, number, object]>> = {
     "500 and a page": [status(500), 0, { kind: "http", status: 500 }],
     "502 and a page": [status(502), 0, { kind: "http", status: 502 }],
-    "400 and an error": [errorResponse(400, { code: -32000, message: "No" }), 0, { kind: "http", mayHaveRun: false }],
+    "400 and an error": [errorResponse(400, REFUSAL), 0, REFUSAL],
+    "403 and an error": [errorResponse(403, REFUSAL), 0, REFUSAL],
     "403": [status(403), 0, { kind: "unauthorized", mayHaveRun: false }],
     "a closed connection": [hangUp, 0, { kind: "closed", mayHaveRun: true }],
     "a reset": [reset, 0, { kind: "closed", mayHaveRun: true }],
