@@ -239,7 +239,7 @@ class PipedChildProcess implements ChildTransport {
     this.#lines?.end();
     const stderr = child.stderrTail();
     // A program that never spoke could not start. Its callers are told why, since they may be its operator.
-    const reason = this.#hasSentMessage || this.#isNoisy ? "" : startFailure(stderr);
+    const reason = this.#hasSentMessage || this.#isNoisy ? "" : startFailure(stderr, this.#options.env);
     const message = `${this.#describeExit(exit)}${reason === "" ? "" : `: ${reason}`}`;
     const diagnostics = reason !== "" && stderr.trim() === reason ? "" : describeStderr(stderr);
     const error = new ConnectionError(this.#isNoisy ? "protocol" : "closed", message, { diagnostics });
@@ -265,8 +265,14 @@ const NPM_DETAIL = /^npm (?:error|ERR!)(?: (?:code|errno|syscall|path|network)\b
 const TELLING =
   /\b(?:error|missing|required|requires|invalid|cannot|can't|could not|unable|not found|no such|denied|failed|usage)\b/i;
 
-/** The line of stderr that says best why a program did not start. What may be a key in it is left out. */
-function startFailure(stderr: string): string {
+/** Shorter values of variables are unlikely to be secrets, and may occur in any text by chance. */
+const MIN_SECRET_LENGTH = 6;
+
+/**
+ * The line of stderr that says best why a program did not start, without what may be a key, and without the values of
+ * the variables that were set for it.
+ */
+function startFailure(stderr: string, env: Readonly<Record<string, string>> = {}): string {
   const lines = stderr.split("\n").map((line) => line.trim());
   const told = lines.filter((line) => line !== "" && !/^(?:at |npm warn|npm notice|Node\.js v)/i.test(line));
   const npm = told.find((line) => /^npm (?:error|ERR!)/i.test(line) && !NPM_DETAIL.test(line));
@@ -274,7 +280,11 @@ function startFailure(stderr: string): string {
   const own = told.findLast((one) => one.startsWith("catenary: "));
   const line = npm ?? own ?? told.findLast((one) => TELLING.test(one)) ?? told.at(-1) ?? "";
   const isKey = (text: string): boolean => /\d/.test(text) && /[A-Za-z]/.test(text);
-  const shown = line.replace(/[A-Za-z0-9_+=-]{24,}/g, (text) => (isKey(text) ? "..." : text));
+  const values = Object.values(env).filter((value) => value.length >= MIN_SECRET_LENGTH);
+  const shown = values
+    .toSorted((a, b) => b.length - a.length)
+    .reduce((text, value) => text.replaceAll(value, "..."), line)
+    .replace(/[A-Za-z0-9_+=-]{24,}/g, (text) => (isKey(text) ? "..." : text));
   if (shown.length <= REASON_START + REASON_END) return shown;
   return `${shown.slice(0, REASON_START)} ... ${shown.slice(-REASON_END)}`;
 }
