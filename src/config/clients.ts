@@ -2,8 +2,8 @@
 // written. `config/dialects.ts` reads such files as they are; the set-up commands write into them. To support another
 // client, add it to CLIENTS.
 
-import { homedir } from "node:os";
 import { basename, dirname, posix, win32 } from "node:path";
+import { homeFolder } from "../core/files.ts";
 import type { Environment } from "./variables.ts";
 
 /** A server to write into a client's file. */
@@ -334,7 +334,7 @@ export interface ClientPlace {
 
 /** The absolute path of a client's file. */
 export function clientFilePath({ scope, path }: ClientFile, place: ClientPlace = {}): string {
-  const { platform = process.platform, home = homedir(), env = process.env, project = process.cwd() } = place;
+  const { platform = process.platform, home = homeFolder(), env = process.env, project = process.cwd() } = place;
   const paths = platform === "win32" ? win32 : posix;
   const template = typeof path === "string" ? path : path[isPlatform(platform) ? platform : "linux"];
   if (scope === "project") return paths.join(project, template);

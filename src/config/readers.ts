@@ -2,10 +2,10 @@
 // carries the JSON Schema of what it reads (schema.json is made of these). A value from a variable is read like any
 // other, but no message shows it.
 
-import { homedir } from "node:os";
 import { resolve } from "node:path";
 import type { Node } from "jsonc-parser";
 import type { MiddlewareFactory } from "../chain/middleware/index.ts";
+import { homeFolder } from "../core/files.ts";
 import { nearest } from "../core/options.ts";
 import type { KeyNode } from "./dialects.ts";
 import type { Position, Problems } from "./document.ts";
@@ -193,7 +193,7 @@ export function pathTo(kind: FileCheck["kind"], severity: FileCheck["severity"])
 export function resolvePath({ folder }: ReadContext, path: string): string {
   return resolve(
     folder,
-    path.replace(/^~(?=$|[/\\])/, () => homedir()),
+    path.replace(/^~(?=$|[/\\])/, () => homeFolder()),
   );
 }
 

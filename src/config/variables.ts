@@ -3,11 +3,11 @@
 // Inputs, as in VS Code, are asked for when a config is used, each once, and only those that the config refers to.
 
 import { readFileSync } from "node:fs";
-import { homedir } from "node:os";
 import { basename, resolve, sep } from "node:path";
 import type { UpstreamStatus } from "../chain/upstream/options.ts";
 import type { Upstream } from "../chain/upstream/upstream.ts";
 import { ConnectionError } from "../core/errors.ts";
+import { homeFolder } from "../core/files.ts";
 import { evaluatesCode, EVALUATES_CODE } from "../core/handler.ts";
 import { nearest } from "../core/options.ts";
 import { defined } from "../core/values.ts";
@@ -103,7 +103,7 @@ export class Variables {
     this.#predefined = new Map([
       ["workspaceFolder", folder],
       ["workspaceFolderBasename", basename(folder)],
-      ["userHome", homedir()],
+      ["userHome", homeFolder()],
       ["pathSeparator", sep],
       ["/", sep],
     ]);
@@ -185,7 +185,7 @@ export class Variables {
     try {
       const file = resolve(
         this.#folder,
-        path.replace(/^~(?=[/\\])/, () => homedir()),
+        path.replace(/^~(?=[/\\])/, () => homeFolder()),
       );
       return {
         text: readFileSync(file, "utf8")

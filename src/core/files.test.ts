@@ -1,16 +1,29 @@
 // Where the cache is, directories that are made or refused without ever hanging, and caches of other users.
 
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
-import { homedir, tmpdir } from "node:os";
+import { homedir, tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
-import { cacheFolder, checkCacheFolder, isOwnCacheFile, makeDirectory, ownerProblem } from "./files.ts";
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { cacheFolder, checkCacheFolder, homeFolder, isOwnCacheFile, makeDirectory, ownerProblem } from "./files.ts";
 
 describe("cacheFolder", () => {
   it("follows the environment, else is in the home directory", () => {
     expect(cacheFolder({ CATENARY_CACHE: "here", XDG_CACHE_HOME: "/xdg" })).toBe("here");
     expect(cacheFolder({ CATENARY_CACHE: "", XDG_CACHE_HOME: "/xdg" })).toBe(join("/xdg", "catenary"));
     expect(cacheFolder({ XDG_CACHE_HOME: "not/absolute" })).toBe(join(homedir(), ".cache", "catenary"));
+  });
+});
+
+describe.skipIf(process.platform === "win32")("homeFolder", () => {
+  afterEach(() => vi.unstubAllEnvs());
+
+  it("is $HOME if that is a path, else what the system has", () => {
+    vi.stubEnv("HOME", "/home/ada");
+    expect(homeFolder()).toBe("/home/ada");
+    for (const home of ["", "not/absolute"]) {
+      vi.stubEnv("HOME", home);
+      expect(homeFolder()).toBe(userInfo().homedir);
+    }
   });
 });
 

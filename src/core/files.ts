@@ -4,7 +4,7 @@
 import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync, type Stats } from "node:fs";
 import { lstat, mkdir, rename, rm, stat, writeFile } from "node:fs/promises";
-import { homedir } from "node:os";
+import { homedir, userInfo } from "node:os";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -24,12 +24,18 @@ export function packageVersion(): string {
   }
 }
 
+/** The user's folder. An empty or relative `$HOME` is ignored: files of the user would be written where the command runs. */
+export function homeFolder(): string {
+  const home = homedir();
+  return isAbsolute(home) ? home : userInfo().homedir;
+}
+
 /** `$CATENARY_CACHE`, else `$XDG_CACHE_HOME/catenary`, else `~/.cache/catenary`. */
 export function cacheFolder(env: Readonly<Record<string, string | undefined>> = process.env): string {
   const { CATENARY_CACHE: own, XDG_CACHE_HOME: xdg } = env;
   if (own !== undefined && own !== "") return own;
   // The XDG specification: a relative path must be ignored.
-  const base = xdg !== undefined && isAbsolute(xdg) ? xdg : join(homedir(), ".cache");
+  const base = xdg !== undefined && isAbsolute(xdg) ? xdg : join(homeFolder(), ".cache");
   return join(base, "catenary");
 }
 

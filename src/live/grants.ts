@@ -4,10 +4,10 @@
 
 import { constants, lstatSync, readlinkSync } from "node:fs";
 import { open, readlink } from "node:fs/promises";
-import { homedir, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { delimiter, isAbsolute, join, resolve } from "node:path";
 import { stateDirectory } from "../auth/oauth/private-files.ts";
-import { cacheFolder, packageFile } from "../core/files.ts";
+import { cacheFolder, homeFolder, packageFile } from "../core/files.ts";
 
 /** What a session in a sandbox may read and change. */
 interface GrantOptions {
@@ -101,7 +101,7 @@ const PROGRAM_FOLDERS = [
 /** What no sandbox may change: Catenary, the programs that it starts, and the files that it relies on. */
 export function trustedPaths(): Trusted[] {
   const { PATH = "", XDG_RUNTIME_DIR: runtime = "", npm_config_cache: npm, UV_CACHE_DIR: uv } = process.env;
-  const home = homedir();
+  const home = homeFolder();
   const modules = packageFile(".").replace(/(\/node_modules)\/.*$/, "$1");
   const named: readonly (readonly [what: string, paths: readonly string[]])[] = [
     ["a part of Catenary", [...["dist", "src", "web", "node_modules", "package.json"].map(packageFile), modules]],

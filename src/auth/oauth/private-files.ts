@@ -5,18 +5,18 @@
 import { createHash, randomBytes } from "node:crypto";
 import { constants, readFileSync, readlinkSync, type Stats } from "node:fs";
 import { lstat, open, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
-import { homedir, hostname } from "node:os";
+import { hostname } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { KeyedMutex, pause, unref } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
-import { makeDirectory, ownerProblem } from "../../core/files.ts";
+import { homeFolder, makeDirectory, ownerProblem } from "../../core/files.ts";
 import { defined, errorMessage } from "../../core/values.ts";
 import type { TokenStore } from "./types.ts";
 
 /** The XDG state folder for catenary. A relative `$XDG_STATE_HOME` is ignored, as XDG requires. */
 export function stateDirectory(): string {
   const given = process.env["XDG_STATE_HOME"];
-  const base = given !== undefined && isAbsolute(given) ? given : join(homedir(), ".local", "state");
+  const base = given !== undefined && isAbsolute(given) ? given : join(homeFolder(), ".local", "state");
   return join(base, "catenary");
 }
 

@@ -2,11 +2,10 @@
 // Used by all commands that write configs, so that none of them can write without asking.
 
 import { lstat, readdir, readFile, realpath, rm, stat } from "node:fs/promises";
-import { homedir } from "node:os";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { clientFilePath, CLIENTS, type Client, type ClientFile, type ClientServer } from "../../config/clients.ts";
-import { makeDirectory, replaceFile } from "../../core/files.ts";
+import { homeFolder, makeDirectory, replaceFile } from "../../core/files.ts";
 import { nearest } from "../../core/options.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { EXIT, UsageError } from "../command.ts";
@@ -261,7 +260,7 @@ function splitLines(text: string): string[] {
 
 /** A path for messages: an absolute one in the home folder begins with ~. */
 export function shortPath(path: string): string {
-  const below = isAbsolute(path) ? relative(homedir(), path) : "..";
+  const below = isAbsolute(path) ? relative(homeFolder(), path) : "..";
   return below.startsWith("..") || below === "" ? path : join("~", below);
 }
 
@@ -291,7 +290,7 @@ export function fileOf({ files, title }: Client, isProject: boolean): ClientFile
 }
 
 export async function openClientFile(client: Client, file: ClientFile): Promise<EditedFile> {
-  const root = file.scope === "project" ? process.cwd() : homedir();
+  const root = file.scope === "project" ? process.cwd() : homeFolder();
   return openForEdit(clientFilePath(file), client.format, root);
 }
 
