@@ -3,14 +3,17 @@
 import { expect, it, onTestFinished } from "vitest";
 import { chain } from "../../../src/chain/chain.ts";
 import { upstream } from "../../../src/chain/upstream/upstream.ts";
+import { sampleOf } from "../../support/thoroughness.ts";
 import { eventually } from "../../support/waiting.ts";
 import { caller, program, SESSION, STATELESS, textIn } from "./callers.ts";
 
-it.each([
-  [STATELESS, STATELESS],
+const STYLES = sampleOf(1, [
   [STATELESS, SESSION],
+  [STATELESS, STATELESS],
   [SESSION, STATELESS],
-])(
+]);
+
+it.each(STYLES)(
   "a %s program that is stopped by SIGTERM keeps the subscription of a %s caller",
   async (revision, callersRevision) => {
     const gateway = chain().to(upstream(program("--revisions", revision)));

@@ -14,6 +14,7 @@ import {
   type Gateway,
 } from "../../../src/index.ts";
 import { connectInMemory } from "../../../src/testing.ts";
+import { sampleOf } from "../../support/thoroughness.ts";
 import { eventually } from "../../support/waiting.ts";
 
 const URI = "note://one";
@@ -53,7 +54,7 @@ const PATHS = {
   },
 } as const;
 
-it.concurrent.each(Object.entries(PATHS))(
+it.concurrent.each(sampleOf(3, Object.entries(PATHS)))(
   "%s stays subscribed when the server restarts gracefully",
   async (_, open) => {
     const first = await startNotes();
