@@ -137,8 +137,12 @@ it.runIf(IS_LONG)("are let go of if all together are too long, and read again fr
   for (const store of stores) await store.set(undefined);
 });
 
-/** Reads the catalogue of an upstream with this handler into a store. */
-async function readFrom(handler: Handler, owner: Partial<CatalogueOwner> = {}): Promise<CatalogueStore> {
+/** Reads the catalogue of an upstream with this handler into a store. `onStart` is called before the first read. */
+async function readFrom(
+  handler: Handler,
+  owner: Partial<CatalogueOwner> = {},
+  onStart: (keeper: CatalogueKeeper) => void = () => undefined,
+): Promise<CatalogueStore> {
   const store = new CatalogueStore(new CatalogueFile("read"));
   const discovered = { resultType: "complete", capabilities: { tools: {}, prompts: {}, resources: {} } };
   const opened = { connection: { handler, discovered } } as unknown as UpstreamConnection;
@@ -152,6 +156,7 @@ async function readFrom(handler: Handler, owner: Partial<CatalogueOwner> = {}): 
   });
   keeper.start(opened);
   onTestFinished(() => keeper.close());
+  onStart(keeper);
   await eventually(() => expect(stored).toHaveBeenCalledTimes(1));
   return store;
 }
@@ -260,4 +265,48 @@ it("notify callers of a change that the upstream reports before its lists are kn
   const notifyChanged = vi.fn<CatalogueOwner["notifyChanged"]>();
   await readFrom(handler, { notifyChanged });
   await eventually(() => expect(notifyChanged).toHaveBeenCalledTimes(1));
+});
+
+it("notify callers who were answered by the upstream itself, even if its lists are the stored ones again", async () => {
+  const lists = {
+    "tools/list": [{ name: "a" }],
+    "prompts/list": [],
+    "resources/list": [],
+    "resources/templates/list": [],
+  };
+  await new CatalogueFile("read").write({ ...CATALOGUE, lists });
+  const handler: Handler = async ({ method }) =>
+    method === "subscriptions/listen"
+      ? new Promise(() => undefined)
+      : { tools: [{ name: "a" }], prompts: [], resources: [], resourceTemplates: [] };
+  const notifyChanged = vi.fn<CatalogueOwner["notifyChanged"]>();
+  const request = { method: "tools/list", params: {} };
+  const prompts = { method: "prompts/list", params: {} };
+  await readFrom(handler, { notifyChanged }, (keeper) => {
+    keeper.answered(request, { tools: [] });
+    keeper.answered(prompts, { prompts: [] });
+  });
+  await eventually(() => expect(notifyChanged.mock.calls).toEqual([[["tools"]]]));
+  await readFrom(handler, { notifyChanged }, (keeper) => {
+    keeper.answered(request, { tools: [{ name: "a" }] });
+    keeper.answered(prompts, { prompts: [] });
+    keeper.answered(prompts, { prompts: [], nextCursor: "1" });
+  });
+  await eventually(() => expect(notifyChanged.mock.calls.slice(1)).toEqual([[["prompts"]]]));
+});
+
+it("notify the client of a session of its own of a change that is reported during the first read", async () => {
+  let report = (): void => undefined;
+  const handler: Handler = async ({ method }, { notify }) => {
+    if (method === "subscriptions/listen") {
+      report = () => notify({ method: "notifications/tools/list_changed" });
+      return new Promise(() => undefined);
+    }
+    if (method === "resources/list") report();
+    return { tools: [{ name: "a" }], prompts: [], resources: [], resourceTemplates: [] };
+  };
+  await readFrom(handler);
+  const notifyChanged = vi.fn<CatalogueOwner["notifyChanged"]>();
+  await readFrom(handler, { isOwn: true, notifyChanged });
+  await eventually(() => expect(notifyChanged.mock.calls).toEqual([[["tools", "prompts", "resources"]]]));
 });

@@ -80,10 +80,20 @@ function digestsOf(catalogue: Catalogue | undefined): Digests | undefined {
   return new Map(lists.map(([method, items]) => [method, digest(items)]));
 }
 
-/** The capabilities whose lists differ; all of them if some lists are not known. */
-function changesBetween(before: Digests | undefined, now: Digests | undefined): readonly ListCapability[] {
+/** The digest of each list that the upstream itself has answered; undefined if the answers differed. */
+type Answered = ReadonlyMap<ListMethod, string | undefined>;
+
+/** The capabilities whose lists differ from those that callers may have seen; all of them if some are not known. */
+function changesSince(
+  before: Digests | undefined,
+  answered: Answered,
+  now: Digests | undefined,
+): readonly ListCapability[] {
   if (before === undefined || now === undefined) return LIST_CAPABILITIES;
-  const changed = Object.values(LISTS).filter(({ method }) => before.get(method) !== now.get(method));
+  const differs = (seen: Answered, method: ListMethod): boolean => seen.get(method) !== now.get(method);
+  const changed = Object.values(LISTS).filter(
+    ({ method }) => differs(before, method) || (answered.has(method) && differs(answered, method)),
+  );
   return [...new Set(changed.map(({ capability }) => capability))];
 }
 
@@ -133,6 +143,8 @@ export class CatalogueKeeper {
   #wasRead = false;
   /** Whether the upstream has reported a change since the last read. */
   #isReported = false;
+  /** What callers have got from the upstream itself while the lists were to be read. */
+  readonly #answered = new Map<ListMethod, string | undefined>();
 
   constructor(store: CatalogueStore, owner: CatalogueOwner) {
     this.#store = store;
@@ -165,6 +177,17 @@ export class CatalogueKeeper {
   changed(): void {
     this.#isReported = true;
     if (this.#opened !== undefined) this.#readSoon(this.#opened);
+  }
+
+  /** Called when the upstream itself has answered a list. */
+  answered({ method, params }: Request, result: Result): void {
+    const list = Object.values(LISTS).find((one) => one.method === method);
+    // While no read is due, the upstream lists what was read last.
+    if (list === undefined || !this.reportsChanges || !(this.#isFirstRead || this.#isReported)) return;
+    const isWhole = params["cursor"] === undefined && result["nextCursor"] === undefined;
+    const shown = isWhole ? digest(result[list.field]) : undefined;
+    const isSame = !this.#answered.has(list.method) || this.#answered.get(list.method) === shown;
+    this.#answered.set(list.method, isSame ? shown : undefined);
   }
 
   close(): void {
@@ -205,9 +228,11 @@ export class CatalogueKeeper {
     this.#wasRead = true;
     this.#digests = digestsOf(now);
     await this.#store.set(now);
-    // Without lists to compare with, the report of the upstream counts.
-    const unknown = isReported || this.#isReported ? LIST_CAPABILITIES : [];
-    const changes = isShown ? changesBetween(before, this.#digests) : unknown;
+    const isReportedSince = this.#isReported;
+    // Without lists to compare with, the report of the upstream counts. It also counts if there is no further read.
+    const counts = isShown ? isReportedSince && owner.isOwn : isReported || isReportedSince;
+    const changes = counts ? LIST_CAPABILITIES : isShown ? changesSince(before, this.#answered, this.#digests) : [];
+    this.#answered.clear();
     if (changes.length > 0) owner.notifyChanged(changes);
   }
 }

@@ -146,7 +146,10 @@ export class UpstreamSession implements CatalogueOwner {
       this.hasState ||= INPUT_METHODS.has(method);
       const handlerFor = (opened: UpstreamConnection): Handler => this.#handlerFor(opened, method, context);
       const result = await this.supervisor.call(request, context, handlerFor);
-      if (isListing) this.supervisor.noteList(method);
+      if (isListing) {
+        this.supervisor.noteList(method);
+        this.#catalogue?.answered(request, result);
+      }
       const { resultType } = result;
       if (resultType !== undefined && resultType !== "complete") {
         if (resultType === "task") this.#rememberTask(result);
