@@ -103,10 +103,27 @@ export function createUntrustedCheck(schema: JsonSchema, owner: string): SchemaC
   const work = checkWork(schema);
   if (work === undefined) throw unusableSchema(owner, "it may take too much work to check");
   const check = createJsonSchemaCheck(mapSchema(schema, withoutPatterns), dialectOf(schema, owner), owner);
+  const maxLength = MAX_UNTRUSTED_WORK / work;
   return (value) => {
-    if (jsonLength(value) * work <= MAX_UNTRUSTED_WORK) return check(value);
+    if (subtractLength(maxLength, value) >= 0) return check(value);
     throw unusableSchema(owner, "a value this long may take too much work to check");
   };
+}
+
+/** `left`, less about the length of a value as JSON. Negative if the value is longer: the rest of it is not looked at. */
+function subtractLength(left: number, value: unknown): number {
+  if (typeof value === "string") return left - value.length;
+  if (typeof value !== "object" || value === null) return left - 1;
+  let rest = left - 2;
+  if (Array.isArray(value)) {
+    for (let at = 0; at < value.length && rest >= 0; at += 1) rest = subtractLength(rest - 1, value[at]);
+    return rest;
+  }
+  for (const name of Object.keys(value)) {
+    if (rest < 0) break;
+    rest = subtractLength(rest - name.length - 3, (value as Record<string, unknown>)[name]);
+  }
+  return rest;
 }
 
 /** Also without the keywords about the properties that are left over, since the patterns decide which those are. */
