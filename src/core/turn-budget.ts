@@ -49,7 +49,12 @@ export class PacedReader {
     return this.#isPaused && !this.#isStopped;
   }
 
-  /** Handles the rest of what was read. Returns false if reading was already over. */
+  /** Resolves when all of the input that has ended is handled, a turn at a time. */
+  async finish(): Promise<void> {
+    while (this.isBehind) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  /** Handles the rest of what was read, at once. Returns false if reading was already over. */
   end(): boolean {
     if (this.#isStopped) return false;
     this.#isStopped = true;

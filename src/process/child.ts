@@ -152,7 +152,6 @@ function wrapChild(
     tail = Buffer.concat([tail, piece]).subarray(-TAIL_BYTES);
     options.onStderr?.(piece);
   });
-  stderr.on("close", () => errors.end());
 
   const exited = new Promise<Exit>((resolve) => {
     spawned.once("exit", (code, signal) => {
@@ -167,6 +166,7 @@ function wrapChild(
     // If some process cannot be ended, the guardian keeps watching it.
     await termination.leaderExited().then(allGone, () => {});
     await outputs(false);
+    await errors.finish();
     return exit;
   });
 

@@ -338,7 +338,6 @@ async function runProgram(options: RunOptions): Promise<RunResult> {
   const child = await startChild({ ...program, onStderr, stdinGraceMs: 0, termGraceMs: TERM_GRACE_MS });
   child.stdin.end();
   const output = readPieces(child.stdout, (piece) => stdout.write(piece));
-  child.stdout.on("close", () => output.end());
   let hasTimedOut = false;
   const end = (): void => void child.close().catch(() => undefined);
   const expire = (): void => {
@@ -350,6 +349,7 @@ async function runProgram(options: RunOptions): Promise<RunResult> {
   if (signal.aborted) end();
   try {
     const exit = await child.finished;
+    await output.finish();
     signal.throwIfAborted();
     return { ...exit, stdout: stdout.text(), stderr: stderr.text(), hasTimedOut };
   } finally {
