@@ -280,7 +280,7 @@ describe("childTransport", () => {
 describe("a program that does not start", () => {
   const failure = async (stderr: string): Promise<ConnectionError> => {
     const script = `process.stderr.write(${JSON.stringify(stderr)}); process.exitCode = 1`;
-    const env = { PASSWORD: "open sesame", MODE: "fast" };
+    const env = { PASSWORD: "open sesame", MODE: "dev" };
     const transport = childTransport({ command: process.execPath, args: ["-e", script], env });
     const error = await new Promise<unknown>((resolve) => {
       void transport.start((inbound) => inbound.kind === "end" && resolve(inbound.error));
@@ -296,7 +296,7 @@ describe("a program that does not start", () => {
     ["BRAVE_API_KEY environment variable is required\n", "BRAVE_API_KEY environment variable is required"],
     ["x.js:1\nthrow new Error('no')\n\nError: no key\n    at x.js:1:7\n\nNode.js v20.1.0\n", "Error: no key"],
     ["bad key sk-live-0123456789abcdefghij", "bad key ..."],
-    ["Invalid password 'open sesame' in mode fast", "Invalid password '...' in mode fast"],
+    ["Invalid password 'open sesame' in mode dev", "Invalid password '...' in mode dev"],
     ["", ""],
   ])("tells callers why: %j", async (stderr, reason) => {
     const error = await failure(stderr);

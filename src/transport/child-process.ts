@@ -11,6 +11,7 @@ import { within } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { packageFile } from "../core/files.ts";
 import { checkOptions, optionNames, type OptionNames } from "../core/options.ts";
+import { hiderOf } from "../core/text.ts";
 import { lastLines } from "../core/values.ts";
 import { decode, DEFAULT_LIMITS, faultText, type Limits } from "../jsonrpc/codec.ts";
 import type { ErrorMessage, Message } from "../jsonrpc/message.ts";
@@ -265,9 +266,6 @@ const NPM_DETAIL = /^npm (?:error|ERR!)(?: (?:code|errno|syscall|path|network)\b
 const TELLING =
   /\b(?:error|missing|required|requires|invalid|cannot|can't|could not|unable|not found|no such|denied|failed|usage)\b/i;
 
-/** Shorter values of variables are unlikely to be secrets, and may occur in any text by chance. */
-const MIN_SECRET_LENGTH = 6;
-
 /**
  * The line of stderr that says best why a program did not start, without what may be a key, and without the values of
  * the variables that were set for it.
@@ -280,11 +278,9 @@ function startFailure(stderr: string, env: Readonly<Record<string, string>> = {}
   const own = told.findLast((one) => one.startsWith("catenary: "));
   const line = npm ?? own ?? told.findLast((one) => TELLING.test(one)) ?? told.at(-1) ?? "";
   const isKey = (text: string): boolean => /\d/.test(text) && /[A-Za-z]/.test(text);
-  const values = Object.values(env).filter((value) => value.length >= MIN_SECRET_LENGTH);
-  const shown = values
-    .toSorted((a, b) => b.length - a.length)
-    .reduce((text, value) => text.replaceAll(value, "..."), line)
-    .replace(/[A-Za-z0-9_+=-]{24,}/g, (text) => (isKey(text) ? "..." : text));
+  const shown = hiderOf(Object.values(env))(line).replace(/[A-Za-z0-9_+=-]{24,}/g, (text) =>
+    isKey(text) ? "..." : text,
+  );
   if (shown.length <= REASON_START + REASON_END) return shown;
   return `${shown.slice(0, REASON_START)} ... ${shown.slice(-REASON_END)}`;
 }
