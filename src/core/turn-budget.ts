@@ -30,6 +30,8 @@ export class PacedReader {
   #at = 0;
   #turnStart = 0;
   #wasFull = false;
+  /** Whether this turn began with the rest of an earlier one. What is read then is part of it. */
+  #isContinued = false;
   #isPaused = false;
   #isStopped = false;
 
@@ -81,7 +83,7 @@ export class PacedReader {
       this.#input.pause();
       return;
     }
-    if (!this.#wasFull) this.#turnStart = performance.now();
+    if (!this.#wasFull && !this.#isContinued) this.#turnStart = performance.now();
     this.#wasFull = bytes.length >= FULL_CHUNK_BYTES;
     this.#chunk = bytes;
     this.#at = 0;
@@ -120,8 +122,10 @@ export class PacedReader {
   readonly #onNextTurn = (): void => {
     if (this.#isStopped) return;
     this.#turnStart = performance.now();
-    // A chunk that the stream has buffered comes in this turn too.
+    // A chunk that the stream has buffered comes in this turn too, and so may one that is read then.
     this.#wasFull = true;
+    this.#isContinued = true;
+    setImmediate(() => (this.#isContinued = false));
     this.#read();
   };
 }
