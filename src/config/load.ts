@@ -10,7 +10,7 @@ import { NAME_LENGTHS, SEPARATOR } from "../chain/router/naming.ts";
 import { checkOptions } from "../core/options.ts";
 import { defined } from "../core/values.ts";
 import type { HttpLimits } from "../http/server/options.ts";
-import { type Profile, PROFILES } from "../protocol/errors.ts";
+import { type Compat, COMPATS } from "../protocol/errors.ts";
 import { baseFolder } from "./clients.ts";
 import { adaptDocument } from "./dialects.ts";
 import { parseDocument, parseToml, ConfigError, isFatal, Problems, sortProblems, type Problem } from "./document.ts";
@@ -73,8 +73,8 @@ export interface Config {
   readonly profiles: Access["profiles"];
   /** Callers with tokens of their own, by name. */
   readonly callers: Access["callers"];
-  /** Which error codes session-style callers get: the option `profile` of `serve()`. */
-  readonly errorProfile?: Profile;
+  /** Which error codes session-style callers get: the option `compat` of `serve()`. */
+  readonly compat?: Compat;
   /** Limits of the HTTP server. */
   readonly limits: Partial<HttpLimits>;
   /** Problems that do not prevent its use. */
@@ -293,8 +293,8 @@ const TOP = {
   listen: listen.describe("Where the gateway listens over HTTP."),
   profiles: profiles.describe("Parts of the gateway, by name: some servers, some tools. Each is at /mcp/NAME."),
   callers: callers.describe("Callers with tokens of their own, by name, and what each may use."),
-  errorProfile: read
-    .oneOf(PROFILES)
+  compat: read
+    .oneOf(COMPATS)
     .describe(
       "Which error codes session-style callers get. mcp: those of the specification. chain: those of mcp-chain. reference: those of a widespread protocol reference. It has nothing to do with profiles. Default: mcp.",
     ),
@@ -379,8 +379,8 @@ const PLACES: Places = [
     },
   ],
   [
-    ["profile"],
-    () => 'write {"errorProfile": ...} to choose error codes, or {"profiles": {...}} for parts of the gateway',
+    ["profile", "errorProfile"],
+    () => 'write {"compat": ...} to speak as another document, or {"profiles": {...}} for parts of the gateway',
   ],
   [["use", "links", "middleware"], () => 'write middleware for all servers in "chain"'],
   [[...MIDDLEWARE.keys()], (key) => `write {"chain": [{"${key}": ...}]}`],
@@ -411,7 +411,7 @@ function readRoot(root: read.Cursor, source: { path: string; text: string }): Co
     chain,
     listen: values.listen ?? {},
     ...readAccess(root, values, servers, values.listen?.token),
-    ...defined({ errorProfile: values.errorProfile, code: values.code }),
+    ...defined({ compat: values.compat, code: values.code }),
     ...(codeKey && values.code && { codeProgram: codeProgram(codeKey, values.code) }),
     ...(sandboxKey && { codePlace: { path: sandboxKey.path, position: sandboxKey.keyPosition } }),
     limits: values.limits ?? {},

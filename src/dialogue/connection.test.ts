@@ -140,8 +140,8 @@ describe("a session", () => {
     ["mcp", -32602],
     ["chain", -32001],
     ["reference", -32602],
-  ] as const)("gets the error codes of the profile %s, unless the caller is stateless", async (profile, code) => {
-    const { peer } = await serveSample({ profile });
+  ] as const)("gets the error codes of the compat %s, unless the caller is stateless", async (compat, code) => {
+    const { peer } = await serveSample({ compat });
     await peer.handshake(NEWEST_SESSION.name);
     const answer = await peer.request({ id: 1, method: "tools/call", params: { name: "missing" } });
     expect(answer).toMatchObject({ error: { code, data: { kind: "tool_not_found" } } });
@@ -153,9 +153,9 @@ describe("a session", () => {
     expect(modern).toMatchObject({ error: { code: -32602, data: { kind: "tool_not_found" } } });
   });
 
-  it("refuses a profile that does not exist", async () => {
-    await expect(serveSample({ profile: "chains" as never })).rejects.toThrow(
-      'profile: there is no profile "chains" of error codes; did you mean `chain`?',
+  it("refuses a compat that does not exist", async () => {
+    await expect(serveSample({ compat: "chains" as never })).rejects.toThrow(
+      'compat: "chains" is not valid; did you mean `chain`?',
     );
   });
 

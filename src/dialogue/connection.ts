@@ -15,7 +15,7 @@ import {
   type ResponseMessage,
 } from "../jsonrpc/message.ts";
 import { nextNumber } from "../protocol/caller.ts";
-import { checkProfile, McpError, type Profile } from "../protocol/errors.ts";
+import { checkCompat, McpError, type Compat } from "../protocol/errors.ts";
 import { META } from "../protocol/model/index.ts";
 import type { Revision } from "../protocol/revision.ts";
 import { isVendorMethod, knownRevision, REVISIONS } from "../protocol/revisions/index.ts";
@@ -34,7 +34,7 @@ export interface ConnectionOptions {
    * Which error codes session-style callers get: "mcp" (the default), those of the specification; "chain", those of
    * mcp-chain; "reference", those of a widespread protocol reference.
    */
-  readonly profile?: Profile;
+  readonly compat?: Compat;
   /** Revisions that may be spoken; all by default. */
   readonly revisions?: readonly string[];
   /** Limits of stateless calls that wait for an answer of the client. */
@@ -50,7 +50,7 @@ export interface ConnectionOptions {
 /** Options of every transport, used to reject unknown ones. The type ensures that a new option is added here too. */
 export const CONNECTION_OPTIONS: Readonly<Record<keyof Omit<ConnectionOptions, "mayShutDown">, true>> = {
   ordering: true,
-  profile: true,
+  compat: true,
   revisions: true,
   parkedCalls: true,
   maxInFlight: true,
@@ -89,7 +89,7 @@ class Connection implements ServedConnection {
 
   constructor(handler: Handler, transport: Transport, options: ConnectionOptions) {
     const allRevisions = selectRevisions(options.revisions);
-    const profile = checkProfile(options.profile ?? "mcp");
+    const compat = checkCompat(options.compat ?? "mcp");
     this.#transport = transport;
     this.#graceMs = options.graceMs ?? 1_000;
     this.#mayShutDown = options.mayShutDown ?? false;
@@ -100,12 +100,12 @@ class Connection implements ServedConnection {
     this.#session = new SessionFront(handler, push, this.#inFlight, {
       revisions: allRevisions.filter(({ style }) => style === "session"),
       allRevisions,
-      profile,
+      compat,
       mayShutDown: this.#mayShutDown,
     });
     const revisions = allRevisions.filter(({ style }) => style === "stateless");
     this.#speaks = { session: revisions.length < allRevisions.length, stateless: revisions.length > 0 };
-    this.#stateless = new StatelessFront(handler, this.#parkedCalls, { revisions, profile, connection: nextNumber() });
+    this.#stateless = new StatelessFront(handler, this.#parkedCalls, { revisions, compat, connection: nextNumber() });
     this.closed = new Promise((resolve) => {
       this.#markClosed = resolve;
     });

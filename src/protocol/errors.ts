@@ -1,5 +1,5 @@
 // Errors that are sent to the other side, and their codes. The code follows from the kind of the error, the caller's
-// revision (older revisions list their differences) and the profile. The profile `mcp` follows the specification. Other
+// revision (older revisions list their differences) and the compat. The compat `mcp` follows the specification. Other
 // profiles have their own codes for some kinds, such as a missing tool, but only in the revisions with sessions.
 
 import { ConnectionError, isMarked } from "../core/errors.ts";
@@ -38,12 +38,12 @@ export type ErrorKind = keyof typeof CODES;
  * Which error codes session-style callers get: those of the specification (`mcp`), those of mcp-chain (`chain`), or
  * those of a widespread protocol reference (`reference`).
  */
-export type Profile = "mcp" | "chain" | "reference";
+export type Compat = "mcp" | "chain" | "reference";
 
-/** Codes that differ in an older revision, or in a profile. */
+/** Codes that differ in an older revision, or in a compat. */
 export type CodeChanges = Partial<Record<ErrorKind, number>>;
 
-const PROFILE_CODES: Readonly<Record<Profile, CodeChanges>> = {
+const COMPAT_CODES: Readonly<Record<Compat, CodeChanges>> = {
   mcp: {},
   chain: {
     tool_not_found: -32001,
@@ -60,14 +60,14 @@ const PROFILE_CODES: Readonly<Record<Profile, CodeChanges>> = {
   },
 };
 
-export const PROFILES: readonly Profile[] = Object.keys(PROFILE_CODES) as Profile[];
+export const COMPATS: readonly Compat[] = Object.keys(COMPAT_CODES) as Compat[];
 
-/** Throws a TypeError for a profile that does not exist. */
-export function checkProfile(given: unknown): Profile {
-  const profile = PROFILES.find((known) => known === given);
-  if (profile !== undefined) return profile;
-  const hint = didYouMean(String(given), PROFILES, "profiles");
-  throw new TypeError(`profile: there is no profile ${JSON.stringify(given)} of error codes; ${hint}`);
+/** Throws a TypeError for a compat that does not exist. */
+export function checkCompat(given: unknown): Compat {
+  const compat = COMPATS.find((known) => known === given);
+  if (compat !== undefined) return compat;
+  const hint = didYouMean(String(given), COMPATS, "values");
+  throw new TypeError(`compat: ${JSON.stringify(given)} is not valid; ${hint}`);
 }
 
 interface CodeRules {
@@ -75,17 +75,13 @@ interface CodeRules {
   readonly codes: CodeChanges;
 }
 
-export function codeOf(kind: ErrorKind, rules: CodeRules, profile: Profile = "mcp"): number {
-  return profileCode(kind, rules, profile) ?? rules.codes[kind] ?? CODES[kind];
+export function codeOf(kind: ErrorKind, rules: CodeRules, compat: Compat = "mcp"): number {
+  return compatCode(kind, rules, compat) ?? rules.codes[kind] ?? CODES[kind];
 }
 
-/** The code that the profile has instead of that of the revision. */
-export function profileCode(
-  kind: ErrorKind,
-  { style }: Pick<CodeRules, "style">,
-  profile: Profile,
-): number | undefined {
-  return style === "session" ? PROFILE_CODES[profile][kind] : undefined;
+/** The code that the compat has instead of that of the revision. */
+export function compatCode(kind: ErrorKind, { style }: Pick<CodeRules, "style">, compat: Compat): number | undefined {
+  return style === "session" ? COMPAT_CODES[compat][kind] : undefined;
 }
 
 const MCP_ERROR = Symbol.for("catenary.McpError");

@@ -12,7 +12,7 @@ import { EXIT } from "../../src/cli/command.ts";
 import { connect } from "../../src/index.ts";
 import { javascript, lisp, smalltalk } from "../../src/live/index.ts";
 import { TOOLS as LISP_TOOLS } from "../../src/live/lisp/tools.ts";
-import { codeOf, type ErrorKind, type Profile, PROFILES } from "../../src/protocol/errors.ts";
+import { codeOf, type ErrorKind, type Compat, COMPATS } from "../../src/protocol/errors.ts";
 import { REVISIONS } from "../../src/protocol/revisions/index.ts";
 import { IS_LONG } from "../support/thoroughness.ts";
 import { ExampleFolder, examplesOf } from "./examples.ts";
@@ -26,7 +26,7 @@ const PAGES = [
     .map((name) => `docs/${name}`),
 ].toSorted();
 const SESSIONS = REVISIONS.filter((revision) => revision.style === "session");
-const OWN_PROFILES = PROFILES.filter((profile) => profile !== "mcp");
+const OTHERS = COMPATS.filter((compat) => compat !== "mcp");
 
 /** The kinds exist only as types and as the keys of a private table, so they are read from the source. */
 function errorKinds(): ErrorKind[] {
@@ -34,9 +34,9 @@ function errorKinds(): ErrorKind[] {
   return [...table.matchAll(/^\s+(\w+):/gm)].map(([, kind]) => kind as ErrorKind);
 }
 
-function profileCode(kind: ErrorKind, profile: Profile): string {
-  const own = SESSIONS.filter((revision) => codeOf(kind, revision, profile) !== codeOf(kind, revision));
-  return [...new Set(own.map((revision) => codeOf(kind, revision, profile)))].join(" or ");
+function compatCode(kind: ErrorKind, compat: Compat): string {
+  const own = SESSIONS.filter((revision) => codeOf(kind, revision, compat) !== codeOf(kind, revision));
+  return [...new Set(own.map((revision) => codeOf(kind, revision, compat)))].join(" or ");
 }
 
 /** The words in backquotes in the first column of a table. */
@@ -47,22 +47,22 @@ function firstWords(rows: readonly (readonly string[])[]): string[] {
 describe("docs/reference/errors.md", () => {
   const page = readPage("docs/reference/errors.md");
 
-  it("has the code of every kind, by revision and profile", () => {
+  it("has the code of every kind, by revision and compat", () => {
     const written = tableUnder("## Kinds and codes", page);
     const expected = errorKinds().map((kind) => [
       `\`${kind}\``,
       ...REVISIONS.toReversed().map((revision) => String(codeOf(kind, revision))),
-      ...OWN_PROFILES.map((profile) => profileCode(kind, profile)),
+      ...OTHERS.map((compat) => compatCode(kind, compat)),
     ]);
     expect(expected.length).toBeGreaterThan(15);
     expect(written.map((row) => row.slice(0, -1))).toEqual(expected);
     expect(written.map((row) => row.at(-1))).not.toContain("");
   });
 
-  it("heads its columns with the revisions, newest first, and the profiles", () => {
+  it("heads its columns with the revisions, newest first, and the compats", () => {
     const names = REVISIONS.toReversed().map((revision) => revision.name);
-    const profiles = OWN_PROFILES.map((profile) => `\`${profile}\``);
-    expect(page.replaceAll(/ +/g, " ")).toContain(`| Kind | ${[...names, ...profiles].join(" | ")} |`);
+    const compats = OTHERS.map((compat) => `\`${compat}\``);
+    expect(page.replaceAll(/ +/g, " ")).toContain(`| Kind | ${[...names, ...compats].join(" | ")} |`);
   });
 });
 

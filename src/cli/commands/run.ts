@@ -16,9 +16,9 @@ import { EXIT, UsageError, type Command } from "../command.ts";
 import {
   announce,
   GATEWAY_GRACE_MS,
-  parseProfile,
+  parseCompat,
   parseServeFlags,
-  PROFILE_HELP,
+  COMPAT_HELP,
   SERVE_EXPECTED,
   SERVE_FLAGS,
   SERVE_HELP,
@@ -74,7 +74,7 @@ With both:
   --share HOW            which callers share one process or session of the server, one of
                          ${SHARES.join(", ")};
                          by default per-session
-${PROFILE_HELP}  --http HOST:PORT       serve over HTTP instead of stdio; port 0 picks a free one
+${COMPAT_HELP}  --http HOST:PORT       serve over HTTP instead of stdio; port 0 picks a free one
 
 With --http:
 ${SERVE_HELP}  --json                 print one line of JSON on stdout when ready: {"url": ...}
@@ -174,7 +174,7 @@ async function run(args: readonly string[]): Promise<undefined> {
   const token = takeToken();
   const line = parseLine(args);
   const { target, options, http } = line;
-  const profile = parseProfile(line.values.profile);
+  const compat = parseCompat(line.values.compat);
   const isAddress = target instanceof URL;
   const problem = isAddress ? undefined : await findSpawnProblem(target);
   if (problem !== undefined) {
@@ -209,7 +209,7 @@ async function run(args: readonly string[]): Promise<undefined> {
   await loadAhead(http === undefined, loadForGateway);
   const serving = await startServing(handler, {
     ...(http === undefined ? { graceMs: GATEWAY_GRACE_MS } : { http }),
-    ...defined({ profile }),
+    ...defined({ compat }),
   });
   if (http === undefined) return;
   // The banner does not show the arguments, since one of them may be a secret.

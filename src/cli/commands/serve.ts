@@ -14,7 +14,7 @@ import type { Closeable, ServeOptions } from "../../serve.ts";
 import { TOKEN_PRINCIPAL } from "../../core/authentication.ts";
 import { evaluatesCode } from "../../core/handler.ts";
 import { LANGUAGES, orList } from "../../live/languages.ts";
-import type { Profile } from "../../protocol/errors.ts";
+import type { Compat } from "../../protocol/errors.ts";
 import { NotFoundError, UsageError, type Command } from "../command.ts";
 import type { GatewayInfo } from "../serve/control.ts";
 import type { OpenedGateway } from "../serve/gateway.ts";
@@ -27,9 +27,9 @@ import {
   GATEWAY_GRACE_MS,
   parseAddress,
   parseEndpointFlags,
-  parseProfile,
+  parseCompat,
   parseServeFlags,
-  PROFILE_HELP,
+  COMPAT_HELP,
   SERVE_EXPECTED,
   SERVE_FLAGS,
   SERVE_HELP,
@@ -73,7 +73,7 @@ and the token; --http sets the address.
   --http HOST:PORT       serve over HTTP; also :PORT, PORT, [::1]:PORT, or HOST alone (port 3000);
                          port 0 picks a free one
   --sequential           handle one request at a time and answer in order
-${PROFILE_HELP}${GATEWAY_HELP}
+${COMPAT_HELP}${GATEWAY_HELP}
 With --http:
 ${SERVE_HELP}  --json                 print one line of JSON on stdout when ready: {"url": ...}, and "token" if
                          one was generated
@@ -95,7 +95,7 @@ terminal.
 
   --http HOST:PORT       where to listen; also :PORT, PORT, [::1]:PORT, or HOST alone (port 3000);
                          port 0 picks a free one
-${GATEWAY_HELP}${PROFILE_HELP}${SERVE_HELP}  --json                 print one line of JSON on stdout when ready: {"url", "upstreams"}, and
+${GATEWAY_HELP}${COMPAT_HELP}${SERVE_HELP}  --json                 print one line of JSON on stdout when ready: {"url", "upstreams"}, and
                          "token" if one was generated
 ${TOKEN_HELP}
 ${SIGNAL_HELP}
@@ -125,8 +125,8 @@ interface Source {
   /** The HTTP options of the config. */
   readonly http: ServeHttpOptions;
   readonly token?: string | undefined;
-  /** The error profile of the config. */
-  readonly profile?: Profile | undefined;
+  /** The key `compat` of the config. */
+  readonly compat?: Compat | undefined;
   readonly callers?: () => Config["callers"];
   /** Whether a caller sees a server of the config. */
   readonly sees?: (server: string, principal: string | undefined) => boolean;
@@ -233,7 +233,7 @@ async function openConfig(line: GatewayLine): Promise<Source> {
       metrics: (principal) => (seesAll(running.config, principal) ? gateway.metrics() : undefined),
     },
     token,
-    profile: config.errorProfile,
+    compat: config.compat,
     callers: () => running.config.callers,
     sees: (server, principal) => seesServer(running.config, server, principal),
     release,
@@ -368,7 +368,7 @@ async function serveSource(args: readonly string[]): Promise<undefined> {
   const [file, ...more] = positionals;
   if (more.length > 0) throw new UsageError(`serve takes one CONFIG or MODULE\n\n${HELP}`);
   const flags = parseServeFlags(values);
-  const profile = parseProfile(values.profile);
+  const compat = parseCompat(values.compat);
   const isStdio = flags === undefined;
   if (values.stdio === true && !isStdio) throw new UsageError("Give --stdio or --http, not both");
   if (values["no-token"] === true && isStdio) throw new UsageError("--no-token needs --http HOST:PORT");
@@ -380,7 +380,7 @@ async function serveSource(args: readonly string[]): Promise<undefined> {
   const opened = await (isModule ? openModule(file) : openConfig({ given: file, command: "serve", isStdio, values }));
   const { handler, limits, release } = opened;
   const ordering = values.sequential === true ? ("sequential" as const) : undefined;
-  const options = { limits, ...defined({ ordering, profile: profile ?? opened.profile }) };
+  const options = { limits, ...defined({ ordering, compat: compat ?? opened.compat }) };
   if (!isStdio) return serveHttp(opened, flags, values, options);
   // Stdio is reserved while a module is loaded, so that a module that calls serve() itself does not get it. Over HTTP
   // it stays reserved, since a module that serves stdio would end the process when stdin closes.
@@ -399,9 +399,9 @@ async function up(args: readonly string[]): Promise<undefined> {
       `${given} is not a config; to serve a module, run catenary serve ${given} --http 127.0.0.1:3000`,
     );
   }
-  const profile = parseProfile(values.profile);
+  const compat = parseCompat(values.compat);
   const opened = await openConfig({ given, command: "up", isStdio: false, values });
-  return serveHttp(opened, flags, values, { isUp: true, ...defined({ profile: profile ?? opened.profile }) });
+  return serveHttp(opened, flags, values, { isUp: true, ...defined({ compat: compat ?? opened.compat }) });
 }
 
 export const serveCommand: Command = defineCommand(HELP, serveSource);

@@ -224,7 +224,7 @@ export class Reloader {
       const change = await running.change(config, check);
       printProblems(path, config.text, config.warnings);
       log.info(`${oneLine(path)} was read again: ${describe(change, before, config)}`);
-      for (const key of ["listen", "limits", "errorProfile", "code"] as const) {
+      for (const key of ["listen", "limits", "compat", "code"] as const) {
         const isKnown = isDeepStrictEqual(config[key], before[key]) || isDeepStrictEqual(config[key], this.#first[key]);
         if (isKnown) continue;
         log.write({

@@ -12,7 +12,7 @@ import { evaluatesCode, type Handler } from "../../core/handler.ts";
 import { defined, errorMessage } from "../../core/values.ts";
 import { isLoopback, urlHost } from "../../http/server/guard.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
-import { type Profile, PROFILES } from "../../protocol/errors.ts";
+import { type Compat, COMPATS } from "../../protocol/errors.ts";
 import { serve, type Closeable, type ServeOptions, type Serving } from "../../serve.ts";
 import { EXIT, UnreachableError, UsageError } from "../command.ts";
 import type { FlagValues } from "../target/target.ts";
@@ -26,7 +26,7 @@ export const SERVE_FLAGS = {
   "allow-host": { type: "string", multiple: true },
   "allow-origin": { type: "string", multiple: true },
   json: { type: "boolean" },
-  profile: { type: "string" },
+  compat: { type: "string" },
 } as const;
 
 /** Flags of the commands that may serve live sessions. */
@@ -43,18 +43,16 @@ export const SERVE_HELP = `  --path PATH            the path of the endpoint; de
                          repeatable
 `;
 
-export const PROFILE_HELP = `  --profile NAME         which error codes session-style callers get: mcp (the default), as in the
+export const COMPAT_HELP = `  --compat NAME          which error codes session-style callers get: mcp (the default), as in the
                          specification; chain, as in mcp-chain; or reference
 `;
 
-/** Throws a UsageError for a profile that does not exist. */
-export function parseProfile(name: string | undefined): Profile | undefined {
-  const profile = PROFILES.find((known) => known === name);
-  if (profile !== undefined || name === undefined) return profile;
-  const hint = `write one of ${PROFILES.join(", ")}`;
-  throw new UsageError(
-    `--profile ${name} is not a profile of error codes; ${hint}. A part of a gateway has a path instead: /mcp/NAME`,
-  );
+/** Throws a UsageError for a compat that does not exist. */
+export function parseCompat(name: string | undefined): Compat | undefined {
+  const compat = COMPATS.find((known) => known === name);
+  if (compat !== undefined || name === undefined) return compat;
+  const hint = `write one of ${COMPATS.join(", ")}`;
+  throw new UsageError(`--compat ${name} is not valid; ${hint}`);
 }
 
 export const TOKEN_HELP = `  --no-token             do not require a token, even where callers can run code; prints a warning

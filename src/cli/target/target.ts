@@ -81,6 +81,7 @@ const FOREIGN_FLAGS: ReadonlyMap<string, readonly [flag: string, example: string
   ["q", ["quiet", "--quiet"]],
   ["v", ["verbose", "--verbose"]],
   ["y", ["yes", "--yes"]],
+  ["profile", ["compat", "--compat NAME"]],
 ]);
 
 function hint(command: string, name: string, flags: Flags): string {

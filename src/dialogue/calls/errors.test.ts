@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Request } from "../../core/handler.ts";
-import { McpError, type Profile, toMcpError } from "../../protocol/errors.ts";
+import { McpError, type Compat, toMcpError } from "../../protocol/errors.ts";
 import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { toErrorBody } from "./errors.ts";
 
@@ -26,11 +26,11 @@ describe("a ConnectionError", () => {
   });
 });
 
-describe("a profile", () => {
+describe("a compat", () => {
   const CALL: Request = { method: "tools/call", params: { name: "x" } };
   const READ: Request = { method: "resources/read", params: { uri: "a:b" } };
-  const code = (error: unknown, profile: Profile, request = CALL, revision = NEWEST_SESSION): number =>
-    toErrorBody(error, request, revision, profile).code;
+  const code = (error: unknown, compat: Compat, request = CALL, revision = NEWEST_SESSION): number =>
+    toErrorBody(error, request, revision, compat).code;
 
   it.each([
     ["tool_not_found", -32602, -32001, -32602],
@@ -49,7 +49,7 @@ describe("a profile", () => {
     expect(code(error, "reference", CALL, NEWEST)).toBe(code(error, "mcp", CALL, NEWEST));
   });
 
-  it("translates the error of a server that has a profile itself", () => {
+  it("translates the error of a server that has a compat itself", () => {
     const fromChain = new McpError(-32001, "no", { kind: "tool_not_found" });
     const fromReference = new McpError(-32001, "no", { kind: "resource_not_found" });
     expect([code(fromChain, "mcp"), code(fromChain, "chain")]).toEqual([-32602, -32001]);

@@ -27,7 +27,7 @@ import { isObject } from "../../core/values.ts";
 import { newCaller, withIdentity } from "../../protocol/caller.ts";
 import { ROOTS_LIST_CHANGED } from "../../protocol/lists.ts";
 import { checkParams } from "../../protocol/params.ts";
-import { McpError, methodNotFound, type Profile } from "../../protocol/errors.ts";
+import { McpError, methodNotFound, type Compat } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/index.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { isVendorMethod, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
@@ -53,7 +53,7 @@ export interface SessionFrontOptions {
   readonly revisions: readonly Revision[];
   /** All revisions that may be spoken. If none is session-style, `initialize` fails with an error that lists them. */
   readonly allRevisions: readonly Revision[];
-  readonly profile: Profile;
+  readonly compat: Compat;
   /** Whether the client may stop the server with `shutdown`. True only if the server has no other clients. */
   readonly mayShutDown: boolean;
 }
@@ -196,7 +196,7 @@ export class SessionFront {
 
   errorBody(error: unknown, message: RequestMessage): ErrorBody {
     const request: Request = { method: message.method, params: message.params ?? {} };
-    return toErrorBody(error, request, this.#revision, this.#options.profile);
+    return toErrorBody(error, request, this.#revision, this.#options.compat);
   }
 
   /** Handles a notification from the client, except for cancellations, which the connection handles. */

@@ -7,7 +7,7 @@ import { AuthError, type Authenticator, type Credentials, type Identity } from "
 import type { Caller } from "../../core/handler.ts";
 import { errorMessage } from "../../core/values.ts";
 import { decode } from "../../jsonrpc/codec.ts";
-import { type ErrorKind, codeOf, McpError, type Profile, profileCode } from "../../protocol/errors.ts";
+import { type ErrorKind, codeOf, McpError, type Compat, compatCode } from "../../protocol/errors.ts";
 import {
   isNotification,
   isRequest,
@@ -200,7 +200,7 @@ function withoutSecrets(headers: RequestHeaders): Readonly<Record<string, string
 }
 
 /** Sends the response for an error that ended a request. */
-export function sendError(reply: Reply, error: unknown, report: ErrorReporter, profile: Profile): void {
+export function sendError(reply: Reply, error: unknown, report: ErrorReporter, compat: Compat): void {
   const sendStatus = (
     status: number,
     message: string,
@@ -208,7 +208,7 @@ export function sendError(reply: Reply, error: unknown, report: ErrorReporter, p
     kind?: ErrorKind,
   ): void => {
     reply.headers = { ...reply.headers, ...headers };
-    reply.sendJson({ ...errorResponse(status, message, kind, profile), id: reply.id }, status);
+    reply.sendJson({ ...errorResponse(status, message, kind, compat), id: reply.id }, status);
   };
   if (error instanceof HttpError) {
     sendStatus(error.status, error.message, error.headers, error.kind);
@@ -250,10 +250,10 @@ export function errorResponse(
   status: number,
   message: string,
   kind: ErrorKind = KINDS.get(status) ?? "invalid_request",
-  profile: Profile = "mcp",
+  compat: Compat = "mcp",
 ): ErrorMessage {
   const body = McpError.of(kind, message).toBody();
-  const code = profileCode(kind, { style: "session" }, profile) ?? body.code;
+  const code = compatCode(kind, { style: "session" }, compat) ?? body.code;
   return { jsonrpc: "2.0", id: null, error: { ...body, code } };
 }
 

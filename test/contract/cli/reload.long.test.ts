@@ -52,12 +52,8 @@ it("changes of callers, profiles and listen are said, and a config that is gone"
   await reload(one, { callers: { ada: { token: "new-key" } }, ...profiles }, "was read again: other callers");
   const listen = { listen: { port: 47_114 } };
   await reload(one, { ...CALLERS, ...listen }, '"listen" has changed; that takes effect when you restart');
-  const profile = { errorProfile: "chain" };
-  await reload(
-    one,
-    { ...CALLERS, ...listen, ...profile },
-    '"errorProfile" has changed; that takes effect when you restart',
-  );
+  const compat = { compat: "chain" };
+  await reload(one, { ...CALLERS, ...listen, ...compat }, '"compat" has changed; that takes effect when you restart');
   await reload(one, { ...CALLERS, ...listen }, "was read again: no server has changed");
   expect(await reload(one, CALLERS, "was read again: no server has changed")).not.toContain('"listen" has changed');
   expect(await reload(one, undefined, "goes on as before")).toContain("catenary.json is gone; the gateway goes on");

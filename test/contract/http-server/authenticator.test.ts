@@ -45,10 +45,10 @@ describe("an authenticator", () => {
 });
 
 describe("a caller that is refused", () => {
-  it("gets the code of the profile, unless it is stateless", async () => {
+  it("gets the code of the compat, unless it is stateless", async () => {
     const auth = { authenticate: () => Promise.reject(new AuthError(401, "no", "Bearer")) };
     const { peer } = await startServer(
-      { profile: "reference", http: { auth } },
+      { compat: "reference", http: { auth } },
       createServer({ name: "s", version: "1" }),
     );
     const ping = { jsonrpc: "2.0", id: 7, method: "ping" };

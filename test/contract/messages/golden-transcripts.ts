@@ -31,7 +31,7 @@ interface Head {
   readonly seed: string;
   readonly server: string;
   readonly revision: string;
-  readonly profile?: NonNullable<ConnectionOptions["profile"]>;
+  readonly compat?: NonNullable<ConnectionOptions["compat"]>;
 }
 
 export const TRANSCRIPTS: readonly Transcript[] = readdirSync(folder)
@@ -46,13 +46,13 @@ function read(seed: string, file: string): Transcript {
   const [first = "", ...rest] = readFileSync(new URL(`${seed}/${file}`, folder), "utf8")
     .trimEnd()
     .split("\n");
-  const { transcript, server, revision, profile } = JSON.parse(first) as Head;
+  const { transcript, server, revision, compat } = JSON.parse(first) as Head;
   return {
     seed,
     name: transcript,
     server,
     revision,
-    options: profile === undefined ? {} : { profile },
+    options: compat === undefined ? {} : { compat },
     entries: rest.map(entry),
   };
 }

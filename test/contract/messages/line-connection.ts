@@ -11,7 +11,7 @@ import type { Handler, ServeOptions } from "catenary";
 import { WAIT_MS } from "../../support/waiting.ts";
 
 export interface ConnectionOptions {
-  readonly profile?: NonNullable<ServeOptions["profile"]>;
+  readonly compat?: NonNullable<ServeOptions["compat"]>;
   readonly ordering?: NonNullable<ServeOptions["ordering"]>;
 }
 

@@ -226,10 +226,10 @@ export const SETTING_MISTAKES: readonly Mistake[] = [
     '1:50 error: names: expected one of "when-needed", "always"',
   ],
   [
-    "an unknown profile of error codes",
-    '{"mcpServers": {"a": {"command": "x"}}, "errorProfile": "chains"}',
+    "an unknown compat",
+    '{"mcpServers": {"a": {"command": "x"}}, "compat": "chains"}',
     "detected",
-    '1:57 error: errorProfile: expected one of "mcp", "chain", "reference"; did you mean chain?',
+    '1:51 error: compat: expected one of "mcp", "chain", "reference"; did you mean chain?',
   ],
   [
     "code mode that is neither a flag nor an object",
@@ -253,10 +253,10 @@ export const SETTING_MISTAKES: readonly Mistake[] = [
     "2:35 error: code.attach: code in an image of Pharo, Squeak or Cuis cannot call tools; code mode needs Amber, which is the default, or gst as the program",
   ],
   [
-    "a profile of error codes in the wrong key",
+    "a compat in the wrong key",
     '{"mcpServers": {"a": {"command": "x"}}, "profile": "chain"}',
     "detected",
-    '1:41 error: profile: not a key here; write {"errorProfile": ...} to choose error codes, or {"profiles": {...}} for parts of the gateway',
+    '1:41 error: profile: not a key here; write {"compat": ...} to speak as another document, or {"profiles": {...}} for parts of the gateway',
   ],
   [
     "a profile with an unknown server",

@@ -114,7 +114,7 @@ export const GOOD: readonly GoodSample[] = [
     "allowedHosts": ["notes.example.com"], "allowedOrigins": ["https://app.example.com"], "token": "\${TOKEN}"
   },
   "limits": { "messageBytes": 1000000, "sessions": 10 },
-  "errorProfile": "chain",
+  "compat": "chain",
   "code": {
     "language": "js", "include": ["notes_*"], "confirm": "destructive",
     "maxCalls": 10, "maxParallel": "\${PARALLEL:-2}", "maxResultBytes": 1000,

@@ -1,5 +1,4 @@
-// Error profiles of the commands that serve: by `--profile`, and by the key `errorProfile` of a config. The profiles
-// themselves are tested beside src/dialogue/calls/errors.ts, and with the transcripts of the seed documents.
+// The compat of the commands that serve: by `--compat`, and by the key `compat` of a config. The values themselves are tested beside src/dialogue/calls/errors.ts, and with the transcripts of the seed documents.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,7 +8,7 @@ import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { IS_LONG } from "../../support/thoroughness.ts";
 import { catenary, TEST_SERVER_COMMAND } from "./cli-process.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "catenary-profile-"));
+const folder = mkdtempSync(join(tmpdir(), "catenary-compat-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const SERVER = TEST_SERVER_COMMAND.at(-1) ?? "";
@@ -37,34 +36,32 @@ async function codes(args: readonly string[]): Promise<unknown> {
   return [2, 3].map((id) => answers.find((answer) => answer.id === id)?.error?.code);
 }
 
-function config(name: string, errorProfile: string): string {
+function config(name: string, compat: string): string {
   const path = join(folder, name);
-  writeFileSync(path, JSON.stringify({ mcpServers: { demo: { module: SERVER } }, errorProfile }));
+  writeFileSync(path, JSON.stringify({ mcpServers: { demo: { module: SERVER } }, compat }));
   return path;
 }
 
-describe("an error profile", () => {
-  it("is chosen by --profile of serve", async () => {
-    expect(await codes(["serve", SERVER, "--profile", "chain"])).toEqual([-32001, -32002]);
+describe("a compat", () => {
+  it("is chosen by --compat of serve", async () => {
+    expect(await codes(["serve", SERVER, "--compat", "chain"])).toEqual([-32001, -32002]);
   });
 
-  it.runIf(IS_LONG)("is chosen by a config, and --profile wins over it", async () => {
+  it.runIf(IS_LONG)("is chosen by a config, and --compat wins over it", async () => {
     expect(await codes(["serve", config("chain.json", "chain")])).toEqual([-32001, -32002]);
-    expect(await codes(["serve", config("chain.json", "chain"), "--profile", "reference"])).toEqual([-32602, -32001]);
+    expect(await codes(["serve", config("chain.json", "chain"), "--compat", "reference"])).toEqual([-32602, -32001]);
   });
 
-  it.runIf(IS_LONG)("is chosen by --profile of run", async () => {
-    expect(await codes(["run", "--profile", "reference", "--", ...TEST_SERVER_COMMAND])).toEqual([-32602, -32001]);
+  it.runIf(IS_LONG)("is chosen by --compat of run", async () => {
+    expect(await codes(["run", "--compat", "reference", "--", ...TEST_SERVER_COMMAND])).toEqual([-32602, -32001]);
   });
 
   it.runIf(IS_LONG).each([["serve", SERVER], ["up"], ["run", "node"]])(
     "that does not exist is refused by %s",
     async (command, ...rest) => {
-      const { code, err } = await catenary([command, "--profile", "work", ...rest]);
+      const { code, err } = await catenary([command, "--compat", "work", ...rest]);
       expect(code).toBe(1);
-      expect(err).toContain(
-        "--profile work is not a profile of error codes; write one of mcp, chain, reference. A part of a gateway has a path instead: /mcp/NAME",
-      );
+      expect(err).toContain("--compat work is not valid; write one of mcp, chain, reference");
     },
   );
 });
