@@ -11,13 +11,13 @@ import { within } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
 import { packageFile } from "../core/files.ts";
 import { checkOptions, optionNames, type OptionNames } from "../core/options.ts";
-import { hiderOf } from "../core/text.ts";
 import { lastLines } from "../core/values.ts";
 import { decode, DEFAULT_LIMITS, faultText, type Limits } from "../jsonrpc/codec.ts";
 import type { ErrorMessage, Message } from "../jsonrpc/message.ts";
 import { startChild, type Child, type ChildOptions, type Exit } from "../process/child.ts";
 import { inheritedEnvironment, type InheritEnv } from "../process/program.ts";
 import { BACKLOG_BYTES, LineInput, LineWriter, refuse } from "./stdio.ts";
+import { startFailure } from "./start-failure.ts";
 import type { Inbound, Transport } from "./transport.ts";
 
 /** Options of `childTransport()`. */
@@ -256,33 +256,6 @@ class PipedChildProcess implements ChildTransport {
     const why = this.#closeReason === "" ? "" : ` after it ${this.#closeReason}`;
     return `${this.#options.command} ${how}${why}`;
   }
-}
-
-/** How much is shown of the beginning of a long line, and of its end, which often says what to do. */
-const REASON_START = 200;
-const REASON_END = 300;
-/** Lines of npm that do not say what is wrong. */
-const NPM_DETAIL = /^npm (?:error|ERR!)(?: (?:code|errno|syscall|path|network)\b.*| \d*\s*| A complete log .*)$/i;
-const TELLING =
-  /\b(?:error|missing|required|requires|invalid|cannot|can't|could not|unable|not found|no such|denied|failed|usage)\b/i;
-
-/**
- * The line of stderr that says best why a program did not start, without what may be a key, and without the values of
- * the variables that were set for it.
- */
-function startFailure(stderr: string, env: Readonly<Record<string, string>> = {}): string {
-  const lines = stderr.split("\n").map((line) => line.trim());
-  const told = lines.filter((line) => line !== "" && !/^(?:at |npm warn|npm notice|Node\.js v)/i.test(line));
-  const npm = told.find((line) => /^npm (?:error|ERR!)/i.test(line) && !NPM_DETAIL.test(line));
-  // The first line of an error of ours says what is wrong, the others what to do.
-  const own = told.findLast((one) => one.startsWith("catenary: "));
-  const line = npm ?? own ?? told.findLast((one) => TELLING.test(one)) ?? told.at(-1) ?? "";
-  const isKey = (text: string): boolean => /\d/.test(text) && /[A-Za-z]/.test(text);
-  const shown = hiderOf(Object.values(env))(line).replace(/[A-Za-z0-9_+=-]{24,}/g, (text) =>
-    isKey(text) ? "..." : text,
-  );
-  if (shown.length <= REASON_START + REASON_END) return shown;
-  return `${shown.slice(0, REASON_START)} ... ${shown.slice(-REASON_END)}`;
 }
 
 function describeStderr(stderr: string): string {

@@ -95,6 +95,9 @@ export interface UpstreamOptions extends Pick<
  */
 export type UpstreamState = "idle" | "starting" | "running" | "restarting" | "failed" | "closed" | "incomplete";
 
+/** `start`: the program did not answer, or exited before it did. `crash`: it exited later. */
+export type FailureCause = "crash" | "start";
+
 /** The state of an upstream and its sessions at one moment. */
 export interface UpstreamStatus {
   readonly state: UpstreamState;
@@ -112,6 +115,8 @@ export interface UpstreamStatus {
   readonly restartInMs?: number;
   /** Its last failure; for a URL, only until it answers again. */
   readonly problem?: string;
+  /** Of a program: whether it crashed in its last failure, or did not start. */
+  readonly cause?: FailureCause;
   /** Whether it has failed and has not worked since. */
   readonly failing?: true;
   /** Why it is running and cannot be listed. */

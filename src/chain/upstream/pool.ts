@@ -271,13 +271,15 @@ export class UpstreamPool {
     const supervisors = this.#all().map(({ supervisor }) => supervisor);
     const connections = supervisors.flatMap(({ current }) => current ?? []);
     const revision = connections.at(-1)?.connection.revision.name;
-    const problem = supervisors.findLast(({ recovery }) => recovery.problem !== undefined)?.recovery.problem;
+    const failed = supervisors.findLast(({ recovery }) => recovery.problem !== undefined)?.recovery;
+    const problem = failed?.problem;
     const unlisted = supervisors.findLast((one) => one.unlisted !== undefined)?.unlisted;
     const state = this.#closed ? "closed" : overallState(supervisors.map((one) => one.state));
     const waits = supervisors.filter((one) => one.state === "restarting").map(({ recovery }) => recovery.waitMs);
     const restartInMs = state === "restarting" && waits.length > 0 ? Math.min(...waits) : undefined;
     // A program with several processes works as long as one of them does.
     const isAddress = this.#options.restart === undefined;
+    const cause = isAddress ? undefined : failed?.cause;
     const isFailing = (isAddress || connections.length === 0) && supervisors.some(({ recovery }) => recovery.isFailing);
     return {
       state,
@@ -285,7 +287,7 @@ export class UpstreamPool {
       sessions: connections.length,
       pids: connections.flatMap(({ program }) => program?.pid ?? []),
       restarts: supervisors.reduce((sum, { recovery }) => sum + recovery.count, this.#pastRestarts),
-      ...defined({ revision, restartInMs, problem, unlisted }),
+      ...defined({ revision, restartInMs, problem, cause, unlisted }),
       ...(isFailing && { failing: true }),
     };
   }

@@ -4,7 +4,7 @@
 import { backoffMs } from "../../core/async.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { errorMessage } from "../../core/values.ts";
-import type { RestartOptions } from "./options.ts";
+import type { FailureCause, RestartOptions } from "./options.ts";
 
 const MAX_FAILURES = 5;
 const WINDOW_MS = 180_000;
@@ -75,6 +75,8 @@ export interface RecoveryOptions {
 export class Recovery {
   /** The message of the last failure, for operators. */
   problem: string | undefined;
+  /** Whether the last failure was a crash, or a start that failed. */
+  cause: FailureCause | undefined;
   /** How often it was restarted after a failure. */
   count = 0;
   readonly #options: RecoveryOptions;
@@ -104,8 +106,9 @@ export class Recovery {
     return this.exhausted?.exhaustedMs() ?? this.waitMs;
   }
 
-  failed(error: unknown, cause: "crash" | "start"): void {
+  failed(error: unknown, cause: FailureCause): void {
     this.problem = errorMessage(error);
+    this.cause = cause;
     this.#failure = error;
     this.#hasFailed = true;
     if (this.#options.restart !== undefined) (cause === "crash" ? this.#crashes : this.#starts).failed();
@@ -129,7 +132,7 @@ export class Recovery {
     const reason = this.#failure instanceof Error ? `: ${this.#failure.message}` : "";
     const message =
       exhausted === undefined
-        ? `The upstream ${name} failed and will be restarted in ${seconds(waitMs)}${reason}`
+        ? `The upstream ${name} failed and can be restarted in ${seconds(waitMs)}${reason}`
         : `The upstream ${name} failed ${exhausted.limit} and will not be restarted for ` +
           `${seconds(exhausted.exhaustedMs())}; last failure${reason}`;
     throw new ConnectionError("closed", message, { mayHaveRun: false, cause: this.#failure });

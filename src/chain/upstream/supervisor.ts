@@ -20,7 +20,7 @@ import type { ServerConnection } from "../../dialogue/connect.ts";
 import { codeOf, McpError, METHOD_NOT_FOUND } from "../../protocol/errors.ts";
 import { LISTS } from "../../protocol/lists.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
-import type { UpstreamState } from "./options.ts";
+import type { FailureCause, UpstreamState } from "./options.ts";
 import { Recovery, type RecoveryOptions } from "./recovery.ts";
 
 /** An open connection, with the program behind it if there is one. */
@@ -312,7 +312,7 @@ export class Supervisor {
     this.#recordFailure(error, "crash");
   }
 
-  #recordFailure(error: unknown, cause: "crash" | "start"): void {
+  #recordFailure(error: unknown, cause: FailureCause): void {
     if (this.#closed.signal.aborted) return;
     this.recovery.failed(error, cause);
     this.#options.onState?.();

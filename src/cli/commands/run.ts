@@ -25,7 +25,8 @@ import {
   SIGNAL_HELP,
   startServing,
 } from "../serve/start.ts";
-import { EventLog, UpstreamReport } from "../serve/event-log.ts";
+import { EventLog } from "../serve/event-log.ts";
+import { UpstreamReport } from "../serve/upstream-report.ts";
 import { loadAhead, loadForGateway } from "../serve/preload.ts";
 import { defineCommand, toFailure } from "../show/problems.ts";
 import { bearerAuthorizer, readSettings, takeToken } from "../target/sign-in.ts";

@@ -18,7 +18,7 @@ import type { Compat } from "../../protocol/errors.ts";
 import { NotFoundError, UsageError, type Command } from "../command.ts";
 import type { GatewayInfo } from "../serve/control.ts";
 import type { OpenedGateway } from "../serve/gateway.ts";
-import { EventLog, LOG_FORMATS, type LogFormat, UpstreamReport, upstreamTable } from "../serve/event-log.ts";
+import { EventLog, LOG_FORMATS, type LogFormat } from "../serve/event-log.ts";
 import { loadHandler, moduleName, reserveStdio, servesItself } from "../serve/module.ts";
 import {
   announce,
@@ -42,6 +42,7 @@ import {
 } from "../serve/start.ts";
 import { loadAhead, loadForGateway } from "../serve/preload.ts";
 import type { Trace } from "../serve/trace.ts";
+import { UpstreamReport, upstreamTable } from "../serve/upstream-report.ts";
 import type { MemoryConfig } from "../serve/without-config.ts";
 import { defineCommand } from "../show/problems.ts";
 import { CONFIG, type FlagValues, isConfig, parseFlags, requireConfig, unexpectedArguments } from "../target/target.ts";

@@ -3,7 +3,8 @@
 import { resolve } from "node:path";
 import { EXIT, NotFoundError, UnreachableError, UsageError, type Command } from "../command.ts";
 import { askGateway, findGateways, GatewayRefusal, readLog, type RunningGateway } from "../serve/control.ts";
-import { formatEntry, upstreamTable } from "../serve/event-log.ts";
+import { formatEntry } from "../serve/event-log.ts";
+import { upstreamTable } from "../serve/upstream-report.ts";
 import { defineCommand } from "../show/problems.ts";
 import { CONFIG, parseFlags, unexpectedArguments } from "../target/target.ts";
 import { oneLine, paint, printJson, printTrusted } from "../terminal/output.ts";

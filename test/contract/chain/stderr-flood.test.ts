@@ -3,7 +3,8 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { chain, upstream } from "../../../src/chain/index.ts";
 import { connect } from "../../../src/client/index.ts";
-import { EventLog, UpstreamReport } from "../../../src/cli/serve/event-log.ts";
+import { EventLog } from "../../../src/cli/serve/event-log.ts";
+import { UpstreamReport } from "../../../src/cli/serve/upstream-report.ts";
 import { MAX_LINES_PER_SECOND } from "../../../src/cli/terminal/output.ts";
 import { NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 import { createServer } from "../../../src/server/index.ts";

@@ -199,7 +199,7 @@ describe("up", () => {
     const client = await connect(url);
     expect((await client.callTool("echo", { text: "hi" })).content).toEqual([{ type: "text", text: "hi" }]);
     await one.waitForStderr("demo started (pid ");
-    await one.waitForStderr("gone crashed; restarting in ");
+    await one.waitForStderr("gone failed to start; tried again on next use after ");
     await one.waitForStderr("far failed: Nothing listens at 127.0.0.1:1");
     const listed = await catenary(["tools", url, "--json"]);
     expect(listed.err).toContain("Not listed: far (The upstream far failed: Nothing listens at 127.0.0.1:1");

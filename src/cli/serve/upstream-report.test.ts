@@ -3,7 +3,8 @@
 import { styleText } from "node:util";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { UpstreamStatus } from "../../chain/upstream/options.ts";
-import { EventLog, UpstreamReport, upstreamTable } from "./event-log.ts";
+import { EventLog } from "./event-log.ts";
+import { UpstreamReport, upstreamTable } from "./upstream-report.ts";
 
 let printed: string[] = [];
 const log = (): EventLog => new EventLog({ hasTimes: false });
@@ -35,7 +36,7 @@ describe("a report", () => {
     report.onState("notes", status("running", { pids: [7], sessions: 1 }));
     report.onState("notes", status("restarting", { problem }));
     report.onState("notes", status("restarting", { problem }));
-    report.onState("notes", status("restarting", { problem: "another reason", restartInMs: 3_100 }));
+    report.onState("notes", status("restarting", { problem: "another reason", cause: "start", restartInMs: 3_100 }));
     const known = { problem: "another reason" };
     report.onState("notes", status("starting", known));
     report.onState("notes", status("running", { pids: [8], ...known }));
@@ -46,12 +47,12 @@ describe("a report", () => {
     expect(printed).toEqual([
       "notes started (pid 7, revision R)\n",
       "notes has 2 processes (pid 7, 9)\n",
-      "notes crashed; restarting: npx exited with code 3\n",
-      "notes crashed; restarting in 4 s: another reason\n",
+      "notes crashed; restarts on next use: npx exited with code 3\n",
+      "notes failed to start; tried again on next use after 4 s: another reason\n",
       "notes restarted (pid 8)\n",
       "notes stopped (idle)\n",
       "notes started\n",
-      "notes stopped after too many crashes; last error: npx exited with code 3\n",
+      "notes crashed too often; not restarted for a while; last error: npx exited with code 3\n",
     ]);
   });
 
@@ -59,7 +60,7 @@ describe("a report", () => {
     const report = new UpstreamReport(log(), false);
     for (const state of ["running", "idle", "running"] as const) report.onState("notes", status(state));
     for (const state of ["restarting", "running"] as const) report.onState("notes", status(state, { problem: "gone" }));
-    expect(printed).toEqual(["notes crashed; restarting: gone\n", "notes restarted\n"]);
+    expect(printed).toEqual(["notes crashed; restarts on next use: gone\n", "notes restarted\n"]);
   });
 
   it("prints once that a server is unreachable, and that it is reachable again", () => {
@@ -110,7 +111,7 @@ describe("a report", () => {
   it("leaves out the announcement of the stderr", () => {
     const problem = "node exited with code 1; the end of its stderr:\nno key";
     new UpstreamReport(log(), false).onState("notes", status("restarting", { problem }));
-    expect(printed).toEqual(["notes crashed; restarting: node exited with code 1\n"]);
+    expect(printed).toEqual(["notes crashed; restarts on next use: node exited with code 1\n"]);
   });
 
   it("prints the first lines of stdout that are not messages", () => {
@@ -144,6 +145,37 @@ describe("a report", () => {
     expect(printed).toEqual(["notes cannot be listed: tools/list failed: no key\n"]);
   });
 
+  it("begins with a table that tells servers apart, and fits a terminal of 80 columns without a loss", () => {
+    const upstreams = {
+      thinking: status("idle", { target: "npx @modelcontextprotocol/server-sequential-thinking" }),
+      github: status("idle", { target: "node /home/someone/projects/github-mcp-server/dist/index.js" }),
+      gitlab: status("restarting", {
+        target: "node /home/someone/projects/gitlab-mcp-server/dist/index.js",
+        cause: "start",
+        restartInMs: 900,
+        problem: "node exited with code 1: Error: GITLAB_TOKEN is required",
+      }),
+    };
+    const stream = { isTTY: true, columns: 80 } as NodeJS.WriteStream;
+    expect(upstreamTable(upstreams, { ...stream, columns: 200 } as NodeJS.WriteStream)).toBe(
+      [
+        "  thinking  npx .../server-sequential-thinking        idle (starts on first use)",
+        "  github    node .../github-mcp-server/dist/index.js  idle (starts on first use)",
+        "  gitlab    node .../gitlab-mcp-server/dist/index.js  failed to start; tried again on next use after 1 s: node exited with code 1: Error: GITLAB_TOKEN is required",
+        "",
+      ].join("\n"),
+    );
+    expect(upstreamTable(upstreams, stream)).toBe(
+      [
+        "  thinking  server-sequen...  idle (starts on first use)",
+        "  github    github-mcp-se...  idle (starts on first use)",
+        "  gitlab    gitlab-mcp-se...  failed to start; tried again on next use after 1 s",
+        "    node exited with code 1: Error: GITLAB_TOKEN is required",
+        "",
+      ].join("\n"),
+    );
+  });
+
   it("begins with a table", () => {
     const upstreams = {
       mute: status("running", { unlisted: "tools/list failed: no key" }),
@@ -154,11 +186,11 @@ describe("a report", () => {
     };
     expect(upstreamTable(upstreams)).toBe(
       [
-        "  mute     npx                      running; cannot be listed: tools/list failed: no key",
-        "  notes    npx                      idle (starts on first use)",
-        "  weather  https://example.com/mcp  running",
-        "  dead     npx                      crashed too often; not restarted: no key at all",
-        "  local    node .../dist/main.js    idle (starts on first use)",
+        "  mute     npx                                 running; cannot be listed: tools/list failed: no key",
+        "  notes    npx                                 idle (starts on first use)",
+        "  weather  https://example.com/mcp             running",
+        "  dead     npx                                 crashed too often; not restarted for a while: no key at all",
+        "  local    node .../notes-server/dist/main.js  idle (starts on first use)",
         "",
       ].join("\n"),
     );
@@ -175,6 +207,6 @@ it("prints once what a program says at each of its two starts", () => {
   report.onStderr("notes", "no key\n");
   report.onState("notes", status("running", { problem: "gone" }));
   report.onStderr("notes", "same\nsame\n");
-  const said = ["notes: no key\n", "notes: see log-1\n", "notes crashed; restarting: gone\n"];
+  const said = ["notes: no key\n", "notes: see log-1\n", "notes crashed; restarts on next use: gone\n"];
   expect(printed).toEqual([...said, "notes: no key\n", "notes restarted\n", "notes: same\n", "notes: same\n"]);
 });
