@@ -5,8 +5,8 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { chain, createServer, type Chain, type Handler } from "catenary";
-import { MIDDLEWARE } from "catenary/middleware";
+import { chain, createServer, type Chain, type Handler, type Middleware } from "catenary";
+import * as middleware from "catenary/middleware";
 import { serveTransport } from "catenary/stdio";
 import { memoryPair } from "catenary/testing";
 import { NEWEST } from "../src/protocol/revisions/index.ts";
@@ -20,6 +20,14 @@ import {
   type Figure,
   type Measurement,
 } from "./measurement.ts";
+
+/** The built-in middleware, by the names that a config uses. */
+const MIDDLEWARE = new Map(
+  Object.entries(middleware).map(([name, create]) => [
+    name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`),
+    create as (options: unknown) => Middleware,
+  ]),
+);
 
 /** Options with which the middleware passes the call on. Those that are not here are created without options. */
 const OPTIONS: Readonly<Record<string, unknown>> = {

@@ -66,7 +66,7 @@ describe.each(REVISION_NAMES)("a server at %s", (revision) => {
     const { client, close } = await connectInMemory(server, { revision });
     await client.ping();
     const subscription = await client.listen({ toolsListChanged: true, resourceSubscriptions: ["notes://one"] });
-    expect(subscription.honoured).toEqual({ toolsListChanged: true, resourceSubscriptions: ["notes://one"] });
+    expect(subscription.granted).toEqual({ toolsListChanged: true, resourceSubscriptions: ["notes://one"] });
     server.removeTool("echo");
     server.resourceUpdated("notes://one");
     const events: string[] = [];

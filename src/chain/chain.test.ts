@@ -4,7 +4,7 @@ import { expect, it, onTestFinished, vi } from "vitest";
 import { callRequest, fakeContext, textResult } from "../../test/support/handlers/fake-client.ts";
 import { connect } from "../client/connect.ts";
 import type { Context, Handler, Middleware, Request } from "../core/handler.ts";
-import { META } from "../protocol/model/index.ts";
+import { META } from "../protocol/model/base.ts";
 import { serveTransport } from "../dialogue/connection.ts";
 import { createServer } from "../server/server.ts";
 import { memoryPair } from "../transport/memory.ts";

@@ -7,26 +7,26 @@ import { defined, isObject } from "../core/values.ts";
 import type { ServerConnection } from "../dialogue/connect.ts";
 import { LISTS, type List } from "../protocol/lists.ts";
 import { NO_LIMITS, walkPages } from "../protocol/walk-pages.ts";
-import {
-  type CallToolResult,
-  type CompleteParams,
-  type CompleteResult,
-  type GetPromptResult,
-  type Implementation,
-  type ListPromptsResult,
-  type ListResourcesResult,
-  type ListResourceTemplatesResult,
-  type ListToolsResult,
-  META,
-  type MethodName,
-  type Methods,
-  type Prompt,
-  type ReadResourceResult,
-  type Resource,
-  type ResourceTemplate,
-  type ServerCapabilities,
-  type SubscriptionFilter,
-  type Tool,
+import { META } from "../protocol/model/base.ts";
+import type {
+  CallToolResult,
+  CompleteParams,
+  CompleteResult,
+  GetPromptResult,
+  Implementation,
+  ListPromptsResult,
+  ListResourcesResult,
+  ListResourceTemplatesResult,
+  ListToolsResult,
+  MethodName,
+  Methods,
+  Prompt,
+  ReadResourceResult,
+  Resource,
+  ResourceTemplate,
+  ServerCapabilities,
+  SubscriptionFilter,
+  Tool,
 } from "../protocol/model/index.ts";
 import { isVendorMethod } from "../protocol/revisions/index.ts";
 import { hasTasks, TASKS_EXTENSION } from "../protocol/tasks.ts";
@@ -53,7 +53,14 @@ export interface ToolTypes {
 }
 
 /** The tools of `typeof server`, of declarations by `catenary types`, or of an unknown server. */
-export type ToolsOf<Of> = unknown extends Of ? ToolTypes : "~tools" extends keyof Of ? NonNullable<Of["~tools"]> : Of;
+export type ToolsOf<Of> = unknown extends Of
+  ? ToolTypes
+  : "~tools" extends keyof Of
+    ? // A server whose tools were registered in statements of their own: its type knows none of them.
+      [keyof NonNullable<Of["~tools"]>] extends [never]
+      ? ToolTypes
+      : NonNullable<Of["~tools"]>
+    : Of;
 
 /** The names of the tools. */
 export type ToolName<Tools> = keyof Tools & string;

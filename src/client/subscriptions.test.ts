@@ -44,7 +44,7 @@ describe.each([undefined, ...REVISIONS.map(({ name }) => name)])("a subscription
     const subscription = await client.listen({ toolsListChanged: true, resourceSubscriptions: ["test://a"] }, (event) =>
       events.push(event),
     );
-    expect(subscription.honoured).toEqual({ toolsListChanged: true, resourceSubscriptions: ["test://a"] });
+    expect(subscription.granted).toEqual({ toolsListChanged: true, resourceSubscriptions: ["test://a"] });
     const lists = await client.listen({ promptsListChanged: true }, ({ method }) => all.push(method));
     there.notifySubscribers(TOOLS);
     there.notifySubscribers(updated("test://a"));

@@ -35,7 +35,7 @@ const OPTION_NAMES: OptionNames<ListenOptions> = optionNames("signal timeoutMs m
 /** An open subscription. Iterate over it, or pass a callback to `client.listen`. */
 export interface Subscription extends AsyncIterable<ChangeEvent> {
   /** The part of the filter that the server grants. */
-  readonly honoured: SubscriptionFilter;
+  readonly granted: SubscriptionFilter;
   /** Events that were dropped because the buffer was full. */
   readonly dropped: number;
   /**
@@ -122,7 +122,7 @@ export class Subscriptions {
 
 class OpenSubscription implements Subscription {
   readonly abort: AbortController = new AbortController();
-  honoured: SubscriptionFilter = {};
+  granted: SubscriptionFilter = {};
   dropped = 0;
   readonly #onEvent: ((event: ChangeEvent) => void) | undefined;
   readonly #onError: ListenerErrors | undefined;
@@ -153,8 +153,8 @@ class OpenSubscription implements Subscription {
     return this.#ended.promise;
   }
 
-  acknowledge(honoured: SubscriptionFilter): void {
-    this.honoured = honoured;
+  acknowledge(granted: SubscriptionFilter): void {
+    this.granted = granted;
     this.#acknowledged.resolve();
   }
 

@@ -287,7 +287,7 @@ describe.each(TARGETS)("tasks %s", (_, revision) => {
     expect(await client.request("tasks/get", { taskId: id })).toMatchObject({ resultType: "complete", taskId: id });
     const events: unknown[] = [];
     const subscription = await client.listen({ taskIds: [id, "none"] }, ({ params }) => events.push(params));
-    expect(subscription.honoured).toEqual({ taskIds: [id] });
+    expect(subscription.granted).toEqual({ taskIds: [id] });
     await client.request("tasks/cancel", { taskId: id });
     await subscription.ended;
     expect(events.at(-1)).toMatchObject({ taskId: id, status: "cancelled" });

@@ -5,7 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { chain } from "../chain/chain.ts";
 import { createGateway as gatewayOf, type Gateway } from "../chain/gateway.ts";
-import { MIDDLEWARE } from "../chain/middleware/index.ts";
+import { MIDDLEWARE } from "../chain/middleware/registry.ts";
 import type { UpstreamStatus, UpstreamTarget, UpstreamOptions } from "../chain/upstream/options.ts";
 import { upstream, type Upstream } from "../chain/upstream/upstream.ts";
 import { ownInfo } from "../client/connect.ts";
@@ -39,7 +39,7 @@ export interface CreateGatewayOptions {
   readonly onWarning?: (upstream: string, message: string) => void;
   /** Whether the names that are shown stay the same after a restart. They are kept under the path of the config. */
   readonly rememberNames?: boolean;
-  /** The middleware that the config may name; default: the built-in ones. */
+  /** Middleware that the config may name beside the built-in ones, as for `loadConfig`. */
   readonly middleware?: MiddlewareFactories;
   /** Creates the upstreams; default: `upstream` of catenary/chain. */
   readonly upstream?: (target: UpstreamTarget, options: UpstreamOptions) => Upstream;
@@ -226,7 +226,8 @@ async function buildGateway(
   options: CreateGatewayOptions,
   before?: BuiltGateway,
 ): Promise<BuiltGateway> {
-  const { middleware: factories = MIDDLEWARE, upstream: create = upstream } = options;
+  const { middleware: more = [], upstream: create = upstream } = options;
+  const factories = new Map([...MIDDLEWARE, ...more]);
   const { onNoise, onStderr, onState, signIn } = options;
   const { messageBytes, depth, batch } = config.limits;
   const limits = defined({ messageBytes, depth, batch });

@@ -5,7 +5,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { GatewayOptions } from "../chain/chain.ts";
-import { MIDDLEWARE } from "../chain/middleware/index.ts";
+import { MIDDLEWARE } from "../chain/middleware/registry.ts";
 import { NAME_LENGTHS, SEPARATOR } from "../chain/router/naming.ts";
 import { checkOptions } from "../core/options.ts";
 import { defined } from "../core/values.ts";
@@ -87,7 +87,7 @@ export interface ConfigOptions {
   readonly env?: Environment;
   /** Answers the inputs of the config; default: `CATENARY_INPUT_ID` in `env`. If it throws, so does `loadConfig`. */
   readonly inputs?: AskInput;
-  /** The middleware that a config may name; default: the built-in ones. */
+  /** Middleware that a config may name beside the built-in ones. One with the same name takes the place of a built-in one. */
   readonly middleware?: read.MiddlewareFactories;
 }
 
@@ -340,7 +340,7 @@ interface ReadResult {
 async function readConfig(
   given: string,
   path: string,
-  { env = process.env, middleware = MIDDLEWARE }: ConfigOptions,
+  { env = process.env, middleware: more = new Map() }: ConfigOptions,
   ask?: AskInput,
 ): Promise<ReadResult> {
   const text = given.replace(/^\uFEFF/, "");
@@ -352,6 +352,7 @@ async function readConfig(
   const folder = baseFolder(file);
   const variables = new Variables(env, folder, problems);
   const readAll = async (): Promise<Config | undefined> => {
+    const middleware = new Map([...MIDDLEWARE, ...more]);
     const context: read.ReadContext = { problems, variables, folder, middleware, files: [], ...about };
     const config = readRoot(new read.Cursor(context, root, ""), { path: file, text });
     await Promise.all(context.files.map(checkFile));

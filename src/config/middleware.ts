@@ -3,7 +3,7 @@
 // it is checked.
 
 import { basename, extname } from "node:path";
-import { MIDDLEWARE, MIDDLEWARE_HELP } from "../chain/middleware/index.ts";
+import { MIDDLEWARE, MIDDLEWARE_HELP } from "../chain/middleware/registry.ts";
 import type { Middleware } from "../core/handler.ts";
 import { OptionError, type OptionsHelp } from "../core/options.ts";
 import { defined, errorMessage, isObject } from "../core/values.ts";

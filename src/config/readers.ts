@@ -4,7 +4,7 @@
 
 import { resolve } from "node:path";
 import type { Node } from "jsonc-parser";
-import type { MiddlewareFactory } from "../chain/middleware/index.ts";
+import type { MiddlewareFactory } from "../chain/middleware/registry.ts";
 import { homeFolder } from "../core/files.ts";
 import { nearest } from "../core/options.ts";
 import type { KeyNode } from "./dialects.ts";

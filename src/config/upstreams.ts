@@ -2,7 +2,7 @@
 // fields that every entry may have; the others belong to the kind of the entry (kinds.ts). Keys of other clients have
 // been given our names before (dialects.ts).
 
-import { MIDDLEWARE } from "../chain/middleware/index.ts";
+import { MIDDLEWARE } from "../chain/middleware/registry.ts";
 import { createLabels, DEFAULT_SEPARATOR, MAX_LABEL_LENGTH } from "../chain/router/names.ts";
 import { NAMES_OPTIONS, PREFIX, type UpstreamNaming } from "../chain/router/naming.ts";
 import { SHARES, type UpstreamOptions } from "../chain/upstream/options.ts";

@@ -46,7 +46,8 @@ export function asError(thrown: unknown): Error {
   } catch {
     // As for any other value.
   }
-  return new Error(errorMessage(thrown));
+  const text = errorMessage(thrown);
+  return new Error(thrown === undefined || thrown === null ? `${text} was thrown instead of an error` : text);
 }
 
 /**

@@ -16,7 +16,7 @@ import {
 } from "../jsonrpc/message.ts";
 import { nextNumber } from "../protocol/caller.ts";
 import { checkCompat, McpError, type Compat } from "../protocol/errors.ts";
-import { META } from "../protocol/model/index.ts";
+import { META } from "../protocol/model/base.ts";
 import type { Revision } from "../protocol/revision.ts";
 import { isVendorMethod, knownRevision, REVISIONS } from "../protocol/revisions/index.ts";
 import type { BatchItem, Inbound, Transport } from "../transport/transport.ts";

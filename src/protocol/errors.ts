@@ -240,6 +240,6 @@ export function invalidArguments(
 
 /** The same as a protocol error, for older revisions. */
 export function invalidArgumentsError(toolName: string, issues: readonly string[]): McpError {
-  const details = issues.map((issue) => issue.replace(": ", " ")).join("; ");
+  const details = issues.map((issue) => issue.replace(/: (?=is |must )/, " ")).join("; ");
   return McpError.of("invalid_params", `Invalid params for the tool ${toolName}: ${details}`, { toolName, details });
 }

@@ -105,7 +105,7 @@ export interface ToolContext extends Context {
    * });
    */
   readonly detach: () => void;
-  /** The client's answers to the requests of `inputRequired`, by key. */
+  /** The client's answers to the requests of `inputRequired`, by key, including those of earlier rounds. */
   readonly answers: Partial<InputResponses>;
   /** The state that was passed to `inputRequired`; undefined in the first call. */
   readonly state: unknown;
@@ -123,7 +123,6 @@ export interface RetryInput {
 
 const NO_META: Meta = Object.freeze({});
 const NO_INPUT: RetryInput = Object.freeze({ answers: Object.freeze({}), state: undefined });
-export const LOGGING_UNDECLARED = "context.log needs the capability logging: createServer({ ..., logging: true })";
 
 /** One import for all calls: with loader hooks, the duration of each import() varies, which could reorder requests. */
 let clientRequests: Promise<typeof import("../protocol/client-requests.ts")> | undefined;
@@ -211,10 +210,7 @@ export class CallContext implements ToolContext {
   get log(): ToolContext["log"] {
     return (level, data, logger) => {
       const urgency = checkLogLevel(level);
-      const { logging } = this.#declared;
-      // Thrown for every level, so that the author sees it in the first test.
-      if (logging === undefined) throw new TypeError(LOGGING_UNDECLARED);
-      if (!logging || this.logLevel === undefined || urgency < LOG_LEVELS.indexOf(this.logLevel)) return;
+      if (!this.#declared.logging || this.logLevel === undefined || urgency < LOG_LEVELS.indexOf(this.logLevel)) return;
       this.#context.notify({
         method: "notifications/message",
         params: logger === undefined ? { level, data } : { level, logger, data },

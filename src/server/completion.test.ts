@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import { fakeClient } from "../../test/support/handlers/fake-client.ts";
-import { META } from "../protocol/model/index.ts";
+import { META } from "../protocol/model/base.ts";
 import { createServer } from "./server.ts";
 
 const info = { name: "test", version: "1" };

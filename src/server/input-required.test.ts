@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { fakeClient } from "../../test/support/handlers/fake-client.ts";
 import type { Params, Result } from "../core/handler.ts";
 import { createSeal } from "../core/seal.ts";
-import { META } from "../protocol/model/index.ts";
+import { META } from "../protocol/model/base.ts";
 import { createServer, inputRequired } from "./index.ts";
 import type { ServerOptions } from "./index.ts";
 

@@ -5,12 +5,14 @@
 import type { Context, Meta, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { createSeal, digest, type Seal } from "../core/seal.ts";
-import { invalidParams } from "../protocol/errors.ts";
+import { invalidParams, McpError } from "../protocol/errors.ts";
 import type { InputRequests, InputResponses } from "../protocol/model/index.ts";
 import type { RetryInput } from "./call-context.ts";
 
 /** How long the client may take to answer. */
 const STATE_TTL_MS = 600_000;
+/** How long the answers of earlier rounds may be together, as JSON: the client sends them with each retry. */
+const MAX_ANSWERS_LENGTH = 1_048_576;
 
 /** The value that `inputRequired` returns. */
 export class InputRequired {
@@ -27,8 +29,9 @@ export class InputRequired {
 
 /**
  * Return this from a handler to be called again with the client's answers. You choose the keys of the requests; the
- * answers are in `context.answers` under the same keys, and the state is in `context.state`. The state must be JSON.
- * The client keeps it in sealed form, so the server stores nothing between the calls.
+ * answers are in `context.answers` under the same keys, with those of earlier rounds, and the state is in
+ * `context.state`. The state must be JSON. The client keeps both in sealed form, so the server stores nothing between
+ * the calls.
  *
  * @example
  * server.tool("where", {}, (_args, { answers }) => {
@@ -45,6 +48,8 @@ interface SealedState {
   readonly principal: string | undefined;
   readonly call: string;
   readonly state: unknown;
+  /** The answers of earlier rounds, by key; absent if there are none. */
+  readonly answers?: Partial<InputResponses>;
 }
 
 const FIRST_CALL: RetryInput = Object.freeze({ answers: Object.freeze({}), state: undefined });
@@ -60,8 +65,11 @@ export class InputRequiredCodec {
     this.#sealKey = sealKey;
   }
 
-  /** Throws if the client lacks the capability for one of the requests. */
-  async encode(required: InputRequired, request: Request, context: Context): Promise<Result> {
+  /**
+   * `answers` are those that the handler has already had. Throws if the client lacks the capability for one of the
+   * requests, or if the answers are too long.
+   */
+  async encode(required: InputRequired, request: Request, context: Context, { answers }: RetryInput): Promise<Result> {
     const { checkClientRequest } = await import("../protocol/client-requests.ts");
     for (const { method, params } of Object.values(required.requests)) {
       checkClientRequest({ method, params: params ?? {} }, context.caller.capabilities);
@@ -71,7 +79,12 @@ export class InputRequiredCodec {
       principal: context.caller.principal,
       call: callDigest(request),
       state: required.state,
+      ...(Object.keys(answers).length > 0 && { answers }),
     };
+    if (sealed.answers !== undefined && JSON.stringify(answers).length > MAX_ANSWERS_LENGTH) {
+      const limit = `${MAX_ANSWERS_LENGTH} characters of JSON`;
+      throw McpError.of("internal_error", `The answers of the rounds of inputRequired() are longer than ${limit}`);
+    }
     return {
       resultType: "input_required",
       inputRequests: required.requests,
@@ -89,7 +102,10 @@ export class InputRequiredCodec {
     }
     const answers = inputResponses ?? FIRST_CALL.answers;
     if (requestState === undefined) return { answers, state: undefined };
-    return this.#open(requestState, request, context).then((state) => ({ answers, state }));
+    return this.#open(requestState, request, context).then(({ state, answers: earlier }) => ({
+      answers: earlier === undefined ? answers : { ...earlier, ...answers },
+      state,
+    }));
   }
 
   /** Created on first use, since few servers need it. */
@@ -97,7 +113,7 @@ export class InputRequiredCodec {
     return (this.#seal ??= createSeal(this.#sealKey));
   }
 
-  async #open(token: unknown, request: Request, context: Context): Promise<unknown> {
+  async #open(token: unknown, request: Request, context: Context): Promise<Partial<SealedState>> {
     const seal = this.#getSeal();
     const sealed: Partial<SealedState> | undefined = typeof token === "string" ? seal.open(token) : undefined;
     if (sealed?.is !== "state") {
@@ -108,7 +124,7 @@ export class InputRequiredCodec {
     if (sealed.principal !== context.caller.principal || sealed.call !== callDigest(request)) {
       throw invalidParams("requestState belongs to another call; a retry repeats the same method and arguments");
     }
-    return sealed.state;
+    return sealed;
   }
 }
 

@@ -1,5 +1,4 @@
-// `context.log`: which messages are sent, and the error on a server that has not declared logging. When logging is
-// declared is tested in server.test.ts.
+// `context.log`: which messages are sent. When logging is declared is tested in server.test.ts.
 
 import { describe, expect, it } from "vitest";
 import { fakeClient } from "../../test/support/handlers/fake-client.ts";
@@ -43,8 +42,7 @@ describe("log", () => {
   });
 });
 
-describe("log on a server that has not declared logging", () => {
-  const advice = "context.log needs the capability logging: createServer({ ..., logging: true })";
+describe("whether log messages are sent", () => {
   const hidden = (...[, context]: [unknown, ToolContext, ...unknown[]]): string => {
     context.log("debug", "x");
     return "said";
@@ -56,52 +54,21 @@ describe("log on a server that has not declared logging", () => {
       .template("t:{id}", {}, hidden)
       .prompt("p", {}, hidden);
   const requests: readonly (readonly [string, Params])[] = [
+    ["tools/call", call],
     ["resources/read", { uri: "a:b" }],
     ["resources/read", { uri: "t:1" }],
     ["prompts/get", { name: "p" }],
   ];
 
-  it.each(["debug", "emergency", undefined] as const)("throws an error with advice, for level %s", async (level) => {
-    const caller = fakeClient(hiding(), level === undefined ? {} : { logLevel: level });
-    expect(await caller.call("tools/call", call)).toMatchObject({ isError: true, content: [{ text: advice }] });
-    for (const [method, params] of requests) expect((await caller.callError(method, params)).message).toBe(advice);
-    const list = (...[{ log }]: [ToolContext]) => log("debug", "x") ?? [];
-    const lists = createServer(info).template("t:{id}", { list }, ({ id }) => id);
-    expect((await fakeClient(lists).callError("resources/list")).message).toBe(advice);
-    expect(caller.notifications).toEqual([]);
+  it("does not depend on how many parameters a handler declares", async () => {
+    const caller = fakeClient(hiding(), { logLevel: "debug" });
+    for (const [method, params] of requests) await caller.call(method, params);
+    expect(caller.notifications).toHaveLength(4);
   });
 
-  it("throws a TypeError synchronously", async () => {
-    const caught: unknown[] = [];
-    const server = createServer(info).tool("t", {}, (...[, { log }]) => {
-      try {
-        log("info", "x");
-      } catch (error) {
-        caught.push(error);
-      }
-    });
-    await fakeClient(server).call("tools/call", call);
-    expect(caught).toEqual([new TypeError(advice)]);
-  });
-
-  it("sends nothing with `logging: false`", async () => {
+  it("is decided by `logging: false`", async () => {
     const caller = fakeClient(hiding({ logging: false }), { logLevel: "debug" });
-    expect(await caller.call("tools/call", call)).toMatchObject({ content: [{ text: "said" }], isError: false });
     for (const [method, params] of requests) await caller.call(method, params);
     expect(caller.notifications).toEqual([]);
-    const open = createServer({ ...info, logging: false }).tool("t", {}, (_args, { log }) => log("info", "x"));
-    const other = fakeClient(open, { logLevel: "debug" });
-    expect(await other.call("tools/call", call)).toMatchObject({ isError: false });
-    expect(other.notifications).toEqual([]);
-  });
-
-  it("sends messages once logging is declared by an option or another handler", async () => {
-    const declaring = [hiding({ logging: true }), hiding().tool("other", {}, (_args, { log }) => log("info", "x"))];
-    for (const server of declaring) {
-      const caller = fakeClient(server, { logLevel: "debug" });
-      await caller.call("tools/call", call);
-      for (const [method, params] of requests) await caller.call(method, params);
-      expect(caller.notifications).toHaveLength(4);
-    }
   });
 });

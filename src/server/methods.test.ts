@@ -60,7 +60,7 @@ describe.each(REVISIONS.map(({ name, style }) => [name, style] as const))("in re
     const opened = vi.fn();
     const server = createServer(INFO)
       .tool("tools", {}, () => "")
-      .notification("notifications/acme/opened", opened)
+      .onNotification("notifications/acme/opened", opened)
       .method("acme/work", (_params, context) => {
         context.notify({ method: TICK, params: { within: true } });
       });
@@ -133,7 +133,7 @@ describe("a client that notifies without end", () => {
       release = resolve;
     });
     const opened = vi.fn(() => gate);
-    const server = createServer(INFO).notification("acme/opened", opened);
+    const server = createServer(INFO).onNotification("acme/opened", opened);
     const { client } = await connectTo(server, { revision: NEWEST_SESSION.name });
     for (let count = 0; count < 3_000; count += 1) await client.notify("acme/opened");
     await client.ping();
@@ -151,7 +151,7 @@ describe("in memory", () => {
     const opened = vi.fn();
     const server = createServer(INFO)
       .method("acme/search", () => ({ a: 1 }))
-      .notification("acme/opened", opened);
+      .onNotification("acme/opened", opened);
     const client = await connect(server);
     expect(await client.request("acme/search")).toEqual({ a: 1 });
     await client.notify("acme/opened", { a: 1 });
@@ -169,7 +169,7 @@ describe("mistakes", () => {
     (name) => {
       const problem = "the name is a method of the protocol; choose another";
       expect(() => server.method(name, () => ({}))).toThrow(`Method ${name}: ${problem}`);
-      expect(() => server.notification(name, () => ({}))).toThrow(`Notification ${name}: ${problem}`);
+      expect(() => server.onNotification(name, () => ({}))).toThrow(`Notification ${name}: ${problem}`);
       expect(() => server.notify({ method: name })).toThrow(`${name} is a method of the protocol`);
     },
   );
@@ -177,7 +177,7 @@ describe("mistakes", () => {
   it("wrong options and handlers are named", () => {
     expect(() => server.method("a/b", { inputs: {} } as never, () => ({}))).toThrow("did you mean `input`?");
     expect(() => server.method("a/b", {} as never)).toThrow("Method a/b: the handler is missing");
-    expect(() => server.notification("a/b", undefined as never)).toThrow("Notification a/b: the handler is missing");
+    expect(() => server.onNotification("a/b", undefined as never)).toThrow("Notification a/b: the handler is missing");
     expect(() => createServer({ ...INFO, capabilities: { tools: {} } as never })).toThrow("capabilities.tools");
     expect(() => createServer({ ...INFO, capabilities: { experimental: 1 } as never })).toThrow(
       "createServer(): `capabilities.experimental` must be an object",

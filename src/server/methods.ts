@@ -50,7 +50,6 @@ export class VendorMethods {
     const { input, scopes } = options;
     if (input !== undefined) checkUsable(owner, "input", input);
     const check = input && createSchemaCheck(input, `${owner}: \`input\``);
-    this.#results.noteHandler(handler);
     this.#methods.set(name, async (params, request, context) => {
       demandScopes(scopes, context.caller, owner);
       const checked = (await check?.(params)) ?? { value: params };
@@ -72,7 +71,6 @@ export class VendorMethods {
     const owner = checkRegistration("notification", name, {}, handler, {});
     checkName(owner, name);
     if (this.#notifications.has(name)) throw alreadyRegistered(owner);
-    this.#results.noteHandler(handler);
     this.#notifications.set(name, async (params, request, context) => {
       await this.#results.errors.run(request, context, () => handler(params, this.#context(request, context)));
       return {};

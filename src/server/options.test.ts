@@ -106,7 +106,7 @@ describe("a registration", () => {
         () => server.removeTemplate("a:{b}"),
       ],
       ["Method acme/a", "", () => server.method("acme/a", () => ({})), undefined],
-      ["Notification notifications/acme/a", "", () => server.notification("notifications/acme/a", text), undefined],
+      ["Notification notifications/acme/a", "", () => server.onNotification("notifications/acme/a", text), undefined],
     ];
     for (const [owner, remove, register, unregister] of registrations) {
       register();

@@ -34,8 +34,7 @@ export interface ServerOptions extends ServerInfo {
   /** Whether clients can subscribe to resource updates. Default: true. */
   readonly subscribe?: boolean;
   /**
-   * Whether the server declares log messages. Default: true as soon as a handler takes a context. With false, log
-   * messages are dropped.
+   * Whether the server declares that it sends log messages. With false, they are dropped. Default: true.
    */
   readonly logging?: boolean;
   /** Capabilities that the specification does not define, by vendors' names. */
@@ -207,7 +206,7 @@ const USAGE: Readonly<Record<RegistrationKind, string>> = {
   template: ".template(uriTemplate, options, read)",
   prompt: ".prompt(name, options, get)",
   method: ".method(name, options, handler)",
-  notification: ".notification(name, handler)",
+  notification: ".onNotification(name, handler)",
 };
 
 /** Options that are strings in every registration. */

@@ -146,7 +146,6 @@ export class Prompts {
     );
     this.hasCompleters ||= declared.some(([, { complete }]) => complete !== undefined);
     const args = options.arguments === undefined ? undefined : listed;
-    this.#results.noteHandler(get);
     this.entries.set(name, prompt, defined({ name, title, description, icons, arguments: args, _meta }));
   }
 
@@ -168,12 +167,13 @@ export class Prompts {
     if (prompt === undefined) throw McpError.of("prompt_not_found", `Prompt not found: ${name}`, { promptName: name });
     demandScopes(prompt.scopes, context.caller, `The prompt ${name}`);
     const args = checkArguments(name, prompt, given);
-    const call = new CallContext(context, request, this.#results, await this.#inputs.decode(request, context));
+    const retry = await this.#inputs.decode(request, context);
+    const call = new CallContext(context, request, this.#results, retry);
     const value = await this.#results.errors.run(request, context, async () => {
       const returned = await prompt.get(args, call);
       return returned instanceof InputRequired ? returned : toWholeResult(name, returned);
     });
-    if (value instanceof InputRequired) return this.#inputs.encode(value, request, context);
+    if (value instanceof InputRequired) return this.#inputs.encode(value, request, context, retry);
     const { messages, _meta, description = prompt.description, ...rest } = value;
     return this.#results.complete(defined({ ...rest, description, messages }), _meta);
   }

@@ -4,7 +4,7 @@
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { fakeClient, withParamsCheck } from "../../test/support/handlers/fake-client.ts";
 import { McpError } from "../protocol/errors.ts";
-import { META } from "../protocol/model/index.ts";
+import { META } from "../protocol/model/base.ts";
 import { createServer, type Server } from "./server.ts";
 import type { TemplateVariables } from "./resources.ts";
 

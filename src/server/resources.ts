@@ -157,7 +157,6 @@ export class Resources {
     }
     if (this.entries.get(uri) !== undefined) throw alreadyRegistered(owner, `removeResource(${JSON.stringify(uri)})`);
     checkCacheHint(owner, options.cache);
-    this.#results.noteHandler(read);
     const { name = uri, title, description, mimeType, size, icons, annotations, _meta } = options;
     const listItem = defined({ uri, name, title, description, mimeType, size, icons, annotations, _meta });
     this.entries.set(uri, { options, read }, listItem);
@@ -173,8 +172,6 @@ export class Resources {
     const { name = uriTemplate, title, description, mimeType, icons, annotations, _meta, complete = {} } = options;
     const unknown = Object.keys(complete).find((variable) => !parsed.names.includes(variable));
     if (unknown !== undefined) throw new TypeError(`${owner}: there is no variable ${unknown} to complete`);
-    this.#results.noteHandler(read);
-    if (options.list !== undefined) this.#results.noteHandler(options.list, 1);
     this.hasCompleters ||= Object.values(complete).some((completer) => completer !== undefined);
     const completers = new Map(
       parsed.names.map((variable) => [variable, Object.hasOwn(complete, variable) ? complete[variable] : undefined]),
@@ -227,14 +224,15 @@ export class Resources {
     const found = this.#find(uri, context);
     if (found === undefined) throw notFound(uri);
     demandScopes(found.options.scopes, context.caller, `The resource ${uri}`);
-    const call = new CallContext(context, request, this.#results, await this.#inputs.decode(request, context));
+    const retry = await this.#inputs.decode(request, context);
+    const call = new CallContext(context, request, this.#results, retry);
     const { mimeType, cache, _meta: ownMeta } = found.options;
     const value = await this.#results.errors.run(request, context, async () => {
       const returned = await found.read(call);
       if (returned instanceof InputRequired || returned === undefined) return returned;
       return isWholeResult(uri, returned) ? returned : { contents: [toContents(uri, mimeType, returned)] };
     });
-    if (value instanceof InputRequired) return this.#inputs.encode(value, request, context);
+    if (value instanceof InputRequired) return this.#inputs.encode(value, request, context, retry);
     if (value === undefined) throw notFound(uri);
     const { contents, _meta, ...rest } = value;
     const typed = contents.map(({ uri, ...content }) =>

@@ -20,8 +20,8 @@ export interface ListEntry extends PageItem {
 export class ResultBuilder {
   /** The server info, part of the `_meta` of every result. Results without other metadata share this frozen object. */
   readonly meta: Meta;
-  /** Whether the server declares the logging capability; undefined until an option or a handler decides it. */
-  logging: boolean | undefined;
+  /** Whether the server declares the logging capability, and sends log messages. */
+  readonly logging: boolean;
   /** Reports the errors of all handlers, and turns them into what callers read. */
   readonly errors: HandlerErrors;
   readonly sessions: Sessions = new Sessions();
@@ -32,7 +32,7 @@ export class ResultBuilder {
     const { name, version, title, description, websiteUrl, icons, pageSize = 1000 } = server;
     const info: Implementation = Object.freeze(defined({ name, version, title, description, websiteUrl, icons }));
     this.meta = Object.freeze({ [META.serverInfo]: info });
-    this.logging = server.logging;
+    this.logging = server.logging ?? true;
     this.errors = new HandlerErrors(server);
     this.#cache = server.cache ?? { ttlMs: 0, cacheScope: "private" };
     this.#pageSize = pageSize;
@@ -58,14 +58,6 @@ export class ResultBuilder {
   list({ method, params }: Request, field: string, entries: readonly ListEntry[]): Result {
     const { items, nextCursor } = page(method, entries, params["cursor"], this.#pageSize);
     return this.cacheable(defined({ [field]: Object.freeze(items.map((entry) => entry.listItem)), nextCursor }));
-  }
-
-  /**
-   * Declares logging if the handler has a context parameter, since it may log then. A parameter that `length` does not
-   * count (rest, default) is not noticed; `context.log` then throws an error that says what to do.
-   */
-  noteHandler(handler: { readonly length: number }, contextPosition = 2): void {
-    if (handler.length >= contextPosition) this.logging ??= true;
   }
 
   /** Our server info replaces any other, since a handler may pass on the result of another server. */

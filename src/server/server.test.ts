@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { itWithSpec, validateResult } from "../../test/support/spec/official-schema.ts";
 import { fakeClient } from "../../test/support/handlers/fake-client.ts";
-import { META } from "../protocol/model/index.ts";
+import { META } from "../protocol/model/base.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";
 import { createServer, inputRequired, type Server, type ServerOptions } from "./index.ts";
 
@@ -27,7 +27,7 @@ describe("server/discover", () => {
     };
     const server = createServer({ ...who, instructions: "Ask first." }).tool("t", {}, () => "x");
     expect(await fakeClient(server).call("server/discover")).toEqual({
-      capabilities: { tools: { listChanged: true } },
+      capabilities: { logging: {}, tools: { listChanged: true } },
       instructions: "Ask first.",
       ttlMs: 0,
       cacheScope: "private",
@@ -38,35 +38,24 @@ describe("server/discover", () => {
 
   it("declares only what is registered", async () => {
     const server = createServer(info);
-    expect(await capabilities(server)).toEqual({});
+    expect(await capabilities(server)).toEqual({ logging: {} });
     server.tool("t", {}, () => "x");
-    expect(await capabilities(server)).toEqual({ tools: { listChanged: true } });
+    expect(await capabilities(server)).toEqual({ logging: {}, tools: { listChanged: true } });
     server.resource("a:b", {}, () => "x").prompt("p", {}, () => "x");
     expect(await capabilities(server)).toEqual({
+      logging: {},
       tools: { listChanged: true },
       resources: { subscribe: true, listChanged: true },
       prompts: { listChanged: true },
     });
     const templates = createServer(info).template("t:{id}", {}, () => "x");
-    expect(await capabilities(templates)).toEqual({ resources: { subscribe: true, listChanged: true } });
+    expect(await capabilities(templates)).toEqual({ logging: {}, resources: { subscribe: true, listChanged: true } });
   });
 
-  it("declares logging if a handler takes the context", async () => {
-    const makers: ((server: Server) => Server)[] = [
-      (server) => server.tool("t", {}, (_args, { log }) => log("info", "x")),
-      (server) => server.resource("a:b", {}, (_uri, { log }) => log("info", "x")),
-      (server) => server.template("t:{id}", {}, (_variables, { log }) => log("info", "x")),
-      (server) => server.template("t:{id}", { list: ({ log }) => log("info", "x") ?? [] }, () => "x"),
-      (server) => server.prompt("p", {}, (_args, { log }) => log("info", "x") ?? "x"),
-    ];
-    for (const add of makers) {
-      expect(await capabilities(add(createServer(info)))).toHaveProperty("logging", {});
-      expect(await capabilities(add(createServer({ ...info, logging: false })))).not.toHaveProperty("logging");
-    }
-    expect(await capabilities(createServer(info).tool("t", {}, (args) => args))).not.toHaveProperty("logging");
-    const lists = createServer(info).template("t:{id}", { list: () => [] }, ({ id }) => id);
-    expect(await capabilities(lists)).not.toHaveProperty("logging");
-    expect(await capabilities(createServer({ ...info, logging: true }))).toEqual({ logging: {} });
+  it("declares logging, unless it is switched off", async () => {
+    expect(await capabilities(createServer(info))).toEqual({ logging: {} });
+    const silent = createServer({ ...info, logging: false }).tool("t", {}, (_args, { log }) => log("info", "x"));
+    expect(await capabilities(silent)).not.toHaveProperty("logging");
   });
 
   it("declares what was switched off as false", async () => {
@@ -76,6 +65,7 @@ describe("server/discover", () => {
       .resource("a:b", {}, () => "x")
       .prompt("p", {}, () => "x");
     expect(await capabilities(server)).toEqual({
+      logging: {},
       tools: { listChanged: false },
       resources: { subscribe: false, listChanged: false },
       prompts: { listChanged: false },

@@ -9,7 +9,7 @@ import { methodNotFound } from "../protocol/errors.ts";
 import { LIST_CAPABILITIES, type ListCapability } from "../protocol/lists.ts";
 import type { CompleteParams, ServerCapabilities, SubscriptionFilter } from "../protocol/model/index.ts";
 import { TASKS_EXTENSION } from "../protocol/tasks.ts";
-import { checkLogLevel, LOGGING_UNDECLARED } from "./call-context.ts";
+import { checkLogLevel } from "./call-context.ts";
 import { InputRequiredCodec } from "./input-required.ts";
 import { type MethodOptions, type NotificationHandler, type VendorMethodHandler, VendorMethods } from "./methods.ts";
 import { checkServer, type ServerOptions } from "./options.ts";
@@ -107,9 +107,9 @@ export interface Server<Tools extends object = object> extends Handler {
    * Registers a handler for a notification of clients that the specification does not define.
    *
    * @example
-   * server.notification("notifications/acme/opened", ({ file }) => open(file));
+   * server.onNotification("notifications/acme/opened", ({ file }) => open(file));
    */
-  notification(name: string, handler: NotificationHandler): Server<Tools>;
+  onNotification(name: string, handler: NotificationHandler): Server<Tools>;
   /**
    * Puts middleware in front of everything that the server answers. The first is the outermost. It sees the requests,
    * the results, and what `context.notify` and `context.ask` send.
@@ -221,7 +221,7 @@ export function createServer(options: ServerOptions, ...more: never[]): Server {
       vendorMethods.add(name, options as MethodOptions, run as VendorMethodHandler<Schema | undefined>);
       return server;
     },
-    notification(name, run) {
+    onNotification(name, run) {
       vendorMethods.addNotification(name, run);
       return server;
     },
@@ -320,7 +320,6 @@ class Registry {
 
   log(level: LogLevel, data: unknown, logger?: string): void {
     checkLogLevel(level);
-    if (this.#results.logging === undefined) throw new TypeError(LOGGING_UNDECLARED.replace("context", "server"));
     if (this.#results.logging) this.subscriptions.log(level, defined({ level, logger, data }));
   }
 

@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import { fakeClient, withParamsCheck } from "../../test/support/handlers/fake-client.ts";
-import { META } from "../protocol/model/index.ts";
+import { META } from "../protocol/model/base.ts";
 import { createServer } from "./server.ts";
 import { Broadcaster } from "./subscriptions.ts";
 

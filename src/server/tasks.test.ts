@@ -247,9 +247,13 @@ describe("a server with tasks", () => {
   it("declares the extension once a tool supports tasks", async () => {
     const server = createServer({ name: "a", version: "1" }).tool("plain", { task: "forbidden" }, () => "x");
     const caller = fakeClient(server);
-    expect((await caller.call("server/discover"))["capabilities"]).toEqual({ tools: { listChanged: true } });
+    expect((await caller.call("server/discover"))["capabilities"]).toEqual({
+      logging: {},
+      tools: { listChanged: true },
+    });
     server.tool("job", { task: "optional" }, () => "x");
     expect((await caller.call("server/discover"))["capabilities"]).toEqual({
+      logging: {},
       tools: { listChanged: true },
       extensions: { [TASKS_EXTENSION]: {} },
     });

@@ -154,8 +154,8 @@ export class Tasks {
       const value = await call.run(context, retry, detach);
       if (!(value instanceof InputRequired)) return value;
       const asking = task?.();
-      if (asking === undefined) return this.#inputs.encode(value, call.request, call.context);
-      retry = { answers: await askAll(asking, value, context), state: value.state };
+      if (asking === undefined) return this.#inputs.encode(value, call.request, call.context, retry);
+      retry = { answers: { ...retry.answers, ...(await askAll(asking, value, context)) }, state: value.state };
     }
     throw McpError.of("rate_limited", `Tool ${call.name} has asked for input ${MAX_INPUT_ROUNDS} times`);
   }

@@ -17,7 +17,8 @@ revoke();
 const thrown: readonly (readonly [string, unknown, string])[] = [
   ["a string", "just text", "just text"],
   ["an empty string", "", "Error"],
-  ["undefined", undefined, "undefined"],
+  ["undefined", undefined, "undefined was thrown instead of an error"],
+  ["null", null, "null was thrown instead of an error"],
   ["a symbol", Symbol("s"), "Symbol(s)"],
   ["an object", { code: 5 }, '{"code":5}'],
   ["an object with a message", { message: "no such city" }, "no such city"],

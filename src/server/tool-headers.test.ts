@@ -5,7 +5,7 @@ import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { fakeClient } from "../../test/support/handlers/fake-client.ts";
 import type { Caller } from "../core/handler.ts";
-import { META } from "../protocol/model/index.ts";
+import { META } from "../protocol/model/base.ts";
 import { NEWEST } from "../protocol/revisions/index.ts";
 import { createServer } from "./server.ts";
 

@@ -4,7 +4,7 @@ import * as v from "valibot";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { fakeClient } from "../../test/support/handlers/fake-client.ts";
-import { META } from "../protocol/model/index.ts";
+import { META } from "../protocol/model/base.ts";
 import { createServer, type Server } from "./server.ts";
 
 const info = { name: "test", version: "1" };

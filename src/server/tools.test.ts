@@ -9,7 +9,7 @@ import { fakeClient, withParamsCheck } from "../../test/support/handlers/fake-cl
 import type { Handler, Result } from "../core/handler.ts";
 import { McpError } from "../protocol/errors.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
-import { META } from "../protocol/model/index.ts";
+import { META } from "../protocol/model/base.ts";
 import type { ToolContext } from "./call-context.ts";
 import { createServer, type Server } from "./server.ts";
 import { TrustedResult } from "./result-builder.ts";

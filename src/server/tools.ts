@@ -203,7 +203,6 @@ export class Tools {
     this.#hasHidden ||= visible !== undefined;
     const listed = inputSchema["type"] === "object" ? inputSchema : { type: "object", ...inputSchema };
     const fields = { name, title, description, icons, inputSchema: listed, outputSchema, annotations, _meta };
-    this.#results.noteHandler(run);
     this.entries.set(name, tool, defined(fields));
   }
 
@@ -249,7 +248,7 @@ export class Tools {
       const task = tool.task?.support === "required" || hasTasks(context.caller.capabilities) ? tool.task : undefined;
       if (task !== undefined) return await this.#callTask(tool, task, checked.value, request, context, retry);
       const value = await tool.run(checked.value, new CallContext(context, request, this.#results, retry));
-      if (value instanceof InputRequired) return await this.#inputs.encode(value, request, context);
+      if (value instanceof InputRequired) return await this.#inputs.encode(value, request, context, retry);
       const result = this.#toResult(tool, value);
       return result instanceof Promise ? await result : result;
     } catch (error) {

@@ -11,7 +11,7 @@ import { StdioClientTransport as Stdio2 } from "@modelcontextprotocol/client/std
 import { StdioClientTransport as Stdio1 } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport as Http1 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { META } from "../../src/protocol/model/index.ts";
+import { META } from "../../src/protocol/model/base.ts";
 import { withEnvironment, canListProcesses, commandLine } from "../support/processes.ts";
 import { eventually } from "../support/waiting.ts";
 import type { Json, TestClient, Roots } from "./test-client.ts";

@@ -157,7 +157,7 @@ describe("our client and an SDK server", () => {
     for (const revision of [NEWEST_SESSION, STATELESS]) {
       const client = await open(startServer("sdk-2"), { revision });
       const changes = await client.listen({ toolsListChanged: true, resourceSubscriptions: [NOTE] });
-      expect(changes.honoured).toEqual({ toolsListChanged: true, resourceSubscriptions: [NOTE] });
+      expect(changes.granted).toEqual({ toolsListChanged: true, resourceSubscriptions: [NOTE] });
       await client.callTool("touch");
       await client.callTool("grow");
       const received: string[] = [];

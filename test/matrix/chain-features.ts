@@ -129,7 +129,7 @@ export const FEATURES: Readonly<Record<Feature, (tester: TestCaller) => Promise<
     const { client, name } = tester;
     const events: ChangeEvent[] = [];
     const subscription = await client.listen({ toolsListChanged: true }, (event) => events.push(event));
-    expect(subscription.honoured).toEqual({ toolsListChanged: true });
+    expect(subscription.granted).toEqual({ toolsListChanged: true });
     const planted = `planted-${name}`;
     expect((await client.listTools()).tools.map((tool) => tool.name)).not.toContain(planted);
     await call(tester, "plant", { name });
@@ -149,7 +149,7 @@ export const FEATURES: Readonly<Record<Feature, (tester: TestCaller) => Promise<
     };
     const watch = (item: string) => client.listen({ resourceSubscriptions: [`test://item/${item}`] }, onEvent);
     const [one, two] = [await watch(first), await watch(second)];
-    expect(one.honoured).toEqual({ resourceSubscriptions: [`test://item/${first}`] });
+    expect(one.granted).toEqual({ resourceSubscriptions: [`test://item/${first}`] });
     await call(tester, "change", { name: first });
     await eventually(() => expect(updated).toEqual([`test://item/${first}`]));
     await one.close();

@@ -189,7 +189,7 @@ describe.each(TRANSPORTS)("over %s", (transport, connectBridged) => {
     it("notifies of changed lists and resources", async () => {
       const { client } = bridged;
       const subscription = await client.listen({ toolsListChanged: true, resourceSubscriptions: ["test://note"] });
-      expect(subscription.honoured).toEqual({ toolsListChanged: true, resourceSubscriptions: ["test://note"] });
+      expect(subscription.granted).toEqual({ toolsListChanged: true, resourceSubscriptions: ["test://note"] });
       const events = subscription[Symbol.asyncIterator]();
       await client.callTool("touch");
       expect((await events.next()).value).toMatchObject({

@@ -105,7 +105,7 @@ it("grants no subscription to hidden resources, and passes no updates of them", 
   const received: unknown[] = [];
   const both = { resourceSubscriptions: ["note://open/1", "note://shut/2"] };
   const listening = await client.listen(both, ({ params }) => received.push(params?.["uri"]));
-  expect(listening.honoured.resourceSubscriptions).toEqual(["note://open/1"]);
+  expect(listening.granted.resourceSubscriptions).toEqual(["note://open/1"]);
   server.resourceUpdated("note://shut/2");
   server.resourceUpdated("note://open/1");
   await expect.poll(() => received).toEqual(["note://open/1"]);

@@ -97,7 +97,7 @@ it("subscribes to the old addresses and notifies with the new ones", async () =>
   const listening = await client.listen({ resourceSubscriptions: uris }, ({ params }) =>
     received.push(params?.["uri"]),
   );
-  expect(listening.honoured.resourceSubscriptions).toEqual(["notes:///a.txt"]);
+  expect(listening.granted.resourceSubscriptions).toEqual(["notes:///a.txt"]);
   server.resourceUpdated("file:///a.txt");
   await expect.poll(() => received).toEqual(["notes:///a.txt"]);
   await client.close();

@@ -16,7 +16,8 @@ import {
   UNAVAILABLE,
   type Unavailable,
 } from "../../protocol/lists.ts";
-import { type Implementation, META } from "../../protocol/model/index.ts";
+import { META } from "../../protocol/model/base.ts";
+import type { Implementation } from "../../protocol/model/index.ts";
 import type { Json } from "../../protocol/revision.ts";
 import { allFailed, isTimeout, nestedUnavailable, unavailable } from "./failures.ts";
 import type { NameIndex, RoutedUpstream } from "./names.ts";

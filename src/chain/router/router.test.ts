@@ -69,7 +69,7 @@ describe.each(REVISIONS.map(({ name }) => name))("a caller of %s", (revision) =>
         { toolsListChanged: true, resourceSubscriptions: ["old.notes://same", "young.notes://same"] },
         ({ method, params }) => received.push(params?.["uri"] ?? method),
       );
-      expect(listening.honoured).toMatchObject({ toolsListChanged: true });
+      expect(listening.granted).toMatchObject({ toolsListChanged: true });
       for (const who of ["old", "young"] as const) servers[who].resourceUpdated("notes://same");
       await eventually(() => expect(new Set(received)).toEqual(new Set(["old.notes://same", "young.notes://same"])));
       servers.old.tool("new", {}, () => "new");
@@ -131,7 +131,7 @@ describe("what the specification does not define", () => {
         .tool("who", {}, () => who)
         .method(`${who}/only`, () => ({ who }))
         .method("acme/both", () => ({ who }))
-        .notification("notifications/acme/opened", ({ file }) => opened.push(`${who} ${String(file)}`));
+        .onNotification("notifications/acme/opened", ({ file }) => opened.push(`${who} ${String(file)}`));
     const servers = { old: vendor("old"), young: vendor("young") };
     const old = await connectInMemory(servers.old, { revision: OLDEST.name });
     const young = await connectInMemory(servers.young, { revision: NEWEST.name });

@@ -190,7 +190,7 @@ class RoutedSubscription {
         const part = this.#createPart(upstream, { flags: {}, uris: new Map([[name, uri]]), taskIds: new Map() });
         const over = part.run();
         await part.settled;
-        if (part.honoured["resourceSubscriptions"] !== undefined) {
+        if (part.grantedToCaller["resourceSubscriptions"] !== undefined) {
           this.view.addresses.remember(uri, { upstream, name });
           settle();
           return over;
@@ -222,7 +222,7 @@ class RoutedSubscription {
 
   /** The flags of a part that is still opening are granted, since it notifies of changed lists once it is open. */
   #grantOf(part: SubscriptionPart): Json {
-    if (part.granted !== undefined || part.isOver) return part.honoured;
+    if (part.granted !== undefined || part.isOver) return part.grantedToCaller;
     const flags = [...FLAGS].filter((flag) => part.filter.flags[flag] === true);
     return Object.fromEntries(flags.map((flag) => [flag, true]));
   }
@@ -300,7 +300,7 @@ class SubscriptionPart {
   }
 
   /** The grant in the caller's names. */
-  get honoured(): Json {
+  get grantedToCaller(): Json {
     const { resourceSubscriptions, taskIds, ...flags } = this.granted ?? {};
     return {
       ...flags,

@@ -1,7 +1,7 @@
 // The log of a running gateway: what happens to its upstreams, what they write to stderr, and our own messages. It is
 // written to stderr, as text or as lines of JSON. The last entries are kept for `catenary logs`.
 
-import { log, MIDDLEWARE } from "../../chain/middleware/index.ts";
+import { log } from "../../chain/middleware/log.ts";
 import type { MiddlewareFactories } from "../../config/index.ts";
 import type { Middleware } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
@@ -60,13 +60,13 @@ export class EventLog {
     writeLines(`${prefix}${shown} ${colored(sanitizeFor(process.stderr, entry.message))}\n`);
   }
 
-  /** The built-in middleware, with a `log` that writes to this log, in its format unless the config sets another. */
+  /** A `log` that writes to this log, in its format unless the config sets another. */
   get middleware(): MiddlewareFactories {
     const create = (given: unknown): Middleware => {
       if (given !== undefined && !isObject(given)) return log(given as never);
       return log({ format: this.#isJson ? "json" : "text", ...given, write: (line) => this.#writeLine(line) });
     };
-    return new Map([...MIDDLEWARE, ["log", create]]);
+    return new Map([["log", create]]);
   }
 
   #writeLine(line: string): void {

@@ -5,7 +5,7 @@ import { afterEach, expect, it, vi } from "vitest";
 import { eventually } from "../../../test/support/waiting.ts";
 import { RawPeer } from "../../../test/support/dialogue/raw-peer.ts";
 import type { Context, LogLevel, Notification } from "../../core/handler.ts";
-import { META } from "../../protocol/model/index.ts";
+import { META } from "../../protocol/model/base.ts";
 import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { memoryPair } from "../../transport/memory.ts";
 import { fakeCaller } from "../../../test/support/handlers/fake-client.ts";

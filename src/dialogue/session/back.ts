@@ -19,7 +19,7 @@ import { isId, type NotificationMessage, type RequestMessage, idKey, type Messag
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { INVALID_PARAMS, McpError, METHOD_NOT_FOUND, methodNotFound } from "../../protocol/errors.ts";
 import { ROOTS_LIST_CHANGED } from "../../protocol/lists.ts";
-import { META } from "../../protocol/model/index.ts";
+import { META } from "../../protocol/model/base.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { isVendorMethod } from "../../protocol/revisions/index.ts";
 import type { Inbound } from "../../transport/transport.ts";

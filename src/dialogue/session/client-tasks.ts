@@ -16,7 +16,7 @@ import type {
 } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { INVALID_PARAMS, invalidParams, McpError, methodNotFound, errorKind } from "../../protocol/errors.ts";
-import { META } from "../../protocol/model/index.ts";
+import { META } from "../../protocol/model/base.ts";
 import { page, type PageItem } from "../../protocol/lists.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { withTasksExtension, type ToolExecution } from "../../protocol/tasks.ts";

@@ -28,7 +28,7 @@ import { newCaller, withIdentity } from "../../protocol/caller.ts";
 import { ROOTS_LIST_CHANGED } from "../../protocol/lists.ts";
 import { checkParams } from "../../protocol/params.ts";
 import { McpError, methodNotFound, type Compat } from "../../protocol/errors.ts";
-import { META } from "../../protocol/model/index.ts";
+import { META } from "../../protocol/model/base.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { isVendorMethod, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { hasTasks, isTasksNotDeclared } from "../../protocol/tasks.ts";

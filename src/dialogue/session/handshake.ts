@@ -4,7 +4,7 @@
 import type { Context, Result } from "../../core/handler.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { isObject, errorMessage } from "../../core/values.ts";
-import { META } from "../../protocol/model/index.ts";
+import { META } from "../../protocol/model/base.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { revisionNamed } from "../../protocol/revisions/index.ts";
 import type { Peer } from "../calls/peer.ts";

@@ -15,7 +15,7 @@ import type {
 } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { INVALID_PARAMS, invalidParams, McpError, METHOD_NOT_FOUND, methodNotFound } from "../../protocol/errors.ts";
-import { META } from "../../protocol/model/index.ts";
+import { META } from "../../protocol/model/base.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import {
   withTasksExtension,

@@ -5,7 +5,7 @@ import { ConnectionError } from "../../core/errors.ts";
 import type { Context, Notification, Params, Request, Result } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { methodNotFound } from "../../protocol/errors.ts";
-import { META } from "../../protocol/model/index.ts";
+import { META } from "../../protocol/model/base.ts";
 import { hasTasks, type ToolExecution } from "../../protocol/tasks.ts";
 import { ToolFacts } from "../../protocol/tool-facts.ts";
 import type { TaskSubscription } from "./subscriptions-back.ts";

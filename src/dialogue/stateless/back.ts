@@ -18,7 +18,7 @@ import { INTERNAL_CALLER, isSameClient } from "../../protocol/caller.ts";
 import { INPUT_METHODS } from "../../protocol/client-requests.ts";
 import { isObject } from "../../core/values.ts";
 import { codeOf, McpError, methodNotFound } from "../../protocol/errors.ts";
-import { META } from "../../protocol/model/index.ts";
+import { META } from "../../protocol/model/base.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
 import { hasTasks } from "../../protocol/tasks.ts";

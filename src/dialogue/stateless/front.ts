@@ -26,7 +26,7 @@ import {
 import { checkParams, readEnvelope } from "../../protocol/params.ts";
 import { isObject } from "../../core/values.ts";
 import { invalidParams, McpError, methodNotFound, type Compat } from "../../protocol/errors.ts";
-import { META } from "../../protocol/model/index.ts";
+import { META } from "../../protocol/model/base.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
 import { hasTasks, tasksNotDeclared } from "../../protocol/tasks.ts";

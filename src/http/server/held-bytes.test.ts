@@ -6,7 +6,7 @@ import { nodeHttpServer, type NodeHttpServer } from "../../../test/support/http/
 import type { RawHttp } from "../../../test/support/http/raw-http.ts";
 import { WAIT_MS } from "../../../test/support/waiting.ts";
 import type { Handler } from "../../core/handler.ts";
-import { META } from "../../protocol/model/index.ts";
+import { META } from "../../protocol/model/base.ts";
 import { NEWEST } from "../../protocol/revisions/index.ts";
 import type { HttpLimits } from "./options.ts";
 import type { HttpRouter } from "./router.ts";

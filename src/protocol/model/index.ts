@@ -37,7 +37,6 @@ import type {
 } from "./client-requests.ts";
 
 export type * from "./base.ts";
-export { META } from "./base.ts";
 export type * from "./client-requests.ts";
 
 export interface ListToolsResult extends PageResult {

@@ -8,7 +8,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { connect, type Client as OurClient } from "catenary";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { META } from "../../../src/protocol/model/index.ts";
+import { META } from "../../../src/protocol/model/base.ts";
 import { NEWEST } from "../../../src/protocol/revisions/index.ts";
 import { cliRunner, type CliProcess } from "./cli-process.ts";
 import { IS_LONG } from "../../support/thoroughness.ts";
@@ -228,7 +228,7 @@ describe("paths and callers", () => {
         }
         const heard = await client
           .listen({ resourceSubscriptions: ["bank://secret"] }, () => undefined)
-          .then(({ honoured }) => honoured.resourceSubscriptions ?? [])
+          .then(({ granted }) => granted.resourceSubscriptions ?? [])
           .catch(() => []);
         expect(heard).toEqual([]);
       });

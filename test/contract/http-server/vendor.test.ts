@@ -27,7 +27,7 @@ function vendorServer(onOpened: (file: unknown) => void): Server {
       context.notify({ method: TICK, params: { within: true } });
       return { text, extensions: context.caller.capabilities["extensions"] };
     })
-    .notification(OPENED, ({ file }) => onOpened(file));
+    .onNotification(OPENED, ({ file }) => onOpened(file));
 }
 
 const STYLES = [NEWEST_SESSION.name, NEWEST.name];

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { IS_LONG, sampleOf } from "../../support/thoroughness.ts";
-import { META } from "../../../src/protocol/model/index.ts";
+import { META } from "../../../src/protocol/model/base.ts";
 import { NEWEST, NEWEST_SESSION } from "../../../src/protocol/revisions/index.ts";
 
 const CLI = fileURLToPath(new URL("../../../dist/cli/main.js", import.meta.url));

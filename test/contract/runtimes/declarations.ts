@@ -68,11 +68,9 @@ export const gateway = unfinished.to(upstream("http://127.0.0.1:3000/mcp"));
 export const upstreams = gateway.upstreams;
 `,
   "./middleware": `
-import { authorize, filter, log, MIDDLEWARE, timeout } from "catenary/middleware";
+import { authorize, filter, log, timeout } from "catenary/middleware";
 export const middleware = [log(), timeout(1_000), filter({ tools: { only: ["a"] } })];
 export const rules = authorize({ rules: [] } as never);
-export const names = [...MIDDLEWARE.keys()];
-export const factories = MIDDLEWARE;
 `,
   "./live": `
 import { codeMode, javascript, lisp, smalltalk } from "catenary/live";

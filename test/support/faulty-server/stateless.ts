@@ -1,7 +1,7 @@
 // The stateless style of a faulty server: each answer is JSON or an event stream of its own, and changes are sent to open
 // subscriptions. This part is correct; faults are injected by the server.
 
-import { META } from "../../../src/protocol/model/index.ts";
+import { META } from "../../../src/protocol/model/base.ts";
 import { NEWEST } from "../../../src/protocol/revisions/index.ts";
 import type { Backend } from "./backend.ts";
 import type { Json, RawRequest } from "../http/raw-server.ts";

@@ -1,7 +1,8 @@
 // Middleware created from plain JSON, as in a config, and the errors that name a wrong option.
 
 import { expect, it } from "vitest";
-import { MIDDLEWARE, MIDDLEWARE_HELP, OptionError } from "./index.ts";
+import { OptionError } from "../../core/options.ts";
+import { MIDDLEWARE, MIDDLEWARE_HELP } from "./registry.ts";
 
 const create = (name: string, options?: unknown) => () => MIDDLEWARE.get(name)!(options);
 
