@@ -18,7 +18,7 @@ import { TASKS_EXTENSION } from "../protocol/tasks.ts";
 import { type ListedTool, readTools } from "../protocol/tool-index.ts";
 import { createServer, type Server } from "../server/server.ts";
 import { connectInMemory } from "../testing.ts";
-import { ToolCatalogue } from "./code-mode.ts";
+import { ToolCatalogue } from "./tool-catalogue.ts";
 import { codeMode, type CodeMode, type CodeModeOptions, javascript } from "./index.ts";
 import { sandboxProblem } from "./sandbox.ts";
 
@@ -83,9 +83,24 @@ it("shows definitions that are small", async () => {
   expect(JSON.stringify(tools).length).toBeLessThan(2_500);
 });
 
-it("adds how to use it to the instructions", async () => {
+it("names the servers in the description of run-code, and no more than fit", async () => {
+  const describe = async (upstreams: Record<string, Server>): Promise<string> => {
+    const { client } = await start({}, chain().to(upstreams));
+    return (await client.listTools()).tools.at(-1)?.description ?? "";
+  };
+  expect(await describe({ notes: notes(), "big-mail": mail() })).toMatch(
+    / Servers: notes \(2 tools\), big_mail \(2\)\.$/,
+  );
+  expect(await describe({ notes: notes() })).toMatch(/ Servers: notes \(2 tools\)\.$/);
+  const many = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`server-${at}`, mail()]));
+  const [, directory = ""] = / Servers: (.*)$/.exec(await describe(many)) ?? [];
+  expect(directory.length).toBeLessThan(650);
+  expect(directory).toMatch(/^server_0 \(2 tools\), server_1 \(2\), .* and \d+ more\.$/);
+});
+
+it("puts how to use it before the instructions of the servers", async () => {
   const { client } = await start({}, chain().to(notes()));
-  expect(client.instructions).toMatch(/^Be brief\.\n\nThe tools of this server are called from code\./);
+  expect(client.instructions).toMatch(/^The tools of this server are called from code\..*\n\nBe brief\.$/);
 });
 
 it("finds tools by words, as code calls them", async () => {
@@ -103,13 +118,13 @@ it("describes tools as TypeScript, by path or by shown name, and says which do n
     `declare const tools: {
   notes: {
     /** Finds notes. */
-    search(args: { query: string }): Promise<unknown>;
+    search(args: { query: string }): Promise<string | object>;
     /** Deletes all notes. */
-    delete_all(args?: object): Promise<unknown>;
+    delete_all(args?: object): Promise<string | object>;
   };
   big_mail: {
     /** Finds mails. */
-    search(args: { query: string }): Promise<unknown>;
+    search(args: { query: string }): Promise<string | object>;
   };
 };
 `,

@@ -16,7 +16,7 @@ import { digest } from "../core/seal.ts";
 import { matchesGlob } from "../core/text.ts";
 import { isObject } from "../core/values.ts";
 import { McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
-import { OWN_NAMES, type Unavailable, UPSTREAM } from "../protocol/lists.ts";
+import type { Unavailable } from "../protocol/lists.ts";
 import type { SubscriptionFilter, Tool } from "../protocol/model/index.ts";
 import { TASKS_EXTENSION } from "../protocol/tasks.ts";
 import {
@@ -27,14 +27,10 @@ import {
   DESCRIBE_TOOLS,
   describeTool,
   type ListedTool,
-  OBJECT_SYNTAX,
   readTools,
   SEARCH_TOOLS,
   searchTool,
   shortList,
-  signatureOf,
-  summaryOf,
-  ToolIndex,
   type ToolList,
   USUAL_FOUND,
   withInstructions,
@@ -45,6 +41,7 @@ import { declareTools, describeCall } from "./declarations.ts";
 import type { MissingServer, RunTools } from "./offered-tools.ts";
 import { createLiveServer, evaluationTool, type Live, type LiveOptions } from "./server.ts";
 import { type GuestTool, type Language, required } from "./tool.ts";
+import { type CatalogueEntry, directoryOf, identifier, ToolCatalogue } from "./tool-catalogue.ts";
 
 export interface CodeRunnerOptions extends LiveOptions, Partial<CodeBudgets> {
   /** Whether the caller is asked before code calls tools that may destroy something. Default: no. */
@@ -89,7 +86,7 @@ export function createCodeRunner(language: Language, options: CodeRunnerOptions)
     { runtime: language.runtime, title, instructions: "", evaluate, tools: [], ...(resources && { resources }) },
     // Callers have no tools that could use an error that stays open.
     { ...liveOptions, limits: { ...liveOptions.limits, errorHoldMs: 0 } },
-    { begin: (context, report) => CodeRun.begin(context, { tools, budgets, confirm, advice, report }) },
+    { begin: (context, report, log) => CodeRun.begin(context, { tools, budgets, confirm, advice, report, log }) },
   );
   return { handler: server, tool: evaluationTool(evaluate), callSyntax, close: () => server.close() };
 }
@@ -132,14 +129,18 @@ export async function codeModeTools(
 ): Promise<readonly ListedTool[]> {
   const runner = createCodeRunner(language, { tools: () => Promise.reject(new Error("Nothing is run")) });
   try {
-    return shortList(ownTools(runner), { tools, first: {} }, isIncluded(include))["tools"] as readonly ListedTool[];
+    const directory = directoryOf(new ToolCatalogue(tools).entries, []);
+    const list = shortList(ownTools(runner, directory), { tools, first: {} }, isIncluded(include));
+    return list["tools"] as readonly ListedTool[];
   } finally {
     await runner.close();
   }
 }
 
 /** The schema of the result is left out: a model can do without, and would load it in every conversation. */
-function ownTools({ tool: { outputSchema: _output, ...run }, callSyntax }: CodeRunner): readonly ListedTool[] {
+function ownTools({ tool, callSyntax }: CodeRunner, directory: string): readonly ListedTool[] {
+  const { outputSchema: _output, ...rest } = tool;
+  const run = { ...rest, description: `${tool.description ?? ""}${directory}` };
   return callSyntax === undefined ? [SEARCH, DESCRIBE, run] : [OTHER_SEARCH, OTHER_DESCRIBE, run];
 }
 
@@ -253,8 +254,9 @@ class CodeModeState {
   }
 
   async #list(context: Context): Promise<Result> {
-    const [runner, read] = await Promise.all([this.#open(), readTools(this.#gateway, context)]);
-    return shortList(ownTools(runner), read, this.#isShown);
+    const [runner, { catalogue, list }] = await Promise.all([this.#open(), this.#catalogue(context)]);
+    const missing = list.missing.map(({ upstream }) => upstream);
+    return shortList(ownTools(runner, directoryOf(catalogue.entries, missing)), list, this.#isShown);
   }
 
   #call(request: Request, context: Context): Promise<Result> {
@@ -285,8 +287,8 @@ class CodeModeState {
 
   async #search(args: Arguments, context: Context): Promise<Result> {
     const { catalogue, list } = await this.#catalogue(context);
-    return answerSearch(args, USUAL_FOUND, list, async (query, limit) => {
-      const { found, total } = await catalogue.search(query, limit);
+    return answerSearch(args, USUAL_FOUND, list, async (query, limit, offset) => {
+      const { found, total } = await catalogue.search(query, limit, offset);
       const shown = found.map(({ path, signature, summary }) => ({ name: path, signature, summary }));
       return { found: shown, total };
     });
@@ -356,89 +358,4 @@ class CodeModeState {
     const items = [theirs[field], ours[field]].flatMap((list) => (Array.isArray(list) ? (list as unknown[]) : []));
     return { ...theirs, ttlMs: 0, cacheScope: "private", [field]: items };
   }
-}
-
-// The tools that one caller can call from code, with the names that they have there: `notes.search` for the tool `search`
-// of the upstream `notes`, whatever the gateway calls it. Made from the caller's own list.
-
-export interface CatalogueEntry {
-  /** How code names the tool: one or two valid identifiers, such as `notes.search`. Unique. */
-  readonly path: string;
-  /** How the gateway names it. */
-  readonly name: string;
-  readonly tool: ListedTool;
-  /** As the language writes a call, such as `notes.search({ query: string })`. */
-  readonly signature: string;
-  /** The first sentence of its description. */
-  readonly summary: string;
-  /** Whether it says that it may destroy something. */
-  readonly isDestructive: boolean;
-}
-
-/** What `tools` itself has in a session, or what would make it look like a promise. */
-const RESERVED: ReadonlySet<string> = new Set(["call", "catalogue", "search"]);
-const NOWHERE: ReadonlySet<string> = new Set(["then", "__proto__"]);
-/** The gateway shows a name with such an end if the upstream's own one was too long or not valid. */
-const CHANGED = /-[0-9a-z]{7}$/;
-
-export class ToolCatalogue {
-  readonly entries: readonly CatalogueEntry[];
-  readonly #byName = new Map<string, CatalogueEntry>();
-
-  /** `only`: the name of the upstream, if there is only one, since its tools do not say it. */
-  constructor(tools: readonly ListedTool[], only?: string, syntax: CallSyntax = OBJECT_SYNTAX) {
-    const taken = new Set<string>();
-    this.entries = tools.map((tool) => {
-      const path = freePath(pathOf(tool, only), taken);
-      const { annotations } = tool;
-      const hints = isObject(annotations) ? annotations : {};
-      return {
-        path,
-        name: tool.name,
-        tool,
-        signature: signatureOf({ ...tool, name: path }, syntax),
-        summary: summaryOf(tool),
-        isDestructive: hints["destructiveHint"] === true && hints["readOnlyHint"] !== true,
-      };
-    });
-    for (const entry of this.entries) this.#byName.set(entry.name, entry);
-    // A path wins over the shown name of another tool.
-    for (const entry of this.entries) this.#byName.set(entry.path, entry);
-  }
-
-  /** Finds a tool by its path, as `tools.notes.search` too, or by the name that the gateway shows. */
-  find(name: string): CatalogueEntry | undefined {
-    return this.#byName.get(name) ?? this.#byName.get(name.replace(/^tools\./, ""));
-  }
-
-  /** The best matches first. Without words, the first tools. */
-  async search(query: string, limit: number): Promise<{ found: readonly CatalogueEntry[]; total: number }> {
-    const index = await ToolIndex.of(this.entries.map(({ path, tool }) => ({ ...tool, name: path })));
-    const { found, total } = index.search(query, limit);
-    return { found: found.flatMap(({ tool }) => this.#byName.get(tool.name) ?? []), total };
-  }
-}
-
-function pathOf({ name, _meta: meta }: ListedTool, only: string | undefined): readonly string[] {
-  const { [UPSTREAM]: upstream = only, [OWN_NAMES]: names } = isObject(meta) ? meta : {};
-  const own: unknown = Array.isArray(names) ? names[0] : undefined;
-  // A name that ends otherwise was chosen by a person, with the middleware `rename`.
-  const isShown = typeof own !== "string" || !(name.endsWith(own) || CHANGED.test(name));
-  const last = identifier(isShown ? name : own);
-  return typeof upstream === "string" ? [identifier(upstream), last] : [last];
-}
-
-/** `sequential-thinking` becomes `sequential_thinking`. */
-function identifier(name: string): string {
-  const valid = name.replaceAll(/[^A-Za-z0-9_$]/g, "_");
-  return /^[A-Za-z_$]/.test(valid) ? valid : `_${valid}`;
-}
-
-function freePath([first = "", ...rest]: readonly string[], taken: Set<string>): string {
-  const safe = (part: string): string => (NOWHERE.has(part) ? `${part}_` : part);
-  const path = [RESERVED.has(first) ? `${first}_` : first, ...rest].map(safe).join(".");
-  let free = path;
-  for (let count = 2; taken.has(free); count += 1) free = `${path}_${count}`;
-  taken.add(free);
-  return free;
 }

@@ -86,6 +86,9 @@ const notes = () =>
       ],
     }));
 
+/** One grey dot. */
+const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==";
+
 describe("a call from code", () => {
   it("gives structured content, text, or both text and content", async () => {
     const { run } = await start(notes());
@@ -109,6 +112,44 @@ describe("a call from code", () => {
       "notes.file",
       "notes.picture",
     ]);
+  });
+
+  it("shows an image that is returned or printed, and not its base64", async () => {
+    const { run } = await start(
+      createServer({ name: "notes", version: "1.0.0" }).tool("picture", { inputSchema: { type: "object" } }, () => ({
+        content: [{ type: "image", data: PNG, mimeType: "image/png" }],
+      })),
+    );
+    const shown = { type: "image", data: PNG, mimeType: "image/png" };
+    const { content } = await run("const picture = await tools.notes.picture(); picture");
+    expect(content[0]?.text).toContain("data: '[image/png, 0.1 kB; shown below]'");
+    expect(content[1]).toEqual(shown);
+    // In a later run too, and once if the code shows it itself.
+    const later = await run("console.log(picture.content[0].data); show(picture); 1");
+    expect(later.content).toEqual([{ type: "text", text: "[image/png, 0.1 kB; shown below]\n=> 1" }, shown]);
+    const cut = await run("picture.content[0].data.slice(0, 90)");
+    expect(cut.content).toEqual([{ type: "text", text: "=> '[image/png, 0.1 kB; not whole, so not shown]'" }]);
+  });
+
+  it("returns a text that was too long for the result, by its number", async () => {
+    const { run } = await start(notes(), { limits: { valueChars: 1_000 } });
+    const { content } = await run("'x'.repeat(3_000) + 'needle' + 'y'.repeat(3_000)");
+    const [, call = ""] =
+      /left out here; all are the string that (.*) returns in code\]/.exec(content[0]?.text ?? "") ?? [];
+    expect(call).toMatch(/^await tools\.output\(\{ number: \d+ \}\)$/);
+    expect((await run(`(${call}).indexOf("needle")`)).content[0]?.text).toBe("=> 3001");
+    expect((await run("await tools.output({ number: 0 })")).content[0]?.text).toContain("There is no output 0 in this");
+  });
+
+  it("adds up the calls of each tool", async () => {
+    const { run } = await start(notes());
+    const { content, structuredContent } = await run(
+      "for (let i = 0; i < 20; i += 1) await tools.notes.add({ a: i, b: 1 }); await tools.notes.fail().catch(() => 0)",
+    );
+    expect(content[1]?.text).toMatch(
+      /^calls: notes\.add 20 times \d+ ms 1\.\d kB, notes\.fail \d+ ms 0\.\d kB failed$/,
+    );
+    expect(structuredContent.calls.length).toBe(21);
   });
 
   it.each([
@@ -492,7 +533,7 @@ it("names no tools that a caller of code mode does not have", async () => {
     await run("({ a: new Map([[1, { b: 2 }]]) })"),
   ].map(({ content }) => String(content[0]?.text));
   expect(texts[0]).toContain("pass a longer `timeout`, or raise the setting timeoutMs.");
-  expect(texts[1]).toContain("characters left out here; all are in live://session/main/output/1]");
+  expect(texts[1]).toContain("characters left out here; all are the string that await tools.output(");
   expect(texts[2]).toContain("=> {");
   expect(texts.join()).not.toMatch(/configure-limits|inspect|handle/);
 });

@@ -27,10 +27,12 @@ import {
   refusal,
   tooManyBytes,
 } from "./call-answer.ts";
-import { type CallRecord, callsText, MAX_LISTED } from "./evaluation.ts";
+import { type CallRecord, callsText } from "./evaluation.ts";
 import type { GuestReply } from "./guest.ts";
 import { OfferedTools, type RunTool, type RunTools } from "./offered-tools.ts";
+import { takeMedia } from "./media.ts";
 import type { EvaluationRun } from "./server.ts";
+import type { SessionLog } from "./session-log.ts";
 import type { CallableTool } from "./runtime.ts";
 import type { RunChannel } from "./session.ts";
 import type { CallAdvice } from "./tool.ts";
@@ -42,12 +44,19 @@ export interface CodeRunOptions {
   readonly advice: CallAdvice;
   /** Sends a message to the caller as progress. */
   readonly report: (message: string) => void;
+  /** Has the texts that were too long for a result. */
+  readonly log: Pick<SessionLog, "text">;
 }
 
 const MAX_FOUND = 50;
 const FOUND = 10;
 /** More content blocks than anybody looks at. */
 const MAX_SHOWN = 50;
+/** What code calls to read a text that was too long for a result. No path of a tool is the same. */
+const OUTPUT = "output";
+const OUTPUT_SCHEMA = { type: "object", properties: { number: { type: "integer" } }, required: ["number"] };
+/** Calls that were cancelled; more are not named. */
+const MAX_LISTED = 20;
 
 export class CodeRun implements EvaluationRun {
   readonly #id = randomUUID().slice(0, 8);
@@ -119,6 +128,17 @@ export class CodeRun implements EvaluationRun {
     this.#slots.releaseAll();
   }
 
+  takeMedia(text: string): string {
+    const dataOf = (block: ContentBlock): unknown => (block as { readonly data?: unknown }).data;
+    // The code may have shown it already.
+    const isShown = (block: ContentBlock): boolean => this.#shown.some((one) => dataOf(one) === dataOf(block));
+    return takeMedia(text, (block) => isShown(block) || this.#keep(block));
+  }
+
+  outputCall(number: number): string {
+    return this.#options.advice.output(number);
+  }
+
   result(isOk: boolean): ReturnType<EvaluationRun["result"]> {
     const calls = this.#records.map((record) => ({ ...record }));
     const content: ContentBlock[] = [...this.#shown];
@@ -174,6 +194,7 @@ export class CodeRun implements EvaluationRun {
 
   async #call(call: number, name: unknown, message: GuestReply, channel: RunChannel): Promise<Answer> {
     if (typeof name !== "string") return refusal("The name of a tool must be a string");
+    if (name === OUTPUT) return this.#readOutput(message);
     const tool = this.#offered.find(name) ?? (await this.#offered.findLate(name));
     if (typeof tool === "string") return refusal(tool);
     const { arguments: json, values } = message;
@@ -217,6 +238,15 @@ export class CodeRun implements EvaluationRun {
       if (this.#open.delete(token)) finish();
       this.#slots.release();
     }
+  }
+
+  #readOutput({ arguments: json, values }: GuestReply): Answer {
+    const args = values === undefined ? json : argumentsOf(values, OUTPUT_SCHEMA);
+    const number = isObject(args) ? args["number"] : undefined;
+    const text = typeof number === "number" ? this.#options.log.text(number) : undefined;
+    return text === undefined
+      ? refusal(`There is no output ${String(number).slice(0, 20)} in this session, or it is no longer kept`)
+      : { result: { text } };
   }
 
   /** Resolves to undefined if the caller agrees. Calls that come at the same moment are one question. */
@@ -278,15 +308,21 @@ export class CodeRun implements EvaluationRun {
   #show(content: unknown): void {
     const blocks: readonly unknown[] = Array.isArray(content) ? content : [content];
     for (const block of blocks) {
-      if (this.#isOver || contentProblem([block]) !== undefined) continue;
-      const bytes = Buffer.byteLength(JSON.stringify(block));
-      if (this.#shown.length >= MAX_SHOWN || this.#shownBytes + bytes > this.#options.budgets.maxResultBytes) {
-        this.#notShown += 1;
-        continue;
-      }
-      this.#shownBytes += bytes;
-      this.#shown.push(block as ContentBlock);
+      if (!this.#isOver && contentProblem([block]) === undefined) this.#keep(block as ContentBlock);
     }
+  }
+
+  /** Returns whether the block will be shown. */
+  #keep(block: ContentBlock): boolean {
+    const bytes = Buffer.byteLength(JSON.stringify(block));
+    const { maxResultBytes } = this.#options.budgets;
+    const hasRoom = this.#shown.length < MAX_SHOWN && this.#shownBytes + bytes <= maxResultBytes;
+    if (!hasRoom) this.#notShown += 1;
+    else {
+      this.#shownBytes += bytes;
+      this.#shown.push(block);
+    }
+    return hasRoom;
   }
 
   /** Progress is wanted if the caller of the run wants it. The calls belong to its trace. */

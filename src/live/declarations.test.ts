@@ -54,9 +54,9 @@ describe("a tool", () => {
   });
 
   it("needs no arguments if none is required, and returns text if it declares no result", () => {
-    expect(declare({})).toContain("find(args?: object): Promise<unknown>;");
+    expect(declare({})).toContain("find(args?: object): Promise<string | object>;");
     expect(declare({ properties: { a: { type: "string" } } })).toContain(
-      "find(args?: { a?: string }): Promise<unknown>;",
+      "find(args?: { a?: string }): Promise<string | object>;",
     );
   });
 
@@ -64,13 +64,13 @@ describe("a tool", () => {
     const tools = ["a.one", "b.delete", "a.two", "alone"].map((path) => ({ path, tool: { name: path } }));
     expect(declareTools(tools)).toBe(`declare const tools: {
   a: {
-    one(args?: object): Promise<unknown>;
-    two(args?: object): Promise<unknown>;
+    one(args?: object): Promise<string | object>;
+    two(args?: object): Promise<string | object>;
   };
   b: {
-    delete(args?: object): Promise<unknown>;
+    delete(args?: object): Promise<string | object>;
   };
-  alone(args?: object): Promise<unknown>;
+  alone(args?: object): Promise<string | object>;
 };
 `);
   });

@@ -49,6 +49,8 @@ const MIN_ALIAS = 30;
 /** Longer names are left out, and longer strings are just strings. */
 const MAX_WORD = 200;
 const UNKNOWN = "unknown";
+/** Text, structured content, or `{ text, content }`. */
+const ANY_RESULT = "string | object";
 const TAKEN: readonly string[] = ["Array", "Promise", "Tools"];
 
 const PLAIN_TYPES: ReadonlyMap<unknown, string> = new Map([
@@ -255,7 +257,7 @@ export interface DeclaredTool {
   readonly tool: ListedTool;
 }
 
-/** The tools as TypeScript: `declare const tools: { notes: { search(args: { query: string }): Promise<unknown> } }`. */
+/** The tools as TypeScript: `declare const tools: { notes: { search(args: { query: string }): Promise<string | object> } }`. */
 export function declareTools(tools: readonly DeclaredTool[]): string {
   let aliases = new Map<string, Alias>();
   const groups = new Map<string, string[]>();
@@ -321,7 +323,7 @@ function methodOf(name: string, tool: ListedTool, indent: number, max: number, w
   const needsNone =
     !isObject(inputSchema) || !Array.isArray(inputSchema["required"]) || !inputSchema["required"].length;
   const args = isEmpty ? "args?: object" : `args${needsNone ? "?" : ""}: ${type}`;
-  const result = outputSchema === undefined ? UNKNOWN : writer.write(outputSchema, indent);
+  const result = outputSchema === undefined ? ANY_RESULT : writer.write(outputSchema, indent);
   return `${comment}${pad}${propertyKey(name)}(${args}): Promise<${result}>;\n`;
 }
 

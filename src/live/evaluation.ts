@@ -322,30 +322,36 @@ export interface CallRecord {
   isError?: true;
 }
 
-/** So many calls are listed one by one. */
-export const MAX_LISTED = 20;
+/** So many tools are named. */
+const MAX_NAMED = 10;
 
-/** One line: `calls: notes.search 12 ms 3.4 kB, ...`; if there are many, the rest is a sum for each tool. */
+/** One line with a sum for each tool: `calls: notes.search 3 times 36 ms 10.2 kB, notes.get 4 ms 0.1 kB`. */
 export function callsText(calls: readonly CallRecord[]): string {
-  const listed = calls
-    .slice(0, MAX_LISTED)
-    .map((call) => callText(call.tool, call, call.isError === true ? " failed" : ""));
-  const sums = new Map<string, { count: number; failed: number; ms: number; bytes: number }>();
-  for (const { tool, ms, bytes, isError } of calls.slice(MAX_LISTED)) {
-    const sum = sums.get(tool) ?? { count: 0, failed: 0, ms: 0, bytes: 0 };
-    sums.set(tool, {
-      count: sum.count + 1,
-      failed: sum.failed + (isError === true ? 1 : 0),
-      ms: sum.ms + ms,
-      bytes: sum.bytes + bytes,
-    });
+  const sums = new Map<string, CallSum>();
+  for (const call of calls) sums.set(call.tool, plus(sums.get(call.tool), call));
+  const named = [...sums].slice(0, MAX_NAMED).map(([tool, sum]) => callText(tool, sum));
+  const others = [...sums.keys()].slice(MAX_NAMED);
+  if (others.length > 0) {
+    const rest = calls.filter(({ tool }) => others.includes(tool)).reduce(plus, undefined) as CallSum;
+    named.push(callText(`${others.length} other ${others.length === 1 ? "tool" : "tools"}`, rest));
   }
-  const summed = [...sums].map(([tool, sum]) =>
-    callText(`${sum.count} more of ${tool}`, sum, sum.failed === 0 ? "" : ` ${sum.failed} failed`),
-  );
-  return `calls: ${[...listed, ...summed].join(", ")}`;
+  return `calls: ${named.join(", ")}`;
 }
 
-function callText(what: string, { ms, bytes }: Pick<CallRecord, "ms" | "bytes">, note: string): string {
-  return `${what} ${Math.round(ms)} ms ${(bytes / 1000).toFixed(1)} kB${note}`;
+interface CallSum {
+  readonly count: number;
+  readonly failed: number;
+  readonly ms: number;
+  readonly bytes: number;
+}
+
+function plus(sum: CallSum | undefined, { ms, bytes, isError }: CallRecord): CallSum {
+  const { count, failed, ms: sumMs, bytes: sumBytes } = sum ?? { count: 0, failed: 0, ms: 0, bytes: 0 };
+  return { count: count + 1, failed: failed + (isError === true ? 1 : 0), ms: sumMs + ms, bytes: sumBytes + bytes };
+}
+
+function callText(what: string, { count, failed, ms, bytes }: CallSum): string {
+  const times = count === 1 ? "" : ` ${count} times`;
+  const note = failed === 0 ? "" : count === 1 ? " failed" : ` ${failed} failed`;
+  return `${what}${times} ${Math.round(ms)} ms ${(bytes / 1000).toFixed(1)} kB${note}`;
 }

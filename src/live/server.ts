@@ -36,6 +36,7 @@ import { DEFAULT_LIMITS, type GuestTests, type GuestText, type Limits } from "./
 import { WAITING, type RunResult } from "./output.ts";
 import { sandboxed, type SandboxOptions } from "./sandbox.ts";
 import type { RunOptions, RunPeer, Session } from "./session.ts";
+import type { SessionLog } from "./session-log.ts";
 import { closedError, Sessions } from "./sessions.ts";
 import {
   fits,
@@ -90,10 +91,14 @@ const EXPLAINED: ArgumentSpecs = {
 /** Lets the code of evaluations call tools, for code mode. */
 export interface EvaluationHooks {
   /** Called for each evaluation before it starts. `report` sends a message to the caller as progress. */
-  begin(context: ToolContext, report: (message: string) => void): Promise<EvaluationRun>;
+  begin(context: ToolContext, report: (message: string) => void, log: SessionLog): Promise<EvaluationRun>;
 }
 
 export interface EvaluationRun extends RunPeer {
+  /** Takes images out of what the code has printed, to be shown beside it. */
+  takeMedia(text: string): string;
+  /** How code reads a text that was cut. */
+  outputCall(number: number): string;
   /**
    * Called when the evaluation has ended: what its result has beside its own text and facts. `isOk` is false if it
    * failed or was stopped.
@@ -211,7 +216,7 @@ function registerEvaluation(host: Host, tool: GuestTool, op: string): void {
     const args = evaluates === undefined ? given : withCode(evaluates, given);
     const session = getSession(sessions, args, context);
     const reports = progressOf(context);
-    const peer = hooks === undefined ? undefined : await hooks.begin(context, reports.report);
+    const peer = hooks === undefined ? undefined : await hooks.begin(context, reports.report, session.log);
     const result = await run(sessions, session, op, args, { context, reports, isEvaluation: true, peer });
     if (result.outcome === "refused") return errorAnswer(withNotices(result, String(result.reason)));
     // The guest says so if there is nothing to evaluate in, such as no error.
@@ -219,8 +224,8 @@ function registerEvaluation(host: Host, tool: GuestTool, op: string): void {
     if (refusal !== undefined && replied === undefined) return toolAnswer(result, session);
     const whole = toEvaluation(session.name, result, performance.now() - startedAt);
     const isOnlyTool = peer !== undefined;
-    const record = isOnlyTool ? withoutHandles(whole) : whole;
-    const { evaluation, truncated } = session.log.shorten(record, session.limits, !isOnlyTool);
+    const record = isOnlyTool ? forCodeMode(whole, peer) : whole;
+    const { evaluation, truncated } = session.log.shorten(record, session.limits, peer);
     const { status, values, notice } = evaluation;
     const withTiming = args["capture-time"] === true;
     const text = evaluationText(evaluation, { withTiming, timeoutMs: result.timeoutMs, isOnlyTool });
@@ -245,8 +250,9 @@ function registerEvaluation(host: Host, tool: GuestTool, op: string): void {
 }
 
 /** Only other tools could use the handles of values. */
-function withoutHandles({ handles: _handles, ...evaluation }: EvaluationRecord): EvaluationRecord {
-  return evaluation;
+function forCodeMode({ handles: _handles, ...evaluation }: EvaluationRecord, peer: EvaluationRun): EvaluationRecord {
+  const values = evaluation.values.map((value) => peer.takeMedia(value));
+  return { ...evaluation, values, stdout: peer.takeMedia(evaluation.stdout) };
 }
 
 /** The definition of a tool that evaluates code, as it is listed. */

@@ -36,6 +36,11 @@ export interface ShortenedEvaluation {
   readonly truncated: Evaluation["truncated"];
 }
 
+/** How code reads a text that was cut, for callers that have no other tool. */
+interface OutputInCode {
+  outputCall(number: number): string;
+}
+
 export class SessionLog {
   readonly #session: string;
   readonly #texts = new Map<number, string>();
@@ -84,8 +89,8 @@ export class SessionLog {
     return entries.join("\n");
   }
 
-  /** Cuts the output and the values that are longer than the limits. `hasInspect`: the caller has the tool inspect. */
-  shorten(evaluation: EvaluationRecord, limits: Limits, hasInspect = true): ShortenedEvaluation {
+  /** Cuts the output and the values that are longer than the limits. `code`: the caller can read the whole only there. */
+  shorten(evaluation: EvaluationRecord, limits: Limits, code?: OutputInCode): ShortenedEvaluation {
     const { stdout, stderr, values, truncated: totals } = evaluation;
     const { outputChars, valueChars } = limits;
     const isShort =
@@ -99,12 +104,12 @@ export class SessionLog {
     const truncated: { stdout?: CutText; stderr?: CutText; values?: CutText[] } = {};
     const output = (stream: "stdout" | "stderr"): string => {
       const total = totals[stream] === false ? evaluation[stream].length : totals[stream];
-      const cut = this.#cut(evaluation[stream], outputChars, hasInspect, total);
+      const cut = this.#cut(evaluation[stream], outputChars, code, total);
       if (cut.whole !== undefined) truncated[stream] = cut.whole;
       return cut.text;
     };
     const shown = values.map((value) => {
-      const cut = this.#cut(value, valueChars, hasInspect);
+      const cut = this.#cut(value, valueChars, code);
       if (cut.whole !== undefined) (truncated.values ??= []).push(cut.whole);
       return cut.text;
     });
@@ -116,7 +121,7 @@ export class SessionLog {
 
   /** The text, or its head and tail if it is longer than `max`. */
   shortenText(text: string, max: number): string {
-    return this.#cut(text, max, true).text;
+    return this.#cut(text, max).text;
   }
 
   /** A part of a long text, for clients that do not let a model read resources. */
@@ -134,7 +139,7 @@ export class SessionLog {
   }
 
   /** `total` is the number of characters that were printed; not all of them may have been kept. */
-  #cut(text: string, max: number, hasInspect: boolean, total = text.length): { text: string; whole?: CutText } {
+  #cut(text: string, max: number, code?: OutputInCode, total = text.length): { text: string; whole?: CutText } {
     if (text.length <= max && total <= text.length) return { text };
     const number = this.#keep(text);
     const uri = `live://session/${this.#session}/output/${number}`;
@@ -142,8 +147,11 @@ export class SessionLog {
     const tail = begunAtLine(lastChars(text, Math.min(Math.floor(max / 2), text.length - head.length)));
     const left = (total - head.length - tail.length).toLocaleString("en");
     const where = total > text.length ? `the first ${text.length.toLocaleString("en")} are` : "all are";
-    const how = hasInspect ? `; inspect {"output": ${number}, "start": ${head.length}} shows them` : "";
-    const gap = `[${left} of ${total.toLocaleString("en")} characters left out here; ${where} in ${uri}${how}]`;
+    const how =
+      code === undefined
+        ? `${where} in ${uri}; inspect {"output": ${number}, "start": ${head.length}} shows them`
+        : `${where} the string that ${code.outputCall(number)} returns in code`;
+    const gap = `[${left} of ${total.toLocaleString("en")} characters left out here; ${how}]`;
     const before = head.endsWith("\n") ? head : `${head}\n`;
     return { text: `${before}${gap}\n${tail}`, whole: { chars: total, uri } };
   }

@@ -136,6 +136,8 @@ export interface CallAdvice {
   readonly wait: string;
   /** What the arguments of a call must be. */
   readonly arguments: string;
+  /** The call that returns a text that was too long for the result, by its number. */
+  readonly output: (number: number) => string;
 }
 
 /** What a language is created with: the options that all languages have, and its own settings. */

@@ -41,6 +41,33 @@ it("forgives typing errors and unfinished words", async () => {
   expect((await find("forec"))[0]).toBe("weather");
 });
 
+it("finds words with other endings, and words that mean the same", async () => {
+  expect((await find("deleting"))[0]).toBe("notes_delete");
+  expect((await find("remove a note"))[0]).toBe("notes_delete");
+  expect((await find("look for notes"))[0]).toBe("notes_search");
+  expect((await find("open a document"))[0]).toBe("files_readTextFile");
+});
+
+it("prefers whole words to beginnings of words, and puts deprecated tools last", async () => {
+  const index = await ToolIndex.of([
+    tool("read_file", "Reads a file. DEPRECATED: use read_text_file instead."),
+    tool("list_items", "Lists items.", { start_cursor: { type: "string" } }),
+    tool("read_text_file", "Reads a file as text, whatever its encoding."),
+    tool("star_repository", "Stars a repository."),
+  ]);
+  const names = (query: string): string[] => index.search(query, 10).found.map((one) => one.tool.name);
+  expect(names("star")).toEqual(["star_repository"]);
+  expect(names("star_rep")).toEqual(["star_repository"]);
+  expect(names("read a file")).toEqual(["read_text_file", "read_file"]);
+  expect(names("cursor")).toEqual(["list_items"]);
+});
+
+it("lists those that follow", async () => {
+  const index = await ToolIndex.of(TOOLS);
+  const all = index.search("", 10).found;
+  expect(index.search("", 2, 1).found).toEqual(all.slice(1, 3));
+});
+
 it("lists the first tools if there is no word, and says how many there are", async () => {
   expect(await find("  ?!", 2)).toEqual(["notes_search", "notes_delete"]);
   const { found, total } = (await ToolIndex.of(TOOLS)).search("note", 1);

@@ -3,12 +3,14 @@
 // use.
 
 import type MiniSearch from "minisearch";
+import type { SearchOptions } from "minisearch";
 import { BoundedMap } from "../core/collections.ts";
 import type { Context, Handler, Result } from "../core/handler.ts";
 import { nearest } from "../core/options.ts";
 import { digest } from "../core/seal.ts";
 import { isObject } from "../core/values.ts";
 import { type Unavailable, unavailableIn } from "./lists.ts";
+import { stemOf, synonymsOf, wordsOf } from "./search-words.ts";
 import { toolPages } from "./walk-pages.ts";
 
 /** A tool as it is listed. Its fields are those of an upstream, so they may have any type. */
@@ -27,11 +29,12 @@ interface Document {
   readonly id: number;
   readonly name: string;
   readonly title: string;
+  readonly summary: string;
   readonly description: string;
   readonly parameters: string;
 }
 
-const FIELDS = ["name", "title", "description", "parameters"] as const;
+const FIELDS = ["name", "title", "summary", "description", "parameters"] as const;
 /** A description is indexed up to here: words that matter come first, and some descriptions are manuals. */
 const MAX_INDEXED = 4_000;
 /** A query is read up to here: each word is compared with the whole index, a long one for long. */
@@ -47,14 +50,24 @@ const FILLERS: ReadonlySet<string> = new Set(
    you`.split(/\s+/),
 );
 
+/** How much a word that means the same counts, and a tool that says that it is deprecated. */
+const SYNONYM_WEIGHT = 0.7;
+const FORM_WEIGHT = 0.3;
+const DEPRECATED_WEIGHT = 0.3;
+/** Where a description says so; later, it may speak of something else. */
+const DEPRECATED = /^[^]{0,200}\bdeprecated\b/i;
+
 export class ToolIndex {
   static readonly #known = new BoundedMap<string, Promise<ToolIndex>>(MAX_INDEXES);
   readonly #tools: readonly ListedTool[];
   readonly #search: MiniSearch<Document>;
+  /** The stems of all words in the index. */
+  readonly #stems: ReadonlySet<string>;
 
-  private constructor(tools: readonly ListedTool[], search: MiniSearch<Document>) {
+  private constructor(tools: readonly ListedTool[], search: MiniSearch<Document>, stems: ReadonlySet<string>) {
     this.#tools = tools;
     this.#search = search;
+    this.#stems = stems;
   }
 
   /** The index of a list. An index that was made from an equal list is used again. */
@@ -70,37 +83,76 @@ export class ToolIndex {
 
   static async #create(tools: readonly ListedTool[]): Promise<ToolIndex> {
     const { default: Search } = await import("minisearch");
+    const stems = new Set<string>();
     const search = new Search<Document>({
       fields: [...FIELDS],
       tokenize: wordsOf,
+      processTerm: (word) => {
+        const stem = stemOf(word);
+        stems.add(stem);
+        return [stem, asWritten(word)];
+      },
       searchOptions: {
-        boost: { name: 4, title: 3, parameters: 0.5 },
-        prefix: (word) => word.length > 2,
-        fuzzy: (word) => (word.length > 4 ? 0.2 : false),
+        boost: { name: 4, title: 3, summary: 2, parameters: 0.5 },
+        tokenize: (stem) => [stem],
+        processTerm: (stem) => stem,
       },
     });
     search.addAll(tools.map(documentOf));
-    return new ToolIndex(tools, search);
+    return new ToolIndex(tools, search, stems);
   }
 
   /** The best matches first. Without a word to search for, the first tools of the list. */
-  search(query: string, limit: number): { readonly found: readonly FoundTool[]; readonly total: number } {
+  search(query: string, limit: number, offset = 0): { readonly found: readonly FoundTool[]; readonly total: number } {
     const words = wordsOf(query.slice(0, MAX_QUERY));
     const telling = words.filter((word) => !FILLERS.has(word.toLowerCase()));
-    const text = (telling.length === 0 ? words : telling).join(" ");
-    const ids = text === "" ? [...this.#tools.keys()] : this.#search.search(text).map(({ id }) => id as number);
-    const found = ids.slice(0, limit).flatMap((id) => {
+    const ids = words.length === 0 ? [...this.#tools.keys()] : this.#rank(telling.length === 0 ? words : telling);
+    const found = ids.slice(offset, offset + limit).flatMap((id) => {
       const tool = this.#tools[id];
       return tool === undefined ? [] : [{ tool, signature: signatureOf(tool), summary: summaryOf(tool) }];
     });
     return { found, total: ids.length };
   }
+
+  /** Of a word and those that mean the same, the best match counts. Tools that match more of the words come first. */
+  #rank(words: readonly string[]): number[] {
+    const sums = new Map<number, { score: number; matched: number }>();
+    for (const [stem, word] of new Map(words.map((one) => [stemOf(one), one]))) {
+      const best = this.#scores(stem);
+      for (const [id, score] of this.#scores(asWritten(word))) best.set(id, (best.get(id) ?? 0) + score * FORM_WEIGHT);
+      for (const synonym of synonymsOf(stem)) {
+        for (const [id, score] of this.#scores(synonym)) {
+          best.set(id, Math.max(best.get(id) ?? 0, score * SYNONYM_WEIGHT));
+        }
+      }
+      for (const [id, score] of best) {
+        const sum = sums.get(id) ?? { score: 0, matched: 0 };
+        sums.set(id, { score: sum.score + score, matched: sum.matched + 1 });
+      }
+    }
+    const weight = (id: number): number => (isDeprecated(this.#tools[id]) ? DEPRECATED_WEIGHT : 1);
+    const ranked = [...sums].map(([id, { score, matched }]) => ({ id, score: score * matched ** 2 * weight(id) }));
+    return ranked.toSorted((a, b) => b.score - a.score).map(({ id }) => id);
+  }
+
+  /** A word that no tool has may be the beginning of one, or be written with a mistake. */
+  #scores(stem: string): Map<number, number> {
+    const isUnknown = !stem.startsWith("=") && !this.#stems.has(stem);
+    const options: SearchOptions = {
+      prefix: isUnknown && stem.length > 2,
+      fuzzy: isUnknown && stem.length > 4 ? 0.2 : false,
+    };
+    return new Map(this.#search.search(stem, options).map(({ id, score }) => [id as number, score]));
+  }
 }
 
-/** The words of a text, also those of names such as `read_fileByPath`. */
-function wordsOf(text: string): string[] {
-  const apart = text.replaceAll(/(\p{Ll}|\p{N})(\p{Lu})/gu, "$1 $2");
-  return apart.split(/[^\p{L}\p{N}]+/u).filter((word) => word !== "");
+/** The term of the word with its ending, which stems cannot be. */
+function asWritten(word: string): string {
+  return `=${word.toLowerCase()}`;
+}
+
+function isDeprecated(tool: ListedTool | undefined): boolean {
+  return [tool?.["title"], tool?.["description"]].some((text) => DEPRECATED.test(stringOf(text)));
 }
 
 function documentOf(tool: ListedTool, id: number): Document {
@@ -111,6 +163,7 @@ function documentOf(tool: ListedTool, id: number): Document {
     id,
     name,
     title: stringOf(shown),
+    summary: summaryOf(tool),
     description: stringOf(description).slice(0, MAX_INDEXED),
     parameters: parameters.join(" ").slice(0, MAX_INDEXED),
   };
@@ -225,6 +278,7 @@ export function searchTool(description: string): ListedTool {
       properties: {
         query: { type: "string", description: "Words about what the tool should do. Empty: lists the first tools." },
         limit: { type: "integer", minimum: 1, maximum: MAX_FOUND, description: "How many tools to return." },
+        offset: { type: "integer", minimum: 0, description: "How many to skip, to list those that follow." },
       },
       required: ["query"],
     },
@@ -291,10 +345,10 @@ export function shortList(
   return { ...rest, tools: [...own, ...tools.filter((tool) => isShown(tool) && !taken.has(tool.name))] };
 }
 
-/** Adds a paragraph to the instructions in the result of `server/discover`. */
-export function withInstructions(result: Result, added: string): Result {
+/** Puts a paragraph before the instructions in the result of `server/discover`: how tools are called at all comes first. */
+export function withInstructions(result: Result, first: string): Result {
   const { instructions } = result;
-  return { ...result, instructions: typeof instructions === "string" ? `${instructions}\n\n${added}` : added };
+  return { ...result, instructions: typeof instructions === "string" ? `${first}\n\n${instructions}` : first };
 }
 
 export type Arguments = { readonly [name: string]: unknown };
@@ -319,20 +373,29 @@ function reasonsOf(missing: readonly Unavailable[]): readonly string[] {
 
 /** Answers a call of search-tools. */
 export async function answerSearch(
-  { query, limit }: Arguments,
+  { query, limit, offset = 0 }: Arguments,
   usual: number,
   { tools, missing }: Pick<ToolList, "tools" | "missing">,
-  search: (query: string, limit: number) => Promise<Found>,
+  search: (query: string, limit: number, offset: number) => Promise<Found>,
 ): Promise<Result> {
   if (typeof query !== "string") return mistake("`query` must be a string: words about what the tool should do");
   if (limit !== undefined && !(Number.isInteger(limit) && (limit as number) > 0)) {
     return mistake("`limit` must be a whole number above 0");
   }
-  const { found, total } = await search(query, Math.min((limit as number | undefined) ?? usual, MAX_FOUND));
+  if (!(Number.isInteger(offset) && (offset as number) >= 0))
+    return mistake("`offset` must be a whole number, 0 or more");
+  const skipped = offset as number;
+  const { found, total } = await search(query, Math.min((limit as number | undefined) ?? usual, MAX_FOUND), skipped);
   const lines = found.map(({ signature, summary }) => (summary === "" ? signature : `${signature} - ${summary}`));
-  const more = total > found.length ? [`(${total - found.length} more)`] : [];
-  const count = missing.length === 0 ? `there are ${tools.length} tools` : `${tools.length} tools are known so far`;
-  const none = `No tool matches; ${count}. Try other words, or an empty query to list some.`;
+  const end = skipped + found.length;
+  const more = total > end ? [`(${total - end} more; the next with offset ${end})`] : [];
+  const [be, noun] = tools.length === 1 ? ["is", "tool"] : ["are", "tools"];
+  const count =
+    missing.length === 0 ? `there ${be} ${tools.length} ${noun}` : `${tools.length} ${noun} ${be} known so far`;
+  const none =
+    total > 0
+      ? `Only ${total} match, so that there is none with offset ${skipped}.`
+      : `No tool matches; ${count}. Try other words, or an empty query to list some.`;
   const rest = notListed(reasonsOf(missing));
   return {
     resultType: "complete",

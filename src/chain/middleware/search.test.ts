@@ -56,7 +56,7 @@ it("shows three tools, and those that are included", async () => {
 it("tells in the instructions how tools are found", async () => {
   start();
   const discovered = await (gateway as Gateway)({ method: "server/discover", params: {} }, fakeContext().context);
-  expect(discovered["instructions"]).toMatch(/^Be brief\.\n\nMost tools .* search-tools/);
+  expect(discovered["instructions"]).toMatch(/^Most tools .* search-tools.*\n\nBe brief\.$/);
 });
 
 it("finds tools of all pages, with signatures", async () => {
@@ -68,8 +68,14 @@ it("finds tools of all pages, with signatures", async () => {
     total: 1,
   });
   expect(text(await call("search-tools", { query: "", limit: 1 }))).toEqual([
-    "notes_add(text: string) - Adds a note.\n(3 more)",
+    "notes_add(text: string) - Adds a note.\n(3 more; the next with offset 1)",
   ]);
+  const next = await call("search-tools", { query: "", limit: 2, offset: 2 });
+  expect(next["structuredContent"]).toMatchObject({ tools: [{}, {}], total: 4 });
+  expect(text(next)[0]).not.toContain("more");
+  const beyond = text(await call("search-tools", { query: "", offset: 4 }));
+  expect(beyond).toEqual(["Only 4 match, so that there is none with offset 4."]);
+  expect(text(await call("search-tools", { query: "", offset: -1 }))[0]).toContain("`offset` must be");
   expect(text(await call("search-tools", { query: "zebra" }))[0]).toMatch(/^No tool matches; there are 4 tools/);
 });
 

@@ -103,8 +103,8 @@ export function search(options: SearchOptions = {}): Middleware {
 
 async function find(args: Arguments, usual: number, context: Context, next: Handler): Promise<Result> {
   const list = await readTools(next, context);
-  return answerSearch(args, usual, list, async (query, limit) => {
-    const { found, total } = (await ToolIndex.of(list.tools)).search(query, limit);
+  return answerSearch(args, usual, list, async (query, limit, offset) => {
+    const { found, total } = (await ToolIndex.of(list.tools)).search(query, limit, offset);
     return { found: found.map(({ tool, ...rest }) => ({ name: tool.name, ...rest })), total };
   });
 }

@@ -146,6 +146,7 @@ export function jsLanguage(options: JavaScriptGuestOptions): Language {
       search: 'tools.search("words")',
       wait: "Use await for each call: await tools.NAME(...), or await Promise.all([...]) for several.",
       arguments: "an object",
+      output: (number) => `await tools.output({ number: ${number} })`,
     },
   };
 }

@@ -204,6 +204,7 @@ export function lispLanguage(options: LispGuestOptions = {}, onWarning?: (text: 
       search: '(search-tools "words")',
       wait: "Wait for the threads that call tools, with sb-thread:join-thread.",
       arguments: "names and values, or one table",
+      output: (number) => `(call-tool "output" :number ${number})`,
     },
   };
 }

@@ -250,6 +250,7 @@ const CALL_ADVICE: CallAdvice = {
   search: "Tools search: 'words'",
   wait: "Wait for the processes that call tools, for example with a Semaphore.",
   arguments: "a Dictionary",
+  output: (number) => `Tools call: 'output' with: { 'number' -> ${number} }`,
 };
 
 const CALLS_TOOLS =
