@@ -39,6 +39,7 @@ const LOCK_MS = 10_000;
 /** The most items of one kind of a server. Further ones are held, and not written to the file. */
 const MAX_ITEMS = 5_000;
 const MAX_DEFINITION_LENGTH = 64 * 1024;
+const MAX_FILE_BYTES = 256 * 1024 * 1024;
 
 /** What of an item counts. `_meta` does not, since the gateway and the server may change it at any time. */
 const COUNTED = ["name", "uriTemplate", "title", "description", "mimeType", "arguments", "inputSchema", "outputSchema"];
@@ -137,16 +138,14 @@ export class Pins {
   }
 
   async #read(found: Stats): Promise<string> {
-    const [{ readFile }, { ownerProblem }] = await Promise.all([
-      import("node:fs/promises"),
-      import("../core/files.ts"),
-    ]);
+    const { ownerProblem, readBounded } = await import("../core/files.ts");
     const check = { bits: 0o022, remedy: "chmod go-w", mayBeRoot: true };
     const problem = found.isFile() ? ownerProblem(this.file, found, check) : `${this.file} is not a file`;
     if (problem !== undefined) throw unusable(problem);
-    return readFile(this.file, "utf8").catch((error: unknown) => {
+    const bytes = await readBounded(this.file, MAX_FILE_BYTES).catch((error: unknown) => {
       throw unusable(errorMessage(error));
     });
+    return bytes.toString();
   }
 }
 

@@ -3,8 +3,13 @@
 // parsed into the same nodes.
 
 import type { Node, ParseError } from "jsonc-parser";
+import { readBounded } from "../core/files.ts";
 import { defined, isObject } from "../core/values.ts";
 
+/** The most bytes of a config, or of a client's file. Some clients keep all that they know in one file. */
+export const MAX_CONFIG_BYTES = 33_554_432;
+/** The most servers of a config. */
+export const MAX_SERVERS = 1_000;
 /** The parser is recursive, so the depth must be limited. No real config comes near this. */
 const MAX_DEPTH = 64;
 /** One mistake can cause many syntax errors. Only the first of each line is reported, and no more than this many. */
@@ -197,6 +202,11 @@ export function describeProblem(path: string, { line, column, severity, message,
   return `${path}:${line}:${column}: ${severity}: ${message}${hint === undefined ? "" : `; ${hint}`}`;
 }
 
+/** The text of a config or of a client's file, without a byte order mark, so that positions match the text. */
+export async function readConfigText(path: string): Promise<string> {
+  return (await readBounded(path, MAX_CONFIG_BYTES)).toString().replace(/^\uFEFF/, "");
+}
+
 /** A place in the text of a config. */
 export type Position = Pick<Problem, "line" | "column">;
 
@@ -211,6 +221,7 @@ export class Problems {
   /** The offset at which each line begins. */
   readonly #lines: readonly number[];
   readonly #found = new Map<string, Problem>();
+  #errors = 0;
   /** The server whose entry is being read. */
   #server: string | undefined;
 
@@ -244,7 +255,7 @@ export class Problems {
 
   /** The number of errors that concern the whole config. */
   get errors(): number {
-    return [...this.#found.values()].filter(isFatal).length;
+    return this.#errors;
   }
 
   sorted(): Problem[] {
@@ -252,7 +263,12 @@ export class Problems {
   }
 
   position(offset: number): Position {
-    const line = this.#lines.findLastIndex((start) => start <= offset);
+    let [line, after] = [0, this.#lines.length];
+    while (after - line > 1) {
+      const middle = (line + after) >> 1;
+      if ((this.#lines[middle] ?? 0) <= offset) line = middle;
+      else after = middle;
+    }
     return { line: line + 1, column: offset - (this.#lines[line] ?? 0) + 1 };
   }
 
@@ -269,6 +285,8 @@ export class Problems {
     server?: string,
   ): void {
     const problem = defined({ ...this.position(offset), severity, message, hint, server });
-    this.#found.set(JSON.stringify(problem), problem);
+    const key = JSON.stringify(problem);
+    if (isFatal(problem) && !this.#found.has(key)) this.#errors += 1;
+    this.#found.set(key, problem);
   }
 }

@@ -2,7 +2,6 @@
 // anything fails, everything created so far is closed, and all failures are reported together, with their positions.
 // ConfigGateway does the same again when the config has changed, and keeps what has not.
 
-import { readFile } from "node:fs/promises";
 import { chain } from "../chain/chain.ts";
 import { createGateway as gatewayOf, type Gateway } from "../chain/gateway.ts";
 import { MIDDLEWARE } from "../chain/middleware/registry.ts";
@@ -11,10 +10,12 @@ import { upstream, type Upstream } from "../chain/upstream/upstream.ts";
 import { ownInfo } from "../client/connect.ts";
 import { unref } from "../core/async.ts";
 import { ConnectionError } from "../core/errors.ts";
+import { readBounded } from "../core/files.ts";
 import type { Handler, Middleware } from "../core/handler.ts";
 import { checkOptions } from "../core/options.ts";
 import { digest } from "../core/seal.ts";
 import { defined, errorMessage } from "../core/values.ts";
+import { MAX_DOCUMENT_BYTES } from "../openapi/document.ts";
 import { codeSandbox, createCodeMode, sandboxProblems } from "./live.ts";
 import { selectPart } from "./profiles.ts";
 import type { MiddlewareFactories } from "./readers.ts";
@@ -376,12 +377,16 @@ function middlewareKey({ position: _position, ...entry }: MiddlewareEntry): stri
   return JSON.stringify(entry);
 }
 
+async function readDocument(path: string): Promise<Buffer | undefined> {
+  return readBounded(path, MAX_DOCUMENT_BYTES).catch(() => undefined);
+}
+
 /** Equal for entries that make the same upstream. Includes what an `envFile` or an OpenAPI document contains. */
 async function upstreamKey(entry: UpstreamEntry, limits: object): Promise<string> {
   const { kind, settings, policy } = entry;
   // What runs in this process has no connection that the policy and the limits could concern.
   if (["module", "live", "programs", "openapi"].includes(kind)) {
-    const content = kind === "openapi" ? await readFile(String(settings["openapi"])).catch(() => undefined) : undefined;
+    const content = kind === "openapi" ? await readDocument(String(settings["openapi"])) : undefined;
     return JSON.stringify([kind, settings, ...(content === undefined ? [] : [digest(content.toString())])]);
   }
   const resolved = await entry.resolve().catch(() => undefined);

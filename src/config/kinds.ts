@@ -2,12 +2,12 @@
 // APIs in tool-kinds.ts. Each kind has a key of its own, further fields, and a function that turns them into the arguments of
 // `upstream()`. To add a kind, define it and list it in KINDS of upstreams.ts. Nothing is started here.
 
-import { readFile } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { SERVER_RECOGNIZER } from "../chain/transform.ts";
 import { isForwardable, type UpstreamOptions, type UpstreamTarget } from "../chain/upstream/options.ts";
 import type { Command } from "../client/command.ts";
+import { readBounded } from "../core/files.ts";
 import type { Handler } from "../core/handler.ts";
 import { defined, errorMessage } from "../core/values.ts";
 import { findServer, loadUserModule } from "../modules/load-module.ts";
@@ -16,6 +16,7 @@ import type { Position, Problem } from "./document.ts";
 import * as read from "./readers.ts";
 import { type Cursor, suggest } from "./readers.ts";
 import { SIGN_IN_FIELDS, type SignInSettings } from "./sign-in.ts";
+import { MAX_VALUE_BYTES } from "./variables.ts";
 
 /** The arguments of `upstream()`. */
 export interface UpstreamArguments {
@@ -245,11 +246,10 @@ export const command: UpstreamKind = defineKind(
 async function readEnvFile(file: string): Promise<Record<string, string>> {
   let text: string;
   try {
-    text = await readFile(file, "utf8");
+    text = (await readBounded(file, MAX_VALUE_BYTES)).toString();
   } catch (error) {
-    throw new Error(`Cannot read the envFile: ${(error as NodeJS.ErrnoException).code ?? "not a file"}`, {
-      cause: error,
-    });
+    const reason = (error as NodeJS.ErrnoException).code ?? `not a file of at most ${MAX_VALUE_BYTES} bytes`;
+    throw new Error(`Cannot read the envFile: ${reason}`, { cause: error });
   }
   return parseEnv(text.replace(/^\uFEFF/, "")) as Record<string, string>;
 }

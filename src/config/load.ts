@@ -2,7 +2,7 @@
 // inputs that are used, and a second time with the answers to those inputs. Nothing is started, and no user module is
 // loaded.
 
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { GatewayOptions } from "../chain/chain.ts";
 import { MIDDLEWARE } from "../chain/middleware/registry.ts";
@@ -13,7 +13,16 @@ import type { HttpLimits } from "../http/server/options.ts";
 import { type Compat, COMPATS } from "../protocol/errors.ts";
 import { baseFolder } from "./clients.ts";
 import { adaptDocument } from "./dialects.ts";
-import { parseDocument, parseToml, ConfigError, isFatal, Problems, sortProblems, type Problem } from "./document.ts";
+import {
+  parseDocument,
+  parseToml,
+  ConfigError,
+  isFatal,
+  Problems,
+  readConfigText,
+  sortProblems,
+  type Problem,
+} from "./document.ts";
 import { INPUT_SCHEMA, readInputs } from "./inputs.ts";
 import { COMMENT_KEY, type ConfigPlace, IGNORED_AT_TOP, type Places, rejectKey } from "./kinds.ts";
 import {
@@ -102,7 +111,7 @@ const OPTIONS = { env: true, inputs: true, middleware: true } as const satisfies
  */
 export async function loadConfig(path: string, options: ConfigOptions = {}): Promise<Config> {
   checkOptions("loadConfig()", options, OPTIONS);
-  return loadConfigText(await readText(path), path, options);
+  return loadConfigText(await readConfigText(path), path, options);
 }
 
 /** Loads the text of a config. The file `path` need not exist. */
@@ -136,7 +145,7 @@ export interface ConfigReport {
 /** Checks a file and reports what is in it. Also warns about programs that cannot be started on this machine. */
 export async function examineConfig(path: string, options: ConfigOptions = {}): Promise<ConfigReport> {
   checkOptions("examineConfig()", options, OPTIONS);
-  const text = await readText(path);
+  const text = await readConfigText(path);
   const { config, problems } = await readConfig(text, path, options);
   const upstreams = [...(config?.upstreams.values() ?? [])];
   const middleware = [...(config?.chain ?? []), ...upstreams.flatMap(({ use }) => use)];
@@ -177,11 +186,6 @@ function describeStart({ name, kind, settings, secrets }: UpstreamEntry): string
     openapi: () => `requests to the API at ${origin(baseUrl)}`,
   };
   return createRedactor(secrets)(`${name}: ${descriptions[kind]?.() ?? kind}`);
-}
-
-/** Removes a byte order mark, so that the lines and columns of problems match the text. */
-async function readText(path: string): Promise<string> {
-  return (await readFile(path, "utf8")).replace(/^\uFEFF/, "");
 }
 
 /** How the gateway of a config listens for HTTP requests. Absent values have the defaults of `serve()`. */

@@ -289,6 +289,8 @@ export class Cursor {
   /** The offset of the key, or of the value for an item of an array. */
   readonly keyOffset: number;
   readonly #node: Node;
+  #members: readonly Cursor[] | undefined;
+  #byName: ReadonlyMap<string, Cursor> | undefined;
 
   constructor(context: ReadContext, node: Node, path: string, name = "", keyOffset: number = node.offset) {
     this.context = context;
@@ -324,20 +326,33 @@ export class Cursor {
   }
 
   /** Empty if the value is not an object. Reporting that is left to the reader of the value. */
-  members(): Cursor[] {
-    if (this.kind !== "object") return [];
-    return (this.#node.children ?? []).flatMap(({ children: [key, value] = [] }) => {
-      if (key === undefined || value === undefined) return [];
+  members(): readonly Cursor[] {
+    // Kept, since `get` is called for many keys.
+    return (this.#members ??= this.#readMembers());
+  }
+
+  #readMembers(): readonly Cursor[] {
+    const members: Cursor[] = [];
+    if (this.kind !== "object") return members;
+    for (const { children: [key, value] = [] } of this.#node.children ?? []) {
+      if (key === undefined || value === undefined) continue;
       const name = String(key.value);
       const { written }: KeyNode = key;
       const isPlain = written !== undefined || /^[\w$-]+$/.test(name);
       const step = isPlain ? `${this.path === "" ? "" : "."}${written ?? name}` : `[${JSON.stringify(name)}]`;
-      return [new Cursor(this.context, value, `${this.path}${step}`, name, key.offset)];
-    });
+      members.push(new Cursor(this.context, value, `${this.path}${step}`, name, key.offset));
+    }
+    return members;
   }
 
   get(name: string): Cursor | undefined {
-    return this.members().find((member) => member.name === name);
+    // The first, if a file of another client has several.
+    this.#byName ??= new Map(
+      this.members()
+        .map((member) => [member.name, member] as const)
+        .toReversed(),
+    );
+    return this.#byName.get(name);
   }
 
   items(): Cursor[] {

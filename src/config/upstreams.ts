@@ -10,7 +10,7 @@ import { findSpawnProblem, programAdvice } from "../process/program.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import { defined } from "../core/values.ts";
 import { CONVERTED, IN_SECONDS, RENAMED } from "./dialects.ts";
-import type { Position, Problem } from "./document.ts";
+import { MAX_SERVERS, type Position, type Problem } from "./document.ts";
 import {
   command,
   COMMENT_KEY,
@@ -258,7 +258,13 @@ export function readUpstreams(
   const errorsBefore = root.context.problems.errors;
   for (const cursor of root.members().filter(({ name }) => SECTIONS.some((section) => section === name))) {
     if (cursor.kind !== "object") read.wrongType(cursor, 'an object of servers by name, such as {"notes": {...}}');
-    for (const entry of cursor.members()) {
+    const entries = cursor.members();
+    if (entries.length > MAX_SERVERS) {
+      const hint = "split the config: a gateway may be a server of another one";
+      cursor.errorAtKey(`${entries.length} servers; the limit is ${MAX_SERVERS}`, hint);
+      continue;
+    }
+    for (const entry of entries) {
       const { name } = entry;
       if (!checkName(entry, seen)) continue;
       seen.set(name, entry);

@@ -2,12 +2,11 @@
 // `${file:path}`, and the predefined variables of editors. The values may be secret, so no message ever shows them: redaction is here too.
 // Inputs, as in VS Code, are asked for when a config is used, each once, and only those that the config refers to.
 
-import { readFileSync } from "node:fs";
 import { basename, resolve, sep } from "node:path";
 import type { UpstreamStatus } from "../chain/upstream/options.ts";
 import type { Upstream } from "../chain/upstream/upstream.ts";
 import { ConnectionError } from "../core/errors.ts";
-import { homeFolder } from "../core/files.ts";
+import { homeFolder, readBoundedSync } from "../core/files.ts";
 import { evaluatesCode, EVALUATES_CODE } from "../core/handler.ts";
 import { nearest } from "../core/options.ts";
 import { defined } from "../core/values.ts";
@@ -80,6 +79,12 @@ const FORMS = "${VAR}, ${VAR:-default}, ${env:VAR}, ${input:id}, ${file:path}, $
 
 /** Of one string. */
 const MAX_LITERAL_WARNINGS = 10;
+/** Of one string. */
+const MAX_REFERENCES = 1_000;
+/** Of a `${file:...}` or an `envFile`. No program can get a longer variable. */
+export const MAX_VALUE_BYTES = 1_048_576;
+/** Of all strings with references, together. A string is expanded more than once. */
+const MAX_EXPANDED = 33_554_432;
 
 export class Variables {
   /** The inputs that the config declares, by id. */
@@ -92,6 +97,8 @@ export class Variables {
   readonly #env: Environment;
   readonly #problems: Problems;
   readonly #folder: string;
+  /** The characters of all strings that were expanded. */
+  #expanded = 0;
   /** The predefined variables of VS Code and Cursor. */
   readonly #predefined: ReadonlyMap<string, string>;
 
@@ -112,11 +119,13 @@ export class Variables {
   /** Expands the string that begins at `start` in the text. If a reference has no value, reports it and returns undefined. */
   expand(given: string, start: number): Expanded | undefined {
     let [isPending, isComplete] = [false, true];
-    let literals = 0;
-    const secrets: Secret[] = [];
+    let [literals, references] = [0, 0];
+    const secrets = new Map<string, Secret>();
     const offsetOf = offsetsIn(this.#problems.text, start);
     const text = given.replaceAll(REFERENCE, (reference: string, at: number) => {
       if (reference === "$${") return "${";
+      references += 1;
+      if (references > MAX_REFERENCES || this.#expanded > MAX_EXPANDED) return "";
       const offset = offsetOf(at);
       const found = reference.endsWith("}") ? this.#find(reference.slice(2, -1), offset) : "literal";
       if (found === "literal") {
@@ -126,10 +135,21 @@ export class Variables {
       }
       if (found === undefined) isComplete = false;
       else if (found.isPending === true) isPending = true;
-      if (found?.isSecret === true) secrets.push({ value: found.text, reference });
+      if (found?.isSecret === true) secrets.set(`${reference} ${found.text}`, { value: found.text, reference });
+      this.#expanded += found?.text.length ?? 0;
       return found?.text ?? "";
     });
-    return isComplete ? { text, secrets, isPending } : undefined;
+    if (references > MAX_REFERENCES) {
+      const hint = "put them together in one variable, or in a file for ${file:path}";
+      this.#problems.error(start, `${references} references in one string; the limit is ${MAX_REFERENCES}`, hint);
+      return undefined;
+    }
+    if (this.#expanded > MAX_EXPANDED) {
+      const hint = "remove references, or make their values shorter";
+      this.#problems.error(start, `The variables expand to more than ${MAX_EXPANDED} characters`, hint);
+      return undefined;
+    }
+    return isComplete ? { text, secrets: [...secrets.values()], isPending } : undefined;
   }
 
   /** Asks for every used input, one after the other. The next reading reports those without a valid answer. */
@@ -188,13 +208,15 @@ export class Variables {
         path.replace(/^~(?=[/\\])/, () => homeFolder()),
       );
       return {
-        text: readFileSync(file, "utf8")
+        text: readBoundedSync(file, MAX_VALUE_BYTES)
+          .toString()
           .replace(/^\uFEFF/, "")
           .replace(/\r?\n$/, ""),
         isSecret: true,
       };
     } catch (error) {
-      const reason = (error as NodeJS.ErrnoException).code ?? "not a file";
+      const { code } = error as NodeJS.ErrnoException;
+      const reason = code ?? `not a file of at most ${MAX_VALUE_BYTES} bytes`;
       this.#problems.missing(offset, `The file of \${file:...} cannot be read (${reason})`, `looked for ${path}`);
       return missing(`file:${path}`);
     }
@@ -246,11 +268,15 @@ const MIN_LENGTH = 4;
 type Redact = (text: string) => string;
 
 export function createRedactor(secrets: readonly Secret[]): Redact {
-  const forms = secrets
-    .flatMap(({ value, reference }) => formsOf(value).map((form) => ({ value: form, reference })))
-    .filter(({ value }) => value.length >= MIN_LENGTH)
-    // Longest first: one value may be part of another.
-    .toSorted((one, other) => other.value.length - one.value.length);
+  // By the form, since many strings may refer to one variable.
+  const byForm = new Map<string, Secret>();
+  for (const { value, reference } of new Map(secrets.map((secret) => [secret.value, secret])).values()) {
+    for (const form of formsOf(value)) {
+      if (form.length >= MIN_LENGTH && !byForm.has(form)) byForm.set(form, { value: form, reference });
+    }
+  }
+  // Longest first: one value may be part of another.
+  const forms = [...byForm.values()].toSorted((one, other) => other.value.length - one.value.length);
   return (text) => redact(text, forms);
 }
 

@@ -1,9 +1,9 @@
-// Finds the cache directory and the files of this package, creates directories with their parents, replaces whole files,
-// and checks that no other user can read or change what is ours.
+// Finds the cache directory and the files of this package, creates directories with their parents, reads files within a
+// bound, replaces whole files, and checks that no other user can read or change what is ours.
 
 import { randomUUID } from "node:crypto";
-import { existsSync, readFileSync, type Stats } from "node:fs";
-import { lstat, mkdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync, readSync, type Stats } from "node:fs";
+import { lstat, mkdir, open, rename, rm, stat, writeFile } from "node:fs/promises";
 import { homedir, userInfo } from "node:os";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -142,4 +142,53 @@ export async function replaceFile(path: string, content: string | Uint8Array, mo
     await rm(draft, { force: true }).catch(() => undefined);
     throw error;
   }
+}
+
+/** O_NONBLOCK: opening a named pipe would otherwise wait for a writer. */
+const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
+
+/**
+ * Reads a file that a config or a user names. Throws if it is not a regular file, since a pipe or a device may never end,
+ * and if it is too long.
+ */
+export async function readBounded(path: string, maxBytes: number): Promise<Buffer> {
+  const file = await open(path, OPEN_FLAGS);
+  try {
+    const bytes = bufferFor(path, await file.stat(), maxBytes);
+    let length = 0;
+    for (let read = -1; read !== 0 && length < bytes.length; length += read) {
+      read = (await file.read(bytes, length)).bytesRead;
+    }
+    return checkedLength(path, bytes, length, maxBytes);
+  } finally {
+    await file.close();
+  }
+}
+
+export function readBoundedSync(path: string, maxBytes: number): Buffer {
+  const file = openSync(path, OPEN_FLAGS);
+  try {
+    const bytes = bufferFor(path, fstatSync(file), maxBytes);
+    let length = 0;
+    for (let read = -1; read !== 0 && length < bytes.length; length += read) {
+      read = readSync(file, bytes, length, bytes.length - length, null);
+    }
+    return checkedLength(path, bytes, length, maxBytes);
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** With room for one byte more than is allowed. The files of /proc say that they are empty. */
+function bufferFor(path: string, found: Stats, maxBytes: number): Buffer {
+  if (!found.isFile()) throw new Error(`${path} is not a regular file`);
+  const size = found.size === 0 ? PROC_BYTES : found.size;
+  return Buffer.alloc(Math.min(size, maxBytes) + 1);
+}
+
+const PROC_BYTES = 65_536;
+
+function checkedLength(path: string, bytes: Buffer, length: number, maxBytes: number): Buffer {
+  if (length > maxBytes) throw new Error(`${path} is longer than ${maxBytes} bytes`);
+  return bytes.subarray(0, length);
 }

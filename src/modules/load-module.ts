@@ -3,11 +3,10 @@
 // beside them. The hook needs a thread, so it is registered only for the first module that needs it.
 
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { createRequire, register, SourceMap, type SourceMapPayload } from "node:module";
 import { dirname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { packageFile } from "../core/files.ts";
+import { packageFile, readBounded } from "../core/files.ts";
 import { isUnfinishedChain, NO_UPSTREAM } from "../core/handler.ts";
 import { errorMessage } from "../core/values.ts";
 import { compile, isTypeScript, syntaxError } from "./typescript.ts";
@@ -119,6 +118,7 @@ export function exportObjects(module: Readonly<Record<string, unknown>>): Readon
 
 /** How many modules are searched for a syntax error. */
 const MAX_MODULES = 32;
+const MAX_MODULE_BYTES = 16_777_216;
 
 /**
  * Returns a more helpful error, or the same one. Node reports a syntax error in an ES module without file and line, so
@@ -145,7 +145,7 @@ async function findSyntaxError(entry: string, cause: SyntaxError): Promise<Synta
   const modules = new Set([entry]);
   for (const file of modules) {
     if (modules.size > MAX_MODULES) return undefined;
-    const source = await readFile(file, "utf8").catch(() => undefined);
+    const source = (await readBounded(file, MAX_MODULE_BYTES).catch(() => undefined))?.toString();
     if (source === undefined) continue;
     const found = await syntaxErrorIn(file, source, cause);
     if (found !== undefined) return found;

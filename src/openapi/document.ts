@@ -5,6 +5,9 @@ import { firstChars } from "../core/text.ts";
 import { errorMessage, isObject } from "../core/values.ts";
 import type { JsonSchema } from "../protocol/model/index.ts";
 
+/** Of a document in a file or at a URL. */
+export const MAX_DOCUMENT_BYTES = 50_000_000;
+
 export type Json = { readonly [key: string]: unknown };
 
 export interface OpenApiDocument {

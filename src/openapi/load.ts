@@ -2,15 +2,13 @@
 // someone else, and must not stop everything in this process. The thread has a deadline and a limit on its memory.
 
 import { existsSync } from "node:fs";
-import { open } from "node:fs/promises";
 import { Worker } from "node:worker_threads";
 import { abortable } from "../core/async.ts";
-import { packageFile } from "../core/files.ts";
+import { packageFile, readBounded } from "../core/files.ts";
 import { followSameOrigin } from "../http/client/requester.ts";
 import { type Converted, type ConvertOptions, convert, convertText } from "./convert.ts";
-import { checkDocument, isUrl, type Json, shownSource } from "./document.ts";
+import { checkDocument, isUrl, type Json, MAX_DOCUMENT_BYTES, shownSource } from "./document.ts";
 
-const MAX_DOCUMENT_BYTES = 50_000_000;
 const FETCH_TIMEOUT_MS = 30_000;
 /** How long a document may take to be converted. 13 MB take about 3 s. */
 const CONVERT_TIMEOUT_MS = 60_000;
@@ -39,23 +37,10 @@ export async function loadOperations(
 }
 
 async function readText(path: string): Promise<string> {
-  const file = await open(path).catch((error: unknown) => {
-    throw cannotRead(path, error);
-  });
   try {
-    const { size } = await file.stat();
-    // A device or a pipe has no size, and may not end.
-    const bytes = Buffer.alloc(Math.min(size, MAX_DOCUMENT_BYTES) + 1);
-    let length = 0;
-    for (let read = -1; read !== 0 && length < bytes.length; length += read) {
-      read = (await file.read(bytes, length)).bytesRead;
-    }
-    if (length > MAX_DOCUMENT_BYTES) throw new Error(`${path} is longer than ${MAX_DOCUMENT_BYTES} bytes`);
-    return bytes.toString("utf8", 0, length);
+    return (await readBounded(path, MAX_DOCUMENT_BYTES)).toString();
   } catch (error) {
     throw cannotRead(path, error);
-  } finally {
-    await file.close();
   }
 }
 

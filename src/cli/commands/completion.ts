@@ -2,7 +2,7 @@
 // completion --words`, which prints the words that can come next, so that all shells know the same and the script need
 // not be renewed after an update. Nothing is started for it. Where no word of ours fits, the shell completes file names.
 
-import { readFile } from "node:fs/promises";
+import { readConfigText } from "../../config/document.ts";
 import { nearest } from "../../core/options.ts";
 import { isObject } from "../../core/values.ts";
 import { EXIT, UsageError, type Command, type CommandEntry } from "../command.ts";
@@ -112,7 +112,7 @@ async function firstWords(name: string): Promise<readonly string[]> {
 
 /** The servers of the config in this folder. */
 async function serverNames(): Promise<readonly string[]> {
-  const text = await readFile(CONFIG, "utf8").catch(() => "");
+  const text = await readConfigText(CONFIG).catch(() => "");
   const { parse } = await import("jsonc-parser");
   const config: unknown = parse(text, [], { allowTrailingComma: true });
   const { mcpServers, servers } = isObject(config) ? config : {};

@@ -1,11 +1,12 @@
 // Changes a config of ours or of a client: shows the difference, asks, keeps a backup, and writes the file as a whole.
 // Used by all commands that write configs, so that none of them can write without asking.
 
-import { lstat, readdir, readFile, realpath, rm, stat } from "node:fs/promises";
+import { lstat, readdir, realpath, rm, stat } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { clientFilePath, CLIENTS, type Client, type ClientFile, type ClientServer } from "../../config/clients.ts";
-import { homeFolder, makeDirectory, replaceFile } from "../../core/files.ts";
+import { MAX_CONFIG_BYTES } from "../../config/document.ts";
+import { homeFolder, makeDirectory, readBounded, replaceFile } from "../../core/files.ts";
 import { nearest } from "../../core/options.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import { EXIT, UsageError } from "../command.ts";
@@ -66,7 +67,7 @@ export async function openForEdit(path: string, format: Client["format"], root: 
     throw new UsageError(`${path} is a symbolic link to ${real}, outside of ${root}; change that file by hand`);
   }
   if (!(await stat(real)).isFile()) throw new UsageError(`${path} is not a file`);
-  return { path, real, text: await readFile(real, "utf8"), format };
+  return { path, real, text: (await readBounded(real, MAX_CONFIG_BYTES)).toString(), format };
 }
 
 /** The text with these edits. Throws a UsageError if that is not possible without a change of anything else. */
@@ -198,7 +199,8 @@ async function writeChange({ path, real, text }: EditedFile, edited: string): Pr
       await replaceFile(real, edited, 0o600);
       return undefined;
     }
-    if ((await readFile(real, "utf8")) !== text) throw new Error("it has changed in the meantime; try again");
+    if ((await readBounded(real, MAX_CONFIG_BYTES)).toString() !== text)
+      throw new Error("it has changed in the meantime; try again");
     // The mode stays the same: the file may contain secrets.
     const mode = (await stat(real)).mode & 0o777;
     const backup = `${real}.${new Date().toISOString().replaceAll(/[:.]/g, "-")}.bak`;

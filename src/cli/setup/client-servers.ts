@@ -1,15 +1,23 @@
 // The servers in the files of the MCP clients on this machine: which files there are, and the entries in them in our
 // format. `import` copies them; `up` without a config counts them for a newcomer. The files are only read.
 
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { isAbsolute, resolve } from "node:path";
 import { getNodeValue } from "jsonc-parser";
 import { baseFolder, CLIENTS, clientFilePath, findClientFile, type Client } from "../../config/clients.ts";
 import { adaptDocument } from "../../config/dialects.ts";
-import { parseDocument, parseToml, Problems, type Problem } from "../../config/document.ts";
+import {
+  MAX_SERVERS,
+  parseDocument,
+  parseToml,
+  Problems,
+  readConfigText,
+  type Problem,
+} from "../../config/document.ts";
 import { isOwnEntry } from "../../config/self-calls.ts";
 import { ENTRY_KEYS } from "../../config/upstreams.ts";
 import { isObject } from "../../core/values.ts";
+import { UsageError } from "../command.ts";
 import { shortPath } from "./change-file.ts";
 
 export type ServerEntry = { readonly [key: string]: unknown };
@@ -66,7 +74,7 @@ export async function isThere(path: string): Promise<boolean> {
  * be parsed.
  */
 export async function readClientFile(path: string, config: string): Promise<ClientSource> {
-  const text = (await readFile(path, "utf8")).replace(/^\uFEFF/, "");
+  const text = await readConfigText(path);
   const absolute = resolve(path);
   const problems = new Problems(text);
   const title = findClientFile(absolute)?.client.title ?? shortPath(path);
@@ -81,6 +89,9 @@ export async function readClientFile(path: string, config: string): Promise<Clie
   const base = baseFolder(absolute);
   const isElsewhere = base !== baseFolder(config) && !isForAllProjects(absolute);
   const all = [mcpServers, servers].flatMap((one) => Object.entries(isObject(one) ? one : {}));
+  if (all.length > MAX_SERVERS) {
+    throw new UsageError(`${shortPath(path)} has ${all.length} servers; the limit is ${MAX_SERVERS}`);
+  }
   const entries = all.flatMap(([name, entry]) =>
     isObject(entry) && !isOwnEntry(entry) ? [[name, movedFrom(base, knownKeys(entry), isElsewhere)] as const] : [],
   );

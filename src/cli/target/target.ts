@@ -3,10 +3,11 @@
 // started. The error for a mistake is one sentence, with the flag that was probably meant.
 
 import { existsSync, statSync } from "node:fs";
-import { stat, readFile } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { basename, resolve, extname } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
+import { readConfigText } from "../../config/document.ts";
 import { LOG_LEVELS, type LogLevel } from "../../core/handler.ts";
 import { nearest } from "../../core/options.ts";
 import { defined, errorMessage } from "../../core/values.ts";
@@ -397,6 +398,6 @@ export async function isConfig(path: string): Promise<boolean> {
   const extension = extname(path).toLowerCase();
   if (CONFIG_EXTENSIONS.has(extension)) return true;
   if (MODULE_EXTENSIONS.has(extension)) return false;
-  const text = await readFile(path, "utf8").catch(() => "");
-  return /^\uFEFF?(?:\s|\/\/.*|\/\*[^]*?\*\/)*\{/.test(text);
+  const text = await readConfigText(path).catch(() => "");
+  return /^(?:\s|\/\/.*|\/\*[^]*?\*\/)*\{/.test(text);
 }
