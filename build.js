@@ -1,10 +1,15 @@
-// Writes the JavaScript of the package; tsc writes the declarations. Node takes about a millisecond to load a file, so
-// what `import "catenary"` loads is one file, and the rest is in as few files as its lazy imports allow. Prints nothing
-// unless it fails, and a warning is a failure.
+// Writes dist: JavaScript, and the declarations that the entries of the package need. Node takes about a millisecond to
+// load a file, so what `import "catenary"` loads is one file, and the rest is in as few files as its lazy imports allow.
+// Prints nothing unless it fails, and a warning is a failure.
 
-import { chmodSync, readFileSync, renameSync, symlinkSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { chmodSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "rolldown";
+
+/** For publishing: without source maps, which are larger than the code. Names and lines stay, for stack traces. */
+const isPackage = process.argv.includes("--package");
 
 const { exports } = JSON.parse(readFileSync("package.json", "utf8"));
 const published = Object.values(exports).flatMap((entry) => entry.default ?? []);
@@ -82,7 +87,13 @@ const common = {
   },
   plugins: [withoutBareImports],
 };
-const output = { dir: "dist", format: "esm", sourcemap: true, entryFileNames: "[name].js" };
+const output = {
+  dir: "dist",
+  format: "esm",
+  sourcemap: !isPackage,
+  entryFileNames: "[name].js",
+  comments: { annotation: true, jsdoc: false, legal: true },
+};
 
 const parts = [
   {
@@ -125,7 +136,86 @@ const parts = [
   { ...common, input: entries(["openapi/worker"]), output },
 ];
 
+/**
+ * Packages whose code is in dist, so that installing ours does not install all that they depend on. Vulnerability
+ * databases do not see them in the installs of users, so what reads the messages of a network is not among them.
+ */
+const VENDORED = {
+  "modules/sucrase.cjs": `
+    export { transform } from "sucrase";
+    export { parse } from "sucrase/dist/esm/parser/index.js";
+    export { isDeclaration } from "sucrase/dist/esm/parser/tokenizer/index.js";
+    export { TokenType } from "sucrase/dist/esm/parser/tokenizer/types.js";`,
+};
+
+/** Parts of sucrase that we do not use: a check of its options, and what it makes of other languages than TypeScript. */
+const UNUSED = [
+  [/\/sucrase\/dist\/esm\/Options\.js$/, "export const validateOptions = () => {};"],
+  [
+    /\/sucrase\/.*\/(?:CJSImportProcessor|(?:CJSImport|Flow|JestHoist|React\w+)Transformer)\.js$/,
+    "export default class {}",
+  ],
+];
+
+/** Writes a file with the code of packages. Returns the folders of these. */
+async function vendor(file, code) {
+  const unused = (id) => UNUSED.find(([pattern]) => pattern.test(id))?.[1] ?? null;
+  const { output: chunks } = await build({
+    ...common,
+    external: [],
+    input: "vendored",
+    plugins: [
+      {
+        name: "vendored",
+        resolveId: (id) => (id === "vendored" ? id : null),
+        load: (id) => (id === "vendored" ? code : unused(id)),
+      },
+    ],
+    resolve: { mainFields: ["module", "main"] },
+    treeshake: { moduleSideEffects: false },
+    output: { file: `dist/${file}`, format: "cjs", esModule: false, minify: true },
+  });
+  const modules = Object.entries(chunks[0].modules).filter(([, { renderedLength }]) => renderedLength > 0);
+  return modules.flatMap(([id]) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id) ?? []);
+}
+
+/** The licence of each package whose code is in dist, as the licences demand. */
+function licences(folders) {
+  return folders.map((folder) => {
+    const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+    const file = readdirSync(folder).find((one) => /^licen[cs]e/i.test(one));
+    if (file === undefined) throw new Error(`build.js: ${name} has no file with its licence`);
+    return `${name} ${version} (${license})\n\n${readFileSync(join(folder, file), "utf8").trim()}\n`;
+  });
+}
+
+/** Removes the declarations that no entry of the package imports. */
+function pruneDeclarations() {
+  const needed = new Set(Object.values(exports).flatMap(({ types }) => (types === undefined ? [] : resolve(types))));
+  for (const file of needed) {
+    for (const [, path] of readFileSync(file, "utf8").matchAll(/(?:from |import\()"(\.[^"]+)\.ts"/g)) {
+      needed.add(resolve(dirname(file), `${path}.d.ts`));
+    }
+  }
+  for (const name of readdirSync("dist", { recursive: true })) {
+    const file = resolve("dist", name);
+    if (file.endsWith(".d.ts") && !needed.has(file)) rmSync(file);
+  }
+}
+
 for (const part of parts) await build(part);
+
+const vendored = new Set();
+for (const [file, code] of Object.entries(VENDORED)) {
+  for (const folder of await vendor(file, code)) vendored.add(folder);
+}
+writeFileSync("dist/THIRD-PARTY-LICENSES.txt", licences([...vendored]).join(`\n${"-".repeat(80)}\n\n`));
+
+const compiler = fileURLToPath(import.meta.resolve("typescript/package.json"));
+execFileSync(process.execPath, [join(dirname(compiler), "bin/tsc"), "-p", "tsconfig.build.json", "--noCheck"], {
+  stdio: "inherit",
+});
+pruneDeclarations();
 
 // Makes `npx catenary` work in this folder, as npm does where the package is installed.
 chmodSync("dist/cli/main.js", 0o755);

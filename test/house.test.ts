@@ -27,10 +27,15 @@ const SOURCES = readSources(ROOT, "src");
 const NAMES = REVISIONS.map((revision) => revision.name);
 
 const manifest = JSON.parse(readFileSync(`${ROOT}/package.json`, "utf8")) as Record<
-  "dependencies" | "peerDependencies",
+  "dependencies" | "imports" | "peerDependencies",
   Record<string, string> | undefined
 >;
-const DEPENDENCIES = [...Object.keys(manifest.dependencies ?? {}), ...Object.keys(manifest.peerDependencies ?? {})];
+const DEPENDENCIES = [
+  ...Object.keys(manifest.dependencies ?? {}),
+  ...Object.keys(manifest.peerDependencies ?? {}),
+  // Those whose code is in dist (build.js).
+  ...Object.keys(manifest.imports ?? {}).map((name) => name.slice(1)),
+];
 
 /** Each entry says why the construct is safe there. */
 const EXCEPTIONS: readonly Exception[] = [

@@ -26,8 +26,8 @@ afterAll(() => {
 });
 
 describe("compile", () => {
-  it("removes types, creates enums, and keeps every line in place", async () => {
-    const { code } = await compile(SOURCE, "/x/mine.ts");
+  it("removes types, creates enums, and keeps every line in place", () => {
+    const { code } = compile(SOURCE, "/x/mine.ts");
     const lines = code.split("\n");
     expect(lines[4]).toContain("var Kind;");
     expect(lines[5]).toBe("export const kind = Kind.Two;");
@@ -35,8 +35,8 @@ describe("compile", () => {
     expect(code).not.toMatch(/interface|import type|: string/);
   });
 
-  it("adds a source map with the original positions", async () => {
-    const { code } = await compile(SOURCE, "/x/mine.ts");
+  it("adds a source map with the original positions", () => {
+    const { code } = compile(SOURCE, "/x/mine.ts");
     const [, inline = ""] = /sourceMappingURL=data:application\/json;base64,(.*)$/m.exec(code) ?? [];
     const map = JSON.parse(Buffer.from(inline, "base64").toString()) as SourceMapPayload;
     const column = code.split("\n")[6]?.indexOf("new Error") ?? 0;
@@ -48,28 +48,11 @@ describe("compile", () => {
     });
   });
 
-  it("creates namespaces, with a source map", async () => {
-    const source =
-      'import type { A } from "a";\nexport namespace G {\n  export const of = (n: number): number => n + 1;\n}\n';
-    const { code, map } = await compile(source, "/x/mine.ts");
-    const [, text = ""] = /^([^]*)\n\/\/# sourceMappingURL=/.exec(code) ?? [];
-    const module = (await import(`data:text/javascript,${encodeURIComponent(text)}`)) as {
-      G: { of(n: number): number };
-    };
-    expect(module.G.of(1)).toBe(2);
-    expect(map).toMatchObject({ sources: ["/x/mine.ts"], sourcesContent: [source] });
-    await expect(compile("namespace A {\n  const a: = 1;\n}\n", "/x/mine.ts")).rejects.toThrow("/x/mine.ts:2:");
-  });
-
-  it("reports an error with file, line and column, without our own stack", async () => {
-    const error: unknown = await compile("const a = 1;\nconst b: = 2;\n", "/x (1): y/mine.ts").catch(
-      (thrown: unknown) => thrown,
+  it("reports an error with file, line and column, without our own stack", () => {
+    const message = "/x (1): y/mine.ts:2:10: Unexpected token";
+    expect(() => compile("const a = 1;\nconst b: = 2;\n", "/x (1): y/mine.ts")).toThrow(
+      expect.objectContaining({ name: "SyntaxError", message, stack: `SyntaxError: ${message}` }) as Error,
     );
-    expect(error).toBeInstanceOf(SyntaxError);
-    expect(error).toMatchObject({
-      message: "/x (1): y/mine.ts:2:10: Unexpected token",
-      stack: "SyntaxError: /x (1): y/mine.ts:2:10: Unexpected token",
-    });
   });
 
   it.each([

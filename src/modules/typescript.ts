@@ -3,9 +3,10 @@
 // a separate thread, so it has no state. As a hook, it also lets modules find this package where it is not installed.
 
 import { readFile } from "node:fs/promises";
-import type { LoadHook, ResolveHook } from "node:module";
+import { createRequire, type LoadHook, type ResolveHook } from "node:module";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
+import { rewriteNamespaces, type Token, type Tokenizer } from "./namespaces.ts";
 
 export interface Compiled {
   /** With an inline source map, so that debuggers and `--enable-source-maps` show the original columns. */
@@ -17,7 +18,7 @@ export interface Compiled {
 export const load: LoadHook = async (url, context, next) => {
   const file = url.startsWith("file:") ? fileURLToPath(url) : "";
   if (!isTypeScript(file)) return next(url, context);
-  const { code } = await compile(await readFile(file, "utf8"), file);
+  const { code } = compile(await readFile(file, "utf8"), file);
   return { format: "module", source: code, shortCircuit: true };
 };
 
@@ -40,13 +41,11 @@ export function isTypeScript(path: string): boolean {
   return /\.m?ts$/.test(path);
 }
 
-/** If the syntax is invalid, rejects with a SyntaxError whose message starts with file, line and column. */
-export async function compile(source: string, file: string): Promise<Compiled> {
-  const transformed = NAMESPACE.test(source) ? await compileNamespaces(source, file) : undefined;
-  if (transformed !== undefined) return withMap(transformed.code, { ...transformed.map, sourcesContent: [source] });
-  const { transform } = await import("sucrase");
+/** If the syntax is invalid, throws a SyntaxError whose message starts with file, line and column. */
+export function compile(source: string, file: string): Compiled {
+  const sucrase = createRequire(import.meta.url)("#sucrase") as Sucrase;
   try {
-    const { code, sourceMap } = transform(source, {
+    const { code, sourceMap } = sucrase.transform(withoutNamespaces(source, sucrase), {
       transforms: ["typescript"],
       filePath: file,
       sourceMapOptions: { compiledFilename: basename(file) },
@@ -54,34 +53,39 @@ export async function compile(source: string, file: string): Promise<Compiled> {
       disableESTransforms: true,
       preserveDynamicImport: true,
     });
-    return withMap(code, { ...sourceMap, sources: [file], sourcesContent: [source] });
+    const map = { ...sourceMap, sources: [file], sourcesContent: [source] };
+    const inline = Buffer.from(JSON.stringify(map)).toString("base64");
+    return { code: `${code}\n//# sourceMappingURL=data:application/json;base64,${inline}\n`, map };
   } catch (error) {
     throw withLocation(error, file);
   }
 }
 
-function withMap(code: string, map: object): Compiled {
-  const inline = Buffer.from(JSON.stringify(map)).toString("base64");
-  return { code: `${code}\n//# sourceMappingURL=data:application/json;base64,${inline}\n`, map };
+interface Parsed {
+  readonly tokens: readonly Token[];
 }
+
+/** What we use of sucrase, which is a file of this package (build.js), since it would install fifteen others. */
+type Sucrase = typeof import("sucrase") & {
+  readonly parse: (source: string, ...flags: [jsx: boolean, typeScript: boolean, flow: boolean]) => Parsed;
+  readonly isDeclaration: Tokenizer["isDeclaration"];
+  readonly TokenType: Tokenizer["kinds"];
+};
 
 /** A namespace that may contain values, at the start of a line. */
 const NAMESPACE = /^[ \t]*(?:export[ \t]+)?(?:namespace|module)[ \t]+[\w$.]+[ \t]*\{/m;
 
-type Transform = (source: string, options: object) => { readonly code: string; readonly map?: string };
-
-/**
- * Compiles a module with namespaces, which sucrase drops, with the compiler of Node. It moves lines, and takes longer to
- * load, so it is used for nothing else. Returns undefined if the syntax is not valid: sucrase says where.
- */
-async function compileNamespaces(source: string, file: string): Promise<Compiled | undefined> {
-  // @ts-expect-error -- the version for the oldest supported Node has no types
-  const { transformSync } = (await import("amaro")) as { transformSync: Transform };
+function withoutNamespaces(source: string, { parse, isDeclaration, TokenType: kinds }: Sucrase): string {
+  if (!NAMESPACE.test(source)) return source;
   try {
-    const { code, map } = transformSync(source, { mode: "transform", sourceMap: true, filename: file });
-    return { code, map: JSON.parse(map ?? "{}") as object };
+    return rewriteNamespaces(source, {
+      tokenize: (text) => parse(text, false, true, false).tokens,
+      isDeclaration,
+      kinds,
+    });
   } catch {
-    return undefined;
+    // The syntax is not valid, and the compiler says where.
+    return source;
   }
 }
 

@@ -35,6 +35,13 @@ export async function installPackages(folder: string): Promise<string | undefine
   );
 }
 
+/** The reason why npm failed, if that is the network. Throws any other error. */
+export function unreachableRegistry(error: unknown): string {
+  const [unreachable] = UNREACHABLE.exec((error as { readonly stderr?: string }).stderr ?? "") ?? [];
+  if (unreachable === undefined) throw error;
+  return `npm cannot reach the registry (${unreachable})`;
+}
+
 async function readStamp(folder: string): Promise<string | undefined> {
   return readFile(join(folder, "node_modules", STAMP), "utf8").catch(() => undefined);
 }
@@ -56,9 +63,7 @@ async function install(folder: string, hash: string): Promise<string | undefined
   } catch (error) {
     // Another process may have installed them meanwhile.
     if ((await readStamp(folder)) === hash) return undefined;
-    const [unreachable] = UNREACHABLE.exec((error as { readonly stderr?: string }).stderr ?? "") ?? [];
-    if (unreachable === undefined) throw error;
-    return `npm cannot reach the registry (${unreachable})`;
+    return unreachableRegistry(error);
   } finally {
     await rm(staging, { recursive: true, force: true });
   }

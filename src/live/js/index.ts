@@ -4,6 +4,7 @@
 
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
+import { dirname } from "node:path";
 import { ConnectionError } from "../../core/errors.ts";
 import { packageFile } from "../../core/files.ts";
 import { defined } from "../../core/values.ts";
@@ -72,7 +73,7 @@ function guestCommand(options: JavaScriptGuestOptions, limits: Limits, flags: re
     ],
     // The guest must not preload the modules that this process preloads.
     env: { NODE_OPTIONS: "", ...options.env },
-    reads: [...["dist", "src/live", "package.json"].map(packageFile), ...packageFolders()],
+    reads: [...["dist", "src/live", "package.json"].map(packageFile), acornFolder()],
     ...defined({ cwd: options.cwd, inheritEnv: options.inheritEnv }),
   };
 }
@@ -108,17 +109,12 @@ async function permissionFlags(options: JavaScriptGuestOptions): Promise<string[
 
 /** The folders that the guest itself must be able to read. */
 function guestFolders(): string[] {
-  return [packageFile("."), ...packageFolders()];
+  return [packageFile("."), acornFolder()];
 }
 
-/** The folders of the packages that the guest uses. */
-function packageFolders(): string[] {
-  const require = createRequire(import.meta.url);
-  // The whole node_modules folder, since these packages have dependencies.
-  const packages = ["acorn", "sucrase"].map((name) =>
-    require.resolve(name).replace(/([/\\]node_modules[/\\]).*$/, "$1"),
-  );
-  return [...new Set(packages)];
+/** The folder of the only package that the guest uses. It has no dependencies. */
+function acornFolder(): string {
+  return dirname(createRequire(import.meta.url).resolve("acorn/package.json"));
 }
 
 async function nodeMajor(node: string): Promise<number> {

@@ -139,7 +139,7 @@ function removeTypes(source: string): Required<Pick<Parsed, "typedColumn">> & { 
     const position = { line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1 };
     throw new CodeSyntaxError("TypeScript namespaces are not supported; use an object or a module", position);
   }
-  const { transform } = createRequire(import.meta.url)("sucrase") as typeof import("sucrase");
+  const { transform } = createRequire(import.meta.url)("#sucrase") as typeof import("sucrase");
   try {
     const { code, sourceMap } = transform(source, {
       transforms: ["typescript"],
