@@ -14,7 +14,7 @@ export type { HostInfo } from "./http/server/http-request.ts";
 export type { ParkedCallsOptions } from "./dialogue/stateless/parked-calls.ts";
 export type { Health, HttpLimits } from "./http/server/options.ts";
 export type { MountOptions } from "./http/server/mount.ts";
-export type { Compat } from "./protocol/errors.ts";
+export type { Compat } from "./protocol/compat.ts";
 
 /** An IncomingMessage of node:http. Not that type itself, so that projects without the types of Node can use this. */
 export interface NodeRequest {

@@ -46,5 +46,5 @@ export type * from "./client/index.ts";
 export type * from "./server/index.ts";
 export type { ParkedCallsOptions } from "./dialogue/stateless/parked-calls.ts";
 export type { Health, HttpLimits } from "./http/server/options.ts";
-export type { Compat } from "./protocol/errors.ts";
+export type { Compat } from "./protocol/compat.ts";
 export type { ServeHttpOptions, ServeOptions, Serving };

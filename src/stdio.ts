@@ -6,7 +6,7 @@ export type { Limits } from "./jsonrpc/codec.ts";
 export type { Message, ResponseMessage } from "./jsonrpc/message.ts";
 export type { Child, Exit } from "./process/child.ts";
 export type { InheritEnv } from "./process/program.ts";
-export type { Compat } from "./protocol/errors.ts";
+export type { Compat } from "./protocol/compat.ts";
 export {
   childTransport,
   type Noise,

@@ -15,7 +15,7 @@ export { memoryPair };
 export type * from "./client/index.ts";
 export type { CallerIdentity, ConnectionOptions };
 export type { ParkedCallsOptions } from "./dialogue/stateless/parked-calls.ts";
-export type { Compat } from "./protocol/errors.ts";
+export type { Compat } from "./protocol/compat.ts";
 
 /** All supported revisions, oldest first: `it.each(REVISION_NAMES)(...)`. */
 export const REVISION_NAMES: readonly string[] = REVISIONS.map(({ name }) => name);

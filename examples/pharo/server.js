@@ -1,7 +1,9 @@
-// A server that describes a Pharo image: its version, its classes, and a prompt that asks for a code review of a class.
-// It does not need Pharo: the data is in this file.
+// The server of LLM-Pharo-MCP: a tool that evaluates, a resource with the version, details of classes, and a prompt that
+// asks for a code review. The tool evaluates in a live Smalltalk session, which is Amber unless PHARO names a program such
+// as gst. The version and the details are data in this file, so Pharo is not needed.
 
-import { createServer, McpError } from "catenary";
+import { connect, createServer, McpError } from "catenary";
+import { smalltalk } from "catenary/live";
 
 /** @typedef {{ superclass: string, package: string, comment: string }} ClassDetails */
 
@@ -22,8 +24,29 @@ const classes = new Map([
   ],
 ]);
 
+/** A client of the live session, once an expression is evaluated. */
+const image = lazily(() => connect(smalltalk(process.env.PHARO ? { command: process.env.PHARO } : {})));
+
 export function createPharo() {
   return createServer({ name: "pharo-mcp", version: "0.1.0", listChanged: false, subscribe: false })
+    .tool(
+      "evaluate",
+      {
+        description: "Evaluate a Pharo expression",
+        input: {
+          type: "object",
+          properties: { expression: { type: "string", description: "Pharo expression to evaluate" } },
+          required: ["expression"],
+        },
+      },
+      async ({ expression }, { signal }) => {
+        const { content, isError } = await (await image()).callTool("evaluate", { expression }, { signal });
+        const [{ text }] = /** @type {[{ text: string }]} */ (content);
+        if (!isError) return text;
+        // The session writes [ERROR], the class of the error, and its message on the next line.
+        return { content: [{ type: "text", text: `Error: ${text.replace(/^\[ERROR\] .*\n/, "")}` }], isError: true };
+      },
+    )
     .resource(
       "pharo://system/version",
       { name: "System Version", description: "Current Pharo version", mimeType: "text/plain" },
@@ -49,6 +72,18 @@ export function createPharo() {
         messages: [{ role: "user", content: { type: "text", text: `Please review the class ${className}.` } }],
       }),
     );
+}
+
+/**
+ * Calls the function once, when its result is first needed.
+ * @template T
+ * @param {() => T} make
+ * @returns {() => T}
+ */
+function lazily(make) {
+  /** @type {T | undefined} */
+  let made;
+  return () => (made ??= make());
 }
 
 export const server = createPharo();

@@ -19,22 +19,32 @@ function stationAt(location) {
   return station;
 }
 
-const location = /** @type {const} */ ({ type: "string", description: "City name" });
+const CITY = /** @type {const} */ ({ type: "string", description: "City name" });
 
 /** A binary resource. */
 const report = Buffer.from("%PDF-1.4\n% Sales of umbrellas, this month: 17\n%%EOF\n");
 
 /**
- * The server with one tool, one resource and one prompt.
- * @param {{ name?: string, description?: string }} [what]
+ * @typedef {object} WeatherOptions
+ * @property {string} [name]
+ * @property {string} [description] the description of the tool
+ * @property {{ type: "string", description?: string }} [location] the schema of its argument
+ * @property {(location: string) => void} [onCall] called for each call of the tool
  */
-export function createWeather({ name = "weather", description = "Get current weather for a location" } = {}) {
+
+/**
+ * The server with one tool, one resource and one prompt.
+ * @param {WeatherOptions} [options]
+ */
+export function createWeather(options = {}) {
+  const { name = "weather", description = "Get current weather for a location", location = CITY, onCall } = options;
   return createServer({ name, version: "1.0.0" })
     .tool(
       "get_weather",
       { description, input: { type: "object", properties: { location }, required: ["location"] } },
       ({ location }) => {
         const { high, sky } = stationAt(location);
+        onCall?.(location);
         return `The weather in ${location} is ${high}°F and ${sky}.`;
       },
     )
@@ -70,7 +80,7 @@ export const server = createWeather()
       description: "Forecast the coming days, one after the other",
       input: {
         type: "object",
-        properties: { location, days: { type: "integer", minimum: 1, maximum: 7 } },
+        properties: { location: CITY, days: { type: "integer", minimum: 1, maximum: 7 } },
         required: ["location", "days"],
       },
       output: {
@@ -94,7 +104,7 @@ export const server = createWeather()
     "report_sighting",
     {
       description: "Report the sky over a city; asks the user what it looks like",
-      input: { type: "object", properties: { location }, required: ["location"] },
+      input: { type: "object", properties: { location: CITY }, required: ["location"] },
     },
     async ({ location }, context) => {
       stationAt(location);

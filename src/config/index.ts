@@ -9,7 +9,7 @@ export type { SandboxOptions } from "../live/sandbox.ts";
 export type { LiveOptions } from "../live/server.ts";
 export type { LanguageOptions } from "../live/tool.ts";
 export type { HttpLimits } from "../http/server/options.ts";
-export type { Compat } from "../protocol/errors.ts";
+export type { Compat } from "../protocol/compat.ts";
 export { createGateway, type CreateGatewayOptions } from "./gateway.ts";
 export {
   checkConfig,

@@ -10,7 +10,7 @@ import { NAME_LENGTHS, SEPARATOR } from "../chain/router/naming.ts";
 import { checkOptions } from "../core/options.ts";
 import { defined } from "../core/values.ts";
 import type { HttpLimits } from "../http/server/options.ts";
-import { type Compat, COMPATS } from "../protocol/errors.ts";
+import { type Compat, COMPATS } from "../protocol/compat.ts";
 import { baseFolder } from "./clients.ts";
 import { adaptDocument } from "./dialects.ts";
 import {
@@ -82,7 +82,7 @@ export interface Config {
   readonly profiles: Access["profiles"];
   /** Callers with tokens of their own, by name. */
   readonly callers: Access["callers"];
-  /** Which error codes session-style callers get: the option `compat` of `serve()`. */
+  /** As which document session-style callers are answered: the option `compat` of `serve()`. */
   readonly compat?: Compat;
   /** Limits of the HTTP server. */
   readonly limits: Partial<HttpLimits>;
@@ -300,7 +300,7 @@ const TOP = {
   compat: read
     .oneOf(COMPATS)
     .describe(
-      "Which error codes session-style callers get. mcp: those of the specification. chain: those of mcp-chain. reference: those of a widespread protocol reference. It has nothing to do with profiles. Default: mcp.",
+      "As which document session-style callers are answered. mcp: the specification. cl-mcp, llm-pharo, chain: the documents of CL-MCP-Server, LLM-Pharo-MCP and mcp-chain. reference: a widespread protocol reference. Default: mcp.",
     ),
   limits: limits.describe("Limits on callers."),
 } as const satisfies read.Fields;

@@ -137,21 +137,26 @@ describe("a session", () => {
   });
 
   it.each([
-    ["mcp", -32602],
-    ["chain", -32001],
-    ["reference", -32602],
-  ] as const)("gets the error codes of the compat %s, unless the caller is stateless", async (compat, code) => {
-    const { peer } = await serveSample({ compat });
-    await peer.handshake(NEWEST_SESSION.name);
-    const answer = await peer.request({ id: 1, method: "tools/call", params: { name: "missing" } });
-    expect(answer).toMatchObject({ error: { code, data: { kind: "tool_not_found" } } });
-    const modern = await peer.request({
-      id: 2,
-      method: "tools/call",
-      params: { name: "missing", _meta: statelessMeta(NEWEST.name) },
-    });
-    expect(modern).toMatchObject({ error: { code: -32602, data: { kind: "tool_not_found" } } });
-  });
+    ["mcp", -32602, "Tool not found: missing", { kind: "tool_not_found", toolName: "missing" }],
+    ["cl-mcp", -32602, "Invalid params", "Tool not found: missing"],
+    ["llm-pharo", -32602, "Tool not found: missing", undefined],
+    ["reference", -32602, "Invalid params", { details: "Tool not found: missing" }],
+    ["chain", -32001, "Tool not found", "Tool 'missing' does not exist"],
+  ] as const)(
+    "gets the errors of the compat %s, unless the caller is stateless",
+    async (compat, code, message, data) => {
+      const { peer } = await serveSample({ compat });
+      await peer.handshake(NEWEST_SESSION.name);
+      const answer = await peer.request({ id: 1, method: "tools/call", params: { name: "missing" } });
+      expect(answer).toEqual({ jsonrpc: "2.0", id: 1, error: { code, message, data } });
+      const modern = await peer.request({
+        id: 2,
+        method: "tools/call",
+        params: { name: "missing", _meta: statelessMeta(NEWEST.name) },
+      });
+      expect(modern).toMatchObject({ error: { code: -32602, data: { kind: "tool_not_found" } } });
+    },
+  );
 
   it("refuses a compat that does not exist", async () => {
     await expect(serveSample({ compat: "chains" as never })).rejects.toThrow(

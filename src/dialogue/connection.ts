@@ -15,7 +15,9 @@ import {
   type ResponseMessage,
 } from "../jsonrpc/message.ts";
 import { nextNumber } from "../protocol/caller.ts";
-import { checkCompat, McpError, type Compat } from "../protocol/errors.ts";
+import { type Compat, loadCompat } from "../protocol/compat.ts";
+import type { CompatRules } from "../protocol/compat-documents.ts";
+import { McpError } from "../protocol/errors.ts";
 import { META } from "../protocol/model/base.ts";
 import type { Revision } from "../protocol/revision.ts";
 import { isVendorMethod, knownRevision, REVISIONS } from "../protocol/revisions/index.ts";
@@ -31,8 +33,9 @@ export interface ConnectionOptions {
   /** "sequential" runs one request at a time and answers in order. */
   readonly ordering?: "concurrent" | "sequential";
   /**
-   * Which error codes session-style callers get: "mcp" (the default), those of the specification; "chain", those of
-   * mcp-chain; "reference", those of a widespread protocol reference.
+   * As which document session-style callers are answered: "mcp" (the default), the specification; "cl-mcp",
+   * "llm-pharo" and "chain", those of CL-MCP-Server, LLM-Pharo-MCP and mcp-chain; "reference", a widespread protocol
+   * reference.
    */
   readonly compat?: Compat;
   /** Revisions that may be spoken; all by default. */
@@ -79,6 +82,7 @@ class Connection implements ServedConnection {
   readonly #stateless: StatelessFront;
   readonly #speaks: { readonly session: boolean; readonly stateless: boolean };
   readonly #queue: SequentialQueue | undefined;
+  readonly #compat: CompatRules | undefined;
   readonly #limiter: CallLimiter;
   readonly #graceMs: number;
   readonly #mayShutDown: boolean;
@@ -87,17 +91,17 @@ class Connection implements ServedConnection {
   #markClosed: () => void = () => undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(handler: Handler, transport: Transport, options: ConnectionOptions) {
+  constructor(handler: Handler, transport: Transport, options: ConnectionOptions, compat: CompatRules | undefined) {
     const allRevisions = selectRevisions(options.revisions);
-    const compat = checkCompat(options.compat ?? "mcp");
     this.#transport = transport;
+    this.#compat = compat;
     this.#graceMs = options.graceMs ?? 1_000;
     this.#mayShutDown = options.mayShutDown ?? false;
     this.#parkedCalls = new ParkedCalls(options.parkedCalls);
     this.#limiter = new CallLimiter(options.maxInFlight ?? 256);
-    this.#queue = options.ordering === "sequential" ? new SequentialQueue() : undefined;
+    this.#queue = (options.ordering ?? compat?.ordering) === "sequential" ? new SequentialQueue() : undefined;
     const push = (message: Message): void => void transport.send(message).catch(() => undefined);
-    this.#session = new SessionFront(handler, push, this.#inFlight, {
+    this.#session = new SessionFront(compat?.handler(handler) ?? handler, push, this.#inFlight, {
       revisions: allRevisions.filter(({ style }) => style === "session"),
       allRevisions,
       compat,
@@ -105,7 +109,7 @@ class Connection implements ServedConnection {
     });
     const revisions = allRevisions.filter(({ style }) => style === "stateless");
     this.#speaks = { session: revisions.length < allRevisions.length, stateless: revisions.length > 0 };
-    this.#stateless = new StatelessFront(handler, this.#parkedCalls, { revisions, compat, connection: nextNumber() });
+    this.#stateless = new StatelessFront(handler, this.#parkedCalls, { revisions, connection: nextNumber() });
     this.closed = new Promise((resolve) => {
       this.#markClosed = resolve;
     });
@@ -129,7 +133,9 @@ class Connection implements ServedConnection {
   /** Answers an invalid message. With `ordering: "sequential"`, the answer waits for earlier requests. */
   #takeFault(inbound: Inbound): void {
     const { fault } = inbound;
-    if (fault !== undefined) void this.#runInOrder(() => this.#respond(fault, inbound));
+    if (fault === undefined) return;
+    const answer = this.#compat?.fault(fault) ?? fault;
+    void this.#runInOrder(() => this.#respond(answer, inbound));
   }
 
   /** Runs work that is not a request; with `ordering: "sequential"`, in its turn. A shutdown waits for the work. */
@@ -285,7 +291,8 @@ export async function serveTransport(
   transport: Transport,
   options: ConnectionOptions = {},
 ): Promise<ServedConnection> {
-  const connection = new Connection(handler, transport, options);
+  const compat = loadCompat(options.compat);
+  const connection = new Connection(handler, transport, options, compat && (await compat));
   await connection.start();
   return connection;
 }

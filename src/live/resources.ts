@@ -31,7 +31,11 @@ export function registerResources(server: Server, language: Language, sessions: 
       return [argument, { ...options, ...defined({ complete }) }] as const;
     });
     const options = { ...defined({ title }), description, arguments: Object.fromEntries(declared) };
-    server.prompt(name, options, (given) => prompt.text(given));
+    server.prompt(name, options, (given) => {
+      const text = prompt.text(given);
+      if (prompt.about === undefined) return text;
+      return { description: prompt.about(given), messages: [{ role: "user", content: { type: "text", text } }] };
+    });
   }
   registerSessionResources(server, sessions);
 }

@@ -99,6 +99,8 @@ export interface LanguagePrompt {
   readonly title?: string;
   readonly description: string;
   readonly arguments: Readonly<Record<string, { readonly description: string; readonly required?: true }>>;
+  /** The description of the result. Default: none. */
+  readonly about?: (args: Readonly<Record<string, string | undefined>>) => string;
   readonly text: (args: Readonly<Record<string, string | undefined>>) => string;
 }
 

@@ -1,9 +1,7 @@
-// Errors that are sent to the other side, and their codes. The code follows from the kind of the error, the caller's
-// revision (older revisions list their differences) and the compat. The compat `mcp` follows the specification. Other
-// profiles have their own codes for some kinds, such as a missing tool, but only in the revisions with sessions.
+// Errors that are sent to the other side, and their codes. The code follows from the kind of the error and the caller's
+// revision (older revisions list their differences). What compat.ts loads may replace it for session-style callers.
 
 import { ConnectionError, isMarked } from "../core/errors.ts";
-import { didYouMean } from "../core/options.ts";
 import { errorMessage } from "../core/values.ts";
 import type { ErrorBody } from "../jsonrpc/message.ts";
 
@@ -34,54 +32,11 @@ const CODES = {
 
 /** What went wrong. The code of an error follows from its kind and the caller's revision. */
 export type ErrorKind = keyof typeof CODES;
-/**
- * Which error codes session-style callers get: those of the specification (`mcp`), those of mcp-chain (`chain`), or
- * those of a widespread protocol reference (`reference`).
- */
-export type Compat = "mcp" | "chain" | "reference";
-
-/** Codes that differ in an older revision, or in a compat. */
+/** Codes that differ in an older revision, or in another document. */
 export type CodeChanges = Partial<Record<ErrorKind, number>>;
 
-const COMPAT_CODES: Readonly<Record<Compat, CodeChanges>> = {
-  mcp: {},
-  chain: {
-    tool_not_found: -32001,
-    resource_not_found: -32002,
-    prompt_not_found: -32003,
-    execution_failed: -32004,
-    access_denied: -32005,
-  },
-  reference: {
-    resource_not_found: -32001,
-    execution_failed: -32002,
-    unauthorized: -32003,
-    rate_limited: -32004,
-  },
-};
-
-export const COMPATS: readonly Compat[] = Object.keys(COMPAT_CODES) as Compat[];
-
-/** Throws a TypeError for a compat that does not exist. */
-export function checkCompat(given: unknown): Compat {
-  const compat = COMPATS.find((known) => known === given);
-  if (compat !== undefined) return compat;
-  const hint = didYouMean(String(given), COMPATS, "values");
-  throw new TypeError(`compat: ${JSON.stringify(given)} is not valid; ${hint}`);
-}
-
-interface CodeRules {
-  readonly style: "session" | "stateless";
-  readonly codes: CodeChanges;
-}
-
-export function codeOf(kind: ErrorKind, rules: CodeRules, compat: Compat = "mcp"): number {
-  return compatCode(kind, rules, compat) ?? rules.codes[kind] ?? CODES[kind];
-}
-
-/** The code that the compat has instead of that of the revision. */
-export function compatCode(kind: ErrorKind, { style }: Pick<CodeRules, "style">, compat: Compat): number | undefined {
-  return style === "session" ? COMPAT_CODES[compat][kind] : undefined;
+export function codeOf(kind: ErrorKind, { codes }: { readonly codes: CodeChanges }): number {
+  return codes[kind] ?? CODES[kind];
 }
 
 const MCP_ERROR = Symbol.for("catenary.McpError");

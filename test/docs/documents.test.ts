@@ -12,7 +12,8 @@ import { EXIT } from "../../src/cli/command.ts";
 import { connect } from "../../src/index.ts";
 import { javascript, lisp, smalltalk } from "../../src/live/index.ts";
 import { TOOLS as LISP_TOOLS } from "../../src/live/lisp/tools.ts";
-import { codeOf, type ErrorKind, type Compat, COMPATS } from "../../src/protocol/errors.ts";
+import { type CompatDocument, DOCUMENTS } from "../../src/protocol/compat-documents.ts";
+import { codeOf, type ErrorKind } from "../../src/protocol/errors.ts";
 import { REVISIONS } from "../../src/protocol/revisions/index.ts";
 import { IS_LONG } from "../support/thoroughness.ts";
 import { ExampleFolder, examplesOf } from "./examples.ts";
@@ -26,7 +27,8 @@ const PAGES = [
     .map((name) => `docs/${name}`),
 ].toSorted();
 const SESSIONS = REVISIONS.filter((revision) => revision.style === "session");
-const OTHERS = COMPATS.filter((compat) => compat !== "mcp");
+/** The documents with codes of their own. */
+const OTHERS = Object.entries(DOCUMENTS).filter(([, { codes }]) => codes !== undefined);
 
 /** The kinds exist only as types and as the keys of a private table, so they are read from the source. */
 function errorKinds(): ErrorKind[] {
@@ -34,9 +36,10 @@ function errorKinds(): ErrorKind[] {
   return [...table.matchAll(/^\s+(\w+):/gm)].map(([, kind]) => kind as ErrorKind);
 }
 
-function compatCode(kind: ErrorKind, compat: Compat): string {
-  const own = SESSIONS.filter((revision) => codeOf(kind, revision, compat) !== codeOf(kind, revision));
-  return [...new Set(own.map((revision) => codeOf(kind, revision, compat)))].join(" or ");
+function compatCode(kind: ErrorKind, { codes }: CompatDocument): string {
+  const code = codes?.[kind];
+  const isOther = code !== undefined && SESSIONS.some((revision) => codeOf(kind, revision) !== code);
+  return isOther ? String(code) : "";
 }
 
 /** The words in backquotes in the first column of a table. */
@@ -52,7 +55,7 @@ describe("docs/reference/errors.md", () => {
     const expected = errorKinds().map((kind) => [
       `\`${kind}\``,
       ...REVISIONS.toReversed().map((revision) => String(codeOf(kind, revision))),
-      ...OTHERS.map((compat) => compatCode(kind, compat)),
+      ...OTHERS.map(([, document]) => compatCode(kind, document)),
     ]);
     expect(expected.length).toBeGreaterThan(15);
     expect(written.map((row) => row.slice(0, -1))).toEqual(expected);
@@ -61,7 +64,7 @@ describe("docs/reference/errors.md", () => {
 
   it("heads its columns with the revisions, newest first, and the compats", () => {
     const names = REVISIONS.toReversed().map((revision) => revision.name);
-    const compats = OTHERS.map((compat) => `\`${compat}\``);
+    const compats = OTHERS.map(([compat]) => `\`${compat}\``);
     expect(page.replaceAll(/ +/g, " ")).toContain(`| Kind | ${[...names, ...compats].join(" | ")} |`);
   });
 });

@@ -14,6 +14,7 @@ import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { REVISIONS } from "../../src/protocol/revisions/index.ts";
 import type { Message } from "../../src/jsonrpc/message.ts";
 import { MessageValidator } from "../support/spec/message-validator.ts";
+import { hasSbcl } from "../support/setup/sbcl.ts";
 import { commandsOf, patternOf, readPage } from "./page.ts";
 import { PROGRAM_MS } from "../support/waiting.ts";
 
@@ -70,7 +71,8 @@ const readmeOf = (example: string): string => readPage(`examples/${example}/READ
 describe("the commands of the READMEs", () => {
   const commands = EXAMPLES.flatMap((example) => commandsOf(readmeOf(example)).map((one) => ({ example, ...one })));
 
-  it.each(commands)("$example: $line", async ({ line, output }) => {
+  it.for(commands)("$example: $line", async ({ line, output }, { skip }) => {
+    skip(/\blisp\b/.test(line) && !hasSbcl(), "needs SBCL");
     const mark = randomUUID();
     const { code, stdout, stderr } = await run(
       mark,
@@ -248,9 +250,14 @@ describe("example servers", () => {
       const client = await open(...words.split(" "));
       expect(client.server).toEqual({ name: "pharo-mcp", version: "0.1.0" });
       expect(client.capabilities).toEqual({
+        tools: { listChanged: false },
         resources: { subscribe: false, listChanged: false },
         prompts: { listChanged: false },
       });
+      const evaluated = await client.callTool("evaluate", { expression: "#(3 4) inject: 0 into: [:a :b | a + b]" });
+      expect(evaluated.content).toEqual([{ type: "text", text: "7" }]);
+      const failed = await client.callTool("evaluate", { expression: "3 zork" });
+      expect(failed).toMatchObject({ isError: true, content: [{ text: "Error: 3 does not understand #zork" }] });
       const version = await client.readResource("pharo://system/version");
       expect(version.contents).toEqual([{ uri: "pharo://system/version", mimeType: "text/plain", text: "Pharo 13.0" }]);
       const { resourceTemplates } = await client.listResourceTemplates();
@@ -295,6 +302,7 @@ it("every example has a README that says how to run it", () => {
   expect(EXAMPLES.toSorted()).toEqual([
     "board",
     "chain",
+    "cl-mcp",
     "client",
     "conversation",
     "gateway",
@@ -306,5 +314,8 @@ it("every example has a README that says how to run it", () => {
     "programs",
     "weather",
   ]);
-  for (const name of EXAMPLES) expect(readmeOf(name)).toContain(`node examples/${name}/main.js`);
+  for (const name of EXAMPLES) {
+    const start = name === "cl-mcp" ? `sbcl --load examples/${name}/run-server.lisp` : `node examples/${name}/main.js`;
+    expect(readmeOf(name)).toContain(start);
+  }
 });

@@ -14,7 +14,7 @@ import type { Closeable, ServeOptions } from "../../serve.ts";
 import { TOKEN_PRINCIPAL } from "../../core/authentication.ts";
 import { evaluatesCode } from "../../core/handler.ts";
 import { LANGUAGES, orList } from "../../live/languages.ts";
-import type { Compat } from "../../protocol/errors.ts";
+import type { Compat } from "../../protocol/compat.ts";
 import { NotFoundError, UsageError, type Command } from "../command.ts";
 import type { GatewayInfo } from "../serve/control.ts";
 import type { OpenedGateway } from "../serve/gateway.ts";

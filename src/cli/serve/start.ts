@@ -12,7 +12,7 @@ import { evaluatesCode, type Handler } from "../../core/handler.ts";
 import { defined, errorMessage } from "../../core/values.ts";
 import { isLoopback, urlHost } from "../../http/server/guard.ts";
 import type { ServeHttpOptions } from "../../http/server/mount.ts";
-import { type Compat, COMPATS } from "../../protocol/errors.ts";
+import { type Compat, COMPATS } from "../../protocol/compat.ts";
 import { serve, type Closeable, type ServeOptions, type Serving } from "../../serve.ts";
 import { EXIT, UnreachableError, UsageError } from "../command.ts";
 import type { FlagValues } from "../target/target.ts";
@@ -43,11 +43,11 @@ export const SERVE_HELP = `  --path PATH            the path of the endpoint; de
                          repeatable
 `;
 
-export const COMPAT_HELP = `  --compat NAME          which error codes session-style callers get: mcp (the default), as in the
-                         specification; chain, as in mcp-chain; or reference
+export const COMPAT_HELP = `  --compat NAME          speak to session-style callers as another document: mcp (the default, the
+                         specification), cl-mcp, llm-pharo, chain or reference
 `;
 
-/** Throws a UsageError for a compat that does not exist. */
+/** Throws a UsageError for a value that does not exist. */
 export function parseCompat(name: string | undefined): Compat | undefined {
   const compat = COMPATS.find((known) => known === name);
   if (compat !== undefined || name === undefined) return compat;

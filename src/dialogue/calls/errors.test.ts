@@ -3,8 +3,9 @@
 import { describe, expect, it } from "vitest";
 import { ConnectionError } from "../../core/errors.ts";
 import type { Request } from "../../core/handler.ts";
-import { McpError, type Compat, toMcpError } from "../../protocol/errors.ts";
-import { NEWEST, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
+import { compatRules, DOCUMENTS } from "../../protocol/compat-documents.ts";
+import { McpError, toMcpError } from "../../protocol/errors.ts";
+import { NEWEST_SESSION } from "../../protocol/revisions/index.ts";
 import { toErrorBody } from "./errors.ts";
 
 describe("a ConnectionError", () => {
@@ -26,11 +27,12 @@ describe("a ConnectionError", () => {
   });
 });
 
-describe("a compat", () => {
+describe("compat", () => {
   const CALL: Request = { method: "tools/call", params: { name: "x" } };
   const READ: Request = { method: "resources/read", params: { uri: "a:b" } };
-  const code = (error: unknown, compat: Compat, request = CALL, revision = NEWEST_SESSION): number =>
-    toErrorBody(error, request, revision, compat).code;
+  const rules = { chain: compatRules(DOCUMENTS.chain), reference: compatRules(DOCUMENTS.reference) };
+  const code = (error: unknown, compat?: keyof typeof rules, request = CALL): number =>
+    toErrorBody(error, request, NEWEST_SESSION, compat && rules[compat]).code;
 
   it.each([
     ["tool_not_found", -32602, -32001, -32602],
@@ -43,29 +45,20 @@ describe("a compat", () => {
     ["internal_error", -32603, -32603, -32603],
   ] as const)("has the code of %s", (kind, mcp, chain, reference) => {
     const error = McpError.of(kind, "no");
-    expect([code(error, "mcp"), code(error, "chain"), code(error, "reference")]).toEqual([mcp, chain, reference]);
-    expect(toErrorBody(error, CALL, NEWEST_SESSION, "reference").data).toEqual({ kind });
-    // The newest revision defines its codes itself.
-    expect(code(error, "reference", CALL, NEWEST)).toBe(code(error, "mcp", CALL, NEWEST));
-  });
-
-  it("translates the error of a server that has a compat itself", () => {
-    const fromChain = new McpError(-32001, "no", { kind: "tool_not_found" });
-    const fromReference = new McpError(-32001, "no", { kind: "resource_not_found" });
-    expect([code(fromChain, "mcp"), code(fromChain, "chain")]).toEqual([-32602, -32001]);
-    expect([code(fromReference, "mcp"), code(fromReference, "chain")]).toEqual([-32002, -32002]);
+    expect([code(error), code(error, "chain"), code(error, "reference")]).toEqual([mcp, chain, reference]);
   });
 
   it("knows a missing resource of another implementation, and a tool that an older server does not have", () => {
     const missing = new McpError(-32602, "no", { uri: "a:b" });
-    expect([code(missing, "mcp", READ), code(missing, "reference", READ)]).toEqual([-32002, -32001]);
+    expect([code(missing, undefined, READ), code(missing, "reference", READ)]).toEqual([-32002, -32001]);
     const lifted = NEWEST_SESSION.lift.error({ code: -32601, message: "no such tool" }, CALL);
     const old = McpError.fromBody(lifted);
-    expect([code(old, "mcp"), code(old, "chain")]).toEqual([-32601, -32001]);
+    expect([code(old), code(old, "chain")]).toEqual([-32601, -32001]);
   });
 
-  it("leaves codes alone that a user chose", () => {
+  it("leaves errors alone whose codes a user chose", () => {
     expect(code(new McpError(-32003, "mine", { kind: "access_denied" }), "chain")).toBe(-32003);
-    expect(code(new McpError(7, "mine"), "reference")).toBe(7);
+    const mine = { code: 7, message: "mine", data: { a: 1 } };
+    expect(toErrorBody(McpError.fromBody(mine), CALL, NEWEST_SESSION, rules.reference)).toEqual(mine);
   });
 });

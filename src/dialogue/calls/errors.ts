@@ -1,4 +1,4 @@
-// Turns any thrown value into a JSON-RPC error for the client's revision and compat. The kind of an McpError decides
+// Turns any thrown value into a JSON-RPC error for the client's revision. The kind of an McpError decides
 // its code; one without a kind (from an upstream, or with a code that the user chose) keeps its code. A ConnectionError
 // becomes an McpError of the kind `timeout` or `unreachable`. Any other exception becomes -32603 with its message only.
 
@@ -6,8 +6,8 @@ import type { Caller, Request, Result } from "../../core/handler.ts";
 import { errorMessage, isObject } from "../../core/values.ts";
 import type { ErrorBody, ResponseMessage } from "../../jsonrpc/message.ts";
 import { checkClientRequest, INPUT_METHODS } from "../../protocol/client-requests.ts";
-import { codeOf, errorKind, McpError, compatCode, COMPATS, toMcpError } from "../../protocol/errors.ts";
-import type { ErrorKind, Compat } from "../../protocol/errors.ts";
+import type { CompatRules } from "../../protocol/compat-documents.ts";
+import { codeOf, type ErrorKind, errorKind, McpError, toMcpError } from "../../protocol/errors.ts";
 import type { Revision } from "../../protocol/revision.ts";
 import { NEWEST, REVISIONS } from "../../protocol/revisions/index.ts";
 
@@ -29,7 +29,7 @@ export function unsendableResponse({ id }: ResponseMessage, error: unknown): Res
 }
 
 /** Never throws, even if the thrown value comes from user code and cannot be read. */
-export function toErrorBody(error: unknown, request: Request, revision: Revision, compat: Compat): ErrorBody {
+export function toErrorBody(error: unknown, request: Request, revision: Revision, compat?: CompatRules): ErrorBody {
   try {
     return lowerError(error, request, revision, compat);
   } catch {
@@ -37,17 +37,13 @@ export function toErrorBody(error: unknown, request: Request, revision: Revision
   }
 }
 
-function lowerError(error: unknown, request: Request, revision: Revision, compat: Compat): ErrorBody {
+function lowerError(error: unknown, request: Request, revision: Revision, compat?: CompatRules): ErrorBody {
   const known = toMcpError(error);
   const kind = known.kind !== undefined && isCodeOf(known.kind, known.code) ? known.kind : undefined;
   const body = known.toBody();
   const coded = kind === undefined ? body : { ...body, code: codeOf(kind, revision) };
   const lowered = avoidReservedCode(revision.lower.error(coded, request), revision);
-  if (compat === "mcp") return lowered;
-  const found = kind ?? kindOfCode(lowered.code, revision);
-  const code = found && compatCode(found, revision, compat);
-  // Not a copy of `lowered`, which may be the error of an older server, without the kind.
-  return code === undefined ? lowered : { ...body, code };
+  return compat === undefined ? lowered : compat.error(lowered, kind ?? kindOfCode(lowered.code, revision));
 }
 
 /** The kind of an error of another implementation, which does not name it. */
@@ -58,7 +54,7 @@ function kindOfCode(code: number, revision: Revision): ErrorKind | undefined {
 
 /** An upstream's error may have the name of one of our kinds. It is ours only if its code belongs to that kind too. */
 function isCodeOf(kind: ErrorKind, code: number): boolean {
-  return REVISIONS.some((known) => COMPATS.some((compat) => codeOf(kind, known, compat) === code));
+  return REVISIONS.some((known) => codeOf(kind, known) === code);
 }
 
 /** Stateless revisions reserve some codes and forbid others. A handler's error with such a code is wrapped. */

@@ -304,7 +304,7 @@ export class SessionBack implements PeerListener {
       (error: unknown): Message => ({
         jsonrpc: "2.0",
         id,
-        error: toErrorBody(asRefusal(error, method), request, this.revision, "mcp"),
+        error: toErrorBody(asRefusal(error, method), request, this.revision),
       }),
     );
     this.#openRequests -= 1;

@@ -27,7 +27,8 @@ import { isObject } from "../../core/values.ts";
 import { newCaller, withIdentity } from "../../protocol/caller.ts";
 import { ROOTS_LIST_CHANGED } from "../../protocol/lists.ts";
 import { checkParams } from "../../protocol/params.ts";
-import { McpError, methodNotFound, type Compat } from "../../protocol/errors.ts";
+import type { CompatRules } from "../../protocol/compat-documents.ts";
+import { McpError, methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/base.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { isVendorMethod, NEWEST_SESSION } from "../../protocol/revisions/index.ts";
@@ -53,7 +54,7 @@ export interface SessionFrontOptions {
   readonly revisions: readonly Revision[];
   /** All revisions that may be spoken. If none is session-style, `initialize` fails with an error that lists them. */
   readonly allRevisions: readonly Revision[];
-  readonly compat: Compat;
+  readonly compat?: CompatRules | undefined;
   /** Whether the client may stop the server with `shutdown`. True only if the server has no other clients. */
   readonly mayShutDown: boolean;
 }

@@ -25,7 +25,7 @@ import {
 } from "../../protocol/lists.ts";
 import { checkParams, readEnvelope } from "../../protocol/params.ts";
 import { isObject } from "../../core/values.ts";
-import { invalidParams, McpError, methodNotFound, type Compat } from "../../protocol/errors.ts";
+import { invalidParams, McpError, methodNotFound } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/base.ts";
 import type { Json, Revision } from "../../protocol/revision.ts";
 import { isVendorMethod, NEWEST } from "../../protocol/revisions/index.ts";
@@ -38,7 +38,6 @@ import type { StatelessCall, ParkedCalls } from "./parked-calls.ts";
 export interface StatelessFrontOptions {
   /** Stateless revisions that may be spoken, oldest first. */
   readonly revisions: readonly Revision[];
-  readonly compat: Compat;
   /** The number of the connection. Absent over HTTP, where a client may use a connection for each request. */
   readonly connection?: number;
 }
@@ -97,7 +96,7 @@ export class StatelessFront {
   }
 
   errorBody(error: unknown, message: RequestMessage): ErrorBody {
-    return toErrorBody(error, { method: message.method, params: message.params ?? {} }, NEWEST, this.#options.compat);
+    return toErrorBody(error, { method: message.method, params: message.params ?? {} }, NEWEST);
   }
 
   #call(params: Params, inbound: Inbound, inFlight: InFlightCall): { revision: Revision; call: StatelessCall } {

@@ -7,7 +7,8 @@ import { AuthError, type Authenticator, type Credentials, type Identity } from "
 import type { Caller } from "../../core/handler.ts";
 import { errorMessage } from "../../core/values.ts";
 import { decode } from "../../jsonrpc/codec.ts";
-import { type ErrorKind, codeOf, McpError, type Compat, compatCode } from "../../protocol/errors.ts";
+import type { CompatRules } from "../../protocol/compat-documents.ts";
+import { type ErrorKind, codeOf, McpError } from "../../protocol/errors.ts";
 import {
   isNotification,
   isRequest,
@@ -200,7 +201,7 @@ function withoutSecrets(headers: RequestHeaders): Readonly<Record<string, string
 }
 
 /** Sends the response for an error that ended a request. */
-export function sendError(reply: Reply, error: unknown, report: ErrorReporter, compat: Compat): void {
+export function sendError(reply: Reply, error: unknown, report: ErrorReporter, compat?: CompatRules): void {
   const sendStatus = (
     status: number,
     message: string,
@@ -250,11 +251,10 @@ export function errorResponse(
   status: number,
   message: string,
   kind: ErrorKind = KINDS.get(status) ?? "invalid_request",
-  compat: Compat = "mcp",
+  compat?: CompatRules,
 ): ErrorMessage {
   const body = McpError.of(kind, message).toBody();
-  const code = compatCode(kind, { style: "session" }, compat) ?? body.code;
-  return { jsonrpc: "2.0", id: null, error: { ...body, code } };
+  return { jsonrpc: "2.0", id: null, error: compat?.error(body, kind) ?? body };
 }
 
 /** The limits of one server, shared by its endpoints. */

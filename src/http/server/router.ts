@@ -24,7 +24,8 @@ import { LegacySse } from "./legacy-sse.ts";
 import { httpLimits, type HttpRouterOptions, type HttpLimits } from "./options.ts";
 import { SessionIds } from "./session.ts";
 import { ReplyTimers, Reply, type Denial } from "./reply.ts";
-import { checkCompat, type Compat } from "../../protocol/errors.ts";
+import { loadCompat } from "../../protocol/compat.ts";
+import type { CompatRules } from "../../protocol/compat-documents.ts";
 import { REVISION_HEADER } from "../headers.ts";
 import { ReplayStore } from "./replay.ts";
 
@@ -45,7 +46,7 @@ export class HttpRouter {
   readonly #guard: Guard;
   readonly #auth: Authenticator | undefined;
   readonly #report: ErrorReporter;
-  readonly #compat: Compat;
+  readonly #compat: Promise<CompatRules> | undefined;
   readonly #statelessNames: ReadonlySet<string>;
   readonly #requests: RequestLimiter;
   readonly #timers: ReplyTimers;
@@ -97,7 +98,6 @@ export class HttpRouter {
       fail: (reply, error) => this.#fail(reply, error),
     };
     const revisions = selectRevisions(options.revisions);
-    const compat = checkCompat(options.compat ?? "mcp");
     const sessionRevisions = revisions.filter(({ style }) => style === "session");
     const statelessRevisions = revisions.filter(({ style }) => style === "stateless");
     const perSession = { ...connection, revisions: sessionRevisions.map(({ name }) => name), graceMs: 0 };
@@ -106,7 +106,7 @@ export class HttpRouter {
     this.#health = health;
     this.#metrics = metrics;
     this.#report = safeReporter(onError);
-    this.#compat = compat;
+    this.#compat = loadCompat(options.compat);
     this.#statelessNames = new Set(statelessRevisions.map(({ name }) => name));
     this.path = path;
     this.graceMs = graceMs;
@@ -118,7 +118,7 @@ export class HttpRouter {
     this.#open = (at) => {
       const own = at === undefined ? handler : withEndpoint(handler, at);
       const served = stateless ? withoutState(own) : own;
-      const front = { revisions: statelessRevisions, compat };
+      const front = { revisions: statelessRevisions };
       const alone = new StatelessEndpoint(served, front, parkedCalls, listens, shared);
       return new McpEndpoint(served, alone, revisions, perSession, shared, ids, store);
     };
@@ -305,10 +305,11 @@ export class HttpRouter {
     }
   }
 
-  /** Sends the response for an error that ended a request. Only session-style callers get the codes of a compat. */
+  /** Sends the response for an error that ended a request. Only session-style callers get that of another document. */
   #fail(reply: Reply, error: unknown): void {
     const isStateless = this.#statelessNames.has(reply.request.headers[REVISION_HEADER] ?? "");
-    sendError(reply, error, this.#report, isStateless ? "mcp" : this.#compat);
+    if (this.#compat === undefined || isStateless) sendError(reply, error, this.#report);
+    else void this.#compat.then((compat) => sendError(reply, error, this.#report, compat));
   }
 
   /** The authenticator's public JSON document at this path, if there is one. */

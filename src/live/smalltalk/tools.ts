@@ -192,6 +192,7 @@ export const PROMPTS: readonly LanguagePrompt[] = [
     title: "Review a class",
     description: "Review a class",
     arguments: { className: { description: "The class to review", required: true } },
+    about: ({ className }) => `Code review for ${className}`,
     text: ({ className }) => `Please review the class ${className}.`,
   },
   {

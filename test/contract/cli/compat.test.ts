@@ -61,7 +61,7 @@ describe("a compat", () => {
     async (command, ...rest) => {
       const { code, err } = await catenary([command, "--compat", "work", ...rest]);
       expect(code).toBe(1);
-      expect(err).toContain("--compat work is not valid; write one of mcp, chain, reference");
+      expect(err).toContain("--compat work is not valid; write one of mcp, cl-mcp, llm-pharo, chain, reference");
     },
   );
 });

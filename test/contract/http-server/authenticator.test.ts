@@ -55,7 +55,7 @@ describe("a caller that is refused", () => {
     const session = await peer.post(ping);
     expect([session.status, session.json]).toMatchObject([
       401,
-      { error: { code: -32003, data: { kind: "unauthorized" } } },
+      { error: { code: -32003, message: "Unauthorized", data: { details: "no" } } },
     ]);
     const stateless = await peer.post(ping, { "mcp-protocol-version": NEWEST.name });
     expect([stateless.status, stateless.json]).toMatchObject([401, { error: { code: -32600 } }]);

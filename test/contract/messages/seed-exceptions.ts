@@ -79,10 +79,6 @@ export const EXCEPTIONS: readonly Exception[] = [
     path: "/error/message",
     reason: "The message has the details too, which hosts show to the model.",
   },
-  { seed: "004", line: 408, path: "/error/message", reason: NAMED },
-  { seed: "004", line: 408, path: "/error/data", reason: KIND },
-  { seed: "004", line: 421, path: "/error/message", reason: "The message names the tool after the seed's text." },
-  { seed: "004", line: 421, path: "/error/data", reason: KIND },
   {
     seed: "002",
     line: 260,

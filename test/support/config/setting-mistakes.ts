@@ -229,7 +229,7 @@ export const SETTING_MISTAKES: readonly Mistake[] = [
     "an unknown compat",
     '{"mcpServers": {"a": {"command": "x"}}, "compat": "chains"}',
     "detected",
-    '1:51 error: compat: expected one of "mcp", "chain", "reference"; did you mean chain?',
+    '1:51 error: compat: expected one of "mcp", "cl-mcp", "llm-pharo", "chain", "reference"; did you mean chain?',
   ],
   [
     "code mode that is neither a flag nor an object",

@@ -5,7 +5,9 @@ import { createPharo } from "../../../../examples/pharo/server.js";
 
 const ANSWERS = new Map([["3 + 4", "7"]]);
 
-export const server = createPharo().tool(
+export const server = createPharo();
+server.removeTool("evaluate");
+server.tool(
   "evaluate",
   {
     description: "Evaluate a Pharo expression",

@@ -1,0 +1,25 @@
+// Compat: a server can speak to session-style callers as another document than the specification says. The documents are
+// values, in compat-documents.ts, which is loaded only if one is chosen. This file has what is needed before that.
+
+import { didYouMean } from "../core/options.ts";
+import type { CompatRules, DocumentName } from "./compat-documents.ts";
+
+/**
+ * As which document a server speaks to session-style callers: the specification (`mcp`), the documents of
+ * CL-MCP-Server (`cl-mcp`), LLM-Pharo-MCP (`llm-pharo`) or mcp-chain (`chain`), or a widespread protocol reference
+ * (`reference`).
+ */
+export type Compat = "mcp" | DocumentName;
+
+export const COMPATS: readonly Compat[] = ["mcp", "cl-mcp", "llm-pharo", "chain", "reference"];
+
+/** The rules of the document; undefined for the specification. Throws a TypeError for a value that does not exist. */
+export function loadCompat(given: unknown = "mcp"): Promise<CompatRules> | undefined {
+  if (given === "mcp") return undefined;
+  const compat = COMPATS.find((known) => known === given) as DocumentName | undefined;
+  if (compat === undefined)
+    throw new TypeError(
+      `compat: ${JSON.stringify(given)} is not valid; ${didYouMean(String(given), COMPATS, "values")}`,
+    );
+  return import("./compat-documents.ts").then(({ DOCUMENTS, compatRules }) => compatRules(DOCUMENTS[compat]));
+}
