@@ -34,6 +34,7 @@ export async function serve(handler: Closeable, options?: ServeOptions): Promise
 }
 
 export { chain } from "./chain/chain.ts";
+export { fromSdk } from "./chain/upstream/from-sdk.ts";
 export { upstream } from "./chain/upstream/upstream.ts";
 export { ConnectionError, UserError } from "./core/errors.ts";
 export { McpError } from "./protocol/errors.ts";

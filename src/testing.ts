@@ -6,7 +6,7 @@ import { connect, type ConnectOptions } from "./client/connect.ts";
 import type { CallerIdentity, Handler } from "./core/handler.ts";
 import { checkOptions, type OptionNames, optionNames } from "./core/options.ts";
 import { CONNECTION_OPTIONS, serveTransport, type ConnectionOptions } from "./dialogue/connection.ts";
-import type { Message } from "./jsonrpc/message.ts";
+import { isBatch, type Message } from "./jsonrpc/message.ts";
 import { NEWEST, REVISIONS } from "./protocol/revisions/index.ts";
 import { memoryPair } from "./transport/memory.ts";
 import type { Inbound, Transport } from "./transport/transport.ts";
@@ -71,10 +71,6 @@ export function recordTransport(transport: Transport): RecordedTransport {
     },
     close: (budgetMs) => transport.close(budgetMs),
   };
-}
-
-function isBatch(message: Message | readonly Message[]): message is readonly Message[] {
-  return Array.isArray(message);
 }
 
 /** Options of `connectInMemory()`. */

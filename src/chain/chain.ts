@@ -12,6 +12,7 @@ import { checkNamingOptions, createNaming, type NamingOptions, type SelectPart }
 import { ShownNames } from "./router/shown-names.ts";
 import { singleUpstream } from "./router/single.ts";
 import { handlerOf, isMetadataServer, type MetadataServer } from "./transform.ts";
+import type { TransportSource } from "../transport/transport.ts";
 import { upstream } from "./upstream/upstream.ts";
 import { checkTarget, type UpstreamTarget } from "./upstream/options.ts";
 
@@ -33,8 +34,11 @@ export interface GatewayOptions extends NamingOptions {
   readonly changing?: boolean;
 }
 
-/** What a chain can stand in front of. */
-export type ChainTarget = UpstreamTarget | MetadataServer;
+/**
+ * What a chain can stand in front of. A source of transports needs `upstream()` around it: `{ transport: ... }` could
+ * also be a server with the name `transport`.
+ */
+export type ChainTarget = Exclude<UpstreamTarget, TransportSource> | MetadataServer;
 
 /** Middleware without a server yet; `to` adds what it stands in front of. */
 export interface Chain {

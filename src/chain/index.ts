@@ -14,6 +14,13 @@ export type {
   UpstreamStatus,
   UpstreamTarget,
 } from "./upstream/options.ts";
+export {
+  fromSdk,
+  type FromSdkOptions,
+  type SdkServer,
+  type SdkServerFactory,
+  type SdkTransport,
+} from "./upstream/from-sdk.ts";
 export { upstream, type Upstream } from "./upstream/upstream.ts";
 export type {
   AskOptions,
@@ -39,4 +46,4 @@ export type { Target } from "../client/connect.ts";
 export type { Authorizer, Challenge, OutgoingRequest } from "../core/authentication.ts";
 export type { Limits } from "../jsonrpc/codec.ts";
 export type { Message, ResponseMessage } from "../jsonrpc/message.ts";
-export type { Inbound, SendOptions, Transport } from "../transport/transport.ts";
+export type { Inbound, SendOptions, Transport, TransportSource } from "../transport/transport.ts";

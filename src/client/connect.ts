@@ -28,7 +28,7 @@ import { checkParams } from "../protocol/params.ts";
 import { Cache } from "../protocol/result-cache.ts";
 import { isVendorMethod, knownRevision, NEWEST } from "../protocol/revisions/index.ts";
 import { Client, type ToolsOf } from "./client.ts";
-import type { Transport } from "../transport/transport.ts";
+import { isTransportSource, type Transport, type TransportSource } from "../transport/transport.ts";
 import { cancelled } from "./calls.ts";
 import { ClientRequests, Contexts, type ClientRequestHandlers, type NotificationListeners } from "./contexts.ts";
 import { openCommand, type Command, type CommandOptions, type Program } from "./command.ts";
@@ -156,8 +156,8 @@ class LocalConnection {
   }
 }
 
-/** A URL, a command to start, a handler in this process, or a transport that is not started yet. */
-export type Target = string | URL | Command | Handler | Transport;
+/** A URL, a command to start, a handler in this process, a transport that is not started yet, or a source of transports. */
+export type Target = string | URL | Command | Handler | Transport | TransportSource;
 
 /** Options of `connect()` for servers over HTTP. */
 export interface HttpClientOptions {
@@ -277,6 +277,10 @@ export async function openTarget(
   if (typeof target !== "object" || target === null) throw new TypeError(TARGETS);
   if (isUnfinishedChain(target)) throw new TypeError(`connect(): ${NO_UPSTREAM}`);
   if (isCommand(target)) return openCommand(target, options, connecting);
+  if (isTransportSource(target)) {
+    const { style = connecting.style } = target;
+    return { opened: await openConnection(() => transportFrom(target), { ...connecting, ...defined({ style }) }) };
+  }
   if (typeof target.start !== "function" || typeof target.send !== "function") {
     throw new TypeError(TARGETS);
   }
@@ -298,6 +302,19 @@ const TARGETS = "connect() takes a URL, a command ({ command, args }), a handler
 
 function isCommand(target: Target): target is Command {
   return typeof target === "object" && target !== null && "command" in target;
+}
+
+async function transportFrom(source: TransportSource): Promise<Transport> {
+  try {
+    return await source.transport();
+  } catch (cause) {
+    if (cause instanceof ConnectionError) throw cause;
+    throw new ConnectionError("refused", "The transport could not be opened", {
+      cause,
+      mayHaveRun: false,
+      diagnostics: `: ${errorMessage(cause)}`,
+    });
+  }
 }
 
 async function openUrl(

@@ -54,17 +54,17 @@ export const START_TIMEOUT_MS = 60_000;
 
 /** `connect` creates a transport. If the server closes the first one, `connect` is called again with that failure. */
 export async function openConnection(
-  connect: (failure?: ConnectionError) => Transport,
+  connect: (failure?: ConnectionError) => Transport | Promise<Transport>,
   options: ServerConnectionOptions,
 ): Promise<ServerConnection> {
   const wanted = options.revision === undefined ? undefined : knownRevision(options.revision);
   const { probeTimeoutMs = PROBE_TIMEOUT_MS, startTimeoutMs = START_TIMEOUT_MS } = options;
   const isSessionFirst = (wanted?.style ?? options.style) === "session";
-  let peer = await startPeer(connect(), options);
+  let peer = await startPeer(await connect(), options);
   const reopenIfClosed = async (failure: ConnectionError): Promise<void> => {
     if (failure.kind !== "closed") return;
     await peer.close().catch(() => undefined);
-    peer = await startPeer(connect(failure), options);
+    peer = await startPeer(await connect(failure), options);
   };
   const tryStateless = (ms: number): Promise<ProbeResult> => probe(peer, options, wanted ?? NEWEST, ms);
   try {

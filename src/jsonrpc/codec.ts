@@ -3,7 +3,7 @@
 // itself, so nothing is copied and unknown fields survive.
 
 import { Buffer } from "node:buffer";
-import { type ErrorMessage, ExactId, type Id, isId, type Message, stringify } from "./message.ts";
+import { type ErrorMessage, ExactId, type Id, isBatch, isId, type Message, stringify } from "./message.ts";
 import { hasPlainTokens, mayBeDeep, scan, type Scan, type Token } from "./scan.ts";
 
 /** Limits of a message. */
@@ -112,10 +112,6 @@ function idToJson(id: Id): string {
   if (id instanceof ExactId) return id.raw;
   if (typeof id === "string" || Number.isFinite(id)) return JSON.stringify(id);
   throw new TypeError("id must be a string or a finite number");
-}
-
-function isBatch(message: Message | readonly Message[]): message is readonly Message[] {
-  return Array.isArray(message);
 }
 
 function isTooLong(text: string, maxBytes: number): boolean {

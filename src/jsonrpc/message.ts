@@ -126,3 +126,7 @@ export function isNotification(message: Message): message is NotificationMessage
 export function isResponse(message: Message): message is ResponseMessage {
   return !("method" in message);
 }
+
+export function isBatch(message: Message | readonly Message[]): message is readonly Message[] {
+  return Array.isArray(message);
+}

@@ -2,7 +2,7 @@
 // delivered in order and in a microtask, so that neither side runs inside a call of the other.
 
 import { ConnectionError } from "../core/errors.ts";
-import type { Message } from "../jsonrpc/message.ts";
+import { isBatch, type Message } from "../jsonrpc/message.ts";
 import type { Inbound, Transport } from "./transport.ts";
 
 class MemoryTransport implements Transport {
@@ -58,10 +58,6 @@ class MemoryTransport implements Transport {
   #deliverEnd(): void {
     this.#receive?.({ kind: "end", gone: this.#gone.signal, reply: (response) => this.send(response) });
   }
-}
-
-function isBatch(message: Message | readonly Message[]): message is readonly Message[] {
-  return Array.isArray(message);
 }
 
 /** Two transports that are connected with each other in memory. */

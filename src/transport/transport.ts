@@ -19,6 +19,19 @@ export interface Transport {
   close(budgetMs?: number): Promise<void>;
 }
 
+/** Opens a transport for each connection, so that a connection that has ended can be opened again. */
+export interface TransportSource {
+  transport(): Transport | Promise<Transport>;
+  /** The style to try first, if the server speaks both. Default: stateless, or the style of the caller. */
+  readonly style?: "session" | "stateless" | undefined;
+  /** What it leads to, for errors and `status()`. Must not be secret. Default: "a transport". */
+  readonly description?: string | undefined;
+}
+
+export function isTransportSource(target: object): target is TransportSource {
+  return "transport" in target && typeof target.transport === "function";
+}
+
 /** Options of `Transport.send()`. */
 export interface SendOptions {
   /** Aborts the HTTP request, if the transport makes one. */

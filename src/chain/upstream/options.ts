@@ -5,7 +5,7 @@ import type { ConnectOptions, Target } from "../../client/connect.ts";
 import { evaluatesCode, isUnfinishedChain, NO_UPSTREAM, type Handler } from "../../core/handler.ts";
 import { checkOptions, kindOf, optionNames, type OptionNames } from "../../core/options.ts";
 import { isObject } from "../../core/values.ts";
-import type { Transport } from "../../transport/transport.ts";
+import { isTransportSource, type Transport } from "../../transport/transport.ts";
 
 /**
  * `shared`: one session for all callers. `per-session`: one for each session of a caller. `per-caller`: one for each
@@ -235,6 +235,8 @@ export function checkTarget(target: unknown, where: string): asserts target is E
     if (typeof command === "string" && command.trim() !== "") return;
     const given = typeof command === "string" ? "an empty string" : kindOf(command);
     throw new TypeError(`${where}: \`command\` must be the name or path of a program, not ${given}`);
+  } else if (isObject(target) && isTransportSource(target)) {
+    return;
   } else if (!isObject(target) || typeof target["start"] !== "function" || typeof target["send"] !== "function") {
     const keys = isObject(target) ? Object.keys(target).slice(0, 5) : [];
     const given = `${kindOf(target)}${keys.length === 0 ? "" : ` with \`${keys.join("`, `")}\``}`;

@@ -236,6 +236,7 @@ export class UpstreamPool {
     void store?.setAsks();
     if (this.#asks) return;
     this.#asks = true;
+    if (this.#options.share === "shared") return;
     const client = session.onlyClient;
     if (client?.canBeAsked === true) {
       // Before its first call, there is no state to lose, and a new session declares what this client can answer.

@@ -1,5 +1,5 @@
 // `upstream()` turns any target into a handler that many callers can use at once. A handler in this process is called
-// directly. A command, a URL or a transport is reached through a pool of sessions.
+// directly. A command, a URL, a transport or a source of transports is reached through a pool of sessions.
 
 import type { Command } from "../../client/command.ts";
 import { callListener } from "../../core/listeners.ts";
@@ -127,6 +127,7 @@ function describeCommand({ command, args = [] }: Command): string {
 
 /** Leaves out what may be secret: arguments, and the path and query of a URL. */
 function describe(target: Exclude<UpstreamTarget, Handler>): string {
+  if (typeof target === "object" && "transport" in target) return target.description ?? "a transport";
   if (isTransport(target)) return "a transport";
   if (isCommand(target)) return describeCommand(target);
   const text = String(target);

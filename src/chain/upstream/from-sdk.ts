@@ -1,0 +1,190 @@
+// `fromSdk()`: a server written with the official TypeScript SDK as a handler. It is an upstream whose transports lead
+// to the server in this process. Only the shape of the server is known here, so the SDK is not a dependency.
+
+import { ConnectionError } from "../../core/errors.ts";
+import { checkOptions, kindOf, optionNames, type OptionNames } from "../../core/options.ts";
+import { errorMessage, isObject } from "../../core/values.ts";
+import { isBatch, type Id, type Message } from "../../jsonrpc/message.ts";
+import type { Inbound, Transport, TransportSource } from "../../transport/transport.ts";
+import type { UpstreamOptions } from "./options.ts";
+import { upstream, type Upstream } from "./upstream.ts";
+
+/** A server of the official SDK: `McpServer` or `Server`, of version 1 or 2. */
+export interface SdkServer {
+  connect(transport: SdkTransport): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A transport as the official SDK defines it. */
+export interface SdkTransport {
+  readonly sessionId?: string;
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: unknown, extra?: unknown) => void;
+  start(): Promise<void>;
+  send(message: unknown, options?: { readonly relatedRequestId?: string | number | undefined }): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Makes a server for one session. `era` is for functions that were written for version 2 of the SDK. */
+export type SdkServerFactory = (context: { readonly era: "legacy" }) => SdkServer | Promise<SdkServer>;
+
+/** Options of `fromSdk()`: those of `upstream()` that concern a server in this process. */
+export type FromSdkOptions = Pick<
+  UpstreamOptions,
+  "name" | "share" | "timeoutMs" | "maxTimeoutMs" | "startTimeoutMs" | "idleMs" | "maxSessions" | "start" | "onState"
+>;
+
+const OPTIONS: OptionNames<FromSdkOptions> = /* @__PURE__ */ optionNames(
+  "name share timeoutMs maxTimeoutMs startTimeoutMs idleMs maxSessions start onState",
+);
+/** A session in this process costs little, so there may be as many as our own server allows. */
+const MAX_SESSIONS = 10_000;
+const EXPECTED = "a server of the official SDK, with `connect` and `close`";
+
+/**
+ * Turns a server that was written with the official SDK into a handler, for `serve`, `connect` and `chain`. A server
+ * object has one session, which all callers share. A function that makes a server is called for each session.
+ *
+ * @example
+ * await serve(fromSdk(server), { http: { port: 3000 } });
+ *
+ * @example
+ * const gateway = chain(log()).to({ notes: fromSdk(() => createNotesServer()) });
+ */
+export function fromSdk(server: SdkServer | SdkServerFactory, options: FromSdkOptions = {}): Upstream {
+  checkOptions("fromSdk()", options, OPTIONS);
+  const shared = { style: "session", description: "a server of the SDK in this process" } as const;
+  if (typeof server === "function" && !("tool" in server)) {
+    const transport = async (): Promise<Transport> => new SdkConnection(await create(server));
+    return upstream({ ...shared, transport }, { share: "per-session", maxSessions: MAX_SESSIONS, ...options });
+  }
+  if (!isSdkServer(server)) {
+    throw new TypeError(`fromSdk() takes ${EXPECTED}, or a function that makes one, not ${describe(server)}`);
+  }
+  if (options.share !== undefined && options.share !== "shared") {
+    throw new TypeError("fromSdk(): a server object has one session; for `share`, pass a function that makes a server");
+  }
+  return upstream({ ...shared, ...oneAtATime(server) }, { idleMs: 0, ...options, share: "shared" });
+}
+
+/** A server object can be connected again when its last connection has ended. */
+function oneAtATime(server: SdkServer): TransportSource {
+  let last: SdkConnection | undefined;
+  return {
+    transport: async () => {
+      await last?.close();
+      return (last = new SdkConnection(server));
+    },
+  };
+}
+
+async function create(factory: SdkServerFactory): Promise<SdkServer> {
+  let server: unknown;
+  try {
+    server = await factory({ era: "legacy" });
+  } catch (cause) {
+    throw refused("The function that makes the server failed", cause);
+  }
+  if (isSdkServer(server)) return server;
+  throw new ConnectionError(
+    "refused",
+    `The function given to fromSdk() must return ${EXPECTED}, not ${describe(server)}`,
+    {
+      mayHaveRun: false,
+    },
+  );
+}
+
+/** The details are for the operator: they may contain secrets, such as the address of a database. */
+function refused(message: string, cause: unknown): ConnectionError {
+  return new ConnectionError("refused", message, { cause, mayHaveRun: false, diagnostics: `: ${errorMessage(cause)}` });
+}
+
+/** A client of the SDK has `connect` and `close` too. */
+function isSdkServer(value: unknown): value is SdkServer {
+  if (!isObject(value) || typeof value["callTool"] === "function") return false;
+  return typeof value["connect"] === "function" && typeof value["close"] === "function";
+}
+
+function describe(value: unknown): string {
+  if (typeof value === "function") return "a server made with createServer(), which is a handler already";
+  return isObject(value) && typeof value["callTool"] === "function" ? "a client" : kindOf(value);
+}
+
+/** A connection with a server in this process. `start` connects the server, `close` closes it. */
+class SdkConnection implements Transport {
+  readonly #server: SdkServer;
+  readonly #gone = new AbortController();
+  /** The server's side. The SDK sets its `onmessage`, `onclose` and `onerror`. */
+  readonly #side: SdkTransport = {
+    sessionId: crypto.randomUUID(),
+    start: async () => undefined,
+    send: async (message, options) => this.#take(message as Message, options?.relatedRequestId),
+    close: async () => this.#end(),
+  };
+  #receive: ((inbound: Inbound) => void) | undefined;
+  #isConnected = false;
+
+  constructor(server: SdkServer) {
+    this.#server = server;
+  }
+
+  async start(receive: (inbound: Inbound) => void): Promise<void> {
+    this.#receive = receive;
+    try {
+      await this.#server.connect(this.#side);
+      this.#isConnected = true;
+    } catch (cause) {
+      const advice = "a server object has one connection at a time; for more, pass a function to fromSdk()";
+      throw refused(`The server did not accept a connection; ${advice}`, cause);
+    }
+  }
+
+  readonly send = async (message: Message | readonly Message[]): Promise<void> => {
+    if (this.#gone.signal.aborted) {
+      throw new ConnectionError("closed", "The server has closed its connection", { mayHaveRun: false });
+    }
+    for (const single of isBatch(message) ? message : [message]) queueMicrotask(() => this.#deliver(single));
+  };
+
+  async close(): Promise<void> {
+    if (!this.#isConnected || this.#gone.signal.aborted) return;
+    try {
+      await this.#server.close();
+    } finally {
+      this.#end();
+    }
+  }
+
+  #deliver(message: Message): void {
+    try {
+      this.#side.onmessage?.(message);
+    } catch (error) {
+      this.#side.onerror?.(error as Error);
+    }
+  }
+
+  /** As over a pipe, the other side gets what JSON can express: no `undefined`, no object that the server changes later. */
+  #take(message: Message, about: Id | undefined): void {
+    const inbound = { ...(about !== undefined && { about }), gone: this.#gone.signal, reply: this.send };
+    let copy: Message;
+    try {
+      copy = JSON.parse(JSON.stringify(message)) as Message;
+    } catch (cause) {
+      if (!("id" in message) || "method" in message) throw cause;
+      const error = { code: -32603, message: "Internal error", data: { details: errorMessage(cause) } };
+      const fault = { jsonrpc: "2.0", id: message.id, error } as const;
+      queueMicrotask(() => this.#receive?.({ ...inbound, kind: "fault", fault }));
+      return;
+    }
+    queueMicrotask(() => this.#receive?.({ ...inbound, kind: "message", message: copy }));
+  }
+
+  #end(): void {
+    if (this.#gone.signal.aborted) return;
+    this.#gone.abort();
+    this.#side.onclose?.();
+    queueMicrotask(() => this.#receive?.({ kind: "end", gone: this.#gone.signal, reply: this.send }));
+  }
+}
