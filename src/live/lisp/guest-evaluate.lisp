@@ -22,6 +22,12 @@
         ((zerop (length name)) (session-package))
         (t (or (find-package (string-upcase name)) (find-package name)))))
 
+(defun keep-package (job)
+  "Make the current package that of the session. The argument of JOB holds for one evaluation; IN-PACKAGE in its code
+for later ones too."
+  (let ((given (and (string= (job-op job) "eval") (argument job :package))))
+    (unless (and given (eq *package* (named-package given))) (setf *session-package* *package*))))
+
 (defun no-package (name) (format nil "Package ~A not found" name))
 
 ;;; Definitions. Every defining form is a macro, so *MACROEXPAND-HOOK* sees it anywhere: in a PROGN, in the body of a

@@ -41,7 +41,8 @@
 (defun hold-error (failure)
   "Answer the job and serve others until one of them unwinds the stack. Never returns."
   (let* ((job *job*) (held (make-held :job job :failure failure)))
-    (setf *session-package* *package* *last-failure* failure (failure-open failure) t *held* held)
+    (keep-package job)
+    (setf *last-failure* failure (failure-open failure) t *held* held)
     (unwind-protect
          (progn
            (finish job (evaluation-json job "error" '() failure (job-timing job)) nil)

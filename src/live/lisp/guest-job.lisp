@@ -86,8 +86,7 @@
                                     (let ((values (evaluate-code (argument job :code ""))))
                                       (setf (job-after job) (read-clock job))
                                       (setf (values texts handles) (value-texts values))))))
-            ;; The argument holds for one evaluation; IN-PACKAGE in the code for later ones too.
-            (unless (and (argument job :package) (eq *package* package)) (setf *session-package* *package*)))
+            (keep-package job))
           (when failure (setf *last-failure* failure))
           (evaluation-json job (if failure "error" "ok") (if failure '() texts) failure (job-timing job)
                            (and (null failure) handles))))))

@@ -133,14 +133,20 @@
 (defun unindented (line)
   (if (eql (search "  " line) 0) (subseq line 2) line))
 
-(defun caught-errors (output)
-  "The error messages in the compiler's OUTPUT."
-  (let ((found '()) (current nil))
-    (dolist (line (lines-of output) (nreverse (mapcar #'tidy-lines found)))
-      (cond ((string= line "; caught ERROR:") (push '() found) (setf current t))
-            ((and current (>= (length line) 3) (string= ";  " line :end2 3))
-             (push (subseq line 3) (first found)))
-            (t (setf current nil))))))
+(defun caught-errors (output &optional placed)
+  "The error messages in the compiler's OUTPUT. PLACED gets each, and its file and top-level form if they are known."
+  (let ((found '()) (current nil) (file nil) (form nil))
+    (flet ((after (words line) (and (eql (search words line) 0) (subseq line (length words))))
+           (message (entry)
+             (destructuring-bind (file form . lines) entry
+               (if placed (funcall placed (tidy-lines lines) file form) (tidy-lines lines)))))
+      (dolist (line (lines-of output) (nreverse (mapcar #'message found)))
+        (cond ((string= line "; caught ERROR:") (push (list file form) found) (setf current t))
+              ((and current (>= (length line) 3) (string= ";  " line :end2 3))
+               (push (subseq line 3) (cddr (first found))))
+              (t (setf current nil
+                       file (or (after "; file: " line) file)
+                       form (or (after "; in: " line) form))))))))
 
 (defun tidy-lines (lines)
   "LINES, last first, as one string without their indentation."

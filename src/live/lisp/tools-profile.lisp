@@ -33,6 +33,11 @@
     (let ((count 0))
       (remove-if (lambda (line) (and (row-p line) (or (guest-p line) (> (incf count) rows)))) lines))))
 
+(defun with-own-name (line)
+  "The evaluated code itself is a function without a name."
+  (let ((at (search "(LAMBDA NIL) in #<code " line)))
+    (if at (format nil "~A(the evaluated code)" (subseq line 0 at)) line)))
+
 (defun sample-report (type rows)
   "The table of the samples, or why there is none."
   (handler-case
@@ -40,10 +45,12 @@
                         (text (out)
                           (let ((report (with-output-to-string (all)
                                           (handler-bind ((warning #'muffle-warning))
-                                            (sb-sprof:report :type type :max (+ rows 40) :stream all)))))
-                            (format out "~{~A~%~}" (if (eq type :flat)
-                                                       (without-guest-rows (lines-of report) rows)
-                                                       (lines-of report))))))
+                                            (sb-sprof:report :type type :stream all
+                                                             :max (if (eq type :flat) most-positive-fixnum (+ rows 40)))))))
+                            (format out "~{~A~%~}"
+                                    (if (eq type :flat)
+                                        (mapcar #'with-own-name (without-guest-rows (lines-of report) rows))
+                                        (lines-of report))))))
     (error (e) (format nil "No report: ~A" (message-of e)))))
 
 (defun result-text (run)

@@ -19,10 +19,45 @@
 (defun system-named (name)
   (or (handler-case (asdf:find-system (system-title name) nil)
         (error (e) (refuse "Error: System ~A cannot be read: ~A" name (one-line (message-of e)))))
-      (refuse "Error: System ~A not found" name)))
+      (no-system name)))
+
+(defun findable-systems ()
+  "The names of the systems that ASDF would find in its registries and in the session's folder, without SBCL's own."
+  (let* ((local (loop for pattern in '("*.asd" "*/*.asd")
+                      append (ignore-errors (directory (merge-pathnames pattern (uiop:getcwd))))))
+         (names (append (mapcar #'pathname-name local) (mapcar #'car (systems-on-disk)))))
+    (sort (remove-duplicates (remove 0 names :key (lambda (name) (search "sb-" name))) :test #'string=) #'string<)))
+
+(defun no-system (name)
+  "Refuse because there is no system NAME, with the names that are near, or else those that there are."
+  (let* ((names (findable-systems))
+         (known (remove-duplicates (append names (mapcar #'car (registered-systems))) :test #'string=))
+         (near (near-names (system-title name) known)))
+    (refuse "Error: System ~A not found~:[~*~;; did you mean ~{~A~^ or ~}?~]~:[~;~:*. The systems are: ~{~A~^, ~}~]"
+            name near near (and (null near) (subseq names 0 (min 30 (length names)))))))
+
+(defun near-names (name names)
+  "At most three of NAMES that differ little from NAME."
+  (let ((near (loop for other in names
+                    for distance = (edit-distance name other)
+                    when (<= distance (max (if (> (length name) 3) 2 1) (floor (length name) 3))) collect (cons distance other))))
+    (loop for (nil . other) in (sort near #'< :key #'car) repeat 3 collect other)))
+
+(defun edit-distance (from to)
+  "How many characters must be added, removed or replaced."
+  (let ((row (loop for column to (length to) collect column)))
+    (loop for one across from
+          do (let ((last (1+ (first row))))
+               (setf row (cons last (loop for other across to
+                                          for (diagonal above) on row
+                                          collect (setf last (min (1+ last) (1+ above)
+                                                                  (+ diagonal (if (char= one other) 0 1)))))))))
+    (first (last row))))
 
 (deftool "load-system" (system-name system)
   (let ((name (or system-name system (refuse "Give the name of the system in `system-name`"))))
+    ;; An error is one of a system that cannot be read, which loading reports.
+    (unless (handler-case (asdf:find-system (system-title name) nil) (error () t)) (no-system name))
     (loading (failure warnings output) (asdf:load-system (system-title name))
       (when failure (refuse-load (format nil "Error loading system ~A" name) failure warnings output))
       (note-system (system-title name))
@@ -125,6 +160,6 @@
 (deftool "find-system-file" (system)
   (let* ((found (handler-case (asdf:find-system (system-title system) nil) (error () nil)))
          (file (and found (asdf:system-source-file found))))
-    (unless found (refuse "System ~A not found" system))
+    (unless found (no-system system))
     (format nil "System: ~A~%Location: ~:[(built in, without a file)~;~:*~A~]" (asdf:component-name found)
             (and file (native-path file)))))

@@ -147,19 +147,9 @@
           when (string-equal operation "TEST-OP")
             append (loop for (nil . names) in needs append (mapcar #'dependency-name names)))))
 
-(defun findable-systems ()
-  "The names of the systems that ASDF would find in its registries and in the session's folder, without SBCL's own."
-  (let* ((local (loop for pattern in '("*.asd" "*/*.asd")
-                      append (ignore-errors (directory (merge-pathnames pattern (uiop:getcwd))))))
-         (names (append (mapcar #'pathname-name local) (mapcar #'car (systems-on-disk)))))
-    (sort (remove-duplicates (remove 0 names :key (lambda (name) (search "sb-" name))) :test #'string=) #'string<)))
-
 (defun test-system (name)
   ;; An error is one of a system that cannot be read.
-  (unless (handler-case (asdf:find-system (system-title name) nil) (error () t))
-    (let ((names (findable-systems)))
-      (refuse "There is no system ~A. ~:[ASDF finds none~;The systems are: ~:*~{~A~^, ~}~]" name
-              (subseq names 0 (min *failure-limit* (length names))))))
+  (unless (handler-case (asdf:find-system (system-title name) nil) (error () t)) (no-system name))
   ;; Loaded first, so that the frameworks exist when they are watched.
   (let ((system (system-named name)))
     (asdf:load-system system)

@@ -157,6 +157,9 @@
           (captured-output (lambda () (guarded (:warnings nil) (handler-bind ((warning #'note)) (funcall function)))))
         (let ((failure (and (second results) (without-loader (second results) noise))))
           (when failure (setf *last-failure* failure))
+          ;; Without a failure, the compiled file signals them when it runs.
+          (dolist (error (and (null failure) (caught-errors noise #'placed-error)))
+            (push (format nil "[ERROR] ~A" error) warnings))
           (values failure (nreverse warnings) output))))))
 
 (defun asdf-summary-p (warning)
@@ -175,6 +178,32 @@
              (position (part "COMPILER-ERROR-CONTEXT-FILE-POSITION" context))
              (line (and (typep file '(or string pathname)) (integerp position) (line-of-form file position))))
         (and line (format nil "~A:~D" (native-path (uiop:enough-pathname file (uiop:getcwd))) line))))))
+
+(defun placed-error (message file form)
+  "MESSAGE of the compiler after the file and the line of the top-level FORM, such as DEFUN APP::RUN, as far as known."
+  (let* ((stream (search "on #<SB-INT:FORM-TRACKING-STREAM for \"file " message))
+         (name (and stream (subseq message (+ stream 43) (position #\" message :start (+ stream 43)))))
+         (path (or name file))
+         (line (if name (number-after "line: " message) (and file form (line-of-definition file form)))))
+    (format nil "~@[~A~]~@[:~D~]~:[~;: ~]~A" (and path (native-path (uiop:enough-pathname path (uiop:getcwd)))) line path
+            (if name
+                (concatenate 'string (string-right-trim " " (subseq message 0 stream))
+                             (subseq message (1+ (position #\> message :start stream))))
+                message))))
+
+(defun number-after (words text)
+  (let ((at (search words text :test #'char-equal)))
+    (and at (parse-integer text :start (+ at (length words)) :junk-allowed t))))
+
+(defun line-of-definition (file form)
+  "The line of FORM, such as DEFUN APP::RUN, in FILE, or nil. The compiler prints no line."
+  (let* ((words (split-words form)) (name (second words)))
+    (ignore-errors
+     (let* ((code (uiop:read-file-string file :external-format :utf-8))
+            (start (search (format nil "(~A ~A" (first words)
+                                   (subseq name (1+ (or (position #\: name :from-end t) -1))))
+                           code :test #'char-equal)))
+       (and start (1+ (count #\Newline code :end start)))))))
 
 (defun line-of-form (file position)
   "The line of the form after POSITION in FILE, or nil if the file cannot be read."
@@ -195,7 +224,8 @@
                (some (lambda (name) (search name text :end2 (min 60 (length text)))) '("(LOAD " "TOP-LEVEL-FORM")))))
       (setf (failure-frames copy) (loop for frame in (failure-frames copy) until (load-p frame) collect frame)))
     (setf (failure-message copy)
-          (format nil "~A~@[~%In the form that begins at ~A.~]" (failure-message copy) (loaded-form noise)))
+          (format nil "~A~@[~%In the form that begins at ~A.~]~{~%~A~}" (failure-message copy) (loaded-form noise)
+                  (caught-errors noise #'placed-error)))
     copy))
 
 (defun write-load-report (out warnings output)

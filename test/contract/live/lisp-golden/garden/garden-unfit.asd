@@ -1,0 +1,1 @@
+(defsystem "garden-unfit" :components ((:file "unfit")))

@@ -1,0 +1,1 @@
+(defsystem "garden-unread" :components ((:file "unread")))
