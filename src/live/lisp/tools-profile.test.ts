@@ -19,7 +19,7 @@ describe.skipIf(!hasSbcl())("allocation-profile (needs SBCL)", () => {
     const functions = names.map((name, at) => `(defun ${name} (n) (cons n (${names[at + 1] ?? "make-list"} n)))`);
     await lisp.evaluate(functions.toReversed().join("\n"));
     const code = "(let ((kept nil)) (dotimes (i 300) (setf kept (level-0 2000))) (length kept))";
-    const { text } = (await lisp.ask("allocation-profile", { code }).answer) as { text: string };
+    const text = String((await lisp.ask("allocation-profile", { code }).answer)["text"]);
     const missing = names.filter((name) => !text.includes(` ${name.toUpperCase()}\n`));
     expect(missing).toEqual([]);
     expect(text).toContain(" (the evaluated code)\n");
