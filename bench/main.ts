@@ -1,7 +1,5 @@
 // `npm run bench`: measures costs as ratios to bare Node in the same run, beside other implementations. Figures go to
-// stdout (as JSON with `--json`), progress to stderr. `npm run bench -- http` runs one measurement, `--write` writes
-// docs/reference/performance.md, `--check` fails where a ratio is worse than on that page or a figure is over its limit,
-// `--quick` gives a rough idea. `npm run bench -- middleware --only log,trace` measures some middleware.
+// stdout, progress to stderr. `npm run bench -- --help` lists the measurements and options.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -39,30 +37,61 @@ const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
   completion: measureCompletion,
 };
 
-const { values: flags, positionals: names } = parseArgs({
-  allowPositionals: true,
-  options: {
-    json: { type: "boolean" },
-    write: { type: "boolean" },
-    check: { type: "boolean" },
-    quick: { type: "boolean" },
-    only: { type: "string" },
-  },
-});
-const unknown = names.find((name) => !Object.hasOwn(MEASUREMENTS, name));
-if (unknown !== undefined) {
-  throw new Error(`Unknown measurement: ${unknown}. Expected one of ${Object.keys(MEASUREMENTS).join(", ")}`);
+const HELP = `Measures costs as ratios to bare Node, beside other implementations.
+
+Usage: npm run bench -- [MEASUREMENT...] [options]
+
+Measurements: ${Object.keys(MEASUREMENTS).join(", ")}. Default: all.
+
+  --quick   Gives a rough idea.
+  --json    Prints the figures as JSON.
+  --check   Fails where a ratio is worse than on docs/reference/performance.md, or a figure is over its limit.
+  --write   Writes that page. Measures everything, or middleware or completion alone.
+  --only    Some middleware: npm run bench -- middleware --only log,trace
+  --help    Prints this.
+`;
+
+/** Ends the process with what is wrong and the usage, without a stack trace. */
+function fail(problem: string): never {
+  process.stderr.write(`${problem}\n\n${HELP}`);
+  process.exit(1);
 }
+
+function readArguments() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        json: { type: "boolean" },
+        write: { type: "boolean" },
+        check: { type: "boolean" },
+        quick: { type: "boolean" },
+        only: { type: "string" },
+        help: { type: "boolean", short: "h" },
+      },
+    });
+  } catch (error) {
+    return fail((error as Error).message);
+  }
+}
+
+const { values: flags, positionals: names } = readArguments();
+if (flags.help === true) {
+  process.stdout.write(HELP);
+  process.exit(0);
+}
+const unknown = names.find((name) => !Object.hasOwn(MEASUREMENTS, name));
+if (unknown !== undefined) fail(`Unknown measurement: ${unknown}`);
 /** The page has a description of the machine for each of these alone, and they have no peers. */
 const isAlone = names.length === 1 && ["middleware", "completion"].includes(names[0] ?? "");
 if (flags.write === true && names.length > 0 && !isAlone) {
-  throw new Error("--write measures everything, or middleware or completion alone: leave out the other names");
+  fail("--write measures everything, or middleware or completion alone: leave out the other names");
 }
 if (flags.only !== undefined && (names.join() !== "middleware" || flags.write === true)) {
-  throw new Error("--only is for `npm run bench -- middleware`, without --write");
+  fail("--only is for `npm run bench -- middleware`, without --write");
 }
 if (flags.quick === true && (flags.write === true || flags.check === true)) {
-  throw new Error("--write and --check measure in full: leave out --quick");
+  fail("--write and --check measure in full: leave out --quick");
 }
 
 const onProgress = (line: string): void => void process.stderr.write(`${line}\n`);

@@ -50,6 +50,28 @@ function firstWords(rows: readonly (readonly string[])[]): string[] {
 describe("docs/reference/errors.md", () => {
   const page = readPage("docs/reference/errors.md");
 
+  it("has every class of errors that an entry of the package exports, and from where", async () => {
+    const { exports } = JSON.parse(readPage("package.json")) as { exports: Record<string, { default?: string }> };
+    const entries = Object.entries(exports).flatMap(([entry, { default: file }]) =>
+      file === undefined ? [] : [{ entry, file }],
+    );
+    const exported = new Map<string, string>();
+    for (const { entry, file } of entries) {
+      const module = (await import(join(ROOT, file.replace("dist", "src").replace(/js$/, "ts")))) as Record<
+        string,
+        unknown
+      >;
+      for (const [name, value] of Object.entries(module)) {
+        const isError = typeof value === "function" && value.prototype instanceof Error;
+        if (isError && !exported.has(name)) exported.set(name, `catenary${entry.slice(1)}`);
+      }
+    }
+    const written = (tables(page)[0] ?? []).map((row) => firstWords([row.slice(0, 1), row.slice(1, 2)]));
+    expect(exported.size).toBeGreaterThanOrEqual(5);
+    expect(written.filter(([name]) => name !== "TypeError")).toEqual(expect.arrayContaining([...exported]));
+    expect(written.length).toBe(exported.size + 1);
+  });
+
   it("has the code of every kind, by revision and compat", () => {
     const written = tableUnder("## Kinds and codes", page);
     const expected = errorKinds().map((kind) => [
