@@ -6,6 +6,7 @@ import { ALL_REQUESTS } from "../../chain/upstream/client-requests.ts";
 import { rememberLists } from "../../chain/upstream/create-pool.ts";
 import { commandWith } from "../../chain/upstream/upstream.ts";
 import { CLIENTS, clientFilePath, type Client, type ClientFile } from "../../config/clients.ts";
+import { isHttpUrl } from "../../config/kinds.ts";
 import { ConfigError, loadConfig, type UpstreamEntry } from "../../config/index.ts";
 import { type CodeSettings, createCodeMode } from "../../config/live.ts";
 import { findMissingPrograms } from "../../config/upstreams.ts";
@@ -294,8 +295,12 @@ async function checkMachine(session: Session): Promise<void> {
   const { report } = session;
   const hasConfig = (await stat(CONFIG).catch(() => undefined))?.isFile() === true;
   if (hasConfig) await checkConfig({ config: CONFIG }, session, false);
-  const files = CLIENTS.flatMap((client) =>
+  const all = CLIENTS.flatMap((client) =>
     client.files.filter(({ isOld }) => isOld !== true).map((file) => ({ client, file })),
+  );
+  // In the home folder, a client's file for all projects is also that of the project.
+  const files = all.filter(
+    ({ file }, at) => all.findIndex((one) => clientFilePath(one.file) === clientFilePath(file)) === at,
   );
   const running = (await findGateways().catch(() => [])).map(({ url }) => new URL(url));
   const found = (await Promise.all(files.map(({ client, file }) => checkClient(client, file, running)))).flat();
@@ -335,15 +340,18 @@ async function checkClient(client: Client, file: ClientFile, running: readonly U
     const opened = await openClientFile(client, file);
     const value = await valueIn(opened, file.servers);
     const entries = Object.entries(isObject(value) ? value : {});
-    const started = entries.filter(([, entry]) => isOwnEntry(entry));
+    const started = entries.filter(([, entry]) => isOwnEntry(entry) && bridgedUrl(entry) === undefined);
     const urls = entries.flatMap(([name, entry]) => ownUrl(name, entry, running) ?? []);
     if (started.length + urls.length > 0) {
       const reached = await Promise.all(urls.map((url) => checkOwnUrl(url, check)));
       return [...(await checkOwnEntries(started, client, check)), ...reached.flat()];
     }
-    if (entries.length === 0 && file.isSettings === true) return [];
-    const advice = `to use the gateway there: catenary install ${client.name}`;
-    return check("ok", `has ${plural(entries.length, "server")}, but not Catenary; ${advice}`);
+    const isProject = file.scope === "project";
+    // A project may have a file for other settings of a client that its owner does not use.
+    if (entries.length === 0 && isProject) return [];
+    const has = entries.length === 0 ? "has no servers" : `has ${plural(entries.length, "server")}, but not Catenary`;
+    const advice = `to use the gateway there: catenary install ${client.name}${isProject ? " --project" : ""}`;
+    return check("ok", `${has}; ${advice}`);
   } catch (error) {
     return check(
       "failed",
@@ -362,11 +370,18 @@ interface OwnUrl {
 
 /** The URL of an entry that is that of a running gateway, or on this machine and named as `catenary install` does. */
 function ownUrl(name: string, entry: unknown, running: readonly URL[]): OwnUrl | undefined {
-  const { url: given, httpUrl = given, serverUrl: text = httpUrl } = isObject(entry) ? entry : {};
+  const { url: given = bridgedUrl(entry), httpUrl = given, serverUrl: text = httpUrl } = isObject(entry) ? entry : {};
   if (typeof text !== "string" || !URL.canParse(text)) return undefined;
   const url = new URL(text);
   const isRunning = running.some(({ hostname: host, port }) => isOwnUrl(text, { host, port: Number(port || 80) }));
   return isRunning || (name === "catenary" && isLoopback(url.hostname)) ? { name, url } : undefined;
+}
+
+/** The URL of an entry that starts `catenary run URL`. */
+function bridgedUrl(entry: unknown): unknown {
+  const { args } = isObject(entry) && isOwnEntry(entry) ? entry : {};
+  const [, url] = Array.isArray(args) ? args.slice(args.indexOf("run")) : [];
+  return typeof url === "string" && isHttpUrl(url) ? url : undefined;
 }
 
 async function checkOwnUrl({ name, url }: OwnUrl, check: CreateCheck): Promise<readonly Check[]> {

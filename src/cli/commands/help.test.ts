@@ -67,7 +67,7 @@ describe("help", () => {
     ["add", addCommand, [...CHANGE, "config", "env", "cwd", "header", "force"]],
     ["remove", removeCommand, [...CHANGE, "config"]],
     ["import", importCommand, [...CHANGE, "config"]],
-    ["install", installCommand, [...CHANGE, "url", "token-env", "header", "project", "name"]],
+    ["install", installCommand, [...CHANGE, "code", "url", "token-env", "header", "project", "name"]],
     ["uninstall", uninstallCommand, [...CHANGE, "project", "name"]],
     ["completion", completionCommand({}), []],
   ])("of %s, which has no target, lists its options", (name, { help }, flags) => {

@@ -38,8 +38,8 @@ const USAGE = "Usage: catenary import [CLIENT|FILE] [OPTIONS]";
 const HELP = `${USAGE}
 
 Writes the servers in the config of an MCP client into ./${CONFIG}, in its format. Without
-CLIENT or FILE: those of all clients on this machine. A server whose name is taken is left out. The
-files of the clients stay as they are.
+CLIENT or FILE: those of all clients on this machine. A server whose name another server has gets
+the name of its client too, such as github-cursor. The files of the clients stay as they are.
 
 ${CLIENTS_HELP}
   --config FILE          the config to write to; default ./${CONFIG}
@@ -145,7 +145,7 @@ async function findSources(given: string | undefined, config: string): Promise<r
     throw new NotFoundError(`${what}; looked for ${where}${paths.length > 3 ? " and others" : ""}`);
   }
   const sources = await Promise.all(found.map((path) => readClientFile(path, config).catch(reportUnreadable)));
-  if (sources.every(({ entries }) => entries.size === 0)) {
+  if (sources.every(({ entries }) => entries.length === 0)) {
     const where = found.map(shortPath).join(", ");
     const hasCatenary = sources.some((source) => source.hasCatenary);
     throw new NotFoundError(
@@ -197,7 +197,10 @@ interface Plan {
   readonly isOnlyOwn: boolean;
 }
 
-/** The first server of a name counts. The gateway itself is left out, since it would call itself without end. */
+/**
+ * Of several servers of one name, the first has this name, and the others that of their client too. The gateway itself is
+ * left out, since it would call itself without end.
+ */
 function makePlan(
   sources: readonly ClientSource[],
   existing: ServerEntry,
@@ -207,7 +210,7 @@ function makePlan(
   const imported = new Map<string, { name: string; entry: ServerEntry; from: string }>();
   const notes: string[] = [];
   let isOnlyOwn = true;
-  for (const { title, entries } of sources) {
+  for (const { title, clientName, entries } of sources) {
     for (const [name, entry] of entries) {
       if (addresses.some((address) => isOwnUrl(entry["url"], address))) {
         notes.push(
@@ -216,15 +219,39 @@ function makePlan(
         continue;
       }
       isOnlyOwn = false;
-      const taken = imported.get(name)?.entry ?? existing[name];
       const where = imported.get(name)?.from ?? config;
-      if (taken === undefined) imported.set(name, { name, entry, from: title });
-      else if (!isDeepStrictEqual(taken, entry)) {
-        notes.push(`Left out: ${oneLine(name)} of ${title}; ${where} has another server of this name`);
-      }
+      const isTaken = (one: string): boolean => imported.has(one) || existing[one] !== undefined;
+      const isSame = (one: string): boolean =>
+        imported.has(one) ? isDeepStrictEqual(imported.get(one)?.entry, entry) : isSameServer(existing[one], entry);
+      const free = namesFor(name, clientName).find((one) => !isTaken(one) || isSame(one));
+      if (free === undefined || isTaken(free)) continue;
+      imported.set(free, { name: free, entry, from: title });
+      if (free === name) continue;
+      notes.push(`${oneLine(name)} of ${title} is imported as ${oneLine(free)}; ${where} has another ${oneLine(name)}`);
     }
   }
   return { imported: [...imported.values()], notes, isOnlyOwn };
+}
+
+const MAX_NAMES = 20;
+
+/** The names that a server may get, the best first. */
+function namesFor(name: string, client: string): readonly string[] {
+  const numbered = Array.from({ length: MAX_NAMES }, (_, at) => `${name}-${client}-${at + 2}`);
+  return [name, `${name}-${client}`, ...numbered];
+}
+
+/**
+ * Whether an entry of the config is the same server. It may have been imported before, and have got variables in place of
+ * secrets, and further settings.
+ */
+function isSameServer(known: unknown, found: unknown): boolean {
+  if (typeof known === "string" && typeof found === "string") return known === found || known.includes("${");
+  if (Array.isArray(known) && Array.isArray(found)) {
+    return known.length === found.length && known.every((one, at) => isSameServer(one, found[at]));
+  }
+  if (!isObject(known) || !isObject(found)) return isDeepStrictEqual(known, found);
+  return Object.entries(found).every(([key, value]) => isSameServer(known[key], value));
 }
 
 /**

@@ -34,6 +34,7 @@ import {
   requireConfig,
   unexpectedArguments,
 } from "../target/target.ts";
+import { TOKEN_VARIABLE } from "../target/sign-in.ts";
 import { oneLine, printStatus, quoteWord } from "../terminal/output.ts";
 
 const DEFAULT_NAME = "catenary";
@@ -47,7 +48,9 @@ Writes an entry into the config of an MCP client, with which the client starts t
 replaced.
 
 ${CLIENTS_HELP}
-  --url URL              let the client connect to a gateway that is already running (catenary up)
+  --code                 in code mode: the client sees three tools, and calls the others from code
+  --url URL              let the client connect to a gateway that is already running (catenary up);
+                         a client that can only start commands starts \`catenary run URL\`
   --token-env VARIABLE   with --url: send the token in this environment variable of the client; the
                          token itself is not written
   --header 'NAME: VALUE' with --url: a header to send, written as it is; repeatable
@@ -74,6 +77,7 @@ Exit codes: 0 ok; 1 wrong command line, or not written; 2 there is no such entry
 const UNINSTALL_FLAGS = { ...CHANGE_FLAGS, project: { type: "boolean" }, name: { type: "string" } } as const;
 const FLAGS = {
   ...UNINSTALL_FLAGS,
+  code: { type: "boolean" },
   url: { type: "string" },
   "token-env": { type: "string" },
   header: { type: "string", multiple: true },
@@ -88,13 +92,13 @@ async function install(args: readonly string[]): Promise<number> {
   const client = findClient(clientName);
   const { url, name = DEFAULT_NAME, project: isProject = false } = values;
   if (url !== undefined && given !== undefined) throw new UsageError("Give CONFIG or --url, not both");
-  if (url !== undefined && client.isStdioOnly === true) {
-    throw new UsageError(`${client.title} can only start commands: leave --url out, and it starts a gateway itself`);
+  if (url !== undefined && values.code === true) {
+    throw new UsageError("--code is for a gateway that the client starts; with --url, start the gateway with --code");
   }
   const misplaced = (["token-env", "header"] as const).find((flag) => url === undefined && values[flag] !== undefined);
   if (misplaced !== undefined) throw new UsageError(`--${misplaced} needs --url URL; on stdio no token is needed`);
   const file = fileOf(client, isProject);
-  const server = url === undefined ? await serveEntry(given, client, isProject) : await urlEntry(url, client, values);
+  const server = url === undefined ? await serveEntry(given, client, values) : await urlEntry(url, client, values);
   const opened = await openClientFile(client, file);
   if (url === undefined) await refuseOwnFile(given ?? CONFIG, client, opened.real);
   const path = [...file.servers, name];
@@ -109,11 +113,12 @@ async function install(args: readonly string[]): Promise<number> {
     unchanged: `${client.title} has this entry already, in ${shortPath(opened.path)}`,
     document: { client: client.name, name },
   });
+  const needsAdvice = url !== undefined && !hasToken(server) && (await needsToken(url));
   if (values.header !== undefined) {
     const advice = client.headerVariable === undefined ? "" : "; --token-env VARIABLE keeps a token out of it";
     printStatus(`The headers are in ${shortPath(opened.path)} as you gave them: keep the file private${advice}`);
-  } else if ("url" in server && server.headers?.["Authorization"] === undefined && (await needsToken(server.url))) {
-    printStatus(`${server.url} asks for a token; write the entry again with ${tokenOptions(client)}`);
+  } else if (needsAdvice) {
+    printStatus(`${url} asks for a token; write the entry again with ${tokenOptions(client)}`);
   }
   noteOthers(client.name, isObject(others) ? others : {}, name);
   return code;
@@ -142,7 +147,12 @@ function noteOthers(client: string, entries: { readonly [name: string]: unknown 
   );
 }
 
-async function serveEntry(given: string | undefined, client: Client, isProject: boolean): Promise<ClientServer> {
+async function serveEntry(
+  given: string | undefined,
+  client: Client,
+  values: FlagValues<typeof FLAGS>,
+): Promise<ClientServer> {
+  const isProject = values.project === true;
   const path = await requireConfig(given, `install ${client.name}`);
   const { problems } = await examineConfig(path);
   // A variable may be set where the client starts the gateway.
@@ -150,7 +160,7 @@ async function serveEntry(given: string | undefined, client: Client, isProject: 
   if (errors.length > 0) {
     throw new UsageError(`${path} has ${plural(errors.length, "error")}; \`catenary check ${path}\` explains them`);
   }
-  return ownCommand(["serve", configArgument(path, isProject)], isProject);
+  return ownCommand(["serve", configArgument(path, isProject), ...(values.code === true ? ["--code"] : [])], isProject);
 }
 
 function tokenOptions({ headerVariable }: Client): string {
@@ -158,9 +168,13 @@ function tokenOptions({ headerVariable }: Client): string {
   return headerVariable === undefined ? header : `--token-env VARIABLE or ${header}`;
 }
 
-/** Asks only on this machine, where the answer is quick. */
+function hasToken(server: ClientServer): boolean {
+  return ("url" in server ? server.headers?.["Authorization"] : server.env?.[TOKEN_VARIABLE]) !== undefined;
+}
+
+/** Asks only on this machine, where the answer is quick. `catenary run` finds a token that a gateway has generated. */
 async function needsToken(url: string): Promise<boolean> {
-  if (!isLoopback(new URL(url).hostname)) return false;
+  if (!isLoopback(new URL(url).hostname) || (await tokenOf(url)) !== undefined) return false;
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(PROBE_MS) });
     await response.body?.cancel();
@@ -178,6 +192,7 @@ async function urlEntry(url: string, client: Client, values: FlagValues<typeof F
   }
   const headers: Record<string, string> = { ...parseHeaders(values) };
   const variable = values["token-env"];
+  if (client.isStdioOnly === true) return bridgeEntry(url, client, values, headers);
   if (variable !== undefined) {
     if (!/^[A-Za-z_]\w*$/.test(variable)) throw new UsageError("--token-env must be the name of a variable");
     if (client.headerVariable === undefined) {
@@ -191,6 +206,33 @@ async function urlEntry(url: string, client: Client, values: FlagValues<typeof F
     if (token !== undefined) headers["Authorization"] = `Bearer ${token}`;
   }
   return { url, ...(Object.keys(headers).length > 0 && { headers }) };
+}
+
+/**
+ * An entry that starts `catenary run URL`. All users of the machine can read the command line of a process, so that a token
+ * is in its environment; one that the gateway has generated is not written at all.
+ */
+async function bridgeEntry(
+  url: string,
+  client: Client,
+  values: FlagValues<typeof FLAGS>,
+  headers: Readonly<Record<string, string>>,
+): Promise<ClientServer> {
+  const { title } = client;
+  if (values["token-env"] !== undefined) {
+    throw new UsageError(
+      `${title} does not pass on variables: give ${tokenOptions(client)}; the token is then in the file`,
+    );
+  }
+  const [first, ...others] = Object.entries(headers);
+  const [, token] = (first?.[0].toLowerCase() === "authorization" && /^Bearer (\S+)$/i.exec(first[1])) || [];
+  if (others.length > 0 || (first !== undefined && token === undefined)) {
+    throw new UsageError(
+      `${title} can only start commands, and other users could read headers on a command line: --header takes 'Authorization: Bearer TOKEN' alone. Write others into a config (catenary add NAME ${quoteWord(url)} --header ...), and install that`,
+    );
+  }
+  const entry = await ownCommand(["run", url], values.project === true);
+  return token === undefined ? entry : { ...entry, env: { [TOKEN_VARIABLE]: token } };
 }
 
 async function uninstall(args: readonly string[]): Promise<number> {

@@ -26,7 +26,7 @@ approve lets callers see and use what is held. reset forgets what was approved: 
 server counts as its first. A running gateway notices an approval with the next request, and a reset
 with the next list.
 
-CONFIG ends with .json or .jsonc; default: ./${CONFIG}.
+CONFIG ends with .json or .jsonc, and may also come last; default: ./${CONFIG}.
 
   --file FILE   the file of approved definitions, if it is not that of a config
   --json        print one JSON document: {"items": [{"server", "kind", "name", "state", "approved",
@@ -52,8 +52,9 @@ async function pins(args: readonly string[]): Promise<number> {
   const [first, ...rest] = positionals;
   const action = first === "approve" || first === "reset" ? first : undefined;
   const words = action === undefined ? positionals : rest;
-  const config = /\.jsonc?$/.test(words[0] ?? "") ? words[0] : undefined;
-  const wanted = config === undefined ? words : words.slice(1);
+  // It comes first, as in other commands. What comes last cannot be a server either if it is a file.
+  const config = [words[0], words.at(-1)].find((word = "") => /\.jsonc?$/.test(word));
+  const wanted = words.filter((word) => word !== config);
   if (action !== undefined && wanted.length === 0) throw new UsageError(`${action} needs a SERVER\n${USAGE}`);
   if (action === undefined && wanted.length > 1) {
     const [near] = nearest(first ?? "", ["approve", "reset"]);

@@ -29,7 +29,7 @@ import { EventLog } from "../serve/event-log.ts";
 import { UpstreamReport } from "../serve/upstream-report.ts";
 import { loadAhead, loadForGateway } from "../serve/preload.ts";
 import { defineCommand, toFailure } from "../show/problems.ts";
-import { bearerAuthorizer, readSettings, takeToken } from "../target/sign-in.ts";
+import { bearerAuthorizer, readSettings, takeToken, withLocalToken } from "../target/sign-in.ts";
 import {
   checkRevision,
   checkTimeout,
@@ -57,7 +57,8 @@ crashes; exits when stdin closes. The stderr of COMMAND is passed on. Options af
 own.
 
 Or serves the server at URL, for clients that only know stdio or cannot sign in. If it asks for a
-sign-in, the browser opens; the tokens are those of catenary login.
+sign-in, the browser opens; the tokens are those of catenary login. A token that a gateway of yours
+on this machine has generated is found.
 
 With COMMAND:
   --env KEY=VALUE        an environment variable for COMMAND; repeatable
@@ -233,7 +234,8 @@ async function addressOptions(url: URL, { values, http }: RunLine, given?: strin
   ]);
   const signIn = createSignIn(http === undefined);
   const onNotice = (text: string): void => printStatus(`catenary: ${sanitizeFor(process.stderr, text)}`);
-  return { headers, auth: await createAuthorizer({ url, settings }, { signIn, onNotice }) };
+  const auth = await createAuthorizer({ url, settings }, { signIn, onNotice });
+  return { headers, auth: withLocalToken(url, auth) };
 }
 
 /** Programs that run another one. The first argument after flags without a value names the other program. */

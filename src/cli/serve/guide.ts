@@ -85,9 +85,9 @@ export function createGuide(): Server {
     );
 }
 
-/** How many servers the files have, those of the same name counted once, as `import` would bring them. */
+/** How many servers the files have, equal ones counted once, as `import` would bring them. */
 export function countServers(sources: readonly ClientSource[]): number {
-  return new Set(sources.flatMap(({ entries }) => [...entries.keys()])).size;
+  return new Set(sources.flatMap(({ entries }) => entries.map((entry) => JSON.stringify(entry)))).size;
 }
 
 function foundServers(sources: readonly ClientSource[], program: string): string {
@@ -95,7 +95,7 @@ function foundServers(sources: readonly ClientSource[], program: string): string
     return `No MCP servers were found in the files of clients on this machine (${clientTitles()}).\nHow to add one: ${program} add NAME COMMAND...`;
   }
   const parts = sources.map(({ title, path, entries }) => {
-    const lines = [...entries].map(([name, entry]) => `  ${oneLine(name)}: ${describeEntry(entry)}`);
+    const lines = entries.map(([name, entry]) => `  ${oneLine(name)}: ${describeEntry(entry)}`);
     return [`${title} (${shortPath(path)})`, ...lines].join("\n");
   });
   return `Servers in the files of clients on this machine:\n\n${parts.join("\n\n")}\n\nTo add them all to this gateway, the user runs: ${program} import\nThen this gateway must be started again.`;
@@ -166,13 +166,9 @@ function wordsOf(command = "npx -y PACKAGE"): string[] {
 }
 
 function explainConnecting(name: string, program: string): string {
-  const client = CLIENTS.find((one) => one.name === name);
-  if (client?.isStdioOnly === true) {
-    return `${client.title} can only start commands. The user first adds servers to ${CONFIG} (the tool how-to-add-a-server explains it), then runs this in the same folder:\n\n  ${program} install ${name}`;
-  }
   return `The user runs this in a terminal, in the folder ${shortPath(process.cwd())}, while the gateway runs; URL is the address that it printed at its start:
 
   ${program} install ${name} --url URL
 
-It shows the change to the client's config, asks, and keeps a backup; the token is written into the entry. Then the client must be restarted. The clients are ${CLIENTS.map((one) => one.name).join(", ")}. Any other client takes the entry that the gateway printed.`;
+It shows the change to the client's config, asks, and keeps a backup; the token is written into the entry, except for a client that can only start commands: it starts \`catenary run\`, which finds the token. Then the client must be restarted. The clients are ${CLIENTS.map((one) => one.name).join(", ")}. Any other client takes the entry that the gateway printed.`;
 }

@@ -152,8 +152,10 @@ async function portInUse({ host = DEFAULT_HOST, port = DEFAULT_PORT }: ServeHttp
   const other = `--http :${port === 65_535 ? 3_001 : port + 1}`;
   if (running !== undefined) {
     const { url, source, pid } = running;
+    const { likelyClient } = await import("../setup/client-servers.ts");
+    const client = await likelyClient();
     return `A gateway runs at ${url} already: ${oneLine(source)} (pid ${pid})
-  Connect a client  ${program} install claude-code --url ${url}
+  Connect a client  ${program} install ${client} --url ${url}
   List its tools    ${program} tools ${url}
   Stop it           kill ${pid}
   Or run another    ${program} up ${other}`;

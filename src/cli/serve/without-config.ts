@@ -8,7 +8,7 @@ import { loadConfigText } from "../../config/load.ts";
 import { sandboxProblem } from "../../live/sandbox.ts";
 import { findLanguage, LANGUAGE_NAMES, suggestLanguage } from "../../live/languages.ts";
 import { UsageError } from "../command.ts";
-import { findClientServers } from "../setup/client-servers.ts";
+import { findClientServers, likelyClient } from "../setup/client-servers.ts";
 import { plural } from "../show/problems.ts";
 import { CONFIG } from "../target/target.ts";
 import { paint, programName, quoteWord } from "../terminal/output.ts";
@@ -82,10 +82,10 @@ export async function starterLines(
   const address = { host, port: Number(port || 80) };
   const sources = (await findClientServers(CONFIG)).map((source) => ({
     ...source,
-    entries: new Map([...source.entries].filter(([, entry]) => !isOwnUrl(entry["url"], address))),
+    entries: source.entries.filter(([, entry]) => !isOwnUrl(entry["url"], address)),
   }));
   const count = countServers(sources);
-  const titles = [...new Set(sources.filter(({ entries }) => entries.size > 0).map(({ title }) => title))];
+  const titles = [...new Set(sources.filter(({ entries }) => entries.length > 0).map(({ title }) => title))];
   const sandbox = isSandboxed
     ? "in a sandbox: no network, none of your files"
     : `${paint("yellow", "not in a sandbox")}: code has your rights`;
@@ -98,7 +98,7 @@ export async function starterLines(
     `  ${GUIDE}  a guide: finds your MCP servers, explains how to add them and to connect clients`,
     "",
     "In another terminal, in this folder:",
-    row("Connect a client", `${program} install claude-code --url ${url}`),
+    row("Connect a client", `${program} install ${await likelyClient()} --url ${url}`),
     row("  or paste", clientEntry(banner)),
     row("Try it", `${program} call ${url} evaluate-js ${quoteWord("code=6 * 7")}`),
     row(

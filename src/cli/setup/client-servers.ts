@@ -2,8 +2,8 @@
 // format. `import` copies them; `up` without a config counts them for a newcomer. The files are only read.
 
 import { stat } from "node:fs/promises";
-import { isAbsolute, resolve } from "node:path";
-import { getNodeValue } from "jsonc-parser";
+import { isAbsolute, relative, resolve } from "node:path";
+import { getNodeValue, type Node } from "jsonc-parser";
 import { baseFolder, CLIENTS, clientFilePath, findClientFile, type Client } from "../../config/clients.ts";
 import { adaptDocument } from "../../config/dialects.ts";
 import {
@@ -26,8 +26,10 @@ export type ServerEntry = { readonly [key: string]: unknown };
 export interface ClientSource {
   readonly path: string;
   readonly title: string;
-  /** Without Catenary itself. */
-  readonly entries: ReadonlyMap<string, ServerEntry>;
+  /** The name of the client; of another file, `other`. */
+  readonly clientName: string;
+  /** Without Catenary itself. A name may be there twice, if the file has servers for several folders. */
+  readonly entries: readonly (readonly [name: string, entry: ServerEntry])[];
   readonly hasCatenary: boolean;
   readonly inputs: readonly ServerEntry[];
 }
@@ -52,6 +54,13 @@ export function clientFiles(clients: readonly Client[]): readonly string[] {
   return [...new Set(clients.flatMap(({ files }) => files.map((file) => clientFilePath(file))))];
 }
 
+/** The name of a client on this machine, for commands that we print. */
+export async function likelyClient(): Promise<string> {
+  const [first] = CLIENTS;
+  for (const { name, files } of CLIENTS) if (await isThere(clientFilePath(files[0]))) return name;
+  return first?.name ?? "CLIENT";
+}
+
 /** A larger file is not looked at unasked, since it takes long to read. */
 const MAX_FILE_BYTES = 4 * 1024 * 1024;
 
@@ -60,7 +69,7 @@ export async function findClientServers(config: string): Promise<readonly Client
   const read = clientFiles(CLIENTS).map(async (path): Promise<ClientSource[]> => {
     if (((await stat(path).catch(() => undefined))?.size ?? 0) > MAX_FILE_BYTES || !(await isThere(path))) return [];
     const source = await readClientFile(path, config).catch(() => undefined);
-    return source === undefined || source.entries.size === 0 ? [] : [source];
+    return source === undefined || source.entries.length === 0 ? [] : [source];
   });
   return (await Promise.all(read)).flat();
 }
@@ -77,31 +86,72 @@ export async function readClientFile(path: string, config: string): Promise<Clie
   const text = await readConfigText(path);
   const absolute = resolve(path);
   const problems = new Problems(text);
-  const title = findClientFile(absolute)?.client.title ?? shortPath(path);
+  const client = findClientFile(absolute)?.client;
   const parsed =
     text.trim() === "" ? undefined : await (path.endsWith(".toml") ? parseToml(problems) : parseDocument(problems));
   const errors = problems.sorted().filter(({ severity }) => severity === "error");
   if (errors.length > 0) throw new UnreadableFileError(path, text, errors);
   const { root } = parsed === undefined ? { root: undefined } : adaptDocument(parsed, absolute, problems);
-  // A copy, since jsonc-parser makes objects without a prototype.
-  const content: unknown = root && structuredClone(getNodeValue(root));
-  const { mcpServers, servers, inputs } = isObject(content) ? content : {};
   const base = baseFolder(absolute);
   const isElsewhere = base !== baseFolder(config) && !isForAllProjects(absolute);
-  const all = [mcpServers, servers].flatMap((one) => Object.entries(isObject(one) ? one : {}));
-  if (all.length > MAX_SERVERS) {
-    throw new UsageError(`${shortPath(path)} has ${all.length} servers; the limit is ${MAX_SERVERS}`);
-  }
+  const all = serversIn(root);
+  const elsewhere = await serversOfOtherFolders(valueOf(parsed)["projects"], absolute);
+  const count = all.length + elsewhere.length;
+  if (count > MAX_SERVERS) throw new UsageError(`${shortPath(path)} has ${count} servers; the limit is ${MAX_SERVERS}`);
   const entries = all.flatMap(([name, entry]) =>
     isObject(entry) && !isOwnEntry(entry) ? [[name, movedFrom(base, knownKeys(entry), isElsewhere)] as const] : [],
   );
+  const { inputs } = valueOf(root);
   return {
     path,
-    title,
-    entries: new Map(entries),
+    title: client?.title ?? shortPath(path),
+    clientName: client?.name ?? "other",
+    entries: [...entries, ...elsewhere],
     hasCatenary: all.some(([, entry]) => isOwnEntry(entry)),
     inputs: Array.isArray(inputs) ? inputs.filter(isObject) : [],
   };
+}
+
+/** The servers of an adapted file, which may have several sections. */
+function serversIn(root: Node | undefined): (readonly [string, unknown])[] {
+  const sections = (root?.children ?? []).flatMap(({ children = [] }) => {
+    const [key, value] = children;
+    return (key?.value === "mcpServers" || key?.value === "servers") && value !== undefined ? [valueOf(value)] : [];
+  });
+  return sections.flatMap((section) => Object.entries(section));
+}
+
+/**
+ * The servers that Claude Code has for single folders, but for those of the current folder, which the adapted file has. The
+ * same server is often in several folders, so it is not started in one of them unless it needs that.
+ */
+async function serversOfOtherFolders(
+  projects: unknown,
+  path: string,
+): Promise<readonly (readonly [string, ServerEntry])[]> {
+  const folders = Object.entries(isObject(projects) ? projects : {}).filter(([folder]) => !isHere(folder));
+  const found = folders.map(async ([folder, project]) => {
+    const { mcpServers } = isObject(project) ? project : {};
+    if (!isObject(mcpServers)) return [];
+    const problems = new Problems(JSON.stringify({ mcpServers }));
+    const parsed = await parseDocument(problems);
+    const all = parsed === undefined ? [] : serversIn(adaptDocument(parsed, path, problems).root);
+    return all.flatMap(([name, entry]) =>
+      isObject(entry) && !isOwnEntry(entry) ? [[name, movedFrom(folder, knownKeys(entry), false)] as const] : [],
+    );
+  });
+  return (await Promise.all(found)).flat();
+}
+
+/** Whether it is the current folder or one above it. */
+function isHere(folder: string): boolean {
+  return !relative(folder, process.cwd()).startsWith("..");
+}
+
+/** A copy, since jsonc-parser makes objects without a prototype. */
+function valueOf(node: Node | undefined): ServerEntry {
+  const value: unknown = node && structuredClone(getNodeValue(node));
+  return isObject(value) ? value : {};
 }
 
 /** Whether it is a client's file for all projects, whose servers belong to no folder. */

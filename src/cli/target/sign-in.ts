@@ -12,7 +12,8 @@ import { UsageError } from "../command.ts";
 import { sanitize } from "../terminal/output.ts";
 import type { SignInFlag, TargetValues } from "./target.ts";
 
-const TOKEN_VARIABLE = "CATENARY_TOKEN";
+/** The variable with the token for a URL. */
+export const TOKEN_VARIABLE = "CATENARY_TOKEN";
 
 export interface SignInOptions {
   /** Whether a user is at the terminal and --no-login is not set. */
@@ -66,6 +67,27 @@ export async function bearerAuthorizer(
     const source = values.token === undefined ? TOKEN_VARIABLE : "--token";
     throw new UsageError(`${source} is not a valid token: it contains characters that a header cannot have`);
   }
+}
+
+/**
+ * Sends the token that a gateway of this user has generated, once the gateway asks for it, and the next one if it was
+ * restarted. Anything else is left to `auth`.
+ */
+export function withLocalToken({ href, hostname }: URL, auth: Authorizer): Authorizer {
+  if (!isLoopback(hostname)) return auth;
+  let token: string | undefined;
+  return {
+    ...auth,
+    authorize: async (request) =>
+      token === undefined ? auth.authorize(request) : { authorization: `Bearer ${token}` },
+    refused: async (challenge) => {
+      const { tokenOf } = await import("../serve/control.ts");
+      const current = await tokenOf(href);
+      if (current === undefined || current === token) return auth.refused(challenge);
+      token = current;
+      return true;
+    },
+  };
 }
 
 /** Uses stored tokens, or lets the user sign in. */

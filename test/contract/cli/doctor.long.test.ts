@@ -307,8 +307,16 @@ it("without a target checks the config of this folder and the configs of clients
   writeFileSync(join(folder, ".cursor/mcp.json"), JSON.stringify({ mcpServers: { catenary: entry } }));
   const good = await run();
   expect(good).toMatchObject({ code: 0, err: "Nothing failed\n" });
-  // The folder is the home folder and the project, so the file is found twice.
-  expect(good.out).toContain("starts the gateway (catenary)");
+  // The folder is the home folder and the project, and the file is that of both.
+  expect(good.out.match(/starts the gateway \(catenary\)/g)).toHaveLength(1);
+  // Every file of the user is listed, whether the client keeps other settings in it or not.
+  mkdirSync(join(folder, ".gemini"));
+  mkdirSync(join(folder, ".kiro/settings"), { recursive: true });
+  writeFileSync(join(folder, ".gemini/settings.json"), '{"theme": "x"}');
+  writeFileSync(join(folder, ".kiro/settings/mcp.json"), "{}");
+  const { out } = await run();
+  expect(out).toContain(".gemini/settings.json has no servers; to use the gateway there: catenary install gemini\n");
+  expect(out).toContain(".kiro/settings/mcp.json has no servers; to use the gateway there: catenary install kiro\n");
   const gone = { ...entry, args: [CLI, "serve", join(folder, "gone.json")] };
   writeFileSync(join(folder, ".cursor/mcp.json"), JSON.stringify({ mcpServers: { catenary: gone } }));
   const bad = await run("--quiet");
@@ -337,6 +345,11 @@ it("recognizes a client that uses a running gateway by its URL", async () => {
   const address = url.replace("127.0.0.1", "localhost");
   expect(found.out).toContain(`uses the gateway at ${address} (team)`);
   expect(found.out).not.toContain("but not Catenary");
+  const bridge = await catenary(["install", "claude-desktop", "--url", url, "--yes"], "", options);
+  expect(bridge.code).toBe(0);
+  const bridged = await catenary(["doctor", "--json"], "", options);
+  expect(bridged.out).not.toContain("starts the gateway");
+  expect(bridged.out).toContain(`claude_desktop_config.json uses the gateway at ${url} (catenary)`);
   await install();
   gateway.process.kill("SIGKILL");
   await gateway.exited;

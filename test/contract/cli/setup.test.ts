@@ -158,6 +158,41 @@ describe("install and uninstall", () => {
     expect(JSON.parse(read(".cursor/mcp.json"))).toEqual({ mcpServers: { all: { url } } });
   });
 
+  it("let a client that can only start commands use a running gateway, with the token in its environment", async () => {
+    const url = "http://127.0.0.1:9/mcp";
+    const file = ".config/Claude/claude_desktop_config.json";
+    const install = (...more: string[]): Promise<CliResult> =>
+      run("install", "claude-desktop", "--url", url, "--yes", ...more);
+    const args = [CLI, "run", url];
+    expect((await install()).code).toBe(0);
+    expect(JSON.parse(read(file))).toEqual({ mcpServers: { catenary: { command: process.execPath, args } } });
+    const { code, out, err } = await install("--header", "Authorization: Bearer hush-hush");
+    expect({ code, shown: out.includes("hush-hush") }).toEqual({ code: 0, shown: false });
+    expect(err).toContain("keep the file private");
+    const env = { CATENARY_TOKEN: "hush-hush" };
+    expect(JSON.parse(read(file))).toEqual({ mcpServers: { catenary: { command: process.execPath, args, env } } });
+    expect(statSync(join(home, file)).mode & 0o777).toBe(0o600);
+    expect(await install("--token-env", "T")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("does not pass on"),
+    });
+    const header = await install("--header", "X-Key: hush");
+    expect(header).toMatchObject({ code: 1, err: expect.stringContaining("other users could read headers") });
+    expect((await run("uninstall", "claude-desktop", "--yes")).code).toBe(0);
+    expect(read(file)).not.toContain("catenary");
+  });
+
+  it("write --code for a gateway that the client starts", async () => {
+    expect((await run("install", "cursor", "--code", "--yes")).code).toBe(0);
+    expect(JSON.parse(read(".cursor/mcp.json"))).toMatchObject({
+      mcpServers: { catenary: { args: [CLI, "serve", join(project, "catenary.json"), "--code"] } },
+    });
+    expect(await run("install", "cursor", "--code", "--url", "http://127.0.0.1:9/mcp", "--yes")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("start the gateway with --code"),
+    });
+  });
+
   it("mention the servers that the client has beside the gateway", async () => {
     write(".cursor/mcp.json", '{ "mcpServers": { "files": { "command": "files-mcp" } } }');
     const { err } = await run("install", "cursor", "--yes");
@@ -171,7 +206,6 @@ describe("install and uninstall", () => {
     const broken = write(".cursor/mcp.json", '{ "mcpServers": { "a" 1 } }');
     await refused(1, "There is no client curser; did you mean cursor?", "install", "curser");
     await refused(1, "mcp.json: it is not a valid JSON object (line 1, column 23)", "install", "cursor", "--yes");
-    await refused(1, "Claude Desktop can only start commands", "install", "claude-desktop", "--url", "http://x/");
     await refused(1, "Windsurf has no config for a project", "install", "windsurf", "--project");
     await refused(2, "There is no config other.json", "install", "cursor", "other.json");
     write("project/wrong.json", '{ "mcpServers": 3 }');
@@ -252,16 +286,18 @@ describe("import", () => {
     const { code, err, out } = await run("import", "--yes", "--json");
     expect({ code, err }).toMatchObject({
       code: 0,
-      err: expect.stringContaining("Left out: files of Gemini CLI; Cursor has"),
+      err: expect.stringContaining("files of Gemini CLI is imported as files-gemini; Cursor has another files"),
     });
     expect((JSON.parse(out) as { imported: { name: string }[] }).imported.map(({ name }) => name).toSorted()).toEqual([
       "docs",
       "files",
+      "files-gemini",
       "local",
       "notes",
     ]);
     expect(servers()).toEqual({
       files: cursor.files,
+      "files-gemini": { command: "other" },
       docs: { url: "https://example.com/mcp", headers: { Authorization: "Bearer ${DOCS}" } },
       notes: { command: "notes", timeoutMs: 60_000, excludeTools: ["b"] },
       local: { command: join(project, "server.js"), args: [join(project, "a")], env: { K: "${input:key}" } },
@@ -272,11 +308,44 @@ describe("import", () => {
     expect((await run("import", "cursor", "--yes")).err).toContain("catenary.json has these servers already");
   });
 
+  it("gives servers of one name with other keys names of their own, also those that Claude Code has for folders", async () => {
+    const github = (key: string): object => ({
+      command: "npx",
+      args: ["-y", "github-mcp"],
+      env: { GITHUB_TOKEN: key },
+    });
+    const projects = {
+      [project]: { mcpServers: { here: { command: "here" } } },
+      "/srv/one": { mcpServers: { github: github("mine"), there: { command: "there" } } },
+      "/srv/two": { mcpServers: { there: { command: "there" }, script: { command: "./run.sh" } } },
+    };
+    write(".claude.json", JSON.stringify({ mcpServers: { github: github("mine") }, projects }));
+    write(".cursor/mcp.json", JSON.stringify({ mcpServers: { github: github("of-work") } }));
+    const { code, err } = await run("import", "--yes");
+    expect({ code, err }).toEqual({
+      code: 0,
+      err: expect.stringContaining("github of Cursor is imported as github-cursor; Claude Code has another github\n"),
+    });
+    const imported = {
+      here: { command: "here", cwd: project },
+      github: github("mine"),
+      there: { command: "there" },
+      script: { command: "/srv/two/run.sh" },
+      "github-cursor": github("of-work"),
+    };
+    expect(servers()).toEqual(imported);
+    // A secret that has become a variable, and a setting, do not make it another server.
+    const edited = { ...imported, github: { ...github("${GITHUB_TOKEN}"), timeoutMs: 5_000 } };
+    write("project/catenary.json", JSON.stringify({ mcpServers: edited }));
+    expect((await run("import", "--yes")).err).toContain("catenary.json has these servers already");
+    expect(servers()).toEqual(edited);
+  });
+
   it.runIf(IS_LONG)("takes a file, keeps what the config has, and refuses what is not there", async () => {
     write("project/catenary.json", CONFIG.replace("{", "{ // mine\n"));
     write("other/mcp.json", '{ "mcpServers": { "notes": { "command": "x" }, "more": { "command": "y" } } }');
     const { code, err } = await run("import", join(home, "other/mcp.json"), "--yes");
-    expect({ code, err }).toMatchObject({ code: 0, err: expect.stringContaining("catenary.json has another server") });
+    expect({ code, err }).toMatchObject({ code: 0, err: expect.stringContaining("catenary.json has another notes") });
     expect(read("project/catenary.json")).toContain("// mine");
     expect(read("project/catenary.json")).toContain('"more"');
     expect(await run("import", "windsurf", "--yes")).toMatchObject({

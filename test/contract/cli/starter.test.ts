@@ -102,6 +102,18 @@ it("serves a JavaScript session and a guide, and says in a few lines how to go o
   const cursor = readFileSync(join(root, "home/.cursor/mcp.json"), "utf8");
   expect(JSON.parse(cursor)).toMatchObject({ mcpServers: { catenary: { url, headers } } });
 
+  // A client that can only start commands starts `run`, which asks the gateway for its token.
+  const desktop = await catenary(["install", "claude-desktop", "--url", url, "--yes"], "", options);
+  expect(desktop).toMatchObject({ code: 0 });
+  expect(desktop.err).not.toContain("asks for a token");
+  const text = readFileSync(join(root, "home/.config/Claude/claude_desktop_config.json"), "utf8");
+  expect(text).not.toContain(headers["Authorization"]?.slice("Bearer ".length));
+  const { mcpServers } = JSON.parse(text) as { mcpServers: { catenary: { command: string; args: string[] } } };
+  const env = { ...process.env, HOME: join(root, "home"), XDG_STATE_HOME: "" };
+  const bridged = await connect({ ...mcpServers.catenary, env, cwd: join(root, "empty") });
+  expect(await bridged.callTool("evaluate-js", { code: "3 * 3" })).toMatchObject({ content: [{ text: "=> 9" }] });
+  await bridged.close();
+
   first.process.kill("SIGTERM");
   expect(await first.exited).toBe(0);
   const again = up("--http", `:${port}`);
