@@ -66,6 +66,8 @@ export const DOCUMENTS: Readonly<Record<DocumentName, CompatDocument>> = {
     texts: { method_not_found: "Method '%' is not supported" },
     isError: "always",
     ordering: "sequential",
+    // A live session leaves the section out if no frame is of the user's code.
+    failure: (text) => (/^\[ERROR\] (?![^]*\n\[Backtrace\])/.test(text) ? `${text}\n\n[Backtrace]\n(top level)` : text),
     items: {
       tools: [
         {

@@ -4,7 +4,7 @@
 // In a page, ```js server.js is a file, ```console has commands ("$ ...") with their output, and ```console background
 // starts a server that runs until the end of the page. "..." in an output stands for anything within a line.
 
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
@@ -82,6 +82,12 @@ export class PageFolder {
     }
     const printed = await this.#output(command);
     expect(printed).toMatch(new RegExp(`^${patternOf(this.#local(output)).source}\\s*$`));
+  }
+
+  /** Starts a program that speaks on its stdin and stdout. */
+  open(command: string, env: NodeJS.ProcessEnv = {}): ChildProcessWithoutNullStreams {
+    const options = this.#options();
+    return spawn("sh", ["-c", `exec ${command}`], { ...options, env: { ...options.env, ...env }, stdio: "pipe" });
   }
 
   async close(): Promise<void> {

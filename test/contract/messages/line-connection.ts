@@ -1,19 +1,14 @@
-// A connection to a server at the level of bytes: a child process over stdio, or the same server in this process behind a
-// pair of streams. It sends exactly the given bytes, and returns the answers as lines.
+// A connection to a server at the level of bytes: a child process over stdio, or a server in this process behind a pair of
+// streams. It sends exactly the given bytes, and returns the answers as lines.
 
-import { spawn } from "node:child_process";
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
 import { PassThrough } from "node:stream";
 import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { serve } from "catenary";
-import type { Handler, ServeOptions } from "catenary";
+import type { Handler } from "catenary";
 import { WAIT_MS } from "../../support/waiting.ts";
-
-export interface ConnectionOptions {
-  readonly compat?: NonNullable<ServeOptions["compat"]>;
-  readonly ordering?: NonNullable<ServeOptions["ordering"]>;
-}
 
 export interface LineConnection {
   /** Sends exactly these bytes; adds no newline. */
@@ -35,8 +30,12 @@ export async function closeConnections(): Promise<void> {
   await Promise.all([...open].map((close) => close()));
 }
 
-async function connectToProcess(server: string, options: ConnectionOptions = {}): Promise<LineConnection> {
-  const child = spawn(process.execPath, [launcher, server, JSON.stringify(options)], { stdio: "pipe" });
+function connectToProcess(server: string): Promise<LineConnection> {
+  return connectToChild(spawn(process.execPath, [launcher, server], { stdio: "pipe" }));
+}
+
+/** Takes over a process that has just been started. */
+export async function connectToChild(child: ChildProcessWithoutNullStreams): Promise<LineConnection> {
   let stderr = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
   const exited = once(child, "exit") as Promise<[number | null, string | null]>;
@@ -57,11 +56,11 @@ async function connectToProcess(server: string, options: ConnectionOptions = {})
   return connection;
 }
 
-async function connectToStreams(server: string, options: ConnectionOptions = {}): Promise<LineConnection> {
+async function connectToStreams(server: string): Promise<LineConnection> {
   const module = (await import(new URL(`servers/${server}.js`, import.meta.url).href)) as { server: Handler };
   const input = new PassThrough();
   const output = new PassThrough();
-  const serving = await serve(module.server, { ...options, stdio: { input, output } });
+  const serving = await serve(module.server, { stdio: { input, output } });
   const close = async (): Promise<void> => {
     open.delete(close);
     await serving.close();

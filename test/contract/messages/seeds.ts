@@ -6,7 +6,7 @@ import { it } from "vitest";
 
 const folder = new URL("../../../../shared/seeds/", import.meta.url);
 
-const seedsFound: boolean = existsSync(folder);
+export const seedsFound: boolean = existsSync(folder);
 
 /** A test that needs the seed documents. */
 export function itWithSeeds(name: string, test: () => void | Promise<void>): void {

@@ -40,6 +40,15 @@ export interface Difference {
   readonly found: unknown;
 }
 
+/** Where the two differ. */
+export function differences(shown: unknown, found: unknown): Difference[] {
+  const extra = missing(found, shown).filter(({ found: inShown }) => inShown === undefined);
+  return [
+    ...missing(shown, found),
+    ...extra.map(({ path, shown: value }) => ({ path, shown: undefined, found: value })),
+  ];
+}
+
 /** What `shown` has and `found` lacks. Objects may have more keys; arrays must have the same length. */
 export function missing(shown: unknown, found: unknown, path = ""): Difference[] {
   if (Array.isArray(shown)) {

@@ -1,0 +1,139 @@
+// What the documents change in results and errors. test/contract/messages/seeds.test.ts plays their messages to servers.
+
+import { describe, expect, it } from "vitest";
+import type { Context, Handler, Request, Result } from "../core/handler.ts";
+import type { ErrorBody } from "../jsonrpc/message.ts";
+import { compatRules, type DocumentName, DOCUMENTS } from "./compat-documents.ts";
+import { McpError } from "./errors.ts";
+import { META } from "./model/base.ts";
+
+const rules = (name: DocumentName): ReturnType<typeof compatRules> => compatRules(DOCUMENTS[name]);
+
+/** The result of a method, as the document has it. */
+function resultOf(name: DocumentName, method: string, result: Result): Promise<Result> {
+  const handler: Handler = () => Promise.resolve(result);
+  const request: Request = { method, params: {} };
+  return rules(name).handler(handler)(request, {} as Context);
+}
+
+const text = (value: string): readonly object[] => [{ type: "text", text: value }];
+
+describe("a name", () => {
+  const infoOf = async (name: string): Promise<unknown> => {
+    const given = { capabilities: {}, _meta: { [META.serverInfo]: { name, version: "2.0.0" } } };
+    return (await resultOf("chain", "server/discover", given))._meta?.[META.serverInfo];
+  };
+
+  it.each(["catenary", "catenary-lisp"])("that no author gave is replaced: %s", async (name) => {
+    expect(await infoOf(name)).toEqual({ name: "mcp-chain-server", version: "1.0.0" });
+  });
+
+  it.each(["weather", "catenary2"])("of an author stays: %s", async (name) => {
+    expect(await infoOf(name)).toEqual({ name, version: "2.0.0" });
+  });
+
+  it("is the document's if the server sent none", async () => {
+    const result = await resultOf("reference", "server/discover", { capabilities: {} });
+    expect(result._meta).toEqual({ [META.serverInfo]: { name: "my-mcp-server", version: "1.0.0" } });
+  });
+});
+
+it("declares only what the server and the document have, without instructions", async () => {
+  const lists = { listChanged: true };
+  const given = { capabilities: { tools: lists, logging: {} }, instructions: "Hi" };
+  const capabilities = async (name: DocumentName): Promise<Result> => {
+    const { _meta, ...rest } = await resultOf(name, "server/discover", given);
+    return rest;
+  };
+  expect(await capabilities("cl-mcp")).toEqual({ capabilities: { tools: {} } });
+  expect(await capabilities("llm-pharo")).toEqual({ capabilities: { tools: { listChanged: false } } });
+  expect(await capabilities("chain")).toEqual({ capabilities: { tools: {} } });
+  expect(await capabilities("reference")).toEqual({ capabilities: { tools: lists } });
+});
+
+describe("a list", () => {
+  it("has the items of the document that the server has, and no others", async () => {
+    const prompts = [{ name: "review-class" }, { name: "explain-method" }];
+    expect(await resultOf("llm-pharo", "prompts/list", { prompts })).toEqual({
+      prompts: DOCUMENTS["llm-pharo"].items?.["prompts"],
+    });
+  });
+
+  it("stays if the server has no item of the document", async () => {
+    const tools = { tools: [{ name: "search" }] };
+    expect(await resultOf("cl-mcp", "tools/list", tools)).toBe(tools);
+    const resources = { resources: [{ uri: "a:b", name: "b" }] };
+    expect(await resultOf("cl-mcp", "resources/list", resources)).toBe(resources);
+  });
+});
+
+describe("the result of a call", () => {
+  it.each([
+    ["cl-mcp", false],
+    ["llm-pharo", undefined],
+    ["chain", false],
+    ["reference", undefined],
+  ] as const)("of %s says isError: %j", async (name, isError) => {
+    expect(await resultOf(name, "tools/call", { content: text("7") })).toEqual({ content: text("7"), isError });
+    const explicit = await resultOf(name, "tools/call", { content: text("7"), isError: false });
+    expect(explicit["isError"]).toBe(name === "reference" ? false : isError);
+  });
+
+  it.each([
+    ["llm-pharo", "[ERROR] ZeroDivide\nno\n\n[Backtrace]\n0: x", "Error: no\n\n[Backtrace]\n0: x"],
+    ["llm-pharo", "no", "Error: no"],
+    ["llm-pharo", "Error: no", "Error: no"],
+    ["cl-mcp", "[ERROR] TYPE-ERROR\nno", "[ERROR] TYPE-ERROR\nno\n\n[Backtrace]\n(top level)"],
+    ["cl-mcp", "[ERROR] TYPE-ERROR\nno\n\n[Backtrace]\n0: (F)", "[ERROR] TYPE-ERROR\nno\n\n[Backtrace]\n0: (F)"],
+    ["chain", "no", "no"],
+  ] as const)("of %s that fails with %j has the text of the document", async (name, given, expected) => {
+    const result = await resultOf(name, "tools/call", { content: text(given), isError: true });
+    expect(result).toEqual({ content: text(expected), isError: true });
+  });
+
+  it("that has no content stays", async () => {
+    const result = { resultType: "input_required" as const, inputRequests: {} };
+    expect(await resultOf("chain", "tools/call", result)).toBe(result);
+  });
+});
+
+describe("an error", () => {
+  const error = (name: DocumentName, given: McpError): ErrorBody => rules(name).error(given.toBody(), given.kind);
+
+  it.each([
+    ["cl-mcp", { code: -32603, message: "Internal error", data: "no" }],
+    ["llm-pharo", { code: -32603, message: "Internal error: no" }],
+    ["chain", { code: -32603, message: "Internal error", data: "no" }],
+    ["reference", { code: -32603, message: "Internal error", data: { details: "no" } }],
+  ] as const)("of %s says what is wrong once", (name, expected) => {
+    expect(error(name, McpError.of("internal_error", "Internal error: no"))).toEqual(expected);
+  });
+
+  it("keeps its text if it names nothing that is missing", () => {
+    const asTask = McpError.of("method_not_found", "Tool x must be called as a task");
+    expect(error("cl-mcp", asTask).data).toBe("Tool x must be called as a task");
+  });
+
+  it("stays if the document does not name its code, or it has no kind", () => {
+    const rejected = McpError.of("user_rejected", "no", { a: 1 });
+    expect(error("chain", rejected)).toEqual(rejected.toBody());
+    expect(error("chain", new McpError(-32601, "mine"))).toEqual({ code: -32601, message: "mine" });
+  });
+});
+
+it("answers what is not a message as the document shows it", () => {
+  const fault = (code: number, message: string, data: unknown): unknown => ({
+    jsonrpc: "2.0",
+    id: null,
+    error: { code, message, data },
+  });
+  const missing = fault(-32600, "Invalid Request", "Missing required field: jsonrpc");
+  const broken = fault(-32700, "Parse error", { kind: "parse_error", details: "unexpected end" });
+  const answer = (name: DocumentName, given: unknown): unknown => rules(name).fault(given as never);
+  expect(answer("cl-mcp", missing)).toEqual(missing);
+  expect(answer("cl-mcp", broken)).toEqual(fault(-32700, "Parse error", "unexpected end"));
+  expect(answer("chain", broken)).toEqual(fault(-32700, "Parse error", undefined));
+  expect(answer("llm-pharo", missing)).toEqual(
+    fault(-32600, "Invalid Request: Missing required field: jsonrpc", undefined),
+  );
+});
