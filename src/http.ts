@@ -35,6 +35,7 @@ export interface NodeHandler {
   (request: NodeRequest, response: NodeResponse, host?: HostInfo | ((error?: unknown) => void)): void;
   /** Ends the sessions and subscriptions of all callers. */
   close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** Answers a web-standard request. `close` ends the sessions and subscriptions of its callers. */
@@ -42,6 +43,7 @@ export interface FetchHandler {
   (request: Request, host?: HostInfo): Promise<Response>;
   /** Ends the sessions and subscriptions of all callers. */
   close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
@@ -57,11 +59,11 @@ export interface FetchHandler {
 export function nodeHandler(handler: Handler, options: MountOptions = {}): NodeHandler {
   checkMountOptions("nodeHandler()", options);
   const front = createFront(handler, options);
-  const handle = (request: NodeRequest, response: NodeResponse, host?: unknown): void => {
+  const handle = ((request, response, host) => {
     const info = readHostInfo("nodeHandler()", host);
     front.handle(new NodeHttpRequest(request as IncomingMessage, response as ServerResponse, false, info));
-  };
-  handle.close = (): Promise<void> => front.close();
+  }) as NodeHandler;
+  handle.close = handle[Symbol.asyncDispose] = () => front.close();
   return handle;
 }
 
@@ -78,11 +80,11 @@ export function nodeHandler(handler: Handler, options: MountOptions = {}): NodeH
 export function fetchHandler(handler: Handler, options: MountOptions = {}): FetchHandler {
   checkMountOptions("fetchHandler()", options);
   const front = createFront(handler, options);
-  const handle = (request: Request, host?: unknown): Promise<Response> => {
+  const handle = ((request, host) => {
     const webRequest = new WebHttpRequest(request, readHostInfo("fetchHandler()", host));
     front.handle(webRequest);
     return webRequest.response;
-  };
-  handle.close = (): Promise<void> => front.close();
+  }) as FetchHandler;
+  handle.close = handle[Symbol.asyncDispose] = () => front.close();
   return handle;
 }

@@ -41,6 +41,7 @@ export interface Serving {
   readonly closed: Promise<void>;
   /** Stops serving and closes the handler. */
   close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** A handler that may hold resources, which `close` releases. */
@@ -79,13 +80,11 @@ export async function serve(handler: Closeable, options: ServeOptions = {}): Pro
   const connected = await serveTransport(handler, transport, { mayShutDown: true, ...connection });
   const closed = connected.closed.then(() => within(CLOSE_BUDGET_MS, closeHandler(handler)));
   if (stdio === undefined) exitWhenClosed(closed, () => connected.close());
-  return {
-    closed,
-    close: async () => {
-      await connected.close();
-      await closed;
-    },
+  const close = async (): Promise<void> => {
+    await connected.close();
+    await closed;
   };
+  return { closed, close, [Symbol.asyncDispose]: close };
 }
 
 async function serveHttp(handler: Closeable, options: ServeHttpOptions): Promise<Serving & { readonly url: string }> {
@@ -97,14 +96,15 @@ async function serveHttp(handler: Closeable, options: ServeHttpOptions): Promise
   const front = createFront(handler, rest, host);
   const listener = await listen({ host, port, limits: front.limits, onRequest: (request) => front.handle(request) });
   const closed = deferred();
-  const close = async (): Promise<void> => {
+  const stop = async (): Promise<void> => {
     await front.close();
     await listener.close(front.graceMs);
     await within(CLOSE_BUDGET_MS, closeHandler(handler));
     closed.resolve();
   };
   let closing: Promise<void> | undefined;
-  return { url: `${listener.url}${front.path}`, closed: closed.promise, close: () => (closing ??= close()) };
+  const close = (): Promise<void> => (closing ??= stop());
+  return { url: `${listener.url}${front.path}`, closed: closed.promise, close, [Symbol.asyncDispose]: close };
 }
 
 async function closeHandler(handler: Closeable): Promise<void> {

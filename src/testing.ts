@@ -1,7 +1,7 @@
 // The subpath `catenary/testing`: a client and a server connected in memory, in any revision, with a record of every
 // message. A test that needs neither a revision nor the record can use `connect(server)`.
 
-import type { Client } from "./client/client.ts";
+import type { Client, ToolsOf, ToolTypes } from "./client/client.ts";
 import { connect, type ConnectOptions } from "./client/connect.ts";
 import type { CallerIdentity, Handler } from "./core/handler.ts";
 import { checkOptions, type OptionNames, optionNames } from "./core/options.ts";
@@ -88,9 +88,12 @@ export interface ConnectInMemoryOptions extends ConnectOptions {
 }
 
 /** A client that is connected in memory, with a record of the messages. */
-export interface InMemoryConnection extends Pick<RecordedTransport, "sent" | "received" | "messages"> {
+export interface InMemoryConnection<Tools extends object = ToolTypes> extends Pick<
+  RecordedTransport,
+  "sent" | "received" | "messages"
+> {
   /** The connected client. */
-  readonly client: Client;
+  readonly client: Client<Tools>;
   /** Closes the connection, but not the server. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -107,11 +110,17 @@ function withCaller(transport: Transport, caller: CallerIdentity): Transport {
   };
 }
 
-/** Connects a client to a server in memory, in the revision `options.revision` (the newest by default). */
-export async function connectInMemory(
+/**
+ * Connects a client to a server in memory, in the revision `options.revision` (the newest by default). `Of` types the
+ * tools, as for `connect()`.
+ *
+ * @example
+ * await using connection = await connectInMemory<typeof server>(server, { revision });
+ */
+export async function connectInMemory<Of = unknown>(
   server: Handler,
   options: ConnectInMemoryOptions = {},
-): Promise<InMemoryConnection> {
+): Promise<InMemoryConnection<ToolsOf<Of> & object>> {
   const { serving = {}, caller, ...rest } = options;
   if (caller !== undefined) checkOptions("connectInMemory()", caller, CALLER_OPTIONS, "caller.");
   checkOptions("connectInMemory()", serving, { ...CONNECTION_OPTIONS, mayShutDown: true }, "serving.");
@@ -122,13 +131,13 @@ export async function connectInMemory(
     caller === undefined ? serverSide : withCaller(serverSide, caller),
     serving,
   );
-  const close = async (client?: Client): Promise<void> => {
+  const close = async (client?: { close(): Promise<void> }): Promise<void> => {
     await client?.close();
     await served.close();
   };
-  let client: Client;
+  let client: Client<ToolsOf<Of> & object>;
   try {
-    client = await connect(recorded, { revision: NEWEST.name, ...rest });
+    client = await connect<Of>(recorded, { revision: NEWEST.name, ...rest });
   } catch (error) {
     await close();
     throw error;

@@ -54,6 +54,7 @@ export interface Gateway extends Handler {
   metrics(): string | undefined;
   /** Closes upstreams and middleware. Further calls wait for the first. Waits at most `budgetMs` (default: 10 s). */
   close(budgetMs?: number): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** An upstream of a gateway: a handler, which may have these methods. */
@@ -103,6 +104,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     await within(budgetMs, settled);
     if (failures.length > 0) throw failures.length === 1 ? failures[0] : new AggregateError(failures, CLOSE_FAILED);
   };
+  const closeOnce = (budgetMs: number = CLOSE_MS): Promise<void> => (closing ??= close(budgetMs));
   const gateway = Object.defineProperties(run, {
     [EVALUATES_CODE]: { get: () => [...stack.version.upstreams.values()].some(evaluatesCode) },
     // A gateway that is itself an upstream has a name. If its only upstream has none, the gateway passes its name on.
@@ -139,7 +141,8 @@ export function createGateway(parts: GatewayParts): Gateway {
         return measured?.metrics?.(statusOf(current, closing !== undefined));
       },
     },
-    close: { value: (budgetMs: number = CLOSE_MS): Promise<void> => (closing ??= close(budgetMs)) },
+    close: { value: closeOnce },
+    [Symbol.asyncDispose]: { value: () => closeOnce() },
   }) as unknown as Gateway;
   stacks.set(gateway, stack);
   return gateway;

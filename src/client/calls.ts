@@ -137,6 +137,7 @@ export class Calls {
     checkOptions(what, options, OPTION_NAMES);
     const { signal } = options;
     if (signal?.aborted === true) throw cancelled(what, signal.reason, false);
+    this.#contexts.throwIfEnded();
     const abort = new AbortController();
     const forget = onAbort(signal, () => abort.abort(signal?.reason));
     const maxMs = options.maxTimeoutMs ?? this.#maxTimeoutMs;

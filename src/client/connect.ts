@@ -57,6 +57,8 @@ async function openHandler(target: Handler, { defaultContext, timeouts }: LocalO
   };
 }
 
+const UNSENT = { mayHaveRun: false };
+
 class LocalConnection {
   readonly #target: Handler;
   readonly #timeouts: Timeouts;
@@ -72,7 +74,7 @@ class LocalConnection {
   async handle(request: Request, context: Context): Promise<Result> {
     const { method, params } = request;
     const { signal } = context;
-    if (this.#closed.signal.aborted) throw this.#closed.signal.reason as ConnectionError;
+    if (this.#closed.signal.aborted) throw (this.#closed.signal.reason as ConnectionError).with(UNSENT);
     if (signal.aborted) throw cancelled(method, signal.reason, false);
     checkParams(method, params);
     const abort = new AbortController();
@@ -347,17 +349,16 @@ function parseUrl(target: string | URL): URL {
   const text = String(target);
   const advice = "connect to http://..., https://..., or a command: { command, args }";
   const problem = `Cannot connect to ${withoutSecrets(text)}`;
-  const notSent = { mayHaveRun: false };
   if (!URL.canParse(text)) {
-    throw new ConnectionError("refused", `${problem}: not a valid URL; ${advice}`, notSent);
+    throw new ConnectionError("refused", `${problem}: not a valid URL; ${advice}`, UNSENT);
   }
   const url = new URL(text);
   if (url.protocol !== "http:" && url.protocol !== "https:") {
-    throw new ConnectionError("refused", `${problem}: neither http nor https; ${advice}`, notSent);
+    throw new ConnectionError("refused", `${problem}: neither http nor https; ${advice}`, UNSENT);
   }
   if (url.username !== "" || url.password !== "") {
     const advice = "the URL must not contain a user name or password; use `headers` or `auth`";
-    throw new ConnectionError("refused", `Cannot connect to ${url.host}: ${advice}`, notSent);
+    throw new ConnectionError("refused", `Cannot connect to ${url.host}: ${advice}`, UNSENT);
   }
   url.hash = "";
   return url;

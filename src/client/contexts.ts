@@ -2,6 +2,7 @@
 // changes go. Every call has its own context; `defaultContext` is for everything outside a call.
 
 import { abortable } from "../core/async.ts";
+import { ConnectionError } from "../core/errors.ts";
 import {
   LOG_LEVELS,
   type AskOptions,
@@ -305,6 +306,12 @@ export class Contexts {
   /** Call this when the connection has ended or could not be opened. */
   end(reason: unknown): void {
     this.#closed.abort(reason);
+  }
+
+  /** Throws if the connection has ended. A call that is not sent has certainly not run. */
+  throwIfEnded(): void {
+    const { aborted, reason } = this.#closed.signal;
+    if (aborted) throw reason instanceof ConnectionError ? reason.with({ mayHaveRun: false }) : reason;
   }
 
   get onError(): ListenerErrors | undefined {

@@ -77,6 +77,7 @@ export class Subscriptions {
     checkOptions("subscriptions/listen", options, OPTION_NAMES);
     const { signal, timeoutMs = this.#acknowledgeMs } = options;
     if (signal?.aborted === true) throw cancelled("subscriptions/listen", signal.reason, false);
+    this.#contexts.throwIfEnded();
     const subscription = new OpenSubscription(onEvent, this.#contexts.onError);
     const { abort } = subscription;
     const forget = onAbort(signal, () => abort.abort(signal?.reason));

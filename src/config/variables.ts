@@ -321,6 +321,7 @@ export function redactUpstream(upstream: Upstream, hide: Redact): Upstream {
     }
   };
   handler.close = (budgetMs) => upstream.close(budgetMs);
+  handler[Symbol.asyncDispose] = () => handler.close();
   return handler;
 }
 

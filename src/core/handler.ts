@@ -2,6 +2,8 @@
 // upstream, a chain and a router over many upstreams are all handlers. Requests, results and contexts are immutable:
 // middleware that wants a different one passes a copy on.
 
+/// <reference lib="esnext.disposable" preserve="true" />
+
 /** Extra data of a message: `_meta`. */
 export type Meta = { readonly [key: string]: unknown };
 /** The params of a request or a notification. */

@@ -66,6 +66,7 @@ export interface ServedConnection {
   readonly closed: Promise<void>;
   /** Calls in flight may go on for `graceMs`; they are aborted at once by default. */
   close(graceMs?: number): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** How many of a client's notifications wait or run at once. */
@@ -121,6 +122,10 @@ class Connection implements ServedConnection {
 
   close(graceMs = 0): Promise<void> {
     return (this.#closing ??= this.#finish(graceMs));
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 
   #receive(inbound: Inbound): void {

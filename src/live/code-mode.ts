@@ -102,6 +102,7 @@ export type CodeMode<Gateway extends Handler> = Gateway & {
   readonly [EVALUATES_CODE]: true;
   /** Ends the sessions, and closes the gateway. */
   close(budgetMs?: number): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
 };
 
 const INSTRUCTIONS = `The tools of this server are called from code. Find them with ${SEARCH_TOOLS}, read their declarations with ${DESCRIBE_TOOLS}, and call many of them in one ${RUN_CODE}: loop, filter and combine there, and return only what you need.`;
@@ -161,6 +162,7 @@ export function createCodeMode<Gateway extends Handler>(
     ...own,
     [EVALUATES_CODE]: { value: true },
     close: { value: (budgetMs?: number): Promise<void> => state.close(budgetMs) },
+    [Symbol.asyncDispose]: { value: () => state.close() },
   }) as unknown as CodeMode<Gateway>;
 }
 

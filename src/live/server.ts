@@ -199,6 +199,7 @@ function closable(server: Server, handler: Handler, close: () => Promise<void>):
     ...Object.fromEntries(methods),
     [EVALUATES_CODE]: { value: true },
     close: { value: closeOnce },
+    [Symbol.asyncDispose]: { value: closeOnce },
   });
 }
 

@@ -59,6 +59,7 @@ export interface OpenApiOptions {
 export interface OpenApi extends Handler {
   /** Closes idle connections. */
   close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 const OPTION_NAMES: OptionNames<OpenApiOptions> = optionNames(

@@ -69,6 +69,7 @@ export interface Programs extends Handler {
   readonly [EVALUATES_CODE]: true;
   /** Ends the programs that run. */
   close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 const OPTION_NAMES: OptionNames<ProgramsOptions> = optionNames(

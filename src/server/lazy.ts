@@ -8,6 +8,7 @@ import type { Server } from "./server.ts";
 /** A handler that can be closed. */
 export interface ClosableHandler extends Handler {
   close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 export interface LazyServerOptions {
@@ -44,5 +45,8 @@ export function lazyServer({ server, name, fill, end }: LazyServerOptions): Clos
     closing.abort(closedError());
     await Promise.allSettled([filling, server.close(), end?.(closing.signal.reason)]);
   };
-  return Object.defineProperty(handler, "close", { value: close }) as ClosableHandler;
+  return Object.defineProperties(handler, {
+    close: { value: close },
+    [Symbol.asyncDispose]: { value: close },
+  }) as ClosableHandler;
 }

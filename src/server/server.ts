@@ -182,6 +182,7 @@ export interface Server<Tools extends object = object> extends Handler {
    * await server.close();
    */
   close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
@@ -238,6 +239,7 @@ export function createServer(options: ServerOptions, ...more: never[]): Server {
     // oxlint-disable-next-line typescript/no-deprecated
     log: (level, data, logger) => registry.log(level, data, logger),
     close: () => registry.close(),
+    [Symbol.asyncDispose]: () => registry.close(),
   };
   const server: Server = Object.assign(registry.handler, methods);
   return server;

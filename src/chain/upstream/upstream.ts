@@ -32,6 +32,7 @@ export interface Upstream extends Handler {
   start(principal?: string): Promise<void>;
   /** Ends its sessions and processes. Waits at most `budgetMs`. */
   close(budgetMs?: number): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
@@ -84,6 +85,7 @@ function pooled(target: Exclude<UpstreamTarget, Handler>, options: UpstreamOptio
     isClosed = true;
     await (await loading)?.close(budgetMs);
   };
+  handler[Symbol.asyncDispose] = () => handler.close();
   // The failure of a start is in the status. The microtask lets `called` set the name first.
   if (options.start === true) queueMicrotask(() => void handler.start().catch(() => undefined));
   return handler;
@@ -100,6 +102,7 @@ function inProcess(target: Handler & { close?(budgetMs?: number): Promise<void> 
     isClosed = true;
     await target.close?.(budgetMs);
   };
+  handler[Symbol.asyncDispose] = () => handler.close();
   return handler;
 }
 

@@ -7,7 +7,7 @@ import { outputOf, Workspace } from "./runtimes.ts";
 /** What users export, by the entry. All of its types are inferred. */
 const SAMPLES: Readonly<Record<string, string>> = {
   ".": `
-import { chain, connect, createServer, McpError, serve, upstream } from "catenary";
+import { chain, connect, createServer, fromSdk, McpError, serve, upstream } from "catenary";
 import { z } from "zod";
 export const server = createServer({ name: "notes", version: "1.0.0" })
   .tool("echo", { input: z.object({ text: z.string() }) }, ({ text }) => text)
@@ -30,6 +30,14 @@ export const gateway = chain().to({ notes, server });
 export const run = () => serve(server);
 export const runHttp = () => serve(gateway, { http: { port: 0 } });
 export const failure = () => new McpError(-32000, "no");
+export const moved = fromSdk({ connect: async () => undefined, close: async () => undefined });
+export const disposed = async () => {
+  await using upstreams = chain().to({ moved, server });
+  await using front = await serve(upstreams, { http: { port: 0 } });
+  await using client = await connect(front.url);
+  await using changes = await client.listen({ toolsListChanged: true });
+  return changes;
+};
 `,
   "./server": `
 import { bearer, createServer, inputRequired } from "catenary/server";
@@ -100,6 +108,10 @@ import { AuthError, fetchHandler, nodeHandler } from "catenary/http";
 export const web = fetchHandler(async () => ({}));
 export const node = nodeHandler(async () => ({}), { stateless: true });
 export const refuse = () => new AuthError(401, "no", "Bearer");
+export const disposed = async () => {
+  await using mounted = web;
+  return mounted;
+};
 `,
   "./stdio": `
 import { childTransport, serveTransport, stdioTransport } from "catenary/stdio";
@@ -113,6 +125,10 @@ export const open = () => connectInMemory(async () => ({}));
 export const list = async () => (await open()).client.listTools();
 export const pair = memoryPair();
 export const recorded = recordTransport(pair[0]);
+export const disposed = async () => {
+  await using connection = await open();
+  return connection.client.revision;
+};
 export const revisions = REVISION_NAMES;
 `,
 };
@@ -163,7 +179,7 @@ console.log(JSON.stringify(Object.fromEntries(await Promise.all(process.argv.sli
 const OPTIONS = {
   module: "nodenext",
   target: "es2023",
-  lib: ["es2023", "dom", "dom.iterable", "dom.asynciterable", "esnext.disposable"],
+  lib: ["es2023", "dom", "dom.iterable", "dom.asynciterable"],
   types: [],
   strict: true,
   skipLibCheck: true,
