@@ -56,7 +56,7 @@ const GATEWAY_HELP = `  --yes                  start what ./${CONFIG} says witho
   --watch                read the config again when it changes; SIGHUP does so too
   --log-format FORMAT    text (the default), or json: one object for each line on stderr
   --trace FILE           add every message of callers and servers to FILE, as lines of JSON without
-                         secrets
+                         secrets; at 100 MiB, FILE becomes FILE.1, and another is begun
 `;
 
 const HELP = `Usage: catenary serve [CONFIG|MODULE] [--stdio | --http HOST:PORT] [OPTIONS]
@@ -213,6 +213,7 @@ async function openConfig(line: GatewayLine): Promise<Source> {
   const opened = await openGateway(source, { onNoise, onState, onStderr, onWarning, middleware }, isStdio, {
     trace,
     code: values.code,
+    onStray: (message) => log.write({ level: "error", message }),
   });
   const { config, gateway, running, release } = opened;
   await loadAhead(isStdio, () => loadForGateway(config.code && codeLanguage(config.code).name));

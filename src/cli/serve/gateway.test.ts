@@ -1,8 +1,9 @@
-// Asking for the inputs of a config at the terminal.
+// Asking for the inputs of a config at the terminal, and finding the module that a stray exception comes from.
 
 import { describe, expect, it } from "vitest";
 import type { Dialog } from "../terminal/prompter.ts";
-import { askInput, inputsFrom } from "./gateway.ts";
+import type { Config } from "../../config/index.ts";
+import { askInput, inputsFrom, moduleIn } from "./gateway.ts";
 
 /** A dialog that answers with these lines, then closes the input; and what it showed. */
 function scriptedDialog(...lines: string[]): { dialog: Dialog; shown: string[] } {
@@ -51,4 +52,21 @@ describe("an input", () => {
     expect(await answer({ id: "api-key", type: "promptString" })).toBe("given");
     expect(await answer({ id: "other", type: "promptString" })).toBeUndefined();
   });
+});
+
+it("finds the middleware or server whose module a stray exception comes from", () => {
+  const config = {
+    chain: [
+      { kind: "named", name: "log" },
+      { kind: "module", file: "/srv/my gate/audit.mjs", name: "journal" },
+      { kind: "module", file: "/srv/count.ts" },
+    ],
+    upstreams: new Map([["notes", { name: "notes", settings: { module: "/srv/notes.mjs" }, use: [] }]]),
+  } as unknown as Config;
+  const stack = (place: string): string =>
+    `Error: no\n    at Timeout._onTimeout (${place})\n    at node:internal/timers:1`;
+  expect(moduleIn(stack("file:///srv/my%20gate/audit.mjs?v=1:3:9"), config)).toBe("the middleware journal");
+  expect(moduleIn(stack("/srv/count.ts:3:9"), config)).toBe("the middleware count");
+  expect(moduleIn(stack("file:///srv/notes.mjs:3:9"), config)).toBe("the server notes");
+  expect(moduleIn(stack("file:///srv/other.mjs:3:9"), config)).toBeUndefined();
 });

@@ -2,6 +2,7 @@
 // upstreams while it runs. This is a separate file, so that serving a module does not load the gateway.
 
 import { closeSync, openSync, unwatchFile, watchFile } from "node:fs";
+import { pathToFileURL } from "node:url";
 import { isDeepStrictEqual } from "node:util";
 import { hasBrowser, loopbackRedirect } from "../../auth/oauth/loopback-redirect.ts";
 import type { Gateway } from "../../chain/gateway.ts";
@@ -32,7 +33,7 @@ import { openSignIn } from "../target/sign-in.ts";
 import { exit, isTerminal, oneLine, printStatus, sanitizeFor } from "../terminal/output.ts";
 import { type Dialog, ProgressLine, Prompter } from "../terminal/prompter.ts";
 import type { EventLog } from "./event-log.ts";
-import { reserveStdio } from "./module.ts";
+import { moduleName, reserveStdio } from "./module.ts";
 import type { Trace } from "./trace.ts";
 
 export interface OpenedGateway {
@@ -55,7 +56,7 @@ export async function openGateway(
   source: string | Config,
   report: Pick<CreateGatewayOptions, "onNoise" | "onStderr" | "onState" | "onWarning" | "middleware">,
   isStdio: boolean,
-  { only, trace, code }: OpenOptions = {},
+  { only, trace, code, onStray }: OpenOptions = {},
 ): Promise<OpenedGateway> {
   const path = typeof source === "string" ? source : source.path;
   const opened =
@@ -66,7 +67,8 @@ export async function openGateway(
   const release = reserveStdio(
     `A module of ${path} calls serve() itself; remove the call, and this command serves the module`,
   );
-  surviveStrayErrors();
+  let running: ConfigGateway | undefined;
+  surviveStrayErrors(() => running?.config ?? config, onStray);
   // On stdio there is one client. Its servers get its name and capabilities, as if it had started them itself.
   const create: CreateGatewayOptions["upstream"] = (target, given) => {
     const made = upstream(target, isStdio ? { share: "per-session", ...given } : given);
@@ -76,16 +78,19 @@ export async function openGateway(
   // A server alone has its own names, which are not those that the whole gateway shows.
   const rememberNames = only === undefined;
   const options = { ...report, signIn, rememberNames, changing: true, upstream: create };
-  const running = await reportProblems(path, () => ConfigGateway.create(config, options));
-  if (trace !== undefined) trace.configOf = () => running.config;
+  const made = await reportProblems(path, () => ConfigGateway.create(config, options));
+  running = made;
+  if (trace !== undefined) trace.configOf = () => made.config;
   const settings = opened.config.code ?? codeDefaults(baseFolder(config.path));
-  return { config, gateway: running.gateway, running, code: settings, load, release };
+  return { config, gateway: made.gateway, running: made, code: settings, load, release };
 }
 
 export interface OpenOptions {
   readonly only?: string | undefined;
   readonly trace?: Trace | undefined;
   readonly code?: boolean | undefined;
+  /** Gets the report of an exception that belongs to no request. Default: it is printed. */
+  readonly onStray?: (message: string) => void;
 }
 
 function withCodeMode(config: Config, wanted: boolean | undefined): Config {
@@ -106,13 +111,36 @@ export function findServer({ upstreams, disabled }: Config, path: string, name: 
 }
 
 /** An exception in a timer or an unawaited promise of a user's module must not end the gateway and all its servers. */
-function surviveStrayErrors(): void {
+function surviveStrayErrors(
+  configOf: () => Config,
+  onStray = (message: string): void => printStatus(`catenary: ${sanitizeFor(process.stderr, message)}`),
+): void {
   process.on("uncaughtException", (error: unknown) => {
     const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    printStatus(
-      `catenary: an exception outside any request; the gateway goes on:\n${sanitizeFor(process.stderr, details)}`,
-    );
+    const owner = moduleIn(details, configOf());
+    const where = owner === undefined ? "" : ` in ${owner}`;
+    onStray(`an exception${where}, outside any request; the gateway goes on:\n${details}`);
   });
+}
+
+/** The middleware or server of the config whose module is the first in a stack trace. */
+export function moduleIn(stack: string, { chain, upstreams }: Pick<Config, "chain" | "upstreams">): string | undefined {
+  const servers = [...upstreams.values()];
+  const modules = [...chain, ...servers.flatMap(({ use }) => use)].flatMap((entry) =>
+    entry.kind === "module"
+      ? [{ file: entry.file, owner: `the middleware ${entry.name ?? moduleName(entry.file)}` }]
+      : [],
+  );
+  const programs = servers.flatMap(({ name, settings: { module } }) =>
+    typeof module === "string" ? [{ file: module, owner: `the server ${name}` }] : [],
+  );
+  for (const line of stack.split("\n")) {
+    const found = [...modules, ...programs].find(
+      ({ file }) => line.includes(pathToFileURL(file).href) || line.includes(`${file}:`),
+    );
+    if (found !== undefined) return oneLine(found.owner);
+  }
+  return undefined;
 }
 
 /** Loads a config for use. Prints its problems, and asks for its inputs. */

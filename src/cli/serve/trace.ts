@@ -1,9 +1,10 @@
 // `--trace FILE`: writes every message between callers and the gateway, and between the gateway and its upstreams, as
 // lines of JSON. Messages have the form of the newest revision, in which the gateway handles them. Values of the
-// config's variables and what has the name of a secret are replaced. Without the option, nothing is wrapped.
+// config's variables and what has the name of a secret are replaced. The file is limited: a full one becomes FILE.1, in
+// place of the last. Without the option, nothing is wrapped.
 
 import { toMcpError } from "../../protocol/errors.ts";
-import { fchmodSync, openSync, writeSync } from "node:fs";
+import { closeSync, fchmodSync, fstatSync, openSync, renameSync, writeSync } from "node:fs";
 import type { Upstream } from "../../chain/upstream/upstream.ts";
 import type { Config } from "../../config/index.ts";
 import { createRedactor, type Secret } from "../../config/variables.ts";
@@ -17,10 +18,17 @@ import { UsageError } from "../command.ts";
 /** Names of fields whose values are not written. A progress token is not a secret. */
 const SECRET_FIELD = /^(?!progressToken$).*(?:token|secret|password|passwd|authorization|cookie|api[_-]?key|_key)s?$/i;
 
+/** The size of the file at which another is begun. FILE and FILE.1 are kept. */
+export const MAX_TRACE_BYTES: number = 100 * 1024 * 1024;
+
 type Direction = "request" | "result" | "error" | "notification" | "question" | "answer" | "refusal" | "cancelled";
 
 export class Trace {
-  readonly #file: number;
+  readonly #path: string;
+  readonly #maxBytes: number;
+  #file: number;
+  /** Of the file; undefined for what is not a file, such as a pipe, and so has no limit. */
+  #bytes: number | undefined;
   readonly #onError: (message: string) => void;
   #redact: (text: string) => string = (text) => text;
   #config: Config | undefined;
@@ -30,11 +38,14 @@ export class Trace {
   #isBroken = false;
 
   /** Adds to the file, which only its owner may read. Throws a UsageError if that is not possible. */
-  constructor(path: string, onError: (message: string) => void) {
+  constructor(path: string, onError: (message: string) => void, maxBytes: number = MAX_TRACE_BYTES) {
     this.#onError = onError;
+    this.#path = path;
+    this.#maxBytes = maxBytes;
     try {
-      this.#file = openSync(path, "a", 0o600);
-      fchmodSync(this.#file, 0o600);
+      this.#file = openPrivate(path);
+      const stats = fstatSync(this.#file);
+      this.#bytes = stats.isFile() ? stats.size : undefined;
     } catch (error) {
       throw new UsageError(`--trace ${path} cannot be written: ${errorMessage(error)}`, { cause: error });
     }
@@ -116,12 +127,31 @@ export class Trace {
     const text = this.#lines.map((line) => `${this.#redact(line)}\n`).join("");
     this.#lines = [];
     try {
+      this.#makeRoom(Buffer.byteLength(text));
       writeSync(this.#file, text);
     } catch (error) {
       this.#isBroken = true;
       this.#onError(`--trace ends, since its file cannot be written: ${errorMessage(error)}`);
     }
   }
+
+  /** Begins another file if these bytes do not fit. */
+  #makeRoom(bytes: number): void {
+    if (this.#bytes === undefined) return;
+    if (this.#bytes > 0 && this.#bytes + bytes > this.#maxBytes) {
+      renameSync(this.#path, `${this.#path}.1`);
+      closeSync(this.#file);
+      this.#file = openPrivate(this.#path);
+      this.#bytes = 0;
+    }
+    this.#bytes += bytes;
+  }
+}
+
+function openPrivate(path: string): number {
+  const file = openSync(path, "a", 0o600);
+  fchmodSync(file, 0o600);
+  return file;
 }
 
 /** An object is not replaced: it may be the schema of a field. */

@@ -146,7 +146,7 @@ describe("status, logs and restart", () => {
     const client = await connect(url);
     await expect(client.callTool("hello")).rejects.toThrow();
     await expect.poll(() => client.callTool("hello").catch(String)).toContain("will not be restarted");
-    await one.waitForStderr("notes stopped after too many crashes");
+    await one.waitForStderr("notes failed to start too often");
     expect(await command("restart", "notes")).toMatchObject({ code: 4 });
     rmSync(broken);
     expect(await command("restart", "notes")).toMatchObject({ code: 0, err: "" });
