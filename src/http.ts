@@ -3,13 +3,14 @@
 // `serve(handler, { http: { port } })`.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Handler } from "./core/handler.ts";
+import type { EnvOf, Handler } from "./core/handler.ts";
 import type { HostInfo } from "./http/server/http-request.ts";
 import { createFront, checkMountOptions, readHostInfo, type MountOptions } from "./http/server/mount.ts";
 import { NodeHttpRequest } from "./http/server/node-request.ts";
 import { WebHttpRequest } from "./http/server/web-request.ts";
 
 export { AuthError, type Authenticator, type Credentials, type Identity } from "./core/authentication.ts";
+export type { EnvOf } from "./core/handler.ts";
 export type { HostInfo } from "./http/server/http-request.ts";
 export type { ParkedCallsOptions } from "./dialogue/stateless/parked-calls.ts";
 export type { Health, HttpLimits } from "./http/server/options.ts";
@@ -31,16 +32,16 @@ export interface NodeResponse {
 }
 
 /** A request listener for node:http. `close` ends the sessions and subscriptions of its callers. */
-export interface NodeHandler {
-  (request: NodeRequest, response: NodeResponse, host?: HostInfo | ((error?: unknown) => void)): void;
+export interface NodeHandler<Env = unknown> {
+  (request: NodeRequest, response: NodeResponse, host?: HostInfo<Env> | ((error?: unknown) => void)): void;
   /** Ends the sessions and subscriptions of all callers. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** Answers a web-standard request. `close` ends the sessions and subscriptions of its callers. */
-export interface FetchHandler {
-  (request: Request, host?: HostInfo): Promise<Response>;
+export interface FetchHandler<Env = unknown> {
+  (request: Request, host?: HostInfo<Env>): Promise<Response>;
   /** Ends the sessions and subscriptions of all callers. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -56,7 +57,10 @@ export interface FetchHandler {
  * const mcp = nodeHandler(server);
  * app.all("/mcp{/*rest}", (request, response) => mcp(request, response, { principal: request.user.id }));
  */
-export function nodeHandler(handler: Handler, options: MountOptions = {}): NodeHandler {
+export function nodeHandler<Of extends Handler>(
+  handler: Of,
+  options: MountOptions & { readonly env?: EnvOf<Of> | undefined } = {},
+): NodeHandler<EnvOf<Of>> {
   checkMountOptions("nodeHandler()", options);
   const front = createFront(handler, options);
   const handle = ((request, response, host) => {
@@ -75,9 +79,12 @@ export function nodeHandler(handler: Handler, options: MountOptions = {}): NodeH
  *
  * @example
  * const mcp = fetchHandler(server, { allowedHosts: ["*.example.com"] });
- * app.all("/mcp", async (c) => mcp(c.req.raw, { principal: c.get("user").id, context: c.env }));
+ * app.all("/mcp", async (c) => mcp(c.req.raw, { principal: c.get("user").id, env: c.env }));
  */
-export function fetchHandler(handler: Handler, options: MountOptions = {}): FetchHandler {
+export function fetchHandler<Of extends Handler>(
+  handler: Of,
+  options: MountOptions & { readonly env?: EnvOf<Of> | undefined } = {},
+): FetchHandler<EnvOf<Of>> {
   checkMountOptions("fetchHandler()", options);
   const front = createFront(handler, options);
   const handle = ((request, host) => {

@@ -4,6 +4,7 @@
 import type { Client, ToolsOf } from "./client/client.ts";
 import type { ConnectOptions, Target } from "./client/connect.ts";
 import { checkStdio } from "./core/process-stdio.ts";
+import type { EnvOf, EnvOption } from "./core/handler.ts";
 import type { ServeHttpOptions } from "./http/server/mount.ts";
 import type { Closeable, ServeOptions, Serving } from "./serve.ts";
 
@@ -16,17 +17,17 @@ import type { Closeable, ServeOptions, Serving } from "./serve.ts";
  */
 export async function connect<Of = unknown>(
   target: Target,
-  options?: ConnectOptions,
+  options?: ConnectOptions & { readonly env?: EnvOf<Of> | undefined },
 ): Promise<Client<ToolsOf<Of> & object>> {
   return (await import("./client/connect.ts")).connect<Of>(target, options);
 }
 
 /** Serves a server, or any other handler, on stdio or over HTTP. Resolves when it accepts messages. */
-export function serve(
-  handler: Closeable,
-  options: ServeOptions & { readonly http: ServeHttpOptions },
+export function serve<Of extends Closeable>(
+  handler: Of,
+  options: ServeOptions & EnvOption<Of> & { readonly http: ServeHttpOptions },
 ): Promise<Serving & { readonly url: string }>;
-export function serve(handler: Closeable, options?: ServeOptions): Promise<Serving>;
+export function serve<Of extends Closeable>(handler: Of, options?: ServeOptions & EnvOption<Of>): Promise<Serving>;
 export async function serve(handler: Closeable, options?: ServeOptions): Promise<Serving> {
   // Here, and not only after the import: the command that loads a module must learn at once that the module serves itself.
   if (options?.http === undefined && options?.stdio === undefined) checkStdio();
@@ -39,6 +40,7 @@ export { upstream } from "./chain/upstream/upstream.ts";
 export { ConnectionError, UserError } from "./core/errors.ts";
 export { McpError } from "./protocol/errors.ts";
 export { createServer } from "./server/server.ts";
+export { defineTool } from "./server/tools.ts";
 
 // Every type that these functions take or return, and every type in the members of those: a project that emits
 // declarations must be able to name what the compiler infers for its exports.

@@ -1,6 +1,6 @@
 // Mistakes in the options of servers and their messages, and the check for handlers that evaluate code.
 
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { chain } from "./chain/chain.ts";
 import { type Handler, EVALUATES_CODE } from "./core/handler.ts";
 import { takeStdio } from "./core/process-stdio.ts";
@@ -131,4 +131,31 @@ describe("a handler that evaluates code", () => {
     expect((await closed(post({ authorization: "Bearer right" }))).status).toBe(415);
     await closed.close();
   });
+});
+
+it("warns at the start of scopes that no caller can have", async () => {
+  const printed = vi.spyOn(console, "error").mockReturnValue();
+  const server = main
+    .createServer({ name: "a", version: "1" })
+    .tool("t", { scopes: ["notes:write"] }, () => "x")
+    .resource("a:b", { scopes: ["notes:read"] }, () => "x")
+    .template("t:{id}", { scopes: ["notes:read"] }, () => "x")
+    .prompt("p", { scopes: ["notes:prompt"] }, () => "x")
+    .method("acme/m", { scopes: ["acme"] }, () => ({}));
+  expect(server.requiredScopes).toEqual(["notes:write", "notes:prompt", "notes:read", "acme"]);
+  await (await serve(server, { http: { port: 0 } })).close();
+  expect(printed.mock.calls).toEqual([
+    [
+      "catenary: serve(): no caller can use what needs a scope (notes:write, notes:prompt, notes:read, acme), " +
+        "since there is no `auth`; set it, for example to bearer({ ... })",
+    ],
+  ]);
+  printed.mockClear();
+  const auth = { authenticate: async () => ({ principal: "ann" }) };
+  await (await serve(server, { http: { port: 0, auth } })).close();
+  server.removeTool("t");
+  expect(server.requiredScopes).not.toContain("notes:write");
+  await (await serve(main.createServer({ name: "a", version: "1" }), { http: { port: 0 } })).close();
+  expect(printed.mock.calls).toEqual([]);
+  printed.mockRestore();
 });

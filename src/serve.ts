@@ -5,13 +5,15 @@
 
 import type { Readable, Writable } from "node:stream";
 import { deferred, within } from "./core/async.ts";
-import { type Handler, isUnfinishedChain, NO_UPSTREAM } from "./core/handler.ts";
+import { type EnvOption, type Handler, isUnfinishedChain, NO_UPSTREAM } from "./core/handler.ts";
+import { printProblem } from "./core/listeners.ts";
 import { checkOptions } from "./core/options.ts";
 import { STDIO_TAKEN, takeStdio } from "./core/process-stdio.ts";
 import { defined } from "./core/values.ts";
 import { CONNECTION_OPTIONS, serveTransport, type ConnectionOptions } from "./dialogue/connection.ts";
 import type { ServeHttpOptions } from "./http/server/mount.ts";
 import type { Limits } from "./jsonrpc/codec.ts";
+import type { Server } from "./server/server.ts";
 import { stdioTransport } from "./transport/stdio.ts";
 
 /** How long closing the handler may take. Clients kill a server about four seconds after the end of input. */
@@ -57,11 +59,11 @@ const SERVE_OPTIONS = {
 } as const satisfies Record<keyof ServeOptions, true>;
 
 /** Serves a server or any other handler; resolves when it accepts messages. */
-export function serve(
-  handler: Closeable,
-  options: ServeOptions & { readonly http: ServeHttpOptions },
+export function serve<Of extends Closeable>(
+  handler: Of,
+  options: ServeOptions & EnvOption<Of> & { readonly http: ServeHttpOptions },
 ): Promise<Serving & { readonly url: string }>;
-export function serve(handler: Closeable, options?: ServeOptions): Promise<Serving>;
+export function serve<Of extends Closeable>(handler: Of, options?: ServeOptions & EnvOption<Of>): Promise<Serving>;
 export async function serve(handler: Closeable, options: ServeOptions = {}): Promise<Serving> {
   if (typeof handler !== "function") {
     if (isUnfinishedChain(handler)) throw new TypeError(`serve(): ${NO_UPSTREAM}`);
@@ -94,6 +96,7 @@ async function serveHttp(handler: Closeable, options: ServeHttpOptions): Promise
     import("./http/server/listener.ts"),
   ]);
   const front = createFront(handler, rest, host);
+  warnOfScopes(handler as Partial<Pick<Server, "requiredScopes">>, rest.auth);
   const listener = await listen({ host, port, limits: front.limits, onRequest: (request) => front.handle(request) });
   const closed = deferred();
   const stop = async (): Promise<void> => {
@@ -105,6 +108,15 @@ async function serveHttp(handler: Closeable, options: ServeHttpOptions): Promise
   let closing: Promise<void> | undefined;
   const close = (): Promise<void> => (closing ??= stop());
   return { url: `${listener.url}${front.path}`, closed: closed.promise, close, [Symbol.asyncDispose]: close };
+}
+
+/** Without authentication callers have no scopes, which may only be noticed when a client is refused. */
+function warnOfScopes({ requiredScopes = [] }: Partial<Pick<Server, "requiredScopes">>, auth: unknown): void {
+  if (auth || requiredScopes.length === 0) return;
+  const what = `what needs a scope (${requiredScopes.join(", ")})`;
+  printProblem(
+    `serve(): no caller can use ${what}, since there is no \`auth\`; set it, for example to bearer({ ... })`,
+  );
 }
 
 async function closeHandler(handler: Closeable): Promise<void> {

@@ -3,7 +3,7 @@
 
 import type { Client, ToolsOf, ToolTypes } from "./client/client.ts";
 import { connect, type ConnectOptions } from "./client/connect.ts";
-import type { CallerIdentity, Handler } from "./core/handler.ts";
+import type { CallerIdentity, EnvOf, Handler } from "./core/handler.ts";
 import { checkOptions, type OptionNames, optionNames } from "./core/options.ts";
 import { CONNECTION_OPTIONS, serveTransport, type ConnectionOptions } from "./dialogue/connection.ts";
 import { isBatch, type Message } from "./jsonrpc/message.ts";
@@ -99,7 +99,7 @@ export interface InMemoryConnection<Tools extends object = ToolTypes> extends Pi
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-const CALLER_OPTIONS: OptionNames<CallerIdentity> = optionNames("endpoint principal scopes claims headers hostContext");
+const CALLER_OPTIONS: OptionNames<CallerIdentity> = optionNames("endpoint principal scopes claims headers env");
 
 /** The transport of a server, as if its messages were authenticated. */
 function withCaller(transport: Transport, caller: CallerIdentity): Transport {
@@ -119,17 +119,17 @@ function withCaller(transport: Transport, caller: CallerIdentity): Transport {
  */
 export async function connectInMemory<Of = unknown>(
   server: Handler,
-  options: ConnectInMemoryOptions = {},
+  options: ConnectInMemoryOptions & { readonly env?: EnvOf<Of> | undefined } = {},
 ): Promise<InMemoryConnection<ToolsOf<Of> & object>> {
-  const { serving = {}, caller, ...rest } = options;
+  const { serving = {}, caller, env = serving.env, ...rest } = options;
   if (caller !== undefined) checkOptions("connectInMemory()", caller, CALLER_OPTIONS, "caller.");
   checkOptions("connectInMemory()", serving, { ...CONNECTION_OPTIONS, mayShutDown: true }, "serving.");
   const [clientSide, serverSide] = memoryPair();
   const recorded = recordTransport(clientSide);
   const served = await serveTransport(
     server,
-    caller === undefined ? serverSide : withCaller(serverSide, caller),
-    serving,
+    caller === undefined ? serverSide : withCaller(serverSide, { env, ...caller }),
+    { ...serving, env },
   );
   const close = async (client?: { close(): Promise<void> }): Promise<void> => {
     await client?.close();

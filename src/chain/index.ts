@@ -26,6 +26,8 @@ export type {
   AskOptions,
   Caller,
   Context,
+  EnvOf,
+  EnvOption,
   Handler,
   LogLevel,
   Meta,
@@ -34,7 +36,8 @@ export type {
   Params,
   Request,
   Result,
-  SessionHints,
+  Session,
+  TaskWish,
 } from "../core/handler.ts";
 export type { NamesOption } from "./router/names.ts";
 export type { SelectPart, UpstreamNaming } from "./router/naming.ts";

@@ -10,6 +10,7 @@ import {
   LOG_LEVELS,
   NO_UPSTREAM,
   type Context,
+  type EnvOf,
   type Handler,
   type LogLevel,
   type Notification,
@@ -153,8 +154,7 @@ class LocalConnection {
         this.#pending.release(call);
       }
     };
-    const session = { ...context.session, ended: this.#closed.signal };
-    return { ...context, signal, notify, ask, session };
+    return { ...context, signal, notify, ask };
   }
 }
 
@@ -192,10 +192,12 @@ export interface ConnectOptions
   readonly cache?: boolean;
   /** Aborts connecting. Once connected, closes the client. */
   readonly signal?: AbortSignal;
+  /** What the handlers of a server in this process get as `context.env`. */
+  readonly env?: unknown;
 }
 
 const OPTION_NAMES: OptionNames<ConnectOptions> = optionNames(
-  "info revision timeoutMs maxTimeoutMs startTimeoutMs logLevel onLog onProgress onNotification cache signal",
+  "info revision timeoutMs maxTimeoutMs startTimeoutMs logLevel onLog onProgress onNotification cache signal env",
   "sample elicit roots onRequest onError capabilities auth headers fetch onStderr onNoise limits",
 );
 const COMMAND_NAMES: OptionNames<Command> = optionNames("command args env inheritEnv cwd");
@@ -209,10 +211,14 @@ const COMMAND_NAMES: OptionNames<Command> = optionNames("command args env inheri
  */
 export async function connect<Of = unknown>(
   target: Target,
-  options: ConnectOptions = {},
+  options: ConnectOptions & { readonly env?: EnvOf<Of> | undefined } = {},
 ): Promise<Client<ToolsOf<Of> & object>> {
   checkOptions("connect()", options, OPTION_NAMES);
   if (isCommand(target)) checkOptions("connect(): a command", target, COMMAND_NAMES);
+  if (options.env !== undefined && typeof target !== "function") {
+    const advice = "the environment of a program belongs to it: connect({ command, env })";
+    throw new TypeError(`connect(): \`env\` is what handlers of a server in this process get; ${advice}`);
+  }
   const { signal, revision, startTimeoutMs, timeoutMs, maxTimeoutMs } = options;
   if (isAborted(signal)) throw aborted(signal);
   const info = options.info ?? ownInfo();
@@ -223,6 +229,7 @@ export async function connect<Of = unknown>(
     requests,
     cache: options.cache === false ? undefined : new Cache(),
     identity: identityOf(target, options.auth),
+    isLocal: typeof target === "function",
   });
   const timeouts = defined({ idleMs: timeoutMs, totalMs: maxTimeoutMs });
   const forget = onAbort(signal, () => contexts.end(signal?.reason));

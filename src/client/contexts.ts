@@ -12,6 +12,7 @@ import {
   type Notification,
   type Request,
   type Result,
+  type Session,
 } from "../core/handler.ts";
 import { callListener, type ListenerErrors, reportListenerError } from "../core/listeners.ts";
 import { defined, errorMessage, isObject } from "../core/values.ts";
@@ -271,6 +272,9 @@ export interface ContextsOptions extends NotificationListeners {
   readonly logLevel?: LogLevel;
   readonly onNotification?: (notification: Notification) => void;
   readonly onError?: ListenerErrors;
+  /** Whether the server is a handler in this process. Such a client has a session, and an environment if one is set. */
+  readonly isLocal?: boolean;
+  readonly env?: unknown;
 }
 
 /** The options of one call that concern notifications. */
@@ -286,6 +290,7 @@ export class Contexts {
   logLevel: LogLevel | undefined;
   readonly #options: ContextsOptions;
   readonly #caller: Caller;
+  readonly #session: Session | undefined;
   readonly #closed = new AbortController();
 
   constructor(options: ContextsOptions) {
@@ -293,13 +298,21 @@ export class Contexts {
     this.cache = options.cache;
     this.identity = options.identity;
     this.logLevel = options.logLevel ?? (options.onLog === undefined ? undefined : "info");
-    this.#caller = newCaller(NEWEST.style, options.requests.capabilities, options.info);
+    const caller = newCaller(NEWEST.style, options.requests.capabilities, options.info);
+    this.#caller = options.env === undefined ? caller : { ...caller, env: options.env };
+    if (options.isLocal === true) {
+      const notify: Session["notify"] = (notification) => {
+        if (!this.#closed.signal.aborted) this.notify(notification);
+      };
+      this.#session = { id: caller.key, state: new Map(), ended: this.#closed.signal, notify };
+    }
     this.defaultContext = {
       revision: NEWEST.name,
       caller: this.#caller,
       signal: this.#closed.signal,
       notify: (notification) => this.notify(notification),
       ask: (request, askOptions) => this.#ask(request, this.#closed.signal, askOptions),
+      ...(this.#session && { session: this.#session }),
     };
   }
 
@@ -327,7 +340,8 @@ export class Contexts {
     const notify: Context["notify"] = (notification) => this.notify(notification, listeners);
     const ask: Context["ask"] = (request, options) => this.#ask(request, signal, options);
     const logLevel = this.#levelFor(listeners);
-    return defined({ revision: NEWEST.name, caller: this.#caller, signal, logLevel, timeouts, notify, ask });
+    const [caller, session] = [this.#caller, this.#session];
+    return defined({ revision: NEWEST.name, caller, session, signal, logLevel, timeouts, notify, ask });
   }
 
   /** Passes a notification to the cache and to the listeners. */

@@ -6,6 +6,8 @@ export type {
   AskOptions,
   Caller,
   Context,
+  EnvOf,
+  EnvOption,
   Handler,
   LogLevel,
   Meta,
@@ -13,7 +15,8 @@ export type {
   Params,
   Request,
   Result,
-  SessionHints,
+  Session,
+  TaskWish,
 } from "../core/handler.ts";
 export type { ListenerErrors } from "../core/listeners.ts";
 export type { Limits } from "../jsonrpc/codec.ts";

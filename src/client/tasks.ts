@@ -41,7 +41,7 @@ export class Tasks {
     const result = await calls.run(request.method, options, (context) =>
       callWithInput(handler, request, {
         ...withTasksExtension(context),
-        session: { ...context.session, task: "if-supported" },
+        task: { mode: "if-supported" },
       }),
     );
     if (result.resultType !== "task") return new TaskHandle(this.#client, completedState(result), name);

@@ -127,6 +127,7 @@ export function copyContext(context: CancellableContext, changes: ContextChanges
     hangUp: fields.hangUp,
     isNotification: fields.isNotification,
     session: fields.session,
+    task: fields.task,
     onRoute: changes.onRoute ?? fields.onRoute,
     headers: changes.headers ?? fields.headers,
     headersChecked: changes.headersChecked ?? fields.headersChecked,

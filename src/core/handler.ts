@@ -66,8 +66,10 @@ export interface Context {
   hangUp?(retryMs: number): void;
   /** Whether the request is a notification of the caller: its result is dropped, and so is an error. */
   readonly isNotification?: true;
-  /** What only session-style revisions have. The front of the caller sets it, and the back of a server reads it. */
-  readonly session?: SessionHints;
+  /** The session of the caller. Stateless callers have none; a client in this process has one. */
+  readonly session?: Session;
+  /** Whether a call should run as a task, if the caller says so. The newest revision has no field for it. */
+  readonly task?: TaskWish;
   /**
    * Called when a gateway sends the request to an upstream, with the name of the upstream (undefined if the gateway has
    * only one) and the request in the upstream's own names. If it throws, the request is not sent. If the upstream is
@@ -85,19 +87,36 @@ export interface Context {
   readonly run?: string;
 }
 
-/** What session-style revisions say about a request and the newest revision has no field for. */
-export interface SessionHints {
+/** The session of a client: the same object for all its requests, for middleware and for handlers. */
+export interface Session {
+  /** No other session of this process has it. */
+  readonly id: string;
+  /** Values that live as long as the session. All middleware and handlers that serve the session share them. */
+  readonly state: Map<string, unknown>;
+  /** Aborted when the session ends. */
+  readonly ended: AbortSignal;
   /**
-   * With `tools/call`: the caller wants a task, or the call fails ("required"); or it can handle one, so a tool that
-   * supports tasks should run as one ("if-supported"). A session-style server creates no task otherwise.
+   * Sends a notification to the client of this session, also outside of a call: one that the specification does not
+   * define, or one such as `notifications/tools/list_changed`. Does nothing once the session has ended.
+   *
+   * @example
+   * const timer = setInterval(() => session.notify({ method: "notifications/acme/tick" }), 1_000);
+   * session.ended.addEventListener("abort", () => clearInterval(timer));
    */
-  readonly task?: "required" | "if-supported";
-  /** With `tools/call`: the field `task`, as the caller's revision defines it. */
-  readonly taskParams?: { readonly [key: string]: unknown };
-  /** Aborted when the session ends. Clients in the same process have one too. */
-  readonly ended?: AbortSignal;
-  /** With a subscription: calls back when the caller's roots have changed. Returns a function that stops this. */
+  notify(notification: Notification): void;
+  /** Calls back when the client's roots have changed, if it notifies of that. Returns a function that stops this. */
   onRootsChanged?(changed: () => void): () => void;
+}
+
+/** What a caller says about running a call as a task. */
+export interface TaskWish {
+  /**
+   * "required": the call runs as a task, or fails. "if-supported": the caller can handle a task, so a tool that supports
+   * tasks should run as one. A session-style server creates no task otherwise.
+   */
+  readonly mode: "required" | "if-supported";
+  /** The field `task` of the request, as the caller's revision defines it. */
+  readonly params?: { readonly [key: string]: unknown };
 }
 
 /** The client, as a handler sees it. Made once by the side that received the request (protocol/caller.ts). */
@@ -137,9 +156,18 @@ export interface CallerIdentity {
   readonly claims?: Readonly<Record<string, unknown>>;
   /** HTTP headers by lower-case names, without those that carry secrets. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** The `context` that the host framework passed to `fetchHandler` or `nodeHandler` with this request. */
-  readonly hostContext?: unknown;
+  /**
+   * What handlers need from the host: the `env` that was passed with this request to `fetchHandler` or `nodeHandler`, or
+   * the option `env` of what serves them. Handlers of a server find it, typed, as `context.env`.
+   */
+  readonly env?: unknown;
 }
+
+/** The environment that the handlers of a server need: `Env` of `createServer<Env>()`. */
+export type EnvOf<Of> = Of extends { readonly "~env"?: infer Env } ? Exclude<Env, undefined> : unknown;
+
+/** The option `env`, which a server with a typed environment requires. */
+export type EnvOption<Of> = unknown extends EnvOf<Of> ? { readonly env?: unknown } : { readonly env: EnvOf<Of> };
 
 /** Options of a request to the caller. */
 export interface AskOptions {

@@ -42,6 +42,8 @@ export interface ConnectionOptions {
   readonly revisions?: readonly string[];
   /** Limits of stateless calls that wait for an answer of the client. */
   readonly parkedCalls?: ParkedCallsOptions;
+  /** What handlers get as `context.env`: a database, the bindings of the host, or anything else that they need. */
+  readonly env?: unknown;
   /** How many requests run at once. Others wait. Default: 256. */
   readonly maxInFlight?: number;
   /** How long calls in flight may go on after the client has closed its side. */
@@ -56,6 +58,7 @@ export const CONNECTION_OPTIONS: Readonly<Record<keyof Omit<ConnectionOptions, "
   compat: true,
   revisions: true,
   parkedCalls: true,
+  env: true,
   maxInFlight: true,
   graceMs: true,
 };
@@ -101,16 +104,19 @@ class Connection implements ServedConnection {
     this.#parkedCalls = new ParkedCalls(options.parkedCalls);
     this.#limiter = new CallLimiter(options.maxInFlight ?? 256);
     this.#queue = (options.ordering ?? compat?.ordering) === "sequential" ? new SequentialQueue() : undefined;
+    const identity = { env: options.env };
     const push = (message: Message): void => void transport.send(message).catch(() => undefined);
     this.#session = new SessionFront(compat?.handler(handler) ?? handler, push, this.#inFlight, {
       revisions: allRevisions.filter(({ style }) => style === "session"),
       allRevisions,
       compat,
       mayShutDown: this.#mayShutDown,
+      identity,
     });
     const revisions = allRevisions.filter(({ style }) => style === "stateless");
     this.#speaks = { session: revisions.length < allRevisions.length, stateless: revisions.length > 0 };
-    this.#stateless = new StatelessFront(handler, this.#parkedCalls, { revisions, connection: nextNumber() });
+    const connection = nextNumber();
+    this.#stateless = new StatelessFront(handler, this.#parkedCalls, { revisions, connection, identity });
     this.closed = new Promise((resolve) => {
       this.#markClosed = resolve;
     });

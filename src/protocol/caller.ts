@@ -103,7 +103,7 @@ function isSame(one: unknown, other: unknown): boolean {
 /** The client as the sender of a message. A literal with all fields takes a hundredth of the time of a spread. */
 export function withIdentity(client: Caller, identity: CallerIdentity, key: string = client.key): Caller {
   const { style, info, capabilities, canBeAsked, notifiesRoots } = client;
-  const { principal, scopes, claims, headers, hostContext, endpoint } = identity;
+  const { principal, scopes, claims, headers, env, endpoint } = identity;
   return {
     style,
     key,
@@ -115,7 +115,7 @@ export function withIdentity(client: Caller, identity: CallerIdentity, key: stri
     scopes,
     claims,
     headers,
-    hostContext,
+    env,
     endpoint,
   } as Caller;
 }

@@ -3,7 +3,8 @@
 
 import { describe, expect, it, vi } from "vitest";
 import type { Request } from "../core/handler.ts";
-import { checkClientRequest, checkClientResult, PendingInputs } from "./client-requests.ts";
+import { checkClientRequest } from "./client-requests.ts";
+import { checkClientResult, PendingInputs } from "./client-results.ts";
 import { McpError } from "./errors.ts";
 
 const elicit = { method: "elicitation/create", params: { message: "?" } };

@@ -1,6 +1,6 @@
 // What clients and servers both need to know about tasks: the extension's name, who has declared it, and when a task is
 // finished. In the revision before the newest, a tool states its task support in the field `execution`, which
-// protocol/model keeps for session-style callers. What such a caller says about a task is in `context.session`.
+// protocol/model keeps for session-style callers. What such a caller says about a task is in `context.task`.
 
 import type { Caller, Context } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";

@@ -13,6 +13,7 @@ import {
   type Params,
   type Request,
   type Result,
+  type Session,
 } from "../core/handler.ts";
 import { ignoreRejection } from "../core/async.ts";
 import { defined } from "../core/values.ts";
@@ -25,11 +26,11 @@ import type {
   InputResponses,
   ListRootsResult,
 } from "../protocol/model/index.ts";
+import { checkClientRequest } from "../protocol/client-requests.ts";
 import { invalidParams } from "../protocol/errors.ts";
 import { META } from "../protocol/model/base.ts";
 import { isVendorMethod } from "../protocol/revisions/standard-methods.ts";
 import type { ResultBuilder } from "./result-builder.ts";
-import type { Session } from "./sessions.ts";
 import { createSchemaCheck, type Schema, toFormSchema } from "./schema.ts";
 
 /** A request for user input. The form may also be a Standard Schema that can produce JSON Schema. */
@@ -80,7 +81,12 @@ export interface Ask {
 }
 
 /** What handlers get as their second argument: the request's context, with functions for progress, logs and questions. */
-export interface ToolContext extends Context {
+export interface ToolContext<Env = unknown> extends Context {
+  /**
+   * What the host passed for the handlers: the option `env` of `serve`, `fetchHandler`, `nodeHandler` or `connect`, or
+   * `env` of a single request. Throws if nothing was passed.
+   */
+  readonly env: Env;
   /** Asks the client something during the call. */
   readonly ask: Ask;
   /** Reports progress to clients that asked for it. Values that are not greater than the last one are dropped. */
@@ -111,8 +117,6 @@ export interface ToolContext extends Context {
   readonly state: unknown;
   /** `_meta` of the request: what the client sent beside the arguments, such as a trace context. */
   readonly meta: Meta;
-  /** The session of the client. Undefined for clients of stateless revisions, except in memory. */
-  readonly session?: Session;
 }
 
 /** The input of a call that follows `inputRequired`. */
@@ -121,29 +125,31 @@ export interface RetryInput {
   readonly state: unknown;
 }
 
+const ENV_MISSING = "context.env is not set: pass `env` to serve(), fetchHandler(), nodeHandler() or connect()";
 const NO_META: Meta = Object.freeze({});
 const NO_INPUT: RetryInput = Object.freeze({ answers: Object.freeze({}), state: undefined });
 
 /** One import for all calls: with loader hooks, the duration of each import() varies, which could reorder requests. */
-let clientRequests: Promise<typeof import("../protocol/client-requests.ts")> | undefined;
+let clientResults: Promise<typeof import("../protocol/client-results.ts")> | undefined;
 
 export class CallContext implements ToolContext {
   readonly revision: string;
   readonly caller: Caller;
   readonly logLevel?: LogLevel;
   readonly timeouts?: NonNullable<Context["timeouts"]>;
+  readonly session?: Session;
   readonly answers: Partial<InputResponses>;
   readonly state: unknown;
   readonly #context: Context;
   readonly #request: Request;
-  readonly #declared: Pick<ResultBuilder, "logging" | "sessions">;
+  readonly #declared: Pick<ResultBuilder, "logging">;
   readonly #detach: (() => void) | undefined;
   #lastProgress = -Infinity;
 
   constructor(
     context: Context,
     request: Request,
-    declared: Pick<ResultBuilder, "logging" | "sessions">,
+    declared: Pick<ResultBuilder, "logging">,
     { answers, state }: RetryInput = NO_INPUT,
     detach?: () => void,
   ) {
@@ -155,6 +161,7 @@ export class CallContext implements ToolContext {
     this.caller = context.caller;
     if (context.logLevel !== undefined) this.logLevel = context.logLevel;
     if (context.timeouts !== undefined) this.timeouts = context.timeouts;
+    if (context.session !== undefined) this.session = context.session;
     this.answers = answers;
     this.state = state;
   }
@@ -172,12 +179,14 @@ export class CallContext implements ToolContext {
     return this.#context;
   }
 
-  get meta(): Meta {
-    return this.#request.params._meta ?? NO_META;
+  get env(): unknown {
+    const { env } = this.caller;
+    if (env === undefined) throw new TypeError(ENV_MISSING);
+    return env;
   }
 
-  get session(): Session {
-    return this.#declared.sessions.of(this.#context) as Session;
+  get meta(): Meta {
+    return this.#request.params._meta ?? NO_META;
   }
 
   get notify(): (notification: Notification) => void {
@@ -221,8 +230,7 @@ export class CallContext implements ToolContext {
   get ask(): Ask {
     const send = async ({ method, params }: Request, options?: AskOptions): Promise<Result> => {
       // Loaded on first use, since most servers never send requests to the client.
-      const { checkClientResult, checkClientRequest } = await (clientRequests ??=
-        import("../protocol/client-requests.ts"));
+      const { checkClientResult } = await (clientResults ??= import("../protocol/client-results.ts"));
       // Code without type checks may leave out the params.
       const request = { method, params: params ?? {} };
       if (!isVendorMethod(method)) checkClientRequest(request, this.caller.capabilities);

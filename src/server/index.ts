@@ -7,6 +7,8 @@ export type {
   AskOptions,
   Caller,
   Context,
+  EnvOf,
+  EnvOption,
   Handler,
   LogLevel,
   Meta,
@@ -15,7 +17,8 @@ export type {
   Params,
   Request,
   Result,
-  SessionHints,
+  Session,
+  TaskWish,
 } from "../core/handler.ts";
 export type {
   CompactJWSHeaderParameters,
@@ -33,7 +36,15 @@ export type { Ask, ElicitQuestion, ToolContext } from "./call-context.ts";
 export type { ErrorListener, FailedRequest } from "./handler-errors.ts";
 export { type InputRequired, inputRequired } from "./input-required.ts";
 export type { MethodOptions, NotificationHandler, VendorMethodHandler } from "./methods.ts";
-export type { CacheHint, ServerInfo, ServerOptions, TaskLimits, TaskOptions, VendorCapabilities } from "./options.ts";
+export type {
+  CacheHint,
+  ServerInfo,
+  ServerOptions,
+  TaskLimits,
+  TaskOptions,
+  VendorCapabilities,
+  Visible,
+} from "./options.ts";
 export type {
   Completer,
   PromptArgumentOptions,
@@ -51,14 +62,17 @@ export type {
   TemplateVariables,
 } from "./resources.ts";
 export type { BareFields, FromJsonSchema, Schema, SchemaInput, SchemaOutput, Simplify } from "./schema.ts";
-export type { Session, Visible } from "./sessions.ts";
 export { createServer, type Server } from "./server.ts";
+export { defineTool } from "./tools.ts";
 export type {
+  AnyTool,
   ToolAnswer,
   ToolArguments,
+  ToolDefinition,
   ToolHandler,
   ToolOptions,
   ToolReturn,
   ToolTypeOf,
+  ToolTypesOf,
   WrappedInput,
 } from "./tools.ts";

@@ -5,6 +5,7 @@
 import type { Context, Meta, Request, Result } from "../core/handler.ts";
 import { isObject } from "../core/values.ts";
 import { createSeal, digest, type Seal } from "../core/seal.ts";
+import { checkClientRequest } from "../protocol/client-requests.ts";
 import { invalidParams, McpError } from "../protocol/errors.ts";
 import type { InputRequests, InputResponses } from "../protocol/model/index.ts";
 import type { RetryInput } from "./call-context.ts";
@@ -70,7 +71,6 @@ export class InputRequiredCodec {
    * requests, or if the answers are too long.
    */
   async encode(required: InputRequired, request: Request, context: Context, { answers }: RetryInput): Promise<Result> {
-    const { checkClientRequest } = await import("../protocol/client-requests.ts");
     for (const { method, params } of Object.values(required.requests)) {
       checkClientRequest({ method, params: params ?? {} }, context.caller.capabilities);
     }

@@ -24,13 +24,16 @@ export interface MethodOptions<Input = Schema | undefined> {
 const OPTION_NAMES: OptionNames<MethodOptions> = optionNames("input scopes");
 
 /** Returns the result; undefined is an empty one. */
-export type VendorMethodHandler<Input> = (
+export type VendorMethodHandler<Input, Env = unknown> = (
   params: ToolArguments<Input>,
-  context: ToolContext,
+  context: ToolContext<Env>,
 ) => object | undefined | void | Promise<object | undefined | void>;
 
 /** Gets the params of a notification, without `_meta`. */
-export type NotificationHandler = (params: Record<string, unknown>, context: ToolContext) => unknown;
+export type NotificationHandler<Env = unknown> = (
+  params: Record<string, unknown>,
+  context: ToolContext<Env>,
+) => unknown;
 
 type Run = (params: Params, request: Request, context: Context) => Promise<Result>;
 
@@ -38,6 +41,8 @@ export class VendorMethods {
   readonly #methods = new Map<string, Run>();
   readonly #notifications = new Map<string, Run>();
   readonly #results: ResultBuilder;
+  /** The scopes that the methods need. */
+  readonly scopes: string[] = [];
 
   constructor(results: ResultBuilder) {
     this.#results = results;
@@ -49,6 +54,7 @@ export class VendorMethods {
     if (this.#methods.has(name)) throw alreadyRegistered(owner);
     const { input, scopes } = options;
     if (input !== undefined) checkUsable(owner, "input", input);
+    this.scopes.push(...(scopes ?? []));
     const check = input && createSchemaCheck(input, `${owner}: \`input\``);
     this.#methods.set(name, async (params, request, context) => {
       demandScopes(scopes, context.caller, owner);

@@ -12,11 +12,10 @@ import type { CompleteParams, CompleteResult, Icon, PromptMessage } from "../pro
 import { CallContext, type ToolContext } from "./call-context.ts";
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
 import { type HandlerErrors, InvalidResult } from "./handler-errors.ts";
-import { alreadyRegistered, checkName, checkRegistration } from "./options.ts";
+import { alreadyRegistered, checkName, checkRegistration, isVisible, type Visible } from "./options.ts";
 import { OrderedMap, type ResultBuilder } from "./result-builder.ts";
 import { isStandardSchema, vendorOf } from "../protocol/schema-kind.ts";
 import type { Simplify } from "./schema.ts";
-import type { Visible } from "./sessions.ts";
 
 /** Returns values that fit what was typed so far, best first. Gets the other arguments, and who asks. */
 export type Completer = (
@@ -96,9 +95,9 @@ export type PromptReturn =
   | InputRequired;
 
 /** The function of a prompt. */
-export type PromptHandler<Required> = (
+export type PromptHandler<Required, Env = unknown> = (
   args: PromptArguments<Required>,
-  context: ToolContext,
+  context: ToolContext<Env>,
 ) => PromptReturn | Promise<PromptReturn>;
 
 interface Prompt {
@@ -150,8 +149,7 @@ export class Prompts {
   }
 
   list(request: Request, context: Context): Result {
-    const { sessions } = this.#results;
-    const seen = this.entries.entries().filter(({ value }) => sessions.permits(value.visible, context));
+    const seen = this.entries.entries().filter(({ value }) => isVisible(value.visible, context));
     return this.#results.list(request, "prompts", seen);
   }
 
@@ -180,7 +178,7 @@ export class Prompts {
 
   #find(name: string, context: Context): Prompt | undefined {
     const prompt = this.entries.get(name);
-    return prompt !== undefined && this.#results.sessions.permits(prompt.visible, context) ? prompt : undefined;
+    return prompt !== undefined && isVisible(prompt.visible, context) ? prompt : undefined;
   }
 }
 

@@ -68,6 +68,7 @@ describe("lists of resources", () => {
       'the URI has a variable; register it with template("notes://{id}", ...)',
     );
     expect(() => server.template("t:{id", {}, () => "x")).toThrow("never closed");
+    // @ts-expect-error -- the template has no such variable
     expect(() => server.template("t:{id}", { complete: { other: () => [] } }, () => "x")).toThrow(
       "there is no variable other to complete",
     );

@@ -14,11 +14,17 @@ import { parseTemplate, type TemplateMatch, type UriTemplate } from "../protocol
 import { CallContext, type ToolContext } from "./call-context.ts";
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
 import { InvalidResult } from "./handler-errors.ts";
-import { alreadyRegistered, type CacheHint, checkCacheHint, checkRegistration } from "./options.ts";
+import {
+  alreadyRegistered,
+  type CacheHint,
+  checkCacheHint,
+  checkRegistration,
+  isVisible,
+  type Visible,
+} from "./options.ts";
 import type { Completer, Completers } from "./prompts.ts";
 import { type ListEntry, OrderedMap, type ResultBuilder } from "./result-builder.ts";
 import type { Simplify } from "./schema.ts";
-import type { Visible } from "./sessions.ts";
 
 /** Options that resources and templates share. */
 export interface CommonResourceOptions {
@@ -67,22 +73,26 @@ export interface ResourceOptions extends CommonResourceOptions {
 }
 
 /** Options of `server.template()`. */
-export interface TemplateOptions extends CommonResourceOptions {
+export interface TemplateOptions<Variables = TemplateMatch, Env = unknown> extends CommonResourceOptions {
   /** Returns resources that match the template, for the list of resources. */
-  readonly list?: (context: ToolContext) => readonly Resource[] | Promise<readonly Resource[]>;
+  readonly list?: (context: ToolContext<Env>) => readonly Resource[] | Promise<readonly Resource[]>;
   /**
    * Completions by variable name.
    *
    * @example
    * complete: { date: (typed) => days.filter((day) => day.startsWith(typed)) }
    */
-  readonly complete?: Readonly<Record<string, Completer>>;
+  readonly complete?: { readonly [Name in keyof Variables]?: Completer };
 }
 
 /** Reads a resource. Returns its text, its bytes, whole contents, or a value to send as JSON. */
-export type ResourceHandler = (uri: string, context: ToolContext) => unknown;
+export type ResourceHandler<Env = unknown> = (uri: string, context: ToolContext<Env>) => unknown;
 /** Reads a resource whose URI matches a template. Gets the variables of the template. */
-export type TemplateHandler<Variables> = (variables: Variables, context: ToolContext, uri: string) => unknown;
+export type TemplateHandler<Variables, Env = unknown> = (
+  variables: Variables,
+  context: ToolContext<Env>,
+  uri: string,
+) => unknown;
 
 /**
  * The variables of a URI template, read from the literal template by the compiler. `{a}` and `{+a}` are always present,
@@ -242,7 +252,7 @@ export class Resources {
   }
 
   #isVisible({ options }: { readonly options: CommonResourceOptions }, context: Context): boolean {
-    return this.#results.sessions.permits(options.visible, context);
+    return isVisible(options.visible, context);
   }
 
   #find(uri: string, context: Context): Readable | undefined {

@@ -10,7 +10,6 @@ import type { ContentBlock, Implementation } from "../protocol/model/index.ts";
 import type { SchemaCheck, SchemaCheckResult } from "../protocol/schema-kind.ts";
 import { HandlerErrors, InvalidResult } from "./handler-errors.ts";
 import type { CacheHint, ServerOptions } from "./options.ts";
-import { Sessions } from "./sessions.ts";
 
 /** An entry of a list; `listItem` is what clients see. */
 export interface ListEntry extends PageItem {
@@ -24,7 +23,6 @@ export class ResultBuilder {
   readonly logging: boolean;
   /** Reports the errors of all handlers, and turns them into what callers read. */
   readonly errors: HandlerErrors;
-  readonly sessions: Sessions = new Sessions();
   readonly #cache: CacheHint;
   readonly #pageSize: number;
 

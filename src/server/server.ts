@@ -26,12 +26,22 @@ import { ResultBuilder } from "./result-builder.ts";
 import type { Schema } from "./schema.ts";
 import { Subscriptions } from "./subscriptions.ts";
 import type { Tasks } from "./tasks.ts";
-import { type ToolHandler, type ToolOptions, Tools, type ToolTypeOf, type WrappedInput } from "./tools.ts";
+import {
+  type AnyTool,
+  type ToolHandler,
+  type ToolOptions,
+  Tools,
+  type ToolTypeOf,
+  type ToolTypesOf,
+  type WrappedInput,
+} from "./tools.ts";
 
 /** A handler with methods that register tools, resources and prompts. A name can be registered again after its removal. */
-export interface Server<Tools extends object = object> extends Handler {
+export interface Server<Tools extends object = object, Env = unknown> extends Handler {
   /** The types of the tools, for `connect<typeof server>()`. There is no such value. */
   readonly "~tools"?: Tools;
+  /** The type of `context.env`, for `serve` and the like. There is no such value. */
+  readonly "~env"?: Env;
   /**
    * Registers a tool: a function that a model can call. A returned string is one text block, content blocks are the
    * content, an object with a `content` array is the whole result, undefined is empty content, and anything else is
@@ -52,8 +62,15 @@ export interface Server<Tools extends object = object> extends Handler {
   >(
     name: Name,
     options: ToolOptions<Input, Output> & WrappedInput<Input>,
-    handler: ToolHandler<Input, Output>,
-  ): Server<Tools & { readonly [Key in Name]: ToolTypeOf<Input, Output> }>;
+    handler: ToolHandler<Input, Output, Env>,
+  ): Server<Tools & { readonly [Key in Name]: ToolTypeOf<Input, Output> }, Env>;
+  /**
+   * Registers tools that were defined with `defineTool`, such as those of other files. The type of the server knows them.
+   *
+   * @example
+   * const server = createServer({ name: "notes", version: "1.0.0" }).tools([addNote, searchNotes]);
+   */
+  tools<const Defined extends readonly AnyTool<Env>[]>(tools: Defined): Server<Tools & ToolTypesOf<Defined>, Env>;
   /**
    * Registers a resource: something to read at a URI. A returned string is text, a `Uint8Array` is a blob, an object
    * with resource `contents` is the whole result, undefined is "not found", and anything else is JSON.
@@ -61,7 +78,7 @@ export interface Server<Tools extends object = object> extends Handler {
    * @example
    * server.resource("notes://today", { name: "Today", mimeType: "text/plain" }, () => "Water the plants.");
    */
-  resource(uri: string, options: ResourceOptions, read: ResourceHandler): Server<Tools>;
+  resource(uri: string, options: ResourceOptions, read: ResourceHandler<Env>): Server<Tools, Env>;
   /**
    * Registers resources whose URIs match a URI template (RFC 6570). The handler gets the template's variables and
    * returns what the handler of a resource returns.
@@ -71,9 +88,9 @@ export interface Server<Tools extends object = object> extends Handler {
    */
   template<const Text extends string>(
     uriTemplate: Text,
-    options: TemplateOptions,
-    read: TemplateHandler<TemplateVariables<Text>>,
-  ): Server<Tools>;
+    options: TemplateOptions<TemplateVariables<Text>, Env>,
+    read: TemplateHandler<TemplateVariables<Text>, Env>,
+  ): Server<Tools, Env>;
   /**
    * Registers a prompt: messages that a user can start from. A returned string is one user message, an
    * array is the messages, and an object with `messages` is the whole result.
@@ -88,8 +105,8 @@ export interface Server<Tools extends object = object> extends Handler {
   prompt<const Required extends Readonly<Record<string, unknown>> = Readonly<Record<string, unknown>>>(
     name: string,
     options: PromptOptions<Required>,
-    get: PromptHandler<Required>,
-  ): Server<Tools>;
+    get: PromptHandler<Required, Env>,
+  ): Server<Tools, Env>;
   /**
    * Registers a method that the specification does not define. The params, without `_meta`, are checked only if there
    * is a schema. The returned object is the result.
@@ -100,16 +117,16 @@ export interface Server<Tools extends object = object> extends Handler {
   method<const Input extends Schema | undefined = undefined>(
     name: string,
     options: MethodOptions<Input> & WrappedInput<Input>,
-    handler: VendorMethodHandler<Input>,
-  ): Server<Tools>;
-  method(name: string, handler: VendorMethodHandler<undefined>): Server<Tools>;
+    handler: VendorMethodHandler<Input, Env>,
+  ): Server<Tools, Env>;
+  method(name: string, handler: VendorMethodHandler<undefined, Env>): Server<Tools, Env>;
   /**
    * Registers a handler for a notification of clients that the specification does not define.
    *
    * @example
    * server.onNotification("notifications/acme/opened", ({ file }) => open(file));
    */
-  onNotification(name: string, handler: NotificationHandler): Server<Tools>;
+  onNotification(name: string, handler: NotificationHandler<Env>): Server<Tools, Env>;
   /**
    * Puts middleware in front of everything that the server answers. The first is the outermost. It sees the requests,
    * the results, and what `context.notify` and `context.ask` send.
@@ -122,7 +139,7 @@ export interface Server<Tools extends object = object> extends Handler {
    *   return result;
    * });
    */
-  use(...middleware: readonly Middleware[]): Server<Tools>;
+  use(...middleware: readonly Middleware[]): Server<Tools, Env>;
   /**
    * Removes a tool and returns whether it was there. Subscribed clients are notified that the list has changed.
    *
@@ -175,6 +192,8 @@ export interface Server<Tools extends object = object> extends Handler {
    * server.log("warning", "The disk is nearly full");
    */
   log(level: LogLevel, data: unknown, logger?: string): void;
+  /** The scopes that the registered tools, resources, prompts and methods need. Callers without `auth` have none. */
+  readonly requiredScopes: readonly string[];
   /**
    * Ends all subscriptions and tasks. Connections stay open; close them with the object that `serve` returned.
    *
@@ -195,14 +214,24 @@ export interface Server<Tools extends object = object> extends Handler {
  * await serve(server);
  * @example
  * createServer({ name: "notes", version: "1.0.0", instructions: "Search before you add a note.", pageSize: 50 });
+ * @example
+ * const server = createServer<{ db: Database }>({ name: "notes", version: "1.0.0" })
+ *   .tool("count", {}, (_args, { env }) => env.db.count());
+ * await serve(server, { env: { db } });
  */
-export function createServer(options: ServerOptions, ...more: never[]): Server {
+export function createServer<Env = unknown>(options: ServerOptions, ...more: never[]): Server<object, Env> {
   checkServer(options, more.length > 0);
   const registry = new Registry(options);
   const { tools, resources, prompts, vendorMethods, subscriptions } = registry;
-  const methods: { [Name in keyof Server]: Server[Name] } = {
+  const methods: Omit<{ [Name in keyof Server]: Server[Name] }, "requiredScopes"> = {
     tool(name, options, run) {
       tools.add(name, options, run);
+      return server as never;
+    },
+    tools(defined) {
+      if (!Array.isArray(defined)) throw new TypeError("tools() takes an array: .tools([defineTool({ ... })])");
+      for (const { name, handler, ...options } of defined as readonly AnyTool[])
+        tools.add(name, options, handler as never);
       return server as never;
     },
     resource(uri, options, read) {
@@ -241,8 +270,9 @@ export function createServer(options: ServerOptions, ...more: never[]): Server {
     close: () => registry.close(),
     [Symbol.asyncDispose]: () => registry.close(),
   };
-  const server: Server = Object.assign(registry.handler, methods);
-  return server;
+  const described = Object.defineProperty(registry.handler, "requiredScopes", { get: () => registry.requiredScopes });
+  const server: Server = Object.assign(described as Handler & Pick<Server, "requiredScopes">, methods);
+  return server as Server<object, Env>;
 }
 
 type MethodHandler = (request: Request, context: Context) => Result | Promise<Result>;
@@ -323,6 +353,15 @@ class Registry {
   log(level: LogLevel, data: unknown, logger?: string): void {
     checkLogLevel(level);
     if (this.#results.logging) this.subscriptions.log(level, defined({ level, logger, data }));
+  }
+
+  get requiredScopes(): readonly string[] {
+    const { tools, resources, prompts, vendorMethods } = this;
+    const registered = [
+      ...[tools.entries, prompts.entries].flatMap((map) => map.entries().map(({ value }) => value)),
+      ...[resources.entries, resources.templates].flatMap((map) => map.entries().map(({ value }) => value.options)),
+    ];
+    return [...new Set([...registered.flatMap(({ scopes = [] }) => scopes), ...vendorMethods.scopes])];
   }
 
   async close(): Promise<void> {

@@ -2,8 +2,10 @@
 // all revisions, in memory.
 
 import { describe, expect, it } from "vitest";
+import { chain } from "../chain/chain.ts";
 import { connect } from "../client/connect.ts";
 import { deferred } from "../core/async.ts";
+import type { Context, Notification, Session } from "../core/handler.ts";
 import type { LogMessageParams } from "../protocol/model/index.ts";
 import { REVISIONS } from "../protocol/revisions/index.ts";
 import { connectInMemory, REVISION_NAMES } from "../testing.ts";
@@ -61,6 +63,60 @@ describe("the session of a client", () => {
   it.each(STATELESS)("does not exist in a stateless revision: %s", async (revision) => {
     await using connection = await connectInMemory(counting(), { revision });
     expect(await count(connection.client)).toBe("no session");
+  });
+});
+
+describe("the session", () => {
+  it.each(SESSIONS)("is one object for middleware and handlers, also in a task: %s", async (revision) => {
+    const seen: unknown[] = [];
+    const note = (_args: unknown, { session }: Pick<Context, "session">): string => {
+      seen.push(session);
+      return "x";
+    };
+    const server = createServer(info)
+      .tool("plain", {}, note)
+      .tool("task", { task: "optional" }, note)
+      .use((request, context, next) => {
+        if (request.method === "tools/call") seen.push(context.session);
+        return next(request, context);
+      });
+    await using connection = await connectInMemory(server, { revision });
+    await connection.client.callTool("plain");
+    await (await connection.client.callToolAsTask("task")).result();
+    expect(seen).toHaveLength(4);
+    expect(seen[0]).toMatchObject({ id: expect.any(String) as string, state: new Map() });
+    expect(new Set(seen).size).toBe(1);
+  });
+
+  it.each([...SESSIONS, "in memory"])(
+    "sends notifications to its client alone, outside of calls: %s",
+    async (revision) => {
+      const sessions: Session[] = [];
+      const server = createServer(info).tool("begin", {}, (_args, { session }) => void sessions.push(session!));
+      const received: string[][] = [[], []];
+      const open = async (at: number) => {
+        const onNotification = ({ method, params }: Notification) =>
+          void received[at]?.push(`${method} ${String(params?.["n"])}`);
+        if (revision === "in memory") return connect(server, { onNotification });
+        return (await connectInMemory(server, { revision, onNotification })).client;
+      };
+      const clients = [await open(0), await open(1)];
+      for (const client of clients) await client.callTool("begin");
+      sessions[0]?.notify({ method: "notifications/acme/tick", params: { n: 1 } });
+      sessions[1]?.notify({ method: "notifications/acme/tick", params: { n: 2 } });
+      for (const client of clients) await client.callTool("begin");
+      expect(received).toEqual([["notifications/acme/tick 1"], ["notifications/acme/tick 2"]]);
+      await clients[0]?.close();
+      sessions[0]?.notify({ method: "notifications/acme/tick", params: { n: 3 } });
+      expect(received[0]).toHaveLength(1);
+      await clients[1]?.close();
+    },
+  );
+
+  it.each(REVISION_NAMES)("of a gateway's client is the one that a server behind it sees: %s", async (revision) => {
+    await using connection = await connectInMemory(chain().to({ one: counting() }), { revision });
+    const answer = await count(connection.client);
+    expect(answer).toMatch(SESSIONS.includes(revision) ? /^session \d+: 1$/ : /^no session$/);
   });
 });
 

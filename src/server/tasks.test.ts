@@ -76,7 +76,7 @@ describe("a call that becomes a task", () => {
       resultType: "complete",
     });
     // The connection of that revision requests a task in another way.
-    const wanting: Context = { ...caller.context, session: { task: "required" } };
+    const wanting: Context = { ...caller.context, task: { mode: "required" } };
     await expect(server({ method: "tools/call", params: { name: "plain" } }, wanting)).rejects.toMatchObject({
       code: -32601,
     });

@@ -8,7 +8,8 @@ import { type ForwardedAbort, forwardAbort, unref } from "../core/async.ts";
 import { FairLimit } from "../core/budgets.ts";
 import type { AskOptions, Caller, Context, Request, Result } from "../core/handler.ts";
 import { defined, errorMessage } from "../core/values.ts";
-import { checkClientRequest, PendingInputs } from "../protocol/client-requests.ts";
+import { checkClientRequest } from "../protocol/client-requests.ts";
+import { PendingInputs } from "../protocol/client-results.ts";
 import { invalidParams, McpError, methodNotFound } from "../protocol/errors.ts";
 import type { DetailedTask, InputResponse, Task as TaskFields, TaskStatus } from "../protocol/model/index.ts";
 import { hasTasks, isTaskFinished, tasksNotDeclared } from "../protocol/tasks.ts";
@@ -230,11 +231,11 @@ function checkDeclared(what: string, { caller }: Context): void {
 
 /** The tool's context. It is like the caller's, but once the call is a task, the task sends requests to the client. */
 function taskContext(context: Context, signal: AbortSignal, task: () => Task | undefined): Context {
-  const { revision, caller, logLevel, timeouts } = context;
+  const { revision, caller, logLevel, timeouts, session } = context;
   // A stateless request ends with its answer, so no later notification can belong to it.
   const isSession = caller.style === "session";
   return {
-    ...defined({ revision, caller, signal, logLevel, timeouts }),
+    ...defined({ revision, caller, signal, logLevel, timeouts, session }),
     notify: (notification) => {
       if (task()?.isFinished === true) return;
       const message = notification.method === "notifications/progress" ? notification.params?.["message"] : undefined;

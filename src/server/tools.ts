@@ -13,7 +13,15 @@ import { META } from "../protocol/model/base.ts";
 import { hasTasks, type TaskSupport, type ToolExecution } from "../protocol/tasks.ts";
 import { CallContext, type RetryInput, type ToolContext } from "./call-context.ts";
 import { InputRequired, type InputRequiredCodec } from "./input-required.ts";
-import { alreadyRegistered, checkName, checkRegistration, readTaskOptions, type TaskOptions } from "./options.ts";
+import {
+  alreadyRegistered,
+  checkName,
+  checkRegistration,
+  isVisible,
+  readTaskOptions,
+  type TaskOptions,
+  type Visible,
+} from "./options.ts";
 import {
   checkedToolResult,
   errorResult,
@@ -22,7 +30,6 @@ import {
   TrustedResult,
   type ResultBuilder,
 } from "./result-builder.ts";
-import type { Visible } from "./sessions.ts";
 import type { SchemaCheck } from "../protocol/schema-kind.ts";
 import {
   type BareFields,
@@ -125,10 +132,62 @@ export type ToolAnswer = Partial<CallToolResult> & { readonly content: readonly 
 export type ToolReturn<Output> = undefined extends Output ? unknown : SchemaInput<Output> | ToolAnswer | InputRequired;
 
 /** The function of a tool. */
-export type ToolHandler<Input, Output> = (
+export type ToolHandler<Input, Output, Env = unknown> = (
   args: ToolArguments<Input>,
-  context: ToolContext,
+  context: ToolContext<Env>,
 ) => ToolReturn<Output> | Promise<ToolReturn<Output>>;
+
+/** A tool as a value: its name, its options and its handler. `defineTool` creates it, and `server.tools` registers it. */
+export interface ToolDefinition<
+  Name extends string = string,
+  Input = Schema | undefined,
+  Output = Schema | undefined,
+  Env = unknown,
+> extends ToolOptions<Input, Output> {
+  /** The name by which models call the tool. */
+  readonly name: Name;
+  /** The function of the tool. */
+  readonly handler: ToolHandler<Input, Output, Env>;
+}
+
+/** Any tool that a server with this environment can register. */
+export interface AnyTool<Env = unknown> extends ToolOptions {
+  readonly name: string;
+  readonly handler: (args: never, context: ToolContext<Env>) => unknown;
+}
+
+/** The types of defined tools for clients, by name. */
+export type ToolTypesOf<Defined extends readonly AnyTool<never>[]> = {
+  readonly [Tool in Defined[number] as Tool["name"]]: Tool extends ToolDefinition<
+    string,
+    infer Input,
+    infer Output,
+    never
+  >
+    ? ToolTypeOf<Input, Output>
+    : never;
+};
+
+/**
+ * Defines a tool, so that it can be exported from a file of its own. Register it with `server.tools([...])`.
+ *
+ * @example
+ * export const echo = defineTool({
+ *   name: "echo",
+ *   input: z.object({ text: z.string() }),
+ *   handler: ({ text }) => text,
+ * });
+ */
+export function defineTool<
+  const Name extends string,
+  const Input extends Schema | undefined = undefined,
+  const Output extends Schema | undefined = undefined,
+  Env = unknown,
+>(
+  definition: ToolDefinition<Name, Input, Output, Env> & WrappedInput<Input>,
+): ToolDefinition<Name, Input, Output, Env> {
+  return definition;
+}
 
 interface Tool {
   readonly name: string;
@@ -214,16 +273,15 @@ export class Tools {
   }
 
   #list(request: Request, context: Context): Result {
-    const { sessions } = this.#results;
     const all = this.entries.entries();
-    const seen = this.#hasHidden ? all.filter(({ value }) => sessions.permits(value.visible, context)) : all;
+    const seen = this.#hasHidden ? all.filter(({ value }) => isVisible(value.visible, context)) : all;
     return this.#results.list(request, "tools", seen);
   }
 
   async call(request: Request, context: Context): Promise<Result> {
     const { name, arguments: given = NO_ARGUMENTS } = request.params as { name: string; arguments?: object };
     const tool = this.entries.get(name);
-    if (tool === undefined || (tool.visible !== undefined && !this.#results.sessions.permits(tool.visible, context))) {
+    if (tool === undefined || !isVisible(tool.visible, context)) {
       throw McpError.of("tool_not_found", `Tool not found: ${name}`, { toolName: name });
     }
     if (tool.scopes !== undefined) demandScopes(tool.scopes, context.caller, `The tool ${name}`);
@@ -231,7 +289,7 @@ export class Tools {
     if (tool.headerParams !== undefined && headers !== undefined && context.headersChecked !== true) {
       checkHeaders(tool.headerParams, request, headers);
     }
-    if (tool.task === undefined && context.session?.task === "required") throw cannotBeTask(name);
+    if (tool.task === undefined && context.task?.mode === "required") throw cannotBeTask(name);
     const decoded = this.#inputs.decode(request, context);
     // Every call comes through here, and an await costs time even for a plain value, so only a promise is awaited.
     const retry = decoded instanceof Promise ? await decoded : decoded;

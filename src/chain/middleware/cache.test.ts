@@ -85,13 +85,13 @@ describe("what servers allow", () => {
     expect(requests).toHaveLength(callers.length);
     for (const caller of callers) await send(list, as(caller));
     expect(requests).toHaveLength(callers.length);
-    for (let count = 0; count < 2; count += 1) await send(list, as({ hostContext: {} }));
+    for (let count = 0; count < 2; count += 1) await send(list, as({ env: {} }));
     expect(requests).toHaveLength(callers.length + 2);
     await send(list, as({ principal: "ada", headers: { "mcp-method": "tools/list", "content-length": "5" } }));
     expect(requests).toHaveLength(callers.length + 2);
     cacheScope = "public";
     const { count } = await send({ ...list, params: { cursor: "public" } }, as({ principal: "ada" }));
-    for (const caller of [...callers, { hostContext: {} }]) {
+    for (const caller of [...callers, { env: {} }]) {
       const found = await send({ ...list, params: { cursor: "public" } }, as(caller));
       expect(found).toMatchObject({ count, cacheScope: "public" });
     }
@@ -186,7 +186,7 @@ it("passes answers to questions, and calls that must become tasks", async () => 
   await send(callRequest("a"), context);
   const answer: Request = { method: "tools/call", params: { name: "a", requestState: "s", inputResponses: {} } };
   expect(await send(answer, context)).toEqual(textResult("2"));
-  expect(await send(callRequest("a"), { ...context, session: { task: "required" } })).toEqual(textResult("3"));
+  expect(await send(callRequest("a"), { ...context, task: { mode: "required" } })).toEqual(textResult("3"));
   expect(await send(callRequest("a"), context)).toEqual(textResult("1"));
 });
 

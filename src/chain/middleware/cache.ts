@@ -114,9 +114,9 @@ function readRule(glob: string, entry: OptionReader): Rule {
 }
 
 /** The answer to a question of the server, a call that must become a task, or a notification. */
-function isSpecial({ params }: Request, { session, isNotification }: Context): boolean {
+function isSpecial({ params }: Request, { task, isNotification }: Context): boolean {
   const isAnswer = params["inputResponses"] !== undefined || params["requestState"] !== undefined;
-  return isAnswer || session?.task === "required" || isNotification === true;
+  return isAnswer || task?.mode === "required" || isNotification === true;
 }
 
 /** What all calls share. */
@@ -275,7 +275,7 @@ const IGNORED_HEADERS =
  * apart by them. What a host framework passes along may be anything, so there nothing is known.
  */
 function ownerKey(caller: Caller): string | undefined {
-  if (caller.hostContext !== undefined) return undefined;
+  if (caller.env !== undefined) return undefined;
   const view = viewKey(caller);
   if (caller.headers === undefined) return view;
   const headers = Object.entries(caller.headers).filter(([name]) => !IGNORED_HEADERS.test(name));

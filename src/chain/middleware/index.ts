@@ -12,7 +12,8 @@ export type {
   Params,
   Request,
   Result,
-  SessionHints,
+  Session,
+  TaskWish,
 } from "../../core/handler.ts";
 export { audit, type AuditOptions } from "./audit.ts";
 export { authorize, type AuthorizedItem, type AuthorizeOptions, type AuthorizeRule } from "./authorize.ts";

@@ -173,7 +173,7 @@ describe("does not send again", () => {
   it("a subscription, a task, answers of the caller, or a method that is not listed", async () => {
     const safe = await knowing({ readOnlyHint: true });
     const plain = fakeContext();
-    const wanting = { ...plain, context: { ...plain.context, session: { task: "required" as const } } };
+    const wanting = { ...plain, context: { ...plain.context, task: { mode: "required" as const } } };
     expect(await send(callRequest("a"), [lost()], safe, wanting)).toMatchObject({ sent: 1 });
     const answering = { method: "tools/call", params: { name: "a", inputResponses: {} } };
     expect(await send(answering, [lost()], safe)).toMatchObject({ sent: 1 });

@@ -118,7 +118,7 @@ class RetriedCall {
     const { method, params } = this.#request;
     if (method !== "tools/call") return READ_ONLY_METHODS.has(method);
     // A second attempt would create a task that nothing refers to, or send the caller's answers twice.
-    if (this.#context.session?.task !== undefined || params["inputResponses"] !== undefined) return false;
+    if (this.#context.task !== undefined || params["inputResponses"] !== undefined) return false;
     const tool = this.#tools.get(params["name"], this.#context.caller);
     return tool?.isIdempotent === true && !tool.isDestructive;
   }

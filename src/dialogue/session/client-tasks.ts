@@ -4,16 +4,7 @@
 // seen. The handler decides who owns a task, who may see it, and how long it is kept.
 
 import { afterEvents } from "../../core/async.ts";
-import type {
-  Context,
-  Caller,
-  Handler,
-  Notification,
-  Params,
-  Request,
-  Result,
-  SessionHints,
-} from "../../core/handler.ts";
+import type { Context, Caller, Handler, Notification, Params, Request, Result, TaskWish } from "../../core/handler.ts";
 import { isObject } from "../../core/values.ts";
 import { INVALID_PARAMS, invalidParams, McpError, methodNotFound, errorKind } from "../../protocol/errors.ts";
 import { META } from "../../protocol/model/base.ts";
@@ -130,12 +121,8 @@ export class ClientTasks {
       if (watch === undefined) context.notify(event);
       else this.#host.deliver({ method: event.method, params: withRelatedTask(event.params, watch.id) });
     };
-    const session: SessionHints = {
-      ...context.session,
-      task: "required",
-      ...(isObject(task) ? { taskParams: task } : undefined),
-    };
-    const call: Context = { ...withTasksExtension(context), notify, session };
+    const wish: TaskWish = { mode: "required", ...(isObject(task) && { params: task }) };
+    const call: Context = { ...withTasksExtension(context), notify, task: wish };
     const result = await callWithInput(this.#host.handler, { method, params }, call);
     const isTask = result.resultType === "task";
     const watch = isTask ? this.#watch(initialTaskState(result), call) : this.#finished(result, context);

@@ -13,7 +13,8 @@ import {
   type Params,
   type Request,
   type Result,
-  type SessionHints,
+  type CallerIdentity,
+  type Session,
 } from "../../core/handler.ts";
 import { type ContextBeforeSignal, CANCEL_TOKEN } from "../../core/cancel.ts";
 import type {
@@ -57,6 +58,8 @@ export interface SessionFrontOptions {
   readonly compat?: CompatRules | undefined;
   /** Whether the client may stop the server with `shutdown`. True only if the server has no other clients. */
   readonly mayShutDown: boolean;
+  /** What is known about the client if the transport knows nothing. */
+  readonly identity?: CallerIdentity;
 }
 
 export class SessionFront {
@@ -78,13 +81,13 @@ export class SessionFront {
   readonly #push: (message: Message) => void;
   readonly #toClient = (notification: Notification): void => this.#deliver(notification);
   readonly #closed = new AbortController();
-  /** One object for all requests of the session. */
-  #hints: SessionHints = { ended: this.#closed.signal };
   #phase: "new" | "starting" | "ready" | "closing" = "new";
   #starting: Promise<Result> | undefined;
   #revision: Revision = NEWEST_SESSION;
   /** The client as its handshake described it, without identity. */
   #client: Caller = newCaller("session", {});
+  /** One object for all requests of the session. */
+  #own: Session = this.#newSession();
   /** The client, with the identity of the handshake. */
   #caller: Caller = this.#client;
   #serverCapabilities: Json = {};
@@ -260,8 +263,8 @@ export class SessionFront {
     const client = newCaller("session", revision.lift.clientCapabilities(capabilities), params["clientInfo"]);
     const { roots } = capabilities;
     this.#client = { ...client, notifiesRoots: isObject(roots) && roots["listChanged"] === true };
-    this.#caller = withIdentity(this.#client, inbound.caller ?? {});
-    if (this.#client.notifiesRoots === true) this.#hints = { ...this.#hints, onRootsChanged: this.#onRootsChanged };
+    this.#caller = withIdentity(this.#client, inbound.caller ?? this.#options.identity ?? {});
+    this.#own = this.#newSession();
     const { signal } = this.#closed;
     const discovering = this.#handler({ method: "server/discover", params: {} }, { ...this.#defaultContext(), signal });
     // Fails when the session is closed, even if the handler ignores its signal.
@@ -276,6 +279,17 @@ export class SessionFront {
       protocolVersion: revision.name,
       capabilities: revision.lower.serverCapabilities(this.#serverCapabilities),
       serverInfo: revision.lower.implementation(serverInfo ?? { name: "unknown", version: "0" }),
+    };
+  }
+
+  #newSession(): Session {
+    const { key: id, notifiesRoots } = this.#client;
+    return {
+      id,
+      state: new Map(),
+      ended: this.#closed.signal,
+      notify: this.#toClient,
+      ...(notifiesRoots === true && { onRootsChanged: this.#onRootsChanged }),
     };
   }
 
@@ -295,7 +309,7 @@ export class SessionFront {
       logLevel: this.#level,
       notify: () => undefined,
       ask: (request, options) => ignoreRejection(this.#clientRequests.ask(request, this.#target(this.#push), options)),
-      session: this.#hints,
+      session: this.#own,
     };
   }
 
@@ -323,7 +337,7 @@ export class SessionFront {
       logLevel: this.#level,
       notify,
       ask,
-      session: this.#hints,
+      session: this.#own,
     };
     if (inbound.hangUp !== undefined) {
       const hangUp = (retryMs: number): void => inbound.hangUp?.(retryMs);

@@ -21,7 +21,7 @@ import { TASKS_EXTENSION } from "../../protocol/tasks.ts";
 
 type Loose = { readonly [key: string]: unknown };
 
-const wanting = (task: "required" | "if-supported"): Partial<Context> => ({ session: { task } });
+const wanting = (mode: "required" | "if-supported"): Partial<Context> => ({ task: { mode } });
 const session = (principal: string): Partial<Context> => ({
   caller: fakeCaller({ style: "session", capabilities: TASK_CAPABILITIES, principal }),
 });

@@ -29,7 +29,8 @@ import { taskOutcome, completeTask } from "../calls/task-completion.ts";
 import { checkTaskScopes, hasIdentity, initialTaskState, TaskTable, TaskWatch } from "../calls/task-watch.ts";
 import { afterEvents, within } from "../../core/async.ts";
 import type { ErrorBody } from "../../jsonrpc/message.ts";
-import { checkClientRequest, PendingInputs } from "../../protocol/client-requests.ts";
+import { checkClientRequest } from "../../protocol/client-requests.ts";
+import { PendingInputs } from "../../protocol/client-results.ts";
 import { ConnectionError } from "../../core/errors.ts";
 import { INTERNAL_CALLER } from "../../protocol/caller.ts";
 import type { Abandonment } from "../calls/peer.ts";
@@ -88,7 +89,7 @@ export class ServerTasks {
       throw McpError.of("method_not_found", `Tool ${String(toolName)} cannot be run as a task`, { toolName });
     }
     const declared = hasTasks(context.caller.capabilities);
-    const requested = context.session?.task;
+    const requested = context.task?.mode;
     const isRequested = declared && (requested === "required" || (requested !== undefined && support === "optional"));
     if (support !== "required" && !isRequested) return this.#host.plain(request, context);
     const creating = this.#create(request, context, !declared);
@@ -163,7 +164,7 @@ export class ServerTasks {
       if (request.params._meta?.[META.progressToken] !== undefined) token = id;
     };
     const abandonment = abandonUnnamedTask(this.#host, context);
-    const extraParams = { task: context.session?.taskParams ?? { ttl: DEFAULT_TTL_MS } };
+    const extraParams = { task: context.task?.params ?? { ttl: DEFAULT_TTL_MS } };
     const answer = await this.#host.send(request, context, { extraParams, onSent, abandonment });
     const raw = answer["task"];
     if (context.signal.aborted) cancelAbandonedTask(this.#host, context.caller, raw);

@@ -40,7 +40,7 @@ export class TasksBack {
         this.#host.send(page, { ...this.#host.defaultContext, caller: context.caller });
       const support = (await this.#tools.find(params["name"], list, context))?.taskSupport;
       // A call of an unlisted tool is sent unchanged, so that the server reports what is wrong with it.
-      const isPlain = support === undefined || (support === "forbidden" && context.session?.task !== "required");
+      const isPlain = support === undefined || (support === "forbidden" && context.task?.mode !== "required");
       return isPlain ? this.#host.plain(request, context) : (await this.#load()).call(request, context, support);
     }
     if (!this.#isSupported) throw methodNotFound(method);

@@ -4,7 +4,8 @@
 
 import {
   type LogLevel,
-  type SessionHints,
+  type CallerIdentity,
+  type TaskWish,
   LOG_LEVELS,
   type Handler,
   type Notification,
@@ -33,13 +34,16 @@ import { hasTasks, tasksNotDeclared } from "../../protocol/tasks.ts";
 import type { Inbound } from "../../transport/transport.ts";
 import { toErrorBody, unsupportedRevision, urlElicitationAsInput } from "../calls/errors.ts";
 import { checkResult, type InFlightCall, progressFilter } from "../calls/in-flight.ts";
-import type { StatelessCall, ParkedCalls } from "./parked-calls.ts";
+import type { StatelessCall } from "./parked-call.ts";
+import type { ParkedCalls } from "./parked-calls.ts";
 
 export interface StatelessFrontOptions {
   /** Stateless revisions that may be spoken, oldest first. */
   readonly revisions: readonly Revision[];
   /** The number of the connection. Absent over HTTP, where a client may use a connection for each request. */
   readonly connection?: number;
+  /** What is known about the sender of a message if the transport knows nothing. */
+  readonly identity?: CallerIdentity;
 }
 
 /** The notifications that may be sent in a subscription. */
@@ -108,7 +112,8 @@ export class StatelessFront {
       throw invalidParams(`Invalid params: \`_meta\` ${META.logLevel} must be one of ${LOG_LEVELS.join(", ")}`);
     }
     const lifted = revision.lift.clientCapabilities(capabilities);
-    const caller = statelessCaller(meta[META.clientInfo], lifted, inbound.caller, this.#options.connection);
+    const { connection, identity } = this.#options;
+    const caller = statelessCaller(meta[META.clientInfo], lifted, inbound.caller ?? identity, connection);
     const progress = progressFilter(meta["progressToken"]);
     const logLevel = level as LogLevel | undefined;
     const minLevel = logLevel === undefined ? Infinity : LOG_LEVELS.indexOf(logLevel);
@@ -122,8 +127,8 @@ export class StatelessFront {
         if (LOG_LEVELS.indexOf(fields?.["level"] as LogLevel) >= minLevel) this.#send(notification, revision, inbound);
       } else if (isVendorMethod(method)) this.#send(notification, revision, inbound);
     };
-    const session = hasTasks(lifted) ? TASKS_DECLARED : undefined;
-    return { revision, call: { revision: name, caller, logLevel, session, inFlight, notify } };
+    const task = hasTasks(lifted) ? TASKS_DECLARED : undefined;
+    return { revision, call: { revision: name, caller, logLevel, task, inFlight, notify } };
   }
 
   async #listen(message: RequestMessage, request: Request, call: StatelessCall, inbound: Inbound): Promise<Result> {
@@ -159,7 +164,7 @@ export class StatelessFront {
 }
 
 /** A stateless client only declares that it can handle tasks, and lets the server decide. */
-const TASKS_DECLARED: SessionHints = { task: "if-supported" };
+const TASKS_DECLARED: TaskWish = { mode: "if-supported" };
 
 /** Adds `resultType` and cache hints if they are missing. Throws if the client cannot handle the result. */
 function completeResult(method: string, result: Result, capabilities: Json): Result {

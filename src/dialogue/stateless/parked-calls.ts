@@ -5,15 +5,16 @@
 // with another key is not ours. The handler gets it unchanged.
 
 import { onAbort, attempt, ignoreRejection, unref } from "../../core/async.ts";
-import type { Context, Handler, Notification, Request, Result, AskOptions } from "../../core/handler.ts";
+import type { Context, Handler, Notification, Request, Result } from "../../core/handler.ts";
 import { createSeal, digest, type Seal } from "../../core/seal.ts";
 import { CANCEL_TOKEN, type ContextBeforeSignal } from "../../core/cancel.ts";
-import { INPUT_METHODS, checkClientRequest, PendingInputs } from "../../protocol/client-requests.ts";
+import { INPUT_METHODS, checkClientRequest } from "../../protocol/client-requests.ts";
 import { isObject } from "../../core/values.ts";
 import { invalidParams, McpError } from "../../protocol/errors.ts";
-import { type InFlightCall, ALREADY_ANSWERED } from "../calls/in-flight.ts";
+import { ALREADY_ANSWERED } from "../calls/in-flight.ts";
 import { checkEncodable } from "../calls/client-requests.ts";
 import type { Json } from "../../protocol/revision.ts";
+import type { AnsweredRound, ParkedCall, StatelessCall } from "./parked-call.ts";
 
 /** Limits of calls that wait for an answer of their client, and the key that seals their state. */
 export interface ParkedCallsOptions {
@@ -27,26 +28,11 @@ export interface ParkedCallsOptions {
   readonly maxParkedPerCaller?: number;
 }
 
-/** A request of a stateless client, ready to run. */
-export interface StatelessCall {
-  readonly revision: string;
-  readonly caller: Context["caller"];
-  readonly logLevel: Context["logLevel"];
-  readonly session: Context["session"];
-  readonly inFlight: InFlightCall;
-  readonly notify: (notification: Notification) => void;
-}
+/** Loaded on first use, since most calls ask for nothing. One import for all calls, so that they stay in order. */
+let loading: Promise<typeof import("./parked-call.ts")> | undefined;
 
 /** How many times one call may ask for input, so that a client that never answers is not asked forever. */
 const MAX_ROUNDS = 100;
-
-/** The outcome of an answered round, for all retries that send its state. */
-interface AnsweredRound {
-  readonly next: Promise<Result>;
-  /** Retries that wait for the outcome. The call is cancelled when the last of them is cancelled. */
-  readonly waiting: Set<StatelessCall>;
-  isSettled: boolean;
-}
 
 interface SealedState {
   readonly id: string;
@@ -109,6 +95,7 @@ export class ParkedCalls {
       parked === undefined ? call.notify(notification) : parked.notify(notification);
     const askOnce: Context["ask"] = async (given, options) => {
       const input = checkInput(given, request, call);
+      const { ParkedCall } = await (loading ??= import("./parked-call.ts"));
       if (isOver) throw new Error(ALREADY_ANSWERED);
       const park = (made: ParkedCall, inputRequests: Json): Result => this.#park(made, request, inputRequests);
       parked ??= new ParkedCall(request, call, resolve, park);
@@ -234,14 +221,14 @@ function digestOf({ method, params }: Request): string {
 
 /** Without spreads, which would slow down every call. */
 function contextOf(call: StatelessCall, notify: Context["notify"], ask: Context["ask"]): Context {
-  const { revision, caller, logLevel, session, inFlight } = call;
+  const { revision, caller, logLevel, task, inFlight } = call;
   const { cancelToken } = inFlight;
   return cancelToken.attachTo({
     [CANCEL_TOKEN]: cancelToken,
     revision,
     caller,
     logLevel,
-    session,
+    task,
     notify,
     ask,
   } as ContextBeforeSignal);
@@ -265,135 +252,4 @@ function checkInput({ method, params }: Request, during: Request, { caller }: St
 async function refuseInput(input: Request, during: Request, call: StatelessCall): Promise<never> {
   checkInput(input, during, call);
   throw McpError.of("internal_error", "The client cannot be asked during this call");
-}
-
-/** Input requests that are made within this time are sent in one round. */
-const GATHER_MS = 3;
-/** How many notifications are kept while there is no request to send them with. */
-const MAX_KEPT_NOTIFICATIONS = 100;
-
-/**
- * A call that can outlive the request that began it. While its handler waits for input, the request is answered
- * `input_required`; the retry attaches to the same call and waits for what comes next.
- */
-class ParkedCall {
-  readonly id = crypto.randomUUID();
-  readonly principal: string;
-  /** The scopes of the client when the call began. */
-  readonly scopes: readonly string[];
-  readonly answered = new Map<number, AnsweredRound>();
-  round = 0;
-  deadline = 0;
-  readonly #cancelToken: StatelessCall["inFlight"]["cancelToken"];
-  readonly #inputs = new PendingInputs(() => this.#gather());
-  /** Answers that the client sent with its first request. */
-  #given: Json | undefined;
-  /** Makes the `input_required` result of a round; may throw, which cancels the call. */
-  #park: ((parked: ParkedCall, inputRequests: Json) => Result) | undefined;
-  #outcome: Promise<Result> | undefined;
-  /** Answers the client's request that currently waits for the call. */
-  #waiter: ((next: Result | Promise<Result>) => void) | undefined;
-  #notify: ((notification: Notification) => void) | undefined;
-  #kept: Notification[] = [];
-  #gathering: NodeJS.Timeout | undefined;
-  /** How many input requests came without a key. */
-  #unnamed = 0;
-
-  constructor(
-    { params }: Request,
-    { caller, inFlight, notify }: StatelessCall,
-    waiter: (next: Result | Promise<Result>) => void,
-    park: (parked: ParkedCall, inputRequests: Json) => Result,
-  ) {
-    this.principal = caller.principal ?? "";
-    this.scopes = caller.scopes ?? [];
-    this.#cancelToken = inFlight.cancelToken;
-    const given = params["requestState"] === undefined ? params["inputResponses"] : undefined;
-    this.#given = isObject(given) ? given : undefined;
-    this.#waiter = waiter;
-    this.#notify = notify;
-    this.#park = park;
-    const { signal } = this.#cancelToken;
-    onAbort(signal, () => this.#rejectInputs(signal.reason as Error));
-  }
-
-  get isFinished(): boolean {
-    return this.#outcome !== undefined;
-  }
-
-  cancel(reason: unknown): void {
-    this.#cancelToken.abort(reason);
-  }
-
-  notify(notification: Notification): void {
-    if (this.#notify !== undefined) this.#notify(notification);
-    else if (this.#outcome === undefined) this.#keep(notification);
-  }
-
-  async ask(request: Request, options: AskOptions = {}): Promise<Result> {
-    const key = options.key ?? String((this.#unnamed += 1));
-    const given = this.#given !== undefined && Object.hasOwn(this.#given, key) ? this.#given[key] : undefined;
-    if (isObject(given)) return given;
-    this.#cancelToken.signal.throwIfAborted();
-    return this.#inputs.ask(request, { ...options, key });
-  }
-
-  /** Takes the answers of a retry; input requests that are still open are sent again. */
-  resume(answers: Json, notify: (notification: Notification) => void): Promise<Result> {
-    if (this.#outcome !== undefined) return this.#outcome;
-    this.#notify = notify;
-    for (const notification of this.#kept.splice(0)) notify(notification);
-    const next = new Promise<Result>((resolve) => {
-      this.#waiter = resolve;
-    });
-    this.#inputs.take(answers);
-    this.#gather();
-    return next;
-  }
-
-  /** Called with the outcome of the handler, which has settled. */
-  end(outcome: Promise<Result>): void {
-    this.#outcome = outcome;
-    this.#rejectInputs(new Error(ALREADY_ANSWERED));
-    this.#kept = [];
-    // The call may be kept for repeated retries, so release what its client sent, which may be large.
-    this.#given = undefined;
-    this.#park = undefined;
-    this.#settle(outcome);
-  }
-
-  #gather(): void {
-    if (this.#inputs.size === 0) return;
-    this.#gathering ??= setTimeout(() => {
-      this.#gathering = undefined;
-      const { requests } = this.#inputs;
-      if (this.#waiter === undefined || requests === undefined || this.#park === undefined) return;
-      try {
-        this.#settle(this.#park(this, requests));
-      } catch (error) {
-        this.#settle(Promise.reject(error));
-        this.cancel(error);
-      }
-    }, GATHER_MS);
-  }
-
-  #settle(next: Result | Promise<Result>): void {
-    this.#waiter?.(next);
-    this.#waiter = undefined;
-    this.#notify = undefined;
-  }
-
-  /** Keeps a notification until the client retries. Of progress notifications, only the newest is kept. */
-  #keep(notification: Notification): void {
-    if (notification.method === "notifications/progress") {
-      this.#kept = this.#kept.filter(({ method }) => method !== notification.method);
-    }
-    this.#kept.push(notification);
-    if (this.#kept.length > MAX_KEPT_NOTIFICATIONS) this.#kept.shift();
-  }
-
-  #rejectInputs(reason: Error): void {
-    clearTimeout(this.#gathering);
-    this.#inputs.drop(reason);
-  }
 }

@@ -178,14 +178,19 @@ export function challengeHeaders(challenge: unknown): Readonly<Record<string, st
 const SECRET_HEADERS = ["authorization", "proxy-authorization", "cookie", "mcp-session-id"];
 
 /** The caller as handlers see it, without its credentials. */
-export function callerFrom({ headers, host }: HttpRequest, identity: Identity | undefined): Partial<Caller> {
+export function callerFrom(
+  { headers, host }: HttpRequest,
+  identity: Identity | undefined,
+  defaultEnv: unknown,
+): Partial<Caller> {
   const visible = withoutSecrets(headers);
-  const hostContext = host?.context === undefined ? undefined : { hostContext: host.context };
-  if (identity === undefined) return { headers: visible, ...hostContext };
+  const env = host?.env ?? defaultEnv;
+  const given = env === undefined ? undefined : { env };
+  if (identity === undefined) return { headers: visible, ...given };
   const { principal, scopes, claims } = identity;
   return {
     headers: visible,
-    ...hostContext,
+    ...given,
     principal,
     ...(scopes === undefined ? undefined : { scopes }),
     ...(claims === undefined ? undefined : { claims }),

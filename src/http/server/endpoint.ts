@@ -82,7 +82,7 @@ export class McpEndpoint {
     } else {
       const release = this.#shared.requests.begin(body, identity?.principal);
       try {
-        this.#stateless.post(body.message, reply, callerFrom(request, identity), release);
+        this.#stateless.post(body.message, reply, callerFrom(request, identity, this.#connection.env), release);
       } catch (error) {
         release();
         throw error;
@@ -145,7 +145,7 @@ export class McpEndpoint {
 
   /** Answers a message in a session of its own, which ends with the reply. */
   async #answerAlone(body: ParsedBody, reply: Reply, identity: Identity | undefined): Promise<void> {
-    const caller = callerFrom(reply.request, identity);
+    const caller = callerFrom(reply.request, identity, this.#connection.env);
     const release = this.#shared.requests.begin(body, identity?.principal);
     const session = new HttpSession("", identity?.principal, this.#store, false, reply.limits.messageBytes);
     const served = await serveTransport(this.#handler, session, this.#connection);
@@ -184,7 +184,7 @@ export class McpEndpoint {
     this.#checkBatch(session, body);
     const release = this.#shared.requests.begin(body, identity?.principal);
     try {
-      session.post(body, reply, callerFrom(reply.request, identity), release);
+      session.post(body, reply, callerFrom(reply.request, identity, this.#connection.env), release);
     } catch (error) {
       release();
       throw error;
@@ -208,7 +208,7 @@ export class McpEndpoint {
     };
     try {
       session = this.#startSession(message, identity);
-      session.post(body, reply, callerFrom(reply.request, identity), onDone);
+      session.post(body, reply, callerFrom(reply.request, identity, this.#connection.env), onDone);
     } catch (error) {
       onDone();
       throw error;
@@ -243,7 +243,7 @@ export class McpEndpoint {
   ): Promise<HttpSession> {
     this.#shared.requests.check();
     const session = this.#addSession(id, identity?.principal, true);
-    if (await session.reopen(handshake, callerFrom(reply.request, identity))) return session;
+    if (await session.reopen(handshake, callerFrom(reply.request, identity, this.#connection.env))) return session;
     void this.#sessions.end(session);
     throw unknownSession();
   }

@@ -47,14 +47,14 @@ export interface HttpRequest {
 }
 
 /** What the framework around a mounted handler knows about a request. */
-export interface HostInfo extends Partial<Identity> {
+export interface HostInfo<Env = unknown> extends Partial<Identity> {
   /**
    * Who the caller is, as the framework has proved. Replaces `auth` for this request. If it is undefined, the request is
    * authenticated by `auth`; without `auth`, the caller is anonymous.
    */
   readonly principal?: string;
-  /** Anything that handlers need, such as the `env` of a Worker. They find it as `context.caller.hostContext`. */
-  readonly context?: unknown;
+  /** What handlers get as `context.env`, such as the `env` of a Worker. Replaces the option `env` for this request. */
+  readonly env?: Env | undefined;
 }
 
 export interface BodyLimits {

@@ -54,7 +54,7 @@ export class LegacySse {
       // The session may have closed while the body was read.
       if (session.isClosed) throw unknownSession();
       const release = this.#shared.requests.begin(body, identity?.principal);
-      session.post(body, reply, callerFrom(reply.request, identity), release);
+      session.post(body, reply, callerFrom(reply.request, identity, this.#connection.env), release);
     });
   }
 

@@ -66,7 +66,7 @@ export function checkMountOptions(owner: string, options: unknown): void {
 }
 
 // Typed against the fields, so that a new field must be added here too.
-const HOST_FIELDS = { principal: true, scopes: true, claims: true, context: true } as const satisfies Record<
+const HOST_FIELDS = { principal: true, scopes: true, claims: true, env: true } as const satisfies Record<
   keyof HostInfo,
   true
 >;

@@ -32,7 +32,7 @@ function notes(): Server {
     )
     .tool("slow", { task: "optional" }, () => "done")
     .tool("slower", { task: "required" }, () => "done too")
-    .tool("who", {}, (_args, { caller }) => `${caller.principal} ${JSON.stringify(caller.hostContext)}`)
+    .tool("who", {}, (_args, { caller }) => `${caller.principal} ${JSON.stringify(caller.env)}`)
     .resource("note://one", { name: "one" }, () => "The first note");
   return server;
 }
@@ -155,12 +155,15 @@ describe("the framework around a handler", () => {
     onError() {},
   });
 
-  it.each([SESSION_NAMES.at(-1), STATELESS_NAMES.at(-1)])("passes the caller and a context in %s", async (revision) => {
-    const send: typeof fetch = async (input, init) =>
-      mcp(new Request(input, init), { principal: "ann", context: { tenant: 7 } });
-    await using client = await opened(revision as string, send);
-    expect(texts(await client.callTool("who", {}))).toBe('ann {"tenant":7}');
-  });
+  it.each([SESSION_NAMES.at(-1), STATELESS_NAMES.at(-1)])(
+    "passes the caller and an environment in %s",
+    async (revision) => {
+      const send: typeof fetch = async (input, init) =>
+        mcp(new Request(input, init), { principal: "ann", env: { tenant: 7 } });
+      await using client = await opened(revision as string, send);
+      expect(texts(await client.callTool("who", {}))).toBe('ann {"tenant":7}');
+    },
+  );
 
   it("is not mistaken for the runtime, which passes arguments of its own", async () => {
     for (const host of [undefined, { DB: {} }, () => undefined, "x"]) {

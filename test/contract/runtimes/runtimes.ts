@@ -139,6 +139,6 @@ export const createNotes = () =>
       await pause(20);
       return "done";
     })
-    .tool("host", {}, (_args, { caller }) => String(caller.hostContext?.REGION))
+    .tool("host", {}, (_args, { env }) => String(env?.REGION))
     .resource("note://one", { name: "one" }, () => new Uint8Array([1, 2, 255]));
 `;

@@ -13,7 +13,7 @@ const WORKER = `
 import { createServer } from "catenary/server";
 import { fetchHandler } from "catenary/http";
 const mcp = fetchHandler(createServer({ name: "notes", version: "1.0.0" }), { stateless: true });
-export default { fetch: (request: Request, env: object): Promise<Response> => mcp(request, { context: env }) };
+export default { fetch: (request: Request, env: object): Promise<Response> => mcp(request, { env }) };
 `;
 const OPTIONS = {
   module: "esnext",

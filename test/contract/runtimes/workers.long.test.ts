@@ -21,7 +21,7 @@ const mcp = fetchHandler(createNotes(), { stateless: true });
 
 export default {
   fetch(request, env) {
-    if (!new URL(request.url).pathname.startsWith("/room")) return mcp(request, { context: env });
+    if (!new URL(request.url).pathname.startsWith("/room")) return mcp(request, { env });
     return env.ROOMS.get(env.ROOMS.idFromName("one")).fetch(request);
   },
 };

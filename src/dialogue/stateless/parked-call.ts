@@ -1,0 +1,158 @@
+// One parked call: it collects what its handler asks, and outlives the request that began it. Separate from
+// parked-calls.ts, which finds it again, because a server loads it only when a handler asks a stateless client.
+
+import { onAbort } from "../../core/async.ts";
+import type { AskOptions, Context, Notification, Request, Result } from "../../core/handler.ts";
+import { isObject } from "../../core/values.ts";
+import { PendingInputs } from "../../protocol/client-results.ts";
+import type { Json } from "../../protocol/revision.ts";
+import { ALREADY_ANSWERED, type InFlightCall } from "../calls/in-flight.ts";
+
+/** A request of a stateless client, ready to run. */
+export interface StatelessCall {
+  readonly revision: string;
+  readonly caller: Context["caller"];
+  readonly logLevel: Context["logLevel"];
+  readonly task: Context["task"];
+  readonly inFlight: InFlightCall;
+  readonly notify: (notification: Notification) => void;
+}
+
+/** The outcome of an answered round, for all retries that send its state. */
+export interface AnsweredRound {
+  readonly next: Promise<Result>;
+  /** Retries that wait for the outcome. The call is cancelled when the last of them is cancelled. */
+  readonly waiting: Set<StatelessCall>;
+  isSettled: boolean;
+}
+
+/** Input requests that are made within this time are sent in one round. */
+const GATHER_MS = 3;
+/** How many notifications are kept while there is no request to send them with. */
+const MAX_KEPT_NOTIFICATIONS = 100;
+
+/**
+ * A call that can outlive the request that began it. While its handler waits for input, the request is answered
+ * `input_required`; the retry attaches to the same call and waits for what comes next.
+ */
+export class ParkedCall {
+  readonly id: string = crypto.randomUUID();
+  readonly principal: string;
+  /** The scopes of the client when the call began. */
+  readonly scopes: readonly string[];
+  readonly answered: Map<number, AnsweredRound> = new Map();
+  round = 0;
+  deadline = 0;
+  readonly #cancelToken: StatelessCall["inFlight"]["cancelToken"];
+  readonly #inputs = new PendingInputs(() => this.#gather());
+  /** Answers that the client sent with its first request. */
+  #given: Json | undefined;
+  /** Makes the `input_required` result of a round; may throw, which cancels the call. */
+  #park: ((parked: ParkedCall, inputRequests: Json) => Result) | undefined;
+  #outcome: Promise<Result> | undefined;
+  /** Answers the client's request that currently waits for the call. */
+  #waiter: ((next: Result | Promise<Result>) => void) | undefined;
+  #notify: ((notification: Notification) => void) | undefined;
+  #kept: Notification[] = [];
+  #gathering: NodeJS.Timeout | undefined;
+  /** How many input requests came without a key. */
+  #unnamed = 0;
+
+  constructor(
+    { params }: Request,
+    { caller, inFlight, notify }: StatelessCall,
+    waiter: (next: Result | Promise<Result>) => void,
+    park: (parked: ParkedCall, inputRequests: Json) => Result,
+  ) {
+    this.principal = caller.principal ?? "";
+    this.scopes = caller.scopes ?? [];
+    this.#cancelToken = inFlight.cancelToken;
+    const given = params["requestState"] === undefined ? params["inputResponses"] : undefined;
+    this.#given = isObject(given) ? given : undefined;
+    this.#waiter = waiter;
+    this.#notify = notify;
+    this.#park = park;
+    const { signal } = this.#cancelToken;
+    onAbort(signal, () => this.#rejectInputs(signal.reason as Error));
+  }
+
+  get isFinished(): boolean {
+    return this.#outcome !== undefined;
+  }
+
+  cancel(reason: unknown): void {
+    this.#cancelToken.abort(reason);
+  }
+
+  notify(notification: Notification): void {
+    if (this.#notify !== undefined) this.#notify(notification);
+    else if (this.#outcome === undefined) this.#keep(notification);
+  }
+
+  async ask(request: Request, options: AskOptions = {}): Promise<Result> {
+    const key = options.key ?? String((this.#unnamed += 1));
+    const given = this.#given !== undefined && Object.hasOwn(this.#given, key) ? this.#given[key] : undefined;
+    if (isObject(given)) return given;
+    this.#cancelToken.signal.throwIfAborted();
+    return this.#inputs.ask(request, { ...options, key });
+  }
+
+  /** Takes the answers of a retry; input requests that are still open are sent again. */
+  resume(answers: Json, notify: (notification: Notification) => void): Promise<Result> {
+    if (this.#outcome !== undefined) return this.#outcome;
+    this.#notify = notify;
+    for (const notification of this.#kept.splice(0)) notify(notification);
+    const next = new Promise<Result>((resolve) => {
+      this.#waiter = resolve;
+    });
+    this.#inputs.take(answers);
+    this.#gather();
+    return next;
+  }
+
+  /** Called with the outcome of the handler, which has settled. */
+  end(outcome: Promise<Result>): void {
+    this.#outcome = outcome;
+    this.#rejectInputs(new Error(ALREADY_ANSWERED));
+    this.#kept = [];
+    // The call may be kept for repeated retries, so release what its client sent, which may be large.
+    this.#given = undefined;
+    this.#park = undefined;
+    this.#settle(outcome);
+  }
+
+  #gather(): void {
+    if (this.#inputs.size === 0) return;
+    this.#gathering ??= setTimeout(() => {
+      this.#gathering = undefined;
+      const { requests } = this.#inputs;
+      if (this.#waiter === undefined || requests === undefined || this.#park === undefined) return;
+      try {
+        this.#settle(this.#park(this, requests));
+      } catch (error) {
+        this.#settle(Promise.reject(error));
+        this.cancel(error);
+      }
+    }, GATHER_MS);
+  }
+
+  #settle(next: Result | Promise<Result>): void {
+    this.#waiter?.(next);
+    this.#waiter = undefined;
+    this.#notify = undefined;
+  }
+
+  /** Keeps a notification until the client retries. Of progress notifications, only the newest is kept. */
+  #keep(notification: Notification): void {
+    if (notification.method === "notifications/progress") {
+      this.#kept = this.#kept.filter(({ method }) => method !== notification.method);
+    }
+    this.#kept.push(notification);
+    if (this.#kept.length > MAX_KEPT_NOTIFICATIONS) this.#kept.shift();
+  }
+
+  #rejectInputs(reason: Error): void {
+    clearTimeout(this.#gathering);
+    this.#inputs.drop(reason);
+  }
+}
