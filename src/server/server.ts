@@ -230,8 +230,7 @@ export function createServer<Env = unknown>(options: ServerOptions, ...more: nev
     },
     tools(defined) {
       if (!Array.isArray(defined)) throw new TypeError("tools() takes an array: .tools([defineTool({ ... })])");
-      for (const { name, handler, ...options } of defined as readonly AnyTool[])
-        tools.add(name, options, handler as never);
+      for (const { name, handler, ...options } of defined as readonly AnyTool[]) tools.add(name, options, handler);
       return server as never;
     },
     resource(uri, options, read) {
