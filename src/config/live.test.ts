@@ -170,6 +170,13 @@ describe("a live entry", () => {
     await expect(load("pharo")).rejects.toThrow("code.program: is not gst");
   });
 
+  it("has no key for its name, which would be ignored", async () => {
+    const { problems } = await examineConfig(written({ js: { live: "js", name: "mine", description: "A session" } }));
+    expect(problems.map(({ severity, message, hint }) => [severity, message, hint])).toEqual([
+      ["error", "mcpServers.js.name: not a key here", "an entry has the name of its key under mcpServers"],
+    ]);
+  });
+
   it("is warned of a limits object, and refuses limits that a session would refuse", async () => {
     const wrong = {
       ...{ timeoutMs: 86_400_001, memoryMb: 63, outputChars: 0 },

@@ -276,7 +276,10 @@ export const live: UpstreamKind = defineKind<typeof LIVE_FIELDS>(
     purpose: "a language to evaluate code in",
     // "command" is not accepted here: another client that reads this file would start it as an MCP server.
     conflicts: { command: 'the program of a live session is set by "program"' },
-    misplaced: { limits: `write the limits directly in the entry: ${Object.keys(LIMIT_BOUNDS).join(", ")}` },
+    misplaced: {
+      limits: `write the limits directly in the entry: ${Object.keys(LIMIT_BOUNDS).join(", ")}`,
+      name: "an entry has the name of its key under mcpServers",
+    },
     read({ live: name, ...values }, cursor) {
       const language = name === undefined ? undefined : findLanguage(name);
       if (language === undefined) return undefined;

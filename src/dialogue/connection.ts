@@ -1,7 +1,6 @@
 // Serves one connection to a client, in both styles at once: each request shows its own style. This file handles the
 // life of the connection (calls in flight, batches, ordering, shutdown). The fronts interpret the messages.
 
-import { within } from "../core/async.ts";
 import type { Handler } from "../core/handler.ts";
 import { encode } from "../jsonrpc/codec.ts";
 import {
@@ -211,7 +210,7 @@ class Connection implements ServedConnection {
     });
     const work = (): Promise<void> => Promise.race([this.#answer(front, message, inbound, call), cancelled]);
     if (this.#queue === undefined) return work();
-    return method === "ping" ? this.#queue.enqueuePing(work) : this.#queue.enqueue(work);
+    return this.#queue.enqueue(work);
   }
 
   #isStateless(message: RequestMessage | NotificationMessage): boolean {
@@ -308,10 +307,7 @@ export async function serveTransport(
   return connection;
 }
 
-/** How long a ping waits for earlier requests. A stuck call must not make the server look dead. */
-const PING_GRACE_MS = 100;
-
-/** For `ordering: "sequential"`: runs requests one at a time. Responses and notifications are not queued. */
+/** For `ordering: "sequential"`: runs requests one at a time, pings too. Responses and notifications are not queued. */
 class SequentialQueue {
   #tail: Promise<void> = Promise.resolve();
 
@@ -319,11 +315,6 @@ class SequentialQueue {
     const turn = this.#tail.then(work);
     this.#tail = turn.catch(() => undefined);
     return turn;
-  }
-
-  async enqueuePing(work: () => Promise<void>): Promise<void> {
-    await within(PING_GRACE_MS, this.#tail);
-    await work();
   }
 }
 

@@ -215,6 +215,8 @@ export interface GuestText {
   readonly data?: { readonly [key: string]: unknown };
   /** Code with the same effect as the tool, for a session that is restored by running its code again. */
   readonly code?: string;
+  /** What the tool has defined. */
+  readonly defined?: readonly Definition[];
   /** Of a resource. */
   readonly mimeType?: string;
 }

@@ -17,6 +17,6 @@ it("lists the first of many definitions, once", () => {
 it("ignores names that are not strings, and cuts long ones", () => {
   const loss = new StateLoss("main");
   const odd = [null, 1, {}, { name: { toString: 1 } }, { name: "x".repeat(1_000) }];
-  loss.addDefinitions(odd as unknown as { type: string; name: string }[]);
+  loss.addDefinitions(odd);
   expect(loss.describe("")).toBe(`The state of session main was lost; lost definitions: ${"x".repeat(200)}`);
 });

@@ -207,10 +207,10 @@ export class StateLoss {
     return [...this.#names];
   }
 
-  addDefinitions(definitions: readonly Definition[]): void {
-    for (const definition of definitions as readonly (Partial<Definition> | null)[]) {
+  /** What a guest says that it has defined. The user's code can write to the channel too, so it may be anything. */
+  addDefinitions(definitions: unknown): void {
+    for (const definition of Array.isArray(definitions) ? (definitions as (Partial<Definition> | null)[]) : []) {
       const name: unknown = definition?.name;
-      // The user's code can write to the channel too, so the name may be of any type.
       if (typeof name === "string" && this.#names.size < MAX_NAMES) this.#names.add(name.slice(0, MAX_NAME_LENGTH));
     }
   }

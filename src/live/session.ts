@@ -19,14 +19,7 @@ import {
   type Step,
 } from "./guest.ts";
 import { BackgroundOutput, exitReason, OutputCapture, startHeartbeat, type RunResult } from "./output.ts";
-import {
-  KEPT_CHARS,
-  type CallableTool,
-  type Condition,
-  type Definition,
-  type Limits,
-  type Runtime,
-} from "./runtime.ts";
+import { KEPT_CHARS, type CallableTool, type Condition, type Limits, type Runtime } from "./runtime.ts";
 import { SessionLog, StateLoss } from "./session-log.ts";
 
 export interface RunOptions {
@@ -411,6 +404,7 @@ export class Session {
       const answer = await reply;
       const { loaded } = answer;
       if (Array.isArray(loaded)) this.#setLoaded(loaded.filter((name) => typeof name === "string"));
+      this.#stateLoss.addDefinitions(answer["defined"]);
       if (isEvaluation) this.#count(answer, guest, holds);
       // An evaluation can also interrupt itself; then there is no `stopping`.
       const isInterrupted = answer["status"] === "interrupted";
@@ -464,9 +458,8 @@ export class Session {
     if (this.loaded.length > 0) this.#setLoaded([]);
   }
 
-  #count({ defined, condition }: GuestReply, guest: Guest, holds: boolean): void {
+  #count({ condition }: GuestReply, guest: Guest, holds: boolean): void {
     this.evaluations += 1;
-    if (Array.isArray(defined)) this.#stateLoss.addDefinitions(defined as readonly Definition[]);
     if (holds || (condition as Partial<Condition> | undefined)?.open === true) this.#startErrorTimer(guest);
   }
 

@@ -184,6 +184,8 @@ function evaluateInFrame(request: GuestRequest): void {
   const frame = frames.find((one) => one.number === number);
   const { captured } = frame ?? {};
   if (captured !== undefined) return startJob({ ...request, frame: captured });
+  // Someone looks at errors, so the next one is captured, however soon it comes.
+  if (frame !== undefined) watch(true);
   const text =
     lastError === undefined
       ? "There has been no error in this session."

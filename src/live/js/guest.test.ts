@@ -221,6 +221,7 @@ describe("an error", () => {
   it.each([
     ["const t: Array<string> = []; (t as any).foo.bar", "<eval>:1:45"],
     ["const t: string = null!.a; const u: number = 1;", "<eval>:1:25"],
+    ["missing(1)", "<eval>:1:1"],
     ['import { nope } from "node:fs"', "<eval>:1:1"],
     ["await 1; function f() { null.x } f()", "f (<eval>:1:30)"],
   ])("in %j has the right column or none", async (code, position) => {

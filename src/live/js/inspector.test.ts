@@ -113,6 +113,17 @@ describe("evaluate-in-frame", () => {
     expect(await guest.value("typeof own + typeof twice + total")).toBe("'undefinedundefined6'");
   });
 
+  it("captures the variables of the next error once one was asked for, however fast evaluations follow", async () => {
+    const quick = await JavaScriptGuest.start();
+    const code = "(function f() { const x = 1; null.y })()";
+    const inFirst = (): Promise<unknown> => quick.tool("evaluate-in-frame", { frame: 0, code: "x" });
+    for (let at = 0; at < 50; at += 1) await quick.evaluate(code);
+    expect(await inFirst()).toMatchObject({ text: expect.stringContaining("Evaluate the code again") as string });
+    await quick.evaluate(code);
+    expect(await inFirst()).toMatchObject({ values: ["1"] });
+    await quick.close();
+  });
+
   it("refuses frames without variables", async () => {
     await guest.evaluate("(function f() { f() })()");
     expect(await inFrame(0, "1")).toMatchObject({

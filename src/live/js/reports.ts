@@ -100,7 +100,7 @@ export class ConditionBuilder {
       const isFrame = line.trimStart().startsWith("at ");
       isInGuestPart = isFrame && (isInGuestPart || line.includes(this.#guestFolder));
       if (!isInGuestPart || !(line.includes(this.#guestFolder) || isNodeFrame(line))) {
-        kept.push(line);
+        kept.push(isFrame ? withPosition(line) : line);
         continue;
       }
       while (/^\s+at .*\(node:vm:/.test(kept.at(-1) ?? "")) kept.pop();
@@ -175,7 +175,12 @@ function stackLines(stack: string): string[] {
   return stack
     .split("\n")
     .filter((line) => line.startsWith(AT))
-    .map((line) => line.slice(AT.length));
+    .map((line) => withPosition(line.slice(AT.length)));
+}
+
+/** V8 leaves out the position of a call at the very beginning of the code. */
+function withPosition(frame: string): string {
+  return frame.replace(/(<eval \d+>)(\)?)$/, "$1:1:1$2");
 }
 
 function frameText({ name, url, line, column }: ThrownFrame): string {

@@ -187,7 +187,8 @@ class AmberGuest {
     const definition = `${superclass} subclass: #${name} slots: #(${slots.join(" ")}) package: ${quoted(inPackage)}`;
     const code = comment === undefined ? definition : `${definition}. ${name} comment: ${quoted(comment)}`;
     const verb = existing === undefined ? "Defined" : "Redefined";
-    return { text: `${verb} ${name}.\n\n${this.#browser.browse(name)}`, code };
+    const defined = [{ type: "class", name }];
+    return { text: `${verb} ${name}.\n\n${this.#browser.browse(name)}`, code, defined };
   }
 
   #compileMethod(className: string, source: string, given: string): string | GuestText {
@@ -196,7 +197,8 @@ class AmberGuest {
     const outcome = this.#workspace.guard(() => this.#workspace.compileMethod(behavior, source, protocol));
     if ("error" in outcome) return failure(conditionText(outcome.error.condition));
     const code = `!${className.trim()} methodsFor: ${quoted(protocol)}!\n${source.replaceAll("!", "!!")}! !`;
-    return { text: `Compiled ${className.trim()} >> #${outcome.value}.`, code };
+    const name = `${className.trim()} >> #${outcome.value}`;
+    return { text: `Compiled ${name}.`, code, defined: [{ type: "method", name }] };
   }
 
   #runTests(params: Params): TestReport {

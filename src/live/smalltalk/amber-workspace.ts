@@ -6,6 +6,7 @@ import process from "node:process";
 import { firstChars } from "../../core/text.ts";
 import type { Condition, Definition, Frame, GuestEvaluation } from "../runtime.ts";
 import { behaviorName, type AmberImage, type Behavior, type Method, type StackContext } from "./amber-image.ts";
+import { PharoDefinitions } from "./amber-pharo.ts";
 import { SHORT, type AmberPrinter, type PrintOptions } from "./amber-printer.ts";
 import { chunks, isChunked, positionText, scan } from "./scan.ts";
 
@@ -42,12 +43,14 @@ export class AmberWorkspace {
   #defined: Definition[] = [];
   /** The values of the last evaluation, held until the next, so that large ones can be inspected. */
   #results: readonly unknown[] = [];
+  readonly #pharo: PharoDefinitions;
   /** The bottom of the stack of an evaluation. */
   readonly #root: StackContext;
 
   constructor(image: AmberImage, printer: AmberPrinter) {
     this.#image = image;
     this.#printer = printer;
+    this.#pharo = new PharoDefinitions(image);
     const { globals } = image;
     image.send(globals["DoIt"], "subclass:slots:package:", CLASS, [], CLASS);
     this.#class = globals[CLASS] as Behavior & { slots: string[] };
@@ -176,6 +179,7 @@ export class AmberWorkspace {
   }
 
   #evaluateCode(code: string): unknown {
+    this.#pharo.prepare(code);
     const { problem, assigned } = scan(code);
     if (problem !== undefined) throw new SourceError(problem);
     for (let tries = 0; ; tries += 1) {

@@ -21,6 +21,8 @@ export interface Piece {
   readonly assigned?: string;
   /** Names with a capital letter that it uses. */
   readonly globals?: string;
+  /** Names of classes that it defines by messages such as `subclass:`. */
+  readonly classes?: string;
   /** The names of arguments and temporaries: a line for each scope. */
   readonly scopes?: string;
   /** The name of a class variable. */
@@ -170,8 +172,19 @@ function statementPieces(source: string, lines: Lines, start: number, end: numbe
     text = `| ${scopes[0]?.temporaries.join(" ")} | ${text}`;
   }
   const line = lines.at(start);
-  const names = { assigned: assigned.join(" "), globals: globals.join(" ") };
+  const classes = definedClasses(raw);
+  const names = { assigned: assigned.join(" "), globals: globals.join(" "), ...defined({ classes }) };
   return [{ kind: "statements", line, text, ...names, scopes: scopeLines(scopes) }];
+}
+
+/** The symbols after `subclass:` and `<<`. */
+function definedClasses(source: string): string | undefined {
+  const tokens = tokenize(source);
+  const names = tokens.flatMap(({ type, text }, at) => {
+    const { text: message = "" } = tokens[at - 1] ?? {};
+    return type === "symbol" && /^(?:[a-zA-Z]*[sS]ubclass:|<<)$/.test(message) ? [text.slice(1)] : [];
+  });
+  return names.length === 0 ? undefined : names.join(" ");
 }
 
 /** `first line, last line, number of parameters, names` for each scope. */

@@ -107,6 +107,38 @@ describe.skipIf(gstProgram() === undefined)("a guest in GNU Smalltalk (needs gst
     expect((await evaluate("!Pt methodsFor: 'x'! baz ^'chunk'! ! Pt new baz!")).values).toEqual(["'chunk'"]);
   });
 
+  it("takes class definitions as Pharo writes them, and reports the classes", async () => {
+    const definitions = [
+      "Object subclass: #One instanceVariableNames: 'a' classVariableNames: 'B' package: 'P'",
+      "Object subclass: #One instanceVariableNames: 'a' classVariableNames: 'B' category: 'P'",
+      "Object subclass: #One instanceVariableNames: 'a' package: 'P'",
+      "Object subclass: #One slots: { #a } classVariables: { #B } package: 'P'",
+      "Object << #One slots: { #a }; sharedVariables: { #B }; tag: 'T'; package: 'P'",
+    ];
+    for (const code of definitions) {
+      expect(await evaluate(code)).toMatchObject({ values: ["One"], defined: [{ type: "class", name: "One" }] });
+      expect((await evaluate("{One superclass. One instVarNames. One category}")).values).toEqual([
+        "(Object (#a ) 'P' )",
+      ]);
+    }
+    // The instances of a class that stays what it is keep their values.
+    await evaluate("!One methodsFor: 'x'! a ^a! a: x a := x! ! one := One new a: 7!");
+    await evaluate("Object << #One slots: { #a. #b }; package: 'Q'");
+    expect((await evaluate("{one a. One instVarNames. One category}")).values).toEqual(["(7 (#a #b ) 'Q' )"]);
+  });
+
+  it("keeps an open error, with all of its restarts, while methods and classes are defined", async () => {
+    await evaluate("Object subclass: #Late instanceVariableNames: '' package: 'P'");
+    await evaluate("x := Late new twice. x + 1");
+    await guest.request("compile-method", { class: "Late", source: "twice ^2" }).reply;
+    await guest.request("define-class", { name: "Later", superclass: "Late" }).reply;
+    const { text } = await guest.request("list-restarts", {}).reply;
+    expect(text).toContain("0: [resume:]");
+    const resumed = await guest.request("take-restart", { restart: "resume:", value: "Late new twice", ...LIMITS })
+      .reply;
+    expect(resumed).toMatchObject({ status: "ok", values: ["3"] });
+  });
+
   it("sends what the code prints, in order", async () => {
     await evaluate("Transcript showCr: 'one'. 'two' displayNl. 3 printNl. stdout nextPutAll: 'four'; nl");
     expect(output).toBe("one\ntwo\n3\nfour\n");

@@ -2,8 +2,7 @@
 // Smalltalk; an image of Pharo, Squeak or Cuis with its own virtual machine; or a Pharo image that runs already. The
 // tools are the same for all.
 
-import { constants } from "node:fs";
-import { access } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, dirname, resolve } from "node:path";
 import { ConnectionError } from "../../core/errors.ts";
@@ -42,15 +41,38 @@ function imageRuntime({ command = "", image = "", env, inheritEnv, cwd }: Smallt
     async start() {
       const program = await findProgram(command, "This session needs the virtual machine of its image", env?.["PATH"]);
       const file = resolve(cwd ?? ".", image);
-      await access(file, constants.R_OK).catch(() => {
-        throw new ConnectionError("spawn", `The image ${image} cannot be read`, { mayHaveRun: false });
-      });
+      await checkImage(file, image);
       const args = [packageFile("dist/live/smalltalk/image-bridge.js"), flavourOf(program, file), program, file];
       // The machine may need the files beside it, and the image its sources.
       const reads = [...["dist", "src/live", "package.json"].map(packageFile), dirname(program), dirname(file)];
       return { command: process.execPath, args, reads, ...defined({ env, inheritEnv, cwd }) };
     },
   };
+}
+
+/** The version of the format, with which an image begins, is such a number in either byte order. */
+const FIRST_FORMAT = 6_502;
+const LAST_FORMAT = 100_000;
+
+/** Rejects if the file is not an image: a virtual machine may end without a word then. */
+async function checkImage(file: string, name: string): Promise<void> {
+  const refused = (problem: string): ConnectionError =>
+    new ConnectionError("spawn", `The image ${name} ${problem}`, { mayHaveRun: false });
+  const opened = await open(file).catch(() => {
+    throw refused("cannot be read");
+  });
+  try {
+    const { buffer, bytesRead } = await opened.read(Buffer.alloc(4), 0, 4, 0).catch(() => {
+      throw refused("cannot be read");
+    });
+    const isFormat = (version: number): boolean => version >= FIRST_FORMAT && version <= LAST_FORMAT;
+    const isImage = bytesRead === 4 && (isFormat(buffer.readUInt32LE()) || isFormat(buffer.readUInt32BE()));
+    // Some begin with the line of a script.
+    if (isImage || buffer.toString("latin1", 0, 2) === "#!") return;
+    throw refused("is not an image of Pharo, Squeak or Cuis: give the file whose name ends with .image");
+  } finally {
+    await opened.close();
+  }
 }
 
 /** Which of the systems it is: they take a script in different ways. Squeak's way is that of most other descendants. */
@@ -79,7 +101,7 @@ const INSTALL =
   "install it or give its path (Debian 11: apt-get install gnu-smalltalk; macOS: brew install gnu-smalltalk)";
 
 /** The guest's sources in the order in which they are loaded. The last one starts it. */
-const SOURCES = ["channel", "print", "evaluate", "tools", "main"].map(sourceFile);
+const SOURCES = ["channel", "print", "evaluate", "pharo", "tools", "main"].map(sourceFile);
 /** Loaded by the guest, when its code may call tools. */
 const CALLS = sourceFile("calls");
 

@@ -72,6 +72,12 @@ describe("lost state", () => {
     expect(textOf(refused)).toBe(`${NOTICE}; lost definitions: mine\nPackage rooms not found`);
   });
 
+  it("names what other tools than evaluate have defined", async () => {
+    await fixture.call("look", { code: 'answer({ text: "", defined: [{ type: "class", name: "Account" }] })' });
+    await lose();
+    expect(textOf(await fixture.answer('refuse("no")'))).toContain("lost definitions: Account, mine");
+  });
+
   it.runIf(IS_LONG)("is reported by another tool that is refused", async () => {
     await lose();
     expect(await fixture.call("look", { code: 'refuse("not today")' })).toBe(
