@@ -1,7 +1,9 @@
 // The testing helpers on a typical server, in every revision.
 
 import { describe, expect, it } from "vitest";
+import { chain } from "./chain/chain.ts";
 import { connect } from "./client/connect.ts";
+import type { Middleware } from "./core/handler.ts";
 import { isRequest, type Message } from "./jsonrpc/message.ts";
 import { REVISIONS } from "./protocol/revisions/index.ts";
 import { createServer, type Server } from "./server/server.ts";
@@ -151,5 +153,33 @@ describe("connectInMemory", () => {
     expect(near.sent).toEqual(batch);
     expect(far.received).toEqual(batch);
     await near.close();
+  });
+});
+
+describe("middleware that changes a message in place", () => {
+  const changesRequest: Middleware = (request, context, next) => {
+    if (request.method === "tools/call") (request.params as { name: string }).name = "echo";
+    return next(request, context);
+  };
+  const changesResult: Middleware = async (request, context, next) => {
+    const result = await next(request, context);
+    if (request.method === "tools/call") (result["content"] as object[]).push({ type: "text", text: "more" });
+    return result;
+  };
+
+  it.each([
+    ["a request", changesRequest, /The middleware changesRequest failed: Cannot assign to read only property 'name'/],
+    ["a result", changesResult, /The middleware changesResult failed: Cannot add property 1/],
+  ])("fails in a test: %s", async (_, middleware, message) => {
+    const gateway = chain(middleware).to(notes());
+    const { client, close } = await connectInMemory(gateway);
+    await expect(client.callTool("echo", { text: "a" })).rejects.toThrow(message);
+    await close();
+    // Outside of tests, nothing is frozen.
+    const plain = await connect(gateway);
+    const { content } = await plain.callTool("echo", { text: "a" });
+    expect(content?.[0]).toMatchObject({ text: "a" });
+    await plain.close();
+    await gateway.close();
   });
 });

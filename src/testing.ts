@@ -7,6 +7,8 @@ import type { CallerIdentity, EnvOf, Handler } from "./core/handler.ts";
 import { checkOptions, type OptionNames, optionNames } from "./core/options.ts";
 import { CONNECTION_OPTIONS, serveTransport, type ConnectionOptions } from "./dialogue/connection.ts";
 import { isBatch, type Message } from "./jsonrpc/message.ts";
+import { isObject } from "./core/values.ts";
+import { freezeMessages } from "./protocol/compose.ts";
 import { NEWEST, REVISIONS } from "./protocol/revisions/index.ts";
 import { memoryPair } from "./transport/memory.ts";
 import type { Inbound, Transport } from "./transport/transport.ts";
@@ -110,9 +112,29 @@ function withCaller(transport: Transport, caller: CallerIdentity): Transport {
   };
 }
 
+/** How many connections in memory are open. */
+let openConnections = 0;
+
+/** As long as a connection is open, middleware that changes a request or a result in place fails. */
+function countConnection(change: 1 | -1): void {
+  openConnections += change;
+  freezeMessages(openConnections > 0 ? deepFreeze : undefined);
+}
+
+/** Freezes objects and arrays, as JSON has them. */
+function deepFreeze<Value>(value: Value): Value {
+  const prototype: unknown = isObject(value) ? Object.getPrototypeOf(value) : undefined;
+  const isPlain = Array.isArray(value) || prototype === Object.prototype || prototype === null;
+  if (!isPlain || Object.isFrozen(value)) return value;
+  Object.freeze(value);
+  for (const inner of Object.values(value as object)) deepFreeze(inner);
+  return value;
+}
+
 /**
  * Connects a client to a server in memory, in the revision `options.revision` (the newest by default). `Of` types the
- * tools, as for `connect()`.
+ * tools, as for `connect()`. Until it is closed, requests and results that pass through middleware are frozen: middleware
+ * that changes one in place fails, since others may hold the same object.
  *
  * @example
  * await using connection = await connectInMemory<typeof server>(server, { revision });
@@ -131,10 +153,14 @@ export async function connectInMemory<Of = unknown>(
     caller === undefined ? serverSide : withCaller(serverSide, { env, ...caller }),
     { ...serving, env },
   );
-  const close = async (client?: { close(): Promise<void> }): Promise<void> => {
-    await client?.close();
-    await served.close();
-  };
+  countConnection(1);
+  let closing: Promise<void> | undefined;
+  const close = (opened?: { close(): Promise<void> }): Promise<void> =>
+    (closing ??= (async () => {
+      await opened?.close();
+      await served.close();
+      countConnection(-1);
+    })());
   let client: Client<ToolsOf<Of> & object>;
   try {
     client = await connect<Of>(recorded, { revision: NEWEST.name, ...rest });

@@ -30,6 +30,14 @@ export function trusted(middleware: Middleware): Middleware {
   return middleware;
 }
 
+/** Freezes what passes between middleware, so that a change in place fails; undefined unless a test sets it. */
+let freeze: (<Value>(value: Value) => Value) | undefined;
+
+/** For tests. */
+export function freezeMessages(given: typeof freeze): void {
+  freeze = given;
+}
+
 /** The handler must return promises of results: what an upstream answers is checked before it gets here. */
 export function compose(entries: readonly ChainEntry[], handler: Handler): Handler {
   return entries.reduceRight<Handler>((next, entry) => withMiddleware(entry, next), handler);
@@ -37,6 +45,7 @@ export function compose(entries: readonly ChainEntry[], handler: Handler): Handl
 
 function withMiddleware({ name, middleware }: ChainEntry, next: Handler): Handler {
   const watched: Handler = (request, context) => {
+    freeze?.(request);
     const call = new MiddlewareCall(name, request, context, next);
     let returned: unknown;
     try {
@@ -95,6 +104,7 @@ class MiddlewareCall {
     } catch (error) {
       outcome = Promise.reject(error);
     }
+    if (freeze !== undefined) outcome = outcome.then(freeze);
     if (this.#first === undefined && !this.#hasReturned) this.#first = outcome;
     else (this.#others ??= []).push(ignoreRejection(outcome));
     return outcome;

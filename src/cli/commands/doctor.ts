@@ -380,7 +380,8 @@ function ownUrl(name: string, entry: unknown, running: readonly URL[]): OwnUrl |
 /** The URL of an entry that starts `catenary run URL`. */
 function bridgedUrl(entry: unknown): unknown {
   const { args } = isObject(entry) && isOwnEntry(entry) ? entry : {};
-  const [, url] = Array.isArray(args) ? args.slice(args.indexOf("run")) : [];
+  const words: readonly unknown[] = Array.isArray(args) ? args : [];
+  const url = words[words.indexOf("run") + 1];
   return typeof url === "string" && isHttpUrl(url) ? url : undefined;
 }
 

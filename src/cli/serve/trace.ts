@@ -19,7 +19,7 @@ import { UsageError } from "../command.ts";
 const SECRET_FIELD = /^(?!progressToken$).*(?:token|secret|password|passwd|authorization|cookie|api[_-]?key|_key)s?$/i;
 
 /** The size of the file at which another is begun. FILE and FILE.1 are kept. */
-export const MAX_TRACE_BYTES: number = 100 * 1024 * 1024;
+const MAX_TRACE_BYTES: number = 100 * 1024 * 1024;
 
 type Direction = "request" | "result" | "error" | "notification" | "question" | "answer" | "refusal" | "cancelled";
 
