@@ -160,7 +160,7 @@ export function checkMiddleware(given: unknown, where: string): void {
 }
 
 /** Gives each middleware the name of its function. The second one named `log` becomes `log-2`. */
-function namedEntries(all: readonly Middleware[]): ChainEntry[] {
+export function namedEntries(all: readonly Middleware[]): ChainEntry[] {
   const taken = new Set<string>();
   return all.map((middleware) => {
     const own = middleware.name === "" ? "middleware" : middleware.name;

@@ -2,6 +2,7 @@
 // handlers. The built-in middleware is in `catenary/middleware`.
 
 export { chain, type Chain, type ChainTarget, type GatewayOptions } from "./chain.ts";
+export { compose, type ComposedHandler } from "./compose.ts";
 export type { ChainEntry } from "../protocol/compose.ts";
 export type { Gateway, GatewayUpstream } from "./gateway.ts";
 export { on } from "./on.ts";

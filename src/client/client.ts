@@ -29,7 +29,9 @@ import type {
   Tool,
 } from "../protocol/model/index.ts";
 import { isVendorMethod } from "../protocol/revisions/index.ts";
+import { isStandardSchema } from "../protocol/schema-kind.ts";
 import { hasTasks, TASKS_EXTENSION } from "../protocol/tasks.ts";
+import type { Schema, SchemaOutput } from "../server/schema.ts";
 import { Calls, type CallOptions } from "./calls.ts";
 import type { Program } from "./command.ts";
 import type { Contexts } from "./contexts.ts";
@@ -140,15 +142,40 @@ export class Client<Tools extends object = ToolTypes> {
     return this.#connection.discovered["instructions"] as string | undefined;
   }
 
-  /** Sends any request, in the shape of the newest revision. */
+  /**
+   * Sends any request, in the shape of the newest revision. A schema checks the result, without its `resultType` and
+   * `_meta`, and gives it its type.
+   *
+   * @example
+   * const { found } = await client.request("acme/search", { text: "milk" }, z.object({ found: z.number() }));
+   */
   request<M extends MethodName>(
     method: M,
     params?: Methods[M]["params"],
     options?: CallOptions,
   ): Promise<Methods[M]["result"]>;
   request(method: string, params?: Params, options?: CallOptions): Promise<Result>;
-  request(method: string, params: Params = {}, options?: CallOptions): Promise<Result> {
-    return this.#calls.cached(method, params, options);
+  request<const Of extends Schema>(
+    method: string,
+    params: Params | undefined,
+    schema: Of,
+    options?: CallOptions,
+  ): Promise<SchemaOutput<Of>>;
+  request(method: string, params: Params = {}, given?: Schema | CallOptions, more?: CallOptions): Promise<unknown> {
+    if (!isSchema(given)) return this.#calls.cached(method, params, given);
+    return this.#checked(method, given, () => this.#calls.cached(method, params, more));
+  }
+
+  async #checked(method: string, schema: Schema, send: () => Promise<Result>): Promise<unknown> {
+    const owner = `The schema for the result of ${method}`;
+    const { checkUsable, createSchemaCheck } = await import("../server/schema.ts");
+    checkUsable(owner, "schema", schema);
+    const check = createSchemaCheck(schema, owner);
+    const { resultType: _type, _meta, ...result } = await send();
+    const { value, issues } = { value: undefined, issues: undefined, ...(await check(result)) };
+    if (issues === undefined) return value;
+    const message = `The server's answer to ${method} does not fit the schema: ${issues.join("; ")}`;
+    throw new ConnectionError("protocol", message);
   }
 
   /** Sends a notification that the specification does not define, such as `notifications/acme/opened`. */
@@ -385,6 +412,13 @@ export class Client<Tools extends object = ToolTypes> {
       return page;
     });
   }
+}
+
+/** The keywords of which a JSON Schema has at least one. Options of a call have other names. */
+const SCHEMA_KEYWORDS = ["type", "properties", "$ref", "$schema", "allOf", "anyOf", "oneOf", "enum", "const", "required"];
+
+function isSchema(given: Schema | CallOptions | undefined): given is Schema {
+  return given !== undefined && (isStandardSchema(given) || SCHEMA_KEYWORDS.some((keyword) => keyword in given));
 }
 
 /** Yields the items of each page as they are needed. */

@@ -323,8 +323,10 @@ export class Contexts {
 
   /** Throws if the connection has ended. A call that is not sent has certainly not run. */
   throwIfEnded(): void {
-    const { aborted, reason } = this.#closed.signal;
-    if (aborted) throw reason instanceof ConnectionError ? reason.with({ mayHaveRun: false }) : reason;
+    const { signal } = this.#closed;
+    if (!signal.aborted) return;
+    const reason: unknown = signal.reason;
+    throw reason instanceof ConnectionError ? reason.with({ mayHaveRun: false }) : reason;
   }
 
   get onError(): ListenerErrors | undefined {

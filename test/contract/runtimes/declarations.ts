@@ -68,12 +68,14 @@ export const grant = clientCredentials({ id: "a", secret: "b" });
 export const files = () => fileTokens("tokens");
 `,
   "./chain": `
-import { chain, on, transform, upstream } from "catenary/chain";
+import { chain, compose, fromSdk, on, transform, upstream } from "catenary/chain";
 export const stamp = on("tools/call", async (request, context, next) => next(request, context));
 export const renamed = transform({ metadata: (metadata) => metadata });
 export const unfinished = chain(stamp, renamed);
 export const gateway = unfinished.to(upstream("http://127.0.0.1:3000/mcp"));
 export const upstreams = gateway.upstreams;
+export const composed = compose([stamp], gateway);
+export const moved = fromSdk(() => ({ connect: async () => undefined, close: async () => undefined }));
 `,
   "./middleware": `
 import { authorize, filter, log, timeout } from "catenary/middleware";

@@ -1,0 +1,48 @@
+// `compose()`: middleware around a handler, without the rest of a gateway (upstreams, names, replacing, status). For
+// handlers that are used inside a program, and for tests of middleware.
+
+import { EVALUATES_CODE, evaluatesCode, type Handler, type Middleware } from "../core/handler.ts";
+import { kindOf } from "../core/options.ts";
+import { compose as composeEntries } from "../protocol/compose.ts";
+import { checkMiddleware, namedEntries } from "./gateway.ts";
+
+/** A handler with middleware around it. */
+export interface ComposedHandler extends Handler {
+  /** Set if the handler evaluates code that callers send. */
+  [EVALUATES_CODE]?: true;
+  /** Closes the middleware, and then the handler. */
+  close(budgetMs?: number): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * Wraps a handler in middleware, the first outermost. The result is a handler. Use `chain(...).to(...)` for upstreams
+ * that are not handlers, for several of them, or to replace middleware later.
+ *
+ * @example
+ * const slowly = compose([log(), timeout(30_000)], server);
+ * const result = await slowly({ method: "tools/list", params: {} }, context);
+ */
+export function compose(
+  middleware: readonly Middleware[],
+  handler: Handler & { close?(budgetMs?: number): Promise<void> | void },
+): ComposedHandler {
+  if (!Array.isArray(middleware)) {
+    throw new TypeError(`compose() takes an array of middleware and a handler, not ${kindOf(middleware)}`);
+  }
+  for (const one of middleware) checkMiddleware(one, "compose()");
+  if (typeof handler !== "function") {
+    throw new TypeError(`compose(): the second argument must be a handler, not ${kindOf(handler)}`);
+  }
+  const inner = composeEntries(namedEntries(middleware), handler);
+  const composed = ((request, context) => inner(request, context)) as ComposedHandler;
+  if (evaluatesCode(handler)) composed[EVALUATES_CODE] = true;
+  composed.close = async (budgetMs) => {
+    const outcomes = await Promise.allSettled(middleware.map(async (one) => one.close?.()));
+    await handler.close?.(budgetMs);
+    const failed = outcomes.find((outcome) => outcome.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
+  };
+  composed[Symbol.asyncDispose] = () => composed.close();
+  return composed;
+}
