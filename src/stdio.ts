@@ -1,8 +1,8 @@
-// The subpath `catenary/stdio`: the stdio transports and `serveTransport`, for programs with their own streams.
+// The subpath `catenary/stdio`: the stdio transports, and what programs with their own streams or transports need.
 
 export { serveTransport, type ConnectionOptions, type ServedConnection } from "./dialogue/connection.ts";
 export type { ParkedCallsOptions } from "./dialogue/stateless/parked-calls.ts";
-export type { Limits } from "./jsonrpc/codec.ts";
+export { encode, type Limits } from "./jsonrpc/codec.ts";
 export type { Message, ResponseMessage } from "./jsonrpc/message.ts";
 export type { Child, Exit } from "./process/child.ts";
 export type { InheritEnv } from "./process/program.ts";
@@ -13,5 +13,14 @@ export {
   type ChildTransport,
   type ChildTransportOptions,
 } from "./transport/child-process.ts";
+export { decodeInbound } from "./transport/decode-inbound.ts";
 export { stdioTransport, type StdioOptions } from "./transport/stdio.ts";
-export type { Inbound, QuietCancel, SendOptions, Transport } from "./transport/transport.ts";
+export type {
+  BatchItem,
+  Inbound,
+  QuietCancel,
+  ReplyOptions,
+  SendOptions,
+  Transport,
+  TransportSource,
+} from "./transport/transport.ts";

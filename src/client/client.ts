@@ -415,7 +415,18 @@ export class Client<Tools extends object = ToolTypes> {
 }
 
 /** The keywords of which a JSON Schema has at least one. Options of a call have other names. */
-const SCHEMA_KEYWORDS = ["type", "properties", "$ref", "$schema", "allOf", "anyOf", "oneOf", "enum", "const", "required"];
+const SCHEMA_KEYWORDS = [
+  "type",
+  "properties",
+  "$ref",
+  "$schema",
+  "allOf",
+  "anyOf",
+  "oneOf",
+  "enum",
+  "const",
+  "required",
+];
 
 function isSchema(given: Schema | CallOptions | undefined): given is Schema {
   return given !== undefined && (isStandardSchema(given) || SCHEMA_KEYWORDS.some((keyword) => keyword in given));

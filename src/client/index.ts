@@ -35,7 +35,15 @@ export { McpError, type ErrorKind } from "../protocol/errors.ts";
 export type { ClientMethods, MethodName, Methods, Notifications } from "../protocol/model/index.ts";
 export type * from "../protocol/model/index.ts";
 export type { Noise } from "../transport/child-process.ts";
-export type { BatchItem, Inbound, QuietCancel, ReplyOptions, SendOptions, Transport } from "../transport/transport.ts";
+export type {
+  BatchItem,
+  Inbound,
+  QuietCancel,
+  ReplyOptions,
+  SendOptions,
+  Transport,
+  TransportSource,
+} from "../transport/transport.ts";
 export type { CallOptions } from "./calls.ts";
 export {
   type ClientRequestContext,

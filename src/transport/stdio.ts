@@ -7,9 +7,10 @@ import { ConnectionError } from "../core/errors.ts";
 import { checkOptions, type OptionNames, optionNames } from "../core/options.ts";
 import { PacedReader } from "../core/turn-budget.ts";
 import { errorMessage } from "../core/values.ts";
-import { decode, DEFAULT_LIMITS, encode, type Limits } from "../jsonrpc/codec.ts";
+import { DEFAULT_LIMITS, encode, type Limits } from "../jsonrpc/codec.ts";
 import { frame, LineReader, type LineReaderOptions } from "../jsonrpc/lines.ts";
 import type { ErrorMessage, Message } from "../jsonrpc/message.ts";
+import { decodeInbound } from "./decode-inbound.ts";
 import type { Inbound, Transport } from "./transport.ts";
 
 // Both directions of a pipe that carries one message per line. The writer sends all messages of one tick in one write,
@@ -286,16 +287,8 @@ class StdioTransport implements Transport {
 
   #line(text: string): void {
     if (this.#ended) return;
-    const decoded = decode(text, this.#limits);
-    const { signal: gone } = this.#gone;
-    if (decoded.kind === "message") {
-      this.#receive?.({ kind: "message", message: decoded.message, gone, reply: this.send });
-    } else if (decoded.kind === "batch") {
-      const batch = decoded.items.filter((item) => !("fault" in item) || item.answerable);
-      if (batch.length > 0) this.#receive?.({ kind: "batch", batch, gone, reply: this.send });
-    } else if (decoded.answerable) {
-      this.#fault(decoded.fault);
-    }
+    const inbound = decodeInbound(text, this.#gone.signal, this.send, this.#limits);
+    if (inbound !== undefined) this.#receive?.(inbound);
   }
 
   #fault(fault: ErrorMessage): void {
