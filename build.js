@@ -26,6 +26,8 @@ function entries(files) {
  * contain what only its lazy imports need, because bundlers keep those of functions that are not used.
  */
 const FILES = {
+  // Apart from main, so that a bundle that only needs the classes of errors has nothing else.
+  errors: { "protocol/errors": true },
   main: { "server/server": true },
   // Apart from main, since a server needs it only when it runs a tool as a task.
   "tool-facts": { "protocol/tool-facts": true },

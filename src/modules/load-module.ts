@@ -3,7 +3,7 @@
 // beside them. The hook needs a thread, so it is registered only for the first module that needs it.
 
 import { existsSync } from "node:fs";
-import { createRequire, register, SourceMap, type SourceMapPayload } from "node:module";
+import { register, SourceMap, type SourceMapPayload } from "node:module";
 import { dirname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { packageFile, readBounded } from "../core/files.ts";
@@ -24,7 +24,10 @@ export async function loadModule(file: string): Promise<Record<string, unknown>>
     register(pathToFileURL(packageFile("dist/modules/typescript.js")));
   }
   try {
-    return (await import(pathToFileURL(path).href)) as Record<string, unknown>;
+    return (await import(/* @vite-ignore */ /* webpackIgnore: true */ pathToFileURL(path).href)) as Record<
+      string,
+      unknown
+    >;
   } catch (error) {
     throw await explainImportError(error, path);
   }
@@ -55,7 +58,7 @@ function isLoadedAsTypeScript(): boolean {
 /** Whether this package is installed where a module would look for it. */
 function canImportUs(path: string): boolean {
   try {
-    createRequire(path).resolve("catenary");
+    process.getBuiltinModule("node:module").createRequire(path).resolve("catenary");
     return true;
   } catch {
     return false;

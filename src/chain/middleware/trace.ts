@@ -2,7 +2,6 @@
 // span comes from `params._meta`, and the span itself goes there for the upstream (`traceparent`, `tracestate`,
 // `baggage`). Where spans go is set up by the program, with an OpenTelemetry SDK; without one, nothing is recorded.
 
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type {
@@ -95,6 +94,8 @@ async function loadApi(): Promise<Api> {
     return (await import(/* @vite-ignore */ /* webpackIgnore: true */ PACKAGE)) as Api;
   } catch {
     try {
+      // As bundlers do not see it, since they would warn.
+      const { createRequire } = process.getBuiltinModule("node:module");
       const path = createRequire(join(process.cwd(), "program.js")).resolve(PACKAGE);
       return (await import(/* @vite-ignore */ /* webpackIgnore: true */ pathToFileURL(path).href)) as Api;
     } catch (cause) {

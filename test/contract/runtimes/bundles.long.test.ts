@@ -1,13 +1,14 @@
 // Bundles made with esbuild: how much a small server loads, and that servers, clients and gateways run from one file, in
 // a folder where nothing is installed.
 
-import { mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, describe, expect, it } from "vitest";
 import { connect } from "../../../src/client/index.ts";
-import { missingRuntimes, outputOf, SERVER, Workspace } from "./runtimes.ts";
+import { ROOT } from "./package.ts";
+import { importPackage, missingRuntimes, outputOf, SERVER, Workspace } from "./runtimes.ts";
 
 const reason = await missingRuntimes();
 if (reason !== undefined) console.warn(`Skipped: bundles, because ${reason}`);
@@ -22,7 +23,15 @@ server.tool("echo", { input: z.object({ text: z.string() }) }, ({ text }) => tex
 export default { fetch: fetchHandler(server) };
 `;
 
-const workspace = new Workspace({ "server.js": SERVER, "minimal.js": MINIMAL });
+/** What we use of webpack. */
+type Webpack = (options: object, done: (error: Error | null, stats?: WebpackStats) => void) => void;
+interface WebpackStats {
+  toJson(options: object): { readonly errors: readonly object[]; readonly warnings: readonly object[] };
+}
+
+const ERROR = 'import { McpError } from "catenary"; console.log(new McpError(-32000, "no").kind);';
+
+const workspace = new Workspace({ "server.js": SERVER, "minimal.js": MINIMAL, "error.js": ERROR });
 const empty = realpathSync(mkdtempSync(join(tmpdir(), "catenary-bundle-")));
 afterAll(() => {
   workspace.remove();
@@ -59,6 +68,35 @@ describe.skipIf(reason !== undefined)("a bundle", () => {
     const code = Buffer.concat([...loaded].map((name) => files.get(name) ?? Buffer.alloc(0)));
     expect(gzipSync(code, { level: 9 }).length).toBeLessThanOrEqual(60 * 1024);
     expect(Object.keys(metafile?.inputs ?? {}).filter((path) => path.includes("/ajv/"))).toEqual([]);
+  });
+
+  it("of an error class alone has at most 2.5 KB", async () => {
+    const [script] = await workspace.bundle("error.js", { platform: "node", minify: true });
+    expect(script?.text).toContain("McpError");
+    expect(script?.contents.length).toBeLessThanOrEqual(2_500);
+  });
+
+  it("made with webpack has no warnings, for any entry of the package", async () => {
+    const { default: webpack } = await importPackage<{ default: Webpack }>("webpack", "lib/index.js");
+    const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { exports: object };
+    const entries = Object.keys(exports).filter((entry) => !entry.endsWith(".json"));
+    const program = entries.map((entry, index) => `export * as entry${index} from "catenary${entry.slice(1)}";`);
+    workspace.write("entries.js", program.join("\n"));
+    const stats = await new Promise<WebpackStats | undefined>((resolve, reject) => {
+      const options = {
+        mode: "development",
+        devtool: false,
+        target: "node20",
+        context: workspace.folder,
+        entry: "./entries.js",
+      };
+      webpack({ ...options, output: { path: join(empty, "webpack") } }, (error, done) =>
+        error ? reject(error) : resolve(done),
+      );
+    });
+    const { errors, warnings } = stats?.toJson({ all: false, errors: true, warnings: true }) ?? {};
+    expect([errors, warnings]).toEqual([[], []]);
+    expect(entries.length).toBeGreaterThan(10);
   });
 
   it("of a server on stdio answers, and checks JSON Schemas without ajv", async () => {
