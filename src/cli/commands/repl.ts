@@ -46,7 +46,7 @@ have defined, you see. The languages are:
 ${LANGUAGES_HELP}
 
 Input goes on to the next line while a bracket, a string or a comment is open. Tab completes names,
-and the arrow keys go through earlier lines. Ctrl-C interrupts what you run, or drops the input; it
+the arrow keys go through earlier inputs, and Ctrl-R searches them. Ctrl-C interrupts what you run, or drops the input; it
 does not touch what another client runs. Ctrl-D or :quit leaves. :help lists the commands of the
 prompt. If stdin is not a terminal, it is evaluated without prompts.
 
@@ -413,13 +413,19 @@ const LITERALS = /"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\b\d[\d_.]*\b|\b(?:true|fa
 /** Colours the values, errors and notices of a result. */
 function painted(text: string): string {
   const style = (name: Parameters<typeof paint>[0], part: string): string => paint(name, part, process.stdout);
+  const literals = (line: string): string =>
+    line.replace(LITERALS, (part) => style(/^["']/.test(part) ? "green" : "yellow", part));
+  let isValue = false;
   return sanitizeFor(process.stdout, text)
     .split("\n")
     .map((line) => {
       if (line.startsWith("=> ")) {
-        const value = line.slice(3).replace(LITERALS, (part) => style(/^["']/.test(part) ? "green" : "yellow", part));
-        return `${style("dim", "=>")} ${value}`;
+        isValue = true;
+        return `${style("dim", "=>")} ${literals(line.slice(3))}`;
       }
+      // A value goes on until a note or another part of the result.
+      isValue &&= !/^(?:; |\[[A-Z][A-Za-z]+\])/.test(line);
+      if (isValue) return literals(line);
       if (/^\[(?:ERROR|TIMEOUT|INTERRUPTED|LOST)\]/.test(line)) return style("red", line);
       if (/^\[(?:Warning|Notice|stderr|background)\]/.test(line)) return style("yellow", line);
       return /^(?:\[(?:Backtrace|Restarts)\]|\d+: | {5}\S)/.test(line) ? style("dim", line) : line;

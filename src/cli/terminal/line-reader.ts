@@ -1,11 +1,12 @@
-// Reads what a person types at a prompt: several lines while the input is unfinished, with history and completion. The
-// history is kept in a file for the next time. If stdin is not a terminal, the same without prompts and history.
+// Reads what a person types at a prompt: several lines while the input is unfinished, with history, a search in it and
+// completion. An input of several lines is one entry of the history, which is kept in a file for the next time. If stdin is not a terminal, the same without prompts and history.
 
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import { stateDirectory } from "../../auth/oauth/private-files.ts";
 import { onAbort, within } from "../../core/async.ts";
+import { addHistorySearch, type LineEditor } from "./history-search.ts";
 import { isTerminal } from "./output.ts";
 
 export interface LineReaderOptions {
@@ -42,6 +43,8 @@ export class LineReader {
   #wake: () => void = () => undefined;
   #hasEnded = false;
   #historyFile: string | undefined;
+  /** The entries before the current input, the newest first. */
+  #history: readonly string[] = [];
 
   constructor(options: LineReaderOptions) {
     this.#options = options;
@@ -62,6 +65,7 @@ export class LineReader {
       this.#typed.push(line);
       this.#wake();
     });
+    if (this.isInteractive) addHistorySearch(this.#editor);
     this.#input.on("SIGINT", () => this.#interrupt());
     const end = (): void => {
       this.#hasEnded = true;
@@ -71,10 +75,23 @@ export class LineReader {
     this.#forget = onAbort(options.signal, end);
   }
 
+  /** The state of the line editor, which its type does not have. */
+  get #editor(): LineEditor {
+    return this.#input as unknown as LineEditor;
+  }
+
   /** The next finished input; undefined at the end. */
   async read(prompt: string): Promise<string | undefined> {
     this.#prompt = prompt;
     this.#begun = "";
+    // Lines that were typed ahead are in it already.
+    if (this.isInteractive && this.#typed.length === 0) this.#history = [...this.#editor.history];
+    const input = await this.#read(prompt);
+    if (input !== undefined) this.#remember(input);
+    return input;
+  }
+
+  async #read(prompt: string): Promise<string | undefined> {
     let nextCheck = LONG_INPUT;
     for (;;) {
       const line = await this.#line(this.#begun === "" ? prompt : CONTINUATION);
@@ -117,8 +134,7 @@ export class LineReader {
       await new Promise<void>((resolve) => (this.#wake = resolve));
     }
     const line = this.#typed.shift();
-    if (line !== undefined) this.#remember(line);
-    else if (this.isInteractive) process.stdout.write("\n");
+    if (line === undefined && this.isInteractive) process.stdout.write("\n");
     return line;
   }
 
@@ -148,9 +164,10 @@ export class LineReader {
       this.#historyFile = file;
       const lines = readFileSync(file, { encoding: "utf8", flag: "a+" })
         .split("\n")
-        .filter((line) => line !== "");
+        .filter((line) => line !== "")
+        .map((line) => line.replaceAll(LINE_MARK, "\n"));
       if (lines.length > 2 * MAX_HISTORY)
-        writeFileSync(file, `${lines.slice(-MAX_HISTORY).join("\n")}\n`, { mode: 0o600 });
+        writeFileSync(file, lines.slice(-MAX_HISTORY).map(historyLine).join(""), { mode: 0o600 });
       return lines.slice(-MAX_HISTORY).toReversed();
     } catch {
       // A history that cannot be kept is no reason to refuse the prompt.
@@ -158,14 +175,25 @@ export class LineReader {
     }
   }
 
-  #remember(line: string): void {
-    if (this.#historyFile === undefined || line.trim() === "") return;
+  #remember(input: string): void {
+    if (!this.isInteractive || input.trim() === "") return;
+    // The line editor has put each line into it.
+    const { history } = this.#editor;
+    if (input.includes("\n")) history.splice(0, history.length, input, ...this.#history.filter((one) => one !== input));
+    if (this.#historyFile === undefined) return;
     try {
-      appendFileSync(this.#historyFile, `${line}\n`, { mode: 0o600 });
+      appendFileSync(this.#historyFile, historyLine(input), { mode: 0o600 });
     } catch {
       this.#historyFile = undefined;
     }
   }
+}
+
+/** Stands in the file for the ends of lines within an entry. It cannot be typed. */
+const LINE_MARK = "\r";
+
+function historyLine(input: string): string {
+  return `${input.replaceAll("\n", LINE_MARK)}\n`;
 }
 
 /** The longest end of the line with which all values begin. */

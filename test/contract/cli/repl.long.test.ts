@@ -16,6 +16,8 @@ const folder = mkdtempSync(join(tmpdir(), "catenary-repl-"));
 const env = { XDG_STATE_HOME: folder };
 const UP = "\u001b[A";
 const TAB = "\t";
+const CTRL_R = "\u0012";
+const CTRL_G = "\u0007";
 const opened: Terminal[] = [];
 
 afterEach(async () => {
@@ -58,6 +60,49 @@ describe.runIf(HAS_TERMINAL)("catenary repl in a terminal", () => {
     await second.shows("js> 'remembered'.length");
     second.type(ENTER);
     await second.shows("=> 10");
+  });
+
+  it("recalls an input of several lines as a whole, now and the next time", async () => {
+    const first = await open(["js"], "js>");
+    first.type(`function triple(x) {${ENTER}  return x * 3;${ENTER}}${ENTER}`);
+    await first.shows("; No values");
+    first.type(`triple(14)${ENTER}`);
+    await first.shows("=> 42");
+    first.type(`${UP}${UP}`);
+    await first.shows(/=> 42\njs> function triple\(x\) \{\n {2}return x \* 3;\n\}$/);
+    first.type(ENTER);
+    await first.shows(/=> 42\n[^]*; No values/);
+    first.type(`:quit${ENTER}`);
+    expect(await first.exited).toBe(0);
+    const second = await open(["js"], "js>");
+    second.type(`${UP}${UP}`);
+    await second.shows(/js> function triple\(x\) \{\n {2}return x \* 3;\n\}$/);
+  });
+
+  it("searches the history with Ctrl-R", async () => {
+    const terminal = await open(["js"], "js>");
+    for (const code of ["'needle'.length", "1 + 1", "'needles'.length"]) {
+      terminal.type(`${code}${ENTER}`);
+      await terminal.shows(new RegExp(`${code.replace("+", "\\+")}\\n=> \\d`));
+    }
+    terminal.type(`${CTRL_R}needle`);
+    await terminal.shows("(search) needle: 'needles'.length");
+    terminal.type(CTRL_R);
+    await terminal.shows("(search) needle: 'needle'.length");
+    terminal.type(ENTER);
+    await terminal.shows(/js> 'needle'\.length\n=> 6\njs>[^]*$/);
+    terminal.type(`typed${CTRL_R}nothing like it`);
+    await terminal.shows("(search failed) nothing like it:");
+    terminal.type(CTRL_G);
+    await terminal.shows(/js> typed$/);
+  });
+
+  it("colours a value over several lines", async () => {
+    const terminal = await open(["js"], "js>");
+    terminal.type(`({ a: 'x'.repeat(70), b: 4711, c: [true, null] })${ENTER}`);
+    await terminal.shows(/b: 4711,\n {2}c: \[ true, null \]\n\}/);
+    expect(terminal.bytes).toContain("b: \u001b[33m4711\u001b[39m");
+    expect(terminal.bytes).toContain("\u001b[33mtrue\u001b[39m");
   });
 
   it("completes names from the session", async () => {
