@@ -280,6 +280,7 @@ class Connection implements ServedConnection {
     if (graceMs > 0) await this.#inFlight.drained(graceMs);
     const reason = new Error("The connection is closed");
     this.#inFlight.abortAll(reason);
+    this.#queue?.release();
     // Handlers that observe their signal can still answer: subscriptions with a result, calls with an error.
     await this.#inFlight.settled(SETTLE_MS);
     this.#parkedCalls.close();
@@ -310,11 +311,29 @@ export async function serveTransport(
 /** For `ordering: "sequential"`: runs requests one at a time, pings too. Responses and notifications are not queued. */
 class SequentialQueue {
   #tail: Promise<void> = Promise.resolve();
+  /** Starts each waiting request. */
+  readonly #waiting = new Set<() => void>();
 
   enqueue(work: () => Promise<void>): Promise<void> {
-    const turn = this.#tail.then(work);
+    const turn = this.#next().then(work);
     this.#tail = turn.catch(() => undefined);
     return turn;
+  }
+
+  /** Starts all that wait, once they are aborted: each is answered, even if the request before them never ends. */
+  release(): void {
+    for (const start of this.#waiting) start();
+  }
+
+  #next(): Promise<void> {
+    return new Promise((resolve) => {
+      const start = (): void => {
+        this.#waiting.delete(start);
+        resolve();
+      };
+      this.#waiting.add(start);
+      void this.#tail.then(start);
+    });
   }
 }
 

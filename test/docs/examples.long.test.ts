@@ -250,6 +250,7 @@ describe("example servers", () => {
       const client = await open(...words.split(" "));
       expect(client.server).toEqual({ name: "pharo-mcp", version: "0.1.0" });
       expect(client.capabilities).toEqual({
+        logging: {},
         tools: { listChanged: false },
         resources: { subscribe: false, listChanged: false },
         prompts: { listChanged: false },

@@ -22,6 +22,8 @@ interface Fixture {
   /** The ids of the answers, in order. */
   readonly answered: unknown[];
   send(...lines: string[]): void;
+  /** Ends the input. */
+  end(): void;
   /** Resolves after this many answers. */
   answers(count: number): Promise<void>;
   release(): void;
@@ -55,6 +57,7 @@ async function startFixture(options: ServeOptions): Promise<Fixture> {
     events,
     answered,
     release,
+    end: () => void input.end(),
     send: (...lines) => void input.write(lines.map((line) => `${line}\n`).join("")),
     answers: (count) =>
       new Promise((resolve) => {
@@ -92,6 +95,16 @@ describe("ordering", () => {
     await answers(3);
     expect(answered).toEqual([0, 1, 3]);
     expect(events).toEqual(["slow begins", "slow ends", "quick"]);
+  });
+
+  it("sequential: queued calls are answered with an error at the end of the input, if the call before them goes on", async () => {
+    const { send, end, answers, events, answered } = await startFixture({ ordering: "sequential", graceMs: 1 });
+    send(INITIALIZE, call(1, "slow"), call(2, "quick"), call(3, "quick"));
+    await answers(1);
+    end();
+    await answers(3);
+    expect(new Set(answered)).toEqual(new Set([0, 2, 3]));
+    expect(events).toEqual(["slow begins"]);
   });
 
   it("concurrent: the second call does not wait for the first", async () => {
